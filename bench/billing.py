@@ -1,6 +1,7 @@
-"""Rating against the pure aggregate over the same rows: `python -m bench.billing`, on a migrated, empty database.
+"""Benchmark of rating against the bare aggregate over the same rows: `python -m bench.billing`.
 
-Once as it is where everybody pays by the list, once where every second lease cites a quote.
+It needs a migrated, empty database. It runs once with list prices only, and once with every second lease
+citing a quote.
 """
 
 import os
@@ -17,11 +18,13 @@ django.setup()
 from django.db import connection, connections, transaction  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
-from billing.services import periods, prices, rating  # noqa: E402
+from billing.services.catalogue import price_list  # noqa: E402
+from billing.services.periods import billing_periods  # noqa: E402
+from billing.services.rating import lease_rating  # noqa: E402
 from broker.models import GpuModel, Offering  # noqa: E402
 from tenants.models import Project, Tenant  # noqa: E402
 from tenants.services.actors import SYSTEM  # noqa: E402
-from tenants.services.walls import as_sweep, as_tenant  # noqa: E402
+from tenants.services.rls import system_scope, tenant_scope  # noqa: E402
 
 HERE = Path(__file__).parent
 TENANTS, LEASES, STRETCHES, LENGTH_S = 250, 80, 10, 23 * 3600
@@ -49,7 +52,7 @@ def build() -> None:
     ]
     for n, offering in enumerate(offerings):
         for days in (0, 6, 40):
-            prices.publish(
+            price_list.publish_price(
                 offering=offering,
                 currency="EUR",
                 nano_per_hour=1_040_000_001 + n * 10**6 + days,
@@ -60,7 +63,7 @@ def build() -> None:
     rows = (HERE / "usage.sql").read_text()
     for n in range(TENANTS):
         tenant, project = f"ten_{n:026d}", f"prj_{n:026d}"
-        with as_tenant(tenant), connection.cursor() as cursor:
+        with tenant_scope(tenant), connection.cursor() as cursor:
             Tenant.objects.create(pk=tenant, name=tenant, time_zone=ZONES[n % len(ZONES)], created_at=START)
             Project.objects.create(pk=project, tenant_id=tenant, path=[project], name="p", created_at=START)
             wanted = {
@@ -77,33 +80,33 @@ def build() -> None:
 
 
 def promise() -> None:
-    """Let every second lease cite a quote of its offering's first price."""
-    with as_sweep():
+    """Make every second lease cite a quote of its offering's first price."""
+    with system_scope():
         tenants = list(Tenant.objects.values_list("pk", flat=True))
     for tenant in tenants:
-        with as_tenant(tenant), connection.cursor() as cursor:
+        with tenant_scope(tenant), connection.cursor() as cursor:
             cursor.execute((HERE / "quotes.sql").read_text(), {"start": START})
 
 
 def make_months(now: datetime) -> None:
-    """Make every tenant's months, which is done once a month and not once a run."""
-    with as_sweep():
+    """Create every tenant's months, which happens once a month and not per run."""
+    with system_scope():
         tenants = list(Tenant.objects.all())
     for tenant in tenants:
-        with as_tenant(tenant.pk):
-            periods.ensure(tenant, since=START, until=now)
+        with tenant_scope(tenant.pk):
+            billing_periods.ensure_periods(tenant, since=START, until=now)
 
 
 def tidy() -> None:
-    """Let PostgreSQL clear away dead rows and count the live ones, as autovacuum does in time."""
+    """Vacuum and analyze, as autovacuum eventually does."""
     with connections["owner"].cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
 
 
 def aggregate() -> float:
-    """Time the baseline, as the role that rates and with what rating gives itself."""
-    with as_sweep(), connection.cursor() as cursor:
-        for name, value in rating.AT_ONCE.items():
+    """Time the baseline, with the role and the settings of rating."""
+    with system_scope(), connection.cursor() as cursor:
+        for name, value in lease_rating.BULK_PLAN.items():
             cursor.execute(f"SET LOCAL {name} = {value}")
         begun = perf_counter()
         cursor.execute((HERE / "aggregate.sql").read_text())
@@ -112,15 +115,13 @@ def aggregate() -> float:
 
 
 def rated(now: datetime, *, expect_rows: bool, keep: bool = False) -> float:
-    """Time one whole run; undone unless it is kept, so that it can be repeated."""
+    """Time one whole run; rolled back unless kept, so that it can be repeated."""
     with transaction.atomic():
         begun = perf_counter()
-        outcome = rating.rate(now=now, whole=True)
+        outcome = lease_rating.rate_all_leases(now=now, whole=True)
         took = perf_counter() - begun
         if bool(outcome.written) != expect_rows or outcome.gaps or outcome.broken:
-            raise RuntimeError(
-                f"the run wrote {outcome.written} charges and left {outcome.gaps or outcome.broken}"
-            )
+            raise RuntimeError(f"the run wrote {outcome.written} charges and left {outcome.gaps or outcome.broken}")
         transaction.set_rollback(not keep)
     return took
 

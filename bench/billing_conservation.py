@@ -1,8 +1,9 @@
-"""Seconds metered, rated and invoiced, and exact amounts, over random leases: `python -m bench.billing_conservation`.
+"""Check that rated and invoiced seconds equal metered ones over random leases.
 
-Leases live by chance through clock changes, month ends and changes of prices, offerings and quantities, in nine time
-zones; one in twenty is told of when its month is closed. `make bench ONLY=billing_conservation SIZE=1000000` does a
-million.
+Usage: `python -m bench.billing_conservation`. Exact amounts are compared too. Leases live randomly
+through clock changes, month ends and changes of prices, offerings and quantities, in nine time zones;
+one in twenty is reported after its month is closed. `make bench ONLY=billing_conservation SIZE=1000000`
+runs a million.
 """
 
 import os
@@ -22,12 +23,13 @@ from django.db import connection, connections  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS  # noqa: E402
-from billing.services import closing, rating  # noqa: E402
-from billing.services.statements import statement  # noqa: E402
-from tenants.services.walls import as_staff, as_tenant  # noqa: E402
-from tests.billing import stories  # noqa: E402
-from tests.billing.stories import Market, Story  # noqa: E402
-from tests.billing.tax.papers import taxed  # noqa: E402
+from billing.services.invoicing.month_close import close_month  # noqa: E402
+from billing.services.rating import lease_rating  # noqa: E402
+from ports.postgres.sql_statements import load_sql  # noqa: E402
+from tenants.services.rls import staff_scope, tenant_scope  # noqa: E402
+from tests.billing import random_tenants  # noqa: E402
+from tests.billing.random_tenants import Market, RandomTenant  # noqa: E402
+from tests.billing.tax.taxed_tenants import set_tax_rate  # noqa: E402
 
 LEASES, A_TENANT, LATE, SEED = 100_000, 2_000, 20, 20261123
 SQL = (Path(__file__).parent / "conserved.sql").read_text()
@@ -66,25 +68,25 @@ SELECT (SELECT sum(unit_seconds + given_back_s) FROM billing_invoiceline)::bigin
 
 
 def patient() -> None:
-    """Let a statement take as long as all there is takes."""
+    """Remove the statement timeout."""
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout TO 0")
 
 
-def people(chance: random.Random, sells: Market, leases: int) -> list[Story]:
+def people(chance: random.Random, sells: Market, leases: int) -> list[RandomTenant]:
     made = []
-    for n in range(max(leases // A_TENANT, len(stories.ZONES))):
-        story = stories.tenant(stories.ZONES[n % len(stories.ZONES)])
+    for n in range(max(leases // A_TENANT, len(random_tenants.ZONES))):
+        story = random_tenants.create_random_tenant(random_tenants.ZONES[n % len(random_tenants.ZONES)])
         if n % 3 == 0:
-            stories.own_prices(chance, story, sells, cuts=6)
+            random_tenants.add_tenant_prices(chance, story, sells, cuts=6)
         made.append(story)
     return made
 
 
 def live(
-    everyone: list[Story], sells: Market, *, wave: str, leases: int, since: datetime, until: datetime
+    everyone: list[RandomTenant], sells: Market, *, wave: str, leases: int, since: datetime, until: datetime
 ) -> None:
-    """Write so many leases, asked for between two moments, shared among all."""
+    """Write so many leases between two moments, distributed over all tenants."""
     each, more = divmod(leases, len(everyone))
     for n, story in enumerate(everyone):
         asked = {
@@ -98,7 +100,7 @@ def live(
             "seconds": (until - since) // timedelta(seconds=1),
             "seed": SEED,
         }
-        with as_tenant(story.tenant.pk), connection.cursor() as cursor:
+        with tenant_scope(story.tenant.pk), connection.cursor() as cursor:
             cursor.execute(SQL, asked)
 
 
@@ -108,16 +110,16 @@ def tidy() -> None:
 
 
 def charge_and_close(now: datetime) -> None:
-    outcome = rating.rate(now=now)
-    closed = closing.close_due(now=now)
+    outcome = lease_rating.rate_all_leases(now=now)
+    closed = close_month.close_due_months(now=now)
     if outcome.gaps or outcome.broken or closed.gaps or closed.waiting:
         raise RuntimeError(f"{outcome.gaps or outcome.broken or closed}"[:500])
 
 
 def main(leases: int = LEASES) -> None:
     figures, chance, begun = Figures("billing_conservation"), random.Random(SEED), perf_counter()
-    sells = stories.market(chance, SINCE, UNTIL, offerings=12, changes=5)
-    taxed("DE", 19)
+    sells = random_tenants.create_market(chance, SINCE, UNTIL, offerings=12, changes=5)
+    set_tax_rate("DE", 19)
     everyone, late = people(chance, sells, leases), leases // LATE
     patient()
     live(everyone, sells, wave="a", leases=leases - late, since=SINCE, until=UNTIL)
@@ -128,17 +130,15 @@ def main(leases: int = LEASES) -> None:
     tidy()
     for now in (MARCH_OVER, ALL_OVER):
         charge_and_close(now)
-    print(
-        f"told in {told - begun:.0f} s, charged and closed in {perf_counter() - told:.0f} s", file=sys.stderr
-    )
-    with as_staff(), connection.cursor() as cursor:
+    print(f"told in {told - begun:.0f} s, charged and closed in {perf_counter() - told:.0f} s", file=sys.stderr)
+    with staff_scope(), connection.cursor() as cursor:
         cursor.execute(UNEQUAL)
         unequal, counted, metered, rated = cursor.fetchone()
         cursor.execute(INVOICED)
         invoiced, far_off, invoices = cursor.fetchone()
         cursor.execute("SELECT count(*) FROM billing_ratedcharge WHERE period_id <> billed_period_id")
         (billed_later,) = cursor.fetchone()
-        cursor.execute(statement("conserve_lines"), SCALES)
+        cursor.execute(load_sql("billing/reports/lines_and_charges"), SCALES)
         off, misrounded, wrong = cursor.fetchone()
     print(f"{metered:,} unit-seconds, {invoices:,} invoices, {billed_later:,} late charges", file=sys.stderr)
     figures.least("leases_that_ran", counted, unit="1", at_least=int(leases * 0.99))

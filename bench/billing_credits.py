@@ -1,6 +1,7 @@
-"""Credit notes in any parts and any order give back exactly what was charged: `python -m bench.billing_credits`.
+"""Check that credit notes in any parts and order return exactly what was charged.
 
-100,000 random invoices with their tax, by the arithmetic alone; a hundred through PostgreSQL, where notes are booked.
+Usage: `python -m bench.billing_credits`. 100,000 random invoices with their tax, by arithmetic alone; a
+hundred through PostgreSQL, where notes are booked.
 """
 
 import os
@@ -14,14 +15,14 @@ os.environ.setdefault("GPUBROKER_LOG_LEVEL", "ERROR")
 django.setup()
 
 from bench.figures import Figures  # noqa: E402
-from billing.domain.crediting import Left, TooMuch, judge  # noqa: E402
-from billing.domain.tax import shares, tax_of  # noqa: E402
+from billing.domain.credit_notes import CreditTooLarge, LineCreditLimit, check_credit  # noqa: E402
 from billing.models import CreditNote, Invoice  # noqa: E402
-from billing.services import crediting  # noqa: E402
-from billing.services.ledger import books  # noqa: E402
-from tenants.services.walls import as_staff, as_tenant  # noqa: E402
-from tests.billing.credits.notes import credit, given_back  # noqa: E402
-from tests.billing.tax.papers import LUMEN, october, taxed  # noqa: E402
+from billing.services.invoicing import credit_notes  # noqa: E402
+from billing.services.ledger import ledger_balances  # noqa: E402
+from tenants.services.rls import staff_scope, tenant_scope  # noqa: E402
+from tests.billing.credit_notes.issued_notes import credited_amount, issue_note  # noqa: E402
+from tests.billing.tax.tax_split import split_tax, tax_of  # noqa: E402
+from tests.billing.tax.taxed_tenants import LUMEN, create_october_invoice, set_tax_rate  # noqa: E402
 
 INVOICES, BOOKED, SEED = 100_000, 100, 20261123
 RATES = (0, 700, 770, 1900, 2000, 2550, 2700)
@@ -29,19 +30,19 @@ MOST = (1, 2, 9, 100, 12_345, 99_999_999)
 
 
 def given_back_in_parts(chance: random.Random) -> tuple[bool, int]:
-    """Make an invoice, give all of it back in parts; tell whether it came to just that, and how many notes it took."""
+    """Credit a random invoice in parts; return whether the sum is exact.
+
+    The number of notes is returned with it.
+    """
     rate = chance.choice(RATES)
     amounts = [chance.randrange(1 + chance.choice(MOST)) for _ in range(chance.randrange(1, 9))]
-    taxes, credited, back, notes = shares(amounts, rate), [0] * len(amounts), [0] * len(amounts), 0
+    taxes, credited, back, notes = split_tax(amounts, rate), [0] * len(amounts), [0] * len(amounts), 0
     while any(done < minor for done, minor in zip(credited, amounts, strict=True)):
-        lines = [Left(n, *row) for n, row in enumerate(zip(amounts, credited, taxes, back, strict=True))]
+        lines = [LineCreditLimit(n, *row) for n, row in enumerate(zip(amounts, credited, taxes, back, strict=True))]
         open_ = [line for line in lines if line.left]
         some = chance.sample(open_, chance.randrange(1, len(open_) + 1))
-        wanted = {
-            line.n: line.left if chance.random() < 0.4 else chance.randrange(1, line.left + 1)
-            for line in some
-        }
-        judge(lines, wanted, "EUR")
+        wanted = {line.n: line.left if chance.random() < 0.4 else chance.randrange(1, line.left + 1) for line in some}
+        check_credit(lines, wanted, "EUR")
         for line in some:
             back[line.n] += line.tax_with(wanted[line.n])
             credited[line.n] += wanted[line.n]
@@ -53,38 +54,38 @@ def given_back_in_parts(chance: random.Random) -> tuple[bool, int]:
 
 
 def _more_is_taken(amounts: list[int], taxes: list[int]) -> bool:
-    """Tell whether a coin could be given back of what has nothing left."""
+    """Return whether a fully credited invoice accepts one more minor unit."""
     spent = [
-        Left(n, minor, minor, tax, tax) for n, (minor, tax) in enumerate(zip(amounts, taxes, strict=True))
+        LineCreditLimit(n, minor, minor, tax, tax) for n, (minor, tax) in enumerate(zip(amounts, taxes, strict=True))
     ]
     for line in spent:
         try:
-            judge(spent, {line.n: 1}, "EUR")
-        except TooMuch:
+            check_credit(spent, {line.n: 1}, "EUR")
+        except CreditTooLarge:
             continue
         return True
     return False
 
 
 def booked(chance: random.Random) -> bool:
-    """Give a real invoice back in parts; tell whether its notes, its lines and the books agree that nothing is left."""
-    invoice = october(*[chance.randrange(1, 5000) for _ in range(chance.randrange(1, 5))], party=LUMEN)
+    """Credit a real invoice in parts; return whether notes, lines and ledger agree on zero."""
+    invoice = create_october_invoice(*[chance.randrange(1, 5000) for _ in range(chance.randrange(1, 5))], party=LUMEN)
     while True:
-        with as_tenant(invoice.tenant_id):
-            lines = [line for line in crediting.left(invoice) if line.left]
+        with tenant_scope(invoice.tenant_id):
+            lines = [line for line in credit_notes.creditable_lines(invoice) if line.left]
         if not lines:
             break
         some = chance.sample(lines, chance.randrange(1, len(lines) + 1))
-        credit(
+        issue_note(
             invoice,
             {line.n: chance.randrange(1, line.left + 1) if line.left > 50 else line.left for line in some},
         )
-    with as_tenant(invoice.tenant_id):
+    with tenant_scope(invoice.tenant_id):
         notes = list(CreditNote.objects.filter(invoice=invoice))
         now = Invoice.objects.get(pk=invoice.pk)
-        owed = books.owed(invoice.tenant_id)
+        owed = ledger_balances.amounts_owed(invoice.tenant_id)
     total, tax = sum(note.total for note in notes), sum(note.tax for note in notes)
-    whole = (total, tax) == (invoice.total, invoice.tax) and given_back(invoice) == invoice.subtotal
+    whole = (total, tax) == (invoice.total, invoice.tax) and credited_amount(invoice) == invoice.subtotal
     return whole and now.due == 0 and not owed
 
 
@@ -94,10 +95,10 @@ def main(invoices: int = INVOICES) -> None:
     for _ in range(invoices):
         exact, took = given_back_in_parts(chance)
         wrong, notes = wrong + (not exact), notes + took
-    taxed("DE", 19)
+    set_tax_rate("DE", 19)
     unlike = sum(not booked(chance) for _ in range(BOOKED))
-    with as_staff():
-        totals, drifts = books.reckoned()
+    with staff_scope():
+        totals, drifts = ledger_balances.recomputed_trial_balance()
     figures.least("invoices_given_back", invoices, unit="1", at_least=invoices)
     figures.least("notes_that_took", notes, unit="1", at_least=3 * invoices)
     figures.most("not_exactly_total_and_tax", wrong, unit="1", at_most=0)

@@ -1,8 +1,9 @@
-"""Whether there is money for one more lease, at 100,000 that run: `python -m bench.billing_funds [leases]`.
+"""Benchmark of the funds check of one more lease among 100,000 running ones.
 
-A tenant that pays beforehand has them all in one project with a budget; each holds money in both. One after the other,
-some hundred more ask, as they do in the transaction that queues them: budget, wallet, what is used and not billed yet,
-and their own hold written. Each is committed: after a rollback every statement would be planned anew.
+Usage: `python -m bench.billing_funds [leases]`. A prepaid tenant has them all in one project with a
+budget; each has a hold in budget and wallet. Some hundred more ask one after the other, as in the
+transaction that queues them: budget, wallet, unbilled use, and their own hold. Each is committed: after
+a rollback every statement would be planned again.
 """
 
 import os
@@ -22,36 +23,40 @@ from django.db import connection, connections  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
 from billing.models import BillingPeriod, BudgetMonth, Hold, HoldPart, Wallet, WalletPart  # noqa: E402
-from billing.services import periods  # noqa: E402
-from billing.services.funds import budgets, holds  # noqa: E402
-from billing.services.wallets import money, terms  # noqa: E402
+from billing.services.funds.accounts import account_terms  # noqa: E402
+from billing.services.funds.budgets import budget_settings  # noqa: E402
+from billing.services.funds.holds import budget_holds  # noqa: E402
+from billing.services.funds.wallets import wallet_balances  # noqa: E402
+from billing.services.periods import billing_periods  # noqa: E402
 from broker.models import Lease, Offering  # noqa: E402
 from tenants.models import Project, Tenant  # noqa: E402
-from tenants.services.walls import as_tenant  # noqa: E402
-from tests.billing.grants.gifts import give  # noqa: E402
-from tests.billing.histories import EURO, OPERATOR, S, at, customer, lived, sold  # noqa: E402
+from tenants.services.rls import tenant_scope  # noqa: E402
+from tests.billing.grants.grant_setup import create_grant  # noqa: E402
+from tests.billing.histories import EURO, OPERATOR, S, add_lease_history, create_customer, create_priced_offering, utc  # noqa: E402
 
 LEASES, TIMES, FEW, FIRST = 100_000, 400, 100, 20  # the first ones plan the statements
-NOW, BEGUN = at("2026-11-10 12:00:00"), at("2026-11-10 11:00:00")
+NOW, BEGUN = utc("2026-11-10 12:00:00"), utc("2026-11-10 11:00:00")
 SQL = Path(__file__).with_name("held.sql").read_text()
 A_LEASE = 2 * 3600 * EURO  # of exact money: two hours
 PLENTY = 10**11  # cents
 
 
 def build(leases: int) -> list[Lease]:
-    """Return what waits, of a tenant with so many leases that run."""
-    offering = sold(EURO)
-    tenant, project = customer()
-    with as_tenant(tenant.pk):
-        terms.set_terms(tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=BEGUN)
-        budget = budgets.set_limit(project=project, limit_minor=PLENTY, actor=OPERATOR, now=BEGUN)
-    give(tenant, PLENTY, now=BEGUN)
-    with as_tenant(tenant.pk):
+    """Return the queued leases of a tenant with so many running ones."""
+    offering = create_priced_offering(EURO)
+    tenant, project = create_customer()
+    with tenant_scope(tenant.pk):
+        account_terms.set_account_terms(
+            tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=BEGUN
+        )
+        budget = budget_settings.set_budget(project=project, limit_minor=PLENTY, actor=OPERATOR, now=BEGUN)
+    create_grant(tenant, PLENTY, now=BEGUN)
+    with tenant_scope(tenant.pk):
         _hold(tenant, project, offering, budget.pk, leases)
     with connections["owner"].cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
-    wait = [lived(project, offering, [(NOW, S.REQUESTED)]).pk for _ in range(FIRST + TIMES)]
-    with as_tenant(tenant.pk):
+    wait = [add_lease_history(project, offering, [(NOW, S.REQUESTED)]).pk for _ in range(FIRST + TIMES)]
+    with tenant_scope(tenant.pk):
         found = list(Lease.objects.select_related("project__tenant", "offering").filter(pk__in=wait))
     for lease in found:
         lease._state.adding = True  # as far as the gate knows: it is asked before the lease is written
@@ -70,25 +75,23 @@ def _hold(tenant: Tenant, project: Project, offering: Offering, budget_id: str, 
             "begun": BEGUN,
         }
         cursor.execute(SQL, {**asked, "leases": leases})
-    periods.ensure(tenant, since=NOW, until=NOW + timedelta(days=40))
+    billing_periods.ensure_periods(tenant, since=NOW, until=NOW + timedelta(days=40))
     month = BillingPeriod.objects.get(span__contains=NOW)
     its_month, _ = BudgetMonth.objects.get_or_create(tenant=tenant, budget_id=budget_id, period=month)
-    wallet: Wallet = money.locked(tenant)
+    wallet: Wallet = wallet_balances.lock_wallet(tenant)
     for some in range(0, leases, 10_000):
         held = list(Hold.objects.order_by("pk")[some : some + 10_000])
-        HoldPart.objects.bulk_create(
-            HoldPart(tenant=tenant, hold=each, month=its_month, num=A_LEASE) for each in held
-        )
+        HoldPart.objects.bulk_create(HoldPart(tenant=tenant, hold=each, month=its_month, num=A_LEASE) for each in held)
         WalletPart.objects.bulk_create(
             WalletPart(tenant=tenant, hold=each, wallet=wallet, period=month, num=A_LEASE) for each in held
         )
 
 
 def asked(lease: Lease) -> float:
-    """Time one question and its answer, in milliseconds."""
-    with as_tenant(lease.tenant_id):
+    """Time one check, in milliseconds."""
+    with tenant_scope(lease.tenant_id):
         begun = perf_counter()
-        answer = holds.gate(lease, now=NOW)
+        answer = budget_holds.gate(lease, now=NOW)
         answer()
         spent = perf_counter() - begun
         assert Hold.objects.filter(lease=lease).exists()
@@ -101,9 +104,7 @@ def main(leases: int = LEASES) -> None:
     times = {name: [asked(lease) for lease in wait][FIRST:] for name, wait in (("few", few), ("many", many))}
     p99 = {name: quantiles(found, n=100)[98] for name, found in times.items()}
     figures.most("funds_check_p99", p99["many"], unit="ms", at_most=5)
-    figures.ratio(
-        f"at_{leases}_leases_to_{FEW}", median(times["many"]), baseline=median(times["few"]), at_most=1.5
-    )
+    figures.ratio(f"at_{leases}_leases_to_{FEW}", median(times["many"]), baseline=median(times["few"]), at_most=1.5)
     print(
         f"median {median(times['many']):.2f} ms, of {FEW} leases {median(times['few']):.2f} ms",
         file=sys.stderr,

@@ -1,7 +1,8 @@
-"""Steps of leases handed in with the whole chain, against a raw COPY: `python -m bench.billing_ingest [leases]`.
+"""Benchmark of transition ingestion with all its constraints against a raw COPY.
 
-Both take the same bytes behind the same login. One goes into a table without a key; the other through a table beside
-into the ledger: keys, the chain to the step before, the order of events, walls and all that is never changed again.
+Usage: `python -m bench.billing_ingest [leases]`. Both take the same bytes with the same login. One goes
+into a table without a key; the other through a staging table into the transition log: keys, the chain to
+the previous transition, event order, row-level security and append-only triggers.
 """
 
 import os
@@ -21,9 +22,9 @@ from django.db import connection, connections, transaction  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
 from broker.models import Lease  # noqa: E402
-from tenants.services.walls import as_tenant  # noqa: E402
-from tests.billing import stories  # noqa: E402
-from tests.billing.histories import sold  # noqa: E402
+from tenants.services.rls import tenant_scope  # noqa: E402
+from tests.billing import random_tenants  # noqa: E402
+from tests.billing.histories import create_priced_offering  # noqa: E402
 
 LEASES, TENANTS, REPEATS = 10_000, 10, 5
 SINCE = datetime(2026, 3, 20, tzinfo=UTC)
@@ -36,21 +37,21 @@ GIVEN = (
 
 
 def build(leases: int) -> list[tuple[str, bytes]]:
-    """Make both tables and the leases; return each tenant's steps as bytes."""
+    """Create both tables and the leases; return each tenant's transitions as bytes."""
     with connections["owner"].cursor() as cursor:
         for table in (STEPS, BARE):
             cursor.execute(f"CREATE TABLE {table} AS SELECT {GIVEN} FROM {LEDGER} WITH NO DATA")
             cursor.execute(f"GRANT SELECT, INSERT, TRUNCATE ON {table} TO gpubroker_worker")
-    offering, found = sold(), []
+    offering, found = create_priced_offering(), []
     for _ in range(TENANTS):
-        story = stories.tenant("UTC")
+        story = random_tenants.create_random_tenant("UTC")
         tenant, project = story.tenant.pk, story.projects[0]
         asked = {"tenant": tenant, "project": project.pk, "offering": offering.pk, "since": SINCE}
-        with as_tenant(tenant), connection.cursor() as cursor:
+        with tenant_scope(tenant), connection.cursor() as cursor:
             Lease.objects.bulk_create(
                 Lease(
                     id=f"{tenant}_{n}", tenant=story.tenant, project=project, offering=offering, name="bench",
-                    state="released", seq=14, at=SINCE, created_at=SINCE, max_duration_s=3600,
+                    state="released", seq=14, state_since=SINCE, created_at=SINCE, max_duration_s=3600,
                 )
                 for n in range(1, leases // TENANTS + 1)
             )  # fmt: skip
@@ -72,11 +73,11 @@ def copied(handed: list[tuple[str, bytes]]) -> float:
 
 
 def taken_in(handed: list[tuple[str, bytes]]) -> float:
-    """Time all of it into the ledger; undone."""
+    """Time the ingestion of everything; rolled back."""
     begun = perf_counter()
     with transaction.atomic():
         for tenant, rows in handed:
-            with as_tenant(tenant), connection.cursor() as cursor:
+            with tenant_scope(tenant), connection.cursor() as cursor:
                 _copy(STEPS, rows)
                 cursor.execute(
                     f"INSERT INTO {LEDGER} ({GIVEN}) SELECT {GIVEN} FROM {STEPS} WHERE tenant_id = %s"

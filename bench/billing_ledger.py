@@ -1,7 +1,8 @@
-"""The ledger against a bare table of the same columns, and its trial balance: `python -m bench.billing_ledger`.
+"""Benchmark of the ledger against a bare table, and of its trial balance.
 
-Both take the same rows by the same statement, behind the same login, each tenant's in a transaction of its own. The
-bare one has no key, no check, no trigger and no wall.
+Usage: `python -m bench.billing_ledger`. Both tables have the same columns and take the same rows by the
+same statement, with the same login, each tenant's in a transaction of its own. The bare table has no
+key, check, trigger or row-level security.
 """
 
 import os
@@ -19,9 +20,9 @@ from django.db import connection, connections  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
 from billing.models import LedgerAccount, LedgerTransfer  # noqa: E402
-from billing.services.ledger import books  # noqa: E402
+from billing.services.ledger import ledger_balances  # noqa: E402
 from tenants.models import Tenant  # noqa: E402
-from tenants.services.walls import as_staff, as_tenant  # noqa: E402
+from tenants.services.rls import staff_scope, tenant_scope  # noqa: E402
 
 INSERT = (Path(__file__).parent / "transfers.sql").read_text()
 TENANTS, INVOICES, REPEATS = 100, 1000, 7
@@ -31,7 +32,7 @@ TRIAL_S_FOR_10M = 3
 
 
 def build() -> list[dict[str, object]]:
-    """Open everybody's accounts, and make the bare table; return what a statement asks for, tenant by tenant."""
+    """Open all accounts and create the bare table; return each tenant's statement parameters."""
     with connections["owner"].cursor() as cursor:
         cursor.execute(f"CREATE TABLE {BARE} AS SELECT * FROM {LEDGER} WITH NO DATA")
         cursor.execute(f"ALTER TABLE {BARE} ALTER recorded_at SET DEFAULT clock_timestamp()")
@@ -40,13 +41,11 @@ def build() -> list[dict[str, object]]:
     found = []
     for n in range(TENANTS):
         tenant = f"ten_{n:026d}"
-        with as_tenant(tenant), connection.cursor() as cursor:
+        with tenant_scope(tenant), connection.cursor() as cursor:
             Tenant.objects.create(pk=tenant, name=tenant, created_at=START)
             for kind in ("receivable", "accrued"):
                 LedgerAccount.objects.create(tenant_id=tenant, type=kind, currency="EUR", opened_at=START)
-            cursor.execute(
-                "SELECT open_platform_account(unnest(ARRAY['revenue', 'cash']), 'EUR', %s)", [START]
-            )
+            cursor.execute("SELECT open_platform_account(unnest(ARRAY['revenue', 'cash']), 'EUR', %s)", [START])
             accounts = dict(LedgerAccount.objects.values_list("type", "pk"))
         found.append({"tenant": tenant, "at": START, **accounts})
     return found
@@ -58,17 +57,17 @@ def took(table: str, asked: list[dict[str, object]], turn: int) -> float:
     for number, each in enumerate(asked):
         first = (turn * TENANTS + number) * INVOICES
         begun = perf_counter()
-        with as_tenant(str(each["tenant"])), connection.cursor() as cursor:
+        with tenant_scope(str(each["tenant"])), connection.cursor() as cursor:
             cursor.execute(statement, {**each, "first": first, "last": first + INVOICES - 1})
         spent += perf_counter() - begun
     return spent
 
 
 def reckoned() -> float:
-    """Time the trial balance of all transfers; it has to agree with every balance."""
+    """Time the trial balance of all transfers; it must equal the stored balances."""
     begun = perf_counter()
-    with as_staff():
-        (totals,), drifts = books.reckoned()
+    with staff_scope():
+        (totals,), drifts = ledger_balances.recomputed_trial_balance()
     spent = perf_counter() - begun
     if drifts or not totals.balanced:
         raise RuntimeError(f"{len(drifts)} accounts are off their transfers")

@@ -1,7 +1,8 @@
-"""What changes nothing that is owed changes no invoice: `python -m bench.billing_metamorphic [orders of arrival]`.
+"""Check that changes without effect on the amount owed change no invoice.
 
-Random tales of a tenant's leases are told again: cut by ticks, in a zone whose clocks are alike, under other names, in
-pieces and any order with charging in between, with their beginning told twice. Every line and total stays the same.
+Usage: `python -m bench.billing_metamorphic [orders of arrival]`. Random histories of a tenant's leases
+are repeated: split by ticks, in a zone with the same clock, under other names, in parts and any order
+with rating in between, with their beginning sent twice. Every line and total stays the same.
 """
 
 import os
@@ -18,8 +19,8 @@ django.setup()
 from django.db import transaction  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
-from tests.billing.tax.papers import taxed  # noqa: E402
-from tests.billing.twins import CHANGES, Tale, invoiced  # noqa: E402
+from tests.billing.equivalent_histories import CHANGES, LeaseHistory, invoice_history  # noqa: E402
+from tests.billing.tax.taxed_tenants import set_tax_rate  # noqa: E402
 
 ORDERS, OF_A_TALE, SEED = 1_000, 10, 20261123
 ARRIVAL = "in pieces, in any order"
@@ -27,24 +28,22 @@ ARRIVAL = "in pieces, in any order"
 
 def main(orders: int = ORDERS) -> None:
     figures, told, differ, lines = Figures("billing_metamorphic"), Counter[str](), Counter[str](), 0
-    taxed("DE", 19)
+    set_tax_rate("DE", 19)
     for number in range(orders // OF_A_TALE):
         chance = random.Random(SEED + number)
         with transaction.atomic():
-            tale = Tale.by_chance(chance)
-            wanted = invoiced(tale, chance)
+            tale = LeaseHistory.by_chance(chance)
+            wanted = invoice_history(tale, chance)
             lines += len(wanted)
             for change, otherwise in CHANGES.items():
                 for _ in range(OF_A_TALE if change == ARRIVAL else 1):
                     told[change] += 1
-                    differ[change] += invoiced(otherwise(tale, chance), chance) != wanted
+                    differ[change] += invoice_history(otherwise(tale, chance), chance) != wanted
             transaction.set_rollback(True)
     figures.least("lines_and_totals", lines, unit="1", at_least=orders // OF_A_TALE)
     for change, many in told.items():
         name = change.replace(",", "").replace(" ", "_")
-        figures.least(
-            f"told_{name}", many, unit="1", at_least=orders if change == ARRIVAL else orders // OF_A_TALE
-        )
+        figures.least(f"told_{name}", many, unit="1", at_least=orders if change == ARRIVAL else orders // OF_A_TALE)
         figures.most(f"told_{name}_and_otherwise", differ[change], unit="1", at_most=0)
     figures.leave()
 

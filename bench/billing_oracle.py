@@ -1,9 +1,10 @@
-"""Ten thousand tenant-months, second by second: `python -m bench.billing_oracle`, on a migrated, empty database.
+"""Compare ten thousand tenant-months with a computation second by second.
 
-Leases live by chance where it hurts (tests/billing/stories.py). What PostgreSQL charges and puts on invoices must be,
-bit for bit, what a walk through every single second in fractions comes to (tests/billing/seconds.py); and the bundle of
-every invoice must pass the program that customers check it by. `python -m bench.billing_oracle 500 7`: fewer, and of
-another seed.
+Usage: `python -m bench.billing_oracle`, on a migrated, empty database. Leases live randomly through
+difficult cases (tests/billing/random_tenants.py). What PostgreSQL charges and invoices must equal, bit for bit,
+a walk through every single second in fractions (tests/billing/per_second_oracle.py); and the bundle of every
+invoice must pass the verifier that customers download. `python -m bench.billing_oracle 500 7`: fewer,
+and with another seed.
 """
 
 import os
@@ -21,12 +22,14 @@ django.setup()
 
 from bench.figures import Figures  # noqa: E402
 from billing.models import Invoice  # noqa: E402
-from billing.services import bundles, drafts, rating  # noqa: E402
+from billing.services.documents import invoice_bundles  # noqa: E402
+from billing.services.invoicing import drafts  # noqa: E402
+from billing.services.rating import lease_rating  # noqa: E402
 from billing.verify import verify  # noqa: E402
-from tenants.services.walls import as_tenant  # noqa: E402
-from tests.billing import stories  # noqa: E402
-from tests.billing.billed import compared, differences  # noqa: E402
-from tests.billing.stories import Market, Story, month_start  # noqa: E402
+from tenants.services.rls import tenant_scope  # noqa: E402
+from tests.billing import random_tenants  # noqa: E402
+from tests.billing.charged_rows import compare_with_oracle, differences  # noqa: E402
+from tests.billing.random_tenants import Market, RandomTenant, month_start  # noqa: E402
 
 TENANT_MONTHS, SEED = 10_000, 20261122
 MONTHS, LEASES_A_MONTH, TENANTS_AT_ONCE = 20, 3, 25
@@ -35,24 +38,24 @@ NOW = datetime(2028, 1, 1, tzinfo=UTC)
 SHOWN = 5
 
 
-def some(chance: random.Random, sells: Market, first: int) -> list[Story]:
-    """Let some tenants live through all the months, one in each zone in turn."""
+def some(chance: random.Random, sells: Market, first: int) -> list[RandomTenant]:
+    """Run some tenants through all the months, alternating over the time zones."""
     written = []
     for n in range(first, first + TENANTS_AT_ONCE):
-        story = stories.tenant(stories.ZONES[n % len(stories.ZONES)])
+        story = random_tenants.create_random_tenant(random_tenants.ZONES[n % len(random_tenants.ZONES)])
         if n % 2:
-            stories.own_prices(chance, story, sells, cuts=8)
-        stories.lives(chance, story, sells, START, END, leases=MONTHS * LEASES_A_MONTH)
+            random_tenants.add_tenant_prices(chance, story, sells, cuts=8)
+        random_tenants.add_random_leases(chance, story, sells, START, END, leases=MONTHS * LEASES_A_MONTH)
         written.append(story)
     return written
 
 
-def bundled(story: Story) -> tuple[int, int, list[str]]:
-    """Check every invoice of a tenant from its bundle; return how many, their bytes and what differs."""
+def bundled(story: RandomTenant) -> tuple[int, int, list[str]]:
+    """Verify every invoice bundle of a tenant; return count, bytes and differences."""
     sizes, wrong = list[int](), list[str]()
-    with as_tenant(story.tenant.pk):
+    with tenant_scope(story.tenant.pk):
         for invoice in Invoice.objects.select_related("period"):
-            raw = b"".join(bundles.bundle(invoice))
+            raw = b"".join(invoice_bundles.build_bundle(invoice))
             report = verify.check(raw)
             wrong += report.differences + report.unchecked
             wrong += [] if report.total == invoice.total else [f"{invoice.pk}: another total"]
@@ -62,22 +65,22 @@ def bundled(story: Story) -> tuple[int, int, list[str]]:
 
 def main(tenant_months: int = TENANT_MONTHS, seed: int = SEED) -> None:
     figures, chance, found = Figures("billing_oracle"), random.Random(seed), Counter[str]()
-    sells = stories.market(chance, START, END, offerings=9, changes=10)
+    sells = random_tenants.create_market(chance, START, END, offerings=9, changes=10)
     wrong, unfit = list[object](), list[str]()
     for first in count(0, TENANTS_AT_ONCE):
         if found["months"] >= tenant_months:
             break
         written = some(chance, sells, first)
         began = perf_counter()
-        if rating.rate(now=NOW).gaps:
+        if lease_rating.rate_all_leases(now=NOW).gaps:
             raise RuntimeError("there are gaps in the prices")
         for story in written:
-            drafts.refresh(story.tenant, now=NOW)
+            drafts.refresh_drafts(story.tenant, now=NOW)
         found["ms charging"] += int(1000 * (perf_counter() - began))
         for story in written:
-            sides = compared(story, sells.prices)
+            sides = compare_with_oracle(story, sells.prices)
             wrong += differences(sides)
-            found.update(months=sides.months, charges=sides.charges, seconds=sides.looked_at)
+            found.update(months=sides.months, charges=sides.charges, seconds=sides.checked_at)
             began = perf_counter()
             invoices, size, differ = bundled(story)
             found["ms bundling"] += int(1000 * (perf_counter() - began))

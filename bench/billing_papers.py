@@ -1,6 +1,7 @@
-"""How long papers take to be laid out, and whether that grows faster than they do: `python -m bench.billing_papers`.
+"""Benchmark of document layout, and of how its time grows with the number of lines.
 
-Each paper is another one, because typst remembers what it has laid out before.
+Usage: `python -m bench.billing_papers`. Each document is different, because typst caches what it has
+laid out.
 """
 
 import os
@@ -14,8 +15,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
 from bench.figures import Figures  # noqa: E402
-from billing.services.papers.printing import printed  # noqa: E402
-from tests.billing.papers.sheets import paper  # noqa: E402
+from billing.services.documents.pdf_rendering import render_pdf  # noqa: E402
+from tests.billing.documents.sample_documents import sample_invoice  # noqa: E402
 
 REPEATS = 7
 FEW, MANY = 200, 1000
@@ -23,10 +24,10 @@ AT = datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def took(lines: int, turn: int) -> float:
-    """Time one paper of so many lines."""
-    wanted = paper(f"Kestrel {lines} {turn}", lines=lines)
+    """Time one document of so many lines."""
+    wanted = sample_invoice(f"Kestrel {lines} {turn}", lines=lines)
     begun = perf_counter()
-    printed(wanted, at=AT)
+    render_pdf(wanted, at=AT)
     return perf_counter() - begun
 
 

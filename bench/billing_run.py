@@ -1,13 +1,13 @@
-"""The invoice run as the product does it, month by month: `python -m bench.billing_run [tenants]`.
+"""Benchmark of the invoice run, month by month: `python -m bench.billing_run [tenants]`.
 
-Against the pure aggregate over as many rows; against a loop that fetches each tenant's charges, adds them up in Python
-and saves invoice and lines one by one, which is what most would write first and which has no tax, no holds, no wallet
-and no ledger; and against itself with ten times the tenants.
+It is compared with the bare aggregate over as many rows; with a loop that fetches each tenant's charges,
+adds them up in Python and saves invoice and lines one by one, which is what most would write first and
+which has no tax, no holds, no wallet and no ledger; and with itself with ten times the tenants.
 
-Every month is closed once and for good: its set commits, and with it pay the foreign keys, which are checked only
-then. Nothing is done between the sets, and not one line is there before, though the product keeps drafts all the month.
-The runs over a tenth have tenants of their own, one before all the others are closed and two after. Only the loop is
-undone, in one transaction for all, which flatters it.
+Every month is closed once and for good: each batch commits, which includes the deferred foreign key
+checks. Nothing is done between the batches, and no draft line exists before, though the product keeps
+drafts all the month. The runs over a tenth have tenants of their own, one before all the others are
+closed and two after. Only the loop is rolled back, in one transaction for all, which flatters it.
 """
 
 import os
@@ -30,10 +30,11 @@ from bench import billing  # noqa: E402
 from bench.figures import Figures  # noqa: E402
 from billing.domain.money import to_minor  # noqa: E402
 from billing.models import BillingPeriod, Invoice, InvoiceLine, RatedCharge  # noqa: E402
-from billing.services import closing, closing_in_sets, rating  # noqa: E402
+from billing.services.invoicing.month_close import batch_close, close_month  # noqa: E402
+from billing.services.rating import lease_rating  # noqa: E402
 from tenants.models import Tenant  # noqa: E402
-from tenants.services.walls import as_sweep, as_tenant  # noqa: E402
-from tests.billing.tax.papers import taxed  # noqa: E402
+from tenants.services.rls import system_scope, tenant_scope  # noqa: E402
+from tests.billing.tax.taxed_tenants import set_tax_rate  # noqa: E402
 
 TENANTS, LEASES, BY_ORM = 10_000, 10, 100  # a million stretches, as ten of each lease
 TENTHS = 3
@@ -42,19 +43,19 @@ SO_MUCH = Path(__file__).with_name("aggregate.sql").read_text()
 
 
 def build(tenants: int) -> list[str]:
-    """Write everybody's history and charge it: a run begins where rating has ended, as it does every half minute."""
+    """Write everybody's history and rate it, since a run begins after rating."""
     billing.TENANTS, billing.LEASES = tenants, LEASES
     billing.build()
     billing.make_months(OVER)
-    taxed("DE", 19)
-    rating.rate(now=OVER, whole=True)
+    set_tax_rate("DE", 19)
+    lease_rating.rate_all_leases(now=OVER, whole=True)
     billing.tidy()
-    with as_sweep():
+    with system_scope():
         return list(Tenant.objects.order_by("pk").values_list("pk", flat=True))
 
 
 def aggregate() -> float:
-    with as_sweep(), connection.cursor() as cursor:
+    with system_scope(), connection.cursor() as cursor:
         begun = perf_counter()
         cursor.execute(SO_MUCH)
         cursor.fetchone()
@@ -62,9 +63,11 @@ def aggregate() -> float:
 
 
 def closed(tenants: list[str]) -> float:
-    """Time the close of a month of all of these, each set in a transaction of its own, as the product does it."""
+    """Time the close of a month of these tenants, one transaction per batch."""
     begun = perf_counter()
-    done = closing_in_sets.close([(each, "2026-03") for each in tenants], meter=closing._meter, now=OVER)
+    done = batch_close.close_simple_months(
+        [(each, "2026-03") for each in tenants], meter=close_month._charge_until, now=OVER
+    )
     spent = perf_counter() - begun
     if done != len(tenants):
         raise RuntimeError(f"{len(tenants) - done} of {len(tenants)} months were not closed")
@@ -72,11 +75,11 @@ def closed(tenants: list[str]) -> float:
 
 
 def by_hand(tenants: list[str]) -> float:
-    """Time the loop that most would write first; undone."""
+    """Time the naive loop; rolled back."""
     with transaction.atomic():
         begun = perf_counter()
         for tenant_id in tenants:
-            with as_tenant(tenant_id):
+            with tenant_scope(tenant_id):
                 _by_hand(Tenant.objects.get(pk=tenant_id))
         spent = perf_counter() - begun
         transaction.set_rollback(True)

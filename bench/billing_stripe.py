@@ -1,7 +1,8 @@
-"""Ten thousand charges through Stripe, of which one call in twenty fails: `python -m bench.billing_stripe`.
+"""Benchmark of ten thousand charges through Stripe with one failing call in twenty.
 
-Stripe is the tests' own, in this process: what is counted is calls and invoices, and what is timed is our side of it.
-The failures are what the wire and Stripe really do: too many requests, an error of theirs, an answer that is lost.
+Usage: `python -m bench.billing_stripe`. Stripe is the tests' stand-in, in this process: calls and
+invoices are counted, and the time is that of our side. The failures are those of the network and of
+Stripe: too many requests, a server error, a lost response.
 """
 
 import os
@@ -18,11 +19,11 @@ django.setup()
 from django.test import override_settings  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
-from billing.gateways.stripe import connecting  # noqa: E402
 from billing.gateways.stripe.gateway import StripeGateway  # noqa: E402
-from ports.payments import Charge, ChargePart, Succeeded, Unanswered  # noqa: E402
+from ports.payments import ChargeLine, GatewayCharge, OutcomeUnknown, Succeeded  # noqa: E402
+from tests.billing.gateways.transports import use_transport  # noqa: E402
 from tests.fakestripe.server import KEY, Call, FakeStripe  # noqa: E402
-from tests.fakestripe.tenants import holder  # noqa: E402
+from tests.fakestripe.tenants import create_card_holder  # noqa: E402
 
 TENANTS, CHARGES, LINES, FAULTS_PERCENT = 100, 10_000, 3, 5
 ILLS = ("429", "500", "500_done", "lost")
@@ -30,20 +31,18 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 MOST_TRIES = 50
 
 
-def charge(n: int) -> Charge:
-    parts = tuple(ChargePart(f"slice {line}", 1000 + line, 190, "VAT", "19.00") for line in range(LINES))
+def charge(n: int) -> GatewayCharge:
+    parts = tuple(ChargeLine(f"slice {line}", 1000 + line, 190, "VAT", "19.00") for line in range(LINES))
     minor = sum(part.minor + part.tax for part in parts)
-    return Charge(
-        f"pay_{n:026d}", minor, "EUR", f"ten_{n % TENANTS:026d}", f"Invoice {n}", f"2026-{n}", parts
-    )
+    return GatewayCharge(f"pay_{n:026d}", minor, "EUR", f"ten_{n % TENANTS:026d}", f"Invoice {n}", f"2026-{n}", parts)
 
 
-def collect(fake: FakeStripe, gateway: StripeGateway, wanted: Charge) -> None:
-    """Ask until there is an answer, five minutes apart, as workers do."""
+def collect(fake: FakeStripe, gateway: StripeGateway, wanted: GatewayCharge) -> None:
+    """Ask every five minutes until there is an outcome, as workers do."""
     for _ in range(MOST_TRIES):
         try:
             outcome = gateway.charge(wanted, now=fake.now)
-        except Unanswered:
+        except OutcomeUnknown:
             fake.now += timedelta(minutes=5)
             continue
         if not isinstance(outcome, Succeeded):
@@ -56,14 +55,14 @@ def main(charges: int = CHARGES) -> None:
     figures, chance = Figures("billing"), Random(20)
     fake, gateway = FakeStripe(now=START), StripeGateway()
     for n in range(TENANTS):
-        holder(fake, f"ten_{n:026d}")
+        create_card_holder(fake, f"ten_{n:026d}")
 
     def ill(call: Call) -> str:
         return chance.choice(ILLS) if chance.randrange(100) < FAULTS_PERCENT else ""
 
     fake.ill = ill
     begun = perf_counter()
-    with override_settings(STRIPE_SECRET_KEY=KEY, STRIPE_CALLS_PER_S=10**6), connecting.over(fake):
+    with override_settings(STRIPE_SECRET_KEY=KEY, STRIPE_CALLS_PER_S=10**6), use_transport(fake):
         for n in range(charges):
             collect(fake, gateway, charge(n))
     took = perf_counter() - begun

@@ -1,8 +1,8 @@
-"""Thirty-two workers on the same months, payments and wallets: `python -m bench.billing_workers [months]`.
+"""Run thirty-two workers on the same months, payments and wallets.
 
-All of them close the same months, collect the same payments and give leases the same money at once, as if every hint
-came thirty-two times. Each month is invoiced once, each number given once, each payment taken once; no wallet is
-overdrawn.
+Usage: `python -m bench.billing_workers [months]`. All close the same months, collect the same payments
+and give leases the same money at once, as if every message came thirty-two times. Each month is invoiced
+once, each number assigned once, each payment collected once; no wallet is overdrawn.
 """
 
 import os
@@ -22,27 +22,39 @@ django.setup()
 from django.db import connection, connections  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
-from billing.models import AccountBalance, Invoice, LedgerTransfer, Payment, SimulatedCharge, TenantTerms  # noqa: E402
-from billing.services import closing, rating  # noqa: E402
-from billing.services.funds.looking import look_at  # noqa: E402
-from billing.services.ledger import books  # noqa: E402
-from billing.services.payments import collecting, opening  # noqa: E402
-from billing.services.wallets import covering, terms  # noqa: E402
-from billing.services.wallets.covering import PaymentRequired  # noqa: E402
+from billing.models import AccountBalance, AccountTerms, Invoice, LedgerTransfer, Payment, SimulatedCharge  # noqa: E402
+from billing.services.funds.accounts import account_terms  # noqa: E402
+from billing.services.funds.costs.lease_costs import open_cost_context  # noqa: E402
+from billing.services.funds.wallets import prepaid_holds  # noqa: E402
+from billing.services.funds.wallets.prepaid_holds import PaymentRequired  # noqa: E402
+from billing.services.invoicing.month_close import close_month  # noqa: E402
+from billing.services.ledger import ledger_balances  # noqa: E402
+from billing.services.payments import payment_collection, payment_creation  # noqa: E402
+from billing.services.rating import lease_rating  # noqa: E402
 from broker.models import Lease  # noqa: E402
-from tenants.services.walls import as_staff, as_tenant  # noqa: E402
-from tests.billing.grants.gifts import give  # noqa: E402
-from tests.billing.histories import EURO, HOUR, OPERATOR, S, at, customer, lived, ran, sold  # noqa: E402
-from tests.billing.tax.papers import taxed  # noqa: E402
+from tenants.services.rls import staff_scope, tenant_scope  # noqa: E402
+from tests.billing.grants.grant_setup import create_grant  # noqa: E402
+from tests.billing.histories import (  # noqa: E402
+    EURO,
+    HOUR,
+    OPERATOR,
+    S,
+    add_ended_lease,
+    add_lease_history,
+    create_customer,
+    create_priced_offering,
+    utc,
+)
+from tests.billing.tax.taxed_tenants import set_tax_rate  # noqa: E402
 
 MONTHS, WORKERS, WALLETS, LEASES_A_WALLET, SEED = 1_000, 32, 10, 16, 20261123
-NOW = at("2026-11-01 12:00:00")
-LATER = at("2026-11-01 13:00:00")
+NOW = utc("2026-11-01 12:00:00")
+LATER = utc("2026-11-01 13:00:00")
 IN_A_WALLET = 1000  # cents: enough for eight of its leases
 
 
 def at_once(work: Callable[[int], object]) -> Counter[str]:
-    """Let every worker do the same at the same moment; return what they fell over, by its name."""
+    """Run the same function in every worker at once; return exceptions by name."""
     start, fell = Barrier(WORKERS), Counter[str]()
 
     def run(number: int) -> None:
@@ -60,54 +72,56 @@ def at_once(work: Callable[[int], object]) -> Counter[str]:
 
 
 def build(months: int) -> list[tuple[str, str]]:
-    """Write the months, and wallets each with more leases than it has money for; return those leases."""
-    taxed("DE", 19)
-    offering, dear = sold(EURO), sold(EURO)
+    """Write the months, and wallets with too little money for their leases; return those leases."""
+    set_tax_rate("DE", 19)
+    offering, dear = create_priced_offering(EURO), create_priced_offering(EURO)
     for n in range(months):
-        _, project = customer()
-        ran(project, offering, at("2026-10-05 00:00:00"), HOUR + n)
+        _, project = create_customer()
+        add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR + n)
     waiting = []
     for _ in range(WALLETS):
-        tenant, project = customer()
-        with as_tenant(tenant.pk):
-            terms.set_terms(tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=NOW)
-        give(tenant, IN_A_WALLET, now=NOW)
+        tenant, project = create_customer()
+        with tenant_scope(tenant.pk):
+            account_terms.set_account_terms(
+                tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=NOW
+            )
+        create_grant(tenant, IN_A_WALLET, now=NOW)
         for _ in range(LEASES_A_WALLET):
-            lease = lived(project, dear, [(NOW, S.REQUESTED), (NOW, S.QUEUED)])
+            lease = add_lease_history(project, dear, [(NOW, S.REQUESTED), (NOW, S.QUEUED)])
             waiting.append((lease.pk, tenant.pk))
-    rating.rate(now=NOW)
+    lease_rating.rate_all_leases(now=NOW)
     return waiting
 
 
 def collect(number: int) -> None:
-    """Open and take every payment, in an order of one's own, look by look until a look finds nothing."""
+    """Open and collect every payment, in each worker's own order, until none is found."""
     chance = random.Random(SEED + number)
-    while opening.open_due(now=LATER) + len(due := collecting.due(now=LATER)):
+    while payment_creation.open_due_payments(now=LATER) + len(due := payment_collection.PAYMENTS.due(now=LATER)):
         chance.shuffle(due)
         for _, payment_id, tenant_id in due:
-            collecting.collect(payment_id, tenant_id, now=LATER)
+            payment_collection.PAYMENTS.collect(payment_id, tenant_id, now=LATER)
 
 
 def cover(waiting: list[tuple[str, str]], number: int) -> None:
-    """Ask for the money of every lease, as the gate does; whoever gets none goes on."""
+    """Request the money of every lease, as the gate does; continue after a refusal."""
     mine = waiting.copy()
     random.Random(SEED - number).shuffle(mine)
     for lease_id, tenant_id in mine:
         try:
-            with as_tenant(tenant_id):
+            with tenant_scope(tenant_id):
                 lease = Lease.objects.select_related("project__tenant", "offering").get(pk=lease_id)
-                covering.take(look_at(lease, now=NOW), now=NOW)
+                prepaid_holds.reserve_next_hour(open_cost_context(lease, now=NOW), now=NOW)
         except PaymentRequired:
             continue
 
 
 def overdrawn() -> tuple[int, int]:
-    """Return how many wallets have more set aside than there is, and how many leases are covered."""
+    """Return the number of overdrawn wallets and of covered leases."""
     over = covered = 0
-    with as_staff():
-        owners = list(TenantTerms.objects.filter(payment="prepaid").values_list("tenant_id", flat=True))
+    with staff_scope():
+        owners = list(AccountTerms.objects.filter(payment="prepaid").values_list("tenant_id", flat=True))
     for owner in owners:
-        with as_tenant(owner), connection.cursor() as cursor:
+        with tenant_scope(owner), connection.cursor() as cursor:
             cursor.execute("SELECT coalesce(sum(taken_num), 0)::numeric FROM billing_wallet")
             over += cursor.fetchone()[0] > IN_A_WALLET * 36 * 10**9
             cursor.execute("SELECT count(*) FROM billing_hold WHERE covers_until IS NOT NULL")
@@ -117,30 +131,26 @@ def overdrawn() -> tuple[int, int]:
 
 def main(months: int = MONTHS) -> None:
     figures, waiting = Figures("billing_workers"), build(months)
-    fell = at_once(lambda _: closing.close_due(now=NOW))
-    with as_staff():
+    fell = at_once(lambda _: close_month.close_due_months(now=NOW))
+    with staff_scope():
         numbers = sorted(Invoice.objects.filter(series="2026-10").values_list("number", flat=True))
         doubled = len(numbers) - len(set(numbers))
     figures.least("months_closed", len(numbers), unit="1", at_least=months)
-    figures.most(
-        "numbers_missing_or_twice", doubled + (numbers != list(range(1, months + 1))), unit="1", at_most=0
-    )
+    figures.most("numbers_missing_or_twice", doubled + (numbers != list(range(1, months + 1))), unit="1", at_most=0)
     fell += at_once(collect)
-    with as_staff():
+    with staff_scope():
         paid = Payment.objects.filter(status="succeeded").count()
         once = Payment.objects.filter(status="succeeded").values("invoice").distinct().count()
         taken = SimulatedCharge.objects.filter(declined=False).count()
         posted = LedgerTransfer.objects.filter(kind="payment").count()
     figures.least("invoices_paid", once, unit="1", at_least=months)
-    figures.most(
-        "payments_taken_or_posted_twice", paid - once + taken - once + posted - once, unit="1", at_most=0
-    )
+    figures.most("payments_taken_or_posted_twice", paid - once + taken - once + posted - once, unit="1", at_most=0)
     fell += at_once(lambda number: cover(waiting, number))
     over, covered = overdrawn()
     figures.most("wallets_overdrawn", over, unit="1", at_most=0)
     figures.least("leases_that_were_covered", covered, unit="1", at_least=WALLETS * 8)
-    with as_staff():
-        totals, drifts = books.reckoned()
+    with staff_scope():
+        totals, drifts = ledger_balances.recomputed_trial_balance()
         below = AccountBalance.objects.filter(account__type__startswith="wallet", minor__lt=0).count()
     off = len(drifts) + below + sum(not each.balanced for each in totals)
     figures.most("accounts_off_or_below_nothing", off, unit="1", at_most=0)

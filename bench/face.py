@@ -1,6 +1,7 @@
-"""The portal with 10,000 leases of which 2,000 live: `python -m bench.face`, on a migrated, empty database.
+"""Benchmark of the portal with 10,000 leases of which 2,000 are live.
 
-Every page is asked for through the whole WSGI application, as a signed-in person's browser would.
+Usage: `python -m bench.face`, on a migrated, empty database. Every page is requested through the whole
+WSGI application, as a signed-in person's browser would.
 """
 
 import os
@@ -19,17 +20,18 @@ from django.test import Client, override_settings
 import config.wsgi  # noqa: F401  # sets Django up as a web worker has it
 from bench.figures import Figures
 from billing.models import Invoice
-from billing.services import drafts, rating
-from billing.services.showcase import prices
+from billing.services.demo.seed import seed_prices
+from billing.services.invoicing import drafts
+from billing.services.rating import lease_rating
 from broker.models import Gpu, Lease, Offering
-from broker.services import catalogue, inventory
-from broker.services.inventory import Rack
+from broker.services.inventory import gpu_catalogue, hardware
+from broker.services.inventory.hardware import SimulatedRack
 from ports import clock
 from tenants.domain.roles import Role
 from tenants.models import Project, Tenant, User
 from tenants.services import members, projects, tenants
 from tenants.services.actors import SYSTEM
-from tenants.services.walls import as_tenant
+from tenants.services.rls import tenant_scope
 
 HERE = Path(__file__).parent
 OVER, LIVE, WAITING = 8_000, 2_000, 100
@@ -41,8 +43,8 @@ MORE_PROJECTS, MORE_PEOPLE = 50, 60  # beside those in which leases run, and the
 OPERATIONS = {
     "control_room": "/ops/",
     "control_room_by_tenant": "/ops/?by=tenant",
-    "fleet_map": "/ops/map/",
-    "cards": "/ops/cards/",
+    "fleet_map": "/ops/fleet-map/",
+    "cards": "/ops/gpus/",
     "clusters": "/ops/clusters/",
     "queue_of_all": "/ops/queue/",
     "offerings": "/ops/offerings/",
@@ -52,18 +54,16 @@ OPERATIONS = {
 
 
 def build() -> Tenant:
-    """Make the fleet, the prices, the tenant, and its leases with all that was charged for them."""
+    """Create the fleet, the prices and the tenant with its leases and charges."""
     now = clock.now()
     with transaction.atomic():
-        catalogue.load_gpu_models()
-        inventory.add_simulated([Rack("north-1", "eu-north", "H100-80GB", nodes=NODES)], now=now)
-        catalogue.derive_offerings(now=now)
+        gpu_catalogue.load_gpu_models()
+        hardware.add_simulated_racks([SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=NODES)], now=now)
+        gpu_catalogue.derive_offerings(now=now)
         Offering.objects.update(state="published")
-        prices.publish_all(since=now - timedelta(days=90), actor=SYSTEM, now=now)
+        seed_prices.publish_list_prices(since=now - timedelta(days=90), actor=SYSTEM, now=now)
         owner = User.objects.create_user("bench@example.org", joined_at=now)
-        tenant, root = tenants.create(
-            name="Bench", owner=owner, actor=SYSTEM, now=now, time_zone="Europe/Berlin"
-        )
+        tenant, root = tenants.create(name="Bench", owner=owner, actor=SYSTEM, now=now, time_zone="Europe/Berlin")
         places = [projects.create(parent=root, name=f"p{n}", actor=SYSTEM, now=now).pk for n in range(8)]
         join(tenant, root, now)
     sold = Offering.objects.filter(profile="1g.10gb", price_class="on_demand")
@@ -81,29 +81,29 @@ def build() -> Tenant:
         "email": owner.email,
         "now": now,
     }
-    with as_tenant(tenant.pk), connection.cursor() as cursor:
+    with tenant_scope(tenant.pk), connection.cursor() as cursor:
         cursor.execute((HERE / "leases.sql").read_text(), wanted)
-    rating.rate(now=now)
-    with as_tenant(tenant.pk):
-        drafts.refresh(tenant, now=now)
+    lease_rating.rate_all_leases(now=now)
+    with tenant_scope(tenant.pk):
+        drafts.refresh_drafts(tenant, now=now)
     with connections["owner"].cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     return tenant
 
 
 def join(tenant: Tenant, root: Project, now: datetime) -> None:
-    """Let people work in the tenant, and more projects be there than a page shows at once."""
+    """Add members to the tenant, and more projects than one page shows."""
     for number in range(MORE_PROJECTS):
         projects.create(parent=root, name=f"more {number}", actor=SYSTEM, now=now)
-    with as_tenant(tenant.pk):
+    with tenant_scope(tenant.pk):
         for number in range(MORE_PEOPLE):
             user = User.objects.create_user(f"person-{number}@example.org", joined_at=now)
             members.add(tenant=tenant, user=user, role=Role.MEMBER, project=None, actor=SYSTEM, now=now)
 
 
 def pages(tenant: Tenant) -> dict[str, str]:
-    """Return the address of every page, by its name."""
-    with as_tenant(tenant.pk):
+    """Return the URL of every page, by name."""
+    with tenant_scope(tenant.pk):
         active = Lease.objects.filter(state="active").order_by("pk")[0].pk
         invoice = Invoice.objects.order_by("-pk")[0].pk
     return {
@@ -129,22 +129,22 @@ def pages(tenant: Tenant) -> dict[str, str]:
 
 
 def operations() -> Client:
-    """Let the fleet grow to 1,008 cards, and return the browser of an operator who looks at them."""
+    """Grow the fleet to 1,008 GPUs; return the client of an operator."""
     now = clock.now()
-    inventory.add_simulated([Rack("west-2", "eu-west", "H100-80GB", nodes=MORE_NODES)], now=now)
+    hardware.add_simulated_racks([SimulatedRack("west-2", "eu-west", "H100-80GB", nodes=MORE_NODES)], now=now)
     operator = User.objects.create_user("operator@example.org", joined_at=now, is_staff=True)
     return signed_in(operator.email)
 
 
 def signed_in(email: str) -> Client:
-    """Return somebody's browser."""
+    """Return a user's signed-in client."""
     client = Client()
     client.force_login(User.objects.get(email=email), backend=settings.AUTHENTICATION_BACKENDS[0])
     return client
 
 
 def timed(client: Client, address: str) -> tuple[float, int]:
-    """Return the p95 of the time to the answer in milliseconds, and the page's bytes before compression."""
+    """Return the p95 response time in ms and the page's uncompressed bytes."""
     took: list[float] = []
     for n in range(ROUNDS + WARM_UP):
         begun = perf_counter()
@@ -158,7 +158,7 @@ def timed(client: Client, address: str) -> tuple[float, int]:
 
 
 def first_load(client: Client) -> int:
-    """Return the bytes that a browser which has nothing yet gets for the home page, compressed as it asks for."""
+    """Return the compressed bytes of the home page for an empty browser cache."""
     seen: set[str] = set()
 
     def get(address: str) -> tuple[int, str]:
@@ -182,7 +182,7 @@ def first_load(client: Client) -> int:
 
 
 def linked(page: str) -> Iterator[str]:
-    """Yield the addresses of what the page loads by itself, and its icons."""
+    """Yield the URLs that the page loads, and its icons."""
     yield from re.findall(r'(?:src|href)="(/static/[^"#]+)', page)
 
 
@@ -190,7 +190,7 @@ def main() -> None:
     figures = Figures("face")
     tenant = build()
     client = signed_in("bench@example.org")
-    with override_settings(ALLOWED_HOSTS=["testserver"], OPERATORS_NEED_MFA=False):
+    with override_settings(ALLOWED_HOSTS=["testserver"], OPERATORS_REQUIRE_MFA=False):
         for name, address in pages(tenant).items():
             p95, size = timed(client, address)
             figures.most(f"{name}_ttfb_p95", p95, unit="ms", at_most=MOST_MS)

@@ -1,4 +1,4 @@
-"""How a benchmark speaks: one JSON line a figure on standard output."""
+"""Output of a benchmark: one JSON line per figure on standard output."""
 
 import json
 import sys
@@ -8,28 +8,26 @@ from os import getloadavg
 
 @dataclass
 class Figures:
-    """Collects what one benchmark found and remembers whether every goal was met."""
+    """Collector of a benchmark's figures and of whether every goal was met."""
 
     bench: str
     missed: list[str] = field(default_factory=list)
 
     def most(self, figure: str, value: float, *, unit: str, at_most: float) -> None:
-        """Print a figure whose goal is a bound of its own."""
+        """Print a figure with an upper bound as its goal."""
         self._say(figure, value, unit=unit, baseline=at_most, goal=f"value <= {at_most}", ok=value <= at_most)
 
     def least(self, figure: str, value: float, *, unit: str, at_least: float) -> None:
-        """Print a figure that shall reach a bound of its own."""
-        self._say(
-            figure, value, unit=unit, baseline=at_least, goal=f"value >= {at_least}", ok=value >= at_least
-        )
+        """Print a figure with a lower bound as its goal."""
+        self._say(figure, value, unit=unit, baseline=at_least, goal=f"value >= {at_least}", ok=value >= at_least)
 
     def rate(self, figure: str, value: float, *, baseline: float, at_least: float) -> None:
-        """Print so many per second against so many of the baseline; the goal is a ratio."""
+        """Print a rate per second and the baseline's; the goal is their ratio."""
         ok = value / baseline >= at_least
         self._say(figure, value, unit="1/s", baseline=baseline, goal=f"ratio >= {at_least}", ok=ok)
 
     def ratio(self, figure: str, value: float, *, baseline: float, at_most: float) -> None:
-        """Print a time against its baseline in the same run; the goal is a ratio."""
+        """Print a duration and the baseline's of the same run; the goal is their ratio."""
         ok = value / baseline <= at_most
         self._say(figure, value, unit="s", baseline=baseline, goal=f"ratio <= {at_most}", ok=ok)
 
@@ -50,5 +48,5 @@ class Figures:
         print(json.dumps(line), flush=True)
 
     def leave(self) -> None:
-        """End the process: 0 only when every goal was met."""
+        """Exit with 0 only if every goal was met."""
         sys.exit(1 if self.missed else 0)

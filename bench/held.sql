@@ -1,8 +1,8 @@
 -- One tenant's %(leases)s leases that run since an hour and hold money in a budget's month and in the wallet.
 WITH lease AS (
   INSERT INTO broker_lease
-         (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, at,
-          generation, conditions, progress, waits_for, created_at, active_at, ends_at, seen_at, end_reason,
+         (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, state_since,
+          generation, conditions, progress, pending_reason, created_at, active_at, ends_at, seen_at, end_reason,
           max_duration_s, quota_uses, requested_by, requested_by_label, tries, version)
   SELECT 'lse_' || right(%(tenant)s, 10) || lpad(n::text, 16, '0'), %(tenant)s, %(project)s, %(offering)s, 'job-' || n, 1, false, '', '', '{}',
          'active', 1, %(begun)s, 1, '{}', '{}', '', %(begun)s, %(begun)s, %(now)s::timestamptz + interval '40 hours',
@@ -19,6 +19,6 @@ WITH lease AS (
          'system', '', ''
     FROM lease CROSS JOIN generate_series(0, 1) seq ORDER BY id, seq
 )
-INSERT INTO billing_hold (id, tenant_id, lease_id, currency, opened_at, looked_at, seq, covers_until)
+INSERT INTO billing_hold (id, tenant_id, lease_id, currency, opened_at, checked_at, seq, covers_until)
 SELECT 'hld' || substr(id, 4), %(tenant)s, id, 'EUR', %(begun)s, %(now)s, 1, %(now)s::timestamptz + interval '1 hour'
   FROM lease

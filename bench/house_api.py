@@ -1,8 +1,9 @@
-"""Asking for a lease over the API, against a bare DRF POST that checks the same body and inserts the same row.
+"""Benchmark of POST /leases against a bare DRF POST with the same body and row.
 
-Both are asked over HTTP, on one kept connection each to one worker of the product's own server, in turns: whatever
-else the machine does meets both. What stands between them is all that makes a row a lease: the token and its
-role, the project, price and quota, the ledger, the hint, the audit trail, and the answer kept under its key.
+Both are called over HTTP, on one keep-alive connection each to one worker of the product's own server,
+alternately, so that other load on the machine affects both. The difference is all that makes a row a
+lease: the token and its role, project, price and quota, the transition log, the outbox message, the
+audit log, and the idempotency record.
 """
 
 import json
@@ -30,29 +31,29 @@ from rest_framework.response import Response  # noqa: E402
 from rest_framework.views import APIView  # noqa: E402
 
 from bench.figures import Figures  # noqa: E402
-from billing.services.showcase import prices  # noqa: E402
-from broker.api.serializers import LeaseOut, LeaseWanted  # noqa: E402
+from billing.services.demo.seed import seed_prices  # noqa: E402
 from broker.models import Lease, Offering  # noqa: E402
-from broker.services import catalogue, inventory  # noqa: E402
-from broker.services.inventory import Rack  # noqa: E402
+from broker.services.inventory import gpu_catalogue, hardware  # noqa: E402
+from broker.services.inventory.hardware import SimulatedRack  # noqa: E402
 from ports import clock, ids  # noqa: E402
 from tenants.models import Quota, QuotaKind, ServiceAccount  # noqa: E402
 from tenants.services import tenants, tokens  # noqa: E402
 from tenants.services.actors import SYSTEM  # noqa: E402
-from tenants.services.walls import as_tenant  # noqa: E402
+from tenants.services.rls import tenant_scope  # noqa: E402
+from web.api.lease_serializers import LeaseCreate, LeaseOut  # noqa: E402
 
 ROUNDS, A_ROUND, WARM_UP = 21, 50, 100
 TENANT = os.environ.get("BENCH_TENANT", "")
 
 
 class Bare(APIView):
-    """The least a POST can do: check the body, insert the row, answer with it."""
+    """Minimal POST: validate the body, insert the row, return it."""
 
     authentication_classes: list[Any] = []
     permission_classes: list[Any] = []
 
     def post(self, request: Request) -> Response:
-        body = LeaseWanted(data=request.data)
+        body = LeaseCreate(data=request.data)
         body.is_valid(raise_exception=True)
         wanted, now = body.validated_data, clock.now()
         lease = Lease(
@@ -60,7 +61,7 @@ class Bare(APIView):
             project_id=wanted.pop("project"),
             offering_id=wanted.pop("offering"),
             volume_id=wanted.pop("volume") or None,
-            at=now.replace(microsecond=0),
+            state_since=now.replace(microsecond=0),
             created_at=now,
             requested_by="bench",
             requested_by_label="bench",
@@ -78,14 +79,14 @@ application = WSGIHandler()
 
 
 def world() -> tuple[str, str, dict[str, Any]]:
-    """Make a fleet and a tenant with room for every request; return it, its token and the body to send."""
+    """Create a fleet and a tenant with enough capacity; return tenant, token and body."""
     now = clock.now()
-    catalogue.load_gpu_models()
-    inventory.add_simulated([Rack("north-1", "eu-north", "H100-80GB", nodes=8)], now=now)
-    catalogue.derive_offerings(now=now)
+    gpu_catalogue.load_gpu_models()
+    hardware.add_simulated_racks([SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=8)], now=now)
+    gpu_catalogue.derive_offerings(now=now)
     Offering.objects.update(state="published")
-    prices.publish_all(since=now - timedelta(hours=1), actor=SYSTEM, now=now)
-    with as_tenant(""):
+    seed_prices.publish_list_prices(since=now - timedelta(hours=1), actor=SYSTEM, now=now)
+    with tenant_scope(""):
         tenant, project = tenants.create(name="Bench", owner=None, actor=SYSTEM, now=now)
         Quota.objects.filter(kind=QuotaKind.UNITS).update(limit=10**12, soft_limit=10**12)
         machine = ServiceAccount.objects.create(tenant=tenant, name="bench", role="member", created_at=now)
@@ -104,7 +105,7 @@ def world() -> tuple[str, str, dict[str, Any]]:
 
 
 class Caller:
-    """One kept connection that posts the same body again and again, and insists on success."""
+    """Keep-alive connection that posts the same body repeatedly and requires success."""
 
     def __init__(self, port: int, where: str, body: dict[str, Any], token: str) -> None:
         self.http, self.where, self.body = HTTPConnection("127.0.0.1", port), where, json.dumps(body)
@@ -118,7 +119,7 @@ class Caller:
             raise RuntimeError(f"{self.where}: {answer.status} {text!r}")
 
     def timed(self) -> float:
-        """Return the seconds of one post, over a round of them."""
+        """Return the seconds per POST over one round."""
         begun = perf_counter()
         for _ in range(A_ROUND):
             self.post()
@@ -126,7 +127,7 @@ class Caller:
 
 
 def serve(tenant: str) -> tuple["subprocess.Popen[bytes]", int]:
-    """Start the product's server with one worker and wait until it answers."""
+    """Start the product's server with one worker and wait until it responds."""
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,7 +1,8 @@
-"""How fast a trace goes through the real services, against transactions that do nothing.
+"""Benchmark of replaying a trace through the real services against empty transactions.
 
-A replayed request is some ten transactions: asked, placed, made, ended, removed, the queue served. The baseline runs as
-many transactions of one trivial query each, through the same ORM on the same connection.
+A replayed request is some ten transactions: requested, placed, created, ended, removed, queue served.
+The baseline runs as many transactions of one trivial query each, through the same ORM on the same
+connection.
 """
 
 import os

@@ -1,10 +1,10 @@
-"""Leases on a real control plane, the whole product and the cluster on this one machine.
+"""Benchmark of leases on a real control plane, with product and cluster on one machine.
 
-From a POST to the API until the cluster's own watch says that the pod runs; how many a second in a row; what a
-fleet of leases that nobody touches costs the API server; and how soon all is true again after kill -9 of it. Before
-that the control plane does the same alone, asked for bare StatefulSets at the same rate: the product can be no faster.
-`make bench ONLY=kubernetes SIZE=small` asks for less, for a look on a busy machine; `SIZE=many` holds five thousand
-leases, which two processors need ten minutes more to make.
+It measures the time from a POST to the API until the cluster's own watch reports the pod running; how
+many per second in a row; the load of an idle fleet of leases on the API server; and the recovery time
+after kill -9 of that server. Before that the control plane alone does the same with bare StatefulSets at
+the same rate: the product can be no faster. `make bench ONLY=kubernetes SIZE=small` runs less, for a
+busy machine; `SIZE=many` holds five thousand leases, which take two processors ten minutes more.
 """
 
 import os
@@ -25,9 +25,9 @@ django.setup()
 from bench.figures import Figures  # noqa: E402
 from broker.models import ClusterWatch, Lease  # noqa: E402
 from broker.provisioners.kubernetes.labels import PROJECT  # noqa: E402
-from ports import clock, doorbell, ids  # noqa: E402
-from ports.models import Ring  # noqa: E402
-from tenants.services.walls import as_sweep  # noqa: E402
+from ports import clock, ids, outbox  # noqa: E402
+from ports.models import OutboxMessage  # noqa: E402
+from tenants.services.rls import system_scope  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
 from tests.controlplane.plane import API, ControlPlane  # noqa: E402
 from tests.live import effort, installation  # noqa: E402
@@ -54,7 +54,7 @@ PATIENCE_S = 240.0
 
 @dataclass(frozen=True)
 class Size:
-    """How much is asked for."""
+    """Amount of work."""
 
     held: int = 600  # leases
     part: int = 1  # of launches, one in so many
@@ -72,11 +72,9 @@ SIZES = {"": Size(), "small": Size(held=120, part=5), "many": Size(held=5000)}
 
 
 class Bench:
-    """One cluster, one product, and what is asked of them."""
+    """One cluster, one product, and the measurements on them."""
 
-    def __init__(
-        self, figures: Figures, plane: ControlPlane, processes: Processes, audit: Audit, size: Size
-    ) -> None:
+    def __init__(self, figures: Figures, plane: ControlPlane, processes: Processes, audit: Audit, size: Size) -> None:
         self.figures, self.plane, self.processes, self.size = figures, plane, processes, size
         self.calls = audit
         Nodes(plane.api, "gpu").add_many(size.nodes, SLICES)
@@ -88,12 +86,10 @@ class Bench:
         self._turn = cycle(self.tenants)
 
     def alone(self) -> None:
-        """Say what the control plane does by itself: a bare StatefulSet until its pod runs."""
+        """Measure the control plane alone: from a bare StatefulSet to its running pod."""
         with Sightings(self.plane.api) as sightings:
             self.at_rate(5, 1, sightings, self.bare)
-            took = quantiles(
-                self.at_rate(RATE * SECONDS // self.size.part, RATE, sightings, self.bare), n=100
-            )
+            took = quantiles(self.at_rate(RATE * SECONDS // self.size.part, RATE, sightings, self.bare), n=100)
             began, before, count = clock.monotonic(), self.effort(), AT_ONCE // self.size.part
             self.at_rate(count, 120, sightings, self.bare)
             rate = count / (max(sightings.running.values()) - began)
@@ -107,7 +103,7 @@ class Bench:
         until(lambda: not self.plane.api.items("/api/v1/namespaces/default/pods"), PATIENCE_S, "all is gone")
 
     def bare(self) -> str:
-        """Have the control plane make a pod as a lease's is made, without anybody in between."""
+        """Create a pod as a lease's is created, without the product in between."""
         name = ids.new("lse")
         marks = {LEASE: name}
         limits = {"nvidia.com/mig-1g.10gb": "1", "cpu": "1"}
@@ -124,7 +120,7 @@ class Bench:
         return name
 
     def ask(self) -> str:
-        """Ask for one lease; return its id."""
+        """Request one lease; return its id."""
         who: Tenant = next(self._turn)
         answer = who.ask(self.offering)
         if not answer.accepted:
@@ -132,9 +128,9 @@ class Bench:
         return str(answer.body["id"])
 
     def at_rate(self, count: int, rate: float, sightings: Sightings, ask: Callable[[], str]) -> list[float]:
-        """Ask at a steady rate, whether or not answers keep up; return how long each took until its pod ran.
+        """Send requests at a steady rate; return the time from each until its pod ran.
 
-        It is counted from when each was due: who had to wait until it could be sent waited, too.
+        The time counts from when each was due, so that waiting to be sent counts too.
         """
         asked = []
         with ThreadPoolExecutor(16) as pool:
@@ -155,26 +151,24 @@ class Bench:
         self.figures.most("launch_p99", took[98], unit="s", at_most=1)
 
     def sustained(self, sightings: Sightings) -> None:
-        """Ask for as many as can be asked for, and count how many pods began to run in a second."""
+        """Request as many leases as possible; count the pods started per second."""
         count, began, before, hints = AT_ONCE // self.size.part, clock.monotonic(), self.effort(), rung()
         self.at_rate(count, 120, sightings, self.ask)
         took = max(sightings.running.values()) - began
         ours, theirs = (1000 * (b - a) / count for a, b in zip(before, self.effort(), strict=True))
-        print(
-            f"a lease took {ours:.0f} ms CPU of the product and {theirs:.0f} of the cluster", file=sys.stderr
-        )
+        print(f"a lease took {ours:.0f} ms CPU of the product and {theirs:.0f} of the cluster", file=sys.stderr)
         self.figures.least("sustained", count / took, unit="1/s", at_least=60)
         # One of its own, that it be looked at, and one for its end: any other is a look at what nobody changed.
         self.figures.most("hints_a_launch", (rung() - hints - 1) / count, unit="hints", at_most=2.1)
 
     def effort(self) -> tuple[float, float]:
-        """Return the CPU seconds that the product's processes and the cluster's took so far."""
+        """Return the CPU seconds used by the product's processes and the cluster's."""
         return effort.seconds(self.processes.running.values()), effort.seconds(self.plane.processes.values())
 
     def steady(self, sightings: Sightings) -> None:
-        """Leave all alone, and count what is still asked of the API server; watches are no reads.
+        """Count the reads of the API server while idle, without watches.
 
-        The rare sweep that looks at every lease is part of it: it is rung for once, more often than beat does.
+        The rare sweep of every lease is included: it is enqueued once, more often than beat does.
         """
         held = len(sightings.running)
         missing = self.size.held - held
@@ -184,7 +178,7 @@ class Bench:
         until(self.at_rest, self.size.patience_s, "every lease is active and nobody is rung for")
         self.calls.forget()
         began = clock.monotonic()
-        doorbell.ring("broker.sweep_all", "", now=clock.now())
+        outbox.enqueue("broker.sweep_all", "", now=clock.now())
         clock.sleep(STEADY_S)
         until(self.at_rest, self.size.patience_s, "every lease was looked at")
         seconds, made = clock.monotonic() - began, self.calls.made()
@@ -195,13 +189,13 @@ class Bench:
         self.figures.most("steady_reads", reads / seconds, unit=f"1/s by {held} leases", at_most=0)
 
     def at_rest(self) -> bool:
-        """Tell whether every lease is active, and every hint was carried and done."""
-        with as_sweep():
+        """Return whether every lease is active and every message was processed."""
+        with system_scope():
             under_way = Lease.objects.live().exclude(state="active").exists()
-        return not under_way and not Ring.objects.filter(at__lte=clock.now()).exists()
+        return not under_way and not OutboxMessage.objects.filter(at__lte=clock.now()).exists()
 
     def server_killed(self) -> None:
-        """Kill the API server; all is true again when each watch told of what came after, listing once at most."""
+        """Kill the API server; time the recovery, with at most one list per watch."""
         if FOLLOWED.keys() != (known := set(ClusterWatch.objects.values_list("kind", flat=True))):
             raise RuntimeError(f"the agent follows {known}")
         self.processes.kill("beat")  # its sweeps list too, and are not what is counted
@@ -225,7 +219,7 @@ class Bench:
         self.figures.most("relists_a_kind", max(lists), unit="lists", at_most=1)
 
     def change_one(self, kind: str, what: str, label: str) -> int:
-        """Have a stranger write a note on one object that is followed; return the version that it came to."""
+        """Annotate a watched object as a third party; return its new resource version."""
         it = self.plane.api.items(f"/api/v1/{what}", labelSelector=label)[0]
         path = self.plane.api.path({"apiVersion": "v1", "kind": kind, "metadata": it["metadata"]})
         note = {"metadata": {"annotations": {"stranger/note": "after the restart"}}}
@@ -236,16 +230,16 @@ class Bench:
 
 
 def rung() -> int:
-    """Count the hints that were ever rung for, by taking the next one's number and ringing for nobody."""
+    """Return how many messages were ever enqueued, by taking the next sequence value."""
     with transaction.atomic():
-        number = Ring.objects.create(task="none", subject="", at=clock.now()).pk
+        number = OutboxMessage.objects.create(task="none", subject="", at=clock.now()).pk
         transaction.set_rollback(True)
     return int(number)
 
 
 @contextmanager
 def started(audit: Audit, figures: Figures) -> Iterator[ControlPlane]:
-    """Start a control plane, and say how long it took until it would run pods."""
+    """Start a control plane, and print how long it took until it could run pods."""
     began = clock.monotonic()
     with ControlPlane(audit.options()) as plane:
         figures.most("control_plane_up", clock.monotonic() - began, unit="s", at_most=6)

@@ -1,10 +1,11 @@
-"""The agent of one cluster with 500 nodes and 5,000 pods, on a real API server: a relist, its memory, its lag.
+"""Benchmark of the agent of a cluster with 500 nodes and 5,000 pods.
 
-Changes are written where the API server keeps its objects, as many a second as asked for, and it tells its watchers:
-a PATCH costs it five milliseconds, which two processors have no time for five hundred times a second. Kubelets,
-scheduler and controllers rest meanwhile; none of them is on the way from a change to its row.
+It runs against a real API server and measures relisting, memory and lag. Changes are written to the API
+server's own store, as many a second as requested, and it notifies its watchers: a PATCH costs it five
+milliseconds, which two processors have no time for five hundred times a second. Kubelets, scheduler and
+controllers are paused; none of them is between a change and its row.
 
-`make bench ONLY=kubernetes_agent SIZE=small` asks for a tenth, for a look on a busy machine.
+`make bench ONLY=kubernetes_agent SIZE=small` runs a tenth, for a busy machine.
 """
 
 import os
@@ -26,10 +27,11 @@ django.setup()
 
 from bench.figures import Figures  # noqa: E402
 from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu  # noqa: E402
-from broker.provisioners.kubernetes import labels, objects  # noqa: E402
-from broker.provisioners.kubernetes.kinds import POD  # noqa: E402
-from broker.provisioners.kubernetes.transport import Transport  # noqa: E402
-from broker.services import examining  # noqa: E402
+from broker.provisioners.kubernetes import labels  # noqa: E402
+from broker.provisioners.kubernetes.client import objects  # noqa: E402
+from broker.provisioners.kubernetes.client.kinds import POD  # noqa: E402
+from broker.provisioners.kubernetes.client.transport import Transport  # noqa: E402
+from broker.services.clusters.registration import cluster_examination  # noqa: E402
 from ports import clock, ids  # noqa: E402
 from tests.controlplane.commands import LOCAL, Options  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
@@ -53,9 +55,9 @@ FILLER = {f"VARIABLE_{n}": "as-long-as-values-usually-are" for n in range(24)}
 
 
 def pod(number: int, node: str) -> dict[str, Any]:
-    """Return one of ours on a node, as the API server keeps it."""
+    """Return a pod of ours on a node, as stored by the API server."""
     marks = {labels.LEASE: ids.new("lse"), labels.GENERATION: "1", labels.TENANT: ids.new("ten")}
-    name, _, value = labels.OURS.partition("=")
+    name, _, value = labels.OURS_SELECTOR.partition("=")
     env = [{"name": key, "value": text} for key, text in FILLER.items()]
     return {
         "apiVersion": "v1",
@@ -77,16 +79,16 @@ def fill(plane: ControlPlane, nodes: list[str], count: int) -> None:
 
 
 def relist(transport: Transport) -> float:
-    """Return the CPU seconds of one list of all pods, every one decoded."""
+    """Return the CPU seconds of listing and decoding all pods."""
     began = process_time()
-    for page, _ in transport.within(60).pages(POD, labels=labels.OURS):
+    for page, _ in transport.within(60).pages(POD, labels=labels.OURS_SELECTOR):
         for item in page:
-            objects.narrow(item, objects.Pod)
+            objects.reencode(item, objects.ObservedPod)
     return process_time() - began
 
 
 def resident_mb(pid: int) -> float:
-    """Return the most memory a process has had in RAM."""
+    """Return the peak resident memory of a process, in MB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
@@ -94,20 +96,20 @@ def resident_mb(pid: int) -> float:
 def examined() -> float:
     """Return how long an examination of the whole cluster takes."""
     began = clock.monotonic()
-    findings = examining.of_cluster(Cluster.objects.get(name="north"), now=clock.now())
+    findings = cluster_examination.examine_cluster(Cluster.objects.get(name="north"), now=clock.now())
     print(f"kube_doctor: {len(findings)} findings", file=sys.stderr)
     return clock.monotonic() - began
 
 
 class Store:
-    """The API server's own store, by the door that it leaves open on this machine."""
+    """Client of the API server's own store, through its local port."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._url = f"http://{LOCAL}:{plane.places.etcd}/v3/kv"
         self._pool = urllib3.PoolManager(maxsize=4, block=True)
 
     def pods(self) -> dict[str, str]:
-        """Return every pod by its key, both as the store says them."""
+        """Return every pod by its key, both as encoded in the store."""
         first, end = (b64encode(f"/registry/pods/default{c}".encode()).decode() for c in "/0")
         kept = self._say("range", {"key": first, "range_end": end})["kvs"]
         return {each["key"]: each["value"] for each in kept}
@@ -123,7 +125,7 @@ class Store:
 
 
 def changes(plane: ControlPlane, count: int, rate: float) -> Iterator[tuple[str, float]]:
-    """Change a label of pods at a steady rate; yield each one's name and when that was in the store."""
+    """Change a label of pods at a steady rate; yield name and time of each."""
     store = Store(plane)
     there = list(store.pods().items())[:count]
     changed = [(key, b64encode(b64decode(value).replace(BEFORE, AFTER)).decode()) for key, value in there]
@@ -142,9 +144,9 @@ def changes(plane: ControlPlane, count: int, rate: float) -> Iterator[tuple[str,
 
 
 def lag(plane: ControlPlane, count: int) -> list[float]:
-    """Return how long after each change was in the API server's store its row was written.
+    """Return the delay between each change in the store and its row.
 
-    Rows are dated when their batch is taken, just before it is written: the next is taken once it was.
+    Rows are dated when their batch is taken, just before it is written; the next is taken after that.
     """
     before = ClusterObject.objects.filter(kind="Pod").latest("version").version
     base, zero = clock.now(), clock.monotonic()  # rows are dated by the database's clock
@@ -155,8 +157,7 @@ def lag(plane: ControlPlane, count: int) -> list[float]:
     taken = sorted(set(moments.values()))
     written = dict(zip(taken, [*taken[1:], clock.now()], strict=True))
     return [
-        (written[moments[name]] - base - timedelta(seconds=at - zero)).total_seconds()
-        for name, at in asked.items()
+        (written[moments[name]] - base - timedelta(seconds=at - zero)).total_seconds() for name, at in asked.items()
     ]
 
 

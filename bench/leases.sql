@@ -11,8 +11,8 @@ WITH lease AS (
     FROM generate_series(1, %(over)s + %(live)s) n
 ), made AS (
   INSERT INTO broker_lease
-         (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, at,
-          generation, conditions, progress, waits_for, created_at, active_at, ended_at, ends_at, end_reason,
+         (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, state_since,
+          generation, conditions, progress, pending_reason, created_at, active_at, ended_at, ends_at, end_reason,
           max_duration_s, quota_uses, requested_by, requested_by_label, tries, version)
   SELECT id, %(tenant)s, project_id, offering_id, 'job-' || n, 1, false, 'pytorch/2.9', '', '{}', state,
          CASE state WHEN 'released' THEN 5 WHEN 'active' THEN 3 ELSE 1 END,

@@ -1,10 +1,11 @@
-"""Which card, which slice: every published way to choose beside ours, with bounds, on one set of requests.
+"""Benchmark of placement policies: ours, published ones and bounds, on the same requests.
 
-Tables for people go to standard error: means over the seeds with their 95 percent intervals, the gap to the oracle
-and to the best published policy. What they mean, and where ours stands, is in docs/placement.md.
+Tables for people go to standard error: means over the seeds with their 95 percent intervals, the gap to
+the oracle and to the best published policy. What they mean, and where ours stands, is in
+docs/explanation/placement.md.
 
-`python -m bench.placement small` takes two seeds each, for a look on a busy machine; `paired` takes forty, and says how
-far we are from the oracle on the same requests, since seeds differ more than rules do.
+`python -m bench.placement small` takes two seeds each, for a busy machine; `paired` takes forty, and
+prints the gap to the oracle on the same requests, since seeds differ more than rules do.
 """
 
 import sys
@@ -30,13 +31,13 @@ REPACKS, CONSOLIDATES = "bp+r", "bp+c"
 
 
 class Found:
-    """What every run came to, by job and then by policy and figure."""
+    """Results of all runs, by job, then by policy and figure."""
 
     def __init__(self, results: Iterable[tuple[Job, Results]]) -> None:
         self.of = dict(sorted(results, key=lambda result: repr(result[0])))
 
     def rows(self, names: Iterable[str], figure: str, *, what: str, load: float = 0.0) -> Rows:
-        """Return by policy and mix one value a seed."""
+        """Return one value per seed, by policy and mix."""
         rows: Rows = {}
         for name in names:
             rows[name] = {}
@@ -49,7 +50,7 @@ class Found:
         return mean(self.rows((name,), figure, what=what, load=load)[name][mix])
 
     def ratio(self, name: str, other: str, figure: str, *, mix: str, load: float) -> float:
-        """Return the mean over the seeds of one policy's part of what another one reaches, in percent."""
+        """Return one policy's mean share of another's result, in percent."""
         rows = self.rows((name, other), figure, what="online", load=load)
         return 100 * mean(a / b for a, b in zip(rows[name][mix], rows[other][mix], strict=True))
 
@@ -62,15 +63,8 @@ def jobs(filling: int, online: int) -> list[Job]:
         for mix in MIXES
         for seed in range(1, online + 1)
     ]
-    flips = [
-        Job("drift", mix, seed, into=into) for mix, into in drifting.FLIPS for seed in range(1, online + 1)
-    ]
-    warm = [
-        Job("warm", mix, seed, load)
-        for load in warming.LOADS
-        for mix in MIXES
-        for seed in range(1, online + 1)
-    ]
+    flips = [Job("drift", mix, seed, into=into) for mix, into in drifting.FLIPS for seed in range(1, online + 1)]
+    warm = [Job("warm", mix, seed, load) for load in warming.LOADS for mix in MIXES for seed in range(1, online + 1)]
     filled = [Job("inflate", mix, seed) for mix in MIXES for seed in range(1, filling + 1)]
     return [*loaded, *flips, *filled, *warm]
 
@@ -172,9 +166,7 @@ def closed_form(figures: Figures) -> None:
     wrong = list(exact.differing())
     for counts, named, cards in wrong[:5]:
         print(f"{counts}: {cards} cards are needed, the closed form says {named}", file=sys.stderr)
-    figures.most(
-        "closed form differs from a search of all multisets", len(wrong), unit="multisets", at_most=0
-    )
+    figures.most("closed form differs from a search of all multisets", len(wrong), unit="multisets", at_most=0)
 
 
 def fast(figures: Figures) -> None:
@@ -215,18 +207,13 @@ def planned(figures: Figures) -> None:
 
 
 def paired(seeds: int) -> None:
-    """Print what a rule loses to the oracle on the same requests, and what the oracle reaches, over many seeds."""
+    """Print a rule's loss to the oracle on the same requests, over many seeds."""
     names = (OURS, SOLD, REPACKS, ORACLE)
     loads = [load for load in LOADS if load > 0.8]
     asked = [
-        Job("online", mix, seed, load, names=names)
-        for load in loads
-        for mix in MIXES
-        for seed in range(1, seeds + 1)
+        Job("online", mix, seed, load, names=names) for load in loads for mix in MIXES for seed in range(1, seeds + 1)
     ]
-    asked += [
-        Job("inflate", mix, seed, names=(OURS, SOLD, ORACLE)) for mix in MIXES for seed in range(1, seeds + 1)
-    ]
+    asked += [Job("inflate", mix, seed, names=(OURS, SOLD, ORACLE)) for mix in MIXES for seed in range(1, seeds + 1)]
     with get_context("fork").Pool(PROCESSES) as pool:
         found = Found(pool.imap_unordered(run, asked))
     kinds = [("online", load, "time", f"Load {load}, GPU-time") for load in loads]

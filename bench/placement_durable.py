@@ -1,8 +1,9 @@
-"""How many leases a second get a place that outlives a power cut, and how long one waits for it.
+"""Benchmark of durable placements per second, and of their latency.
 
-Two workers place a queue through the product's own service, each lease in a transaction of its own that is committed
-to the disk, on the two processors that PostgreSQL has as well. Beside it, in the same run: two that only insert bare
-rows of held places and commit each. Then the stock is read anew from a fleet with seven times as many leases as cards.
+Two workers place a queue through the product's own service, each lease in its own transaction, committed
+to disk, on the two processors that PostgreSQL uses as well. Beside it, in the same run: two workers that
+only insert bare rows of allocations and commit each. Then the index is rebuilt from a fleet with seven
+times as many leases as GPUs.
 """
 
 import json
@@ -23,12 +24,7 @@ HERE, WORKERS = "bench.placement_durable", 2
 NODES, LEASES, BARE = 1250, 6000, 6000
 CARDS, PLACES, A_CHUNK = 100_000, 700_000, 70_000
 MIX = (
-    ("1g.10gb",) * 30
-    + ("1g.20gb",) * 25
-    + ("2g.20gb",) * 20
-    + ("3g.40gb",) * 10
-    + ("4g.40gb",) * 10
-    + ("7g.80gb",) * 5
+    ("1g.10gb",) * 30 + ("1g.20gb",) * 25 + ("2g.20gb",) * 20 + ("3g.40gb",) * 10 + ("4g.40gb",) * 10 + ("7g.80gb",) * 5
 )
 MODEL, REGION, OTHER = "H100-80GB", "eu-north", "eu-south"
 QUEUE = """
@@ -69,35 +65,38 @@ SELECT 'alc_many' || n, %s, %s, 1, 'gpu_many' || n / 7, int4range(n %% 7, n %% 7
 
 
 def world(now: datetime) -> None:
-    """Make a fleet, two tenants' queues with a mix of small slices, and cards beside it for bare rows."""
+    """Create a fleet, two tenants' queues of small slices, and GPUs for bare rows."""
     from django.db import connection
 
     from broker.models import Lease, Offering
-    from broker.services import catalogue, inventory
-    from broker.services.inventory import Rack
+    from broker.services.inventory import gpu_catalogue, hardware
+    from broker.services.inventory.hardware import SimulatedRack
     from tenants.services import tenants
     from tenants.services.actors import SYSTEM
-    from tenants.services.walls import as_tenant
+    from tenants.services.rls import tenant_scope
 
-    catalogue.load_gpu_models()
-    inventory.add_simulated(
-        [Rack("north-1", REGION, MODEL, nodes=NODES), Rack("south-1", OTHER, MODEL, nodes=1 + BARE // 56)],
+    gpu_catalogue.load_gpu_models()
+    hardware.add_simulated_racks(
+        [
+            SimulatedRack("north-1", REGION, MODEL, nodes=NODES),
+            SimulatedRack("south-1", OTHER, MODEL, nodes=1 + BARE // 56),
+        ],
         now=now,
     )
-    catalogue.derive_offerings(now=now)
+    gpu_catalogue.derive_offerings(now=now)
     Offering.objects.update(state="published")
     sold = {o.profile: o for o in Offering.objects.filter(region=REGION, price_class="on_demand")}
     for worker in range(WORKERS):
-        with as_tenant(""):
+        with tenant_scope(""):
             tenant, project = tenants.create(name=f"Bench {worker}", owner=None, actor=SYSTEM, now=now)
-        with as_tenant(tenant.pk), connection.cursor() as cursor:
+        with tenant_scope(tenant.pk), connection.cursor() as cursor:
             blank = Lease(
                 tenant=tenant,
                 project=project,
                 name="bench",
                 state="queued",
                 seq=1,
-                at=now.replace(microsecond=0),
+                state_since=now.replace(microsecond=0),
                 created_at=now,
                 max_duration_s=3600,
                 requested_by="bench",
@@ -106,11 +105,7 @@ def world(now: datetime) -> None:
             rows = []
             for n in range(LEASES // WORKERS):
                 row = Lease(
-                    **{
-                        f.attname: getattr(blank, f.attname)
-                        for f in Lease._meta.concrete_fields
-                        if f.name != "id"
-                    }
+                    **{f.attname: getattr(blank, f.attname) for f in Lease._meta.concrete_fields if f.name != "id"}
                 )
                 row.offering = sold[MIX[n * 37 % len(MIX)]]
                 rows.append(row)
@@ -120,28 +115,32 @@ def world(now: datetime) -> None:
 
 def tenant_of(worker: int) -> str:
     from tenants.models import Tenant
-    from tenants.services.walls import as_staff
+    from tenants.services.rls import staff_scope
 
-    with as_staff():
+    with staff_scope():
         return Tenant.objects.get(name=f"Bench {worker}").pk
 
 
 def place(number: int) -> list[float]:
-    """Serve the queue as a worker does; return how long each lease took that we placed, from first look to commit."""
-    from broker.services.leases import bursts, serving
+    """Serve the queue as a worker; return each lease's time from selection to commit."""
+    from broker.services.queue import batch_placement, queue_scheduling
     from ports import clock
 
     took: list[float] = []
     written = [0]
-    getLogger("broker.models.telling").setLevel(WARNING)  # a line for each lease would drown the figures
-    together, take, alone = bursts.place, bursts._take, serving._try
+    getLogger("broker.models.transitions").setLevel(WARNING)  # a line for each lease would drown the figures
+    together, take, alone = (
+        batch_placement.place_batch,
+        batch_placement._write_placements,
+        queue_scheduling._place_single,
+    )
 
     def counted(*given: Any) -> set[str]:
         taken = take(*given)
         written[0] += len(taken)
         return taken
 
-    def timed(*given: Any, **more: Any) -> bursts.Outcome:
+    def timed(*given: Any, **more: Any) -> batch_placement.BatchResult:
         begun, written[0] = perf_counter(), 0
         outcome = together(*given, **more)
         took.extend([perf_counter() - begun] * written[0])
@@ -153,51 +152,51 @@ def place(number: int) -> list[float]:
         took.append(perf_counter() - begun)
         return placed
 
-    bursts.place, bursts._take, serving._try = timed, counted, timed_alone
+    batch_placement.place_batch, batch_placement._write_placements, queue_scheduling._place_single = (
+        timed,
+        counted,
+        timed_alone,
+    )
     ready()
-    while serving.serve((MODEL, REGION), now=clock.now()):
+    while queue_scheduling.run_queue((MODEL, REGION), now=clock.now()):
         pass
     return took
 
 
 def insert(number: int) -> list[float]:
-    """Insert and commit bare rows of held places, each on a place of its own."""
+    """Insert and commit bare allocations, each in a place of its own."""
     from django.db import connection
 
     from broker.models import Gpu, Lease
     from ports import clock, ids
-    from tenants.services.walls import as_tenant
+    from tenants.services.rls import tenant_scope
 
     tenant = tenant_of(number)
-    with as_tenant(tenant):
+    with tenant_scope(tenant):
         lease = Lease.objects.order_by("pk")[0].pk
-    gpus = sorted(Gpu.objects.filter(node__cluster__region=OTHER).values_list("pk", flat=True))[
-        number::WORKERS
-    ]
+    gpus = sorted(Gpu.objects.filter(node__cluster__region=OTHER).values_list("pk", flat=True))[number::WORKERS]
     ready()
     took = []
     for n in range(BARE // WORKERS):
         begun = perf_counter()
-        with as_tenant(tenant), connection.cursor() as cursor:
-            cursor.execute(
-                BARE_ROW, [ids.new("alc"), tenant, lease, gpus[n // 7], n % 7, n % 7 + 1, clock.now()]
-            )
+        with tenant_scope(tenant), connection.cursor() as cursor:
+            cursor.execute(BARE_ROW, [ids.new("alc"), tenant, lease, gpus[n // 7], n % 7, n % 7 + 1, clock.now()])
         took.append(perf_counter() - begun)
     return took
 
 
 def ready() -> None:
-    """Wait for the other workers, with everything loaded that a worker has loaded long ago."""
-    from broker.services.placement.engine import up_to_date
+    """Load everything a long-running worker has loaded, and wait for the others."""
+    from broker.services.placement.shared_index import current_index
 
-    with up_to_date():
+    with current_index():
         pass
     print("ready", flush=True)
     sys.stdin.readline()
 
 
 def at_once(what: str) -> tuple[float, float]:
-    """Run the workers side by side; return how long it took, and how long the slowest hundredth took at least."""
+    """Run the workers in parallel; return the duration and the 99th percentile."""
     crew = [
         subprocess.Popen(
             [sys.executable, "-m", HERE, what, str(n)],
@@ -225,12 +224,12 @@ def at_once(what: str) -> tuple[float, float]:
 
 
 def placed() -> int:
-    """Count the leases that have their place and its step in the ledger; raise when one is missing."""
+    """Count the placed leases with their transition; raise if one is missing."""
     from django.db import connection
 
-    from tenants.services.walls import as_sweep
+    from tenants.services.rls import system_scope
 
-    with as_sweep(), connection.cursor() as cursor:
+    with system_scope(), connection.cursor() as cursor:
         cursor.execute(PLACED)
         found = int(cursor.fetchone()[0])
     if found != LEASES:
@@ -239,7 +238,7 @@ def placed() -> int:
 
 
 def analyze(*tables: str) -> None:
-    """Let the planner know what is there, as it does of a database that is older than a minute."""
+    """Analyze the tables, as autovacuum has done in any older database."""
     from django.db import connections
 
     with connections["owner"].cursor() as owner:
@@ -248,19 +247,19 @@ def analyze(*tables: str) -> None:
 
 
 def rebuilt(now: datetime) -> tuple[float, int]:
-    """Fill a hundred thousand cards with seven leases each, and read everything anew; return how long that takes."""
+    """Time rebuilding the index of 100,000 GPUs with seven leases each."""
     from django.db import connection, connections
 
     from broker.models import Allocation, Lease
-    from broker.services.placement.engine import Keeper
-    from tenants.services.walls import as_tenant
+    from broker.services.placement.shared_index import SharedIndex
+    from tenants.services.rls import tenant_scope
 
     # Three indexes that keep places apart would take minutes to fill, and reading does not ask them.
     with connections["owner"].cursor() as owner:
         for guard in ("one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"):
             owner.execute(f"ALTER TABLE broker_allocation DROP CONSTRAINT {guard}")
     tenant = tenant_of(0)
-    with as_tenant(tenant), connection.cursor() as cursor:
+    with tenant_scope(tenant), connection.cursor() as cursor:
         lease = Lease.objects.order_by("pk")[0]
         cluster = lease.allocations.values_list("gpu__node__cluster", flat=True)[0]
         cursor.execute(MANY_NODES, [cluster, CARDS // 8])
@@ -269,7 +268,7 @@ def rebuilt(now: datetime) -> tuple[float, int]:
             cursor.execute(MANY_PLACES, [tenant, lease.pk, first, first + A_CHUNK - 1])
     analyze("allocation", "gpu", "node")
     begun = perf_counter()
-    with Keeper().up_to_date() as stock:
+    with SharedIndex().up_to_date() as stock:
         stock.index(("H200-141GB", REGION), Allocation(isolation="hardware").isolation)
         return perf_counter() - begun, len(stock.cards)
 
@@ -299,7 +298,10 @@ def measure() -> None:
 
 
 def main() -> None:
-    """Measure on a PostgreSQL of our own, whose commits reach the disk: the one of other benchmarks waits for none."""
+    """Measure on a PostgreSQL of our own, whose commits wait for the disk.
+
+    The one that other benchmarks use does not wait.
+    """
     from deploy.embedded.product import PYTHON
     from deploy.embedded.scratch import scratch
 

@@ -1,9 +1,10 @@
-"""Shared cards: how much of the openb cluster is sold when processors, memory and parts of cards run out together.
+"""Benchmark of shared GPUs: allocated share of the openb cluster by policy.
 
-The experiment of FGD (USENIX ATC 2023): nobody leaves, 130 % of the capacity is asked for, what fits nowhere is
-refused. Every rule fills the same ten draws; the table on standard error has what was published beside it.
+Processors, memory and GPU shares run out together. It is the experiment of FGD (USENIX ATC 2023): nobody
+leaves, 130 % of the capacity is requested, and what fits nowhere is refused. Every rule fills the same
+ten draws; the table on standard error has the published results beside it.
 
-`python -m bench.placement_shared 2` takes two draws, for a look on a busy machine.
+`python -m bench.placement_shared 2` takes two draws, for a busy machine.
 """
 
 import sys
@@ -16,21 +17,21 @@ from bench.placing_shared import trace
 from bench.placing_shared.ceiling import ceiling
 from bench.placing_shared.rules import BestFit, Gradient, Packing, PublishedGradient
 from bench.placing_shared.run import Outcome, run
-from broker.domain.placement.fragments import Fragments
-from broker.domain.placement.shared import Rule
-from broker.domain.placement.stranding import LeastStranded
+from broker.domain.placement.shares.fragmentation import FragmentationMeasure
+from broker.domain.placement.shares.least_stranded import LeastStranded
+from broker.domain.placement.shares.shared_nodes import ShareRule
 
 SEEDS, PROCESSES = 10, 2
 GOAL, LEAD_OVER_FGD = 95.8, 0.5
 # Two-sided 95 % of Student's t by the number of draws less one.
 T_95: tuple[float, ...] = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 OURS, FGD = "ours", "FGD, as published"
-RULES: dict[str, Callable[[], Rule] | None] = {
+RULES: dict[str, Callable[[], ShareRule] | None] = {
     "random": None,
     "packing": Packing,
     "best fit": BestFit,
-    "FGD, unrounded": lambda: Gradient(Fragments(trace.asked())),
-    FGD: lambda: PublishedGradient(Fragments(trace.asked())),
+    "FGD, unrounded": lambda: Gradient(FragmentationMeasure(trace.asked())),
+    FGD: lambda: PublishedGradient(FragmentationMeasure(trace.asked())),
     OURS: lambda: LeastStranded(trace.asked()),
 }
 PUBLISHED = {"random": 87.5, "packing": 92.0, "best fit": 93.1, FGD: 95.4}  # per cent at 130 %
@@ -46,10 +47,8 @@ def interval(values: list[float]) -> float:
 
 
 def table(outcomes: list[Outcome]) -> dict[str, float]:
-    """Print what every rule came to and return what each had sold at the end."""
-    print(
-        f"{'rule':20}{'at 100 %':>10}{'at 130 %':>10}{'±':>6}{'published':>11}{'µs each':>9}", file=sys.stderr
-    )
+    """Print the result of every rule; return the allocated share of each."""
+    print(f"{'rule':20}{'at 100 %':>10}{'at 130 %':>10}{'±':>6}{'published':>11}{'µs each':>9}", file=sys.stderr)
     found = {}
     for rule in RULES:
         its = [outcome for outcome in outcomes if outcome.rule == rule]

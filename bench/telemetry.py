@@ -1,6 +1,7 @@
-"""What it costs to be watched, with 10,000 leases of which 2,000 live: `python -m bench.telemetry`.
+"""Cost of metrics, with 10,000 leases of which 2,000 are live: `python -m bench.telemetry`.
 
-A scrape asks the database, and every answer is counted: neither may be felt by those who are served meanwhile.
+A scrape queries the database, and every response is counted: neither may noticeably slow down other
+requests.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from django.test import Client, RequestFactory, override_settings
 
 from bench.face import build, signed_in, timed  # it sets Django up as a web worker has it
 from bench.figures import Figures
-from config.metrics import Measure
+from config.metrics import RequestMetricsMiddleware
 
 SCRAPE_MS = 200  # as any page
 MOST_SERIES = 2_000  # of one web process that has served every page
@@ -22,13 +23,13 @@ SERVED = ("/", "/launch/", "/leases/", "/spend/", "/invoices/", "/team/", "/none
 
 
 def counting() -> float:
-    """Return the microseconds that counting adds to an answer."""
+    """Return the microseconds that counting adds to a response."""
     request, answer = RequestFactory().get("/health"), HttpResponse("ok")
 
     def bare(request: HttpRequest) -> HttpResponse:
         return answer
 
-    measured = Measure(bare)
+    measured = RequestMetricsMiddleware(bare)
     measured(request)
     without, within = _each(bare, request), _each(measured, request)
     return (within - without) * 1e6
@@ -51,9 +52,7 @@ def main() -> None:
         p95, _ = timed(scraper, "/metrics")
         lines = scraper.get("/metrics").content.splitlines()
     figures.most("scrape_p95", p95, unit="ms", at_most=SCRAPE_MS)
-    figures.most(
-        "series", sum(not line.startswith(b"#") for line in lines), unit="series", at_most=MOST_SERIES
-    )
+    figures.most("series", sum(not line.startswith(b"#") for line in lines), unit="series", at_most=MOST_SERIES)
     figures.most("counting_an_answer", counting(), unit="us", at_most=COUNTING_US)
     figures.leave()
 

@@ -7,10 +7,10 @@ class BillingConfig(AppConfig):
     name = "billing"
 
     def ready(self) -> None:
-        """Stop the start where settings name what there is not, rather than the first payment or invoice."""
-        from billing.services.dunning import plan  # models are there only now
-        from billing.services.tax import standings
+        """Fail at startup, not at the first payment or invoice, if settings are invalid."""
+        from billing.services.payments.dunning import dunning_plan  # models are loaded only now
+        from billing.services.tax import tax_determination
 
         payments.gateway()
-        standings.supplier()
-        plan.steps()
+        tax_determination.get_supplier()
+        dunning_plan.dunning_stages()

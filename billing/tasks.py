@@ -1,175 +1,195 @@
-"""When billing happens. A task reads the clock and calls one service; what it could not charge it says aloud."""
+"""Celery tasks of billing: each reads the clock, calls one service and logs failures."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
 
 import structlog
 
-from billing.services import closing, metering
-from billing.services.corrections import booking
-from billing.services.dunning import reminding, standing
-from billing.services.funds import stopping, watching
-from billing.services.grants import ending
-from billing.services.ledger import catching_up, sealing
-from billing.services.payments import collecting, opening
-from billing.services.post import delivering
-from billing.services.refunds import collecting as sending
-from billing.services.storage import charging
-from billing.services.stripe import cards, inbox, planning, reconciling, saving, working
-from billing.services.topups import by_itself
-from billing.services.topups import collecting as topping
-from ports import clock, doorbell
-from ports.doorbell import answering
+from billing.services.emails import email_delivery
+from billing.services.funds.budgets import budget_alerts, budget_stops
+from billing.services.funds.grants import grant_expiry
+from billing.services.invoicing import metering
+from billing.services.invoicing.corrections import correction_bookings
+from billing.services.invoicing.month_close import close_month
+from billing.services.ledger import ledger_seal, missing_postings
+from billing.services.payments import payment_creation
+from billing.services.payments.dunning import dunning_steps, overdue_status
+from billing.services.payments.gateway_transactions import GatewayTransactions
+from billing.services.payments.payment_collection import PAYMENTS
+from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS
+from billing.services.payments.stripe import (
+    card_setup,
+    payment_cards,
+    reconciliation,
+    reconciliation_schedule,
+    webhook_events,
+    webhook_inbox,
+)
+from billing.services.payments.topups import automatic_topups
+from billing.services.payments.topups.topup_collection import TOPUPS
+from billing.services.rating import storage_rating
+from ports import clock, outbox
+from ports.outbox import task
 
 log = structlog.get_logger(__name__)
+GATEWAY_TRANSACTIONS: tuple[GatewayTransactions[Any], ...] = (PAYMENTS, TOPUPS, REFUND_TRANSACTIONS)
 
 
-@answering("billing.rate")
+@task("billing.rate")
 def rate() -> None:
-    """Charge what has ended since the last run."""
-    outcome = metering.meter(now=clock.now())
+    """Rate the usage that ended since the last run."""
+    outcome = metering.run_metering(now=clock.now())
     for gap in outcome.gaps:
         log.error("price gap", lease_id=gap.lease, gap=str(gap))
     for one in outcome.broken:
-        log.error("a tenant could not be charged", tenant=one.tenant, why=one.why)
+        log.error("tenant could not be charged", tenant=one.tenant, why=one.why)
 
 
-@answering("billing.close_due")
+@task("billing.close_due")
 def close_due() -> None:
-    """Charge the day of volumes, close every month that is over, and end the grants that had paid for those alone."""
+    """Rate the volumes, close past months and expire grants."""
     now = clock.now()
-    charging.charge_daily(now=now)
-    closed = closing.close_due(now=now)
-    ending.lapse_due(now=now)
-    _tell(closed)
+    storage_rating.rate_volumes_daily(now=now)
+    closed = close_month.close_due_months(now=now)
+    grant_expiry.expire_due_grants(now=now)
+    _log_open_months(closed)
 
 
-def _tell(closed: closing.Closed) -> None:
-    """Say aloud which months stay open, and why."""
+def _log_open_months(closed: close_month.CloseResult) -> None:
+    """Log which months stay open, and why."""
     for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:
         tell = log.error if month.broken else log.warning
-        tell("a month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
+        tell("month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
 
 
-@answering("billing.keep_ledger")
+@task("billing.keep_ledger")
 def keep_ledger() -> None:
-    """Book what an older release did not, and seal what was posted."""
+    """Post missing transfers and pending corrections, and seal the ledger."""
     now = clock.now()
-    catching_up.post_missing(now=now)
-    booking.book_due(now=now)
-    sealing.seal(now=now)
+    missing_postings.post_missing(now=now)
+    correction_bookings.book_approved_corrections(now=now)
+    ledger_seal.seal_ledger(now=now)
 
 
-@answering("billing.book_corrections")
+@task("billing.book_corrections")
 def book_corrections(correction_id: str, tenant_id: str) -> None:
-    """Go on with what was approved, tenant by tenant; the ring only says that there is something."""
-    booking.book_due(now=clock.now())
+    """Book approved corrections, tenant by tenant; the message only says there are some."""
+    correction_bookings.book_approved_corrections(now=clock.now())
 
 
-@answering("billing.collect_due")
+@task("billing.collect_due")
 def collect_due() -> None:
-    """Ask for what is due, and repeat whatever hint was lost."""
+    """Start due payments and send lost messages again."""
     now = clock.now()
-    opening.open_due(now=now)
-    by_itself.top_up_due(now=now)
-    for hint in [*collecting.due(now=now), *topping.due(now=now), *sending.due(now=now), *cards.due(now=now)]:
-        doorbell.send(*hint)
-    for event_id in inbox.due(now=now):
-        doorbell.send("billing.stripe_event", event_id, "")
+    payment_creation.open_due_payments(now=now)
+    automatic_topups.open_due_topups(now=now)
+    for message in _due_messages(now):
+        outbox.send(*message)
 
 
-@answering("billing.remind")
+def _due_messages(now: datetime) -> Iterator[outbox.TaskMessage]:
+    """Yield the messages of payments, top-ups, refunds, card forms and Stripe events that are due."""
+    for moving in GATEWAY_TRANSACTIONS:
+        yield from moving.due(now=now)
+    yield from payment_cards.due_card_forms(now=now)
+    for event_id in webhook_inbox.due_events(now=now):
+        yield "billing.stripe_event", event_id, ""
+
+
+@task("billing.remind")
 def remind() -> None:
-    """Go after what is overdue, and let those stand well who have paid."""
+    """Take dunning stages and clear the status of tenants that have paid."""
     now = clock.now()
-    standing.lift(now=now)
-    reminding.remind_due(now=now)
+    overdue_status.clear_overdue_statuses(now=now)
+    dunning_steps.run_dunning(now=now)
 
 
-@answering("billing.watch_budgets")
+@task("billing.watch_budgets")
 def watch_budgets() -> None:
-    """Tell of budgets that are spent to a share, and announce stops."""
-    watching.watch(now=clock.now())
+    """Alert about budget thresholds and announce stops."""
+    budget_alerts.check_budgets(now=clock.now())
 
 
-@answering("billing.stop_budgets")
+@task("billing.stop_budgets")
 def stop_budgets() -> None:
-    """Make the stops of budgets whose moment has come, however long it takes to look after the others."""
-    stopping.stop_due(now=clock.now())
+    """Execute due budget stops.
+
+    A task of its own, so that slow budget checks cannot delay stops.
+    """
+    budget_stops.execute_due_stops(now=clock.now())
 
 
-@answering("billing.deliver")
+@task("billing.deliver")
 def deliver(letter_id: str, tenant_id: str) -> None:
-    """Send one letter; whatever goes wrong on the way, it is noted with it."""
+    """Send one e-mail; any failure is recorded with it."""
     now = clock.now()
     try:
-        delivering.deliver(letter_id, tenant_id, now=now)
+        email_delivery.deliver_email(letter_id, tenant_id, now=now)
     except Exception as error:
-        if not delivering.fall(letter_id, tenant_id, error, now=now):
+        if not email_delivery.record_unexpected_failure(letter_id, tenant_id, error, now=now):
             raise
 
 
-@answering("billing.deliver_due")
+@task("billing.deliver_due")
 def deliver_due() -> None:
-    """Repeat whatever hint of a letter was lost, and try again what was not taken."""
-    for hint in delivering.due(now=clock.now()):
-        doorbell.send(*hint)
+    """Resend lost hints of e-mails and retry failed ones."""
+    for hint in email_delivery.due_emails(now=clock.now()):
+        outbox.send(*hint)
 
 
-@answering("billing.top_up")
+def _advance(moving: GatewayTransactions[Any], row_id: str, tenant_id: str) -> None:
+    """Advance a gateway transaction; any failure is recorded with it."""
+    now = clock.now()
+    try:
+        moving.collect(row_id, tenant_id, now=now)
+    except Exception as error:
+        if not moving.fall(row_id, tenant_id, error, now=now):
+            raise
+
+
+@task("billing.top_up")
 def top_up(topup_id: str, tenant_id: str) -> None:
-    """Take a top-up one step further; whatever a gateway does meanwhile, it is noted with it."""
-    now = clock.now()
-    try:
-        topping.collect(topup_id, tenant_id, now=now)
-    except Exception as error:
-        if not topping.fall(topup_id, tenant_id, error, now=now):
-            raise
+    """Advance a top-up."""
+    _advance(TOPUPS, topup_id, tenant_id)
 
 
-@answering("billing.refund")
+@task("billing.refund")
 def refund(refund_id: str, tenant_id: str) -> None:
-    """Take a refund one step further; whatever a gateway does meanwhile, it is noted with it."""
-    now = clock.now()
-    try:
-        sending.collect(refund_id, tenant_id, now=now)
-    except Exception as error:
-        if not sending.fall(refund_id, tenant_id, error, now=now):
-            raise
+    """Advance a refund."""
+    _advance(REFUND_TRANSACTIONS, refund_id, tenant_id)
 
 
-@answering("billing.collect")
+@task("billing.collect")
 def collect(payment_id: str, tenant_id: str) -> None:
-    """Take a payment one step further; whatever a gateway does meanwhile, it is noted with the payment."""
-    now = clock.now()
-    try:
-        collecting.collect(payment_id, tenant_id, now=now)
-    except Exception as error:
-        if not collecting.fall(payment_id, tenant_id, error, now=now):
-            raise
+    """Advance a payment."""
+    _advance(PAYMENTS, payment_id, tenant_id)
 
 
-@answering("billing.stripe_event")
+@task("billing.stripe_event")
 def stripe_event(event_id: str) -> None:
-    """Look at what an event of Stripe's is about."""
-    working.work(event_id, now=clock.now())
+    """Process an event from Stripe."""
+    webhook_events.process_event(event_id, now=clock.now())
 
 
-@answering("billing.card_form")
+@task("billing.card_form")
 def card_form(form_id: str, tenant_id: str) -> None:
-    """Open a form for a card at Stripe, or look whether one is in it."""
-    saving.work(form_id, tenant_id, now=clock.now())
+    """Open a card form at Stripe, or check whether a card was saved."""
+    card_setup.process_card_form(form_id, tenant_id, now=clock.now())
 
 
-@answering("billing.reconcile_stripe")
+@task("billing.reconcile_stripe")
 def reconcile_stripe() -> None:
-    """Have every day compared with Stripe that was not since last night."""
+    """Schedule and start the nightly reconciliation with Stripe."""
     now = clock.now()
-    planning.plan(now=now)
-    for day in planning.due(now=now):
-        doorbell.send("billing.stripe_day", day, "")
+    reconciliation_schedule.schedule_days(now=now)
+    for day in reconciliation_schedule.due_days(now=now):
+        outbox.send("billing.stripe_day", day, "")
 
 
-@answering("billing.stripe_day")
+@task("billing.stripe_day")
 def stripe_day(day: str) -> None:
-    """Compare a day of ours with Stripe's and with the ledger."""
-    reconciling.work(day, now=clock.now())
+    """Reconcile one day with Stripe and the ledger."""
+    reconciliation.reconcile_day(day, now=clock.now())

@@ -5,8 +5,9 @@ class BrokerConfig(AppConfig):
     name = "broker"
 
     def ready(self) -> None:
-        """Stop the start where a setting names no gate or no GPU model, rather than the first launch."""
-        from broker.services import catalogue, gates  # their models are there only now
+        """Fail at start-up when a setting names an unknown gate or GPU model."""
+        from broker.services.inventory import gpu_catalogue
+        from broker.services.leases import lease_requests  # imported here because models must be loaded first
 
-        gates.load()
-        catalogue.specs()
+        lease_requests.load_gates()
+        gpu_catalogue.gpu_model_specs()

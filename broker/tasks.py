@@ -1,91 +1,104 @@
-"""When things happen. A task loads nothing itself: it reads the clock and calls one service."""
+"""Celery tasks of the broker.
 
-from broker.services import examining, knocking, orphans, reconcile
-from broker.services.layouts import planning, stepping
-from broker.services.leases import leaving, serving
-from broker.services.moving import proposing
-from broker.services.moving import stepping as moving
-from broker.services.volumes import keeping
-from ports import clock, doorbell
-from ports.doorbell import answering
+Each task reads the clock and calls one service; it loads nothing itself.
+"""
+
+from broker.services.clusters import orphan_removal
+from broker.services.clusters.health import health_probe
+from broker.services.clusters.registration import cluster_examination
+from broker.services.leases import abandoned_placements
+from broker.services.queue import queue_scheduling
+from broker.services.reconciler import lease_reconciler
+from broker.services.relocation import plan_proposals
+from broker.services.relocation import plan_reconciler as moving
+from broker.services.repartition import repartition_planner, repartition_reconciler
+from broker.services.volumes import volume_lifecycle
+from ports import clock, outbox
+from ports.outbox import task
 
 
-@answering("broker.step")
-def step(lease_id: str, tenant_id: str) -> None:
-    reconcile.step(lease_id, tenant_id, now=clock.now())
+@task("broker.step")
+def reconcile_lease(lease_id: str, tenant_id: str) -> None:
+    lease_reconciler.reconcile_lease(lease_id, tenant_id, now=clock.now())
 
 
-@answering("broker.serve")
-def serve(pool: str) -> None:
+@task("broker.serve")
+def run_queue(pool: str) -> None:
     model, _, region = pool.partition("|")
-    serving.serve((model, region), now=clock.now())
+    queue_scheduling.run_queue((model, region), now=clock.now())
 
 
-@answering("broker.knock_all")
-def knock_all() -> None:
-    for cluster_id in knocking.clusters_to_knock_at():
-        doorbell.send("broker.knock", cluster_id, "")
+@task("broker.knock_all")
+def probe_clusters() -> None:
+    for cluster_id in health_probe.clusters_to_probe():
+        outbox.send("broker.knock", cluster_id, "")
 
 
-@answering("broker.knock")
-def knock(cluster_id: str) -> None:
-    knocking.knock(cluster_id, now=clock.now())
+@task("broker.knock")
+def probe_cluster(cluster_id: str) -> None:
+    health_probe.probe_cluster(cluster_id, now=clock.now())
 
 
-@answering("broker.examine")
-def examine(cluster_id: str) -> None:
-    examining.carry_out(cluster_id, now=clock.now())
+@task("broker.examine")
+def examine_cluster(cluster_id: str) -> None:
+    cluster_examination.run_examination(cluster_id, now=clock.now())
 
 
-@answering("broker.leave")
-def leave(lease_id: str, tenant_id: str) -> None:
-    leaving.step(lease_id, tenant_id, now=clock.now())
+@task("broker.leave")
+def free_abandoned_placements(lease_id: str, tenant_id: str) -> None:
+    abandoned_placements.free_abandoned_placements(lease_id, tenant_id, now=clock.now())
 
 
-@answering("broker.volume")
-def volume(volume_id: str, tenant_id: str) -> None:
-    keeping.step(volume_id, tenant_id, now=clock.now())
+@task("broker.volume")
+def reconcile_volume(volume_id: str, tenant_id: str) -> None:
+    volume_lifecycle.reconcile_volume(volume_id, tenant_id, now=clock.now())
 
 
-@answering("broker.sweep")
-def sweep() -> None:
-    """Repeat whatever hint was lost: every lease, volume, change of a layout and plan that is due, every queue."""
+@task("broker.sweep")
+def sweep_due() -> None:
+    """Enqueue a message for everything that is due, in case its own was lost.
+
+    Covers leases, volumes, repartitions, relocation plans and queues.
+    """
     now = clock.now()
-    layouts_and_plans = (*stepping.due(now=now), *moving.due(now=now))
-    for hint in (*reconcile.due(now=now), *layouts_and_plans, *keeping.due(now=now)):
-        doorbell.send(*hint)
+    layouts_and_plans = (*repartition_reconciler.due_repartitions(now=now), *moving.due_plans(now=now))
+    for hint in (*lease_reconciler.due_messages(now=now), *layouts_and_plans, *volume_lifecycle.due_volumes(now=now)):
+        outbox.send(*hint)
 
 
-@answering("broker.sweep_all")
+@task("broker.sweep_all")
 def sweep_all(_subject: str = "") -> None:
-    """Look at every live lease, at how nodes are cut, who could be moved, and what the cluster runs without a lease."""
+    """Enqueue a check of every live lease and every cluster that may need planning.
+
+    Plans are repartitions and relocations. Orphaned objects are removed here, too.
+    """
     now = clock.now()
-    plans = (*planning.clusters_to_plan(), *proposing.clusters_to_plan(now=now))
-    for hint in (*reconcile.all_live(), *plans):
-        doorbell.send(*hint)
-    orphans.remove_all(now=now)
+    plans = (*repartition_planner.clusters_to_plan(), *plan_proposals.clusters_to_plan(now=now))
+    for hint in (*lease_reconciler.messages_for_all_live(), *plans):
+        outbox.send(*hint)
+    orphan_removal.remove_orphans(now=now)
 
 
-@answering("broker.orphans")
+@task("broker.orphans")
 def remove_orphans(cluster_id: str) -> None:
-    orphans.remove_in(cluster_id, now=clock.now())
+    orphan_removal.remove_orphans_in(cluster_id, now=clock.now())
 
 
-@answering("broker.recut")
-def recut(change_id: str) -> None:
-    stepping.step(change_id, now=clock.now())
+@task("broker.recut")
+def reconcile_repartition(change_id: str) -> None:
+    repartition_reconciler.reconcile_repartition(change_id, now=clock.now())
 
 
-@answering("broker.plan_layouts")
-def plan_layouts(cluster_id: str) -> None:
-    planning.carry_out(cluster_id, now=clock.now())
+@task("broker.plan_layouts")
+def plan_repartitions(cluster_id: str) -> None:
+    repartition_planner.plan_and_approve(cluster_id, now=clock.now())
 
 
-@answering("broker.move")
-def move(plan_id: str) -> None:
-    moving.step(plan_id, now=clock.now())
+@task("broker.move")
+def reconcile_relocation_plan(plan_id: str) -> None:
+    moving.reconcile_plan(plan_id, now=clock.now())
 
 
-@answering("broker.plan_moves")
-def plan_moves(cluster_id: str) -> None:
-    proposing.propose(cluster_id, now=clock.now())
+@task("broker.plan_moves")
+def plan_relocations(cluster_id: str) -> None:
+    plan_proposals.propose_plans(cluster_id, now=clock.now())

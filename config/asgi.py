@@ -1,4 +1,4 @@
-"""The small process that keeps browsers and programs up to date: server-sent events, and nothing else."""
+"""ASGI application for server-sent events only."""
 
 import os
 
@@ -7,6 +7,6 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from config.events import Stream  # noqa: E402  # models may only be imported once Django is set up
+from web.http.event_stream import EventStreamApp  # noqa: E402  # models may only be imported once Django is set up
 
-application = Stream()
+application = EventStreamApp()

@@ -1,17 +1,17 @@
-"""Celery's beat with a sign of life: it ticks every few seconds, and answers nobody."""
+"""Celery beat with a heartbeat: it ticks every few seconds and serves no requests."""
 
 from typing import Any
 
 from celery.beat import PersistentScheduler
 
-from ports.alive import Sign
+from ports.heartbeat import HeartbeatFile
 
 
-class Alive(PersistentScheduler):  # type: ignore[misc]
-    """Rings by the timetable, and says at every tick that it goes on."""
+class HeartbeatScheduler(PersistentScheduler):  # type: ignore[misc]
+    """Beat scheduler that writes a heartbeat at every tick."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.alive = Sign("beat")
+        self.alive = HeartbeatFile("beat")
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:

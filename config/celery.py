@@ -1,4 +1,7 @@
-"""The Celery application. A message is a doorbell: it carries an id and may be lost or doubled."""
+"""Celery application.
+
+A message only wakes a worker: it carries an id and may be lost or delivered twice.
+"""
 
 import os
 

@@ -1,13 +1,13 @@
-"""Django's settings, wired from `config.operator`. Nothing here is read from the environment."""
+"""Django's settings, wired from `config.env`. Nothing here is read from the environment."""
 
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from billing.domain.ledger import AccountType
-from broker.domain.states import EndReason, LeaseState
-from config.logs import LOGGING as LOGGING
-from config.operator import operator
+from broker.domain.lifecycle.states import EndReason, LeaseState
+from config.env import env
+from config.json_logs import LOGGING as LOGGING
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -17,7 +17,7 @@ def database(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     return {
-        "ENGINE": "ports.postgresql",
+        "ENGINE": "ports.postgres",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
@@ -26,7 +26,7 @@ def database(url: str) -> dict[str, Any]:
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": True,
-        # A door waits at most this long for a lock or a statement; then the caller gets a clear 503.
+        # A request waits at most this long for a lock or a statement; then it gets a 503.
         "OPTIONS": {
             "options": "-c lock_timeout=5s -c statement_timeout=30s -c timezone=UTC -c jit=off",
             "prepare_threshold": 5,
@@ -35,16 +35,16 @@ def database(url: str) -> dict[str, Any]:
     }
 
 
-SECRET_KEY = operator.secret_key.get_secret_value()
-CREDENTIAL_KEYS = operator.credential_keys.get_secret_value()
-DEBUG = operator.debug
-ALLOWED_HOSTS = list(operator.allowed_hosts)
-PUBLIC_URL, EVENTS_URL = operator.public_url, operator.events_url
-TOKEN_ENVIRONMENT = operator.token_environment
+SECRET_KEY = env.secret_key.get_secret_value()
+CREDENTIAL_ENCRYPTION_KEYS = env.credential_encryption_keys.get_secret_value()
+DEBUG = env.debug
+ALLOWED_HOSTS = list(env.allowed_hosts)
+PUBLIC_URL, EVENTS_URL = env.public_url, env.events_url
+TOKEN_ENVIRONMENT = env.token_environment
 
-DATABASES = {"default": database(operator.database_url.get_secret_value())}
-if operator.owner_database_url:
-    DATABASES["owner"] = database(operator.owner_database_url.get_secret_value())
+DATABASES = {"default": database(env.database_url.get_secret_value())}
+if env.owner_database_url:
+    DATABASES["owner"] = database(env.owner_database_url.get_secret_value())
     DATABASES["owner"]["OPTIONS"] = {"options": "-c lock_timeout=2s -c timezone=UTC"}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ, TIME_ZONE, USE_I18N, LANGUAGE_CODE = True, "UTC", False, "en"
@@ -73,22 +73,23 @@ INSTALLED_APPS = [
     "tenants",
     "broker",
     "billing",
+    "web",
 ]
 AUTH_USER_MODEL = "tenants.User"
 
 MIDDLEWARE = [
-    "config.metrics.Measure",
+    "config.metrics.RequestMetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "config.requests.Compression",
+    "web.http.middleware.CompressionMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "config.requests.RequestContext",
-    "config.requests.OneName",
+    "web.http.middleware.RequestIdMiddleware",
+    "web.http.middleware.CanonicalHostMiddleware",
     "csp.middleware.CSPMiddleware",
-    "config.requests.BodyLimit",
+    "web.http.middleware.BodyLimitMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "tenants.portal.wall.TenantWall",
+    "web.http.middleware.TenantTransactionMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -100,7 +101,7 @@ WSGI_APPLICATION = "config.wsgi.application"
 ASGI_APPLICATION = "config.asgi.application"
 
 _loaders: list[Any] = [
-    "django_cotton.cotton_loader.Loader",
+    "web.ui.template_loader.Loader",
     "django.template.loaders.filesystem.Loader",
     "django.template.loaders.app_directories.Loader",
 ]
@@ -110,13 +111,12 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "OPTIONS": {
             "loaders": _loaders if DEBUG else [("django.template.loaders.cached.Loader", _loaders)],
-            "builtins": ["django_cotton.templatetags.cotton", "config.templatetags.look"],
-            "libraries": {"look": "config.templatetags.look"},
+            "builtins": ["django_cotton.templatetags.cotton", "web.templatetags.portal_tags"],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "config.look.shell",
+                "web.portal.layout.navigation.layout_context",
             ],
         },
     }
@@ -134,10 +134,7 @@ WHITENOISE_MAX_AGE = 3600
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
-    {
-        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
-        "OPTIONS": {"min_length": 12},
-    },
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
@@ -147,14 +144,14 @@ AUTHENTICATION_BACKENDS = [
 ]
 LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "/sign-in/", "/", "/sign-in/"
 SESSION_COOKIE_AGE = 12 * 3600
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = operator.secure_cookies
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = env.secure_cookies
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
-CSRF_FAILURE_VIEW = "config.problems.csrf_failure"
+CSRF_FAILURE_VIEW = "web.http.errors.csrf_failure"
 SECURE_SSL_REDIRECT = False  # the ingress ends TLS and redirects
-SECURE_HSTS_SECONDS = 31_536_000 if operator.secure_cookies else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = operator.secure_cookies
+SECURE_HSTS_SECONDS = 31_536_000 if env.secure_cookies else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = env.secure_cookies
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -173,48 +170,48 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-METRICS_TOKEN = operator.metrics_token.get_secret_value() if operator.metrics_token else ""
-OPERATORS_NEED_MFA = operator.operators_need_mfa
+METRICS_TOKEN = env.metrics_token.get_secret_value() if env.metrics_token else ""
+OPERATORS_REQUIRE_MFA = env.operators_require_mfa
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_UNIQUE_EMAIL = True
-# Only a letter tells whether an address was known: sign-up answers everybody alike (docs/decisions/0007).
+# Sign-up responds the same for known and new addresses; only the e-mail differs (docs/decisions/0007).
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = True  # in the browser that signed up
-SOCIALACCOUNT_EMAIL_VERIFICATION = "mandatory"  # for what the company does not vouch for
+SOCIALACCOUNT_EMAIL_VERIFICATION = "mandatory"  # for addresses that the company has not verified
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_GET = False
-ACCOUNT_ADAPTER = "tenants.portal.accounts.Adapter"
-# Behind a proxy everybody would share one address, and one guesser would lock everybody out.
-ALLAUTH_TRUSTED_PROXY_COUNT = operator.proxies
+ACCOUNT_ADAPTER = "web.portal.account.allauth_overrides.AccountAdapter"
+# Else everybody behind a proxy shares one address and one rate limit.
+ALLAUTH_TRUSTED_PROXY_COUNT = env.trusted_proxy_count
 ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip,5/5m/key"}
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not operator.secure_cookies
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not env.secure_cookies
 MFA_TOTP_ISSUER = "gpubroker"
-SOCIALACCOUNT_ADAPTER = "tenants.portal.company.CompanyAdapter"
+SOCIALACCOUNT_ADAPTER = "web.portal.account.oidc_sign_in.CompanyAdapter"
 SOCIALACCOUNT_PROVIDERS: dict[str, Any] = {}
-if operator.oidc_client_id:
-    # The form that begins the sign-in is answered with a redirect to the company's own server.
-    _company = urlsplit(operator.oidc_server_url)
+if env.oidc_client_id:
+    # The sign-in form redirects to the company's own server.
+    _company = urlsplit(env.oidc_server_url)
     CONTENT_SECURITY_POLICY["DIRECTIVES"]["form-action"].append(f"{_company.scheme}://{_company.netloc}")
     SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
         "APPS": [
             {
                 "provider_id": "company",
-                "name": operator.oidc_name or "your company",
-                "client_id": operator.oidc_client_id,
-                "secret": operator.oidc_client_secret.get_secret_value(),
-                "settings": {"server_url": operator.oidc_server_url},
+                "name": env.oidc_name or "your company",
+                "client_id": env.oidc_client_id,
+                "secret": env.oidc_client_secret.get_secret_value(),
+                "settings": {"server_url": env.oidc_server_url},
             }
         ]
     }
-MAIL_GOES_OUT = bool(operator.mail_url)
+MAIL_IS_CONFIGURED = bool(env.mail_url)
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
-if operator.mail_url:
-    _mail = urlsplit(operator.mail_url)
+if env.mail_url:
+    _mail = urlsplit(env.mail_url)
     EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     EMAIL_HOST, EMAIL_PORT = _mail.hostname, _mail.port or 587
     EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
@@ -224,15 +221,15 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", 
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "tenants.api.authentication.TokenAuthentication",
-        "tenants.api.authentication.PortalAuthentication",
+        "web.http.authentication.TokenAuthentication",
+        "web.http.authentication.PortalAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["tenants.api.permissions.InTenant"],
+    "DEFAULT_PERMISSION_CLASSES": ["web.http.authentication.TenantPermission"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["config.problems.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "tenants.api.schema.Described",
-    "DEFAULT_PAGINATION_CLASS": "tenants.api.pages.CursorPages",
-    "EXCEPTION_HANDLER": "config.problems.problem",
+    "DEFAULT_PARSER_CLASSES": ["web.api.serializer_fields.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "web.http.schema.ApiSchema",
+    "DEFAULT_PAGINATION_CLASS": "web.http.pagination.CursorPagePagination",
+    "EXCEPTION_HANDLER": "web.http.errors.exception_handler",
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
 }
@@ -240,7 +237,7 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "gpubroker",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
-    "DESCRIPTION": "Rent GPU slices by the second. Errors are problem+json and say what to do next.",
+    "DESCRIPTION": "Rent GPU slices by the second. Errors are problem+json and tell what to do next.",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
@@ -253,19 +250,19 @@ SPECTACULAR_SETTINGS = {
         "OfferingState": "broker.models.offerings.OfferingState",
         "InvoiceStatus": "billing.models.invoices.InvoiceStatus",
         "LineKind": "billing.models.invoices.LineKind",
-        "MonthKind": "billing.models.month_charges.MonthKind",
+        "MonthKind": "billing.models.adjustments.AdjustmentKind",
         "DisputeStatus": "billing.models.disputes.DisputeStatus",
-        "PaymentStatus": "billing.models.moves.PaymentStatus",
+        "PaymentStatus": "billing.models.gateway_transactions.PaymentStatus",
         "TransferKind": "billing.models.ledger.TransferKind",
         "AccountType": [each.value for each in AccountType],
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "config.openapi.every_answer_may_be_a_problem",
+        "web.http.openapi.add_problem_responses",
     ],
 }
 
-CELERY_BROKER_URL = operator.broker_url
+CELERY_BROKER_URL = env.broker_url
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "visibility_timeout": 60,  # above the longest task, else a task runs twice at once
     "unacked_restore_interval": 5,
@@ -275,14 +272,14 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_TIME_LIMIT = 45
 CELERY_TASK_ACKS_LATE = CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_DB_REUSE_MAX = 10_000  # tasks on one connection; ports/doorbell.py has a broken one replaced
-CELERY_TASK_IGNORE_RESULT, CELERY_RESULT_BACKEND = True, None  # what came of a task stands in its row
+CELERY_DB_REUSE_MAX = 10_000  # tasks on one connection; the outbox replaces a broken one
+CELERY_TASK_IGNORE_RESULT, CELERY_RESULT_BACKEND = True, None  # a task's outcome is in its row
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "config.beat:Alive"
+CELERY_BEAT_SCHEDULER = "config.beat:HeartbeatScheduler"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "broker.sweep", "schedule": 5.0, "options": {"expires": 5}},
     "knock": {"task": "broker.knock_all", "schedule": 15.0, "options": {"expires": 15}},
@@ -299,41 +296,41 @@ CELERY_BEAT_SCHEDULE = {
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }
 
-PROVISIONER = operator.provisioner
+PROVISIONER = env.provisioner
 PROVISIONERS = {  # by Cluster.provisioner; each is made with the cluster's id
-    "kubernetes": "broker.provisioners.kubernetes.provisioner.KubernetesProvisioner",
+    "kubernetes": "broker.provisioners.kubernetes.provisioner.KubernetesProvisioner"
 }
-SIMULATED_SPEED = operator.simulated_speed
-GPU_MODELS = operator.gpu_models
-SIMULATED_CUT_S = operator.simulated_cut_s
-SIMULATED_DESTROY_S = operator.simulated_destroy_s
-LEASE_GATES = operator.lease_gates
-PAYMENT_GATEWAY = operator.payment_gateway
-STRIPE_SECRET_KEY = operator.stripe_secret_key.get_secret_value()
-STRIPE_WEBHOOK_SECRETS = operator.stripe_webhook_secrets.get_secret_value()
-STRIPE_ACCOUNT, STRIPE_CALLS_PER_S = operator.stripe_account, operator.stripe_calls_per_s
-SHARE_SOFT_CARDS = operator.share_soft_cards
-NEW_TENANT_UNITS = operator.new_tenant_units
-NEW_TENANT_STORAGE_GIB = operator.new_tenant_storage_gib
-MAX_LEASE_HOURS = operator.max_lease_hours
-QUOTE_LASTS_S = operator.quote_lasts_s
-FREE_START_S = operator.free_start_s
-PROVISION_TIMEOUT_S = operator.provision_timeout_s
-MOVE_NOTICE_S = operator.move_notice_s
-CURRENCY = operator.currency
+SIMULATED_SPEED = env.simulated_speed
+EXTRA_GPU_MODELS = env.extra_gpu_models
+SIMULATED_PARTITION_S = env.simulated_partition_s
+SIMULATED_DESTROY_S = env.simulated_destroy_s
+LEASE_GATES = env.lease_gates
+PAYMENT_GATEWAY = env.payment_gateway
+STRIPE_SECRET_KEY = env.stripe_secret_key.get_secret_value()
+STRIPE_WEBHOOK_SECRETS = env.stripe_webhook_secrets.get_secret_value()
+STRIPE_ACCOUNT, STRIPE_CALLS_PER_S = env.stripe_account, env.stripe_calls_per_s
+ALLOW_SHARED_GPUS = env.allow_shared_gpus
+DEFAULT_TENANT_QUOTA_UNITS = env.default_tenant_quota_units
+DEFAULT_TENANT_STORAGE_GIB = env.default_tenant_storage_gib
+MAX_LEASE_HOURS = env.max_lease_hours
+QUOTE_TTL_S = env.quote_ttl_s
+SPOT_FREE_INTERRUPTION_S = env.spot_free_interruption_s
+PROVISION_TIMEOUT_S = env.provision_timeout_s
+RELOCATION_NOTICE_S = env.relocation_notice_s
+CURRENCY = env.currency
 SUPPLIER = {
-    "name": operator.supplier_name,
-    "street": operator.supplier_street,
-    "extra": operator.supplier_extra,
-    "postcode": operator.supplier_postcode,
-    "city": operator.supplier_city,
-    "country": operator.supplier_country,
-    "vat_id": operator.supplier_vat_id,
-    "email": operator.supplier_email,
+    "name": env.supplier_name,
+    "street": env.supplier_street,
+    "extra": env.supplier_address_line_2,
+    "postcode": env.supplier_postcode,
+    "city": env.supplier_city,
+    "country": env.supplier_country,
+    "vat_id": env.supplier_vat_id,
+    "email": env.supplier_email,
 }
-PAYMENT_TERM_DAYS = operator.payment_term_days
-DUNNING = operator.dunning
-DISPUTE_DAYS = operator.dispute_days
-CORRECTION_LIMIT = operator.correction_limit
-PAPER_FONTS = operator.paper_fonts
-DATA_DIR = operator.data_dir
+PAYMENT_TERM_DAYS = env.payment_term_days
+DUNNING_STEPS = env.dunning_steps
+DISPUTE_WINDOW_DAYS = env.dispute_window_days
+CORRECTION_APPROVAL_THRESHOLD = env.correction_approval_threshold
+INVOICE_FONT_DIR = env.invoice_font_dir
+DATA_DIR = env.data_dir

@@ -1,27 +1,28 @@
-"""Every address of the product, wired from the apps."""
+"""Root URL configuration."""
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from config import health, openapi
-from config.style import StylePage
+from config import health
+from web.http import openapi
+from web.ui.styleguide import StyleguideView
 
-handler400 = "config.problems.bad_request"
-handler403 = "config.problems.forbidden"
-handler404 = "config.problems.not_found"
-handler500 = "config.problems.surprise"
+handler400 = "web.http.errors.bad_request"
+handler403 = "web.http.errors.forbidden"
+handler404 = "web.http.errors.not_found"
+handler500 = "web.http.errors.server_error"
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("health", health.health, name="health"),
     path("ready", health.ready, name="ready"),
-    path("metrics", health.figures, name="metrics"),
-    path("api/v1/openapi.json", openapi.openapi, name="openapi"),
-    path("style/", StylePage.as_view(), name="style"),
-    path("api/v1/", include("tenants.api.urls")),
-    path("api/v1/", include("broker.api.urls")),
-    path("api/v1/", include("billing.api.urls")),
-    path("webhooks/", include("billing.api.webhooks")),
-    path("", include("billing.portal.urls")),
-    path("ops/", include("billing.portal.ops.urls")),
-    path("", include("broker.portal.urls")),
-    path("", include("tenants.portal.urls")),
+    path("metrics", health.metrics_view, name="metrics"),
+    path("api/v1/openapi.json", openapi.serve_openapi, name="openapi"),
+    path("styleguide/", StyleguideView.as_view(), name="styleguide"),
+    path("api/v1/", include("web.api.urls.tenants")),
+    path("api/v1/", include("web.api.urls.broker")),
+    path("api/v1/", include("web.api.urls.billing")),
+    path("webhooks/", include("web.api.stripe_webhook")),
+    path("", include("web.portal.urls")),
+    path("ops/", include("web.portal.operators.urls")),
+    path("", include("web.portal.operators.fleet.urls")),
+    path("", include("web.portal.account.urls")),
 ]

@@ -1,4 +1,4 @@
-"""The portal and the API."""
+"""WSGI application of the portal and the API."""
 
 import gc
 import os
@@ -8,8 +8,8 @@ from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 application = get_wsgi_application()
-# All views are read now, not by the first visitor. And what is loaded stays for good: a full collection that walks it
-# each time costs every few pages 70 ms.
+# Import all views now, not on the first request. And freeze what is loaded: a full garbage collection that walks it
+# would cost 70 ms every few pages.
 get_resolver().url_patterns  # noqa: B018
 gc.collect()
 gc.freeze()

@@ -1,17 +1,17 @@
-"""`make bench`: every benchmark of bench/, or those of one area, each on an empty database of its own.
+"""Command `make bench`: run the benchmarks, each on an empty database of its own.
 
 A benchmark is a module bench/<area>.py or bench/<area>_<what>.py with a `main`; it prints one JSON line
-per figure and ends with 0 only when every goal was met.
+per figure and exits with 0 only when every goal was met.
 """
 
 import re
 import sys
 
-from deploy.embedded.complaint import Complaint
 from deploy.embedded.folders import CHECKOUT
 from deploy.embedded.product import PYTHON
 from deploy.embedded.scratch import scratch
-from deploy.embedded.supervisor import Stopped
+from deploy.embedded.startup_error import StartupError
+from deploy.embedded.supervisor import StopRequested
 
 
 def modules(area: str) -> list[str]:
@@ -25,11 +25,14 @@ def modules(area: str) -> list[str]:
 
 
 def main(area: str = "", *size: str) -> int:
-    """Run them one after the other: side by side they would measure each other. A size is the benchmark's own word."""
+    """Run an area's benchmarks, or all, one after the other.
+
+    Side by side they would measure each other. The meaning of a size depends on the benchmark.
+    """
     names = modules(area)
     if not names:
         areas = sorted({name.partition("_")[0] for name in modules("")})
-        print(f"bench ONLY={area}: no such benchmark; there are: {', '.join(areas)}", file=sys.stderr)
+        print(f"bench ONLY={area}: unknown benchmark. Known: {', '.join(areas)}", file=sys.stderr)
         return 2
     missed = []
     try:
@@ -38,9 +41,9 @@ def main(area: str = "", *size: str) -> int:
                 print(f"bench {name}", file=sys.stderr, flush=True)
                 if ready.run(PYTHON, "-m", f"bench.{name}", *size):
                     missed.append(name)
-    except Stopped:
+    except StopRequested:
         return 130
-    except Complaint as complaint:
+    except StartupError as complaint:
         print(f"\n{complaint}", file=sys.stderr)
         return 1
     if missed:

@@ -1,7 +1,9 @@
-"""What the chart takes from the code: `python -m deploy.chart_files` writes it, a test compares it.
+"""Generator of the chart's files that follow from the code.
 
-The list of settings in values.schema.json, so that a misspelt one is refused before anything is installed; and what
-a cluster is given once before leases may run in it: the broker's rights, ranks, policies, the dead man's switch.
+`python -m deploy.chart_files` writes them, and a test compares them. They are the list of settings in
+values.schema.json, so that a misspelt one is refused before anything is installed; and what a cluster needs once
+before leases may run in it: the broker's RBAC rules, priority classes, admission policies and the reaper
+that removes leases without a heartbeat.
 """
 
 import json
@@ -12,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from broker.domain.gpu_models import load_models
-from broker.provisioners.kubernetes.drivers.choosing import DRIVERS, driver_named
+from broker.domain.geometry.gpu_models import load_models
+from broker.provisioners.kubernetes.drivers.driver_registry import DRIVERS, create_driver
 from broker.provisioners.kubernetes.render.cluster import NAME, cluster_objects
 
 CHART = Path(__file__).resolve().parent / "chart"
@@ -22,45 +24,45 @@ SCHEMA, FILES = CHART / "values.schema.json", CHART / "files"
 GENERATED = "# Written by python -m deploy.chart_files from broker/provisioners/kubernetes/render.\n"
 IMAGE, NAMESPACE = '{{ include "gpubroker.image" . }}', "{{ .Release.Namespace }}"
 ACCOUNT = '{{ include "gpubroker.account" . }}'
-# The chart sets these itself, or they have no place in production.
-CHARTS_OWN = {"PUBLIC_URL", "EVENTS_URL", "ALLOWED_HOSTS", "DATA_DIR", "PROXIES", "DEBUG"}
-# Addresses that hold a password: given as Secrets, like everything that is declared secret.
+# Set by the chart itself, or not for production.
+CHARTS_OWN = {"PUBLIC_URL", "EVENTS_URL", "ALLOWED_HOSTS", "DATA_DIR", "TRUSTED_PROXY_COUNT", "DEBUG"}
+# URLs with a password: passed as Secrets, like every secret setting.
 WITH_PASSWORD = {"BROKER_URL", "MAIL_URL"}
 
 
 def settings() -> dict[str, Any]:
-    """Describe every setting that may stand among the chart's values, in JSON Schema."""
-    # Whoever reads the settings' module needs those without a default; nothing here looks at their values.
+    """Return the JSON Schema of every setting that may be among the chart's values."""
+    # Importing the settings requires values without a default; they are not used here.
     os.environ.setdefault("GPUBROKER_SECRET_KEY", "unused")
     os.environ.setdefault("GPUBROKER_DATABASE_URL", "postgresql:///unused")
-    from config.operator import Operator
+    from config.env import EnvironmentSettings
 
     kept = ("type", "items", "pattern", "minimum", "maximum", "exclusiveMinimum", "description")
     return {
         name: {key: value for key, value in field.items() if key in kept}
         for name, field in sorted(
-            (name.upper(), field) for name, field in Operator.model_json_schema()["properties"].items()
+            (name.upper(), field) for name, field in EnvironmentSettings.model_json_schema()["properties"].items()
         )
         if not is_secret(field) and name not in CHARTS_OWN | WITH_PASSWORD
     }
 
 
 def is_secret(field: dict[str, Any]) -> bool:
-    """Tell whether a setting was declared secret, or may be one."""
+    """Return whether a setting is, or may be, a secret."""
     return any(form.get("format") == "password" for form in [field, *field.get("anyOf", [])])
 
 
 def with_settings(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema with the settings as the code declares them now."""
+    """Return the schema with the settings as the code declares them."""
     schema["properties"]["settings"]["properties"] = settings()
     return schema
 
 
 def files() -> dict[str, str]:
-    """Return what lies in the chart's files/, by name; what Helm fills in stands there in its own language."""
-    models = load_models(GEOMETRY.read_text())  # each of their slices has a class where slices are claimed
+    """Return the texts of the chart's files/, by name, with Helm's template expressions."""
+    models = load_models(GEOMETRY.read_text())  # with ResourceClaims each of their slices has a device class
     given = {
-        driver: cluster_objects(driver_named(driver, {}, models), image=IMAGE, namespace=NAMESPACE)
+        driver: cluster_objects(create_driver(driver, {}, models), image=IMAGE, namespace=NAMESPACE)
         for driver in sorted(DRIVERS)
     }
     first, *others = given.values()
@@ -79,12 +81,15 @@ def files() -> dict[str, str]:
 
 
 def is_own(item: Mapping[str, Any]) -> bool:
-    """Tell what the chart makes itself, under the release's names: namespace, the broker's account and rights."""
+    """Return whether the chart creates an object itself, under the release's names.
+
+    These are the namespace, and the broker's service account and RBAC rules.
+    """
     return item["kind"] == "Namespace" or item["metadata"]["name"] == NAME
 
 
 def for_our_account(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Let what is bound to the broker's account be bound to the one that the release calls so."""
+    """Bind the broker's role bindings to the release's service account."""
     if item["kind"] != "ClusterRoleBinding":
         return item
     subjects = [{**who, "name": ACCOUNT} if who["name"] == NAME else who for who in item["subjects"]]
@@ -92,7 +97,7 @@ def for_our_account(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def main() -> None:
-    """Bring the chart's generated parts up to date."""
+    """Regenerate the chart's generated files."""
     FILES.mkdir(exist_ok=True)
     for old in FILES.iterdir():
         old.unlink()

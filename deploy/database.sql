@@ -1,8 +1,8 @@
--- Make a database ready for the product: roles, their passwords, who may come in. Run by an administrator, with psql 15
--- or newer, connected to that database; again whenever passwords change. See docs/deploy.md.
+-- Set up a database for the product: roles, passwords and privileges. Run by an administrator, with psql 15
+-- or newer, connected to that database; again whenever passwords change. See docs/how-to/deploy.md.
 --   OWNER_PASSWORD=… WEB_PASSWORD=… WORKER_PASSWORD=… psql -f deploy/database.sql 'postgresql://administrator@host/gpubroker'
 \set ON_ERROR_STOP on
--- From the environment, for everybody on a machine may read what stands on a command line.
+-- From the environment, since every user of a machine can read command lines.
 \getenv owner OWNER_PASSWORD
 \getenv web WEB_PASSWORD
 \getenv worker WORKER_PASSWORD

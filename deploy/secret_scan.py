@@ -1,4 +1,4 @@
-"""Find credentials in tracked files: `python -m deploy.secret_scan`. A find fails the build."""
+"""Search tracked files for credentials: `python -m deploy.secret_scan`; any hit fails."""
 
 import re
 import subprocess
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 KINDS = {
-    # The key itself, on the next line or in a string; a banner alone is what tests call one by.
+    # With key material, on the next line or in a string; tests contain the header alone.
     "private key": re.compile(
         r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:\s|\\[nr]|[\"'])*(?:[A-Za-z0-9+/]{16}|Proc-Type)"
     ),
@@ -17,15 +17,15 @@ KINDS = {
     "Stripe live key": re.compile(r"\b[rs]k_live_[0-9A-Za-z]{16,}\b"),
     "API token of ours": re.compile(r"\bgpb_[a-z]+_[0-9A-Za-z]{8}_[0-9A-Za-z]{32,}"),
     "JSON web token": re.compile(r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}"),
-    # user:password@host; a placeholder in <…>, {…} or $… is none, and neither is the word "password".
+    # user:password@host, except placeholders in <…>, {…} or $… and the word "password".
     "password in an address": re.compile(r"\b[a-z+]+://[^\s/:@{<$]+:(?!password@)[^\s/:@{<$]{6,}@[\w.-]+"),
     "registry address in a lock": re.compile(r"^(?:--(?:extra-)?index-url|--find-links)\b", re.MULTILINE),
 }
 BINARY = {".png", ".woff2", ".ico", ".gz", ".br", ".pdf"}
 
 
-def tracked() -> list[Path]:
-    """Return every file that git knows or would take."""
+def tracked_files() -> list[Path]:
+    """Return every file that git tracks or would add."""
     told = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True,
@@ -35,20 +35,20 @@ def tracked() -> list[Path]:
     return [Path(name) for name in told.stdout.split("\0") if name and Path(name).suffix not in BINARY]
 
 
-def finds(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and kind of everything in a text that looks like a credential."""
+def find_credentials(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and kind of everything in a text that looks like a credential."""
     for kind, pattern in KINDS.items():
         for match in pattern.finditer(text):
             yield text.count("\n", 0, match.start()) + 1, kind
 
 
 def main() -> int:
-    """Print what was found, never the credential itself."""
+    """Print the hits, never the credentials themselves."""
     found = [
         f"{file}:{line}: {kind}"
-        for file in tracked()
+        for file in tracked_files()
         if file.is_file()
-        for line, kind in finds(file.read_text(errors="replace"))
+        for line, kind in find_credentials(file.read_text(errors="replace"))
     ]
     print("\n".join(found) or "no secrets in tracked files")
     return 1 if found else 0

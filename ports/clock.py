@@ -1,4 +1,7 @@
-"""Time. Doors read it once and hand `now` down; nothing below a door asks for it."""
+"""Clocks: database time, a settable clock and monotonic time.
+
+Entry points (views, tasks, commands) read the clock once and pass `now` down; no service reads it.
+"""
 
 import math
 import time
@@ -13,16 +16,16 @@ RESYNC_AFTER_S = 10.0
 
 
 class Clock(Protocol):
-    """Tells the present moment as an aware UTC datetime."""
+    """Source of the current time as an aware UTC datetime."""
 
     def now(self) -> datetime: ...
 
 
 class DatabaseClock:
-    """PostgreSQL's clock, carried forward by the monotonic clock between two readings.
+    """PostgreSQL's clock, extrapolated with the monotonic clock between two readings.
 
-    Every process of the product then agrees on the time to within a round trip, whatever the hosts'
-    wall clocks say, and a door costs no query of its own.
+    All processes of the product therefore agree on the time to within a round trip, whatever their hosts'
+    clocks say, and an entry point needs no query of its own to read it.
     """
 
     def __init__(self) -> None:
@@ -39,8 +42,8 @@ class DatabaseClock:
         return self._base + timedelta(seconds=elapsed)
 
 
-class SetClock:
-    """A clock that stands still until it is set: simulation, replay and tests."""
+class SettableClock:
+    """Clock that stands still until it is set, for simulation, replay and tests."""
 
     def __init__(self, at: datetime) -> None:
         self.at = at
@@ -53,30 +56,35 @@ _clock: Clock = DatabaseClock()
 
 
 def now() -> datetime:
-    """Return the present moment, aware and in UTC."""
+    """Return the current time, aware and in UTC."""
     return _clock.now()
 
 
+def month_start(at: datetime) -> datetime:
+    """Return the start of the calendar month (UTC), in which GPU-hours are counted."""
+    return at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
 def monotonic() -> float:
-    """Return seconds that only ever grow, for measuring how long something took."""
+    """Return monotonic seconds, for measuring durations."""
     return time.monotonic()
 
 
 def milliseconds() -> int:
-    """Return this host's wall clock; only good for ids that sort roughly by age."""
+    """Return this host's wall clock in ms; only for ids that sort roughly by age."""
     return time.time_ns() // 1_000_000
 
 
 def sleep(seconds: float) -> None:
-    """Wait; only loops of commands may."""
+    """Sleep; only for loops in management commands."""
     time.sleep(seconds)
 
 
 @contextmanager
-def standing_at(at: datetime) -> Iterator[SetClock]:
-    """Replace the clock by one that stands at `at` until the block ends."""
+def frozen_at(at: datetime) -> Iterator[SettableClock]:
+    """Replace the clock by one fixed at `at` until the block ends."""
     global _clock
-    before, _clock = _clock, SetClock(at)
+    before, _clock = _clock, SettableClock(at)
     try:
         yield _clock
     finally:

@@ -1,4 +1,7 @@
-"""Mail: the one way out. Nothing is sent for a transaction that came to nothing."""
+"""Sending e-mail, after the commit or at once.
+
+No e-mail is sent for a transaction that was rolled back.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -7,28 +10,31 @@ from dataclasses import dataclass
 from django.core.mail import EmailMessage, send_mail
 from django.db import transaction
 
-Carrier = Callable[[str, str, str], None]
+MailTransport = Callable[[str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Enclosed:
-    """A file that goes with a mail."""
+class Attachment:
+    """File attached to an e-mail."""
 
     name: str
-    kind: str  # its media type
+    kind: str  # media type
     body: bytes
 
 
-def _post(to: str, subject: str, text: str) -> None:
+def _send_by_smtp(to: str, subject: str, text: str) -> None:
     send_mail(subject, text, None, [to])
 
 
-_carrier: Carrier = _post
+_transport: MailTransport = _send_by_smtp
 
 
-def send(*, to: str, subject: str, text: str) -> None:
-    """Send a plain mail once the surrounding transaction has committed; what fails then is logged."""
-    carrier = _carrier
+def send_after_commit(*, to: str, subject: str, text: str) -> None:
+    """Send a plain-text e-mail after the current transaction commits.
+
+    A failure is logged, not raised.
+    """
+    carrier = _transport
 
     def post() -> None:
         carrier(to, subject, text)
@@ -36,13 +42,14 @@ def send(*, to: str, subject: str, text: str) -> None:
     transaction.on_commit(post, robust=True)
 
 
-def deliver(*, to: str, subject: str, text: str, ident: str, enclosed: Sequence[Enclosed] = ()) -> None:
-    """Give a mail to the mail server now, outside any transaction; raises OSError where it is not taken.
+def send_now(*, to: str, subject: str, text: str, ident: str, enclosed: Sequence[Attachment] = ()) -> None:
+    """Hand an e-mail to the mail server now, outside any transaction.
 
-    `ident` stays the same however often it is tried, so that a mail that arrives twice is known for one.
+    Raises OSError when the server does not accept it. `ident` stays the same for every attempt, so that mail
+    clients recognise duplicates.
     """
-    if _carrier is not _post:
-        _carrier(to, subject, text)
+    if _transport is not _send_by_smtp:
+        _transport(to, subject, text)
         return
     mail = EmailMessage(subject, text, None, [to])
     mail.extra_headers["Message-ID"] = f"<{ident}@{mail.from_email.rpartition('@')[2].rstrip('>')}>"
@@ -52,11 +59,14 @@ def deliver(*, to: str, subject: str, text: str, ident: str, enclosed: Sequence[
 
 
 @contextmanager
-def carried_by(carrier: Carrier) -> Iterator[None]:
-    """Give mails to `carrier` instead of the mail server until the block ends: simulation and tests."""
-    global _carrier
-    before, _carrier = _carrier, carrier
+def captured_mail(carrier: MailTransport) -> Iterator[None]:
+    """Pass e-mails to `carrier` instead of the mail server until the block ends.
+
+    For simulation and tests.
+    """
+    global _transport
+    before, _transport = _transport, carrier
     try:
         yield
     finally:
-        _carrier = before
+        _transport = before

@@ -1,15 +1,18 @@
-"""The doorbell's outbox: hints that are sent to workers after their transaction has committed."""
+"""The outbox table: messages sent to workers after their transaction has committed."""
 
 from django.db import models
 
 
-class Ring(models.Model):
-    """One hint: a task's name and the id it should look at. It may be sent twice, and that is fine."""
+class OutboxMessage(models.Model):
+    """Outbox message: a task's name and the id it concerns.
+
+    It may be sent twice; tasks are idempotent.
+    """
 
     task = models.CharField(max_length=80)
     subject = models.CharField(max_length=80)
     tenant_id = models.CharField(max_length=40, blank=True, default="")
-    # Which request set it off, for whoever follows a story through the logs.
+    # The request that caused it, for tracing through the logs.
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
     at = models.DateTimeField()
     claimed_until = models.DateTimeField(null=True)

@@ -1,4 +1,7 @@
-"""Payments: the way out to whoever collects money. A charge keeps its key for ever, so to ask twice is to pay once."""
+"""Interface of payment gateways.
+
+A charge keeps its key for ever: asking twice with one key pays once.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,37 +16,46 @@ from django.utils.module_loading import import_string
 
 
 @dataclass(frozen=True, slots=True)
-class ChargePart:
-    """A line of what is charged. A part below nothing is what was paid otherwise, from a balance, say."""
+class ChargeLine:
+    """One line of a charge.
+
+    It is negative for what was paid in another way, such as from a balance.
+    """
 
     text: str
     minor: int
-    tax: int = 0  # on top of it, as we worked it out
+    tax: int = 0  # in addition to `minor`, as computed by us
     tax_name: str = ""  # `VAT`
     tax_percent: str = ""  # `19`, or `8.875`
 
     @property
     def taxed(self) -> bool:
-        """Whether a rate of tax belongs to it, be it of nothing."""
+        """Whether a tax rate applies to it, even one of 0 %."""
         return bool(self.tax_name)
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
-    """What is to be taken from whom. The key stands for this one payment, whatever happens on the way."""
+class GatewayCharge:
+    """Amount to collect from a payer.
+
+    The key identifies this one payment for ever.
+    """
 
     key: str
-    minor: int  # of the currency, as its exponent has it
+    minor: int  # minor units of the currency
     currency: str
     payer: str  # the tenant's id
-    text: str  # what the payer reads on their statement
-    number: str = ""  # how the payer's books may call it; no two charges have the same
-    parts: tuple[ChargePart, ...] = ()  # with their taxes they come to `minor`; none: it is one thing
+    text: str  # shown on the payer's statement
+    number: str = ""  # unique reference for the payer's books
+    parts: tuple[ChargeLine, ...] = ()  # add up to `minor` with their taxes; empty: one single item
 
 
 @dataclass(frozen=True, slots=True)
-class SendBack:
-    """What of a charge that succeeded goes back to where it came from. The key stands for this one refund."""
+class GatewayRefund:
+    """Refund of part or all of a successful charge, to its source.
+
+    The key identifies this one refund for ever.
+    """
 
     key: str
     charge: str  # its key
@@ -55,14 +67,17 @@ class SendBack:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The money is taken, or sent back; the reference, of at most 120 characters, is how the gateway calls it."""
+    """The money was collected or refunded.
+
+    The reference (at most 120 characters) is the gateway's own id of it.
+    """
 
     reference: str
 
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """It will never be taken, or sent back, under this key.
+    """Final refusal: nothing will ever be collected or refunded under this key.
 
     The reason is for people, the code (60 characters) for programs.
     """
@@ -71,111 +86,115 @@ class Declined:
     code: str
 
 
-Outcome = Succeeded | Declined
+GatewayOutcome = Succeeded | Declined
 
 
-class Unanswered(Exception):
-    """Nobody knows whether the money was taken. Ask again with the same key; never with another.
+class OutcomeUnknown(Exception):
+    """Unknown outcome: ask again with the same key, never with another.
 
     The text is shown to people: it names no credentials and no addresses.
     """
 
     def __init__(self, text: str, *, again_in_s: int = 0) -> None:
         super().__init__(text)
-        self.again_in_s = again_in_s  # when the gateway itself said that it is worth asking again
+        self.again_in_s = again_in_s  # retry delay that the gateway itself gave
 
 
-class Unreachable(Unanswered):
-    """The gateway was not reached, or turned us away unheard: nothing happened there."""
+class GatewayUnreachable(OutcomeUnknown):
+    """The gateway was not reached or did not process the request: nothing happened."""
 
 
-class Rejected(Exception):
-    """The gateway turns the request down, and will as often as it is asked, until a person has mended something.
+class GatewayRejected(Exception):
+    """Refusal that repeats until a person fixes its cause, such as expired credentials.
 
-    Credentials that no longer hold, say, or a currency that it does not know. What became of an earlier attempt
-    under this key is as unknown as before: when a person has it asked again, it is with the same key.
+    Another cause is a currency that the gateway does not support. The outcome of an earlier attempt under this
+    key is as unknown as before: when a person retries, it is with the same key.
     """
 
     def __init__(self, reason: str, *, code: str) -> None:
         super().__init__(reason)
-        self.reason = reason  # a sentence for the payer's people: no credential, no address of ours
+        self.reason = reason  # for the payer: no credentials and no addresses of ours
         self.code = code  # for programs
 
 
-class KeyTaken(Rejected):
-    """The key stands for another charge. Nothing was taken, and somebody has to look into it."""
+class ChargeKeyTaken(GatewayRejected):
+    """The key belongs to another charge: nothing was collected, and a person has to check."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, code="key_taken")
 
 
-class Gateway(Protocol):
-    """Collects money. The real ones and the simulated one pass the same behaviour tests."""
+class PaymentGateway(Protocol):
+    """Payment gateway; the real ones and the simulated one pass the same behaviour tests."""
 
-    name: str  # stands on every payment that goes through it
+    name: str  # stored on every payment of this gateway
 
-    def charge(self, charge: Charge, *, now: datetime) -> Outcome:
-        """Take the money, or say what became of the charge with this key.
+    def charge(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
+        """Collect the money, or return the outcome of the charge with this key.
 
-        Raises Unanswered when that is unknown, Rejected when it is no use to ask again, and nothing else: whatever
-        else comes out is taken for a mistake in the gateway, tried a few times more, and then left to a person.
-        The same key is one charge for ever. A gateway that forgets keys looks the charge up before it asks again.
-        It answers within half a minute, for its worker does not live longer. Never called inside a transaction.
+        Raises Unanswered when the outcome is unknown, Rejected when asking again is useless, and nothing else: any
+        other exception is treated as a bug in the gateway, retried a few times, and then left to a person.
+        One key is one charge for ever. A gateway that forgets keys looks the charge up before it asks again.
+        It returns within half a minute, since its worker is killed after that. Never called inside a transaction.
         """
 
-    def withdraw(self, charge: Charge, *, now: datetime) -> Outcome:
-        """See that nothing is ever taken under a charge's key: Declined once that is so, for good.
+    def withdraw(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
+        """Ensure that nothing is ever collected under a charge's key.
 
-        Succeeded where it was taken after all. Raises as `charge` does.
+        Returns Declined once that is final, Succeeded if the money was collected after all. Raises as `charge`
+        does.
         """
 
-    def refund(self, back: SendBack, *, now: datetime) -> Outcome:
-        """Send money of a charge back, or say what became of the refund with this key: one refund for ever.
+    def refund(self, back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
+        """Refund money of a charge, or return the outcome of the refund with this key.
 
-        Declined where that much is not left of the charge, or nothing was taken by it. Raises as `charge` does.
+        One key is one refund for ever. Returns Declined where that much is not left of the charge, or nothing was
+        collected by it. Raises as `charge` does.
         """
 
 
-def _set() -> Gateway | None:
-    return _named(settings.PAYMENT_GATEWAY) if settings.PAYMENT_GATEWAY else None
+def _configured_gateway() -> PaymentGateway | None:
+    return _load_gateway(settings.PAYMENT_GATEWAY) if settings.PAYMENT_GATEWAY else None
 
 
 @cache
-def _named(path: str) -> Gateway:
+def _load_gateway(path: str) -> PaymentGateway:
     try:
-        made = cast(Callable[[], Gateway], import_string(path))()
+        made = cast(Callable[[], PaymentGateway], import_string(path))()
     except (ImportError, TypeError) as error:
-        raise ImproperlyConfigured(_wrong(path, str(error))) from error
+        raise ImproperlyConfigured(_invalid_setting_message(path, str(error))) from error
     acts = all(callable(getattr(made, act, None)) for act in ("charge", "withdraw", "refund"))
     if not (isinstance(getattr(made, "name", None), str) and acts):
-        raise ImproperlyConfigured(_wrong(path, "it has no name, or cannot charge, withdraw and refund"))
+        raise ImproperlyConfigured(
+            _invalid_setting_message(path, "it has no name or cannot charge, withdraw and refund")
+        )
     return made
 
 
-def _wrong(path: str, why: str) -> str:
+def _invalid_setting_message(path: str, why: str) -> str:
     return (
-        f"GPUBROKER_PAYMENT_GATEWAY is {path!r}, which is no payment gateway: {why}. Name a class such as"
+        f"GPUBROKER_PAYMENT_GATEWAY is {path!r}, which is not a payment gateway: {why}. Use a class such as"
         " billing.gateways.simulated.SimulatedGateway, or leave it empty to collect nothing."
     )
 
 
-_collector: Callable[[], Gateway | None] = _set
+_gateway_source: Callable[[], PaymentGateway | None] = _configured_gateway
 
 
-def gateway() -> Gateway | None:
-    """Return what collects here: settings.PAYMENT_GATEWAY, or None where nobody does.
+def gateway() -> PaymentGateway | None:
+    """Return the gateway named by settings.PAYMENT_GATEWAY, or None without one.
 
-    Raises ImproperlyConfigured when the setting names no gateway; the start of every process asks once.
+    Raises ImproperlyConfigured when the setting names no gateway; every process checks it once at its start.
     """
-    return _collector()
+    return _gateway_source()
 
 
 @contextmanager
-def through(gateway: Gateway | None) -> Iterator[None]:
-    """Let payments go through this gateway, or through none, until the block ends: simulation and tests."""
-    global _collector
-    before, _collector = _collector, lambda: gateway
+def using_gateway(gateway: PaymentGateway | None) -> Iterator[None]:
+    """Use this gateway, or none, until the block ends: simulation and tests."""
+    global _gateway_source
+    before, _gateway_source = _gateway_source, lambda: gateway
     try:
         yield
     finally:
-        _collector = before
+        _gateway_source = before

@@ -1,11 +1,11 @@
-"""When things happen. A task loads nothing itself: it reads the clock and calls one service."""
+"""Periodic tasks of tenants; each reads the clock and calls one service."""
 
 from ports import clock
-from ports.doorbell import answering
-from tenants.services import tidying
+from ports.outbox import task
+from tenants.services import cleanup
 
 
-@answering("tenants.tidy")
-def tidy() -> None:
-    """Drop what is kept for a while only."""
-    tidying.forget_old(now=clock.now())
+@task("tenants.tidy")
+def delete_expired_rows() -> None:
+    """Delete rows past their retention."""
+    cleanup.delete_expired(now=clock.now())

@@ -1,11 +1,10 @@
-"""The ground under every test: settings, databases, a queue, and what this machine cannot run."""
+"""Set up every test run."""
 
 import os
 import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,41 +14,25 @@ from deploy.embedded import account, binaries
 from deploy.embedded.process import Process
 from deploy.embedded.roles import OWNER, WEB
 from deploy.embedded.valkey import Valkey
-from tests import abroad, ground, tally
+from tests import postgres_server, summary, tiers, time_zones
 from tests.chart.processes import box
 from tests.cluster.behaviours import outcomes
 from tests.controlplane import binaries as controlplane
-from tests.controlplane.fixtures import _whole as _whole
-from tests.controlplane.fixtures import brittle_control_plane as brittle_control_plane
-from tests.controlplane.fixtures import brittle_nodes as brittle_nodes
-from tests.controlplane.fixtures import control_plane as control_plane
-from tests.controlplane.fixtures import gpu_nodes as gpu_nodes
-from tests.controlplane.fixtures import namespace as namespace
-from tests.controlplane.fixtures import own_control_plane as own_control_plane
-from tests.database import (
-    django_db_setup as django_db_setup,
-)
-from tests.database import (
-    own_database as own_database,
-)
-from tests.database import (
-    template_database as template_database,
-)
-from tests.database import (
-    transactional_db as transactional_db,
-)
-from tests.database import worker_database
+from tests.session import folder as session_folder
+
+pytest_plugins = ["tests.controlplane.fixtures", "tests.database", "tests.fixtures"]
 
 HERE = Path(__file__).parent
 CLUSTERS = {"control_plane", "own_control_plane", "brittle_control_plane"}
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+DEEP_LEFT_OUT = pytest.StashKey[bool]()
 # A busy machine is not a failure; `timeout` ends what hangs.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 
 def needs() -> dict[str, tuple[bool, str]]:
-    """Tell, for each folder that not every machine can run, whether this one can and what it lacks."""
+    """Tell, per folder, whether this machine can run it."""
     return {
         "browser": (
             bool(shutil.which("chromium") or shutil.which("chromium-browser")),
@@ -73,7 +56,7 @@ def left_out() -> dict[str, str]:
 
 
 def speaks_to_a_cluster(item: pytest.Item) -> bool:
-    """Tell whether a test needs a control plane: it takes one, or is marked and not its simulated twin."""
+    """Tell whether a test needs a control plane."""
     if CLUSTERS & set(getattr(item, "fixturenames", ())):
         return True
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
@@ -90,15 +73,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     runs_tests = IS_WORKER or config.getoption("dist", "no") == "no"
     if not runs_tests or not config.pluginmanager.has_plugin("django"):
         return
-    server, name = ground.server(), worker_database()
+    # The plugins of pytest_plugins must not be imported before pytest itself does.
+    from tests.database import worker_database
+
+    server, name = postgres_server.server(), worker_database()
     os.environ.update(
         {
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "GPUBROKER_DATABASE_URL": server.login(WEB, name),
             "GPUBROKER_OWNER_DATABASE_URL": server.login(OWNER, name),
             "GPUBROKER_SECRET_KEY": "tests only: signs nothing that anybody else would accept",
-            "GPUBROKER_BROKER_URL": f"redis+socket://{ground.folder()}/nobody-listens.sock",
-            "GPUBROKER_DATA_DIR": str(ground.folder() / "files"),
+            "GPUBROKER_BROKER_URL": f"redis+socket://{session_folder()}/nobody-listens.sock",
+            "GPUBROKER_DATA_DIR": str(session_folder() / "files"),
             "GPUBROKER_SECURE_COOKIES": "false",
             # Broker is tested without money; tests of billing's gate ask for it.
             "GPUBROKER_LEASE_GATES": '["broker.services.quotas.gate"]',
@@ -107,13 +93,34 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     import django
 
     django.setup()
-    if os.environ.get("TESTS_ABROAD"):
-        abroad.move()
+    share_static_files()
+    if os.environ.get("TESTS_IN_OTHER_TIME_ZONES"):
+        time_zones.move()
+
+
+def share_static_files() -> None:
+    """Search for static files once instead of per client."""
+    from whitenoise.middleware import WhiteNoiseMiddleware
+
+    search, found = WhiteNoiseMiddleware.add_files_from_finders, dict[str, object]()
+
+    def add_files(self: WhiteNoiseMiddleware) -> None:
+        if not found:
+            search(self)
+            found.update(self.files)
+        self.files.update(found)
+
+    WhiteNoiseMiddleware.add_files_from_finders = add_files
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run choose how much of the deep tier it takes."""
+    parser.addoption("--deep", default="all", help="deep tests to run: all, none, commit or a slice 0..4")
 
 
 def pytest_configure() -> None:
     """Make the session's folder, which the workers inherit."""
-    ground.folder()
+    session_folder()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -125,7 +132,7 @@ def _no_database_unasked(request: pytest.FixtureRequest) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what this machine cannot run, and refuse tests that would empty tables."""
+    """Mark tiers, deselect what cannot run, refuse tests that truncate tables."""
     absent, no_cluster = [HERE / name for name in left_out()], controlplane.missing()
     gone = []
     for item in items:
@@ -134,32 +141,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("cluster")
         if (in_cluster and no_cluster) or any(folder in item.path.parents for folder in absent):
             gone.append(item)
+    tiers.sort(items)
+    deep = tiers.left_out(items, config.getoption("deep"))
+    config.stash[DEEP_LEFT_OUT] = bool(deep)
+    gone += deep
     if gone:
         config.hook.pytest_deselected(items=gone)
-        items[:] = [item for item in items if item not in gone]
+        without = set(gone)
+        items[:] = [item for item in items if item not in without]
     for item in items:
         mark = item.get_closest_marker("django_db")
         if mark and (mark.kwargs.get("transaction") or mark.args):
-            raise pytest.UsageError(
-                f"{item.nodeid}: tests that commit take own_database, not transaction=True"
-            )
+            raise pytest.UsageError(f"{item.nodeid}: tests that commit take own_database, not transaction=True")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line each what was left out and how to add it; several runs leave that to whoever adds them up."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print what was left out and how to add it."""
     if any(outcomes.folder().iterdir()):
         for line in outcomes.table():
             terminalreporter.write_line(line)
     said = [f"left out: tests/{name}: {why}" for name, why in left_out().items()]
     if controlplane.missing():
-        said.append(
-            "left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"
-        )
-    if not any(binaries.DEBIAN.glob("*/bin/initdb")):
+        said.append("left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it")
+    if not any(binaries.DEBIAN_DIRECTORY.glob("*/bin/initdb")):
         said.append("left out: the SQL on a second version of PostgreSQL; apt-get install postgresql adds it")
-    if IS_WORKER or tally.note(
-        terminalreporter.stats, said
-    ):  # a worker's outcomes are counted by who leads it
+    # Who leads workers collects nothing, and cannot know.
+    if config.stash.get(DEEP_LEFT_OUT, True) and (words := tiers.described(config.getoption("deep"))):
+        said.append(words)
+    if IS_WORKER or summary.note(terminalreporter.stats, said):  # a worker's outcomes are counted by who leads it
         return
     for words in said:
         terminalreporter.write_line(words, yellow=True)
@@ -168,30 +177,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the session's server with the session."""
+    """Leave the server to the next session."""
     if IS_WORKER or "TEST_SESSION" not in os.environ:
         return
-    pid_file = ground.folder() / "guardian"
-    if pid_file.exists():
-        guardian = int(pid_file.read_text())
-        with suppress(ProcessLookupError):
-            os.kill(guardian, signal.SIGTERM)
-        end = time.monotonic() + 20
-        while Path(f"/proc/{guardian}").exists() and time.monotonic() < end:
-            with suppress(ChildProcessError):
-                os.waitpid(guardian, os.WNOHANG)
-            time.sleep(0.02)
-    shutil.rmtree(ground.folder(), ignore_errors=True)
+    postgres_server.leave()
+    shutil.rmtree(session_folder(), ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
     """Start this worker's own Valkey, in memory only."""
-    servers = account.unprivileged()
-    places = ground.folder() / f"valkey-{os.getpid()}"
+    servers = account.unprivileged_account()
+    places = session_folder() / f"valkey-{os.getpid()}"
     places.mkdir()
-    account.give(places, servers)
-    ground.folder().chmod(0o711)
+    account.give_ownership(places, servers)
+    session_folder().chmod(0o711)
     server = Valkey(binaries.find_valkey(servers), places, places, servers, keep=False)
     process = Process(server.part(), places / "valkey.log")
     process.start()

@@ -1,4 +1,4 @@
-"""Databases for tests: migrated once, cloned for every worker and for every test that wants its own."""
+"""Test databases: migrated once, cloned per worker and test."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from deploy.embedded import roles
 from deploy.embedded.roles import OWNER, WEB, WORKER, Server
-from tests import ground
+from tests import postgres_server, session
 
 if TYPE_CHECKING:
     from pytest_django import DjangoDbBlocker
@@ -66,10 +66,10 @@ def _point(names: dict[str, str]) -> None:
 
 @contextmanager
 def logged_in_as(role: str) -> Iterator[None]:
-    """Let the default alias, which is the web's, log in as a worker does: what the web has no right to is theirs."""
+    """Let the default connection log in as a worker."""
     from django.db import connections
 
-    settings, server = connections.settings["default"], ground.server()
+    settings, server = connections.settings["default"], postgres_server.server()
     before = {name: settings[name] for name in ("USER", "PASSWORD")}
     try:
         _log_in({"USER": role, "PASSWORD": server.password(role)})
@@ -86,11 +86,11 @@ def _log_in(who: dict[str, str]) -> None:
     connections["default"].settings_dict.update(who)
 
 
-def clone(name: str) -> Server:
-    """Make a database from the template."""
-    server = ground.server()
-    with ground.turn("cloning"):  # PostgreSQL copies a template only while nobody else does
-        roles.clone_database(server, name, template=ground.template_name())
+def clone(name: str, *, template: str = "") -> Server:
+    """Make a database from the migrated template, or from another one."""
+    server = postgres_server.server()
+    with postgres_server.exclusive():  # PostgreSQL copies a template only while nobody else does
+        roles.clone_database(server, name, template=template or postgres_server.template_name())
     return server
 
 
@@ -99,22 +99,22 @@ def template_database(django_db_blocker: "DjangoDbBlocker") -> str:
     """Migrate one database as its owner, unless an earlier session or another worker did."""
     from django.core.management import call_command
 
-    ground.need_server()
+    postgres_server.start()
     have_patience()
-    server, name = ground.server(), ground.template_name()
-    with ground.turn("migrating"):
-        if roles.note(server, name) == "ready":
+    server, name = postgres_server.server(), postgres_server.template_name()
+    with postgres_server.exclusive():
+        if roles.read_comment(server, name) == "ready":
             return name
         roles.drop_database(server, name)
         roles.prepare_database(server, name)
         with django_db_blocker.unblock(), pointed_at(name):
             call_command("migrate", database="owner", verbosity=0, interactive=False)
-        roles.write_note(server, name, "ready")
+        roles.write_comment(server, name, "ready")
     return name
 
 
 def have_patience() -> None:
-    """Wait for locks and statements as long as a busy machine takes: a hundred threads queue for one row here.
+    """Allow long waits for locks on busy machines.
 
     How long the product waits before it answers "busy" is tested where a test sets it.
     """
@@ -128,7 +128,7 @@ def have_patience() -> None:
 
 
 def read_the_clock_once() -> None:
-    """Take the time from the database now, so that no test that counts queries meets the clock's own."""
+    """Read the database's time early, outside of counted queries."""
     from ports import clock
 
     clock.RESYNC_AFTER_S = 24 * 3600.0
@@ -137,7 +137,7 @@ def read_the_clock_once() -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(template_database: str, django_db_blocker: "DjangoDbBlocker") -> Iterator[None]:
-    """Give this worker its clone; the aliases log in as web and owner, never as administrator."""
+    """Give this worker its database clone, with web and owner logins."""
     name = worker_database()
     server = clone(name)
     with django_db_blocker.unblock():
@@ -147,7 +147,7 @@ def django_db_setup(template_database: str, django_db_blocker: "DjangoDbBlocker"
 
     for alias in connections:
         connections[alias].close()
-    if ground.foreign_server():  # ours ends with the session
+    if postgres_server.given_server():  # our own cleans up after the session
         roles.drop_database(server, name)
 
 
@@ -155,10 +155,10 @@ def django_db_setup(template_database: str, django_db_blocker: "DjangoDbBlocker"
 def own_database(
     template_database: str, request: pytest.FixtureRequest, django_db_blocker: "DjangoDbBlocker"
 ) -> Iterator[OwnDatabase]:
-    """Give a test a database of its own, for real commits and for threads; dropped afterwards."""
+    """Give a test its own database with real commits."""
     if request.node.get_closest_marker("django_db"):
         pytest.fail("own_database and django_db exclude each other: the mark would keep its transaction open")
-    name = ground.database_name(f"{os.environ.get('PYTEST_XDIST_WORKER', 'own')}_{next(_numbers)}")
+    name = session.database_name(f"{os.environ.get('PYTEST_XDIST_WORKER', 'own')}_{next(_numbers)}")
     server = clone(name)
     try:
         with django_db_blocker.unblock(), pointed_at(name):
@@ -175,4 +175,4 @@ def transactional_db() -> None:
 
 def worker_database() -> str:
     """Name this worker's database."""
-    return ground.database_name(os.environ.get("PYTEST_XDIST_WORKER", "main"))
+    return session.database_name(os.environ.get("PYTEST_XDIST_WORKER", "main"))

@@ -10,7 +10,7 @@ WAITING = """SELECT EXISTS (SELECT FROM pg_stat_activity
              WHERE datname = current_database() AND wait_event_type = 'Lock')"""
 
 
-def wait_until_somebody_waits() -> None:
+def wait_for_lock_waiter() -> None:
     """Return as soon as a session stands before a lock, of whatever kind."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:

@@ -1,4 +1,7 @@
-"""How long the product's own index takes, which chooses by ids and never by what happened before."""
+"""Latency of the product's own placement index.
+
+It chooses by ids, and never by what happened before.
+"""
 
 import gc
 from collections.abc import Callable
@@ -10,21 +13,21 @@ from time import perf_counter, perf_counter_ns
 from bench.placing.cards import MODEL, PROFILES
 from bench.placing.speed import FULL
 from bench.placing.workloads import MADE
-from broker.domain.geometry import EMPTY
-from broker.domain.placement.gangs import gang_of
-from broker.domain.placement.pool import CardView, PoolIndex
-from broker.domain.placement.seats import Seat
-from broker.domain.placement.topology import Link, Topology
-from broker.domain.placement.warmth import COLD
-from broker.domain.profiles import Placement, Profile
+from broker.domain.geometry.gpu_state import EMPTY_GPU
+from broker.domain.geometry.profiles import Placement, Profile
+from broker.domain.placement.gangs.gang_search import find_gang_slots
+from broker.domain.placement.gangs.topology import GpuLink, Topology
+from broker.domain.placement.pool import GpuView, PoolIndex
+from broker.domain.placement.slots import Slot
+from broker.domain.placement.warm_slices import NO_WARM_SLICES
 
-PAIRS = tuple(tuple(Link.BRIDGE if a // 2 == b // 2 else Link.NUMA for b in range(8)) for a in range(8))
+PAIRS = tuple(tuple(GpuLink.BRIDGE if a // 2 == b // 2 else GpuLink.NUMA for b in range(8)) for a in range(8))
 MIX, ROUNDS, GANGS, CHANGES = "skew_small6", 20_000, 20, 20_000
 
 
 @dataclass(frozen=True)
 class Choosing:
-    """Of one pool that is nine tenths full: one choice, a gang, a change of a card."""
+    """Timings of a pool nine tenths full: a choice, a gang, a GPU change."""
 
     cards: int
     p50_us: float
@@ -37,9 +40,9 @@ class Choosing:
 
 
 def choosing(cards: int, seed: int = 1) -> Choosing:
-    """Fill a pool, then choose, hold and let go; ask for gangs; and let cards leave and come back."""
+    """Fill a pool, then time choices, gangs, and GPUs leaving and returning."""
     chance = Random(seed)
-    cold = [CardView(f"gpu_{n:07}", f"node_{n // 8:06}", EMPTY, None, COLD) for n in range(cards)]
+    cold = [GpuView(f"gpu_{n:07}", f"node_{n // 8:06}", EMPTY_GPU, None, NO_WARM_SLICES) for n in range(cards)]
     pool = PoolIndex(MODEL, cold)
     live = _filled(pool, chance.choices(PROFILES, MADE[MIX], k=33 * cards // 10), cards)
     gc.freeze()
@@ -56,14 +59,14 @@ def choosing(cards: int, seed: int = 1) -> Choosing:
             pool.hold(seat, profile)
             live.append((seat, profile))
     two = MODEL.profile("2g.20gb", PROFILES[0].isolation)
-    first = _timed_ms(lambda: gang_of(pool, two, count=4, same_node=True))
+    first = _timed_ms(lambda: find_gang_slots(pool, two, count=4, same_node=True))
 
     def change() -> None:
         pool.release(*live[-1])
         pool.hold(*live[-1])
 
-    together = _mean_ms(lambda: gang_of(pool, two, count=4, same_node=True), before=change)
-    anywhere = _mean_ms(lambda: gang_of(pool, two, count=4, same_node=False))
+    together = _mean_ms(lambda: find_gang_slots(pool, two, count=4, same_node=True), before=change)
+    anywhere = _mean_ms(lambda: find_gang_slots(pool, two, count=4, same_node=False))
     changing = chance.choices([f"gpu_{n:07}" for n in range(cards)], k=CHANGES)
     began = perf_counter()
     for gpu in changing:
@@ -76,12 +79,12 @@ def choosing(cards: int, seed: int = 1) -> Choosing:
 
 
 def _whole_ms(cards: int, chance: Random) -> float:
-    """Let gangs of four come and go on nodes of which some cards are taken, whose cards are bridged in pairs."""
+    """Time gangs of four whole GPUs on partly used nodes with GPUs bridged in pairs."""
     nodes = {f"node_{n:06}": [f"gpu_{n:06}_{c}" for c in range(8)] for n in range(cards // 8)}
-    pool = PoolIndex(MODEL, [CardView(gpu, node) for node, its in nodes.items() for gpu in its])
+    pool = PoolIndex(MODEL, [GpuView(gpu, node) for node, its in nodes.items() for gpu in its])
     topologies = {node: Topology(tuple(its), PAIRS) for node, its in nodes.items()}
     seat_of, whole = Placement(0, MODEL.grid), MODEL.whole
-    held = [Seat(gpu, seat_of) for its in nodes.values() for gpu in chance.sample(its, chance.randrange(9))]
+    held = [Slot(gpu, seat_of) for its in nodes.values() for gpu in chance.sample(its, chance.randrange(9))]
     for seat in held:
         pool.hold(seat, whole)
 
@@ -93,13 +96,11 @@ def _whole_ms(cards: int, chance: Random) -> float:
             held[at] = found
             pool.hold(found, whole)
 
-    gang_of(pool, whole, count=4, same_node=True, topologies=topologies)
-    return _mean_ms(
-        lambda: gang_of(pool, whole, count=4, same_node=True, topologies=topologies), before=change
-    )
+    find_gang_slots(pool, whole, count=4, same_node=True, topologies=topologies)
+    return _mean_ms(lambda: find_gang_slots(pool, whole, count=4, same_node=True, topologies=topologies), before=change)
 
 
-def _filled(pool: PoolIndex, wanted: list[Profile], cards: int) -> list[tuple[Seat, Profile]]:
+def _filled(pool: PoolIndex, wanted: list[Profile], cards: int) -> list[tuple[Slot, Profile]]:
     live, units = [], FULL * MODEL.grid * cards
     for profile in wanted:
         if units <= 0:
@@ -112,7 +113,7 @@ def _filled(pool: PoolIndex, wanted: list[Profile], cards: int) -> list[tuple[Se
 
 
 def _mean_ms(act: Callable[[], object], *, before: Callable[[], object] = int) -> float:
-    """Return how long an act takes, of a few, each after something that is not counted."""
+    """Return the mean time of a function over a few calls, each after untimed setup."""
     took = 0.0
     for _ in range(GANGS):
         before()

@@ -1,27 +1,27 @@
-"""Bounds in which cards and slices are divisible: the fewest cards for a demand, the most of it on given cards."""
+"""Bounds with divisible GPUs and slices: fewest GPUs for a demand, most demand served."""
 
 from collections.abc import Sequence
 from functools import cache
 
 from bench.placing.cards import NAMES, TABLE, WEIGHTS
 from bench.placing.programs import maximum
-from broker.domain.placement.covering import Counts, fullest_cuts, marginal_cards
+from broker.domain.placement.costs.covering_lp import ProfileCounts, marginal_cards, maximal_layouts
 
 
 @cache
-def fillings() -> tuple[Counts, ...]:
-    """Return every way to fill a card to which nothing can be added: how many of each profile."""
-    return fullest_cuts(TABLE)
+def fillings() -> tuple[ProfileCounts, ...]:
+    """Return every maximal filling of a GPU, as a number of slices per profile."""
+    return maximal_layouts(TABLE)
 
 
 def cards_for(demand: Sequence[float]) -> float:
-    """Return how many cards cover a demand by profile."""
+    """Return how many GPUs cover a demand by profile."""
     prices = marginal_cards(fillings(), demand)
     return sum(price * each for price, each in zip(prices, demand, strict=True))
 
 
 def most_served(demand: Sequence[float], cards: float) -> float:
-    """Return the most compute slices of the demand that so many cards could serve."""
+    """Return the most compute slices of the demand that so many GPUs could serve."""
     ways, kinds = fillings(), range(len(NAMES))
     worth = [0.0] * len(ways) + [float(each) for each in WEIGHTS]
     served = [[-float(way[p]) for way in ways] + [float(p == q) for q in kinds] for p in kinds]

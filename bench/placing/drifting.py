@@ -1,4 +1,7 @@
-"""The mix flips half-way: what prices lose that only learn of it from what is asked for, or never do."""
+"""Cost of a changed mix for prices that learn from requests, or never learn.
+
+The mix flips half-way.
+"""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -10,10 +13,10 @@ from bench.placing.fleets import Bucketed, Fleet
 from bench.placing.online import serve
 from bench.placing.policies import untold
 from bench.placing.workloads import Arrival, Request
-from broker.domain.placement import prices
-from broker.domain.placement.buckets import Buckets
-from broker.domain.placement.ranks import Ranks, ranked
-from broker.domain.placement.rules import bid_price
+from broker.domain.placement.buckets.state_buckets import StateBuckets
+from broker.domain.placement.costs import slice_prices
+from broker.domain.placement.costs.bid_price_rule import bid_price_rule
+from broker.domain.placement.costs.state_ranks import StateRanks, rank_states
 
 HALF, LOAD, CARDS = 8_000, 1.1, workloads.spread({8: 32})
 EVERY = 250  # requests between two looks at the prices
@@ -29,10 +32,10 @@ KNOWS, LEARNS, STALE, UNTOLD = "told of it", "learns", "told before", "never tol
 
 
 class Repriced(Bucketed):
-    """A fleet whose ranks are made anew every so many requests."""
+    """Fleet whose ranks are recomputed every so many requests."""
 
     def __init__(
-        self, rank: Callable[[Sequence[float]], Ranks], teller: Callable[[int, Request], Sequence[float]]
+        self, rank: Callable[[Sequence[float]], StateRanks], teller: Callable[[int, Request], Sequence[float]]
     ):
         self.rank, self.teller, self.known = rank, teller, list(teller(0, Request(0, 1, 1.0)))
         super().__init__(rank(self.known), CARDS)
@@ -41,18 +44,18 @@ class Repriced(Bucketed):
         told = self.teller(number, request)
         if number % EVERY == 0 and list(told) != self.known:
             self.known = list(told)
-            self.buckets = Buckets(self.rank(self.known), CARDS, self.buckets.state)
+            self.buckets = StateBuckets(self.rank(self.known), CARDS, self.buckets.state)
         return super().place(number, request)
 
 
 def drift(before: str, after: str, seed: int) -> dict[str, float]:
-    """Return the GPU-time accepted by prices that know, that learn and that stay as they were."""
+    """Return the accepted GPU-time of prices that know, that learn and that stay."""
     arrivals = flipping(before, after, seed)
     chance = Random(f"drift prices {seed}").random
 
-    def rank(demand: Sequence[float]) -> Ranks:
-        told = prices.duals(PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute)
-        return ranked(COUNTED, bid_price(COUNTED, told, [each / sum(demand) for each in demand]))
+    def rank(demand: Sequence[float]) -> StateRanks:
+        told = slice_prices.dual_prices(PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute)
+        return rank_states(COUNTED, bid_price_rule(COUNTED, told, [each / sum(demand) for each in demand]))
 
     halves = [demand_of(before), demand_of(after)]
     tellers = {
@@ -66,7 +69,7 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
 
 
 class Learner:
-    """Knows the mix at the beginning and then only what is asked for, the longer ago the less."""
+    """Forecast that starts with the mix and then follows requests, recent ones most."""
 
     def __init__(self, demand: Sequence[float]) -> None:
         self.seen = [each / sum(demand) / (1 - FADES) for each in demand]
@@ -78,14 +81,17 @@ class Learner:
 
 
 def demand_of(mix: str) -> list[float]:
-    """Return how often each profile is asked for."""
+    """Return how often each profile is requested."""
     if mix in workloads.MADE:
         return [float(each) for each in workloads.MADE[mix]]
     return workloads.asked_for([each.request for each in workloads.openb(mix) if each.request.count == 1])
 
 
 def flipping(before: str, after: str, seed: int) -> list[Arrival]:
-    """Return requests of two mixes, one after the other; lifetimes are alike, so that the mix alone flips."""
+    """Return requests of two mixes in sequence, with equal lifetimes.
+
+    Only the mix changes.
+    """
     chance, since, found = Random(f"drift {before} {after} {seed}"), 0.0, []
     for mix in (before, after):
         drawn = chance.choices(range(len(NAMES)), demand_of(mix), k=HALF)

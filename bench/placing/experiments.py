@@ -1,4 +1,7 @@
-"""The experiments as jobs for two processes: each one draws its requests once and gives them to every policy."""
+"""Experiments as jobs for two processes.
+
+Each job draws its requests once and gives them to every policy.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,7 +36,7 @@ class Job:
 
     @property
     def column(self) -> str:
-        """Return the heading under which it stands in a table."""
+        """Heading of its column in a table."""
         return f"{self.mix} > {self.into}" if self.into else self.mix
 
 
@@ -41,7 +44,7 @@ Results = dict[tuple[str, str], float]  # by policy and figure
 
 
 def run(job: Job) -> tuple[Job, Results]:
-    """Run one job; the two processes are handed these."""
+    """Run one job, in a process of the pool."""
     if job.what == "drift":
         return job, {(name, "time"): value for name, value in drift(job.mix, job.into, job.seed).items()}
     if job.what == "warm":
@@ -60,15 +63,13 @@ def inflate(job: Job) -> Results:
         found[name, "full"] = 100 * filled.at_full
         found[name, "end"] = 100 * filled.at_end
         found[name, "refusal"] = 100 * filled.at_first_refusal
-    found[FLUID, "full"] = (
-        100 * most_served(workloads.asked_for(first_full(requests)), len(FILLED)) / (7 * len(FILLED))
-    )
+    found[FLUID, "full"] = 100 * most_served(workloads.asked_for(first_full(requests)), len(FILLED)) / (7 * len(FILLED))
     found[FLUID, "end"] = 100 * most_served(forecast, len(FILLED)) / (7 * len(FILLED))
     return found
 
 
 def first_full(requests: list[Request]) -> list[Request]:
-    """Return the shortest beginning that asks for all compute slices there are."""
+    """Return the shortest prefix that requests all compute slices there are."""
     asked = 0
     for number, request in enumerate(requests):
         asked += WEIGHTS[request.profile] * request.count
@@ -78,10 +79,8 @@ def first_full(requests: list[Request]) -> list[Request]:
 
 
 def coming(job: Job) -> tuple[list[Arrival], list[float]]:
-    """Return the requests of a job and the work that they are on average, by profile."""
-    arrivals = workloads.coming(
-        job.mix, ARRIVALS, job.seed, lambda work: cards_for(work) / (job.load * len(SERVED))
-    )
+    """Return the requests of a job and their average work by profile."""
+    arrivals = workloads.coming(job.mix, ARRIVALS, job.seed, lambda work: cards_for(work) / (job.load * len(SERVED)))
     return arrivals, workloads.work([each.request for each in arrivals], arrivals[-1].at)
 
 
@@ -94,9 +93,7 @@ def online(job: Job) -> Results:
     return found
 
 
-def served(
-    names: Iterable[str], makes: dict[str, Make], arrivals: list[Arrival], *, count_cards: bool
-) -> Results:
+def served(names: Iterable[str], makes: dict[str, Make], arrivals: list[Arrival], *, count_cards: bool) -> Results:
     found: Results = {}
     for name in names:
         for figure, value in figures(serve(makes[name](SERVED), arrivals, count_cards=count_cards)).items():
@@ -108,8 +105,7 @@ def figures(outcome: Served) -> dict[str, float]:
     return {
         "time": 100 * outcome.gpu_time,
         "whole": 100 * outcome.share_of(WHOLE),
-        "worst": 100
-        * min(outcome.share_of(profile) for profile in range(len(WEIGHTS)) if outcome.offered[profile]),
+        "worst": 100 * min(outcome.share_of(profile) for profile in range(len(WEIGHTS)) if outcome.offered[profile]),
         "leases": 100 * outcome.leases_accepted / outcome.leases,
         "gangs": 100 * outcome.gangs_accepted / outcome.gangs if outcome.gangs else 100.0,
         "moves": outcome.moves_per_thousand,

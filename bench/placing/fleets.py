@@ -1,37 +1,46 @@
-"""Fleets that take requests by a rule and give them back by number."""
+"""Fleets that place requests by a rule and release them by number."""
 
 from collections.abc import Sequence
+from itertools import count as counted_from
 from typing import Protocol
 
 from bench.placing.cards import FULL, TABLE, WHOLE
+from bench.placing.running_minimum import MinimumGpus
 from bench.placing.workloads import Request
-from broker.domain.placement.buckets import Buckets
-from broker.domain.placement.minimum import Minimum
-from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.tables import EMPTY
+from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBuckets
+from broker.domain.placement.costs.state_ranks import StateRanks
+from broker.domain.placement.costs.state_tables import EMPTY
 
 
 class Fleet(Protocol):
-    """What the experiments ask of a policy."""
+    """Interface of a policy in the experiments."""
 
     moves: int
 
     def place(self, number: int, request: Request) -> bool:
-        """Take a request, or leave everything as it was and say so."""
+        """Place a request and return True, or change nothing and return False."""
         ...
 
     def release(self, number: int) -> None: ...
 
     def active(self) -> int:
-        """Return how many cards are not empty."""
+        """Return how many GPUs are not empty."""
         ...
 
 
-class Bucketed:
-    """Cards in buckets; what a rule ranks first is taken."""
+def node_with(empty: EmptyGpus, count: int) -> int | None:
+    """Return the node with fewest empty GPUs that has at least this many."""
+    try:
+        return next(nodes[-1] for number in counted_from(count) if (nodes := empty.with_(number)))
+    except IndexError:  # no node ever had so many
+        return None
 
-    def __init__(self, ranks: Ranks, nodes: Sequence[int]) -> None:
-        self.buckets, self.moves = Buckets(ranks, nodes), 0
+
+class Bucketed:
+    """GPUs in buckets; the rule's first choice is taken."""
+
+    def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
+        self.buckets, self.moves = StateBuckets(ranks, nodes), 0
         self._full = ranks.table.moves[WHOLE][EMPTY][0].after
         self.held: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
@@ -46,7 +55,7 @@ class Bucketed:
 
     def _place_gang(self, number: int, count: int) -> bool:
         empty = self.buckets.empty
-        node = empty.node_with(count)
+        node = node_with(empty, count)
         if node is None:
             return False
         cards = empty.on[node][-count:]
@@ -65,9 +74,9 @@ class Bucketed:
 
 
 class FirstFit:
-    """The first card on which it fits; a rule says only where on that card."""
+    """First GPU on which the request fits; a rule chooses only the placement."""
 
-    def __init__(self, ranks: Ranks, nodes: Sequence[int]) -> None:
+    def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         self.ranks, self.node, self.moves = ranks, list(nodes), 0
         self.state = [EMPTY] * len(nodes)
         self.room = [(1 << len(nodes)) - 1] * len(ranks.order)  # by profile, a bit for every card it fits on
@@ -114,11 +123,11 @@ class FirstFit:
 
 
 class Oracle:
-    """Accepts whatever would fit if all that runs could be packed anew at any moment; blind to nodes."""
+    """Upper bound that may repack everything at any moment, and ignores nodes."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self.cards, self.moves = len(nodes), 0
-        self.minimum = Minimum(TABLE)
+        self.minimum = MinimumGpus(TABLE)
         self.held: dict[int, Request] = {}
 
     def place(self, number: int, request: Request) -> bool:
@@ -129,7 +138,7 @@ class Oracle:
         return False
 
     def hold(self, number: int, request: Request) -> None:
-        """Take a request whether or not it fits."""
+        """Place a request whether or not it fits."""
         self.held[number] = request
         for _ in range(request.count):
             self.minimum.add(request.profile)

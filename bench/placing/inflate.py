@@ -1,4 +1,4 @@
-"""A fleet that fills up: requests come until 1.3 times the fleet is asked for, and none ever ends."""
+"""Fleet that fills up: requests of 1.3 times its capacity, none of which ends."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from bench.placing.workloads import Request
 
 @dataclass(frozen=True)
 class Filled:
-    """Shares of the fleet's compute slices that were given out."""
+    """Allocated shares of the fleet's compute slices."""
 
     at_full: float  # when as much had been asked for as there is
     at_end: float

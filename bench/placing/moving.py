@@ -1,42 +1,43 @@
-"""A fleet on which a few slices are moved: to make room for what fits nowhere, or to empty a card again."""
+"""Fleet with relocations of a few slices, to make space or to empty a GPU."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.placing.cards import WHOLE
+from bench.placing.consolidation import consolidate_gpu
+from bench.placing.fleets import node_with
+from bench.placing.slice_room import make_room_for_slice
 from bench.placing.workloads import Request
-from broker.domain.placement.buckets import Buckets
-from broker.domain.placement.consolidating import consolidate
-from broker.domain.placement.evacuating import evacuate
-from broker.domain.placement.fleet import Fleet, Slice
-from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.repacking import make_room
-from broker.domain.placement.tables import EMPTY
+from broker.domain.defragmentation.evacuation import evacuate_node
+from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
+from broker.domain.placement.buckets.state_buckets import StateBuckets
+from broker.domain.placement.costs.state_ranks import StateRanks
+from broker.domain.placement.costs.state_tables import EMPTY
 
 
 @dataclass(frozen=True)
 class Freedom:
-    """When slices are moved."""
+    """When slices may be relocated."""
 
     on_a_miss: bool  # for one that fits nowhere, and for a gang that fits on no node
     on_a_release: bool  # off a card on which little is left
 
 
 class Moved:
-    """Cards in buckets, what a rule ranks first is taken, and every slice may be moved."""
+    """GPUs in buckets, placed by a rule, with every slice relocatable."""
 
-    def __init__(self, ranks: Ranks, nodes: Sequence[int], freedom: Freedom) -> None:
-        self.fleet, self.freedom, self.moves = Fleet(Buckets(ranks, nodes)), freedom, 0
+    def __init__(self, ranks: StateRanks, nodes: Sequence[int], freedom: Freedom) -> None:
+        self.fleet, self.freedom, self.moves = SliceFleet(StateBuckets(ranks, nodes)), freedom, 0
         self.held: dict[int, tuple[str, ...]] = {}
 
     def place(self, number: int, request: Request) -> bool:
         if request.count > 1:
             return self._place_gang(number, request.count)
-        piece = Slice(str(number), request.profile, 0, cost=1)
+        piece = LiveSlice(str(number), request.profile, 0, cost=1)
         if not self.freedom.on_a_miss:
             if not self.fleet.place(piece):
                 return False
-        elif made := make_room(self.fleet, piece):
+        elif made := make_room_for_slice(self.fleet, piece):
             self.moves += len(made.steps)
         else:
             return False
@@ -45,13 +46,13 @@ class Moved:
 
     def _place_gang(self, number: int, count: int) -> bool:
         # A gang stays where it is: a member moved alone would leave its node.
-        gang = [Slice(f"{number}.{member}", WHOLE, 0) for member in range(count)]
+        gang = [LiveSlice(f"{number}.{member}", WHOLE, 0) for member in range(count)]
         empty = self.fleet.buckets.empty
-        node = empty.node_with(count)
+        node = node_with(empty, count)
         if node is not None:
             for member, card in zip(gang, empty.on[node][-count:], strict=True):
                 self.fleet.hold(card, member)
-        elif self.freedom.on_a_miss and (made := evacuate(self.fleet, gang)):
+        elif self.freedom.on_a_miss and (made := evacuate_node(self.fleet, gang)):
             self.moves += len(made.steps)
         else:
             return False
@@ -63,7 +64,7 @@ class Moved:
             card = self.fleet.card[allocation]
             self.fleet.lift(allocation)
             if self.freedom.on_a_release:
-                self.moves += len(consolidate(self.fleet, card))
+                self.moves += len(consolidate_gpu(self.fleet, card))
 
     def active(self) -> int:
         return len(self.fleet.on) - len(self.fleet.buckets.cards[EMPTY])

@@ -1,4 +1,4 @@
-"""A fleet in use: requests come and go, what does not fit at once is lost."""
+"""Fleet in use: requests come and go, and what does not fit is lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ WARM_UP = 0.3  # of the time until the last arrival
 
 @dataclass
 class Served:
-    """What came of the arrivals after the warm-up."""
+    """Results of the arrivals after the warm-up."""
 
     offered: list[float] = field(default_factory=lambda: [0.0] * len(NAMES))  # seconds of slices, by profile
     accepted: list[float] = field(default_factory=lambda: [0.0] * len(NAMES))
@@ -40,7 +40,7 @@ class Served:
 
 
 def serve(fleet: Fleet, arrivals: Sequence[Arrival], *, count_cards: bool = False) -> Served:
-    """Run the arrivals through a fleet; counting cards at every moment takes as long again."""
+    """Run the arrivals through a fleet; counting GPUs at every moment doubles the time."""
     served, ends = Served(), []
     least, since, end = Oracle(()), arrivals[-1].at * WARM_UP, arrivals[-1].at
     before, active, fewest = since, 0, 0

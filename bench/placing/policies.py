@@ -1,4 +1,4 @@
-"""Every policy that is compared, by the name it has in the tables."""
+"""Policies that are compared, by their name in the tables."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -8,9 +8,9 @@ from bench.placing.cards import COUNTED, MODEL, PROFILES, TABLE
 from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
 from bench.placing.moving import Freedom, Moved
 from bench.placing.selling import SOLD, Sold
-from broker.domain.placement import prices
-from broker.domain.placement.ranks import Ranks, Rule, ranked
-from broker.domain.placement.rules import bid_price
+from broker.domain.placement.costs import slice_prices
+from broker.domain.placement.costs.bid_price_rule import bid_price_rule
+from broker.domain.placement.costs.state_ranks import CostRule, StateRanks, rank_states
 
 ORACLE, OURS, UNTOLD = "oracle", "bp", "bp untold"
 PEERS = ("mcc", "ff_nv", "ff_hami", "bf", "mfi", "fgd", "fgdb", "pvb")
@@ -22,9 +22,9 @@ Make = Callable[[Sequence[int]], Fleet]
 
 
 def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
-    """Return what makes a fleet of each policy, for those that want a forecast by profile with this one."""
+    """Return the fleet factory of each policy, with this forecast by profile where used."""
     popularity = _popularity(forecast)
-    by_rule: dict[str, Rule] = {
+    by_rule: dict[str, CostRule] = {
         "mcc": rules.most_legal,
         "bf": rules.best_fit,
         "mfi": rules.least_blocked,
@@ -33,13 +33,13 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
         "pvb": rules.compute_value(popularity),
     }
     found: dict[str, Make] = {
-        "ff_nv": lambda nodes: FirstFit(ranked(TABLE, rules.in_vendor_order), nodes),
-        "ff_hami": lambda nodes: FirstFit(ranked(TABLE, rules.in_hami_order), nodes),
+        "ff_nv": lambda nodes: FirstFit(rank_states(TABLE, rules.in_vendor_order), nodes),
+        "ff_hami": lambda nodes: FirstFit(rank_states(TABLE, rules.in_hami_order), nodes),
         ORACLE: Oracle,
         SOLD: Sold,
     }
     for name, rule in by_rule.items():
-        found[name] = lambda nodes, rule=rule: Bucketed(ranked(TABLE, rule), nodes)
+        found[name] = lambda nodes, rule=rule: Bucketed(rank_states(TABLE, rule), nodes)
     ours = told(forecast, seed)
     found[UNTOLD] = lambda nodes: Bucketed(untold(), nodes)
     found[OURS] = lambda nodes: Bucketed(ours, nodes)
@@ -48,17 +48,19 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
     return found
 
 
-def told(forecast: Sequence[float], seed: int) -> Ranks:
+def told(forecast: Sequence[float], seed: int) -> StateRanks:
     """Return our ranks at the prices of this demand."""
     chance = Random(f"prices {seed}").random
-    worth = prices.duals(PROFILES, MODEL.grid, forecast, chance=chance, compute=MODEL.compute)
-    return ranked(COUNTED, bid_price(COUNTED, worth, _popularity(forecast)))
+    worth = slice_prices.dual_prices(PROFILES, MODEL.grid, forecast, chance=chance, compute=MODEL.compute)
+    return rank_states(COUNTED, bid_price_rule(COUNTED, worth, _popularity(forecast)))
 
 
 def _popularity(forecast: Sequence[float]) -> list[float]:
     return [each / sum(forecast) for each in forecast]
 
 
-def untold() -> Ranks:
+def untold() -> StateRanks:
     """Return our ranks at the prices that need no forecast."""
-    return ranked(COUNTED, bid_price(COUNTED, prices.default(PROFILES, MODEL.grid, MODEL.compute)))
+    return rank_states(
+        COUNTED, bid_price_rule(COUNTED, slice_prices.default_prices(PROFILES, MODEL.grid, MODEL.compute))
+    )

@@ -1,4 +1,4 @@
-"""Linear programs: small, dense, and solved in a moment by the simplex method."""
+"""Linear programs: small and dense, solved by the simplex method."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,9 @@ TINY = 1e-9
 
 
 def maximum(worth: Sequence[float], rows: Sequence[Sequence[float]], most: Sequence[float]) -> float:
-    """Return the most that worth·x can be where every row·x is at most its bound and no x is below nought.
+    """Return the maximum of worth·x with row·x ≤ its bound and x ≥ 0.
 
-    Bounds must not be below nought, so that nothing at all is a start. Bland's rule, so that it ends.
+    Bounds must not be negative, so that x = 0 is feasible. Bland's rule guarantees termination.
     """
     wide = len(worth)
     table = [[*map(float, row), float(bound)] for row, bound in zip(rows, most, strict=True)]

@@ -1,4 +1,4 @@
-"""Tables for people: means over the seeds with their 95 percent intervals, and the gaps that matter."""
+"""Tables for people: means over the seeds with 95 percent intervals, and gaps."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ Rows = dict[str, dict[str, Cell]]  # by policy, then by mix
 
 
 def within(values: Cell) -> float:
-    """Return how far the mean may be off, with 95 percent."""
+    """Return half the 95 percent interval of the mean."""
     if len(values) < 2:
         return 0.0
     return (T[len(values) - 2] if len(values) - 2 < len(T) else 2.0) * stdev(values) / sqrt(len(values))
@@ -44,15 +44,14 @@ def within(values: Cell) -> float:
 def table(
     title: str, rows: Rows, columns: Iterable[str], *, gaps: bool = True, best: Callable[..., Cell] = max
 ) -> None:
-    """Print a table; `to oracle` and `to peer` are the mean over the mixes of the difference on each seed.
+    """Print a table with the gaps to the oracle and to the best published policy.
 
-    The peer of a mix is whichever published policy does best on it, in the same run.
+    Gaps are means over the mixes of the difference on each seed. The peer of a mix is whichever
+    published policy does best on it, in the same run.
     """
     columns = list(columns)
     wide = max(13, *map(len, columns)) + 1
-    head = [f"{column:>{wide}}" for column in columns] + [
-        f"{name:>10}" for name in ("to oracle", "to peer") if gaps
-    ]
+    head = [f"{column:>{wide}}" for column in columns] + [f"{name:>10}" for name in ("to oracle", "to peer") if gaps]
     print(f"\n{title}\n{'':13}{''.join(head)}", file=sys.stderr)
     for name, cells in rows.items():
         line = [f"{_cell(cells.get(column)):>{wide}}" for column in columns]

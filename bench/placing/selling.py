@@ -1,34 +1,36 @@
-"""The rule as the product sells by it: told of no demand, its cards known by their ids, the first of equals taken."""
+"""Rule as the product uses it: without a forecast, first of equals by id."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from bench.placing.cards import MODEL, PROFILES, WHOLE
 from bench.placing.workloads import Request
-from broker.domain.geometry import EMPTY
-from broker.domain.placement.gangs import gang_of
-from broker.domain.placement.pool import CardView, PoolIndex
-from broker.domain.placement.seats import Seat
-from broker.domain.placement.warmth import COLD
-from broker.domain.profiles import Profile
+from broker.domain.geometry.gpu_state import EMPTY_GPU
+from broker.domain.geometry.profiles import Profile
+from broker.domain.placement.gangs.gang_search import find_gang_slots
+from broker.domain.placement.pool import GpuView, PoolIndex
+from broker.domain.placement.slots import Slot
+from broker.domain.placement.warm_slices import NO_WARM_SLICES
 
 SOLD = "as sold"
 
 
 class Sold:
-    """A pool of the product's own, with what is left cut on its cards; whole cards are sold whole."""
+    """Pool of the product's own, with leftover MIG partitions; whole GPUs stay whole."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self.moves = 0
-        cards = (CardView(f"{card:06}", f"{node:06}", EMPTY, None, COLD) for card, node in enumerate(nodes))
+        cards = (
+            GpuView(f"{card:06}", f"{node:06}", EMPTY_GPU, None, NO_WARM_SLICES) for card, node in enumerate(nodes)
+        )
         self.pool = PoolIndex(MODEL, cards)
-        self.held: dict[int, tuple[Profile, Sequence[Seat]]] = {}
+        self.held: dict[int, tuple[Profile, Sequence[Slot]]] = {}
         self.on = Counter[str]()
 
     def place(self, number: int, request: Request) -> bool:
         profile = MODEL.whole if request.profile == WHOLE else PROFILES[request.profile]
         if request.count > 1:
-            seats = gang_of(self.pool, profile, count=request.count, same_node=True)
+            seats = find_gang_slots(self.pool, profile, count=request.count, same_node=True)
         else:
             seat = self.pool.choose(profile)
             seats = (seat,) if seat else None

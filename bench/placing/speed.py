@@ -1,4 +1,4 @@
-"""How long one decision takes, whatever the size of the fleet, beside a scan of all its cards."""
+"""Latency of one decision at any fleet size, beside a scan of all GPUs."""
 
 import gc
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from time import perf_counter, perf_counter_ns, process_time
 
 from bench.placing.cards import COUNTED, MODEL, ONE, PROFILES
 from bench.placing.workloads import MADE, spread
-from broker.domain.placement import prices
-from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.rules import ranks_by_price
-from broker.domain.placement.tables import NOWHERE
-from broker.domain.placement.warm_buckets import WarmBuckets
+from broker.domain.placement.buckets.warm_buckets import WarmBuckets
+from broker.domain.placement.costs import slice_prices
+from broker.domain.placement.costs.bid_price_rule import bid_price_ranks
+from broker.domain.placement.costs.state_ranks import StateRanks
+from broker.domain.placement.costs.state_tables import NOWHERE
 
 MIX, ROUNDS, SCANS = "skew_small6", 60_000, 40
 FULL = 0.9  # of the units
@@ -21,7 +21,7 @@ Held = tuple[int, int, int]  # card, profile, first unit
 
 @dataclass(frozen=True)
 class Speed:
-    """Of one fleet, nine tenths full."""
+    """Timings of one fleet, nine tenths full."""
 
     cards: int
     live: int
@@ -32,14 +32,14 @@ class Speed:
     scan_us: float
 
 
-def ranks() -> Ranks:
-    return ranks_by_price(
-        PROFILES, MODEL.grid, prices.default(PROFILES, MODEL.grid, MODEL.compute), counted=True
+def ranks() -> StateRanks:
+    return bid_price_ranks(
+        PROFILES, MODEL.grid, slice_prices.default_prices(PROFILES, MODEL.grid, MODEL.compute), counted=True
     )
 
 
 def speed_of(cards: int, seed: int = 1) -> Speed:
-    """Fill a fleet, then time what is placed after one random lease has gone, one after the other."""
+    """Fill a fleet, then time placements, each after one random departure."""
     chance = Random(seed)
     buckets = WarmBuckets(ranks(), spread({8: cards // 8}))
     live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[MIX], k=33 * cards // 10))
@@ -54,7 +54,7 @@ def speed_of(cards: int, seed: int = 1) -> Speed:
 
 
 def filled(buckets: WarmBuckets, wanted: list[int]) -> list[Held]:
-    """Place what is asked for until the fleet is as full as it is to be."""
+    """Place requests until the fleet has reached the target utilisation."""
     found, units = [], FULL * MODEL.grid * len(buckets.state)
     for profile in wanted:
         if units <= 0:
@@ -66,7 +66,7 @@ def filled(buckets: WarmBuckets, wanted: list[int]) -> list[Held]:
 
 
 def timed(buckets: WarmBuckets, live: list[Held], chance: Random) -> list[int]:
-    """Return the nanoseconds that each of the placements took."""
+    """Return the nanoseconds of each placement."""
     took = []
     for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=ROUNDS):
         at = int(chance.random() * len(live))
@@ -82,7 +82,7 @@ def timed(buckets: WarmBuckets, live: list[Held], chance: Random) -> list[int]:
 
 
 def pairs_per_second(buckets: WarmBuckets, live: list[Held], chance: Random) -> float:
-    """Return how often in a second of one processor a lease goes and one of the same profile is placed."""
+    """Return departures and placements of one profile per CPU second, in pairs."""
     gone = [live[at] for at in chance.sample(range(len(live)), min(ROUNDS, len(live)))]
     place, release = buckets.place, buckets.release
     began = process_time()
@@ -93,7 +93,7 @@ def pairs_per_second(buckets: WarmBuckets, live: list[Held], chance: Random) -> 
 
 
 def scan_us(buckets: WarmBuckets, chance: Random) -> float:
-    """Return the time of the same decision by looking at every card, the way it is done without buckets."""
+    """Return the time of the same decision by scanning every GPU."""
     began = perf_counter()
     for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
         bit, state = buckets.ranks.bit[profile], buckets.state
@@ -102,7 +102,7 @@ def scan_us(buckets: WarmBuckets, chance: Random) -> float:
 
 
 def rebuilding_s(allocations: int) -> float:
-    """Return the seconds of one processor in which so many allocations, all of the smallest slice, become buckets."""
+    """Return the CPU seconds of building buckets from so many smallest slices."""
     each = sum(1 for after in COUNTED.put[ONE].values() if after[0] != NOWHERE)
     held = [(n // each, ONE, n % each) for n in range(allocations)]
     Random(1).shuffle(held)

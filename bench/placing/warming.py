@@ -1,4 +1,4 @@
-"""How often a slice is had where it is still cut: when that is looked for among equals, and when it is left to luck."""
+"""How often a slice is already partitioned, with and without preferring such places."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,28 +7,31 @@ from bench.placing.fleets import Bucketed
 from bench.placing.online import serve
 from bench.placing.policies import OURS, told
 from bench.placing.workloads import Arrival, Request
-from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.warm_buckets import WarmBuckets
-from broker.domain.placement.warm_seats import Seats
-from broker.domain.placement.warmth import Cutting
+from broker.domain.placement.buckets.warm_buckets import WarmBuckets
+from broker.domain.placement.buckets.warm_slots import WarmSlots
+from broker.domain.placement.costs.state_ranks import StateRanks
+from broker.domain.placement.warm_slices import CutEffort
 
 LOOKS = "bp warm"
 LOADS = (0.9, 1.1)
-HAD = {Cutting.WARM: "warm", Cutting.FREE: "free", Cutting.ANEW: "anew"}
+HAD = {CutEffort.WARM: "warm", CutEffort.FREE: "free", CutEffort.ANEW: "anew"}
 
 
 class Counting(Bucketed):
-    """Counts how slices were had; gangs are not counted, nor choosy."""
+    """Count of how slices were obtained, without gangs.
 
-    def __init__(self, ranks: Ranks, nodes: Sequence[int]) -> None:
+    It does not choose by it.
+    """
+
+    def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         super().__init__(ranks, nodes)
-        self.had: Counter[Cutting] = Counter()
+        self.had: Counter[CutEffort] = Counter()
 
 
 class Looking(Counting):
-    """Of places that cost the same takes the one that is had most quickly."""
+    """Policy that takes the fastest of equally good places."""
 
-    def __init__(self, ranks: Ranks, nodes: Sequence[int]) -> None:
+    def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         super().__init__(ranks, nodes)
         self.buckets = self._warm = WarmBuckets(ranks, nodes)
 
@@ -40,11 +43,11 @@ class Looking(Counting):
 
 
 class Blind(Counting):
-    """Takes the last card in."""
+    """Policy that takes the GPU added last."""
 
-    def __init__(self, ranks: Ranks, nodes: Sequence[int]) -> None:
+    def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         super().__init__(ranks, nodes)
-        self._seats, self._left = Seats(ranks), [0] * len(nodes)
+        self._seats, self._left = WarmSlots(ranks), [0] * len(nodes)
 
     def place(self, number: int, request: Request) -> bool:
         if not super().place(number, request):
@@ -52,9 +55,9 @@ class Blind(Counting):
         profile, seats = self.held[number]
         for card, start in seats:
             left, keeps = self._left[card], self._seats.keeps[profile][start]
-            how = Cutting.ANEW if left & ~keeps else Cutting.FREE
+            how = CutEffort.ANEW if left & ~keeps else CutEffort.FREE
             if left & self._seats.bit[profile][start]:
-                how = Cutting.WARM
+                how = CutEffort.WARM
             self._left[card] = left & keeps
             if request.count == 1:
                 self.had[how] += 1
@@ -70,7 +73,7 @@ class Blind(Counting):
 def warmed(
     arrivals: list[Arrival], nodes: Sequence[int], demand: Sequence[float], seed: int
 ) -> dict[tuple[str, str], float]:
-    """Return by rule the percent of GPU-time accepted, and of the slices that were had in each way."""
+    """Return by rule the accepted GPU-time in percent, and how slices were obtained."""
     found, ranks = dict[tuple[str, str], float](), told(demand, seed)
     fleets: dict[str, Counting] = {OURS: Blind(ranks, nodes), LOOKS: Looking(ranks, nodes)}
     for name, fleet in fleets.items():

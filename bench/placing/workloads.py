@@ -1,4 +1,4 @@
-"""What is asked for: the openb trace in two mappings, three made mixes, and how requests come and go."""
+"""Workloads: the openb trace in two mappings, three synthetic mixes, and arrivals."""
 
 import csv
 from bisect import bisect_left
@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from bench.placing.cards import MODEL, NAMES, ONE, ROOM, THREE, TWO, WEIGHTS, WHOLE
-from broker.domain.trace import asked
+from broker.domain.workloads.openb_trace import map_trace_request
 
 # Nodes of the openb cluster by how many cards they have: 6,212 in all.
 OPENB_NODES = {8: 617, 2: 518, 4: 54, 1: 24}
@@ -25,7 +25,7 @@ MIXES = (*TRACED, *MADE)
 
 
 class Request(NamedTuple):
-    """So many slices of a profile, together on one node, for so long."""
+    """Number of slices of a profile, together on one node, for a duration."""
 
     profile: int
     count: int
@@ -33,7 +33,7 @@ class Request(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """One request and when it comes."""
+    """One request and its arrival time."""
 
     at: float
     request: Request
@@ -41,7 +41,7 @@ class Arrival(NamedTuple):
 
 @dataclass(frozen=True)
 class Recorded:
-    """A request of the trace in either mapping; nothing says how long one lasts that was never scheduled."""
+    """Request of the trace in either mapping; no duration if it was never scheduled."""
 
     request: Request
     scheduled: bool
@@ -50,9 +50,7 @@ class Recorded:
 def openb(mapping: str) -> list[Recorded]:
     """Read the GPU requests of the trace."""
     with (ROOM / "traces" / "openb.csv").open() as file:
-        rows = [
-            {key: int(value) if value else None for key, value in row.items()} for row in csv.DictReader(file)
-        ]
+        rows = [{key: int(value) if value else None for key, value in row.items()} for row in csv.DictReader(file)]
     found = []
     for row in rows:
         count, milli = row["num_gpu"] or 0, row["gpu_milli"] or 0
@@ -63,18 +61,18 @@ def openb(mapping: str) -> list[Recorded]:
 
 
 def by_compute(count: int, milli: int) -> int:
-    """Return the profile that gives the compute share asked for, with two hundredths of slack."""
-    profile = asked(num_gpu=count, gpu_milli=milli, model=MODEL).profile
+    """Return the profile of a compute share, with a tolerance of two hundredths."""
+    profile = map_trace_request(num_gpu=count, gpu_milli=milli, model=MODEL).profile
     return NAMES.index(profile.name) if profile.name in NAMES else WHOLE
 
 
 def by_memory(count: int, milli: int) -> int:
-    """Return the profile that gives the share asked for in memory."""
+    """Return the profile of a memory share."""
     return (ONE, TWO, THREE, WHOLE)[bisect_left(M8, milli)] if count == 1 else WHOLE
 
 
 def drawing(mix: str, chance: Random, *, scheduled_only: bool) -> Callable[[], Request]:
-    """Return what draws one request of a mix after the other."""
+    """Return a function that draws requests of a mix."""
     if mix in MADE:
         bounds = list(accumulate(MADE[mix]))
 
@@ -88,7 +86,7 @@ def drawing(mix: str, chance: Random, *, scheduled_only: bool) -> Callable[[], R
 
 
 def inflating(mix: str, cards: int, seed: int) -> list[Request]:
-    """Return requests until they ask for 1.3 times what the cards have; none of them ever ends."""
+    """Return requests of 1.3 times the GPUs' capacity, none of which ends."""
     draw = drawing(mix, Random(f"inflate {mix} {seed}"), scheduled_only=False)
     asks, most, found = 0, 1.3 * 7 * cards, []
     while asks < most:
@@ -98,9 +96,9 @@ def inflating(mix: str, cards: int, seed: int) -> list[Request]:
 
 
 def coming(mix: str, count: int, seed: int, busy_for: Callable[[list[float]], float]) -> list[Arrival]:
-    """Return requests that come at random, so many in the time in which so many come on average.
+    """Return random arrivals, as many as come on average in the given time.
 
-    `busy_for` says how long the fleet has to do for so much work by profile at the load that is wanted.
+    `busy_for` is how long the fleet is busy with so much work by profile at the wanted load.
     """
     chance = Random(f"online {mix} {seed}")
     draw = drawing(mix, chance, scheduled_only=True)
@@ -109,15 +107,16 @@ def coming(mix: str, count: int, seed: int, busy_for: Callable[[list[float]], fl
 
 
 def timed(requests: list[Request], apart: float, chance: Random, *, since: float = 0.0) -> list[Arrival]:
-    """Let requests come at random moments, on average so far apart; of a Poisson process whose count is known."""
+    """Assign random arrival times with a given mean distance.
+
+    It is a Poisson process with a known count.
+    """
     moments = sorted(chance.random() for _ in requests)
-    return [
-        Arrival(since + at * apart * len(requests), each) for at, each in zip(moments, requests, strict=True)
-    ]
+    return [Arrival(since + at * apart * len(requests), each) for at, each in zip(moments, requests, strict=True)]
 
 
 def work(requests: Sequence[Request], over: float) -> list[float]:
-    """Return by profile how many cards' seconds are asked for, divided by a time or a count."""
+    """Return by profile the requested GPU-seconds, divided by a time or a count."""
     found = [0.0] * len(NAMES)
     for request in requests:
         found[request.profile] += request.count * request.lifetime / over
@@ -125,7 +124,7 @@ def work(requests: Sequence[Request], over: float) -> list[float]:
 
 
 def asked_for(requests: list[Request]) -> list[float]:
-    """Return how many slices of each profile are asked for."""
+    """Return how many slices of each profile are requested."""
     found = [0.0] * len(NAMES)
     for request in requests:
         found[request.profile] += request.count
@@ -133,9 +132,5 @@ def asked_for(requests: list[Request]) -> list[float]:
 
 
 def spread(nodes: dict[int, int]) -> list[int]:
-    """Return for each card the number of its node."""
-    return [
-        node
-        for node, size in enumerate(n for n, many in nodes.items() for _ in range(many))
-        for _ in range(size)
-    ]
+    """Return the node number of each GPU."""
+    return [node for node, size in enumerate(n for n, many in nodes.items() for _ in range(many)) for _ in range(size)]

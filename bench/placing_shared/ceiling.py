@@ -1,19 +1,19 @@
-"""How full the cards of the trace could be at best while nobody is refused: cutting stock, cards alone.
+"""Upper bound of GPU utilisation without refusals: cutting stock, GPUs alone.
 
-Pods come in the proportions of the trace, all of them are known in advance and may be cut apart and moved at will;
-processors, memory and nodes do not matter. What an 810/1000 leaves on its card hardly anybody asks for, so it is not
-100 %. A rule may pass it later, by whom it refuses.
+Pods come in the proportions of the trace, all of them are known in advance and may be divided and moved
+at will; processors, memory and nodes do not matter. Hardly anybody requests what an 810/1000 leaves on
+its GPU, so it is not 100 %. A rule may exceed it later, depending on whom it refuses.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 
-from broker.domain.placement.cutting import share_prices
-from broker.domain.placement.rooms import WHOLE, Request
+from broker.domain.placement.shares.cutting_stock import share_prices
+from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, ShareRequest
 
 
-def ceiling(asked: Mapping[Request, int]) -> float:
-    """Return the per cent of the fewest cards on which all that is asked for could lie."""
+def ceiling(asked: Mapping[ShareRequest, int]) -> float:
+    """Return the requested share of the fewest GPUs that could hold it, in percent."""
     shares, cards, takes = Counter[int](), 0.0, 0
     for request, times in asked.items():
         takes += request.takes * times
@@ -22,4 +22,4 @@ def ceiling(asked: Mapping[Request, int]) -> float:
         else:
             cards += request.cards * times
     cards += sum(price * shares[share] for share, price in share_prices(shares).items())
-    return 100 * takes / WHOLE / cards
+    return 100 * takes / WHOLE_MILLI / cards

@@ -1,17 +1,17 @@
-"""The rules that we measure ourselves against, as their authors describe them."""
+"""Published rules that we compare with, as their authors describe them."""
 
 from math import exp
 from random import Random
 
-from broker.domain.placement.fragments import Fragments
-from broker.domain.placement.rooms import WHOLE, Request, Room
-from broker.domain.placement.shared import Bid
+from broker.domain.placement.shares.fragmentation import FragmentationMeasure
+from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, NodeCapacity, ShareRequest
+from broker.domain.placement.shares.shared_nodes import ShareBid
 
 TRIES = 50  # by chance, before all nodes are looked at
 
 
-def ways(room: Room, request: Request) -> list[tuple[int, ...]]:
-    """Return on which cards of a node a request may be held; cards with equal shares left count once."""
+def ways(room: NodeCapacity, request: ShareRequest) -> list[tuple[int, ...]]:
+    """Return the GPU choices of a node for a request; equal free shares count once."""
     if not room.fits(request):
         return []
     if not request.partial:
@@ -21,52 +21,56 @@ def ways(room: Room, request: Request) -> list[tuple[int, ...]]:
 
 
 class BestFit:
-    """Least processors and cards left on the node, each as a part of the largest node's; then the fullest card."""
+    """Fewest processors and GPUs left on the node, then the fullest GPU.
 
-    def bid(self, room: Room, request: Request) -> Bid | None:
+    Both count as shares of the largest node.
+    """
+
+    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
         if found := ways(room, request):
-            cost = (room.cpu - request.cpu) / 128_000 + (room.free - request.takes) / 8 / WHOLE
-            return Bid(cost, found[0])
+            cost = (room.cpu - request.cpu) / 128_000 + (room.free - request.takes) / 8 / WHOLE_MILLI
+            return ShareBid(cost, found[0])
         return None
 
 
 class Packing:
-    """A card in use, the fullest; else an empty card of a node in use; else a node with fewest cards.
+    """Fullest used GPU, else an empty one of a used node, else the smallest node.
 
-    As published, in whole numbers up to 100, and a request without cards goes to the first node.
+    The smallest node is one with fewest GPUs. As published, in whole numbers up to 100, and a request
+    without GPUs goes to the first node.
     """
 
-    def bid(self, room: Room, request: Request) -> Bid | None:
+    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
         found = ways(room, request)
-        return Bid(-self._score(room, request, found[0]), found[0]) if found else None
+        return ShareBid(-self._score(room, request, found[0]), found[0]) if found else None
 
-    def _score(self, room: Room, request: Request, cards: tuple[int, ...]) -> int:
+    def _score(self, room: NodeCapacity, request: ShareRequest, cards: tuple[int, ...]) -> int:
         if not request.cards:
             return 0
         if room.whole == len(room.left):
             return max(100 // 3 - room.whole, room.whole)
-        if opened := sum(room.left[card] == WHOLE for card in cards):
+        if opened := sum(room.left[card] == WHOLE_MILLI for card in cards):
             return max(100 // 2 - opened, 100 // 3)
-        return max(100 - sum(room.left[card] * 100 // WHOLE for card in cards) // 10, 100 // 2)
+        return max(100 - sum(room.left[card] * 100 // WHOLE_MILLI for card in cards) // 10, 100 // 2)
 
 
 class Gradient:
     """FGD: the least increase of fragmentation."""
 
-    def __init__(self, fragments: Fragments) -> None:
+    def __init__(self, fragments: FragmentationMeasure) -> None:
         self._fragments = fragments
 
-    def bid(self, room: Room, request: Request) -> Bid | None:
+    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
         before = self._fragments.of(room)
         found = [
-            Bid(self.cost(self._after(room, request, cards) - before), cards) for cards in ways(room, request)
+            ShareBid(self.cost(self._after(room, request, cards) - before), cards) for cards in ways(room, request)
         ]
         return min(found, default=None)
 
     def cost(self, more: float) -> float:
         return more
 
-    def _after(self, room: Room, request: Request, cards: tuple[int, ...]) -> float:
+    def _after(self, room: NodeCapacity, request: ShareRequest, cards: tuple[int, ...]) -> float:
         room.take(request, cards)
         after = self._fragments.of(room)
         room.give(request, cards)
@@ -74,23 +78,26 @@ class Gradient:
 
 
 class PublishedGradient(Gradient):
-    """FGD as published: scores are whole numbers from 0 to 100, and of equal nodes the first is taken.
+    """FGD as published: whole scores from 0 to 100, first of equal nodes.
 
-    The rounding is no detail: it lets the order of the nodes decide wherever fragmentation hardly differs.
+    The rounding matters: it lets the order of the nodes decide wherever fragmentation hardly differs.
     """
 
     def cost(self, more: float) -> float:
-        return -int(100 / (1 + exp(more / WHOLE)))
+        return -int(100 / (1 + exp(more / WHOLE_MILLI)))
 
 
 class Anywhere:
-    """Any node that fits, by chance, and there any card: no cost at all, so it is asked anew each time."""
+    """Random node that fits, and a random GPU there.
+
+    It has no cost, so it is drawn anew each time.
+    """
 
     def __init__(self, seed: int) -> None:
         self._chance = Random(seed)
 
-    def choose(self, rooms: list[Room], request: Request) -> tuple[int, tuple[int, ...]] | None:
-        """Return a node and the cards on it."""
+    def choose(self, rooms: list[NodeCapacity], request: ShareRequest) -> tuple[int, tuple[int, ...]] | None:
+        """Return a node and its GPUs."""
         for _ in range(TRIES):
             node = self._chance.randrange(len(rooms))
             if rooms[node].fits(request):

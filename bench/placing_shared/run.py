@@ -6,13 +6,13 @@ from time import process_time
 
 from bench.placing_shared import trace
 from bench.placing_shared.rules import Anywhere
-from broker.domain.placement.rooms import Held
-from broker.domain.placement.shared import Rule, SharedNodes
+from broker.domain.placement.shares.node_capacity import HeldShare
+from broker.domain.placement.shares.shared_nodes import SharedNodes, ShareRule
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run came to, parts of the capacity in per cent."""
+    """Result of one run, shares of the capacity in percent."""
 
     rule: str
     seed: int
@@ -22,8 +22,8 @@ class Outcome:
     seconds: float
 
 
-def run(name: str, seed: int, rule_of: Callable[[], Rule] | None) -> Outcome:
-    """Fill the cluster by a rule; without one, by chance."""
+def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcome:
+    """Fill the cluster by a rule; without one, at random."""
     rooms, kinds = trace.rooms(), list(trace.asked())
     capacity = trace.capacity_of(rooms)
     began = process_time()
@@ -37,7 +37,7 @@ def run(name: str, seed: int, rule_of: Callable[[], Rule] | None) -> Outcome:
         if nodes:
             got = nodes.place(kind)
         elif chosen := chance.choose(rooms, request):
-            got = Held(*chosen)
+            got = HeldShare(*chosen)
             rooms[got.node].take(request, got.cards)
         else:
             got = None

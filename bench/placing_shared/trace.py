@@ -1,50 +1,58 @@
-"""The openb cluster and what was asked of it: openb_nodes.csv in the trace's order, openb_pods.csv by kind.
+"""The openb cluster and its requests: openb_nodes.csv in the trace's order, openb_pods.csv by kind.
 
-Both are counted from cluster-trace-gpu-v2023 of Alibaba (Apache-2.0): 1,213 nodes with 6,212 GPUs, 8,152 pods.
+Both are counted from cluster-trace-gpu-v2023 of Alibaba (Apache-2.0): 1,213 nodes with 6,212 GPUs, 8,152
+pods.
 """
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
 
-from broker.domain.placement.rooms import WHOLE, Request, Room
-from broker.domain.placement.stranding import evenly
+from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, NodeCapacity, ShareRequest
 
 HERE = Path(__file__).parent
 ARRIVED = 1.3  # of the capacity
 
 
-def rooms() -> list[Room]:
+def fill_order_by_class(makes: Mapping[int, object]) -> dict[int, float]:
+    """Return each node's fill order from 0 to 1, mixing node classes evenly."""
+    alike: dict[object, list[int]] = {}
+    for node, make in makes.items():
+        alike.setdefault(make, []).append(node)
+    return {node: (at + 0.5) / len(nodes) for nodes in alike.values() for at, node in enumerate(nodes)}
+
+
+def rooms() -> list[NodeCapacity]:
     """Return the nodes, empty."""
     makes = [
         tuple(int(row[name]) for name in ("cpu_milli", "memory_mib", "gpus"))
         for row in _rows("openb_nodes.csv")
         for _ in range(int(row["nodes"]))
     ]
-    rank = evenly(dict(enumerate(makes)))
+    rank = fill_order_by_class(dict(enumerate(makes)))
     return [
-        Room(cpu=cpu, memory=memory, cards=cards, rank=rank[node])
+        NodeCapacity(cpu=cpu, memory=memory, gpus=cards, rank=rank[node])
         for node, (cpu, memory, cards) in enumerate(makes)
     ]
 
 
 @cache
-def asked() -> dict[Request, int]:
-    """Return how often what was asked for."""
-    found = Counter[Request]()
+def asked() -> dict[ShareRequest, int]:
+    """Return how often each kind was requested."""
+    found = Counter[ShareRequest]()
     for row in _rows("openb_pods.csv"):
         what = (int(row[name]) for name in ("cpu_milli", "memory_mib", "gpus", "gpu_milli"))
-        found[Request(*what)] += int(row["pods"])
+        found[ShareRequest(*what)] += int(row["pods"])
     return dict(found)
 
 
 def arrivals(seed: int, capacity: int) -> Iterator[int]:
-    """Yield what is asked for one after the other, as numbers of its kind.
+    """Yield requests one after the other, as numbers of their kind.
 
-    First every pod of the trace once in an order of chance, then any of them, until they have asked for
+    First every pod of the trace once in random order, then random ones, until they have requested
     130 % of the capacity.
     """
     chance = Random(seed)
@@ -58,8 +66,8 @@ def arrivals(seed: int, capacity: int) -> Iterator[int]:
         yield kind
 
 
-def capacity_of(nodes: list[Room]) -> int:
-    return WHOLE * sum(len(node.left) for node in nodes)
+def capacity_of(nodes: list[NodeCapacity]) -> int:
+    return WHOLE_MILLI * sum(len(node.left) for node in nodes)
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:

@@ -33,4 +33,4 @@ UY Uruguay|UZ Uzbekistan|VA Vatican City|VC Saint Vincent and the Grenadines|VE 
 VI U.S. Virgin Islands|VN Vietnam|VU Vanuatu|WF Wallis and Futuna|WS Samoa|YE Yemen|YT Mayotte|ZA South Africa
 ZM Zambia|ZW Zimbabwe
 """
-NAMES = {entry[:2]: entry[3:] for line in _TABLE.split("\n") if line for entry in line.split("|")}
+COUNTRY_NAMES = {entry[:2]: entry[3:] for line in _TABLE.split("\n") if line for entry in line.split("|")}

@@ -1,4 +1,4 @@
-"""What happens to an invoice that is not paid in time: a few steps, so many days after the day it was due."""
+"""Dunning schedule: actions a number of days after an unpaid invoice was due."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,41 +6,42 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-WRITTEN = re.compile(r"([0-9]{1,3}):([a-z]+)")
+STAGE_FORMAT = re.compile(r"([0-9]{1,3}):([a-z]+)")
 
 
-class Action(StrEnum):
-    REMIND = "remind"  # a letter, and its tenant is in grace
-    SUSPEND = "suspend"  # nothing new begins
-    END = "end"  # what runs is ended
+class DunningAction(StrEnum):
+    REMIND = "remind"  # an e-mail, and the account status becomes grace
+    SUSPEND = "suspend"  # no new leases
+    END = "end"  # running leases are ended
 
 
-KNOWN = frozenset(each.value for each in Action)
+KNOWN_ACTIONS = frozenset(each.value for each in DunningAction)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DunningStage:
     after: timedelta
-    action: Action
+    action: DunningAction
 
 
-def schedule(written: Iterable[str]) -> tuple[Step, ...]:
-    """Read steps such as `3:remind`, days and what happens then, in their order; raise ValueError for what is none."""
+def parse_schedule(written: Iterable[str]) -> tuple[DunningStage, ...]:
+    """Parse stages such as `3:remind` (days and action), in order; raise ValueError if malformed."""
     steps = []
     for text in written:
-        found = WRITTEN.fullmatch(text.strip())
-        if found is None or found[2] not in KNOWN:
-            raise ValueError(f"{text!r} is no step: write days and {', '.join(Action)}, such as 3:remind")
-        steps.append(Step(timedelta(days=int(found[1])), Action(found[2])))
+        found = STAGE_FORMAT.fullmatch(text.strip())
+        if found is None or found[2] not in KNOWN_ACTIONS:
+            raise ValueError(f"{text!r} is no step: write days and {', '.join(DunningAction)}, such as 3:remind")
+        steps.append(DunningStage(timedelta(days=int(found[1])), DunningAction(found[2])))
     if [step.after for step in steps] != sorted({step.after for step in steps}):
         raise ValueError("the steps are not in the order of their days, each on a day of its own")
     return tuple(steps)
 
 
-def next_at(steps: Sequence[Step], *, due: datetime, done: Sequence[datetime]) -> datetime | None:
-    """Return when the next step is due, given when those before it were done; None after the last.
+def next_stage_at(steps: Sequence[DunningStage], *, due: datetime, done: Sequence[datetime]) -> datetime | None:
+    """Return when the next stage is due, or None after the last.
 
-    Whoever was reminded late is given as many days before the next step as whoever was reminded in time.
+    `done` is when earlier stages were done. A late reminder moves later stages back, so every customer
+    gets the same number of days between two stages.
     """
     n = len(done)
     if n >= len(steps):

@@ -1,4 +1,4 @@
-"""The books: which accounts there are, on which side each of them grows, and the chain that seals what was posted."""
+"""Chart of accounts, the side each account grows on, and the transfers' hash chain."""
 
 import hashlib
 import json
@@ -12,24 +12,24 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class AccountType(StrEnum):
-    RECEIVABLE = "receivable"  # what a tenant owes for final invoices
+    RECEIVABLE = "receivable"  # owed by a tenant for final invoices
     WALLET_PAID = "wallet_paid"
     WALLET_PROMO = "wallet_promo"
-    ACCRUED = "accrued"  # passed through when an invoice becomes final: nothing stays on it
+    ACCRUED = "accrued"  # a clearing account for finalization: always back at zero
     REVENUE = "revenue"
     TAX_PAYABLE = "tax_payable"
     SLO_EXPENSE = "slo_expense"
-    PROMOTION = "promotion"  # credit that was given away
-    CASH = "cash"  # what gateways have collected
+    PROMOTION = "promotion"  # granted credit
+    CASH = "cash"  # collected by gateways
     BREAKAGE = "breakage"  # credit that expired unused
     FX = "fx"
 
 
-OF_TENANTS = frozenset(
+TENANT_ACCOUNT_TYPES = frozenset(
     {AccountType.RECEIVABLE, AccountType.WALLET_PAID, AccountType.WALLET_PROMO, AccountType.ACCRUED}
 )
-# A credit makes these larger: what we owe and what we earned. All others grow by a debit.
-GROW_BY_CREDIT = frozenset(
+# Credit-normal accounts (liabilities and income) grow by a credit, all others by a debit.
+CREDIT_NORMAL_TYPES = frozenset(
     {
         AccountType.WALLET_PAID,
         AccountType.WALLET_PROMO,
@@ -38,13 +38,11 @@ GROW_BY_CREDIT = frozenset(
         AccountType.BREAKAGE,
     }
 )
-# What is set aside or drawn must be there: these never go below their floor, which is nothing at first.
-FLOORED = frozenset({AccountType.WALLET_PAID, AccountType.WALLET_PROMO})
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A transfer as it is sealed: every column of the row."""
+class LedgerEntry:
+    """A transfer as it enters the hash chain: every column of the row."""
 
     id: int
     tenant_id: str
@@ -60,20 +58,23 @@ class Entry:
     recorded_at: datetime
 
 
-def genesis(tenant_id: str) -> bytes:
-    """Return what a tenant's chain begins with."""
+def genesis_hash(tenant_id: str) -> bytes:
+    """Return the first hash of a tenant's chain."""
     return hashlib.sha256(f"ledger of {tenant_id}".encode()).digest()
 
 
-def chained(before: bytes, entries: Iterable[Entry]) -> bytes:
-    """Return the chain's hash after these entries: sha256(what was before + the entry's own digest), one by one."""
+def extend_chain(before: bytes, entries: Iterable[LedgerEntry]) -> bytes:
+    """Return the chain's hash after these entries.
+
+    Each link is sha256(previous hash + the entry's own digest).
+    """
     for entry in entries:
         before = hashlib.sha256(before + _digest(entry)).digest()
     return before
 
 
-def _digest(entry: Entry) -> bytes:
-    # JSON, because its quotes keep neighbouring fields apart whatever stands in them.
+def _digest(entry: LedgerEntry) -> bytes:
+    # JSON, because its quoting keeps neighbouring fields apart whatever they contain.
     fields = [_microseconds(each) if isinstance(each, datetime) else each for each in astuple(entry)]
     return hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).digest()
 

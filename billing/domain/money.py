@@ -1,10 +1,10 @@
-"""Money as exact integers: minor units that are shown and posted, and the finer exact amounts behind them."""
+"""Exact integer money: rounded minor units, and the finer exact amounts behind them."""
 
 import re
 from dataclasses import dataclass
 
 # A price is nano currency units per hour and usage is seconds, so every charge is a whole number of these.
-HIGHEST = 10**15  # minor units; what is left of an exact amount's digits is room for sums
+MAX_MINOR = 10**15  # minor units; the remaining digits of an exact amount are headroom for sums
 EXACT_PER_UNIT = 3600 * 10**9
 
 # Decimal places of ISO 4217; two unless listed. A currency we do not list is refused, never guessed.
@@ -21,12 +21,12 @@ EXPONENTS: dict[str, int] = {
 }
 SYMBOLS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥"}
 MINUS = "\u2212"
-TYPED = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<parts>[0-9]{1,3}))?")
-LONGEST = 40
+AMOUNT_FORMAT = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<parts>[0-9]{1,3}))?")
+MAX_ECHO_LENGTH = 40
 
 
-class NotAnAmount(ValueError):
-    """What was typed is no amount of its currency."""
+class InvalidAmount(ValueError):
+    """The text is not a valid amount of its currency."""
 
 
 class MixedCurrencies(ValueError):
@@ -34,7 +34,7 @@ class MixedCurrencies(ValueError):
 
 
 def exponent_of(currency: str) -> int:
-    """Return how many decimals a currency has, or raise ValueError for one we do not know."""
+    """Return the number of decimals of a currency; raise ValueError if it is unknown."""
     try:
         return EXPONENTS[currency]
     except KeyError:
@@ -44,7 +44,10 @@ def exponent_of(currency: str) -> int:
 
 
 def half_up(numerator: int, denominator: int) -> int:
-    """Round to the nearest integer, halves away from zero, so that a credit mirrors its charge."""
+    """Round to the nearest integer, halves away from zero.
+
+    A credit therefore mirrors its charge.
+    """
     sign = -1 if (numerator < 0) != (denominator < 0) else 1
     top, bottom = abs(numerator), abs(denominator)
     return sign * ((2 * top + bottom) // (2 * bottom))
@@ -57,14 +60,14 @@ def to_minor(exact_num: int, exponent: int) -> int:
 
 
 def to_minor_up(exact_num: int, exponent: int) -> int:
-    """Round an exact amount up to minor units, for what is set aside before it is spent."""
+    """Round an exact amount up to minor units, as holds need it."""
     scale: int = 10**exponent
     return -(-exact_num * scale // EXACT_PER_UNIT)
 
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """An amount in minor units of one currency; it never meets another currency."""
+    """An amount in minor units of one currency; mixing currencies raises MixedCurrencies."""
 
     minor: int
     currency: str
@@ -98,18 +101,16 @@ class Money:
         return self.minor >= self._same(other)
 
     def __str__(self) -> str:
-        return shown(self.minor, self.currency)
+        return format_minor(self.minor, self.currency)
 
     def _same(self, other: "Money") -> int:
         if self.currency != other.currency:
-            raise MixedCurrencies(
-                f"{self.currency} and {other.currency} do not mix; convert in a report, never here"
-            )
+            raise MixedCurrencies(f"{self.currency} and {other.currency} do not mix; convert in a report, never here")
         return other.minor
 
 
-def fixed_point(value: int, decimals: int, *, places: int | None = None, thousands: str = "") -> str:
-    """Write an integer that counts 10**-decimals, with at least so many places."""
+def format_fixed_point(value: int, decimals: int, *, places: int | None = None, thousands: str = "") -> str:
+    """Write an integer that counts 10**-decimals as a decimal number, padded to `places`."""
     whole, rest = divmod(abs(value), 10**decimals)
     digits = str(rest).rjust(decimals, "0") if decimals else ""
     digits = digits.ljust(places or 0, "0")
@@ -117,26 +118,26 @@ def fixed_point(value: int, decimals: int, *, places: int | None = None, thousan
     return ("-" if value < 0 else "") + grouped + (f".{digits}" if digits else "")
 
 
-def minor_of(text: str, currency: str) -> int:
-    """Read an amount as it is typed, such as `12.5`, exact to the smallest coin, or raise NotAnAmount."""
+def parse_amount(text: str, currency: str) -> int:
+    """Parse an amount such as `12.5` into minor units, or raise InvalidAmount."""
     places = exponent_of(currency)
-    found = TYPED.fullmatch(text.strip())
+    found = AMOUNT_FORMAT.fullmatch(text.strip())
     if found is None or len(found["parts"] or "") > places:
         coins = f"at most {places} decimals" if places else "no decimals"
-        raise NotAnAmount(
-            f"{text.strip()[:LONGEST]!r} is no amount of {currency}: it has digits and {coins}."
+        raise InvalidAmount(
+            f"{text.strip()[:MAX_ECHO_LENGTH]!r} is no amount of {currency}: it has digits and {coins}."
         )
     return int(found["whole"] + (found["parts"] or "").ljust(places, "0"))
 
 
 def decimal_string(minor: int, currency: str) -> str:
     """Write an amount for the API: six decimals, no grouping, ASCII minus."""
-    return fixed_point(minor, exponent_of(currency), places=6)
+    return format_fixed_point(minor, exponent_of(currency), places=6)
 
 
-def shown(minor: int, currency: str) -> str:
-    """Write an amount for people: €1,642.18, with a real minus sign."""
+def format_minor(minor: int, currency: str) -> str:
+    """Write an amount for people: €1,642.18, with a typographic minus sign."""
     sign = MINUS if minor < 0 else ""
-    amount = fixed_point(abs(minor), exponent_of(currency), thousands=",")
+    amount = format_fixed_point(abs(minor), exponent_of(currency), thousands=",")
     symbol = SYMBOLS.get(currency)
     return f"{sign}{symbol}{amount}" if symbol else f"{sign}{currency}\u00a0{amount}"

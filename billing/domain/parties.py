@@ -1,4 +1,4 @@
-"""The two parties of an invoice: who supplies and who pays, with their addresses and VAT numbers."""
+"""The two parties of an invoice, supplier and customer, with addresses and VAT numbers."""
 
 import string
 from dataclasses import asdict, dataclass
@@ -7,20 +7,23 @@ from stdnum import get_cc_module
 from stdnum.eu import vat as of_the_union
 from stdnum.exceptions import ValidationError
 
-from billing.domain.countries import NAMES
-from billing.domain.tax import UNION
+from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.tax import EU_MEMBERS
 
-LONGEST_NUMBER = 20
-WRITTEN = frozenset(string.ascii_uppercase + string.digits)
+MAX_VAT_NUMBER_LENGTH = 20
+VAT_NUMBER_CHARACTERS = frozenset(string.ascii_uppercase + string.digits)
 
 
-class NotAVatNumber(ValueError):
-    """What was typed cannot be a VAT number of that country. Whether it is given to anybody, nobody asked."""
+class InvalidVatNumber(ValueError):
+    """The text cannot be a VAT number of that country.
+
+    Only its form is checked, not whether it is registered.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
-    """Who stands on an invoice; texts, empty where there is nothing to say."""
+class InvoiceParty:
+    """A party of an invoice; fields are empty where unknown."""
 
     name: str
     street: str = ""
@@ -36,39 +39,38 @@ class Party:
 
     @property
     def address(self) -> list[str]:
-        """Return its lines as an envelope has them."""
+        """Return the address lines as they are printed on an envelope."""
         city = " ".join(part for part in (self.postcode, self.city) if part)
-        lines = (self.street, self.extra, city, NAMES.get(self.country, self.country))
+        lines = (self.street, self.extra, city, COUNTRY_NAMES.get(self.country, self.country))
         return [line for line in lines if line]
 
 
-def vat_number(text: str, country: str) -> str:
-    """Return a VAT number as it is kept, without blanks and in capitals, or raise NotAVatNumber.
+def normalize_vat_number(text: str, country: str) -> str:
+    """Return a VAT number without blanks and in capitals, or raise InvalidVatNumber.
 
-    Its form and check digits are those of the country; in the European Union it begins with the country's prefix.
+    Its form and check digits are those of the country; in the European Union it begins with the
+    country's prefix.
     """
-    name = NAMES.get(country, country)
+    name = COUNTRY_NAMES.get(country, country)
     compact = text.upper().translate(str.maketrans("", "", " .-/\u00a0"))
-    if not 4 <= len(compact) <= LONGEST_NUMBER or not WRITTEN.issuperset(compact):
-        raise NotAVatNumber("A VAT number has 4 to 20 letters and digits.")
-    if country in UNION:
+    if not 4 <= len(compact) <= MAX_VAT_NUMBER_LENGTH or not VAT_NUMBER_CHARACTERS.issuperset(compact):
+        raise InvalidVatNumber("The VAT number must have 4 to 20 letters and digits.")
+    if country in EU_MEMBERS:
         prefix = "EL" if country == "GR" else country
         if not compact.startswith(prefix):
-            raise NotAVatNumber(f"A VAT number of {name} begins with {prefix}.")
+            raise InvalidVatNumber(f"A VAT number of {name} begins with {prefix}.")
         if not of_the_union.is_valid(compact):
-            raise NotAVatNumber(
-                f"{compact} is no VAT number of {name}: its length or its check digits are wrong."
-            )
+            raise InvalidVatNumber(f"{compact} is no VAT number of {name}: its length or its check digits are wrong.")
         return compact
     rules = get_cc_module(country.lower(), "vat")
     try:
-        return compact if rules is None else _prefixed(compact, country, str(rules.validate(compact)))
+        return compact if rules is None else _keep_country_prefix(compact, country, str(rules.validate(compact)))
     except ValidationError:
-        raise NotAVatNumber(
+        raise InvalidVatNumber(
             f"{compact} is no tax number of {name}: its form or its check digits are wrong."
         ) from None
 
 
-def _prefixed(compact: str, country: str, bare: str) -> str:
-    """Keep the country in front where whoever typed it did."""
+def _keep_country_prefix(compact: str, country: str, bare: str) -> str:
+    """Keep the country prefix if it was typed."""
     return compact if compact.startswith(country) else bare

@@ -1,7 +1,6 @@
-"""Half-open stretches of time, and the months of a customer's own time zone."""
+"""Half-open time intervals, and calendar months in a customer's time zone."""
 
 from calendar import monthrange
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -11,7 +10,7 @@ SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Period:
-    """The instants from `start` until just before `end`, told in UTC wherever they were written; it is never empty."""
+    """The non-empty interval [start, end), normalised to UTC."""
 
     start: datetime
     end: datetime
@@ -20,9 +19,7 @@ class Period:
         for name, instant in (("start", self.start), ("end", self.end)):
             if instant.tzinfo is None:
                 raise ValueError(f"{instant.isoformat()} has no time zone; hand in aware times")
-            object.__setattr__(
-                self, name, instant.astimezone(UTC)
-            )  # a session of PostgreSQL may be elsewhere
+            object.__setattr__(self, name, instant.astimezone(UTC))  # a session of PostgreSQL may be elsewhere
         if not self.start < self.end:
             raise ValueError(f"a period must end after it starts, but {self} does not")
 
@@ -34,28 +31,39 @@ class Period:
 
     @property
     def seconds(self) -> int:
-        """The length in whole seconds; ValueError when it is not whole, for then it cannot be billed."""
+        """The length in whole seconds; raises ValueError for fractions, which cannot be billed."""
         seconds, rest = divmod(self.end - self.start, SECOND)
         if rest:
             raise ValueError(f"{self} is no whole number of seconds; cut both ends to the second first")
         return seconds
 
     def intersect(self, other: "Period") -> "Period | None":
-        """Return what both have in common, or None."""
+        """Return the overlap with another period, or None."""
         start, end = max(self.start, other.start), min(self.end, other.end)
         return Period(start, end) if start < end else None
 
 
 def midnight(day: date, zone: ZoneInfo) -> datetime:
-    """Return where a local day begins, in UTC; OverflowError at the ends of the calendar."""
+    """Return the start of a local day in UTC.
+
+    Raises OverflowError at the ends of the calendar.
+    """
     local = datetime(day.year, day.month, day.day, tzinfo=zone)
     # Where clocks jump at midnight there are two readings. The later is the one PostgreSQL takes: the
     # moment of the jump when midnight was skipped, the second midnight when it came twice.
     return max(local.astimezone(UTC), local.replace(fold=1).astimezone(UTC))
 
 
+def deadline_after(instant: datetime, zone: ZoneInfo, *, days: int) -> datetime:
+    """Return the end of that many full days after the day of an instant.
+
+    Days are those of the time zone, whether they have 23, 24 or 25 hours.
+    """
+    return midnight(instant.astimezone(zone).date() + timedelta(days=days + 1), zone)
+
+
 def month_of(tz: str, instant: datetime, *, anchor: int = 1) -> Period:
-    """Return the month of a time zone that holds an instant.
+    """Return the month of a time zone that contains an instant.
 
     Months run from local midnight of the anchor day, or of the last day of shorter months.
     """
@@ -69,16 +77,8 @@ def month_of(tz: str, instant: datetime, *, anchor: int = 1) -> Period:
     return Period(_border(zone, index, anchor), _border(zone, index + 1, anchor))
 
 
-def months_between(tz: str, start: datetime, end: datetime, *, anchor: int = 1) -> Iterator[Period]:
-    """Yield every month of a time zone that shares an instant with [start, end), in order."""
-    while start < end:
-        month = month_of(tz, start, anchor=anchor)
-        yield month
-        start = month.end
-
-
 def _border(zone: ZoneInfo, index: int, anchor: int) -> datetime:
-    """Return where the month begins whose number, counted from year 0, is given."""
+    """Return the start of a month, given its number counted from year 0."""
     year, month = divmod(index, 12)
     day = min(anchor, monthrange(year, month + 1)[1])
     return midnight(date(year, month + 1, day), zone)

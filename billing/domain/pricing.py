@@ -1,23 +1,26 @@
-"""What a price asks for: flat prices, as exact integers; and which price holds when."""
+"""Flat prices as exact integers, and which price applies when."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TypeVar
 
-from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor, to_minor_up
+from billing.domain.money import exponent_of, to_minor, to_minor_up
 
 T = TypeVar("T")
-Held = tuple[datetime, datetime | None, T]  # something in force from a moment until another, or for good
+InForce = tuple[datetime, datetime | None, T]  # (since, until or None for open, what is in force)
 
 
-def beside(listed: Iterable[Held[T]], own: Iterable[Held[T]]) -> list[Held[T]]:
-    """Return what holds when: one's own wherever there is any, and the list's in all that is left beside; in order."""
+def merge_in_force(listed: Iterable[InForce[T]], own: Iterable[InForce[T]]) -> list[InForce[T]]:
+    """Merge a tenant's own prices with the list's, in order of time.
+
+    Own ones win wherever there are any; the list's fill the gaps.
+    """
     own = sorted(own, key=_since)
-    found = [*own, *(piece for one in listed for piece in _left(one, own))]
+    found = [*own, *(piece for one in listed for piece in _uncovered_parts(one, own))]
     return sorted(found, key=_since)
 
 
-def _left(one: Held[T], own: Iterable[Held[T]]) -> Iterator[Held[T]]:
+def _uncovered_parts(one: InForce[T], own: Iterable[InForce[T]]) -> Iterator[InForce[T]]:
     start, end, what = one
     for since, until, _ in own:
         if start < since and (end is None or start < end):
@@ -29,46 +32,35 @@ def _left(one: Held[T], own: Iterable[Held[T]]) -> Iterator[Held[T]]:
         yield start, end, what
 
 
-def _since(one: Held[T]) -> datetime:
+def _since(one: InForce[T]) -> datetime:
     return one[0]
 
 
-def burn(nano_per_hour: int, quantity: int) -> int:
-    """Return what a running lease costs, in nano currency units per hour."""
+def hourly_cost(nano_per_hour: int, quantity: int) -> int:
+    """Return the cost of a running lease in nano currency units per hour."""
     _refuse_negative(nano_per_hour=nano_per_hour, quantity=quantity)
     return nano_per_hour * quantity
 
 
-def cost(seconds: int, *, quantity: int, nano_per_hour: int) -> int:
-    """Return the exact cost of use, in the units of money.EXACT_PER_UNIT."""
+def usage_cost(seconds: int, *, quantity: int, nano_per_hour: int) -> int:
+    """Return the exact cost of usage, in the units of money.EXACT_PER_UNIT."""
     _refuse_negative(seconds=seconds)
-    return seconds * burn(nano_per_hour, quantity)
+    return seconds * hourly_cost(nano_per_hour, quantity)
 
 
-def at_most(seconds: int, *, quantity: int, nano_per_hour: int, currency: str) -> int:
-    """Return the minor units that cover the use whatever rounding does: what a Hold sets aside."""
-    exact = cost(seconds, quantity=quantity, nano_per_hour=nano_per_hour)
+def hold_amount(seconds: int, *, quantity: int, nano_per_hour: int, currency: str) -> int:
+    """Return the cost in minor units, rounded up: the amount of a Hold."""
+    exact = usage_cost(seconds, quantity=quantity, nano_per_hour=nano_per_hour)
     return to_minor_up(exact, exponent_of(currency))
 
 
-def cap(seconds: int, *, quantity: int, nano_per_hour: int, currency: str) -> int:
-    """Return the minor units that the use comes to as a line of an invoice: rounded once, half up."""
-    exact = cost(seconds, quantity=quantity, nano_per_hour=nano_per_hour)
+def line_amount(seconds: int, *, quantity: int, nano_per_hour: int, currency: str) -> int:
+    """Return the cost in minor units as on an invoice line: rounded once, half up."""
+    exact = usage_cost(seconds, quantity=quantity, nano_per_hour=nano_per_hour)
     return to_minor(exact, exponent_of(currency))
-
-
-def lasts(minor: int, *, quantity: int, nano_per_hour: int, currency: str) -> int | None:
-    """Return for how many whole seconds an amount pays, or None when it pays for ever."""
-    per_second = burn(nano_per_hour, quantity)
-    if per_second == 0:
-        return None
-    exact: int = max(minor, 0) * EXACT_PER_UNIT // 10 ** exponent_of(currency)
-    return exact // per_second
 
 
 def _refuse_negative(**amounts: int) -> None:
     for name, amount in amounts.items():
         if amount < 0:
-            raise ValueError(
-                f"{name} is {amount}: a price is asked for nought or more, credits are adjustments"
-            )
+            raise ValueError(f"{name} is {amount}: a price is asked for nought or more, credits are adjustments")

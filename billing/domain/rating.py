@@ -1,6 +1,7 @@
-"""The oracle of rating: transitions, price versions and billing periods become exact charges.
+"""Reference implementation of rating: transitions, price versions and periods become exact charges.
 
-The database does the same in one statement; whatever the two disagree on is a bug in one of them.
+The database does the same in one statement. Tests compare the two; any difference is a bug in one of
+them.
 """
 
 from collections import defaultdict
@@ -10,14 +11,17 @@ from datetime import datetime
 from itertools import pairwise
 
 from billing.domain.periods import Period
-from billing.domain.pricing import beside, cost
-from broker.domain.lifecycle import BILLABLE
-from broker.domain.states import LeaseState, PriceClass
+from billing.domain.pricing import merge_in_force, usage_cost
+from broker.domain.lifecycle.lease_transitions import BILLABLE_STATES
+from broker.domain.lifecycle.states import LeaseState, PriceClass
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One transition of a lease, as far as money cares; its terms hold until the next one."""
+class RatedTransition:
+    """One transition of a lease, reduced to what billing needs.
+
+    Its terms hold until the next transition.
+    """
 
     lease: str
     seq: int
@@ -26,12 +30,15 @@ class Step:
     offering: str
     quantity: int
     price_class: PriceClass
-    taken: bool = False  # it ended what ran: the provider took it back
+    taken: bool = False  # it preempted the run
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """One price version: what an offering of a class costs while it is valid; an end of None is open."""
+class RatedPrice:
+    """One price version: the price of an offering and class while it is valid.
+
+    An end of None is open.
+    """
 
     version: str
     offering: str
@@ -39,30 +46,30 @@ class Price:
     start: datetime
     end: datetime | None
     nano_per_hour: int
-    own: bool = False  # the tenant's own, which comes before the list's
-    free_start_s: int = 0  # what is taken back before it ran so long costs nothing
+    own: bool = False  # the tenant's own, which overrides the list's
+    free_start_s: int = 0  # a run preempted within this time is free
 
     def valid(self, until: datetime) -> Period | None:
-        """Return when it applies, looking no further than `until`."""
+        """Return its validity cut off at `until`, or None."""
         end = until if self.end is None else min(self.end, until)
         return Period(self.start, end) if self.start < end else None
 
 
-NONE: Mapping[str, Price] = {}
+NO_QUOTES: Mapping[str, RatedPrice] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """A stretch that is billed: the transition it began with, and until when its terms held."""
+class BillableInterval:
+    """A billable interval: the transition that opened it, and how long its terms held."""
 
-    opened: Step
+    opened: RatedTransition
     span: Period
-    taken_after_s: int | None = None  # since its start, if it was taken back then
+    taken_after_s: int | None = None  # seconds since its start, if it was preempted
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
-    """Use at one price in one billing period; its key is the intersection that it stands for."""
+class ReferenceCharge:
+    """Usage at one price in one billing period; its key identifies that intersection."""
 
     lease: str
     seq: int
@@ -71,16 +78,16 @@ class Charge:
     span: Period
     unit_seconds: int
     exact_num: int
-    given_back: bool = False  # then both are less than nought
+    given_back: bool = False  # then both are negative
 
-    def back(self) -> "Charge":
-        """Return what gives it back."""
+    def back(self) -> "ReferenceCharge":
+        """Return the charge that cancels this one."""
         return replace(self, unit_seconds=-self.unit_seconds, exact_num=-self.exact_num, given_back=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Unrated:
-    """Billable seconds that no price version or no billing period covers: an error to mend, never free."""
+class UnratedUsage:
+    """Billable seconds without a price version or billing period: an error to fix, never free."""
 
     lease: str
     seq: int
@@ -88,57 +95,57 @@ class Unrated:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
-    charges: tuple[Charge, ...]
-    unrated: tuple[Unrated, ...]
+class RatingResult:
+    charges: tuple[ReferenceCharge, ...]
+    unrated: tuple[UnratedUsage, ...]
 
 
-def segments(steps: Iterable[Step]) -> Iterator[Segment]:
-    """Yield the billable stretches between transitions, in the order of lease and seq.
+def billable_intervals(steps: Iterable[RatedTransition]) -> Iterator[BillableInterval]:
+    """Yield the billable intervals between transitions, ordered by lease and seq.
 
-    A stretch that is still open is left out: a tick closes it first, for a charge once written is final.
+    An interval that is still open is left out: a tick closes it first, because a charge is final once
+    written.
     """
-    lives: defaultdict[str, list[Step]] = defaultdict(list)
+    lives: defaultdict[str, list[RatedTransition]] = defaultdict(list)
     for step in steps:
         lives[step.lease].append(step)
     for _, life in sorted(lives.items()):
         life.sort(key=lambda step: step.seq)
         for opened, closed in pairwise(life):
             if closed.at < opened.at:
-                raise ValueError(
-                    f"transition {closed.seq} of {closed.lease} is earlier than the one before it"
-                )
-            if opened.after in BILLABLE and opened.at < closed.at:
-                after = _taken_after(life, opened)
-                yield Segment(opened, Period(opened.at, closed.at), after)
+                raise ValueError(f"transition {closed.seq} of {closed.lease} is earlier than the one before it")
+            if opened.after in BILLABLE_STATES and opened.at < closed.at:
+                after = _preempted_after(life, opened)
+                yield BillableInterval(opened, Period(opened.at, closed.at), after)
 
 
-def _taken_after(life: list[Step], opened: Step) -> int | None:
-    """Return for how many seconds the run that a step is in had lasted when it was taken back, or None."""
+def _preempted_after(life: list[RatedTransition], opened: RatedTransition) -> int | None:
+    """Return how many seconds a run lasted until it was preempted, or None."""
     at = next(n for n, step in enumerate(life) if step is opened)
-    first = next(n for n in range(at, -1, -1) if n == 0 or life[n - 1].after not in BILLABLE)
-    last = next((step for step in life[at:] if step.after not in BILLABLE), None)
+    first = next(n for n in range(at, -1, -1) if n == 0 or life[n - 1].after not in BILLABLE_STATES)
+    last = next((step for step in life[at:] if step.after not in BILLABLE_STATES), None)
     return Period(life[first].at, last.at).seconds if last and last.taken else None
 
 
-def rate(
-    steps: Iterable[Step],
-    prices: Iterable[Price],
+def rate_usage(
+    steps: Iterable[RatedTransition],
+    prices: Iterable[RatedPrice],
     periods: dict[str, Period],
-    promised: Mapping[str, Price] = NONE,
-) -> Rated:
-    """Charge every billable second of every unit once, at the price of that second, in its period.
+    promised: Mapping[str, RatedPrice] = NO_QUOTES,
+) -> RatingResult:
+    """Charge every billable unit-second once, at the price and in the period of that second.
 
-    A lease that was `promised` a price has that for all it uses of the offering, whenever the price was valid.
+    A lease in `promised` has its quoted price for all its usage of the offering, whenever that price was
+    valid.
     """
-    offered: defaultdict[tuple[str, PriceClass], list[Price]] = defaultdict(list)
+    offered: defaultdict[tuple[str, PriceClass], list[RatedPrice]] = defaultdict(list)
     for price in prices:
         offered[price.offering, price.price_class].append(price)
-    charges: list[Charge] = []
-    unrated: list[Unrated] = []
-    for segment in segments(steps):
+    charges: list[ReferenceCharge] = []
+    unrated: list[UnratedUsage] = []
+    for segment in billable_intervals(steps):
         opened = segment.opened
-        known = _course(offered[opened.offering, opened.price_class])
+        known = _prices_in_force(offered[opened.offering, opened.price_class])
         if (kept := promised.get(opened.lease)) and kept.offering == opened.offering:
             known = [replace(kept, start=opened.at, end=None)]
         found = list(_charges(segment, known, periods))
@@ -148,29 +155,29 @@ def rate(
             charge.unit_seconds for charge in found if not charge.given_back
         )
         if missing < 0:
-            raise ValueError(
-                f"{opened.lease} has two prices or two billing periods at once in {segment.span}"
-            )
+            raise ValueError(f"{opened.lease} has two prices or two billing periods at once in {segment.span}")
         if missing:
-            unrated.append(Unrated(opened.lease, opened.seq, missing))
+            unrated.append(UnratedUsage(opened.lease, opened.seq, missing))
         charges += found
-    return Rated(tuple(sorted(charges, key=_key)), tuple(unrated))
+    return RatingResult(tuple(sorted(charges, key=_key)), tuple(unrated))
 
 
-def _is_free(charge: Charge, known: list[Price], taken_after_s: int) -> bool:
+def _is_free(charge: ReferenceCharge, known: list[RatedPrice], taken_after_s: int) -> bool:
     return any(price.version == charge.version and taken_after_s < price.free_start_s for price in known)
 
 
-def _course(prices: list[Price]) -> list[Price]:
-    """Cut the list's prices by those that are the tenant's own, where there are any."""
+def _prices_in_force(prices: list[RatedPrice]) -> list[RatedPrice]:
+    """Cut the list's prices by the tenant's own, where there are any."""
     own = [(price.start, price.end, price) for price in prices if price.own]
     if not own:
         return prices
     listed = [(price.start, price.end, price) for price in prices if not price.own]
-    return [replace(price, start=start, end=end) for start, end, price in beside(listed, own)]
+    return [replace(price, start=start, end=end) for start, end, price in merge_in_force(listed, own)]
 
 
-def _charges(segment: Segment, prices: list[Price], periods: dict[str, Period]) -> Iterator[Charge]:
+def _charges(
+    segment: BillableInterval, prices: list[RatedPrice], periods: dict[str, Period]
+) -> Iterator[ReferenceCharge]:
     opened = segment.opened
     for price in prices:
         valid = price.valid(segment.span.end)
@@ -180,16 +187,16 @@ def _charges(segment: Segment, prices: list[Price], periods: dict[str, Period]) 
         for name, period in periods.items():
             if not (span := priced.intersect(period)):
                 continue
-            yield Charge(
+            yield ReferenceCharge(
                 lease=opened.lease,
                 seq=opened.seq,
                 version=price.version,
                 period=name,
                 span=span,
                 unit_seconds=span.seconds * opened.quantity,
-                exact_num=cost(span.seconds, quantity=opened.quantity, nano_per_hour=price.nano_per_hour),
+                exact_num=usage_cost(span.seconds, quantity=opened.quantity, nano_per_hour=price.nano_per_hour),
             )
 
 
-def _key(charge: Charge) -> tuple[str, int, datetime, str, str, bool]:
+def _key(charge: ReferenceCharge) -> tuple[str, int, datetime, str, str, bool]:
     return charge.lease, charge.seq, charge.span.start, charge.version, charge.period, charge.given_back

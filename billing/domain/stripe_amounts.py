@@ -1,8 +1,9 @@
-"""Amounts as Stripe writes them: mostly the smallest coin, as ours, and otherwise for a few currencies.
+"""Conversion between our minor units and the integers that Stripe uses for amounts.
 
-What Stripe counts otherwise (docs.stripe.com/currencies): ISK and UGX have no coins but are sent as if they had a
-hundred; currencies of three decimals are sent in thousandths that end in a nought, so the last coin is left out.
-It is always left out and never added: nobody is charged more than the invoice says.
+They are mostly the same. Exceptions (docs.stripe.com/currencies): ISK and UGX have no decimals but are
+sent as if they had two; currencies of three decimals are sent in thousandths that end in zero, so the
+last digit is cut off. It is always cut and never rounded up: nobody is charged more than the invoice
+says.
 """
 
 from collections.abc import Iterable
@@ -20,59 +21,59 @@ _TWO = (
 _NONE = "BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF"
 _AS_IF_TWO = "ISK UGX"
 _THREE = "BHD JOD KWD OMR TND"
-# How many decimals Stripe's integers have, for every currency that it takes.
+# Decimals of Stripe's integers, for every currency that it takes.
 DECIMALS: dict[str, int] = {
     **dict.fromkeys((_TWO + " " + _AS_IF_TWO).split(), 2),
     **dict.fromkeys(_NONE.split(), 0),
     **dict.fromkeys(_THREE.split(), 3),
 }
-NO_LAST_COIN = frozenset(_THREE.split())
+LAST_DIGIT_ZERO = frozenset(_THREE.split())
 
 
-class NotCollected(ValueError):
-    """Stripe does not take this currency, or we do not know how many decimals it has."""
+class UnsupportedCurrency(ValueError):
+    """Stripe does not take this currency, or its number of decimals is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A line as Stripe is sent it: its amount, and the tax on it, in Stripe's integers."""
+class StripeLine:
+    """An invoice line as it is sent to Stripe: amount and tax in Stripe's integers."""
 
     minor: int
     tax: int
 
 
-def of_minor(minor: int, currency: str) -> int:
-    """Write our minor units as Stripe's integer, or raise NotCollected."""
+def to_stripe(minor: int, currency: str) -> int:
+    """Convert minor units to Stripe's integer, or raise UnsupportedCurrency."""
     if currency not in DECIMALS:
-        raise NotCollected(f"Stripe does not collect {currency}.")
+        raise UnsupportedCurrency(f"Stripe does not collect {currency}.")
     if currency not in EXPONENTS:
-        raise NotCollected(f"How many decimals {currency} has is not listed here.")
+        raise UnsupportedCurrency(f"How many decimals {currency} has is not listed here.")
     scale: int = 10 ** (DECIMALS[currency] - EXPONENTS[currency])
-    return _without_last_coin(minor * scale) if currency in NO_LAST_COIN else minor * scale
+    return _drop_last_digit(minor * scale) if currency in LAST_DIGIT_ZERO else minor * scale
 
 
-def to_minor(amount: int, currency: str) -> int:
-    """Read an integer of Stripe's as our minor units; what is no whole coin of ours is left out."""
+def from_stripe(amount: int, currency: str) -> int:
+    """Convert Stripe's integer to minor units, dropping fractions of them."""
     if currency not in DECIMALS or currency not in EXPONENTS:
-        raise NotCollected(f"How many decimals {currency} has is not listed here.")
+        raise UnsupportedCurrency(f"How many decimals {currency} has is not listed here.")
     scale: int = 10 ** (DECIMALS[currency] - EXPONENTS[currency])
     return amount // scale
 
 
-def of_parts(amounts: Iterable[tuple[int, int]], currency: str) -> list[Part]:
-    """Write lines, each an amount and its tax in minor units, so that they add up to their sum as Stripe has it."""
+def lines_to_stripe(amounts: Iterable[tuple[int, int]], currency: str) -> list[StripeLine]:
+    """Convert lines of (amount, tax) so that they add up to Stripe's total."""
     parts, ours, sent = [], 0, 0
     for minor, tax in amounts:
         pair = []
         for each in (minor, tax):
             ours += each
-            pair.append(of_minor(ours, currency) - sent)
+            pair.append(to_stripe(ours, currency) - sent)
             sent += pair[-1]
-        parts.append(Part(*pair))
+        parts.append(StripeLine(*pair))
     return parts
 
 
-def _without_last_coin(amount: int) -> int:
-    """Round towards nothing to a whole ten."""
+def _drop_last_digit(amount: int) -> int:
+    """Round towards zero to a multiple of ten."""
     whole = abs(amount) // 10 * 10
     return whole if amount >= 0 else -whole

@@ -1,6 +1,7 @@
-"""A webhook's body: who signed it, when, and what it is about. Nothing of it is used before its signature holds.
+"""Verification and parsing of Stripe webhooks; nothing is used before the signature is verified.
 
-The SDK's own check asks the wall clock, and loads the whole SDK into the web; a test holds this one against it.
+The SDK's own check reads the wall clock and would load the whole SDK into the web process; a test
+compares this one with it.
 """
 
 import hashlib
@@ -11,19 +12,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-GATEWAY = "stripe"  # as it stands on payments
-VERSION = "2026-10-28.endive"  # of the API that we speak
+GATEWAY = "stripe"  # the gateway's name on payments
+VERSION = "2026-10-28.endive"  # of Stripe's API
 TOLERANCE = timedelta(seconds=300)
-LONGEST = 120
+MAX_TEXT_LENGTH = 120
 
 
-class Untrusted(Exception):
-    """Whoever sent it is not Stripe, or not our account of it, or it is an old one sent again."""
+class UntrustedWebhook(Exception):
+    """The webhook is not from Stripe, not for our account, or a replay."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An event, as much of it as is believed: which object to look at."""
+class WebhookEvent:
+    """The trusted part of an event: which object to look up."""
 
     id: str
     type: str
@@ -32,48 +33,51 @@ class Told:
     created: datetime
 
 
-def verified(
+def verify_webhook(
     body: bytes, header: str, *, secrets: Iterable[str], account: str, live: bool, now: datetime
-) -> Told:
-    """Read a body that was signed with one of these secrets within five minutes; raises Untrusted."""
+) -> WebhookEvent:
+    """Verify and parse a body that was signed within the last five minutes.
+
+    Any of the secrets may have signed it. Raises UntrustedWebhook.
+    """
     if abs(now - _signed_at(body, header, secrets)) > TOLERANCE:
-        raise Untrusted("It was signed too long ago, or by a clock that is wrong.")
+        raise UntrustedWebhook("The signature is too old, or a clock is wrong.")
     try:
         event = json.loads(body)
         whose, is_live = event.get("account"), event["livemode"]
-        told = read(event)
+        told = parse_event(event)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Untrusted("It is no event that can be read.") from None
+        raise UntrustedWebhook("The event is not readable.") from None
     if whose not in (None, account):
-        raise Untrusted("It is of another account.")
+        raise UntrustedWebhook("The event belongs to another account.")
     if bool(is_live) is not live:
-        raise Untrusted("It is of test mode where money is real, or the other way round.")
+        raise UntrustedWebhook("The event's mode (test or live) does not match this installation.")
     return told
 
 
-def read(event: Mapping[str, Any]) -> Told:
-    """Return what an event says, as the API or a webhook tells it; raises ValueError, KeyError, or TypeError."""
+def parse_event(event: Mapping[str, Any]) -> WebhookEvent:
+    """Parse an event from the API or a webhook; raises ValueError, KeyError or TypeError."""
     texts = [event["id"], event["type"], event["api_version"] or "", event["data"]["object"].get("id") or ""]
-    if not all(isinstance(text, str) and len(text) <= LONGEST and "\0" not in text for text in texts):
+    if not all(isinstance(text, str) and len(text) <= MAX_TEXT_LENGTH and "\0" not in text for text in texts):
         raise ValueError("an event whose names are no names")
     name, kind, version, subject = texts
-    return Told(name, kind, version, subject, datetime.fromtimestamp(int(event["created"]), UTC))
+    return WebhookEvent(name, kind, version, subject, datetime.fromtimestamp(int(event["created"]), UTC))
 
 
 def _signed_at(body: bytes, header: str, secrets: Iterable[str]) -> datetime:
-    """Return when it was signed, by somebody who knows one of the secrets."""
+    """Return when the body was signed with one of the secrets."""
     parts = [part.partition("=")[::2] for part in header.split(",")]
     stamp = next((value for name, value in parts if name == "t"), "")
     signatures = [value.encode() for name, value in parts if name == "v1"]
     for secret in filter(None, secrets):
         made = hmac.new(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest().encode()
         if any(hmac.compare_digest(made, signature) for signature in signatures):
-            return _moment(stamp)
-    raise Untrusted("Its signature is none of Stripe's.")
+            return _parse_timestamp(stamp)
+    raise UntrustedWebhook("The signature is not from Stripe.")
 
 
-def _moment(stamp: str) -> datetime:
+def _parse_timestamp(stamp: str) -> datetime:
     try:
         return datetime.fromtimestamp(int(stamp), UTC)
     except (ValueError, OverflowError, OSError):
-        raise Untrusted("It was signed at no moment.") from None
+        raise UntrustedWebhook("The signature has no timestamp.") from None

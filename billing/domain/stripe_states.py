@@ -1,22 +1,22 @@
-"""What Stripe's words for an invoice and for its payment mean for us: every word of the pinned version, by name.
+"""Meaning of Stripe's invoice, payment, dispute and refund states, for the pinned API version.
 
-A word that is not here is nobody's guess: it is told to people, and nothing is booked.
+A state that is not listed is never guessed: it is reported to people and nothing is booked.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class ChargeVerdict(StrEnum):
     PAID = "paid"
-    REFUSED = "refused"  # nothing was taken, and nothing will be
+    REFUSED = "refused"  # nothing was collected, and nothing will be
     UNDER_WAY = "under_way"
-    ODD = "odd"  # for people
+    ODD = "odd"  # a person has to look at it
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """An invoice at Stripe as it is told there: amounts are Stripe's integers."""
+class StripeInvoiceState:
+    """The state of an invoice at Stripe; amounts are Stripe's integers."""
 
     status: str | None
     total: int
@@ -26,21 +26,21 @@ class Seen:
     reason: str = ""
 
 
-# What an open invoice is waiting for, by the state of its payment.
-INTENTS: dict[str, Verdict] = {
-    "": Verdict.UNDER_WAY,
-    "processing": Verdict.UNDER_WAY,
-    "succeeded": Verdict.UNDER_WAY,  # the invoice says so in a moment
-    "requires_capture": Verdict.ODD,  # we never ask for that
-    "requires_confirmation": Verdict.REFUSED,
-    "requires_action": Verdict.REFUSED,  # the bank wants the person, and nobody is there
-    "requires_payment_method": Verdict.REFUSED,
-    "canceled": Verdict.REFUSED,
+# The outcome of an open invoice by the state of its payment intent.
+INTENT_VERDICTS: dict[str, ChargeVerdict] = {
+    "": ChargeVerdict.UNDER_WAY,
+    "processing": ChargeVerdict.UNDER_WAY,
+    "succeeded": ChargeVerdict.UNDER_WAY,  # the invoice follows in a moment
+    "requires_capture": ChargeVerdict.ODD,  # we never use manual capture
+    "requires_confirmation": ChargeVerdict.REFUSED,
+    "requires_action": ChargeVerdict.REFUSED,  # the bank wants the cardholder to confirm, who is not there
+    "requires_payment_method": ChargeVerdict.REFUSED,
+    "canceled": ChargeVerdict.REFUSED,
 }
-# How far an invoice at Stripe has come; it never goes back.
-RANK: dict[str, int] = {"draft": 1, "open": 2, "paid": 3, "uncollectible": 3, "void": 3}
-GONE = ("uncollectible", "void")
-DISPUTES: dict[str, int] = {
+# Progress of an invoice at Stripe; it only ever increases.
+INVOICE_RANKS: dict[str, int] = {"draft": 1, "open": 2, "paid": 3, "uncollectible": 3, "void": 3}
+VOIDED_STATES = ("uncollectible", "void")
+DISPUTE_RANKS: dict[str, int] = {
     "warning_needs_response": 1,
     "warning_under_review": 2,
     "warning_closed": 9,
@@ -52,37 +52,37 @@ DISPUTES: dict[str, int] = {
     "won": 9,
     "prevented": 9,
 }
-REFUNDS: dict[str, int] = {
+REFUND_RANKS: dict[str, int] = {
     "pending": 1,
     "requires_action": 1,
     "succeeded": 2,
-    "failed": 3,  # also after it had succeeded: the bank sent it back
+    "failed": 3,  # possible even after success: the bank sent it back
     "canceled": 3,
 }
-VOIDED = "voided_at_stripe", "Its invoice was voided at Stripe."
+VOIDED = "voided_at_stripe", "The invoice was voided in Stripe."
 ACTION = (
     "authentication_required",
-    "The bank wants the cardholder to confirm it. Pay with another card, or add it again.",
+    "The bank requires confirmation by the cardholder. Pay with another payment card, or add this one again.",
 )
-REFUSAL = "card_declined", "The card was declined."
+REFUSAL = "card_declined", "The payment card was declined."
 
 
-def judge(seen: Seen, expected: int) -> Verdict:
-    """Say what an invoice of `expected` is worth to us."""
+def judge_invoice(seen: StripeInvoiceState, expected: int) -> ChargeVerdict:
+    """Return the outcome of a Stripe invoice that should be of `expected`."""
     if seen.total != expected:
-        return Verdict.ODD
+        return ChargeVerdict.ODD
     if seen.status == "paid":
-        return Verdict.PAID if seen.amount_paid == expected else Verdict.ODD
-    if seen.status in GONE:
-        return Verdict.REFUSED if not seen.amount_paid else Verdict.ODD
+        return ChargeVerdict.PAID if seen.amount_paid == expected else ChargeVerdict.ODD
+    if seen.status in VOIDED_STATES:
+        return ChargeVerdict.REFUSED if not seen.amount_paid else ChargeVerdict.ODD
     if seen.status == "open" and not seen.amount_paid:
-        return INTENTS.get(seen.intent, Verdict.ODD)
-    return Verdict.ODD
+        return INTENT_VERDICTS.get(seen.intent, ChargeVerdict.ODD)
+    return ChargeVerdict.ODD
 
 
-def refusal(seen: Seen) -> tuple[str, str]:
-    """Return the code and the sentence of a refusal."""
-    if seen.status in GONE:
+def decline_reason(seen: StripeInvoiceState) -> tuple[str, str]:
+    """Return the code and the message of a declined charge."""
+    if seen.status in VOIDED_STATES:
         return VOIDED
     if seen.code and seen.reason:
         return seen.code, seen.reason

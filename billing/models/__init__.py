@@ -1,51 +1,54 @@
+from billing.models.adjustments import AdjustmentKind, InvoiceAdjustment
+from billing.models.billing_details import BillingDetails
 from billing.models.budgets import Budget, BudgetAlert, BudgetMonth, BudgetStop, Hold, HoldPart
-from billing.models.caps import TokenCap, TokenDay, TokenLease, TokenPart
-from billing.models.charges import BillingRun, RatedCharge, RatingMark
+from billing.models.charges import BillingRun, RatedCharge, RatingWatermark
 from billing.models.commitments import Commitment
-from billing.models.corrections import Correction, CorrectionPart, CorrectionShare
-from billing.models.credits import BalanceDraw, CreditNote, CreditNoteLine
-from billing.models.details import BillingDetails
+from billing.models.corrections import CorrectedInterval, Correction, TenantCorrection
+from billing.models.credit_notes import BalanceDraw, CreditNote, CreditNoteLine
 from billing.models.discounts import Campaign, Discount
 from billing.models.disputes import Dispute, DisputeStatus, DisputeStep
+from billing.models.documents import StoredDocument
 from billing.models.dunning import DunningStep
-from billing.models.grants import Grant, GrantDraw, GrantLapse, GrantReturn, GrantSource
+from billing.models.emails import QueuedEmail, UndeliveredReason
+from billing.models.gateway_transactions import GatewayTransaction, PaymentStatus
+from billing.models.grants import Grant, GrantDraw, GrantExpiry, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
-from billing.models.letters import Letter, Unsent
 from billing.models.minimums import Minimum
-from billing.models.month_charges import MonthCharge, MonthKind
-from billing.models.moves import Move, PaymentStatus
-from billing.models.papers import KeptPaper
 from billing.models.payments import Payment
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
 from billing.models.quotes import Quote
 from billing.models.refunds import Refund
-from billing.models.simulated import SimulatedCharge, SimulatedPayer, SimulatedRefund
+from billing.models.simulated_gateway import SimulatedCharge, SimulatedPayer, SimulatedRefund
 from billing.models.stripe import (
-    CardForm,
-    CardFormState,
-    CommandState,
-    DayPhase,
-    EventState,
+    PaymentCardForm,
+    PaymentCardFormState,
     PaymentDispute,
     PaymentRefund,
+    ReconciledCharge,
+    ReconciliationPhase,
     StripeCharge,
     StripeCommand,
+    StripeCommandState,
     StripeCustomer,
-    StripeDay,
     StripeDifference,
     StripeEvent,
+    StripeEventState,
     StripeOutcome,
-    StripePace,
-    StripeSeen,
+    StripeRateLimit,
+    StripeReconciliationDay,
 )
-from billing.models.taxes import InvoiceTax, TaxCategory, TaxedAs, TaxRate
+from billing.models.taxes import InvoiceTax, OfferingTaxCategory, TaxCategory, TaxRate
+from billing.models.token_caps import TokenCap, TokenCapDay, TokenCapLease, TokenCapPart
 from billing.models.topups import AutoTopUp, TopUp
-from billing.models.wallets import PaymentTerms, TenantStanding, TenantTerms, Wallet, WalletPart
+from billing.models.wallets import AccountStatus, AccountTerms, PaymentTerms, Wallet, WalletPart
 
 __all__ = [
     "AccountBalance",
+    "AccountStatus",
+    "AccountTerms",
+    "AdjustmentKind",
     "AutoTopUp",
     "BalanceDraw",
     "BillingDetails",
@@ -56,78 +59,75 @@ __all__ = [
     "BudgetMonth",
     "BudgetStop",
     "Campaign",
-    "CardForm",
-    "CardFormState",
-    "CommandState",
     "Commitment",
+    "CorrectedInterval",
     "Correction",
-    "CorrectionPart",
-    "CorrectionShare",
     "CreditNote",
     "CreditNoteLine",
-    "DayPhase",
     "Discount",
     "Dispute",
     "DisputeStatus",
     "DisputeStep",
     "DunningStep",
-    "EventState",
+    "GatewayTransaction",
     "Grant",
     "GrantDraw",
-    "GrantLapse",
+    "GrantExpiry",
     "GrantReturn",
     "GrantSource",
     "Hold",
     "HoldPart",
     "Invoice",
+    "InvoiceAdjustment",
     "InvoiceLine",
     "InvoiceSeries",
     "InvoiceStatus",
     "InvoiceTax",
-    "KeptPaper",
     "LedgerAccount",
     "LedgerSeal",
     "LedgerTransfer",
-    "Letter",
     "Minimum",
-    "MonthCharge",
-    "MonthKind",
-    "Move",
+    "OfferingTaxCategory",
     "Payment",
+    "PaymentCardForm",
+    "PaymentCardFormState",
     "PaymentDispute",
     "PaymentRefund",
     "PaymentStatus",
     "PaymentTerms",
     "PriceVersion",
+    "QueuedEmail",
     "Quote",
     "RateCard",
     "RatedCharge",
-    "RatingMark",
+    "RatingWatermark",
+    "ReconciledCharge",
+    "ReconciliationPhase",
     "Refund",
     "SimulatedCharge",
     "SimulatedPayer",
     "SimulatedRefund",
+    "StoredDocument",
     "StripeCharge",
     "StripeCommand",
+    "StripeCommandState",
     "StripeCustomer",
-    "StripeDay",
     "StripeDifference",
     "StripeEvent",
+    "StripeEventState",
     "StripeOutcome",
-    "StripePace",
-    "StripeSeen",
+    "StripeRateLimit",
+    "StripeReconciliationDay",
     "TaxCategory",
     "TaxRate",
-    "TaxedAs",
-    "TenantStanding",
-    "TenantTerms",
+    "TenantCorrection",
     "TokenCap",
-    "TokenDay",
-    "TokenLease",
-    "TokenPart",
+    "TokenCapDay",
+    "TokenCapLease",
+    "TokenCapPart",
     "TopUp",
     "TransferKind",
-    "Unsent",
+    "UndeliveredReason",
     "Wallet",
     "WalletPart",
 ]

@@ -1,33 +1,43 @@
-"""Ceilings in money on project nodes, month by month, and what leases have set aside of them.
+"""Budgets of projects, their months, the holds of leases, and budget alerts and stops.
 
-What a month has taken and spent is the sum of its parts: PostgreSQL adds it up as parts change (migration 0016).
-Amounts that end in `_num` are exact, over money.EXACT_PER_UNIT.
+What is held and spent in a month is the sum of its parts, which PostgreSQL adds up as parts change
+(triggers_budgets.sql). Amounts that end in `_num` are exact, over money.EXACT_PER_UNIT.
 """
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from billing.domain.watching import USUAL, USUAL_FORECAST, Measure, StopOf, Terms, ceiling
-from billing.models.keys import ID_LENGTH, alert_id, budget_id, budget_stop_id, hold_id
+from billing.domain.budgets import (
+    DEFAULT_FORECAST_THRESHOLDS,
+    DEFAULT_THRESHOLDS,
+    BudgetMeasure,
+    BudgetTerms,
+    StopScope,
+    start_ceiling,
+)
+from billing.models.default_ids import ID_LENGTH, budget_alert_id, budget_id, budget_stop_id, hold_id
 from billing.models.periods import BillingPeriod
 from broker.models import Lease
 from tenants.models import Project
 from tenants.models.tenants import TenantOwned
 
-LONGEST_TROUBLE = 300
+MAX_ERROR_LENGTH = 300
 
 
-def usual() -> list[int]:
-    return list(USUAL)
+def default_thresholds() -> list[int]:
+    return list(DEFAULT_THRESHOLDS)
 
 
-def usual_forecast() -> list[int]:
-    return list(USUAL_FORECAST)
+def default_forecast_thresholds() -> list[int]:
+    return list(DEFAULT_FORECAST_THRESHOLDS)
 
 
 class Budget(TenantOwned):
-    """What a project and all below it may cost in a month; a lease sets its part aside before it queues."""
+    """The most that a project and its sub-projects may cost in a month.
+
+    A lease holds its share of the budget before it queues.
+    """
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=budget_id)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -35,16 +45,20 @@ class Budget(TenantOwned):
     limit_minor = models.BigIntegerField()
     version = models.PositiveIntegerField(default=1)
     made_at = models.DateTimeField()
-    # Whole percents of the limit, in order; what happens at them is in domain/watching.py.
-    thresholds = ArrayField(models.PositiveSmallIntegerField(), default=usual, db_default=list(USUAL))
+    # Whole percents of the limit, in order; see domain/budgets.py for what happens at them.
+    thresholds = ArrayField(
+        models.PositiveSmallIntegerField(), default=default_thresholds, db_default=list(DEFAULT_THRESHOLDS)
+    )
     forecast_thresholds = ArrayField(
-        models.PositiveSmallIntegerField(), default=usual_forecast, db_default=list(USUAL_FORECAST)
+        models.PositiveSmallIntegerField(),
+        default=default_forecast_thresholds,
+        db_default=list(DEFAULT_FORECAST_THRESHOLDS),
     )
     stop_new_at = models.PositiveSmallIntegerField(null=True, default=100, db_default=100)
     stop_idle_at = models.PositiveSmallIntegerField(null=True)
     stop_all_at = models.PositiveSmallIntegerField(null=True)
     grace_minutes = models.PositiveSmallIntegerField(default=60, db_default=60)
-    looked_at = models.DateTimeField(null=True)  # after, last: whose turn was longest ago comes first
+    checked_at = models.DateTimeField(null=True)  # last check; the oldest is checked first
 
     class Meta:
         constraints = [
@@ -56,8 +70,8 @@ class Budget(TenantOwned):
         return self.id
 
     @property
-    def terms(self) -> Terms:
-        return Terms(
+    def terms(self) -> BudgetTerms:
+        return BudgetTerms(
             thresholds=tuple(self.thresholds),
             forecast_thresholds=tuple(self.forecast_thresholds),
             stop_new_at=self.stop_new_at,
@@ -68,19 +82,19 @@ class Budget(TenantOwned):
 
     @property
     def ceiling_minor(self) -> int | None:
-        """Up to what leases begin, in minor units; None where they begin beyond the limit, too."""
-        return ceiling(self.limit_minor, self.stop_new_at)
+        """The amount in minor units up to which new leases may start; None if unlimited."""
+        return start_ceiling(self.limit_minor, self.stop_new_at)
 
 
 class BudgetMonth(TenantOwned):
-    """One month of a budget. What ended in it before there was a budget stands in `base_num`."""
+    """One month of a budget; `base_num` is what was spent before the budget existed."""
 
     id = models.BigAutoField(primary_key=True)
     budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="months")
     period = models.ForeignKey(BillingPeriod, on_delete=models.PROTECT, related_name="+")
     base_num = models.DecimalField(max_digits=38, decimal_places=0, default=0)
-    taken_num = models.DecimalField(max_digits=38, decimal_places=0, default=0)  # of it, `base` and all parts
-    spent_num = models.DecimalField(max_digits=38, decimal_places=0, default=0)  # of that, what is charged
+    taken_num = models.DecimalField(max_digits=38, decimal_places=0, default=0)  # held: `base` and all parts
+    spent_num = models.DecimalField(max_digits=38, decimal_places=0, default=0)  # of that, charged
 
     class Meta:
         constraints = [
@@ -96,28 +110,26 @@ class BudgetMonth(TenantOwned):
 
 
 class Hold(TenantOwned):
-    """What a lease has set aside, from before it queued until all that it was active for is charged."""
+    """Money held for a lease, from before it queues until all its usage is charged."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=hold_id)
     lease = models.OneToOneField(Lease, on_delete=models.PROTECT, related_name="+")
     currency = models.CharField(max_length=3)
     opened_at = models.DateTimeField()
-    looked_at = models.DateTimeField()
-    seq = models.PositiveIntegerField(default=0)  # the step of the lease that was seen then
+    checked_at = models.DateTimeField()
+    seq = models.PositiveIntegerField(default=0)  # of the lease, at the last check
     settled_at = models.DateTimeField(null=True)
-    covers_until = models.DateTimeField(null=True)  # by its tenant's wallet; None where that was not asked
+    covers_until = models.DateTimeField(null=True)  # by the tenant's wallet; None if not prepaid
 
     class Meta:
-        indexes = [
-            models.Index(fields=["looked_at"], name="hold_open", condition=Q(settled_at__isnull=True)),
-        ]
+        indexes = [models.Index(fields=["checked_at"], name="hold_open", condition=Q(settled_at__isnull=True))]
 
     def __str__(self) -> str:
         return self.id
 
 
 class HoldPart(TenantOwned):
-    """What a lease has set aside of one month of one budget, and what of that is charged."""
+    """The part of a hold in one month of one budget, with its spent amount."""
 
     id = models.BigAutoField(primary_key=True)
     hold = models.ForeignKey(Hold, on_delete=models.PROTECT, related_name="parts")
@@ -128,9 +140,7 @@ class HoldPart(TenantOwned):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "hold", "month"], name="hold_part_once"),
-            models.CheckConstraint(
-                condition=Q(spent_num__gte=0, num__gte=F("spent_num")), name="hold_part_covers"
-            ),
+            models.CheckConstraint(condition=Q(spent_num__gte=0, num__gte=F("spent_num")), name="hold_part_covers"),
         ]
 
     def __str__(self) -> str:
@@ -138,15 +148,18 @@ class HoldPart(TenantOwned):
 
 
 class BudgetAlert(TenantOwned):
-    """A share of a budget that was reached in a month, told of once; raising the limit lifts what is no longer so."""
+    """A threshold of a budget that was reached in a month; people are alerted once.
 
-    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=alert_id)
+    Raising the limit lifts the alerts that no longer apply.
+    """
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=budget_alert_id)
     budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="alerts")
     period = models.ForeignKey(BillingPeriod, on_delete=models.PROTECT, related_name="+")
     measure = models.CharField(max_length=8)
     percent = models.PositiveSmallIntegerField()
-    minor = models.BigIntegerField()  # what was spent, or forecast
-    limit_minor = models.BigIntegerField()  # as it was then
+    minor = models.BigIntegerField()  # spent or forecast
+    limit_minor = models.BigIntegerField()  # at that time
     at = models.DateTimeField()
     lifted_at = models.DateTimeField(null=True)
 
@@ -158,7 +171,7 @@ class BudgetAlert(TenantOwned):
                 name="budget_alert_once",
             ),
             models.CheckConstraint(
-                condition=Q(measure__in=[each.value for each in Measure]), name="budget_alert_known"
+                condition=Q(measure__in=[each.value for each in BudgetMeasure]), name="budget_alert_known"
             ),
         ]
 
@@ -167,22 +180,25 @@ class BudgetAlert(TenantOwned):
 
 
 class BudgetStop(TenantOwned):
-    """That what runs below a budget is stopped from a moment on, told beforehand; lifted when the limit is raised."""
+    """A scheduled stop of the leases below a budget, announced beforehand.
+
+    It is lifted when the limit is raised.
+    """
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=budget_stop_id)
     budget = models.ForeignKey(Budget, on_delete=models.CASCADE, related_name="stops")
     period = models.ForeignKey(BillingPeriod, on_delete=models.PROTECT, related_name="+")
     what = models.CharField(max_length=4)
     percent = models.PositiveSmallIntegerField()
-    minor = models.BigIntegerField()  # what was spent then
+    minor = models.BigIntegerField()  # spent at that time
     limit_minor = models.BigIntegerField()
-    told_at = models.DateTimeField()
+    notified_at = models.DateTimeField()
     due_at = models.DateTimeField()
-    done_at = models.DateTimeField(null=True)  # of all: what is idle is looked for until the month ends
+    done_at = models.DateTimeField(null=True)  # only of `all`: idle leases are looked for until the month ends
     ended = models.PositiveIntegerField(default=0)  # leases
     lifted_at = models.DateTimeField(null=True)
-    looked_at = models.DateTimeField(null=True)  # by whoever makes stops, last
-    trouble = models.CharField(max_length=LONGEST_TROUBLE, blank=True, default="", db_default="")
+    checked_at = models.DateTimeField(null=True)  # last check by the worker
+    trouble = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -191,17 +207,13 @@ class BudgetStop(TenantOwned):
                 condition=Q(lifted_at__isnull=True),
                 name="budget_stop_once",
             ),
-            models.CheckConstraint(
-                condition=Q(what__in=[each.value for each in StopOf]), name="budget_stop_known"
-            ),
-            models.CheckConstraint(condition=Q(due_at__gte=F("told_at")), name="budget_stop_told_first"),
+            models.CheckConstraint(condition=Q(what__in=[each.value for each in StopScope]), name="budget_stop_known"),
+            models.CheckConstraint(condition=Q(due_at__gte=F("notified_at")), name="budget_stop_told_first"),
         ]
         indexes = [
             models.Index(
-                fields=["due_at"],
-                name="budget_stop_due",
-                condition=Q(lifted_at__isnull=True, done_at__isnull=True),
-            ),
+                fields=["due_at"], name="budget_stop_due", condition=Q(lifted_at__isnull=True, done_at__isnull=True)
+            )
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Usage × price over one intersection of (transition, price version, period). Append-only."""
+"""Rated charges: usage × price over one (transition, price version, period). Append-only."""
 
 from typing import Self
 
@@ -8,10 +8,10 @@ from django.db.models.functions import Now
 
 from tenants.models.tenants import Tenant, TenantOwned
 
-ID = 40
+MAX_ID_LENGTH = 40
 
 
-SLICE_SECONDS, GIB_SECONDS = "slice_seconds", "gib_seconds"  # what is metered: leases, and volumes
+SLICE_SECONDS, GIB_SECONDS = "slice_seconds", "gib_seconds"  # meters of leases and of volumes
 
 
 class BillingRun(models.Model):
@@ -26,60 +26,64 @@ class BillingRun(models.Model):
         return self.label
 
 
-class RatingMark(TenantOwned):
-    """How far a tenant's transitions are rated: every row of an older transaction is (rating.py)."""
+class RatingWatermark(TenantOwned):
+    """How far a tenant's transitions are rated: everything written by older transactions (lease_rating.py)."""
 
     tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     xid = models.BigIntegerField()
-    storage_xid = models.BigIntegerField(null=True)  # the same of its volumes' steps
+    storage_xid = models.BigIntegerField(null=True)  # the same for its volumes
 
     def __str__(self) -> str:
         return f"{self.tenant_id} up to {self.xid}"
 
 
 class ChargeKind(models.TextChoices):
-    USAGE = "usage"  # seconds that were used
-    ADJUST = "adjust"  # the same seconds given back, all of them less than nought; or a correction
+    USAGE = "usage"
+    ADJUST = "adjust"  # the same seconds credited, as negative numbers; or a correction
 
 
-class Charges(models.QuerySet["RatedCharge"]):
+class RatedChargeQuerySet(models.QuerySet["RatedCharge"]):
     def billed_in(self, period_id: int) -> Self:
-        """Keep what the invoice of a month carries, by the indexes there are: its own seconds, and late ones."""
+        """Return the charges on a month's invoice: those of the month itself, and late ones.
+
+        Written as two conditions so that existing indexes apply.
+        """
         own = Q(period_id=period_id, billed_period_id=period_id)
         late = Q(billed_period_id=period_id) & ~Q(billed_period_id=F("period_id"))
         return self.filter(own | late)
 
 
 class RatedCharge(models.Model):
-    """Its key is what it stands for, so that nothing is rated twice (billing.md D3)."""
+    """Usage at one price; its key identifies the usage, so nothing is rated twice.
+
+    See billing.md D3.
+    """
 
     pk = models.CompositePrimaryKey(
         "lease_id", "seq", "price_version_id", "period_id", "meter", "kind", "part", "correction_id"
     )
-    lease_id = models.CharField(max_length=ID)  # or of the volume, where that is what was metered
-    seq = models.PositiveIntegerField()  # the Transition, or VolumeStep, that opened the segment
+    lease_id = models.CharField(max_length=MAX_ID_LENGTH)  # or the volume's id, by `meter`
+    seq = models.PositiveIntegerField()  # of the Transition or VolumeStep that opened the interval
     price_version_id = models.BigIntegerField()
     period_id = models.BigIntegerField()  # the month its seconds fell into
-    billed_period_id = models.BigIntegerField()  # the month whose invoice carries them; later for late news
+    billed_period_id = models.BigIntegerField()  # the month whose invoice carries them; later if they came late
     meter = models.CharField(max_length=20, default=SLICE_SECONDS)
     kind = models.CharField(max_length=8, choices=ChargeKind, default=ChargeKind.USAGE, db_default="usage")
-    # The list's price holds before a price of the tenant's own and after it again: 0, 1 and so on.
+    # The list price applies before and again after a tenant's own price: parts 0, 1 and so on.
     part = models.PositiveSmallIntegerField(default=0, db_default=0)
-    # What a correction changes stands for itself: its parts of a stretch are 0, 1 and so on.
-    correction_id = models.CharField(max_length=ID, default="", db_default="", blank=True)
-    tenant_id = models.CharField(max_length=ID)
-    project_id = models.CharField(max_length=ID)
-    offering_id = models.CharField(max_length=ID)
+    # A correction's charges have their own parts of an interval: 0, 1 and so on.
+    correction_id = models.CharField(max_length=MAX_ID_LENGTH, default="", db_default="", blank=True)
+    tenant_id = models.CharField(max_length=MAX_ID_LENGTH)
+    project_id = models.CharField(max_length=MAX_ID_LENGTH)
+    offering_id = models.CharField(max_length=MAX_ID_LENGTH)
     s = models.DateTimeField()
     e = models.DateTimeField()
-    unit_seconds = (
-        models.BigIntegerField()
-    )  # seconds × quantity, or × GiB; of an adjustment, less than nought
+    unit_seconds = models.BigIntegerField()  # seconds × quantity, or × GiB; negative for an adjustment
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)  # over 3600·10⁹
     run_id = models.BigIntegerField()
     recorded_at = models.DateTimeField(db_default=Now())
 
-    objects = Charges.as_manager()
+    objects = RatedChargeQuerySet.as_manager()
 
     class Meta:
         constraints = [
@@ -98,9 +102,7 @@ class RatedCharge(models.Model):
         indexes = [
             models.Index(fields=["period_id"], name="charge_of_month"),
             models.Index(
-                fields=["billed_period_id"],
-                name="charge_billed_late",
-                condition=~Q(billed_period_id=F("period_id")),
+                fields=["billed_period_id"], name="charge_billed_late", condition=~Q(billed_period_id=F("period_id"))
             ),
         ]
 

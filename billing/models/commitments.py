@@ -1,24 +1,27 @@
-"""Units of an offering that a tenant agreed to pay for in every second, used or not, at a price of their own."""
+"""Units of an offering that a tenant pays for around the clock, used or not."""
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
 from django.db import models
 from django.db.models import F, Q
 
-from billing.models.keys import ID_LENGTH, commitment_id
+from billing.models.default_ids import ID_LENGTH, commitment_id
 from broker.models import Offering
 from tenants.models.tenants import TenantOwned
 
 
 class Commitment(TenantOwned):
-    """One of an offering at a time. It only ends, and never before a month that is closed ended."""
+    """A commitment to one offering; one at a time.
+
+    It can be ended, but not before the end of a month that is closed.
+    """
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=commitment_id)
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="+")
-    units = models.PositiveIntegerField()  # of the offering, in every second
-    nano_per_hour = models.BigIntegerField()  # for one; 10⁻⁹ of the currency unit
+    units = models.PositiveIntegerField()  # in every second
+    nano_per_hour = models.BigIntegerField()  # per unit, in 10⁻⁹ currency units
     currency = models.CharField(max_length=3)
-    valid = DateTimeRangeField()  # [from, until) in whole seconds; until open is for good
+    valid = DateTimeRangeField()  # [from, until) in whole seconds; no end means open
     agreed_by = models.CharField(max_length=254)
     agreed_at = models.DateTimeField()
 
@@ -32,9 +35,7 @@ class Commitment(TenantOwned):
                     ("valid", RangeOperators.OVERLAPS),
                 ],
             ),
-            models.CheckConstraint(
-                condition=Q(units__gt=0, nano_per_hour__gt=0), name="commitment_of_something"
-            ),
+            models.CheckConstraint(condition=Q(units__gt=0, nano_per_hour__gt=0), name="commitment_of_something"),
             models.CheckConstraint(condition=Q(valid__isempty=False), name="commitment_lasts"),
         ]
 

@@ -1,23 +1,23 @@
-"""What should have been charged otherwise: proposed with its diff, approved by others, booked once.
+"""Corrections of wrong charges: proposed with a diff, approved by other people, booked once.
 
-What PostgreSQL promises: no two of those who decide are the same person, from the limit on there are two beside the
-author, nothing is booked before that, and what was proposed never changes.
+PostgreSQL guarantees that author and approvers are different people, that from the limit on there are
+two approvers, that nothing is booked before approval, and that a proposal never changes.
 """
 
 from django.db import models
 from django.db.models import F, Q
 
-from billing.models.credits import LONGEST_REASON
-from billing.models.keys import ID_LENGTH, correction_id
+from billing.models.credit_notes import MAX_REASON_LENGTH
+from billing.models.default_ids import ID_LENGTH, correction_id
 from billing.models.prices import PriceVersion
 from tenants.models.tenants import TenantOwned
 
-PERSON = 254
+MAX_PERSON_LENGTH = 254
 
 
 class CorrectionKind(models.TextChoices):
-    LEASE = "lease"  # seconds of one lease that should not, or should, have been charged
-    PRICE = "price"  # what was charged at a price version that was published wrongly
+    LEASE = "lease"  # seconds of one lease that were wrongly charged or not charged
+    PRICE = "price"  # usage charged at a wrong price version
 
 
 class CorrectionStatus(models.TextChoices):
@@ -28,30 +28,30 @@ class CorrectionStatus(models.TextChoices):
 
 
 class Correction(models.Model):
-    """What an operator proposes, and who approved it. Its amounts stand in its shares, one for each tenant."""
+    """A proposed correction and its approvals; the amounts are in its shares, one per tenant."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=correction_id)
     kind = models.CharField(max_length=5, choices=CorrectionKind)
     lease_id = models.CharField(max_length=ID_LENGTH, blank=True, default="")
-    charge = models.BooleanField(default=False)  # of a lease: charges more; else gives back
+    charge = models.BooleanField(default=False)  # for a lease: True charges more, False credits
     price_version = models.ForeignKey(PriceVersion, on_delete=models.PROTECT, null=True, related_name="+")
-    nano_per_hour = models.BigIntegerField(null=True)  # what the price should have been
+    nano_per_hour = models.BigIntegerField(null=True)  # the correct price
     currency = models.CharField(max_length=3)
     since = models.DateTimeField()
     until = models.DateTimeField()
-    reason = models.CharField(max_length=LONGEST_REASON)
-    minor = models.BigIntegerField()  # what all its lines change by, before tax, whichever way
-    limit_minor = models.BigIntegerField()  # from which on it needs a second approver
-    seal = models.CharField(max_length=64)  # SHA-256 of the diff as it was shown
+    reason = models.CharField(max_length=MAX_REASON_LENGTH)
+    minor = models.BigIntegerField()  # sum of the absolute changes of all lines, before tax
+    limit_minor = models.BigIntegerField()  # from this amount on it needs a second approver
+    seal = models.CharField(max_length=64)  # SHA-256 of the diff that was shown
     status = models.CharField(max_length=9, choices=CorrectionStatus, default=CorrectionStatus.PROPOSED)
     author_id = models.CharField(max_length=ID_LENGTH)
-    author = models.CharField(max_length=PERSON)
+    author = models.CharField(max_length=MAX_PERSON_LENGTH)
     proposed_at = models.DateTimeField()
     approver_id = models.CharField(max_length=ID_LENGTH, null=True)
-    approver = models.CharField(max_length=PERSON, blank=True, default="")
+    approver = models.CharField(max_length=MAX_PERSON_LENGTH, blank=True, default="")
     approved_at = models.DateTimeField(null=True)
     second_approver_id = models.CharField(max_length=ID_LENGTH, null=True)
-    second_approver = models.CharField(max_length=PERSON, blank=True, default="")
+    second_approver = models.CharField(max_length=MAX_PERSON_LENGTH, blank=True, default="")
     second_approved_at = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(null=True)
 
@@ -68,8 +68,7 @@ class Correction(models.Model):
             models.CheckConstraint(
                 condition=~Q(status__in=["approved", "booked"])
                 | (
-                    Q(approver_id__isnull=False)
-                    & (Q(minor__lt=F("limit_minor")) | Q(second_approver_id__isnull=False))
+                    Q(approver_id__isnull=False) & (Q(minor__lt=F("limit_minor")) | Q(second_approver_id__isnull=False))
                 ),
                 name="correction_is_approved_first",
             ),
@@ -93,23 +92,23 @@ class Correction(models.Model):
         return self.minor >= self.limit_minor
 
 
-class ShareStatus(models.TextChoices):
+class TenantCorrectionStatus(models.TextChoices):
     WAITING = "waiting"
     BOOKED = "booked"
-    OUTDATED = "outdated"  # what was charged has changed since it was shown: it is proposed anew
+    OUTDATED = "outdated"  # the charges changed since the diff was shown: propose it again
 
 
-class CorrectionShare(TenantOwned):
-    """What a correction changes for one tenant, line by line, as it was shown before anybody approved it."""
+class TenantCorrection(TenantOwned):
+    """The change for one tenant, line by line, as shown before approval."""
 
     id = models.BigAutoField(primary_key=True)
     correction = models.ForeignKey(Correction, on_delete=models.PROTECT, related_name="shares")
-    diff = models.JSONField()  # its lines, as domain/correcting.py writes them
+    diff = models.JSONField()  # its lines, as domain/corrections.py writes them
     seal = models.CharField(max_length=64)
-    minor = models.BigIntegerField()  # before tax; less than nought gives back
-    status = models.CharField(max_length=8, choices=ShareStatus, default=ShareStatus.WAITING)
+    minor = models.BigIntegerField()  # before tax; negative is a credit
+    status = models.CharField(max_length=8, choices=TenantCorrectionStatus, default=TenantCorrectionStatus.WAITING)
     settled_at = models.DateTimeField(null=True)
-    trouble = models.CharField(max_length=300, blank=True, default="")  # why it waits still
+    trouble = models.CharField(max_length=300, blank=True, default="")  # why it is still waiting
 
     class Meta:
         constraints = [
@@ -124,26 +123,26 @@ class CorrectionShare(TenantOwned):
         return f"{self.correction_id} {self.tenant_id}"
 
 
-class CorrectionPart(TenantOwned):
-    """A stretch that was corrected, as it was booked: a charge of an open month, or in a credit note. Append-only."""
+class CorrectedInterval(TenantOwned):
+    """A corrected interval as it was booked, as a charge or a credit. Append-only."""
 
     id = models.BigAutoField(primary_key=True)
-    share = models.ForeignKey(CorrectionShare, on_delete=models.PROTECT, related_name="parts")
+    share = models.ForeignKey(TenantCorrection, on_delete=models.PROTECT, related_name="parts")
     n = models.PositiveIntegerField()
     lease_id = models.CharField(max_length=ID_LENGTH)
     seq = models.PositiveIntegerField()
     price_version_id = models.BigIntegerField()
     period_id = models.BigIntegerField()
-    billed_period_id = models.BigIntegerField()  # whose invoice carries it, or is credited
+    billed_period_id = models.BigIntegerField()  # the month whose invoice carries it or is credited
     project_id = models.CharField(max_length=ID_LENGTH)
     offering_id = models.CharField(max_length=ID_LENGTH)
     s = models.DateTimeField()
     e = models.DateTimeField()
     quantity = models.PositiveIntegerField()
-    nano_per_hour = models.BigIntegerField()  # for one: what it was charged at, or, of a price, before
-    unit_seconds = models.BigIntegerField()  # 0 of a price
+    nano_per_hour = models.BigIntegerField()  # per unit: the price charged, before the correction
+    unit_seconds = models.BigIntegerField()  # 0 for a price correction
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)
-    final = models.BooleanField()  # it stands on a final invoice: a credit note gives it back
+    final = models.BooleanField()  # on a final invoice, so that a credit note credits it
 
     class Meta:
         constraints = [

@@ -1,46 +1,44 @@
-"""What tenants say they should not have been charged, line by line, and what was answered."""
+"""Disputes of invoice lines by tenants, and how they were answered."""
 
 from django.db import models
 from django.db.models import Q
 
-from billing.models.credits import CreditNote
+from billing.models.credit_notes import CreditNote
+from billing.models.default_ids import ID_LENGTH, dispute_id
 from billing.models.invoices import Invoice, InvoiceLine
-from billing.models.keys import ID_LENGTH, dispute_id
 from tenants.models.tenants import TenantOwned
 
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 
 
 class DisputeStatus(models.TextChoices):
     OPEN = "open"
-    ACCEPTED = "accepted"  # in full or in part: a credit note gives it back
+    ACCEPTED = "accepted"  # in full or in part, by a credit note
     DECLINED = "declined"
     WITHDRAWN = "withdrawn"
 
 
 class Dispute(TenantOwned):
-    """So much of one line is in question. It ends once, in one way, and then never changes."""
+    """A disputed amount of one line; it is closed once and then never changes."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=dispute_id)
     invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="disputes")
     line = models.ForeignKey(InvoiceLine, on_delete=models.PROTECT, related_name="disputes")
     minor = models.BigIntegerField()  # of the line, before tax
-    tax_minor = models.BigIntegerField(default=0)  # that would go back with it
+    tax_minor = models.BigIntegerField(default=0)  # that would be credited with it
     currency = models.CharField(max_length=3)
-    reason = models.CharField(max_length=LONGEST_REASON)
+    reason = models.CharField(max_length=MAX_REASON_LENGTH)
     status = models.CharField(max_length=9, choices=DisputeStatus, default=DisputeStatus.OPEN)
     opened_at = models.DateTimeField()
     opened_by = models.CharField(max_length=254)
     closed_at = models.DateTimeField(null=True)
-    answer = models.CharField(max_length=LONGEST_REASON, blank=True, default="")  # what its tenant reads
-    # One note may give back several disputed lines.
+    answer = models.CharField(max_length=MAX_REASON_LENGTH, blank=True, default="")  # shown to the tenant
+    # One note may credit several disputed lines.
     credit_note = models.ForeignKey(CreditNote, on_delete=models.PROTECT, null=True, related_name="disputes")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["line"], condition=Q(status="open"), name="one_open_dispute_of_a_line"
-            ),
+            models.UniqueConstraint(fields=["line"], condition=Q(status="open"), name="one_open_dispute_of_a_line"),
             models.CheckConstraint(condition=Q(minor__gt=0, tax_minor__gte=0), name="dispute_of_something"),
             models.CheckConstraint(
                 condition=Q(status="open", closed_at__isnull=True)
@@ -52,9 +50,7 @@ class Dispute(TenantOwned):
                 | (~Q(status="accepted") & Q(credit_note__isnull=True)),
                 name="accepted_is_given_back",
             ),
-            models.CheckConstraint(
-                condition=~Q(status="declined") | ~Q(answer=""), name="declined_for_a_reason"
-            ),
+            models.CheckConstraint(condition=~Q(status="declined") | ~Q(answer=""), name="declined_for_a_reason"),
         ]
 
     def __str__(self) -> str:
@@ -62,19 +58,19 @@ class Dispute(TenantOwned):
 
     @property
     def total(self) -> int:
-        """What is in question with the tax on it, minor units."""
+        """The disputed amount with its tax, in minor units."""
         return self.minor + self.tax_minor
 
 
 class DisputeStep(TenantOwned):
-    """What happened to a dispute, and who did it. Append-only."""
+    """An event of a dispute and who caused it. Append-only."""
 
     id = models.BigAutoField(primary_key=True)
     dispute = models.ForeignKey(Dispute, on_delete=models.PROTECT, related_name="steps")
-    n = models.PositiveSmallIntegerField()  # 0 opens it, 1 ends it
+    n = models.PositiveSmallIntegerField()  # 0 opens it, 1 closes it
     status = models.CharField(max_length=9, choices=DisputeStatus)
-    minor = models.BigIntegerField()  # of the line: what was in question, or what was given back
-    words = models.CharField(max_length=LONGEST_REASON, blank=True, default="")
+    minor = models.BigIntegerField()  # of the line: disputed or credited
+    words = models.CharField(max_length=MAX_REASON_LENGTH, blank=True, default="")
     by = models.CharField(max_length=254)
     at = models.DateTimeField()
 

@@ -1,4 +1,4 @@
-"""What was done about invoices that are overdue, step by step. Append-only."""
+"""Dunning actions taken on overdue invoices. Append-only."""
 
 from django.db import models
 from django.db.models import Q
@@ -12,16 +12,14 @@ class DunningStep(TenantOwned):
     invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="reminders")
     n = models.PositiveSmallIntegerField()  # from 0
     action = models.CharField(max_length=10)
-    minor = models.BigIntegerField()  # what was due then
+    minor = models.BigIntegerField()  # due at that time
     done_at = models.DateTimeField()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "invoice", "n"], name="dunning_step_once"),
             models.CheckConstraint(condition=Q(minor__gt=0), name="dunning_of_something"),
-            models.CheckConstraint(
-                condition=Q(action__in=["remind", "suspend", "end"]), name="dunning_action_known"
-            ),
+            models.CheckConstraint(condition=Q(action__in=["remind", "suspend", "end"]), name="dunning_action_known"),
         ]
 
     def __str__(self) -> str:

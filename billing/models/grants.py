@@ -1,20 +1,21 @@
-"""Credit that was given, what it paid for, what came back to it, and what ended unused. Append-only.
+"""Granted credit, its use on invoices, its returns and its expiry. Append-only.
 
-What is left of a grant stands in the ledger, on an account of its own. What PostgreSQL refuses stands in the migration
-of these walls: drawing outside its scope or after its end, and giving back more than it paid.
+The balance of a grant is in the ledger, on an account of its own. PostgreSQL refuses to draw outside the
+grant's scope or after its expiry, and to return more than it paid; see
+triggers_grants.sql.
 """
 
 from django.db import models
 from django.db.models import F, Q
 
-from billing.models.credits import CreditNote
+from billing.models.credit_notes import CreditNote
+from billing.models.default_ids import ID_LENGTH, grant_expiry_id, grant_id, grant_return_id, payment_draw_id
 from billing.models.invoices import Invoice, InvoiceLine
-from billing.models.keys import ID_LENGTH, draw_id, grant_id, lapse_id, return_id
 from broker.models import Offering
 from tenants.models import Project
 from tenants.models.tenants import TenantOwned
 
-LONGEST_REASON = 200
+MAX_REASON_LENGTH = 200
 
 
 class GrantSource(models.TextChoices):
@@ -24,18 +25,18 @@ class GrantSource(models.TextChoices):
 
 
 class Grant(TenantOwned):
-    """So much credit for a tenant, or for one project and all below it, or one offering; until it ends."""
+    """Credit for a tenant, a project and its sub-projects, or one offering, until it expires."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=grant_id)
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="+", null=True)
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="+", null=True)
     currency = models.CharField(max_length=3)
     minor = models.BigIntegerField()
-    priority = models.PositiveSmallIntegerField()  # the lowest is drawn first
-    expires_at = models.DateTimeField(null=True)  # what is used from then on, it pays no longer
+    priority = models.PositiveSmallIntegerField()  # the lowest number is drawn first
+    expires_at = models.DateTimeField(null=True)  # it does not pay for usage from then on
     source = models.CharField(max_length=10, choices=GrantSource)
-    reason = models.CharField(max_length=LONGEST_REASON)
-    idem = models.CharField(max_length=120)  # whoever gives the same twice gives it once
+    reason = models.CharField(max_length=MAX_REASON_LENGTH)
+    idem = models.CharField(max_length=120)  # idempotency key
     given_at = models.DateTimeField()
     given_by = models.CharField(max_length=ID_LENGTH)
 
@@ -44,8 +45,7 @@ class Grant(TenantOwned):
             models.UniqueConstraint(fields=["tenant", "idem"], name="grant_given_once"),
             models.CheckConstraint(condition=Q(minor__gt=0), name="grant_of_something"),
             models.CheckConstraint(
-                condition=Q(expires_at__isnull=True) | Q(expires_at__gt=F("given_at")),
-                name="grant_lasts_a_while",
+                condition=Q(expires_at__isnull=True) | Q(expires_at__gt=F("given_at")), name="grant_lasts_a_while"
             ),
             models.CheckConstraint(condition=Q(source__in=GrantSource.values), name="grant_source_known"),
         ]
@@ -56,9 +56,9 @@ class Grant(TenantOwned):
 
 
 class GrantDraw(TenantOwned):
-    """What a grant paid of one line of an invoice, when that became final."""
+    """What a grant paid of one invoice line at finalization."""
 
-    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=draw_id)
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=payment_draw_id)
     grant = models.ForeignKey(Grant, on_delete=models.PROTECT, related_name="draws")
     invoice = models.ForeignKey(Invoice, on_delete=models.PROTECT, related_name="grant_draws")
     line = models.ForeignKey(InvoiceLine, on_delete=models.PROTECT, related_name="+")
@@ -76,9 +76,12 @@ class GrantDraw(TenantOwned):
 
 
 class GrantReturn(TenantOwned):
-    """What of a credit note went back to a grant that had paid for it; nowhere, where the grant had ended by then."""
+    """What a credit note returned to a grant that had paid for the line.
 
-    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=return_id)
+    It is forfeited (`lapsed`) if the grant had expired by then.
+    """
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=grant_return_id)
     credit_note = models.ForeignKey(CreditNote, on_delete=models.PROTECT, related_name="grant_returns")
     grant = models.ForeignKey(Grant, on_delete=models.PROTECT, related_name="returns")
     minor = models.BigIntegerField()
@@ -94,10 +97,13 @@ class GrantReturn(TenantOwned):
         return self.pk
 
 
-class GrantLapse(TenantOwned):
-    """What was left of a grant when it had ended and nothing could be drawn from it any longer; nothing, perhaps."""
+class GrantExpiry(TenantOwned):
+    """The unused rest of an expired grant, possibly zero.
 
-    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=lapse_id)
+    Recorded once nothing can be drawn from the grant any longer.
+    """
+
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=grant_expiry_id)
     grant = models.OneToOneField(Grant, on_delete=models.PROTECT, related_name="lapse")
     minor = models.BigIntegerField()
     at = models.DateTimeField()

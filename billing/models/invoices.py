@@ -1,12 +1,12 @@
-"""A tenant's month as lines; once finalized it never changes."""
+"""Invoices: a tenant's month as lines. A finalized invoice never changes."""
 
 from datetime import datetime
 
 from django.db import models
 from django.db.models import F, Q
 
-from billing.domain.tax import STANDARD, Treatment
-from billing.models.keys import ID_LENGTH, invoice_id
+from billing.domain.tax import STANDARD, TaxTreatment
+from billing.models.default_ids import ID_LENGTH, invoice_id
 from billing.models.periods import BillingPeriod
 from tenants.models.tenants import TenantOwned
 
@@ -22,7 +22,7 @@ class InvoiceStatus(models.TextChoices):
 
 
 class InvoiceSeries(models.Model):
-    """Numbers without gaps: one row is locked while a run hands them out."""
+    """A gapless number series: its row is locked while a run assigns numbers."""
 
     series = models.CharField(primary_key=True, max_length=20)
     next_number = models.PositiveIntegerField(default=1)
@@ -38,25 +38,23 @@ class Invoice(TenantOwned):
     series = models.CharField(max_length=20, null=True)
     number = models.PositiveIntegerField(null=True)
     currency = models.CharField(max_length=3)
-    total = models.BigIntegerField(default=0)  # minor units: the sum of the lines, and the tax on them
+    total = models.BigIntegerField(default=0)  # minor units: the lines and their tax
     tax = models.BigIntegerField(default=0, db_default=0)
     treatment = models.CharField(max_length=14, blank=True, default="", db_default="")
-    # Of it, what is due no longer though nobody paid it: credited since, or drawn from the tenant's balance.
+    # Of it, what is no longer due without a payment: credited since, or drawn from the tenant's balance.
     settled = models.BigIntegerField(default=0, db_default=0)
     refreshed_at = models.DateTimeField()
     finalized_at = models.DateTimeField(null=True)
     paid_at = models.DateTimeField(null=True)
-    due_at = models.DateTimeField(null=True)  # when it should be paid by; older ones do not say
-    # Before when its lines can be disputed; older ones do not say.
+    due_at = models.DateTimeField(null=True)  # payment deadline; null on older invoices
+    # End of the dispute window; null on older invoices.
     disputable_until = models.DateTimeField(null=True)
-    # Who stood on it when it became final; whoever moves or is renamed later does so on later ones.
+    # The parties as of finalization; later changes of address or name affect later invoices only.
     customer = models.JSONField(null=True)
     supplier = models.JSONField(null=True)
-    # What was agreed of its month when it became final, as JSON that its bundle says word for word; older ones do not.
+    # The month's agreements as of finalization, as JSON copied verbatim to its bundle; null on older invoices.
     agreed = models.TextField(null=True)
-    collected = models.BooleanField(
-        default=False
-    )  # became final where payments are collected; else: by transfer
+    collected = models.BooleanField(default=False)  # collected through a gateway; otherwise paid by bank transfer
 
     class Meta:
         constraints = [
@@ -66,75 +64,71 @@ class Invoice(TenantOwned):
             models.UniqueConstraint(fields=["series", "number"], name="invoice_number_once"),
             models.CheckConstraint(condition=Q(status__in=InvoiceStatus.values), name="invoice_status_known"),
             models.CheckConstraint(
-                condition=Q(treatment__in=[each.value for each in Treatment]), name="treatment_known"
+                condition=Q(treatment__in=[each.value for each in TaxTreatment]), name="treatment_known"
             ),
-            models.CheckConstraint(
-                condition=~Q(status="paid") | Q(paid_at__isnull=False), name="paid_at_a_moment"
-            ),
+            models.CheckConstraint(condition=~Q(status="paid") | Q(paid_at__isnull=False), name="paid_at_a_moment"),
             models.CheckConstraint(
                 condition=Q(settled=0) | Q(settled__gt=0, settled__lte=F("total"), number__isnull=False),
                 name="settled_is_a_part_of_it",
             ),
         ]
-        indexes = [
-            models.Index(fields=["finalized_at"], name="invoice_to_be_paid", condition=Q(status="finalized"))
-        ]
+        indexes = [models.Index(fields=["finalized_at"], name="invoice_to_be_paid", condition=Q(status="finalized"))]
 
     def __str__(self) -> str:
         return f"{self.series}-{self.number:04d}" if self.number else f"draft {self.period_id}"
 
     @property
     def month(self) -> str:
-        """Its month as people say it: `October 2026`. Needs its period."""
+        """The month for people, such as `October 2026`; reads the period."""
         return f"{datetime.fromisoformat(self.period.label + '-01'):%B %Y}"
 
     @property
     def subtotal(self) -> int:
-        """What its lines come to, before tax; minor units."""
+        """The sum of the lines before tax, in minor units."""
         return self.total - self.tax
 
     @property
     def to_pay(self) -> int:
-        """What a payment of it is of, or was: all that was not settled otherwise; minor units."""
+        """The amount that payments cover: the total less what was settled otherwise."""
         return self.total - self.settled
 
     @property
     def due(self) -> int:
-        """What is still to be paid of it now; minor units."""
+        """The amount that is still to be paid now, in minor units."""
         return self.to_pay if self.status == InvoiceStatus.FINALIZED else 0
 
 
 class LineKind(models.TextChoices):
     USAGE = "usage"  # seconds at a price
     STORAGE = "storage"
-    SHORTFALL = "shortfall", "Committed and not used"
+    SHORTFALL = "shortfall", "Unused commitment"
     MINIMUM = "minimum", "Minimum spend"
 
 
 class InvoiceLine(TenantOwned):
-    """RatedCharges of one project, offering and price version, less what the month takes off; or what it adds.
+    """Charges of one project, offering and price version with the month's adjustments.
 
-    Rounded once, half up.
+    Some lines consist of an adjustment alone, such as a minimum. A line is rounded once, half up.
     """
 
     id = models.BigAutoField(primary_key=True)
-    # Without an index: each of the keys below begins with it.
+    # No index needed: each unique key below begins with it.
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="lines", db_index=False)
     n = models.PositiveIntegerField()
     project_id = models.CharField(max_length=ID_LENGTH)
     offering_id = models.CharField(max_length=ID_LENGTH)
     price_version_id = models.BigIntegerField()
-    # Of another kind than usage, the kind stands for the offering, so that older releases still write by line_once.
+    # For kinds other than usage, offering_id holds the kind, so that line_once still works for older releases.
     kind = models.CharField(max_length=9, choices=LineKind, default=LineKind.USAGE, db_default="usage")
-    leases = models.PositiveIntegerField()  # how many are in it
-    unit_seconds = models.BigIntegerField()  # what is left after those were given back
+    leases = models.PositiveIntegerField()  # count
+    unit_seconds = models.BigIntegerField()  # after given_back_s is subtracted
     given_back_s = models.BigIntegerField(default=0, db_default=0)
     exact_num = models.DecimalField(max_digits=38, decimal_places=0)
-    # Of it, what MonthCharges come to, which is mostly less than nought: the rest is of its seconds.
+    # Of it, the month's adjustments, which are mostly negative; the rest is usage.
     month_num = models.DecimalField(max_digits=38, decimal_places=0, default=0, db_default=0)
     minor = models.BigIntegerField()
     tax_category = models.CharField(max_length=10, default=STANDARD, db_default=STANDARD)
-    tax_minor = models.BigIntegerField(default=0, db_default=0)  # its part of the tax on its category
+    tax_minor = models.BigIntegerField(default=0, db_default=0)  # its share of its category's tax
 
     class Meta:
         constraints = [
@@ -149,10 +143,10 @@ class InvoiceLine(TenantOwned):
 
     @property
     def charged_num(self) -> int:
-        """What its seconds come to, over 3600·10⁹, before the month takes anything off."""
+        """The usage charges, over 3600·10⁹, before the month's adjustments."""
         return int(self.exact_num) - int(self.month_num)
 
     @property
     def is_usage(self) -> bool:
-        """Whether it is of an offering at a price; any other stands for itself."""
+        """Whether the line is usage of an offering at a price."""
         return self.kind == LineKind.USAGE

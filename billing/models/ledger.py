@@ -1,7 +1,8 @@
-"""The ledger: accounts, transfers between two of them, and what the transfers of each account come to.
+"""The ledger: accounts, transfers between two of them, balances, and seals.
 
-A transfer is one row with a debit and a credit, so the books balance by construction. It is never changed or removed:
-a mistake is reversed by another transfer, once. What PostgreSQL refuses stands in migration 0011.
+A transfer is one row with a debit and a credit account, so the books balance by construction. It is
+never changed or removed: a mistake is reversed by another transfer, once. The guards in PostgreSQL
+are in `billing/migrations/sql/triggers_ledger.sql`.
 """
 
 from typing import Self
@@ -12,47 +13,46 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from billing.domain.ledger import OF_TENANTS, AccountType
-from billing.models.keys import ID_LENGTH
+from billing.domain.ledger import TENANT_ACCOUNT_TYPES, AccountType
+from billing.models.default_ids import ID_LENGTH
 from tenants.models.tenants import Tenant, TenantOwned
 
-TYPES = [(each.value, each.value) for each in AccountType]
-THEIRS = sorted(each.value for each in OF_TENANTS)
-OURS = sorted(each.value for each in set(AccountType) - OF_TENANTS)
+ACCOUNT_TYPE_CHOICES = [(each.value, each.value) for each in AccountType]
+TENANT_TYPES = sorted(each.value for each in TENANT_ACCOUNT_TYPES)
+PLATFORM_TYPES = sorted(each.value for each in set(AccountType) - TENANT_ACCOUNT_TYPES)
 
 
 class TransferKind(models.TextChoices):
     INVOICE = "invoice"  # an invoice became final
     PAYMENT = "payment"  # it was collected
-    VOID = "void"  # it was taken back
-    CREDIT = "credit"  # a part of it was given back
-    DRAW = "draw"  # a part of it was settled from the tenant's balance, or from a grant
+    VOID = "void"  # it was cancelled
+    CREDIT = "credit"  # a part of it was credited
+    DRAW = "draw"  # a part of it was paid from the tenant's balance or a grant
     GRANT = "grant"  # credit was given
-    TOPUP = "topup"  # money was put into a wallet
-    REFUND = "refund"  # money went back to the card that it came from, or did not after all
-    LAPSE = "lapse"  # what was left of it when it ended
+    TOPUP = "topup"  # money was added to a wallet
+    REFUND = "refund"  # money was refunded to the payment card, or a refund failed
+    LAPSE = "lapse"  # the unused rest of an expired grant
 
 
 class LedgerAccount(models.Model):
-    """One account in one currency: of a tenant, or of the platform, which has none."""
+    """An account in one currency, of a tenant or of the platform (no tenant)."""
 
     id = models.BigAutoField(primary_key=True)
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", null=True)
-    type = models.CharField(max_length=12, choices=TYPES)
+    type = models.CharField(max_length=12, choices=ACCOUNT_TYPE_CHOICES)
     currency = models.CharField(max_length=3)
-    # Whatever has an account of its own below a type, such as a grant; nothing where one account does for all.
+    # A grant or other owner of a separate account of this type; empty for the shared one.
     ref = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
     opened_at = models.DateTimeField()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["tenant", "type", "currency", "ref"],
-                name="ledger_account_once",
-                nulls_distinct=False,
+                fields=["tenant", "type", "currency", "ref"], name="ledger_account_once", nulls_distinct=False
             ),
             models.CheckConstraint(
-                condition=Q(type__in=THEIRS, tenant__isnull=False) | Q(type__in=OURS, tenant__isnull=True),
+                condition=Q(type__in=TENANT_TYPES, tenant__isnull=False)
+                | Q(type__in=PLATFORM_TYPES, tenant__isnull=True),
                 name="ledger_account_is_somebodys",
             ),
         ]
@@ -63,14 +63,14 @@ class LedgerAccount(models.Model):
 
 class TransferQuerySet(models.QuerySet["LedgerTransfer"]):
     def about(self, ref: str) -> Self:
-        """Return what stands for this, such as an invoice, by the index that there is."""
+        """Return the transfers about a reference, such as an invoice, by the index on `idem`."""
         return self.filter(idem__gt=f"{ref}:", idem__lt=f"{ref};")
 
 
 class LedgerTransfer(models.Model):
-    """An amount moves from the account that is debited to the one that is credited. Append-only.
+    """An amount moved from the debited to the credited account. Append-only.
 
-    Keys to other tables are checked for a whole statement at once (migration 0011), not row by row.
+    Foreign keys are checked once per statement (triggers_ledger.sql), not row by row.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -79,21 +79,17 @@ class LedgerTransfer(models.Model):
         LedgerAccount, on_delete=models.DO_NOTHING, related_name="debits", db_constraint=False, db_index=False
     )
     credit_account = models.ForeignKey(
-        LedgerAccount,
-        on_delete=models.DO_NOTHING,
-        related_name="credits",
-        db_constraint=False,
-        db_index=False,
+        LedgerAccount, on_delete=models.DO_NOTHING, related_name="credits", db_constraint=False, db_index=False
     )
     currency = models.CharField(max_length=3)
     minor = models.BigIntegerField()
-    at = models.DateTimeField()  # when what it stands for happened
+    at = models.DateTimeField()  # when the booked event happened
     kind = models.CharField(max_length=20, choices=TransferKind)
-    ref = models.CharField(max_length=ID_LENGTH)  # the invoice or whatever else it stands for
-    reverses_id = models.BigIntegerField(null=True)  # the transfer that this one takes back
-    # Begins with `ref` and a colon, so that everything about an invoice is found by this index. Sorted bytewise.
+    ref = models.CharField(max_length=ID_LENGTH)  # the invoice or other object it is about
+    reverses_id = models.BigIntegerField(null=True)  # the transfer that this one reverses
+    # Begins with `ref` and a colon, so this index finds everything about an invoice. Sorted bytewise.
     idem = models.CharField(max_length=120, db_collation="C")
-    recorded_at = models.DateTimeField(db_default=Now())  # when it was written, whenever it happened
+    recorded_at = models.DateTimeField(db_default=Now())  # when the row was written
     objects = TransferQuerySet.as_manager()
 
     class Meta:
@@ -105,9 +101,7 @@ class LedgerTransfer(models.Model):
                 name="transfer_reversed_once",
             ),
             models.CheckConstraint(condition=Q(minor__gt=0), name="transfer_of_something"),
-            models.CheckConstraint(
-                condition=~Q(debit_account=F("credit_account")), name="transfer_between_two"
-            ),
+            models.CheckConstraint(condition=~Q(debit_account=F("credit_account")), name="transfer_between_two"),
         ]
         indexes = [BrinIndex(fields=["recorded_at"], name="transfer_recorded", autosummarize=True)]
 
@@ -116,17 +110,18 @@ class LedgerTransfer(models.Model):
 
 
 class AccountBalance(models.Model):
-    """What an account's transfers come to, on the side on which it grows. Written with each transfer, by PostgreSQL."""
+    """The balance of an account, on the side it grows on.
 
-    account = models.OneToOneField(
-        LedgerAccount, on_delete=models.PROTECT, primary_key=True, related_name="balance"
-    )
+    PostgreSQL updates it with each transfer.
+    """
+
+    account = models.OneToOneField(LedgerAccount, on_delete=models.PROTECT, primary_key=True, related_name="balance")
     tenant = models.ForeignKey(
         Tenant, on_delete=models.PROTECT, related_name="+", null=True, db_constraint=False, db_index=False
     )
     minor = models.BigIntegerField(default=0)
-    held_minor = models.BigIntegerField(default=0, db_default=0)  # set aside, and therefore not to be drawn
-    floor = models.BigIntegerField(null=True)  # None lets it go anywhere
+    held_minor = models.BigIntegerField(default=0, db_default=0)  # reserved, so not available
+    floor = models.BigIntegerField(null=True)  # None: no lower limit
 
     class Meta:
         constraints = [
@@ -142,7 +137,10 @@ class AccountBalance(models.Model):
 
 
 class LedgerSeal(TenantOwned):
-    """A stretch of a tenant's chain within one UTC day: its transfers, and the hash it ends with. Append-only."""
+    """A sealed section of a tenant's hash chain within one UTC day. Append-only.
+
+    It lists its transfers and the hash after the last of them.
+    """
 
     id = models.BigAutoField(primary_key=True)
     n = models.PositiveBigIntegerField()  # 1, 2, 3 … of its tenant

@@ -1,21 +1,24 @@
-"""The least that a tenant agreed to spend in a month."""
+"""The minimum monthly spend that a tenant agreed to."""
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
 from django.db import models
 from django.db.models import F, Q
 
-from billing.models.keys import ID_LENGTH, minimum_id
+from billing.models.default_ids import ID_LENGTH, minimum_id
 from tenants.models.tenants import TenantOwned
 
 
 class Minimum(TenantOwned):
-    """One at a time; what lines lack of it is a line of its own when the month closes."""
+    """An agreed minimum; a tenant has one at a time.
+
+    A shortfall becomes a line of its own when the month closes.
+    """
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=minimum_id)
-    minor = models.BigIntegerField()  # of a whole month, before tax
+    minor = models.BigIntegerField()  # per whole month, before tax
     currency = models.CharField(max_length=3)
-    valid = DateTimeRangeField()  # [from, until) in whole seconds; until open is for good
+    valid = DateTimeRangeField()  # [from, until) in whole seconds; no end means open
     agreed_by = models.CharField(max_length=254)
     agreed_at = models.DateTimeField()
 

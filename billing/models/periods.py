@@ -1,4 +1,4 @@
-"""A tenant's months, in its own time zone; half-open, and never overlapping."""
+"""Billing periods: a tenant's months in its own time zone; half-open, never overlapping."""
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField, RangeOperators
@@ -8,7 +8,7 @@ from django.db.models import F, Q
 from tenants.models.tenants import TenantOwned
 
 OPEN, CLOSED = "open", "closed"
-LONGEST_WHY = 300
+MAX_BLOCKED_REASON_LENGTH = 300
 
 
 class BillingPeriod(TenantOwned):
@@ -17,8 +17,8 @@ class BillingPeriod(TenantOwned):
     time_zone = models.CharField(max_length=60)
     status = models.CharField(max_length=6, default=OPEN)
     closed_at = models.DateTimeField(null=True)
-    # Why it could not close though it was over, where a person has to mend something; empty once it is closed.
-    held_up = models.CharField(max_length=LONGEST_WHY, blank=True, default="", db_default="")
+    # Why it could not be closed after its end, if a person has to fix something; empty once closed.
+    blocked_reason = models.CharField(max_length=MAX_BLOCKED_REASON_LENGTH, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

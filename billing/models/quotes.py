@@ -1,12 +1,12 @@
-"""The price that a lease was promised, written down once it cites it. Append-only.
+"""The price promised to a lease, stored when the lease redeems its quote. Append-only.
 
-Its id is in the promise itself, so that nobody can cite it twice.
+The id is part of the signed quote, so nobody can redeem it twice.
 """
 
 from django.db import models
 from django.db.models import F, Q
 
-from billing.models.keys import ID_LENGTH, quote_id
+from billing.models.default_ids import ID_LENGTH, quote_id
 from billing.models.prices import PriceVersion
 from broker.models import Lease, Offering
 from tenants.models.tenants import TenantOwned
@@ -17,15 +17,13 @@ class Quote(TenantOwned):
     lease = models.OneToOneField(Lease, on_delete=models.PROTECT, related_name="+")
     project_id = models.CharField(max_length=ID_LENGTH)
     offering = models.ForeignKey(Offering, on_delete=models.PROTECT, related_name="+", db_index=False)
-    price_version = models.ForeignKey(
-        PriceVersion, on_delete=models.PROTECT, related_name="+", db_index=False
-    )
+    price_version = models.ForeignKey(PriceVersion, on_delete=models.PROTECT, related_name="+", db_index=False)
     currency = models.CharField(max_length=3)
-    nano_per_hour = models.BigIntegerField()  # the version's, for one: every second of the lease costs this
+    nano_per_hour = models.BigIntegerField()  # the version's, per unit: the price of the whole lease
     quantity = models.PositiveIntegerField()
     max_duration_s = models.PositiveIntegerField()
-    hold_minor = models.BigIntegerField()  # of the whole time, rounded up: what has to be there
-    cap_minor = models.BigIntegerField()  # of the whole time, rounded as an invoice line is
+    hold_minor = models.BigIntegerField()  # for the whole duration, rounded up: the amount to hold
+    cap_minor = models.BigIntegerField()  # for the whole duration, rounded as an invoice line is
     made_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     cited_at = models.DateTimeField()

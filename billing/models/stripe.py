@@ -1,24 +1,24 @@
-"""Our books of what was asked of Stripe, of what it said, and of the cards that it keeps for tenants.
+"""Records of requests to Stripe, of its answers, and of the tenants' payment cards.
 
-No card number is ever here: a card is Stripe's own name for it, its brand, its last four digits and when it ends.
+Card numbers are never stored: a card is Stripe's id, its brand, last four digits and expiry.
 """
 
 from django.db import models
 from django.db.models import Q
 
-from billing.domain.stripe_compare import SAYS, Kind
-from billing.models.keys import ID_LENGTH, card_form_id
+from billing.domain.stripe_reconciliation import DIFFERENCE_TEXTS, DifferenceKind
+from billing.models.default_ids import ID_LENGTH, payment_card_form_id
 from billing.models.payments import Payment
 from tenants.models.tenants import TenantOwned
 
-STRIPE_ID = 120
+MAX_STRIPE_ID_LENGTH = 120
 
 
 class StripeCustomer(TenantOwned):
-    """Who a tenant is at Stripe, and the card that is charged when nobody is there to type one."""
+    """A tenant's customer id at Stripe and the saved card for automatic payments."""
 
-    customer_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
-    card_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
+    customer_id = models.CharField(max_length=MAX_STRIPE_ID_LENGTH, blank=True, default="")
+    card_id = models.CharField(max_length=MAX_STRIPE_ID_LENGTH, blank=True, default="")
     brand = models.CharField(max_length=30, blank=True, default="")
     last4 = models.CharField(max_length=4, blank=True, default="")
     ends = models.CharField(max_length=7, blank=True, default="")  # 2029-07
@@ -40,17 +40,17 @@ class StripeOutcome(models.TextChoices):
 
 
 class StripeCharge(TenantOwned):
-    """One charge, under the id of its payment, and the invoice at Stripe that stands for it."""
+    """A charge under its payment's id, and the Stripe invoice that collects it."""
 
     id = models.CharField(primary_key=True, max_length=60)
     minor = models.BigIntegerField()
     currency = models.CharField(max_length=3)
-    sent_minor = models.BigIntegerField()  # the same as Stripe counts it
-    customer_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
-    card_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
-    card = models.CharField(max_length=60, blank=True, default="")  # as people call it
-    stripe_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")  # the latest invoice of it
-    round = models.PositiveIntegerField(default=0)  # how many invoices at Stripe were given up before
+    sent_minor = models.BigIntegerField()  # the same in Stripe's integers
+    customer_id = models.CharField(max_length=MAX_STRIPE_ID_LENGTH, blank=True, default="")
+    card_id = models.CharField(max_length=MAX_STRIPE_ID_LENGTH, blank=True, default="")
+    card = models.CharField(max_length=60, blank=True, default="")  # brand and last digits, for people
+    stripe_id = models.CharField(max_length=MAX_STRIPE_ID_LENGTH, blank=True, default="")  # its latest invoice
+    round = models.PositiveIntegerField(default=0)  # number of abandoned invoices at Stripe before this one
     outcome = models.CharField(max_length=9, choices=StripeOutcome, default=StripeOutcome.OPEN)
     code = models.CharField(max_length=60, blank=True, default="")
     reason = models.CharField(max_length=200, blank=True, default="")
@@ -59,9 +59,7 @@ class StripeCharge(TenantOwned):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(outcome__in=StripeOutcome.values), name="stripe_outcome_known"
-            ),
+            models.CheckConstraint(condition=Q(outcome__in=StripeOutcome.values), name="stripe_outcome_known"),
             models.CheckConstraint(
                 condition=Q(outcome="open", settled_at=None) | (~Q(outcome="open") & ~Q(settled_at=None)),
                 name="stripe_charge_open_or_settled",
@@ -76,43 +74,39 @@ class StripeCharge(TenantOwned):
         return f"{self.id} ({self.outcome})"
 
 
-class CommandState(models.TextChoices):
-    NEW = "new"  # not sent, or sent and not answered: the same key may be sent again
-    UNCLEAR = "unclear"  # Stripe failed over it, and would say so for a day under the same key
+class StripeCommandState(models.TextChoices):
+    NEW = "new"  # not sent or not answered: may be sent again with the same key
+    UNCLEAR = "unclear"  # a server error, which Stripe repeats for a day under the same key
     DONE = "done"
 
 
 class StripeCommand(TenantOwned):
-    """One write at Stripe: its parameters are frozen, and its key stored, before it is sent for the first time."""
+    """A write request to Stripe; parameters and key are stored before it is first sent."""
 
     id = models.BigAutoField(primary_key=True)
-    subject = models.CharField(max_length=60)  # a payment's id, or a tenant's
+    subject = models.CharField(max_length=60)  # a payment's or tenant's id
     step = models.CharField(max_length=20)
     round = models.PositiveIntegerField(default=0)
-    attempt = models.PositiveIntegerField(default=0)  # how many keys were given up before this one
-    params = models.TextField()  # as text: a repetition has to be the same byte for byte
+    attempt = models.PositiveIntegerField(default=0)  # number of abandoned keys before this one
+    params = models.TextField()  # as text: a retry must be identical byte for byte
     idem = models.CharField(max_length=64, unique=True)
-    state = models.CharField(max_length=7, choices=CommandState, default=CommandState.NEW)
+    state = models.CharField(max_length=7, choices=StripeCommandState, default=StripeCommandState.NEW)
     sent = models.PositiveIntegerField(default=0)
     sent_at = models.DateTimeField(null=True)  # first, under this key
     answer = models.TextField(blank=True, default="")
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["tenant", "subject", "step", "round"], name="stripe_command_once"
-            ),
-            models.CheckConstraint(
-                condition=Q(state__in=CommandState.values), name="stripe_command_state_known"
-            ),
+            models.UniqueConstraint(fields=["tenant", "subject", "step", "round"], name="stripe_command_once"),
+            models.CheckConstraint(condition=Q(state__in=StripeCommandState.values), name="stripe_command_state_known"),
         ]
 
     def __str__(self) -> str:
         return f"{self.step} of {self.subject[:ID_LENGTH]}"
 
 
-class StripePace(models.Model):
-    """When the next call to Stripe would not be one too many: a single row."""
+class StripeRateLimit(models.Model):
+    """The rate limiter of calls to Stripe: a single row."""
 
     idle_at = models.DateTimeField()
 
@@ -120,21 +114,21 @@ class StripePace(models.Model):
         return f"idle at {self.idle_at}"
 
 
-class CardFormState(models.TextChoices):
-    WANTED = "wanted"  # a worker is to have Stripe open it
-    OPEN = "open"  # its address is known; a person types a card into it, at Stripe
+class PaymentCardFormState(models.TextChoices):
+    WANTED = "wanted"  # a worker has to create it at Stripe
+    OPEN = "open"  # its URL is known; a person enters a card there, at Stripe
     SAVED = "saved"
     FAILED = "failed"
 
 
-class CardForm(TenantOwned):
-    """A form of Stripe's that somebody asked for, to save a card in. The row is the queue."""
+class PaymentCardForm(TenantOwned):
+    """A Stripe form that somebody requested to save a card. The row is the queue."""
 
-    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=card_form_id)
-    state = models.CharField(max_length=6, choices=CardFormState, default=CardFormState.WANTED)
+    id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=payment_card_form_id)
+    state = models.CharField(max_length=6, choices=PaymentCardFormState, default=PaymentCardFormState.WANTED)
     asked_at = models.DateTimeField()
     asked_by = models.CharField(max_length=200)
-    session_id = models.CharField(max_length=STRIPE_ID, blank=True, default="")
+    session_id = models.CharField(max_length=MAX_STRIPE_ID_LENGTH, blank=True, default="")
     url = models.TextField(blank=True, default="")
     reason = models.CharField(max_length=200, blank=True, default="")
     settled_at = models.DateTimeField(null=True)
@@ -143,7 +137,7 @@ class CardForm(TenantOwned):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(state__in=CardFormState.values), name="card_form_state_known")
+            models.CheckConstraint(condition=Q(state__in=PaymentCardFormState.values), name="card_form_state_known")
         ]
         indexes = [
             models.Index(fields=["due_at"], name="card_form_waits", condition=Q(due_at__isnull=False)),
@@ -154,29 +148,27 @@ class CardForm(TenantOwned):
         return f"{self.id} ({self.state})"
 
 
-class EventState(models.TextChoices):
+class StripeEventState(models.TextChoices):
     WAITING = "waiting"
     DONE = "done"
-    PARKED = "parked"  # for people
+    PARKED = "parked"  # a person has to look at it
 
 
 class StripeEvent(models.Model):
-    """What Stripe says happened there: which object to look at, and no more. The row is the queue."""
+    """A webhook event, reduced to the object to look up. The row is the queue."""
 
-    id = models.CharField(primary_key=True, max_length=STRIPE_ID)
+    id = models.CharField(primary_key=True, max_length=MAX_STRIPE_ID_LENGTH)
     type = models.CharField(max_length=80)
     api_version = models.CharField(max_length=40)
-    object_id = models.CharField(max_length=STRIPE_ID)
+    object_id = models.CharField(max_length=MAX_STRIPE_ID_LENGTH)
     created = models.DateTimeField()
     received_at = models.DateTimeField()
-    found = models.BooleanField(default=False)  # in Stripe's list, for it never reached us
-    state = models.CharField(max_length=7, choices=EventState, default=EventState.WAITING)
+    found = models.BooleanField(default=False)  # read from Stripe's list because no webhook arrived
+    state = models.CharField(max_length=7, choices=StripeEventState, default=StripeEventState.WAITING)
     why = models.CharField(max_length=200, blank=True, default="")
     due_at = models.DateTimeField(null=True)
     tries = models.PositiveIntegerField(default=0)
-    silences = models.PositiveIntegerField(
-        default=0, db_default=0
-    )  # of these, how many Stripe did not answer
+    silences = models.PositiveIntegerField(default=0, db_default=0)  # of these, without an answer from Stripe
 
     class Meta:
         constraints = [
@@ -195,12 +187,12 @@ class StripeEvent(models.Model):
 
 
 class PaymentDispute(TenantOwned):
-    """What a cardholder told their bank about a payment: a mark beside its state, which it does not change."""
+    """A cardholder's dispute of a payment with the bank; the payment's status stays the same."""
 
-    id = models.CharField(primary_key=True, max_length=STRIPE_ID)
+    id = models.CharField(primary_key=True, max_length=MAX_STRIPE_ID_LENGTH)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="disputes")
     status = models.CharField(max_length=40)
-    rank = models.PositiveIntegerField()  # how far it has come; it never goes back
+    rank = models.PositiveIntegerField()  # progress of the status; it only increases
     minor = models.BigIntegerField()
     reason = models.CharField(max_length=80, blank=True, default="")
     opened_at = models.DateTimeField()
@@ -211,9 +203,9 @@ class PaymentDispute(TenantOwned):
 
 
 class PaymentRefund(TenantOwned):
-    """Money of a payment that went back to where it came from."""
+    """A refund of a payment as Stripe reports it."""
 
-    id = models.CharField(primary_key=True, max_length=STRIPE_ID)
+    id = models.CharField(primary_key=True, max_length=MAX_STRIPE_ID_LENGTH)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
     status = models.CharField(max_length=40)
     rank = models.PositiveIntegerField()
@@ -225,33 +217,36 @@ class PaymentRefund(TenantOwned):
         return f"{self.id} ({self.status})"
 
 
-class DayPhase(models.TextChoices):
-    """What of a day is compared next."""
+class ReconciliationPhase(models.TextChoices):
+    """What a day's reconciliation compares next."""
 
-    EVENTS = "events"  # what never reached us
-    THEIRS = "theirs"  # each invoice there
-    OURS = "ours"  # each charge here whose invoice was not among them
+    EVENTS = "events"  # events whose webhook never arrived
+    THEIRS = "theirs"  # each invoice at Stripe
+    OURS = "ours"  # each of our charges whose invoice was not among them
 
 
-class StripeDay(models.Model):
-    """A day whose invoices at Stripe were compared with our books and with the ledger. The row is the queue.
+class StripeReconciliationDay(models.Model):
+    """The reconciliation of one day: Stripe's invoices, our charges and the ledger.
 
-    However many there are, they are compared a page at a time, and the row says how far that has come.
+    The row is the queue. Pages are compared one at a time, and the row stores the position.
     """
 
     day = models.DateField(unique=True)
     due_at = models.DateTimeField(null=True)
     checked_at = models.DateTimeField(null=True)
     charges = models.PositiveIntegerField(default=0)  # ours
-    invoices = models.PositiveIntegerField(default=0)  # theirs, of ours
-    events = models.PositiveIntegerField(default=0)  # that never reached us
+    invoices = models.PositiveIntegerField(default=0)  # Stripe's, for our charges
+    events = models.PositiveIntegerField(default=0)  # whose webhook never arrived
     differences = models.PositiveIntegerField(default=0)
     trouble = models.CharField(max_length=200, blank=True, default="")
     begun_at = models.DateTimeField(null=True)
     phase = models.CharField(
-        max_length=6, choices=DayPhase, default=DayPhase.EVENTS, db_default=DayPhase.EVENTS
+        max_length=6,
+        choices=ReconciliationPhase,
+        default=ReconciliationPhase.EVENTS,
+        db_default=ReconciliationPhase.EVENTS,
     )
-    after = models.CharField(max_length=STRIPE_ID, blank=True, default="", db_default="")  # the last one seen
+    after = models.CharField(max_length=MAX_STRIPE_ID_LENGTH, blank=True, default="", db_default="")  # cursor
 
     class Meta:
         indexes = [models.Index(fields=["due_at"], name="stripe_day_waits")]
@@ -260,11 +255,11 @@ class StripeDay(models.Model):
         return f"{self.day:%Y-%m-%d}"
 
 
-class StripeSeen(models.Model):
-    """A charge that was compared while its day is: kept until the day is done."""
+class ReconciledCharge(models.Model):
+    """A charge already compared for a day; kept until the day is done."""
 
     id = models.BigAutoField(primary_key=True)
-    day = models.ForeignKey(StripeDay, on_delete=models.CASCADE, related_name="seen")
+    day = models.ForeignKey(StripeReconciliationDay, on_delete=models.CASCADE, related_name="seen")
     charge = models.CharField(max_length=60)
 
     class Meta:
@@ -275,20 +270,20 @@ class StripeSeen(models.Model):
 
 
 class StripeDifference(models.Model):
-    """Where the three books differed when they were last compared; it stays until they agree.
+    """A difference between the three records; it stays until they agree.
 
-    A person may acknowledge it, with a reason; it waits for nobody then, until it is another amount.
+    A person may acknowledge it with a reason. It then needs nobody, until its amounts change.
     """
 
     id = models.BigAutoField(primary_key=True)
-    day = models.ForeignKey(StripeDay, on_delete=models.PROTECT, related_name="found")
+    day = models.ForeignKey(StripeReconciliationDay, on_delete=models.PROTECT, related_name="found")
     kind = models.CharField(max_length=30)
-    ref = models.CharField(max_length=STRIPE_ID)
+    ref = models.CharField(max_length=MAX_STRIPE_ID_LENGTH)
     currency = models.CharField(max_length=3, blank=True, default="")
     ours = models.BigIntegerField(null=True)  # minor units
-    theirs = models.BigIntegerField(null=True)  # as Stripe counts
+    theirs = models.BigIntegerField(null=True)  # in Stripe's integers
     booked = models.BigIntegerField(null=True)  # minor units
-    back = models.BigIntegerField(null=True)  # minor units that went back
+    back = models.BigIntegerField(null=True)  # returned, in minor units
     found_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     acknowledged_at = models.DateTimeField(null=True)
@@ -303,20 +298,20 @@ class StripeDifference(models.Model):
 
     @property
     def amounts(self) -> tuple[int | None, ...]:
-        """What it was acknowledged as; whatever differs from that is another difference."""
+        """The amounts that an acknowledgement covers; a change makes it a new difference."""
         return self.ours, self.theirs, self.booked, self.back
 
     @property
     def title(self) -> str:
-        """Its kind as people read it."""
+        """The kind as people read it."""
         return self.kind.replace("_", " ").capitalize()
 
     @property
     def says(self) -> str:
-        """What it means, for people."""
-        return SAYS[Kind(self.kind)][0]
+        """The meaning, for people."""
+        return DIFFERENCE_TEXTS[DifferenceKind(self.kind)][0]
 
     @property
     def next(self) -> str:
-        """What to do about it."""
-        return SAYS[Kind(self.kind)][1]
+        """What to do about it, for people."""
+        return DIFFERENCE_TEXTS[DifferenceKind(self.kind)][1]

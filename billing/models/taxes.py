@@ -1,4 +1,4 @@
-"""Rates of tax with validity, which offerings they are for, and what of an invoice is tax."""
+"""Tax rates with validity, tax categories of offerings, and tax on invoices."""
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateRangeField, RangeOperators
@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 
 from billing.domain.tax import STANDARD
+from billing.models.default_ids import ID_LENGTH, tax_rate_id
 from billing.models.invoices import Invoice
-from billing.models.keys import ID_LENGTH, tax_rate_id
 from broker.models import Offering
 from tenants.models.tenants import TenantOwned
 
@@ -19,14 +19,14 @@ class TaxCategory(models.TextChoices):
 
 
 class TaxRate(models.Model):
-    """What a country takes of a category, from one day to another. Days, for that is how laws say it."""
+    """A country's rate for a category in a range of days, as laws define them."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=tax_rate_id)
     jurisdiction = models.CharField(max_length=2)  # ISO 3166
     category = models.CharField(max_length=10, choices=TaxCategory)
     rate_bp = models.PositiveIntegerField()  # 1900 is 19 %
-    valid = DateRangeField()  # [from, until); until open is the present rate
-    # Whether a final invoice was taxed by it: PostgreSQL marks it, and from then on it never changes.
+    valid = DateRangeField()  # [from, until); no end means the current rate
+    # Whether a final invoice uses it: PostgreSQL sets this, and from then on the rate never changes.
     used = models.BooleanField(default=False, db_default=False)
     created_by = models.CharField(max_length=254, blank=True, default="")
     created_at = models.DateTimeField()
@@ -49,32 +49,28 @@ class TaxRate(models.Model):
         return f"{self.jurisdiction} {self.category} {self.rate_bp}"
 
 
-class TaxedAs(models.Model):
-    """An offering that is of another category than the standard one."""
+class OfferingTaxCategory(models.Model):
+    """The tax category of an offering that is not taxed at the standard one."""
 
-    offering = models.OneToOneField(
-        Offering, on_delete=models.PROTECT, primary_key=True, related_name="taxed_as"
-    )
+    offering = models.OneToOneField(Offering, on_delete=models.PROTECT, primary_key=True, related_name="taxed_as")
     category = models.CharField(max_length=10, choices=TaxCategory)
 
     class Meta:
-        constraints = [
-            models.CheckConstraint(condition=Q(category__in=TaxCategory.values), name="taxed_as_known")
-        ]
+        constraints = [models.CheckConstraint(condition=Q(category__in=TaxCategory.values), name="taxed_as_known")]
 
     def __str__(self) -> str:
         return f"{self.offering_id} {self.category}"
 
 
 class InvoiceTax(TenantOwned):
-    """The tax on all that an invoice charges of one category; its lines' parts add up to it."""
+    """The tax on an invoice's amount of one category; its lines' taxes sum to it."""
 
     id = models.BigAutoField(primary_key=True)
-    # Without an index: the key below begins with it.
+    # No index needed: the unique key below begins with it.
     invoice = models.ForeignKey(Invoice, on_delete=models.CASCADE, related_name="taxes", db_index=False)
     category = models.CharField(max_length=10, choices=TaxCategory)
     rate = models.ForeignKey(TaxRate, on_delete=models.PROTECT, null=True, related_name="+")
-    rate_bp = models.PositiveIntegerField(null=True)  # null: owed, and nobody has said how much; a draft only
+    rate_bp = models.PositiveIntegerField(null=True)  # null on drafts only: owed, but no rate is configured
     net = models.BigIntegerField()  # minor units
     tax = models.BigIntegerField()
 

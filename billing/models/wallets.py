@@ -1,7 +1,8 @@
-"""How tenants pay and how they stand, and what leases of those who pay beforehand have set aside of their money.
+"""Payment terms and account status of tenants, and wallet holds of prepaid leases.
 
-What a wallet has taken is the sum of its parts: PostgreSQL adds it up as parts change, as it does for budgets. Amounts
-that end in `_num` are exact, over money.EXACT_PER_UNIT, and with tax. What is on a final invoice is no part any longer.
+What is held of a wallet is the sum of its parts, which PostgreSQL adds up as parts change, as for
+budgets. Amounts that end in `_num` are exact, over money.EXACT_PER_UNIT, with tax. What is on a final
+invoice is no longer a part.
 """
 
 from django.db import models
@@ -13,23 +14,23 @@ from tenants.models.tenants import TenantOwned
 
 
 class PaymentTerms(models.TextChoices):
-    INVOICE = "invoice"  # each month is paid when it is over
-    PREPAID = "prepaid"  # a lease runs on money and credit that is there
+    INVOICE = "invoice"  # each month is paid after its end
+    PREPAID = "prepaid"  # leases run on money and credit in the wallet
 
 
-class TenantStanding(models.TextChoices):
+class AccountStatus(models.TextChoices):
     GOOD = "good"
-    GRACE = "grace"  # something is overdue: everything goes on, and the pages say so
-    SUSPENDED = "suspended"  # what runs goes on, nothing new begins
+    GRACE = "grace"  # overdue: everything continues, and pages show a notice
+    SUSPENDED = "suspended"  # running leases continue, no new ones
 
 
-class TenantTerms(TenantOwned):
-    """How a tenant pays and how it stands; who has no row pays by invoice and stands well."""
+class AccountTerms(TenantOwned):
+    """A tenant's payment terms and account status; without a row: by invoice, good."""
 
     id = models.BigAutoField(primary_key=True)
     payment = models.CharField(max_length=8, choices=PaymentTerms, default=PaymentTerms.INVOICE)
-    standing = models.CharField(max_length=9, choices=TenantStanding, default=TenantStanding.GOOD)
-    why = models.CharField(max_length=200, blank=True, default="")  # for the tenant's people
+    standing = models.CharField(max_length=9, choices=AccountStatus, default=AccountStatus.GOOD)
+    why = models.CharField(max_length=200, blank=True, default="")  # shown to the tenant
     since = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
 
@@ -37,9 +38,7 @@ class TenantTerms(TenantOwned):
         constraints = [
             models.UniqueConstraint(fields=["tenant"], name="terms_once_a_tenant"),
             models.CheckConstraint(condition=Q(payment__in=PaymentTerms.values), name="terms_payment_known"),
-            models.CheckConstraint(
-                condition=Q(standing__in=TenantStanding.values), name="terms_standing_known"
-            ),
+            models.CheckConstraint(condition=Q(standing__in=AccountStatus.values), name="terms_standing_known"),
         ]
 
     def __str__(self) -> str:
@@ -47,7 +46,7 @@ class TenantTerms(TenantOwned):
 
 
 class Wallet(TenantOwned):
-    """What of a tenant's money is spoken for: whoever takes of it locks this row."""
+    """The held amount of a tenant's money; the row is locked to change it."""
 
     id = models.BigAutoField(primary_key=True)
     currency = models.CharField(max_length=3)
@@ -64,9 +63,9 @@ class Wallet(TenantOwned):
 
 
 class WalletPart(TenantOwned):
-    """What a lease has set aside for the invoice of one month, charged or yet to be charged.
+    """What a lease holds for one month's invoice, charged or not.
 
-    One that is of no hold is what was used before its tenant paid beforehand.
+    A part without a hold is usage from before the tenant became prepaid.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -78,12 +77,8 @@ class WalletPart(TenantOwned):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["tenant", "hold", "period"], name="wallet_part_once", nulls_distinct=False
-            ),
-            models.CheckConstraint(
-                condition=Q(spent_num__gte=0, num__gte=F("spent_num")), name="wallet_part_covers"
-            ),
+            models.UniqueConstraint(fields=["tenant", "hold", "period"], name="wallet_part_once", nulls_distinct=False),
+            models.CheckConstraint(condition=Q(spent_num__gte=0, num__gte=F("spent_num")), name="wallet_part_covers"),
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""`python -m billing.verify bundle.json`."""
+"""`python -m billing.verify bundle.json`: check an invoice bundle."""
 
 import sys
 

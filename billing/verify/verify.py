@@ -1,42 +1,44 @@
 """Check an invoice of gpubroker from its bundle: `python verify.py bundle.json`.
 
-This one file is all there is. It needs Python 3.11 or newer and nothing besides, opens no connection, and shares no
-line with the program that made the invoice: it reads what every lease did and when, cuts that by month and by price,
-multiplies and rounds, and only then looks at what the invoice says.
+This file is self-contained. It needs Python 3.11 or newer and nothing else, opens no connection, and
+shares no code with the program that made the invoice: it reads what every lease did and when, splits
+that by month and by price, multiplies and rounds, and only then compares the result with the invoice.
 
-The rules, which are all that it takes for granted:
+These are the rules, and all that it assumes:
 * A lease is charged while it is `active`: from the second of one transition until the second of the next.
-* A stretch costs seconds × quantity × price of an hour ÷ 3600, at the price that is valid in each of its seconds, in
-  the month of the tenant's own time zone; a price is a whole number of 10⁻⁹ currency units.
-* A price of the tenant's own is marked so; as long as one is valid, the list's for the same offering is not.
-* What the provider took back for others (`taken`), and had run since its start for less than the `free_start_s` of a
-  price, costs nothing at that price since that start; unless a part of that was charged on an invoice before.
-* A lease that cites a quote keeps the price it was promised there, for the offering it was promised for and for its
-  whole life, whatever is valid later. A quote is for one lease, which is asked for before it ends.
-* A volume is charged like a lease of as many units as it has GiB: from its first step on, until one that leaves it
-  none, and for nothing before storage was first sold (`sold_since`).
-* A line is everything that one project used of one offering at one price; it is exact until it is rounded, once, to
-  the smallest coin, halves up. The total is the sum of the lines, and of the tax on them where there is any.
-* A commitment covers, in every second that it holds in of the invoice's month, as many of its tenant's active units of
-  its offering as it is of, those of the lease first whose name comes first; not what was promised or taken back, and
-  not what is late. Covered seconds cost its price where that is less than theirs; what it covers of nobody's, too, as a
-  line.
-* A price in tiers (`graduated`) is of all that its tenant uses of the offering in the month, unit-seconds in the order
-  of their stretches (start, lease, transition), except what was promised or is covered: the first at the price itself,
-  those from `from_s` on at the tier's; by `volume`, all at the price of the tier that the sum reaches; by `package`,
-  whole ones at the tier's price for each, and what is left over by the hour, at most for the price of one more.
-* Then each discount of so many hundredths of a per cent, in the order told, takes that part of what is left of each
-  line that it is of, cut to a 3600·10⁹th; then each of an amount takes whole coins of its lines in proportion to
-  theirs, the missing ones where most was cut off; and where those are not enough, all that there is.
-* What all lines, rounded, lack of the least that was agreed on for the month, by the second, halves up, is a line.
-* Tax is what the lines of a category come to × its rate, rounded once, halves up. Each line has its share of that,
-  rounded down; the coins that are then missing go to the lines of which most was cut off, the first of equals first.
-* Seconds that became known after their month was closed are named as `late` and stand on a later invoice.
-* What people corrected is named as `corrected`: a stretch more or less, or another price for it. That they were
-  right is theirs to say; that it was reckoned right, and takes no line below nought, is checked.
+* Usage costs seconds × quantity × hourly price ÷ 3600, at the price valid in each of its seconds, and
+  belongs to the month in the tenant's own time zone. A price is a whole number of 10⁻⁹ currency units.
+* A price marked `own` is the tenant's own; while one is valid, the list price of the offering is not.
+* A run that the provider preempted (`taken`) after less than the `free_start_s` of a price is free at that
+  price from its start, unless a part of it was charged on an earlier invoice.
+* A lease that cites a quote keeps the quoted price for the quoted offering during its whole life, whatever
+  is valid later. A quote is for one lease, which is requested before the quote expires.
+* A volume is charged like a lease of as many units as it has GiB: from its first step until one that leaves
+  it none, and for nothing before storage was first sold (`sold_since`).
+* A line is everything that one project used of one offering at one price. It is exact until it is rounded
+  once to the smallest coin, half up. The total is the sum of the lines, and of the tax on them if any.
+* A commitment covers, in every second of the invoice's month in which it is valid, as many active units of
+  its offering as were committed to, in the order of the leases' ids; not usage that is quoted, preempted
+  for free, or late. Covered seconds cost the committed price where that is lower than their own. Units that
+  nobody used cost the committed price as well, on a line of their own.
+* A tiered price (`graduated`) applies to all that the tenant uses of the offering in the month, in the order
+  of start, lease and transition, except quoted or covered usage: the first unit-seconds at the base price,
+  those from `from_s` on at the tier's price. With `volume`, all usage is at the price of the tier that the
+  sum reaches. With `package`, whole packages cost the tier's price each, and the rest costs its hours, but
+  at most one more package.
+* Then each percentage discount, in the given order, reduces what is left of each of its lines, rounded down
+  to a 3600·10⁹th. Then each fixed discount takes whole coins from its lines in proportion to theirs, with
+  the missing coins from the largest remainders; if whole coins are not enough, it takes everything.
+* If all rounded lines fall short of the agreed minimum of the month, pro-rated by the second, half up, the
+  difference is a line.
+* Tax is the sum of a category's lines × its rate, rounded once, half up. Each line has its share of that,
+  rounded down; missing coins go to the lines with the largest remainders, the first of equal ones first.
+* Usage that became known after its month was closed is listed as `late` and is on a later invoice.
+* Approved corrections are listed as `corrected`: more or less usage, or another price for it. Whether they
+  are justified is not checked; that they are computed correctly, and make no line negative, is.
 
-It ends with 0 when the invoice follows from what happened, with 1 when it does not, and says where, and with 2 when
-the file is no bundle that it knows.
+The exit code is 0 if the invoice follows from what happened, 1 if it does not, with the differences, and
+2 if the file is no bundle that it knows.
 """
 
 import hashlib
@@ -58,17 +60,7 @@ UNTAXED, TAXED, TERMS, MONTHLY, CORRECTED, VOLUMES, COMMITTED = 1, 2, 3, 4, 5, 6
 EQUAL, DIFFERS, UNREADABLE = 0, 1, 2
 SEAL = b'"sha256":'
 STATES = frozenset(
-    (
-        "requested",
-        "queued",
-        "provisioning",
-        "active",
-        "stopping",
-        "stopped",
-        "releasing",
-        "released",
-        "failed",
-    )
+    ("requested", "queued", "provisioning", "active", "stopping", "stopped", "releasing", "released", "failed")
 )
 CHARGED, OVER = "active", "released"
 MODELS = frozenset(("flat", "graduated", "volume", "package"))
@@ -77,7 +69,7 @@ SECOND, HOUR, NANO, WHOLE = timedelta(seconds=1), 3600, 10**9, 10_000
 
 
 class Unreadable(Exception):
-    """The file is no bundle, or one of a kind that this program does not know: nothing can be said about it."""
+    """The file is no bundle, or of a version that this program does not know."""
 
 
 # --- What a bundle holds -------------------------------------------------------------------------------------
@@ -85,7 +77,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Invoice:
-    """The head; `total` counts the currency's smallest coin, of which 10**decimals are one unit."""
+    """The invoice header; `total` is in the smallest coin, 10**decimals of which are one unit."""
 
     id: str
     tenant: str
@@ -100,7 +92,7 @@ class Invoice:
 
 @dataclass(frozen=True)
 class Month:
-    """A month, and in which time zone each of its two borders is midnight of the first."""
+    """A month and the time zones in which its start and end are midnight."""
 
     label: str
     start: datetime
@@ -111,7 +103,10 @@ class Month:
 
 @dataclass(frozen=True)
 class Price:
-    """What an offering cost an hour, in 10⁻⁹ currency units; `until` None: beyond these months."""
+    """The price of an offering per hour, in 10⁻⁹ currency units.
+
+    `until` None means that it is valid beyond these months.
+    """
 
     id: int
     offering: str
@@ -126,7 +121,10 @@ class Price:
 
 @dataclass(frozen=True)
 class Tier:
-    """From so many unit-seconds of the month on, so much an hour; of a package: its size, and what one costs."""
+    """A tier: the unit-seconds of the month it starts at, and its price per hour.
+
+    Of a package: its size in unit-seconds, and the price of one package.
+    """
 
     from_s: int
     nano_per_hour: int
@@ -134,7 +132,7 @@ class Tier:
 
 @dataclass(frozen=True)
 class Discount:
-    """So many hundredths of a per cent off, or so much money, of lines of these offerings."""
+    """A discount on lines of some offerings: hundredths of a per cent, or an amount."""
 
     id: str
     percent_bp: int | None
@@ -144,7 +142,10 @@ class Discount:
 
 @dataclass(frozen=True)
 class Minimum:
-    """The least of a whole month, in the smallest coin; `until` None: beyond it."""
+    """The agreed minimum of a whole month, in the smallest coin.
+
+    `until` None means that it is valid beyond this month.
+    """
 
     id: str
     minor: int
@@ -154,7 +155,7 @@ class Minimum:
 
 @dataclass(frozen=True)
 class Commitment:
-    """So many units of an offering in every second, at this price of an hour; since version 7."""
+    """Committed units of an offering per second, and their hourly price; since version 7."""
 
     id: str
     offering: str
@@ -166,7 +167,7 @@ class Commitment:
 
 @dataclass(frozen=True)
 class Carried:
-    """What the month takes off a line, less than nought, or adds as one; both amounts as a line's exact one."""
+    """An adjustment that reduces a line (negative) or adds one; both amounts are exact."""
 
     kind: str
     source: str
@@ -179,7 +180,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Line:
-    """A line as the invoice has it; `exact` is over 3600 · 10⁹, `minor` is that, rounded."""
+    """A line of the invoice; `exact` is over 3600 · 10⁹, `minor` is that, rounded."""
 
     n: int
     project: str
@@ -199,7 +200,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Tax:
-    """The tax on all lines of a category, at so many hundredths of a per cent; None: not known yet, of a draft."""
+    """The tax on all lines of a category; the rate is in basis points.
+
+    The rate is None in a draft while it is unknown.
+    """
 
     category: str
     rate_bp: int | None
@@ -208,8 +212,8 @@ class Tax:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One transition; its terms hold until the next."""
+class LeaseTransition:
+    """One transition of a lease; its terms hold until the next."""
 
     seq: int
     at: datetime
@@ -221,8 +225,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A stretch of a lease, by the transition that began it, in one month."""
+class LeasePart:
+    """A part of a lease in one month, identified by the transition that began it."""
 
     seq: int
     month: str
@@ -230,7 +234,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Promise:
-    """The price that a lease keeps, whatever is valid: of the quote that it cites."""
+    """The quoted price that a lease keeps, whatever other prices become valid."""
 
     quote: str
     price: int  # of which it is
@@ -246,17 +250,17 @@ class Promise:
 
 @dataclass(frozen=True)
 class Lease:
-    """The life of a lease, as far as this invoice goes."""
+    """The history of a lease, as far as this invoice needs it."""
 
     id: str
     promised: Promise | None
-    late: tuple[Part, ...]  # of earlier months, and on this invoice
-    steps: tuple[Step, ...]
+    late: tuple[LeasePart, ...]  # of earlier months, and on this invoice
+    steps: tuple[LeaseTransition, ...]
 
 
 @dataclass(frozen=True)
 class Corrected:
-    """What several people decided of a stretch: charged more (1), less (-1), or at `instead` (0); since version 5."""
+    """An approved correction: charged more (1), less (-1), or at `instead` (0); since version 5."""
 
     correction: str
     lease: str
@@ -273,7 +277,7 @@ class Corrected:
 
 @dataclass(frozen=True)
 class Size:
-    """From when on a volume has so many GiB; none: it is over."""
+    """The size of a volume in GiB from a time on; none: it has ended."""
 
     seq: int
     at: datetime
@@ -284,19 +288,19 @@ class Size:
 
 @dataclass(frozen=True)
 class Volume:
-    """The history of a volume, as far as this invoice goes."""
+    """The history of a volume, as far as this invoice needs it."""
 
     id: str
     sold_since: datetime | None
-    late: tuple[Part, ...]
+    late: tuple[LeasePart, ...]
     steps: tuple[Size, ...]
 
     @property
     def life(self) -> Lease:
-        """The lease that is charged in the same way."""
+        """The lease that would be charged in the same way."""
         since = self.sold_since
         steps = (
-            Step(
+            LeaseTransition(
                 size.seq,
                 max(size.at, since) if since else size.at,
                 CHARGED if size.gib else OVER,
@@ -311,7 +315,7 @@ class Volume:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Everything that an invoice is made of."""
+    """All inputs of an invoice."""
 
     invoice: Invoice
     months: tuple[Month, ...]
@@ -336,17 +340,13 @@ def read(raw: bytes) -> Bundle:
     try:
         found = json.loads(raw, object_pairs_hook=_once, parse_float=_no_number, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"it is no JSON: {error}") from None
+        raise Unreadable(f"it is not valid JSON: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise Unreadable("it is no bundle of an invoice")
+        raise Unreadable("it is not an invoice bundle")
     version = found.get("version")
-    if (
-        not isinstance(version, int)
-        or isinstance(version, bool)
-        or version not in range(UNTAXED, COMMITTED + 1)
-    ):
+    if not isinstance(version, int) or isinstance(version, bool) or version not in range(UNTAXED, COMMITTED + 1):
         raise Unreadable(
-            f"it is of version {version!a}, and this program knows {UNTAXED} to {COMMITTED}: get a newer one"
+            f"it has version {version!a}, but this program supports {UNTAXED} to {COMMITTED}; get a newer program"
         )
     invoice, line = (_untaxed_invoice, _untaxed_line) if version == UNTAXED else (_invoice, _line)
     price, lease = (_price, _lease) if version >= TERMS else (_listed_price, _untold_lease)
@@ -376,7 +376,7 @@ Parser = Callable[[Any, str], Any]
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise Unreadable("it says something twice")
+        raise Unreadable("a name occurs twice")
     return found
 
 
@@ -386,22 +386,22 @@ def _no_number(text: str) -> Any:
 
 def _shaped(thing: Any, shape: dict[str, Parser], where: str) -> dict[str, Any]:
     if not isinstance(thing, dict):
-        raise Unreadable(f"{where} is not as it should be")
+        raise Unreadable(f"{where} is not an object")
     if odd := sorted(set(thing) ^ set(shape)):
-        raise Unreadable(f"{where} lacks or holds what this program does not know: {odd!a}")
+        raise Unreadable(f"{where} has missing or unknown names: {odd!a}")
     return {name: parse(thing[name], f"{where}: {name}") for name, parse in shape.items()}
 
 
 def _text(thing: Any, where: str) -> str:
     # What is told of a bundle is told on a terminal, which must not do what somebody wrote into the bundle.
     if not isinstance(thing, str) or not (thing.isascii() and thing.isprintable()):
-        raise Unreadable(f"{where} is no plain text")
+        raise Unreadable(f"{where} is not plain text")
     return thing
 
 
 def _count(thing: Any, where: str) -> int:
     if not isinstance(thing, int) or isinstance(thing, bool):
-        raise Unreadable(f"{where} is no whole number")
+        raise Unreadable(f"{where} is not a whole number")
     return thing
 
 
@@ -412,15 +412,15 @@ def _whether(thing: Any, where: str) -> bool:
 
 
 def _digits(thing: Any, where: str) -> int:
-    """Read a number that may be too long for other programs, which is why it is written as text."""
+    """Read a number that is written as text because it may be very long."""
     if not isinstance(thing, str) or not re.fullmatch(r"-?[0-9]{1,40}", thing, re.ASCII):
-        raise Unreadable(f"{where} is no number in digits")
+        raise Unreadable(f"{where} is not a number written in digits")
     return int(thing)
 
 
 def _decimals(thing: Any, where: str) -> int:
     if (found := _count(thing, where)) not in range(5):
-        raise Unreadable(f"{where}: no currency has {found}")
+        raise Unreadable(f"{where}: {found} is not valid for any currency")
     return found
 
 
@@ -430,12 +430,12 @@ def _moment(thing: Any, where: str) -> datetime:
             return datetime.fromisoformat(thing)
     except ValueError:
         pass  # a 31st of November
-    raise Unreadable(f"{where} is no moment like 2026-11-30T23:00:00Z")
+    raise Unreadable(f"{where} is not a time like 2026-11-30T23:00:00Z")
 
 
 def _state(thing: Any, where: str) -> str:
     if (found := _text(thing, where)) not in STATES:
-        raise Unreadable(f"{where}: {found} is no state that this program knows")
+        raise Unreadable(f"{where}: {found} is an unknown state")
     return found
 
 
@@ -446,7 +446,7 @@ def _or_none(parse: Parser) -> Parser:
 def _list(parse: Parser) -> Parser:
     def parsed(thing: Any, where: str) -> tuple[Any, ...]:
         if not isinstance(thing, list):
-            raise Unreadable(f"{where} is no list")
+            raise Unreadable(f"{where} is not a list")
         return tuple(parse(each, f"{where}, {n}") for n, each in enumerate(thing, 1))
 
     return parsed
@@ -465,14 +465,10 @@ _untaxed_invoice, _untaxed_line = _made(Invoice, **INVOICE), _made(Line, **LINE)
 _invoice = _made(Invoice, **INVOICE, tax=_count, treatment=_text)
 _line = _made(Line, **LINE, **TAX_OF_LINE)
 _told_line = _made(Line, **LINE, **TAX_OF_LINE, given_back_s=_count, given_back=_digits)
-_month_line = _made(
-    Line, **LINE, **TAX_OF_LINE, given_back_s=_count, given_back=_digits, kind=_text, month=_digits
-)
+_month_line = _made(Line, **LINE, **TAX_OF_LINE, given_back_s=_count, given_back=_digits, kind=_text, month=_digits)
 _tax = _made(Tax, category=_text, rate_bp=_or_none(_count), net=_count, tax=_count)
 _month = _made(Month, label=_text, start=_moment, end=_moment, start_zone=_text, end_zone=_text)
-_listed_price = _made(
-    Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment)
-)
+_listed_price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment))
 _price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
                own=_whether, free_start_s=_count)  # fmt: skip
 _tier = _made(Tier, from_s=_count, nano_per_hour=_digits)
@@ -503,21 +499,14 @@ MONTH: dict[str, Parser] = {
     "minimums": _list(_made(Minimum, id=_text, minor=_count, since=_moment, until=_or_none(_moment))),
     "carried": _list(
         _made(
-            Carried,
-            kind=_text,
-            source=_text,
-            project=_text,
-            offering=_text,
-            price=_count,
-            base=_digits,
-            exact=_digits,
+            Carried, kind=_text, source=_text, project=_text, offering=_text, price=_count, base=_digits, exact=_digits
         )
     ),
 }
-_step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
-_told_step = _made(Step, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count,
-                   taken=_whether)  # fmt: skip
-_part = _made(Part, seq=_count, month=_text)
+_step = _made(LeaseTransition, seq=_count, at=_moment, state=_state, offering=_text, project=_text, quantity=_count)
+_told_step = _made(LeaseTransition, seq=_count, at=_moment, state=_state, offering=_text, project=_text,
+                   quantity=_count, taken=_whether)  # fmt: skip
+_part = _made(LeasePart, seq=_count, month=_text)
 _size = _made(Size, seq=_count, at=_moment, gib=_count, offering=_text, project=_text)
 _volume = _made(Volume, id=_text, sold_since=_or_none(_moment), late=_list(_part), steps=_list(_size))
 _commitment = _made(Commitment, id=_text, offering=_text, units=_count, nano_per_hour=_digits, since=_moment,
@@ -525,10 +514,7 @@ _commitment = _made(Commitment, id=_text, offering=_text, units=_count, nano_per
 _promise = _made(Promise, quote=_text, price=_count, offering=_text, nano_per_hour=_digits, quantity=_count,
                  max_duration_s=_count, cap=_count, made=_moment, expires=_moment, cited=_moment)  # fmt: skip
 LEASE = {"id": _text, "promised": _or_none(_promise), "late": _list(_part)}
-_untold_lease, _lease = (
-    _made(Lease, **LEASE, steps=_list(_step)),
-    _made(Lease, **LEASE, steps=_list(_told_step)),
-)
+_untold_lease, _lease = (_made(Lease, **LEASE, steps=_list(_step)), _made(Lease, **LEASE, steps=_list(_told_step)))
 
 
 # --- Working it out anew ---------------------------------------------------------------------------------------
@@ -538,7 +524,7 @@ Key = tuple[str, str, int]  # project, offering, price: what makes a line
 
 @dataclass
 class Use:
-    """A stretch of a lease at one price, which tiers and commitments count."""
+    """Usage of a lease at one price, as tiers and commitments count it."""
 
     start: datetime
     lease: str
@@ -557,7 +543,7 @@ class Use:
 
 @dataclass
 class Sum:
-    """What a line must say."""
+    """The computed content of a line."""
 
     unit_seconds: int = 0
     given_back_s: int = 0
@@ -573,7 +559,7 @@ class Sum:
 
 @dataclass
 class Report:
-    """What was recomputed, and everything that is not as the invoice says."""
+    """The recomputed invoice and all differences from the given one."""
 
     bundle: Bundle
     offered: dict[str, list[Price]] = field(default_factory=dict)
@@ -596,22 +582,20 @@ class Report:
 
     def differs(self, where: str, said: object, found: object) -> None:
         if said != found:
-            self.differences.append(
-                f"{where}: the invoice says {_grouped(said)}, recomputed is {_grouped(found)}"
-            )
+            self.differences.append(f"{where}: the invoice says {_grouped(said)}, recomputed is {_grouped(found)}")
 
 
 def check(raw: bytes) -> Report:
-    """Recompute the invoice of a bundle and compare; Unreadable when the bytes are no bundle."""
+    """Recompute the invoice of a bundle and compare; raise Unreadable for anything else."""
     report = Report(read(raw))
     if not report.bundle.sealed:
-        report.differences.append("the file: its SHA-256 is another; it is not as it was written")
+        report.differences.append("the file: its SHA-256 does not match; the file was changed")
     _borders(report)
     _prices(report)
     seen, quotes = set[str](), set[str]()
     for lease in report.bundle.leases:
         if lease.id in seen:
-            report.differences.append(f"{lease.id}: it is there twice")
+            report.differences.append(f"{lease.id}: it occurs twice")
         seen.add(lease.id)
         if lease.promised:
             if lease.promised.quote in quotes:
@@ -623,10 +607,10 @@ def check(raw: bytes) -> Report:
         _correct(report, part)
     for volume in report.bundle.volumes:
         if volume.id in seen:
-            report.differences.append(f"{volume.id}: it is there twice")
+            report.differences.append(f"{volume.id}: it occurs twice")
         seen.add(volume.id)
         if any(size.gib < 0 for size in volume.steps):
-            report.differences.append(f"{volume.id}: it is of less than no GiB")
+            report.differences.append(f"{volume.id}: its size is negative")
         _live(report, volume.life)
     _carry(report)
     _compare(report)
@@ -634,12 +618,10 @@ def check(raw: bytes) -> Report:
 
 
 def _borders(report: Report) -> None:
-    """Hold the borders of months against the time zones that this computer knows."""
+    """Check the months' boundaries against this computer's time zone data."""
     labels = [month.label for month in report.bundle.months]
     if len(set(labels)) != len(labels) or report.bundle.invoice.month not in labels:
-        report.differences.append(
-            f"the months: {', '.join(labels)} are not one of each with the invoice's own"
-        )
+        report.differences.append(f"the months: {', '.join(labels)} are not unique or lack the invoice's month")
     for month in report.bundle.months:
         for name, said, zone, ahead in (
             ("begins", month.start, month.start_zone, 0),
@@ -648,7 +630,7 @@ def _borders(report: Report) -> None:
             try:
                 mine = midnight_of_first(month.label, ahead, ZoneInfo(zone))
             except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError):
-                report.unchecked.append(f"this computer does not know {month.label} in the time zone {zone}")
+                report.unchecked.append(f"this computer does not know the time zone {zone} for {month.label}")
                 continue
             if said != mine:
                 report.differences.append(
@@ -658,9 +640,10 @@ def _borders(report: Report) -> None:
 
 
 def midnight_of_first(label: str, ahead: int, zone: ZoneInfo) -> datetime:
-    """Return when the first of a month, or of one so many months ahead, begins in a time zone.
+    """Return when the first of a month begins in a time zone.
 
-    Where clocks skip that midnight it is the moment at which they do; where it comes twice, the second.
+    `ahead` moves on by that many months. If clocks skip that midnight, it is the moment when they do; if
+    it comes twice, the second.
     """
     if not (found := re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", label, re.ASCII)):
         raise ValueError(label)
@@ -676,12 +659,10 @@ def midnight_of_first(label: str, ahead: int, zone: ZoneInfo) -> datetime:
 def _prices(report: Report) -> None:
     ids = [price.id for price in report.bundle.prices]
     if len(set(ids)) != len(ids):
-        report.differences.append("the prices: one is there twice")
+        report.differences.append("the prices: one occurs twice")
     for price in report.bundle.prices:
         report.offered.setdefault(price.offering, []).append(price)
-        starts, prices = (
-            tuple(getattr(tier, name) for tier in price.tiers) for name in ("from_s", "nano_per_hour")
-        )
+        starts, prices = (tuple(getattr(tier, name) for tier in price.tiers) for name in ("from_s", "nano_per_hour"))
         least = 0 if price.model == "package" else price.nano_per_hour
         if (
             price.model not in MODELS
@@ -691,80 +672,74 @@ def _prices(report: Report) -> None:
             or any(nano < 0 or (least and nano > least) for nano in prices)
         ):
             report.differences.append(
-                f"price {price.id}: its tiers are not in order from 0 on, or cost more than it"
+                f"price {price.id}: its tiers are not in ascending order, or cost more than the price"
             )
         if price.nano_per_hour < 0 or (price.until is not None and price.until <= price.since):
-            report.differences.append(f"price {price.id}: it is negative, or ends before it begins")
+            report.differences.append(f"price {price.id}: it is negative or ends before it starts")
 
 
 def _kept(report: Report, lease: Lease, promise: Promise) -> None:
-    """Hold what a lease was promised against what was asked for, and against the price that it is of."""
+    """Check the quote of a lease against its request and the quoted price."""
     name, asked = f"{lease.id}, quote {promise.quote}", lease.steps[0] if lease.steps else None
-    if asked and (promise.offering, promise.quantity, promise.cited) != (
-        asked.offering,
-        asked.quantity,
-        asked.at,
-    ):
+    if asked and (promise.offering, promise.quantity, promise.cited) != (asked.offering, asked.quantity, asked.at):
         report.differences.append(
-            f"{name}: it is of {promise.quantity} of {promise.offering}, cited {_utc(promise.cited)}; asked for were"
+            f"{name}: it is for {promise.quantity} of {promise.offering}, cited {_utc(promise.cited)}; requested were"
             f" {asked.quantity} of {asked.offering}, {_utc(asked.at)}"
         )
     if not promise.made <= promise.cited <= promise.expires:
-        report.differences.append(f"{name}: it was cited before it was made, or after it ended")
+        report.differences.append(f"{name}: it was cited before it was created or after it expired")
     if promise.nano_per_hour < 0 or promise.max_duration_s < 1:
-        report.differences.append(f"{name}: its price is negative, or it is of no time")
+        report.differences.append(f"{name}: its price is negative or its duration is zero")
     whole = Fraction(promise.nano_per_hour, NANO) * promise.max_duration_s * promise.quantity / HOUR
     invoice = report.bundle.invoice
     cap = rounded(whole * 10**invoice.decimals)
     report.differs(f"{name}, cap", _money(promise.cap, invoice), _money(cap, invoice))
     of = [price for price in report.bundle.prices if price.id == promise.price]
     if not of:
-        report.differences.append(f"{name}: price {promise.price}, of which it is, is not in the bundle")
+        report.differences.append(f"{name}: its price {promise.price} is not in the bundle")
     for price in of:
         if (price.offering, price.nano_per_hour) != (promise.offering, promise.nano_per_hour):
-            report.differences.append(f"{name}: price {price.id} is another one than it promises")
+            report.differences.append(f"{name}: price {price.id} differs from the quoted price")
         # It may have ended a little before, where somebody was just changing it; it never begins later.
         if promise.made < price.since:
-            report.differences.append(f"{name}: price {price.id} was not there yet when it was made")
+            report.differences.append(f"{name}: price {price.id} started after the quote was created")
 
 
 def _live(report: Report, lease: Lease) -> None:
-    """Go through the life of a lease and add up what of it this invoice charges."""
+    """Add up what this invoice charges of a lease's history."""
     report.transitions += len(lease.steps)
     if [step.seq for step in lease.steps] != list(range(len(lease.steps))):
-        report.differences.append(f"{lease.id}: its transitions are not all there, from 0 on without a gap")
-    found, charged, ran = set[Part](), False, _taken(lease)
+        report.differences.append(f"{lease.id}: its transitions are incomplete or not numbered from 0")
+    found, charged, ran = set[LeasePart](), False, _taken(lease)
     for begun, ended in pairwise(lease.steps):
         if ended.at < begun.at:
             report.differences.append(f"{lease.id}: transition {ended.seq} is earlier than the one before it")
         if begun.quantity < 1:
-            report.differences.append(f"{lease.id}: transition {begun.seq} is of {begun.quantity} units")
+            report.differences.append(f"{lease.id}: transition {begun.seq} has {begun.quantity} units")
         if begun.state != CHARGED:
             continue
         for month in report.bundle.months:
             start, end = max(begun.at, month.start), min(ended.at, month.end)
             if start >= end:
                 continue
-            part = Part(begun.seq, month.label)
+            part = LeasePart(begun.seq, month.label)
             found.add(part)
             if month.label == report.bundle.invoice.month or part in lease.late:
                 charged = True
                 _charge(report, lease, begun, start, end, ran.get(begun.seq))
     for part in lease.late:
         if part not in found:
-            report.differences.append(
-                f"{lease.id}: transition {part.seq} begins nothing to charge in {part.month}"
-            )
+            report.differences.append(f"{lease.id}: transition {part.seq} starts no charged interval in {part.month}")
     if not charged and lease.id not in {part.lease for part in report.bundle.corrected}:
-        report.differences.append(f"{lease.id}: it is in the bundle, and nothing of it is on this invoice")
+        report.differences.append(f"{lease.id}: it is in the bundle but not on this invoice")
 
 
 def _correct(report: Report, part: Corrected) -> None:
-    """Add what a correction changes: seconds more or less at a price, or another price for some that were charged."""
+    """Apply a correction: additional or fewer seconds at a price, or another price."""
     seconds = (part.end - part.start) // SECOND * part.quantity
     name = f"{part.lease}, {part.correction}"
     if seconds < 1 or part.nano_per_hour < 0 or (part.sign not in (-1, 1)) != (part.instead is not None):
-        report.differences.append(f"{name}: it corrects nothing")
+        report.differences.append(f"{name}: it has no effect")
         return
     if part.lease not in {lease.id for lease in report.bundle.leases}:
         report.differences.append(f"{name}: its lease is not in the bundle")
@@ -776,8 +751,8 @@ def _correct(report: Report, part: Corrected) -> None:
 
 
 def _taken(lease: Lease) -> dict[int, timedelta]:
-    """Return for how long in all each stretch that was taken back had run, by the transition that began it."""
-    found, run = dict[int, timedelta](), list[Step]()
+    """Return how long each preempted run had lasted in all, by its transitions."""
+    found, run = dict[int, timedelta](), list[LeaseTransition]()
     for step in lease.steps:
         if step.state == CHARGED:
             run.append(step)
@@ -789,9 +764,12 @@ def _taken(lease: Lease) -> dict[int, timedelta]:
 
 
 def _charge(
-    report: Report, lease: Lease, begun: Step, start: datetime, end: datetime, ran: timedelta | None
+    report: Report, lease: Lease, begun: LeaseTransition, start: datetime, end: datetime, ran: timedelta | None
 ) -> None:
-    """Charge a stretch within one month at whatever prices are valid in it; nothing for a start that was taken back."""
+    """Charge an interval within one month at the prices valid in it.
+
+    A preempted run that was short enough is free.
+    """
     report.stretches += 1
     priced = 0
     promise = lease.promised if lease.promised and lease.promised.offering == begun.offering else None
@@ -823,7 +801,7 @@ def _charge(
 def _priced(
     offered: list[Price], promised: Promise | None, start: datetime, end: datetime
 ) -> Iterator[tuple[Price, datetime, datetime]]:
-    """Cut a stretch by the prices of its offering; the one that was promised for it is valid all the time."""
+    """Split an interval by the prices of its offering; a quoted price is always valid."""
     if promised:
         free = next((price.free_start_s for price in offered if price.id == promised.price), 0)
         kept = Price(promised.price, promised.offering, promised.nano_per_hour, start, end, free_start_s=free)
@@ -844,7 +822,7 @@ def _priced(
 
 
 def _shared(price: Price, start: datetime, end: datetime) -> tuple[datetime, datetime] | None:
-    """Return the part of a stretch in which a price is valid, or None."""
+    """Return the part of an interval in which a price is valid, or None."""
     since, until = max(start, price.since), end if price.until is None else min(end, price.until)
     return (since, until) if since < until else None
 
@@ -853,7 +831,7 @@ def _shared(price: Price, start: datetime, end: datetime) -> tuple[datetime, dat
 
 
 def _carry(report: Report) -> None:
-    """Take off what the month takes off lines and add what it adds, in its one order."""
+    """Apply the month's adjustments in their fixed order."""
     invoice = report.bundle.invoice
     _commitments(report)
     _tiers(report)
@@ -868,8 +846,8 @@ def _carry(report: Report) -> None:
         _carried(report, NO_LINE, "minimum", first, lacks * _coin(invoice), base=lines * _coin(invoice))
     said, mine = report.bundle.carried, tuple(report.carried)
     for n, (theirs, found) in enumerate(zip(said, mine, strict=False), 1):
-        report.differs(f"what the month carries, {n}", _of_month(theirs), _of_month(found))
-    report.differs("what the month carries, in all", len(said), len(mine))
+        report.differs(f"monthly adjustment {n}", _of_month(theirs), _of_month(found))
+    report.differs("monthly adjustments, total", len(said), len(mine))
 
 
 NO_LINE: Key = ("", "minimum", 0)
@@ -887,24 +865,21 @@ def _carried(report: Report, key: Key, kind: str, source: str, exact: int, *, ba
 
 
 def _commitments(report: Report) -> None:
-    """Take off what covered seconds are cheaper, and add what commitments cover of nobody's."""
+    """Reduce lines for covered seconds and add lines for unused committed units."""
     unused = list[tuple[Commitment, int, int]]()
     month = next((m for m in report.bundle.months if m.label == report.bundle.invoice.month), None)
-    held, order = (
-        report.bundle.commitments,
-        [(each.offering, each.since) for each in report.bundle.commitments],
-    )
+    held, order = (report.bundle.commitments, [(each.offering, each.since) for each in report.bundle.commitments])
     if order != sorted(order) or any(
         a.offering == b.offering and (a.until is None or a.until > b.since) for a, b in pairwise(held)
     ):
-        report.differences.append("the commitments: two of an offering hold at once, or they are in no order")
+        report.differences.append("the commitments: two of one offering overlap, or they are not sorted")
     for agreed in held:
         if month is None or agreed.units < 1 or agreed.nano_per_hour < 1:
-            report.differences.append(f"commitment {agreed.id}: it is of nothing")
+            report.differences.append(f"commitment {agreed.id}: it is empty")
             continue
         since, until = max(agreed.since, month.start), min(agreed.until or month.end, month.end)
         if since >= until:
-            report.differences.append(f"commitment {agreed.id}: it does not hold in the month")
+            report.differences.append(f"commitment {agreed.id}: it is not valid in the month")
             continue
         whole = (until - since) // SECOND * agreed.units
         found = _sweep(agreed, since, until, report.used.get(agreed.offering, []))
@@ -925,7 +900,10 @@ def _commitments(report: Report) -> None:
 
 
 def _sweep(agreed: Commitment, since: datetime, until: datetime, uses: list[Use]) -> list[tuple[Use, int]]:
-    """Go from each moment at which a stretch begins or ends to the next, and share the units among what is active."""
+    """Share the committed units among the active leases, at every moment of the month.
+
+    Goes from one start or end of usage to the next.
+    """
     here = [use for use in uses if use.on_time and use.start < until and use.end > since]
     turns = dict[datetime, tuple[list[int], list[int]]]()
     for n, use in enumerate(here):
@@ -946,7 +924,7 @@ def _sweep(agreed: Commitment, since: datetime, until: datetime, uses: list[Use]
 
 
 def _tiers(report: Report) -> None:
-    """Take off what tiers and packages are cheaper than the price of an hour, of all that counts in the month."""
+    """Reduce lines by what tiers and packages save against the price per hour."""
     less = dict[Key, int]()
     for uses in report.used.values():
         whole, position = sum(use.seconds - use.covered for use in uses), 0
@@ -961,7 +939,7 @@ def _tiers(report: Report) -> None:
 
 
 def _cheaper(price: Price, since: int, until: int, whole: int) -> int:
-    """Return what seconds at [since, until) of the month cost less than by the hour, over 3600 · 10⁹."""
+    """Return what seconds [since, until) of the month save, over 3600 · 10⁹."""
     if price.model == "package":
         return _packed(price, until) - _packed(price, since)
     found, at = 0, [(0, price.nano_per_hour), *((tier.from_s, tier.nano_per_hour) for tier in price.tiers)]
@@ -974,7 +952,7 @@ def _cheaper(price: Price, since: int, until: int, whole: int) -> int:
 
 
 def _packed(price: Price, used: int) -> int:
-    """Return what so much from nought on costs less in packages than by the hour."""
+    """Return what usage from 0 on saves in packages against the hourly price."""
     size, cost = price.tiers[0].from_s, price.tiers[0].nano_per_hour * HOUR
     dearer = used // size * cost + min(used % size * price.nano_per_hour, cost)
     return used * price.nano_per_hour - dearer
@@ -988,11 +966,11 @@ def _of_month(carried: Carried) -> str:
 
 
 def _discount(report: Report, discount: Discount) -> None:
-    """Take one discount off its lines."""
+    """Apply one discount to its lines."""
     lines = {key: report.sums[key].exact for key in sorted(report.sums) if key[1] in discount.offerings}
     if discount.percent_bp is not None:
         if not 0 <= discount.percent_bp <= WHOLE:
-            report.differences.append(f"discount {discount.id}: it is of less than nothing, or more than all")
+            report.differences.append(f"discount {discount.id}: it is negative or more than 100 %")
         parts = {key: num * discount.percent_bp // WHOLE for key, num in lines.items()}
     else:
         parts = off(lines, discount.minor or 0, _coin(report.bundle.invoice))
@@ -1003,7 +981,7 @@ def _discount(report: Report, discount: Discount) -> None:
 
 
 def off(lines: dict[Key, int], minor: int, coin: int) -> dict[Key, int]:
-    """Return what each line gives to an amount off all of them."""
+    """Return how a fixed discount is split over the lines."""
     whole = [num // coin for num in lines.values()]
     if minor <= sum(whole):
         return {key: each * coin for key, each in zip(lines, _split(whole, minor), strict=True)}
@@ -1015,7 +993,10 @@ def off(lines: dict[Key, int], minor: int, coin: int) -> dict[Key, int]:
 
 
 def _split(weights: list[int], total: int) -> list[int]:
-    """Share a total by weights: whole parts, and one more where most was cut off, the first of equals first."""
+    """Split a total by weights with the largest-remainder method.
+
+    Of equal remainders the first gets the next unit.
+    """
     full = [Fraction(total * each, sum(weights) or 1) for each in weights]
     parts = [each.__floor__() for each in full]
     for at in sorted(range(len(full)), key=lambda at: (parts[at] - full[at], at))[: total - sum(parts)]:
@@ -1024,7 +1005,7 @@ def _split(weights: list[int], total: int) -> list[int]:
 
 
 def _least(report: Report) -> int:
-    """Return the least of the invoice's month, by the second."""
+    """Return the agreed minimum of the invoice's month, pro-rated by the second."""
     found = 0
     for month in report.bundle.months:
         if month.label == report.bundle.invoice.month:
@@ -1039,21 +1020,21 @@ def _least(report: Report) -> int:
 
 
 def _compare(report: Report) -> None:
-    """Hold the invoice, line by line, against what was worked out."""
+    """Compare the invoice's lines with the computed ones."""
     invoice, left = report.bundle.invoice, dict(report.sums)
     if [line.n for line in report.bundle.lines] != list(range(1, len(report.bundle.lines) + 1)):
-        report.differences.append("the lines: they are not numbered from 1 on without a gap")
+        report.differences.append("the lines: they are not numbered from 1 without gaps")
     for line in report.bundle.lines:
         mine = left.pop((line.project, line.offering, line.price), Sum())
         name = f"line {line.n}"
         report.differs(f"{name}, leases", line.leases, len(mine.leases))
         report.differs(f"{name}, seconds", line.unit_seconds, mine.unit_seconds)
-        report.differs(f"{name}, seconds given back", line.given_back_s, mine.given_back_s)
-        report.differs(f"{name}, exact amount given back", line.given_back, mine.given_back)
+        report.differs(f"{name}, refunded seconds", line.given_back_s, mine.given_back_s)
+        report.differs(f"{name}, exact refunded amount", line.given_back, mine.given_back)
         report.differs(f"{name}, exact amount in 1/3600/10^9", line.exact, mine.exact)
-        report.differs(f"{name}, of it what the month carries", line.month, mine.month)
+        report.differs(f"{name}, monthly adjustments included", line.month, mine.month)
         if mine.amount < 0 or mine.unit_seconds < 0:
-            report.differences.append(f"{name}: more was given back of it than was charged")
+            report.differences.append(f"{name}: more was refunded than charged")
         minor = rounded(mine.amount * 10**invoice.decimals)
         report.differs(f"{name}, amount", _money(line.minor, invoice), _money(minor, invoice))
         report.total += minor
@@ -1069,7 +1050,7 @@ def _compare(report: Report) -> None:
 
 
 def _taxes(report: Report) -> None:
-    """Hold the tax, by category and then line by line, against what the lines come to."""
+    """Compare the tax with the lines, by category and then by line."""
     invoice, left = report.bundle.invoice, {line.n for line in report.bundle.lines if line.tax_category}
     whole = 0
     for tax in report.bundle.taxes:
@@ -1079,14 +1060,14 @@ def _taxes(report: Report) -> None:
         mine = rounded(Fraction(net * rate, WHOLE))
         whole += mine
         name = f"tax, {tax.category}"
-        report.differs(f"{name}, what it is on", _money(tax.net, invoice), _money(net, invoice))
+        report.differs(f"{name}, tax base", _money(tax.net, invoice), _money(net, invoice))
         report.differs(f"{name}, at {Fraction(rate, 100)} %", _money(tax.tax, invoice), _money(mine, invoice))
         for line, share in zip(lines, shared([line.minor for line in lines], rate, mine), strict=True):
             report.differs(f"line {line.n}, tax", _money(line.tax, invoice), _money(share, invoice))
         if not 0 <= rate <= WHOLE or (tax.rate_bp is None and invoice.number):
-            report.differences.append(f"{name}: nobody can owe it at that rate")
+            report.differences.append(f"{name}: the rate does not match the tax treatment")
     if len({tax.category for tax in report.bundle.taxes}) != len(report.bundle.taxes) or left:
-        report.differences.append("the tax: each category that lines have is not there once")
+        report.differences.append("the tax: the categories do not match those of the lines")
     report.differs("the tax", _money(invoice.tax, invoice), _money(whole, invoice))
     report.total += whole
 
@@ -1102,7 +1083,7 @@ def shared(amounts: list[int], rate: int, whole: int) -> list[int]:
 
 
 def rounded(amount: Fraction) -> int:
-    """Return the whole number nearest to an amount; a half goes away from nought."""
+    """Return the nearest integer; halves are rounded away from zero."""
     down = (abs(amount) + Fraction(1, 2)).__floor__()
     return -down if amount < 0 else down
 
@@ -1110,16 +1091,16 @@ def rounded(amount: Fraction) -> int:
 # --- Telling -------------------------------------------------------------------------------------------------
 
 
-def told(report: Report) -> Iterator[str]:
-    """Say what was recomputed and whether it is what the invoice says, line by line."""
+def report_lines(report: Report) -> Iterator[str]:
+    """Return the result as text, line by line."""
     bundle, invoice = report.bundle, report.bundle.invoice
     known = f"invoice {invoice.number}" if invoice.number else f"the draft invoice {invoice.id}"
     yield f"{known} of {invoice.tenant}, {invoice.month}"
     yield f"  leases       {_grouped(len(bundle.leases))}, with {_grouped(report.transitions)} transitions"
     if bundle.volumes:
-        yield f"  volumes      {_grouped(len(bundle.volumes))}, by the GiB"
-    yield f"  stretches    {_grouped(report.stretches)} in which they were active"
-    yield f"  seconds      {_grouped(report.unit_seconds)}, each counted once for every unit"
+        yield f"  volumes      {_grouped(len(bundle.volumes))}, per GiB"
+    yield f"  stretches    {_grouped(report.stretches)} of activity"
+    yield f"  seconds      {_grouped(report.unit_seconds)}, counted per unit"
     yield f"  lines        {_grouped(len(report.sums))} recomputed, {_grouped(len(bundle.lines))} on the invoice"
     if invoice.treatment:
         yield f"  tax          {_money(invoice.tax, invoice)} in the total, {invoice.treatment}"
@@ -1129,11 +1110,7 @@ def told(report: Report) -> Iterator[str]:
     for words in report.differences:
         yield f"  DIFFERS      {words}"
     count = len(report.differences)
-    yield (
-        f"{count} difference{'s' * (count != 1)}"
-        if count
-        else "equal: every figure follows from what happened"
-    )
+    yield (f"{count} difference{'s' * (count != 1)}" if count else "equal: every amount matches")
 
 
 def _grouped(thing: object) -> str:
@@ -1151,16 +1128,16 @@ def _money(minor: int, invoice: Invoice) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the bundle whose path is given and print what was found."""
+    """Check the bundle at the given path and print the result."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print("usage: python verify.py bundle.json", file=sys.stderr)
         return UNREADABLE
     try:
         report = check(Path(arguments[0]).read_bytes())
     except (OSError, Unreadable) as error:
-        print(f"{arguments[0]} cannot be checked: {error}", file=sys.stderr)
+        print(f"{arguments[0]} cannot be verified: {error}", file=sys.stderr)
         return UNREADABLE
-    for words in told(report):
+    for words in report_lines(report):
         print(words)
     return EQUAL if report.equal else DIFFERS
 

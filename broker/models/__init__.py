@@ -1,54 +1,45 @@
 from broker.models.allocations import Allocation
-from broker.models.clusters import ClusterCredential, ClusterObject, ClusterWatch, Examination
-from broker.models.inventory import (
-    Cluster,
-    Gpu,
-    GpuModel,
-    Health,
-    InventoryChange,
-    LayoutPolicy,
-    Node,
-    NodeState,
-)
-from broker.models.layouts import LayoutChange, LayoutStep
+from broker.models.clusters import ClusterCredential, ClusterExamination, ClusterObject, ClusterWatch
+from broker.models.inventory import Cluster, Gpu, GpuHealth, GpuModel, InventoryChange, LayoutPolicy, Node, NodeState
 from broker.models.leases import Lease, StaleLease
-from broker.models.moves import Move, MoveEntry, MovePlan
 from broker.models.offerings import Offering, OfferingState
-from broker.models.orphans import Installation, Orphan, our_mark
+from broker.models.orphans import Installation, Orphan, get_installation_id
+from broker.models.relocations import Relocation, RelocationLogEntry, RelocationPlan
+from broker.models.repartitions import Repartition, RepartitionLogEntry
 from broker.models.simulated import SimulatedNode, SimulatedPod, SimulatedVolume
 from broker.models.transitions import Transition
-from broker.models.volumes import Volume, VolumeStep
+from broker.models.volumes import Volume, VolumeSizeChange
 
 __all__ = [
     "Allocation",
     "Cluster",
     "ClusterCredential",
+    "ClusterExamination",
     "ClusterObject",
     "ClusterWatch",
-    "Examination",
     "Gpu",
+    "GpuHealth",
     "GpuModel",
-    "Health",
     "Installation",
     "InventoryChange",
-    "LayoutChange",
     "LayoutPolicy",
-    "LayoutStep",
     "Lease",
-    "Move",
-    "MoveEntry",
-    "MovePlan",
     "Node",
     "NodeState",
     "Offering",
     "OfferingState",
     "Orphan",
+    "Relocation",
+    "RelocationLogEntry",
+    "RelocationPlan",
+    "Repartition",
+    "RepartitionLogEntry",
     "SimulatedNode",
     "SimulatedPod",
     "SimulatedVolume",
     "StaleLease",
     "Transition",
     "Volume",
-    "VolumeStep",
-    "our_mark",
+    "VolumeSizeChange",
+    "get_installation_id",
 ]

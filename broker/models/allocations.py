@@ -1,4 +1,4 @@
-"""The concrete slices a lease holds. PostgreSQL keeps two leases off one place."""
+"""Slices held by leases; an exclusion constraint prevents overlapping allocations."""
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import IntegerRangeField, RangeOperators
@@ -10,8 +10,8 @@ from broker.models.keys import ID_LENGTH, allocation_id
 from broker.models.leases import Lease
 from tenants.models.tenants import TenantOwned
 
-HELD = Q(released_at__isnull=True)
-LEAVING = Q(leaving_since__isnull=False)
+IS_HELD = Q(released_at__isnull=True)
+IS_ABANDONED = Q(leaving_since__isnull=False)
 
 
 class Allocation(TenantOwned):
@@ -19,14 +19,14 @@ class Allocation(TenantOwned):
     lease = models.ForeignKey(Lease, on_delete=models.PROTECT, related_name="allocations")
     generation = models.PositiveIntegerField()
     gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT)
-    placement = IntegerRangeField()  # memory slices [start, start + size); a whole card covers the grid
+    placement = IntegerRangeField()  # memory slices [start, start + size); a whole GPU covers the grid
     profile = models.CharField(max_length=30)
     isolation = models.CharField(max_length=10)
-    may_share = models.BooleanField(default=False)  # the cluster's owner allows tenants side by side
-    held_at = models.DateTimeField()  # the database puts it off until whoever was there before had left
-    # Its lease went on without it: the place stays taken until its cluster proves that nothing of it is left there.
+    may_share = models.BooleanField(default=False)  # the cluster's owner allows several tenants on one GPU
+    held_at = models.DateTimeField()  # a database trigger delays it until the previous holder has released the slot
+    # The lease has abandoned it: it stays held until its cluster proves that nothing of the lease is left there.
     leaving_since = models.DateTimeField(null=True)
-    # Held beside the place its lease is at: the next one before a move, and the last one until the move is done.
+    # Held in addition to the lease's current one: the target before a relocation, the source until it is done.
     for_move = models.BooleanField(default=False, db_default=False)
     released_at = models.DateTimeField(null=True)
 
@@ -35,24 +35,24 @@ class Allocation(TenantOwned):
             ExclusionConstraint(
                 name="one_lease_per_place",
                 expressions=[("gpu", RangeOperators.EQUAL), ("placement", RangeOperators.OVERLAPS)],
-                condition=HELD,
+                condition=IS_HELD,
             ),
             ExclusionConstraint(
                 name="one_isolation_per_card",
                 expressions=[("gpu", RangeOperators.EQUAL), ("isolation", RangeOperators.NOT_EQUAL)],
-                condition=HELD,
+                condition=IS_HELD,
             ),
             ExclusionConstraint(
                 name="no_strangers_on_a_soft_card",
                 expressions=[("gpu", RangeOperators.EQUAL), (F("tenant"), RangeOperators.NOT_EQUAL)],
-                condition=HELD & Q(isolation__in=["soft", "none"], may_share=False),
+                condition=IS_HELD & Q(isolation__in=["soft", "none"], may_share=False),
             ),
         ]
         indexes = [
-            models.Index(fields=["gpu"], name="allocation_held", condition=HELD),
+            models.Index(fields=["gpu"], name="allocation_held", condition=IS_HELD),
             models.Index(fields=["gpu", "released_at"], name="allocation_freed"),
             models.Index(fields=["released_at"], name="allocation_lately"),
-            models.Index(fields=["leaving_since"], name="allocation_leaving", condition=HELD & LEAVING),
+            models.Index(fields=["leaving_since"], name="allocation_leaving", condition=IS_HELD & IS_ABANDONED),
         ]
 
     def __str__(self) -> str:

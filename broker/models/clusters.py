@@ -1,4 +1,4 @@
-"""What a Kubernetes cluster has beside its nodes: the way in, and what was last seen of our objects there."""
+"""Kubernetes-specific data of a cluster: credentials, examination, observed objects, watch positions."""
 
 from django.db import models
 
@@ -6,11 +6,12 @@ from broker.models.inventory import Cluster
 
 
 class ClusterCredential(models.Model):
-    """A cluster's kubeconfig, sealed: apart from the cluster, so that no page ever loads it by the way."""
+    """Encrypted kubeconfig of a cluster, kept in a table of its own.
 
-    cluster = models.OneToOneField(
-        Cluster, primary_key=True, on_delete=models.CASCADE, related_name="credential"
-    )
+    It is separate from the cluster so that no page loads it by accident.
+    """
+
+    cluster = models.OneToOneField(Cluster, primary_key=True, on_delete=models.CASCADE, related_name="credential")
     sealed = models.BinaryField()
     updated_at = models.DateTimeField()
 
@@ -18,39 +19,38 @@ class ClusterCredential(models.Model):
         return f"credentials of {self.cluster_id}"
 
 
-class Examination(models.Model):
-    """The last examination of a cluster: asked for by an operator, done by a worker."""
+class ClusterExamination(models.Model):
+    """The latest examination of a cluster, requested by an operator and run by a worker."""
 
-    cluster = models.OneToOneField(
-        Cluster, primary_key=True, on_delete=models.CASCADE, related_name="examination"
-    )
+    cluster = models.OneToOneField(Cluster, primary_key=True, on_delete=models.CASCADE, related_name="examination")
     asked_at = models.DateTimeField()
     asked_by = models.CharField(max_length=254, blank=True, default="")
     done_at = models.DateTimeField(null=True)
-    findings = models.JSONField(default=list)  # of the last one that was done
+    findings = models.JSONField(default=list)  # of the last finished examination
 
     def __str__(self) -> str:
         return f"examination of {self.cluster_id}"
 
 
 class ClusterObject(models.Model):
-    """One object of ours as the cluster's agent last saw it. The cluster is the truth; this spares asking it."""
+    """One of our objects as the cluster's agent last observed it.
+
+    The cluster is the source of truth; this row saves a request to it.
+    """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="+", db_index=False)
     kind = models.CharField(max_length=60)
     namespace = models.CharField(max_length=63, blank=True, default="")
     name = models.CharField(max_length=253)
     uid = models.CharField(max_length=40)
-    version = models.BigIntegerField()  # resourceVersion: comparable, and only ever replaced by a higher one
-    order_name = models.CharField(max_length=63, blank=True, default="")  # the generation it belongs to
-    body = models.JSONField(default=dict)  # what we read of it
+    version = models.BigIntegerField()  # resourceVersion: comparable, and only replaced by a higher one
+    order_name = models.CharField(max_length=63, blank=True, default="")  # name of the provision spec it belongs to
+    body = models.JSONField(default=dict)  # the fields that we read
     seen_at = models.DateTimeField()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["cluster", "kind", "namespace", "name"], name="object_once_per_cluster"
-            )
+            models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="object_once_per_cluster")
         ]
         indexes = [models.Index(fields=["cluster", "order_name"], name="object_of_order")]
 
@@ -59,13 +59,13 @@ class ClusterObject(models.Model):
 
 
 class ClusterWatch(models.Model):
-    """How far the agent has followed one kind of object in one cluster."""
+    """The position of the agent's watch on one kind of object in one cluster."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="watches", db_index=False)
     kind = models.CharField(max_length=60)
     version = models.BigIntegerField()
-    synced_at = models.DateTimeField()  # the last whole list
-    heard_at = models.DateTimeField()  # the last word of the server, be it a bookmark
+    synced_at = models.DateTimeField()  # the last complete list
+    last_event_at = models.DateTimeField()  # the last event from the server, bookmarks included
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["cluster", "kind"], name="watch_once_per_cluster")]

@@ -1,4 +1,4 @@
-"""What there is to sell: clusters, their nodes, their cards. Not tenant data; staff and workers write it."""
+"""Inventory: clusters, nodes and GPUs. Not tenant data; operators and workers write it."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,30 +7,33 @@ from broker.models.keys import ID_LENGTH, cluster_id, gpu_id, node_id
 
 
 class LayoutPolicy(models.TextChoices):
-    FIXED = "fixed"  # only the slices cut already are sold
-    DYNAMIC = "dynamic"  # slices are cut for the lease
+    FIXED = "fixed"  # only existing slices are sold
+    DYNAMIC = "dynamic"  # slices are created for each lease
 
 
 class NodeState(models.TextChoices):
     READY = "ready"
     CORDONED = "cordoned"  # nothing new is placed here
-    DRAINING = "draining"  # nothing new, and leases are being ended or waited for
+    DRAINING = "draining"  # nothing new is placed here, and leases are being ended or awaited
     LOST = "lost"
 
 
-class Health(models.TextChoices):
+class GpuHealth(models.TextChoices):
     HEALTHY = "healthy"
     UNHEALTHY = "unhealthy"
 
 
 class GpuModel(models.Model):
-    """A kind of card, of `broker/mig_geometry.json` or the setting; `broker.domain.gpu_models` reads its spec."""
+    """A GPU model, from `broker/mig_geometry.json` or the setting.
+
+    `broker.domain.geometry.gpu_models` reads its spec.
+    """
 
     name = models.CharField(primary_key=True, max_length=60)
     memory_gb = models.PositiveIntegerField()
-    memory_grid = models.PositiveSmallIntegerField()  # memory slices; 0: not cut before NVML answers
+    memory_grid = models.PositiveSmallIntegerField()  # memory slices; 0: unknown until NVML answers
     compute_slices = models.PositiveSmallIntegerField()
-    spec = models.JSONField()  # its entry there
+    spec = models.JSONField()  # its entry in that file or setting
 
     def __str__(self) -> str:
         return self.name
@@ -41,29 +44,29 @@ class Cluster(models.Model):
     name = models.CharField(max_length=60, unique=True)
     region = models.CharField(max_length=60)
     provisioner = models.CharField(max_length=20, default="simulated")  # a key of settings.PROVISIONERS
-    driver = models.CharField(max_length=20, blank=True, default="")  # how its pods ask for slices
-    driver_options = models.JSONField(default=dict)  # how that driver is set up there
-    address = models.CharField(max_length=300, blank=True, default="")  # its API's, for people to see
-    # How people come in: a name below which each lease has its own, what routes it (`ingress/<class>` or
-    # `gateway/<namespace>/<name>`), and the host that lets SSH through. Empty: not at all.
+    driver = models.CharField(max_length=20, blank=True, default="")  # how its pods request slices
+    driver_options = models.JSONField(default=dict)  # options of that driver
+    address = models.CharField(max_length=300, blank=True, default="")  # of its API server, for display
+    # Ingress: the domain below which each lease has a host name, what routes it (`ingress/<class>` or
+    # `gateway/<namespace>/<name>`), and the SSH bastion. Empty: no access of that kind.
     domain = models.CharField(max_length=200, blank=True, default="")
-    door = models.CharField(max_length=200, blank=True, default="")
+    ingress = models.CharField(max_length=200, blank=True, default="")
     bastion = models.CharField(max_length=200, blank=True, default="")
-    # The namespaces that what routes them runs in; empty: as far as the above tells.
-    entrances = models.CharField(max_length=300, blank=True, default="", db_default="")
-    uid = models.CharField(
-        max_length=40, blank=True, default=""
-    )  # of its kube-system, when it was first reached
-    silent_since = models.DateTimeField(null=True)  # nothing new is placed in a cluster that does not answer
-    silent_why = models.CharField(max_length=200, blank=True, default="")
-    # Another cluster or an old state of it answers in its place: until a person speaks nothing it says is believed.
+    # Namespaces of the ingress controller and bastion; empty: derived from the fields above.
+    allowed_namespaces = models.CharField(max_length=300, blank=True, default="", db_default="")
+    uid = models.CharField(max_length=40, blank=True, default="")  # of its kube-system namespace at the first contact
+    unreachable_since = models.DateTimeField(null=True)  # since when it is unreachable: nothing new is placed there
+    unreachable_reason = models.CharField(max_length=200, blank=True, default="")
+    # Reason if it was replaced or restored to an older state: ignored until an operator accepts it.
     frozen = models.CharField(max_length=200, blank=True, default="")
-    halted = models.CharField(max_length=200, blank=True, default="")  # why its inventory waits for a person
-    believes = models.BooleanField(default=False)  # a person said that what is missing from it is really gone
-    # Whether its owner lets two tenants share one card of class soft or none.
-    shares_soft_cards = models.BooleanField(default=False)
-    # Whether nodes whose cut is fixed are cut anew for what is asked for, without anybody's yes to each plan.
-    recuts = models.BooleanField(default=False)
+    inventory_paused_reason = models.CharField(
+        max_length=200, blank=True, default=""
+    )  # why its inventory update waits for approval
+    accept_next_inventory = models.BooleanField(default=False)  # an operator said that the missing GPUs are really gone
+    # Whether its owner lets two tenants share one GPU of isolation soft or none.
+    allow_shared_gpus = models.BooleanField(default=False)
+    # Whether nodes with a fixed layout are repartitioned on demand, without approval of each plan.
+    auto_repartition = models.BooleanField(default=False)
     created_at = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
 
@@ -91,12 +94,12 @@ class Node(models.Model):
 
 class GpuQuerySet(models.QuerySet["Gpu"]):
     def sellable(self) -> "GpuQuerySet":
-        """Cards on which something new may be placed."""
+        """Return the GPUs on which something new may be placed."""
         return self.filter(
-            health=Health.HEALTHY,
+            health=GpuHealth.HEALTHY,
             node__state=NodeState.READY,
             closed_since=None,
-            node__cluster__silent_since=None,
+            node__cluster__unreachable_since=None,
             node__cluster__frozen="",
         )
 
@@ -109,16 +112,16 @@ class Gpu(models.Model):
     uuid = models.CharField(max_length=300, unique=True)
     layout_policy = models.CharField(max_length=8, choices=LayoutPolicy, default=LayoutPolicy.DYNAMIC)
     fixed_layout = models.JSONField(default=list)  # [{"profile", "start", "size"}] when the policy is fixed
-    # What it says can be cut from it, `{profile: [first units]}`; null: nobody told, or all that its model can.
+    # Profiles it reports, `{profile: [first units]}`; null: not reported, or all that its model supports.
     published = models.JSONField(null=True)
-    # How it reaches the others of its node: cards of one fabric by NVLink, cards of one numa below one processor.
+    # Links to other GPUs of its node: NVLink within one fabric, one CPU socket within one numa.
     fabric = models.CharField(max_length=64, blank=True, default="", db_default="")
     numa = models.CharField(max_length=64, blank=True, default="", db_default="")
-    health = models.CharField(max_length=10, choices=Health, default=Health.HEALTHY)
+    health = models.CharField(max_length=10, choices=GpuHealth, default=GpuHealth.HEALTHY)
     health_reason = models.CharField(max_length=200, blank=True, default="")
     health_since = models.DateTimeField()
-    # While its node is cut anew. It stands here and not on the node, so that a placer that waits for the card's lock
-    # reads it again.
+    # Set while its node is repartitioned. Stored here and not on the node, so that a placer that waits for the
+    # GPU's lock reads it again.
     closed_since = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
 
@@ -127,19 +130,22 @@ class Gpu(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["node", "index"], name="gpu_once_per_node"),
-            models.CheckConstraint(condition=Q(health__in=Health.values), name="gpu_health_known"),
+            models.CheckConstraint(condition=Q(health__in=GpuHealth.values), name="gpu_health_known"),
         ]
 
     def __str__(self) -> str:
-        return f"card {self.index}"
+        return f"GPU {self.index}"
 
 
 class InventoryChange(models.Model):
-    """One append-only row per change of a card's health or a node's state: what was out of service, and when."""
+    """Append-only record of a change to a GPU's health or a node's state.
+
+    It tells what was out of service, and when.
+    """
 
     at = models.DateTimeField()
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="+")
-    gpu = models.ForeignKey(Gpu, null=True, on_delete=models.PROTECT, related_name="+")  # None: the node
+    gpu = models.ForeignKey(Gpu, null=True, on_delete=models.PROTECT, related_name="+")  # null: the node itself
     before = models.CharField(max_length=10)
     after = models.CharField(max_length=10)  # a NodeState or a Health
     reason = models.CharField(max_length=200, blank=True, default="")

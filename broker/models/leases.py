@@ -1,4 +1,4 @@
-"""The tenant's right to capacity. Its state has one writer: `move`."""
+"""Leases: a tenant's right to capacity. Only `Lease.move` writes the state."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -6,14 +6,12 @@ from datetime import datetime
 from django.db import connection, models
 from django.db.models import Q
 
-from broker.domain.lifecycle import ENDS, HOLDS_CAPACITY, NEXT, SETTLED
-from broker.domain.moves import stays
-from broker.domain.states import EndReason, Isolation, LeaseState
+from broker.domain.lifecycle.lease_transitions import ENDING_STATES, HOLDS_CAPACITY, NEXT_STATES, SETTLED_STATES
+from broker.domain.lifecycle.relocation_states import why_not_relocatable
+from broker.domain.lifecycle.states import EndReason, Isolation, LeaseCondition, LeaseState
 from broker.models.keys import ID_LENGTH, lease_id
-from broker.models.moving import move
 from broker.models.offerings import Offering
-from broker.models.telling import tell
-from broker.models.transitions import Transition
+from broker.models.transitions import TICK_CAUSE, Transition, log_transition, write_transition
 from broker.models.volumes import Volume
 from tenants.models import Project
 from tenants.models.tenants import Tenant, TenantOwned
@@ -21,19 +19,16 @@ from tenants.services.actors import SYSTEM, Actor
 
 
 class StaleLease(Exception):
-    """Somebody was faster: the row is no longer in the state, or on the terms, it was read in."""
+    """Raised when the row changed state or terms since it was read."""
 
 
 class LeaseQuerySet(models.QuerySet["Lease"]):
-    def for_tenant(self, tenant: Tenant) -> "LeaseQuerySet":
-        return self.filter(tenant=tenant)
-
     def holding(self) -> "LeaseQuerySet":
-        """Leases that occupy capacity now."""
+        """Return leases that occupy capacity now."""
         return self.filter(state__in=[s.value for s in HOLDS_CAPACITY])
 
     def live(self) -> "LeaseQuerySet":
-        """Everything that is not over."""
+        """Return leases that are not over."""
         return self.exclude(state__in=[LeaseState.RELEASED.value])
 
 
@@ -46,69 +41,59 @@ class Lease(TenantOwned):
     name = models.CharField(max_length=120)
     quantity = models.PositiveIntegerField(default=1)  # slices; more than one is a gang, all or nothing
     same_node = models.BooleanField(default=False)
-    topology = (
-        models.CharField(  # how near its cards are to each other, as `placement.topology.ASKED` calls it
-            max_length=10, blank=True, default="", db_default=""
-        )
+    topology = models.CharField(  # how closely its GPUs are linked, a key of `placement.topology.ASKED`
+        max_length=10, blank=True, default="", db_default=""
     )
     image = models.CharField(max_length=300, blank=True, default="")
     command = models.CharField(max_length=2000, blank=True, default="")
-    workload = models.CharField(max_length=20, blank=True, default="", db_default="")  # empty: by its image
-    env = models.JSONField(default=dict, db_default={})  # may hold secrets: only names of it are shown
+    workload = models.CharField(max_length=20, blank=True, default="", db_default="")  # empty: chosen by its image
+    env = models.JSONField(default=dict, db_default={})  # may hold secrets: only its names are shown
     ssh_keys = models.JSONField(default=list, db_default=[])
-    # Mounted at its home; the lease has it, stopped or not, until it is over.
-    volume = models.ForeignKey(
-        Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases"
-    )
-    movable = models.BooleanField(
-        default=False, db_default=False
-    )  # we may stop it and start it on another card
+    # Mounted at the home directory; the lease keeps it, even while stopped, until it is over.
+    volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
+    movable = models.BooleanField(default=False, db_default=False)  # we may stop it and start it on another GPU
     tags = models.JSONField(default=dict)
-    # The promise of its price that it cites; what stands in it is known to the gate that took it.
+    # The quote that it cites; only the gate that accepted it reads its contents.
     quote_id = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
 
     state = models.CharField(max_length=12, default=LeaseState.REQUESTED.value)
-    seq = models.PositiveIntegerField(default=0)  # its newest Transition
-    at = models.DateTimeField()  # that Transition's moment
-    generation = models.PositiveIntegerField(default=1)  # rises on every placement: the fence
+    seq = models.PositiveIntegerField(default=0)  # of its newest Transition
+    state_since = models.DateTimeField()  # time of that Transition
+    generation = models.PositiveIntegerField(default=1)  # rises with every placement; fences off older workers
     conditions = models.JSONField(default=dict)  # {"degraded": "since …, because …"}
-    ill_since = models.DateTimeField(null=True)  # since when it is seen to be degraded, without a break
-    progress = models.JSONField(default=dict)  # what the provisioner is at: {"text": …, "percent": …}
-    waits_for = models.CharField(max_length=300, blank=True, default="")  # why it queues, in one sentence
+    degraded_since = models.DateTimeField(null=True)  # since when it has been degraded without interruption
+    progress = models.JSONField(default=dict)  # what the provisioner is doing: {"text": …, "percent": …}
+    pending_reason = models.CharField(max_length=300, blank=True, default="")  # why it is queued, in one sentence
 
     created_at = models.DateTimeField()
-    waits_since = models.DateTimeField(null=True)  # in the queue, when that is not since it was asked for
-    active_at = models.DateTimeField(null=True)  # since when, if it is; once it is over, the last time
-    spent_s = models.PositiveIntegerField(
-        default=0, db_default=0
-    )  # of being active before it was last stopped
-    seen_at = models.DateTimeField(null=True)  # the last proof that it was there: nothing later is charged
+    requeued_at = models.DateTimeField(null=True)  # queued since, if that differs from created_at
+    active_at = models.DateTimeField(null=True)  # since when it is active; after its end, since when it last was
+    active_seconds = models.PositiveIntegerField(default=0, db_default=0)  # active seconds before it was last stopped
+    seen_at = models.DateTimeField(null=True)  # the last proof that it ran: nothing later is charged
     ended_at = models.DateTimeField(null=True)
     end_reason = models.CharField(max_length=20, default=EndReason.NONE.value)
-    max_duration_s = models.PositiveIntegerField()  # of being active
-    end_date = models.DateTimeField(null=True)  # a fixed end, whichever comes first
+    max_duration_s = models.PositiveIntegerField()  # of active time
+    end_date = models.DateTimeField(null=True)  # a fixed end; the earlier of both applies
     ends_at = models.DateTimeField(null=True)  # set when it becomes active
 
-    # {kind: {"amount": …, "parts": [[quota id, amount, window], …]}}: given back when it ends
+    # {kind: {"amount": …, "parts": [[quota id, amount, window], …]}}: returned when it ends
     quota_uses = models.JSONField(default=dict)
     requested_by = models.CharField(max_length=ID_LENGTH)
     requested_by_label = models.CharField(max_length=254)
 
-    # When a worker should look again; None: at rest, or queued, whose pool is served as a whole.
+    # When a worker should check it again; null: nothing to do, or queued (its pool's queue is run as a whole).
     due_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)
-    tries = models.PositiveSmallIntegerField(default=0)  # claims in a row that nobody lived to finish
-    version = models.PositiveIntegerField(default=1)  # every visible change, for ETags
+    tries = models.PositiveSmallIntegerField(default=0)  # consecutive claims whose workers died
+    version = models.PositiveIntegerField(default=1)  # rises with every visible change, for ETags
 
     objects = LeaseQuerySet.as_manager()
-    asked_with = ""  # no column: the token with which somebody asks, while gates judge what is asked for
-    cites = ""  # no column: the text of a quote, until a gate takes it at its word and names it in `quote_id`
+    requested_with_token = ""  # not a column: the API token of the request, for the gates
+    quote_token = ""  # not a column: the quote's token, until a gate accepts it and sets `quote_id`
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(state__in=[s.value for s in LeaseState]), name="lease_state_known"
-            ),
+            models.CheckConstraint(condition=Q(state__in=[s.value for s in LeaseState]), name="lease_state_known"),
             models.CheckConstraint(condition=Q(quantity__gte=1), name="lease_wants_something"),
             models.UniqueConstraint(
                 fields=["tenant", "volume"],
@@ -121,9 +106,7 @@ class Lease(TenantOwned):
             models.Index(fields=["project", "-id"], name="lease_of_project"),
             models.Index(fields=["due_at"], name="lease_due", condition=Q(due_at__isnull=False)),
             models.Index(fields=["offering", "id"], name="lease_queue", condition=Q(state="queued")),
-            models.Index(
-                fields=["ended_at"], name="lease_ended"
-            ),  # live ones are the nulls: what matters lately
+            models.Index(fields=["ended_at"], name="lease_ended"),  # live leases have null here
         ]
 
     def __str__(self) -> str:
@@ -131,22 +114,22 @@ class Lease(TenantOwned):
 
     @property
     def settled(self) -> bool:
-        return LeaseState(self.state) in SETTLED
+        return LeaseState(self.state) in SETTLED_STATES
 
     @property
     def stays(self) -> str:
-        """Why one like it is never moved to another card; empty where it may be."""
-        return stays(Isolation(self.offering.isolation), self.quantity)
+        """Return why a lease like this is never relocated; empty where it may be."""
+        return why_not_relocatable(Isolation(self.offering.isolation), self.quantity)
 
     @property
     def queues_since(self) -> datetime:
-        return self.waits_since or self.created_at
+        return self.requeued_at or self.created_at
 
     @property
     def ever_active(self) -> bool:
-        return self.active_at is not None or self.spent_s > 0
+        return self.active_at is not None or self.active_seconds > 0
 
-    def move(
+    def transition(
         self,
         *states: LeaseState,
         now: datetime,
@@ -155,49 +138,63 @@ class Lease(TenantOwned):
         cause: str = "",
         **changes: object,
     ) -> None:
-        """Take one or more steps of the lifecycle, written in the ledger with the row's own change.
+        """Make one or more state transitions and write them to the ledger atomically.
 
-        `changes` are other columns of the row that belong to the step. Raises StaleLease when the row
-        has moved since it was read, ValueError for a step that is not in the state table or for an end
-        without its reason; both before anything is written. Needs a transaction around it, which is the
-        tenant's wall anyway.
+        `changes` are other columns of the row that belong to the transition. Raises StaleLease when the row
+        has changed since it was read, ValueError for a transition that is not in the state table or for an end
+        without its reason; both before anything is written. Needs a transaction, which the tenant's row-level
+        security scope opens anyway.
         """
         if not connection.in_atomic_block:
-            raise RuntimeError("a lease moves inside its tenant's transaction")
-        at = max(now.replace(microsecond=0), self.at)  # the chain never runs backwards
+            raise RuntimeError("a lease changes state inside its tenant's transaction only")
+        at = max(now.replace(microsecond=0), self.state_since)  # times in the ledger never decrease
         steps = list(self._steps(states, at=at, actor=actor, reason=reason, cause=cause))
-        fields = {"state": steps[-1].after, "seq": steps[-1].seq, "at": at, **changes}
-        if not move(self, fields, steps, seen=(self.pk, self.state, self.seq, self.max_duration_s)):
+        fields = {"state": steps[-1].after, "seq": steps[-1].seq, "state_since": at, **changes}
+        if not write_transition(self, fields, steps, expected=(self.pk, self.state, self.seq, self.max_duration_s)):
             raise StaleLease(self.pk)
         for name, value in fields.items():
             setattr(self, name, value)
         self.version += 1
         why = "" if reason == EndReason.NONE else reason
         for step in steps:
-            tell(self.pk, self.tenant_id, before=step.before, after=step.after, reason=why)
+            log_transition(self.pk, self.tenant_id, before=step.before, after=step.after, reason=why)
+
+    def add_metering_tick(self, *, at: datetime) -> bool:
+        """Split the open interval of an active lease at `at`; return whether it did.
+
+        What lies after its end, or after the last observation, is not certain to be charged: a lease that nobody
+        has observed since is left to the reconciler, which may find that it was lost before.
+        """
+        certain = min(at, self.ends_at or at)
+        if (
+            self.state != LeaseState.ACTIVE
+            or self.state_since >= certain
+            or LeaseCondition.UNREACHABLE in self.conditions
+        ):
+            return False
+        if self.seen_at is None or self.seen_at < certain:
+            return False
+        try:
+            self.transition(LeaseState.ACTIVE, now=certain, cause=TICK_CAUSE)
+        except StaleLease:
+            return False
+        return True
 
     def _steps(
         self, states: Sequence[LeaseState], *, at: datetime, actor: Actor, reason: EndReason, cause: str
     ) -> Iterator[Transition]:
-        before, seq, prev_at = LeaseState(self.state), self.seq, self.at
+        before, seq, prev_at = LeaseState(self.state), self.seq, self.state_since
         for after in states:
-            if after not in NEXT[before]:
+            if after not in NEXT_STATES[before]:
                 raise ValueError(f"{before} cannot become {after}")
-            if after in ENDS and reason == EndReason.NONE:
+            if after in ENDING_STATES and reason == EndReason.NONE:
                 raise ValueError(f"{after} needs an EndReason")
-            yield self.step(
-                seq + 1,
-                before=before,
-                after=after,
-                actor=actor,
-                cause=cause,
-                reason=reason,
-                at=at,
-                prev_at=prev_at,
+            yield self.build_transition(
+                seq + 1, before=before, after=after, actor=actor, cause=cause, reason=reason, at=at, prev_at=prev_at
             )
             before, seq, prev_at = after, seq + 1, at
 
-    def step(
+    def build_transition(
         self,
         seq: int,
         *,
@@ -209,14 +206,14 @@ class Lease(TenantOwned):
         at: datetime | None = None,
         prev_at: datetime | None = None,
     ) -> Transition:
-        """Build one row of the ledger, unsaved, bound to the one before it (none before seq 0)."""
+        """Build one unsaved ledger row, chained to the row before it (none before seq 0)."""
         return Transition(
             lease_id=self.pk,
             seq=seq,
             tenant_id=self.tenant_id,
-            at=at or self.at,
+            at=at or self.state_since,
             prev_seq=seq - 1 if seq else None,
-            prev_at=(prev_at or self.at) if seq else None,
+            prev_at=(prev_at or self.state_since) if seq else None,
             before=before or "",
             after=after,
             reason=reason,

@@ -1,9 +1,9 @@
-"""What is sold: a profile of a GPU model, an isolation, a price class, a region."""
+"""Offerings: what is sold, as GPU profile, isolation, price class and region."""
 
 from django.db import models
 from django.db.models import Q
 
-from broker.domain.states import Isolation, PriceClass
+from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.models.inventory import GpuModel
 from broker.models.keys import ID_LENGTH, offering_id
 
@@ -11,8 +11,8 @@ from broker.models.keys import ID_LENGTH, offering_id
 class OfferingState(models.TextChoices):
     DRAFT = "draft"
     PUBLISHED = "published"
-    RETIRED = "retired"  # no new leases; running ones go on
-    METERED = "metered"  # never leased: storage, by which volumes are counted
+    RETIRED = "retired"  # no new leases; running ones continue
+    METERED = "metered"  # never leased: storage, by which volumes are metered
 
 
 class OfferingQuerySet(models.QuerySet["Offering"]):
@@ -20,19 +20,19 @@ class OfferingQuerySet(models.QuerySet["Offering"]):
         return self.filter(state=OfferingState.PUBLISHED)
 
     def storage(self) -> "OfferingQuerySet":
-        """What volumes are counted by, one for each region."""
+        """Return the offerings that volumes are metered by, one for each region."""
         return self.filter(state=OfferingState.METERED)
 
 
 class Offering(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=offering_id)
-    gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT, null=True)  # None: storage, of no card
-    profile = models.CharField(max_length=30)  # a profile's name; "card" is the whole card
+    gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT, null=True)  # null: a storage offering
+    profile = models.CharField(max_length=30)  # a profile's name; "card" is the whole GPU
     isolation = models.CharField(max_length=10)
     price_class = models.CharField(max_length=10)
     region = models.CharField(max_length=60)
     label = models.CharField(max_length=120)
-    milli_units = models.PositiveIntegerField()  # what one counts against a units quota
+    milli_units = models.PositiveIntegerField()  # what one counts towards a units quota
     memory_gb = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=OfferingState, default=OfferingState.DRAFT)
     created_at = models.DateTimeField()
@@ -57,9 +57,7 @@ class Offering(models.Model):
                 | Q(Q(gpu_model__isnull=False), ~Q(state="metered")),
                 name="offering_of_cards_or_storage",
             ),
-            models.UniqueConstraint(
-                fields=["region"], condition=Q(state="metered"), name="storage_once_a_region"
-            ),
+            models.UniqueConstraint(fields=["region"], condition=Q(state="metered"), name="storage_once_a_region"),
         ]
 
     def __str__(self) -> str:
@@ -71,7 +69,10 @@ class Offering(models.Model):
 
     @property
     def model(self) -> str:
-        """The model of its cards. Whoever deals in leases may rely on it: storage is never leased."""
+        """Return the GPU model of the offering.
+
+        Raises ValueError for a storage offering, which is never leased.
+        """
         if self.gpu_model_id is None:
-            raise ValueError(f"{self.label} is storage, and no part of a card")
+            raise ValueError(f"{self.label} is storage, not part of a GPU")
         return self.gpu_model_id

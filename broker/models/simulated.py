@@ -1,4 +1,7 @@
-"""The simulated cluster's memory: what a real one would keep in etcd. Only its provisioner reads or writes it."""
+"""State of the simulated clusters, as etcd holds that of a real one.
+
+Only the simulated provisioner reads or writes it.
+"""
 
 from django.db import models
 
@@ -8,16 +11,16 @@ class SimulatedPod(models.Model):
     nodes = models.JSONField(default=list)
     created_at = models.DateTimeField()
     ready_at = models.DateTimeField(null=True)
-    slow = models.BooleanField(default=False)  # takes its time to go, too
+    slow = models.BooleanField(default=False)  # is slow to be deleted, too
     refused = models.CharField(max_length=200, blank=True, default="")
-    gone_at = models.DateTimeField(null=True)  # set when asked to go: slow deletes end in the future
+    gone_at = models.DateTimeField(null=True)  # set when its deletion is requested: slow deletions end in the future
 
     def __str__(self) -> str:
         return self.name
 
 
 class SimulatedVolume(models.Model):
-    """What a simulated cluster keeps of a volume, and which order wrote to it last."""
+    """A volume in a simulated cluster, with the provision spec that used it last."""
 
     name = models.CharField(primary_key=True, max_length=80)
     size_gib = models.PositiveIntegerField()
@@ -30,17 +33,17 @@ class SimulatedVolume(models.Model):
 
 
 class SimulatedNode(models.Model):
-    """How a node is cut, what it was last told to become, and what its next attempts will suffer from."""
+    """Partitioning state of a simulated node, with the faults to inject next."""
 
     node = models.CharField(primary_key=True, max_length=40)
     config = models.CharField(max_length=63, blank=True, default="")
-    told_at = models.DateTimeField(null=True)  # None: at rest
+    configured_at = models.DateTimeField(null=True)  # null: idle
     version = models.PositiveIntegerField(default=1)
     tainted = models.BooleanField(default=False)
-    known = models.JSONField(default=dict)  # layouts by their name: card to counts
-    cuts = models.JSONField(default=dict)  # what it is cut into now
-    ills = models.JSONField(default=list)  # of the attempts to come: dawdles, wedges or fails, else it obeys
-    ill = models.CharField(max_length=10, blank=True, default="")  # of the present attempt
+    known = models.JSONField(default=dict)  # layouts by name: GPU index to profile counts
+    cuts = models.JSONField(default=dict)  # its present partitioning
+    ills = models.JSONField(default=list)  # "dawdles", "wedges" or "fails" for each coming attempt; "": none
+    ill = models.CharField(max_length=10, blank=True, default="")  # fault of the present attempt
 
     def __str__(self) -> str:
         return self.node

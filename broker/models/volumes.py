@@ -1,25 +1,25 @@
-"""Storage that outlives a lease: made by a cluster for the first lease that uses it, kept until it is deleted."""
+"""Volumes: storage that outlives a lease.
+
+The cluster creates a volume for the first lease that uses it, and it is kept until it is deleted.
+"""
 
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from broker.domain.states import VolumeState
+from broker.domain.lifecycle.states import VolumeState
 from broker.models.inventory import Cluster
 from broker.models.keys import ID_LENGTH, volume_id
 from tenants.models import Project
 from tenants.models.tenants import Tenant, TenantOwned
 
-THERE = ~Q(state=VolumeState.DELETED.value)
+NOT_DELETED = ~Q(state=VolumeState.DELETED.value)
 
 
 class VolumeQuerySet(models.QuerySet["Volume"]):
-    def for_tenant(self, tenant: Tenant) -> "VolumeQuerySet":
-        return self.filter(tenant=tenant)
-
     def there(self) -> "VolumeQuerySet":
-        """Volumes that are not over: their room is taken, and counts."""
-        return self.filter(THERE)
+        """Return volumes that are not deleted: their storage is used and counts."""
+        return self.filter(NOT_DELETED)
 
 
 class Volume(TenantOwned):
@@ -29,14 +29,14 @@ class Volume(TenantOwned):
     name = models.CharField(max_length=120)
     size_gib = models.PositiveIntegerField()
     state = models.CharField(max_length=12, default=VolumeState.READY.value)
-    # Where it lies: chosen with the first lease's place, and for good once a lease has been active with it.
+    # Its cluster: chosen with the first lease's placement, and permanent once a lease was active with it.
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, null=True, related_name="+")
-    used_at = models.DateTimeField(null=True)  # since when there may be something on it
-    # Clusters that a first lease went on without: an empty claim may be left there, and goes with the volume.
+    used_at = models.DateTimeField(null=True)  # since when it may hold data
+    # Clusters abandoned by its first lease: an empty PVC may be left there, which is deleted with the volume.
     left_in = models.JSONField(default=list)
     created_at = models.DateTimeField()
     deleted_at = models.DateTimeField(null=True)
-    due_at = models.DateTimeField(null=True)  # when a worker should look again
+    due_at = models.DateTimeField(null=True)  # when a worker should check it again
     requested_by = models.CharField(max_length=ID_LENGTH)
     requested_by_label = models.CharField(max_length=254)
     version = models.PositiveIntegerField(default=1)
@@ -45,12 +45,10 @@ class Volume(TenantOwned):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(state__in=[s.value for s in VolumeState]), name="volume_state_known"
-            ),
+            models.CheckConstraint(condition=Q(state__in=[s.value for s in VolumeState]), name="volume_state_known"),
             models.CheckConstraint(condition=Q(size_gib__gte=1), name="volume_holds_something"),
             models.UniqueConstraint(
-                fields=["tenant", "project", "name"], condition=THERE, name="volume_named_once"
+                fields=["tenant", "project", "name"], condition=NOT_DELETED, name="volume_named_once"
             ),
         ]
         indexes = [
@@ -62,11 +60,12 @@ class Volume(TenantOwned):
         return self.name
 
 
-class VolumeStep(models.Model):
-    """The chain that storage is metered by: append-only, each step bound to the one before (migration 0029).
+class VolumeSizeChange(models.Model):
+    """Append-only record of a volume's size; storage is metered by this chain.
 
-    Between two steps a volume had `prev_gib`; with `size_gib` 0 it is over. `at` is whole seconds. It begins when
-    there may be something on the volume, and ends when somebody deletes it.
+    Each row is chained to the one before (migration 0029). Between two rows the volume had `prev_gib`;
+    `size_gib` 0 ends the chain. `at` is whole seconds. The chain starts when there may be data on the
+    volume and ends when somebody deletes it.
     """
 
     pk = models.CompositePrimaryKey("volume_id", "seq")
@@ -74,14 +73,14 @@ class VolumeStep(models.Model):
     seq = models.PositiveIntegerField()
     tenant_id = models.CharField(max_length=ID_LENGTH)
     project_id = models.CharField(max_length=ID_LENGTH)
-    offering_id = models.CharField(max_length=ID_LENGTH)  # storage of the region that it lies in
+    offering_id = models.CharField(max_length=ID_LENGTH)  # the storage offering of its region
     at = models.DateTimeField()
     prev_seq = models.PositiveIntegerField(null=True)
     prev_at = models.DateTimeField(null=True)
     prev_gib = models.PositiveIntegerField(null=True)
     size_gib = models.PositiveIntegerField()
     cause = models.CharField(max_length=200)  # one plain sentence for people
-    # Written by the database: the moment of writing, and by which transaction.
+    # Written by the database: the time of writing, and the transaction.
     recorded_at = models.DateTimeField(db_default=Now())
     xid = models.BigIntegerField(db_default=0)
 

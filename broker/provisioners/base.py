@@ -1,4 +1,7 @@
-"""What every provisioner promises. The simulated one and Kubernetes pass the same behaviour tests."""
+"""The provisioner protocol: what code that makes leases real must offer.
+
+The simulated provisioner and the Kubernetes one pass the same behaviour tests.
+"""
 
 import re
 from dataclasses import dataclass
@@ -6,14 +9,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from broker.domain.placement.warmth import Cutting
+from broker.domain.placement.warm_slices import CutEffort
 
-ORDER = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
+SPEC_NAME = re.compile(r"l-([0-9a-z]+)-g(\d{1,9})", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Slice:
-    """One place the order is for: a card and a run of its memory slices."""
+class ProvisionSlice:
+    """One slice of a provision spec: a GPU and a run of its memory slices."""
 
     node: str
     gpu: str
@@ -21,16 +24,16 @@ class Slice:
     start: int
     size: int
     host: str = ""  # the node's name in its cluster
-    uuid: str = ""  # the card's
-    grid: int = 0  # units of the whole card
-    memory_gb: int = 0  # of the whole card
-    asks: str = ""  # how its cluster calls such a slice, where that is not the usual name
-    cutting: Cutting | None = None  # what its card needs for it, where our books tell: in a simulated cluster
+    uuid: str = ""  # the GPU's UUID
+    grid: int = 0  # memory slices of the whole GPU
+    memory_gb: int = 0  # of the whole GPU
+    asks: str = ""  # resource name in its cluster, where not the usual one
+    cutting: CutEffort | None = None  # what partitioning it needs, where we know: in a simulated cluster
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A volume, as much of it as its cluster must know."""
+class VolumeRef:
+    """What a cluster must know about a volume."""
 
     id: str
     size_gib: int
@@ -39,8 +42,11 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Order:
-    """Everything a provisioner needs to make one lease real. The name is its own for ever: it carries the fence."""
+class ProvisionSpec:
+    """Provision spec: everything a provisioner needs to make one lease real.
+
+    The name is never reused: it carries the generation that fences off earlier attempts.
+    """
 
     name: str
     lease_id: str
@@ -48,39 +54,39 @@ class Order:
     placed_at: datetime
     image: str
     command: str
-    slices: tuple[Slice, ...]
+    slices: tuple[ProvisionSlice, ...]
     workload: str = ""  # a template's name; empty: by its image
     env: tuple[tuple[str, str], ...] = ()
     ssh_keys: tuple[str, ...] = ()
-    access_token: str = ""  # opens what is reached by a link
-    cluster: str = ""  # the id of the cluster it was placed in
-    domain: str = ""  # below which its page has a name, and what routes it there
-    door: str = ""
-    provisioner: str = ""  # that cluster's, a key of settings.PROVISIONERS
+    access_token: str = ""  # secret that opens the lease's web page
+    cluster: str = ""  # id of the cluster it was placed in
+    domain: str = ""  # DNS domain of lease pages, and below the ingress that routes there
+    ingress: str = ""
+    provisioner: str = ""  # that cluster's provisioner, a key of settings.PROVISIONERS
     tenant_id: str = ""
     project_id: str = ""
     gpu_model: str = ""
     profile: str = ""
     isolation: str = ""
     price_class: str = ""
-    frozen: str = ""  # why nothing is asked of that cluster
-    volume: Kept | None = None  # mounted at its home, and kept when the order is removed
-    paid_until: datetime | None = None  # nothing runs on after this, even if nobody is left to stop it
-    doubted: bool = False  # what is remembered of it is not enough: its cluster itself is asked
+    frozen: str = ""  # why that cluster is frozen; empty: it is not
+    volume: VolumeRef | None = None  # mounted at its home, and kept when the lease is removed
+    paid_until: datetime | None = None  # nothing runs after this, even if the broker is dead
+    doubted: bool = False  # cached observations are doubted: ask the cluster itself
 
 
-class Seen(StrEnum):
-    PENDING = "pending"  # made, not ready yet
+class ObservedState(StrEnum):
+    PENDING = "pending"  # created, not ready yet
     READY = "ready"  # readiness verified
     REFUSED = "refused"  # will never become ready; `text` says why
-    LOST = "lost"  # its node or a card of it is gone; `last_seen` is the last proof of life
-    ENDED = "ended"  # its own command is over, well or badly; `text` says which, `last_seen` is when
-    GONE = "gone"  # confirmed not there: the places are free
+    LOST = "lost"  # its node or a GPU is gone; `last_seen` is when it was last known to run
+    ENDED = "ended"  # its command ended or failed; `text` says which, `last_seen` is when
+    GONE = "gone"  # confirmed absent: its capacity is free
 
 
 @dataclass(frozen=True)
-class Remains:
-    """Something of an order that ended, which its cluster keeps until our books know of it."""
+class HeldPod:
+    """An ended pod that its cluster keeps until we have recorded its end."""
 
     name: str
     uid: str
@@ -88,58 +94,73 @@ class Remains:
 
 @dataclass(frozen=True)
 class Observation:
-    """What was seen of an order at a moment."""
+    """What was observed of a provision spec at a moment."""
 
-    seen: Seen
+    seen: ObservedState
     text: str = ""
     percent: int | None = None
     last_seen: datetime | None = None
-    again_in_s: float = 5.0  # when it is worth looking again
-    answered: bool = True  # False: nobody knows; made up by whoever asked in vain
-    runs: bool = False  # though not ready: it holds its slices, and `last_seen` is when that was so
-    remains: tuple[Remains, ...] = ()  # of what was replaced or shall be, once this has been written down
-    proven_until: datetime | None = None  # no later moment proves life, whatever was believed before
+    again_in_s: float = 5.0  # when to observe it again
+    answered: bool = True  # False: unknown; made up by a caller that got no answer
+    runs: bool = False  # running though not ready: it holds its slices, as of `last_seen`
+    remains: tuple[HeldPod, ...] = ()  # pods to release once this observation is recorded
+    proven_until: datetime | None = None  # it cannot have run later than this, whatever was recorded before
 
 
-class Unanswered(Exception):
-    """The cluster did not answer in time; what was asked may have happened or not. It is asked again later."""
+class ClusterUnreachable(Exception):
+    """The cluster did not answer in time; the call is repeated later.
+
+    What was requested may or may not have happened.
+    """
 
     def __init__(self, text: str = "", *, again_in_s: float | None = None) -> None:
         super().__init__(text)
-        self.again_in_s = again_in_s  # when the cluster itself said that it is worth asking again
+        self.again_in_s = again_in_s  # seconds until the cluster itself said to retry
 
 
 class Provisioner(Protocol):
-    """Makes leases real. Every call may be repeated, may be the second with the same order, may be Unanswered."""
+    """Makes leases real.
 
-    def ensure(self, order: Order, *, now: datetime) -> Observation:
-        """Make it if it is not there, and say how far it is."""
+    Every call may be repeated, may be the second with the same spec, and may raise Unanswered.
+    """
 
-    def observe(self, order: Order, *, now: datetime) -> Observation:
-        """Say how it is, without making anything."""
+    def ensure(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
+        """Create the lease's objects unless they exist; return their state."""
 
-    def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
-        """Keep what ended no longer: what was observed of it is in our books."""
+    def observe(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
+        """Return the state of the lease's objects without creating anything."""
 
-    def remove(self, order: Order, *, now: datetime) -> Observation:
-        """Take it down; GONE only once that is confirmed. That it ended is in our books already."""
+    def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
+        """Release ended pods whose end has been recorded."""
+
+    def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
+        """Delete the lease's objects; return GONE only once that is confirmed.
+
+        The end of the lease is already recorded when this is called.
+        """
 
     def names(self) -> list[str]:
-        """Name all that this installation made and is still there, whether or not a lease accounts for it."""
+        """List the names of all existing specs this installation made.
+
+        Included are those that no lease accounts for.
+        """
 
     def remove_named(self, name: str, *, now: datetime) -> None:
-        """Take down what belongs to no lease."""
+        """Delete the objects of a name that belongs to no lease."""
 
-    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
-        """Delete a volume with all that is on it; GONE only once that is confirmed, PENDING until then."""
+    def remove_volume(self, volume: VolumeRef, *, now: datetime) -> Observation:
+        """Delete a volume with its data; return GONE once confirmed, PENDING until then."""
 
 
-def order_name(lease_id: str, generation: int) -> str:
-    """Name the cluster's object for one generation of a lease: the same for ever, never another's."""
+def spec_name(lease_id: str, generation: int) -> str:
+    """Return the cluster object name of one generation of a lease.
+
+    It is always the same, and never given to another generation or lease.
+    """
     return f"l-{lease_id.removeprefix('lse_')}-g{generation}"
 
 
-def order_parts(name: str) -> tuple[str, int]:
-    """Return the lease and the generation that an order's name tells of; of what was never one, no lease at all."""
-    found = ORDER.fullmatch(name)
+def parse_spec_name(name: str) -> tuple[str, int]:
+    """Return the lease id and generation in a spec's name; no lease for other names."""
+    found = SPEC_NAME.fullmatch(name)
     return (f"lse_{found[1]}", int(found[2])) if found else ("", 0)

@@ -1,26 +1,30 @@
-"""A cluster that is no longer the one we knew: it is asked nothing, and nothing it says is believed."""
+"""Provisioner of a frozen cluster: every call fails until an operator decides.
+
+A cluster is frozen when it is no longer the one that was registered. Nothing is asked of it and nothing
+it says is believed.
+"""
 
 from datetime import datetime
 
-from broker.provisioners.base import Kept, Observation, Order, Remains, Unanswered
+from broker.provisioners.base import ClusterUnreachable, HeldPod, Observation, ProvisionSpec, VolumeRef
 
 
 class FrozenProvisioner:
-    """Stands in until a person says what is true."""
+    """Stands in for a cluster's provisioner until an operator unfreezes the cluster."""
 
     def __init__(self, why: str) -> None:
         self._why = why
 
-    def ensure(self, order: Order, *, now: datetime) -> Observation:
+    def ensure(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         raise self._waits()
 
-    def observe(self, order: Order, *, now: datetime) -> Observation:
+    def observe(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         raise self._waits()
 
-    def let_go(self, order: Order, remains: tuple[Remains, ...]) -> None:
+    def let_go(self, spec: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
         raise self._waits()
 
-    def remove(self, order: Order, *, now: datetime) -> Observation:
+    def remove(self, spec: ProvisionSpec, *, now: datetime) -> Observation:
         raise self._waits()
 
     def names(self) -> list[str]:
@@ -29,8 +33,8 @@ class FrozenProvisioner:
     def remove_named(self, name: str, *, now: datetime) -> None:
         raise self._waits()
 
-    def remove_volume(self, volume: Kept, *, now: datetime) -> Observation:
+    def remove_volume(self, volume: VolumeRef, *, now: datetime) -> Observation:
         raise self._waits()
 
-    def _waits(self) -> Unanswered:
-        return Unanswered(f"it waits for an operator: {self._why}", again_in_s=30.0)
+    def _waits(self) -> ClusterUnreachable:
+        return ClusterUnreachable(f"the cluster is frozen until an operator decides: {self._why}", again_in_s=30.0)

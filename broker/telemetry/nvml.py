@@ -1,4 +1,7 @@
-"""What NVML says of the cards of this node. Nothing is changed; MIG may be on or off."""
+"""Read the GPUs of this node from NVML; nothing is changed.
+
+MIG may be on or off.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,25 +10,25 @@ from typing import Any
 
 import pynvml
 
-from broker.domain.card_reports import CardReport, SliceReport
+from broker.domain.geometry.gpu_reports import GpuReport, SliceReport
 
 UNSUPPORTED = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT)
 
 
-class NoCards(Exception):
-    """NVML cannot be asked here; its message says why."""
+class NvmlUnavailable(Exception):
+    """NVML is not available here; the message says why."""
 
 
-def read() -> list[CardReport]:
-    """Ask every card of this node; raises NoCards where there is no driver or it denies an answer."""
+def read_gpus() -> list[GpuReport]:
+    """Read every GPU of this node; raise NvmlUnavailable if NVML fails."""
     try:
         with _open():
             handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
             if not handles:
-                raise NoCards("the driver sees no GPU")
-            return [_card(handle) for handle in handles]
+                raise NvmlUnavailable("the driver sees no GPU")
+            return [_gpu_report(handle) for handle in handles]
     except pynvml.NVMLError as error:
-        raise NoCards(str(error)) from error
+        raise NvmlUnavailable(str(error)) from error
 
 
 @contextmanager
@@ -37,17 +40,17 @@ def _open() -> Iterator[None]:
         pynvml.nvmlShutdown()
 
 
-def _card(handle: Any) -> CardReport:
+def _gpu_report(handle: Any) -> GpuReport:
     total = pynvml.nvmlDeviceGetMemoryInfo(handle).total
-    return CardReport(
+    return GpuReport(
         product=_text(pynvml.nvmlDeviceGetName(handle)),
         pci=f"0x{pynvml.nvmlDeviceGetPciInfo(handle).pciDeviceId:08X}",
-        memory_gb=-(-total // 2**30),  # some of it the driver keeps, so the next whole number is the card's
-        slices=tuple(_slices(handle)),
+        memory_gb=-(-total // 2**30),  # the driver reserves a little, so round up to the GPU's size
+        slices=tuple(_slice_reports(handle)),
     )
 
 
-def _slices(handle: Any) -> Iterator[SliceReport]:
+def _slice_reports(handle: Any) -> Iterator[SliceReport]:
     for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         try:
             info = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number, version=2)
@@ -59,11 +62,11 @@ def _slices(handle: Any) -> Iterator[SliceReport]:
             name=_text(info.name).removeprefix("MIG "),
             compute=info.sliceCount,
             instances=info.instanceCount,
-            places=tuple(_places(handle, info.id)),
+            places=tuple(_placements(handle, info.id)),
         )
 
 
-def _places(handle: Any, profile: int) -> Iterator[tuple[int, int]]:
+def _placements(handle: Any, profile: int) -> Iterator[tuple[int, int]]:
     count = c_uint()
     pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, None, byref(count))
     found = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()

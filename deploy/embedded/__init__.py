@@ -1,1 +1,1 @@
-"""PostgreSQL, Valkey and the product's processes on one machine, from one command."""
+"""PostgreSQL, Valkey and the product's processes on one machine, started by one command."""

@@ -1,37 +1,42 @@
-"""`python -m deploy.embedded run`."""
+"""Command line `python -m deploy.embedded run`."""
 
 import argparse
 import sys
 from pathlib import Path
 
 from deploy.embedded import folders
-from deploy.embedded.complaint import Complaint
+from deploy.embedded.port_check import parse_port
 from deploy.embedded.run import run
+from deploy.embedded.startup_error import StartupError
 
 
 def options() -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m deploy.embedded")
     parser.add_argument("what", choices=["run"])
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument(
-        "--data", type=Path, help="where the state lies; this checkout's own folder by default"
-    )
-    parser.add_argument("--fresh", action="store_true", help="forget the state of earlier starts")
+    parser.add_argument("--host", default="127.0.0.1", help="address of this machine to listen on")
+    parser.add_argument("--port", default="8000", help="port of the web server; live events use the next one")
+    parser.add_argument("--data", type=Path, help="folder of the state; by default one for this checkout")
+    parser.add_argument("--fresh", action="store_true", help="delete the state of earlier starts first")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Do what was asked; a Complaint is for the person, anything else is a defect of ours."""
+    """Run the command; print why it failed without a traceback."""
     chosen = options()
     try:
+        chosen.port = parse_port(chosen.port)
         return run(chosen)
-    except Complaint as complaint:
-        sys.stdout.flush()
-        print(f"\n{complaint}", file=sys.stderr)
+    except StartupError as complaint:
+        print(complaint, file=sys.stderr)
     except OSError as failure:
-        print(f"\n{folders.describe(failure, chosen.data or folders.usual())}", file=sys.stderr)
+        print(
+            folders.describe_os_error(failure, chosen.data or folders.default_data_directory()),
+            file=sys.stderr,
+        )
+    except KeyboardInterrupt:  # before there was anything to stop
+        print("\nStopped. Start again with: make run", flush=True)
+        return 0
     return 1
 
 

@@ -1,4 +1,7 @@
-"""Whom the processes run as: PostgreSQL refuses root, and nothing of ours needs it."""
+"""Unprivileged user account that the processes run as.
+
+PostgreSQL refuses root, and none of our processes needs it.
+"""
 
 import os
 import pwd
@@ -8,23 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy.embedded.complaint import Complaint
+from deploy.embedded.startup_error import StartupError
 
 
 @dataclass(frozen=True)
-class Account:
-    """An unprivileged user that root hands processes and files to."""
+class UnprivilegedAccount:
+    """Unprivileged user to whom root gives processes and files."""
 
     name: str
     uid: int
     gid: int
 
     def switch(self) -> dict[str, Any]:
-        """Return what Popen needs to start a process as this user and with none of root's groups."""
+        """Return Popen arguments that start a process as this user, without root's groups."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
     def can(self, *command: str) -> bool:
-        """Tell whether a command succeeds for this user: permissions are asked, not computed."""
+        """Return whether a command succeeds as this user: permissions are tried, not computed."""
         try:
             done = subprocess.run(command, capture_output=True, cwd="/", timeout=30, **self.switch())
         except (OSError, subprocess.SubprocessError):
@@ -32,8 +35,8 @@ class Account:
         return done.returncode == 0
 
 
-def unprivileged() -> Account | None:
-    """Return the user to run as when root starts us; None when the starting user is good enough."""
+def unprivileged_account() -> UnprivilegedAccount | None:
+    """Return the user to run as if root starts us, else None."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -41,22 +44,22 @@ def unprivileged() -> Account | None:
             entry = pwd.getpwnam(name)
         except KeyError:
             continue
-        return Account(name, entry.pw_uid, entry.pw_gid)
-    raise Complaint(
-        "PostgreSQL will not run as root, and this machine has neither a user postgres nor a user nobody.\n"
+        return UnprivilegedAccount(name, entry.pw_uid, entry.pw_gid)
+    raise StartupError(
+        "PostgreSQL does not run as root, and this machine has neither a user postgres nor a user nobody.\n"
         "Create one (useradd --system postgres) or start gpubroker as an ordinary user."
     )
 
 
-def for_python(account: Account | None, checkout: Path) -> Account | None:
-    """Return the user for our own processes: the unprivileged one when it can reach what they need."""
+def account_for_python(account: UnprivilegedAccount | None, checkout: Path) -> UnprivilegedAccount | None:
+    """Return the unprivileged user for our processes, if it can read what they need."""
     if account is None:
         return None
     look = f"import django, pathlib; pathlib.Path({str(checkout / 'manage.py')!r}).read_bytes()"
     return account if account.can(sys.executable, "-c", look) else None
 
 
-def give(path: Path, account: Account | None) -> None:
-    """Make the account own a file or folder; nothing to do when we are not root."""
+def give_ownership(path: Path, account: UnprivilegedAccount | None) -> None:
+    """Make the account the owner of a file or directory; does nothing without root."""
     if account is not None:
         os.chown(path, account.uid, account.gid)

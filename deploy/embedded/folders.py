@@ -1,24 +1,22 @@
-"""Where a checkout keeps its state on this machine, and who may use it at a time."""
+"""Data directory of a checkout on this machine."""
 
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
-from deploy.embedded.account import Account, give
-from deploy.embedded.complaint import Complaint
+from deploy.embedded.account import UnprivilegedAccount, give_ownership
+from deploy.embedded.startup_error import StartupError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-NEEDED_BYTES = 300_000_000  # a new cluster, its write-ahead log and some room to work
-ROOM = "Free some room, or choose another disk: make run DATA=<folder>"
-LONGEST_SOCKET_FOLDER = 80  # a unix socket's path ends at 107 bytes
-# What a start makes in its data folder, and all that a fresh one takes away.
-OURS = (
+NEEDED_BYTES = 300_000_000  # a new cluster, its write-ahead log and working space
+FREE_SPACE_HINT = "Free some disk space, or choose another disk: make run DATA=<folder>"
+LONGEST_SOCKET_FOLDER = 80  # a unix socket's path has at most 107 bytes
+# What a start creates in its data directory, and what FRESH=1 deletes.
+OWN_ENTRIES = (
     "administrator",
     "demo.json",
     "demo.new",
@@ -30,31 +28,33 @@ OURS = (
     "secrets",
     "valkey",
 )
-MARK = "gpubroker.txt"
-MARKED = "gpubroker keeps its state in this folder. `make run FRESH=1` deletes it: " + ", ".join(OURS) + ".\n"
-BEFORE_THE_MARK = {
+MARKER_FILE = "gpubroker.txt"
+MARKER_TEXT = (
+    "gpubroker keeps its state in this folder. `make run FRESH=1` deletes it: " + ", ".join(OWN_ENTRIES) + ".\n"
+)
+ENTRIES_BEFORE_MARKER = {
     "lock",
     "secrets",
     "valkey",
-}  # what every start of an earlier version left, whole or cut short
+}  # left by every start of an earlier version, even an aborted one
 
 
-def home() -> Path:
-    """Return the folder for the state of every checkout of this user."""
+def state_directory() -> Path:
+    """Return the directory for the state of all checkouts of this user."""
     if os.geteuid() == 0:
         return Path("/var/lib/gpubroker")
     share = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
     return Path(share) / "gpubroker"
 
 
-def usual() -> Path:
-    """Return this checkout's own folder: two checkouts never share state."""
-    return home() / f"{CHECKOUT.name}-{hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]}"
+def default_data_directory() -> Path:
+    """Return this checkout's own directory; two checkouts never share state."""
+    return state_directory() / f"{CHECKOUT.name}-{hashlib.sha256(str(CHECKOUT).encode()).hexdigest()[:8]}"
 
 
 @dataclass(frozen=True)
-class Folders:
-    """The places inside one data folder."""
+class DataDirectories:
+    """Subdirectories of a data directory."""
 
     data: Path
     sockets: Path
@@ -77,12 +77,15 @@ class Folders:
 
     @property
     def files(self) -> Path:
-        """What the product itself keeps as files."""
+        """Files of the product itself."""
         return self.data / "files"
 
 
-def sockets_for(data: Path) -> Path:
-    """Return where the sockets go: beside the data, or in /tmp when that path is too long for a socket."""
+def socket_directory(data: Path) -> Path:
+    """Return the directory of the sockets.
+
+    It is beside the data, or in /tmp if that path is too long for a socket.
+    """
     beside = data / "run"
     if len(str(beside)) <= LONGEST_SOCKET_FOLDER:
         return beside
@@ -90,9 +93,11 @@ def sockets_for(data: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"gpubroker-{os.geteuid()}-{short}"
 
 
-def prepare(data: Path, *, servers: Account | None, products: Account | None) -> Folders:
-    """Make the data folder whole, or say why it cannot be."""
-    folders = Folders(data.absolute(), sockets_for(data.absolute()))
+def create_directories(
+    data: Path, *, servers: UnprivilegedAccount | None, products: UnprivilegedAccount | None
+) -> DataDirectories:
+    """Create the data directory, or raise a Complaint that says why it cannot be."""
+    folders = DataDirectories(data.absolute(), socket_directory(data.absolute()))
     try:
         folders.data.mkdir(parents=True, exist_ok=True)
         for place, owner in (
@@ -103,35 +108,35 @@ def prepare(data: Path, *, servers: Account | None, products: Account | None) ->
             (folders.files, products),
         ):
             place.mkdir(exist_ok=True)
-            give(place, owner)
+            give_ownership(place, owner)
             place.chmod(0o700)
         for file in (*folders.secrets.rglob("*"), *folders.files.rglob("*")):
-            give(file, products)  # an earlier start may have run as another user
+            give_ownership(file, products)  # an earlier start may have run as another user
         folders.sockets.chmod(0o755 if products != servers else 0o700)
         probe = folders.logs / ".probe"
         probe.write_bytes(b"gpubroker")
         probe.unlink()
     except OSError as failure:
-        raise Complaint(describe(failure, folders.data)) from failure
+        raise StartupError(describe_os_error(failure, folders.data)) from failure
     if servers and not servers.can("test", "-w", str(folders.valkey)):
-        raise Complaint(
+        raise StartupError(
             f"The user {servers.name}, whom PostgreSQL runs as, cannot reach {folders.data}.\n"
             "A folder above it is closed to others. Choose another: make run DATA=/var/lib/gpubroker/mine"
         )
     free = shutil.disk_usage(folders.data).free
     if free < NEEDED_BYTES:
-        raise Complaint(
+        raise StartupError(
             f"The disk of {folders.data} is nearly full: {free // 1_000_000} MB are free, "
-            f"{NEEDED_BYTES // 1_000_000} MB are needed.\n{ROOM}"
+            f"{NEEDED_BYTES // 1_000_000} MB are needed.\n{FREE_SPACE_HINT}"
         )
     return folders
 
 
-def describe(failure: OSError, data: Path) -> str:
-    """Turn an operating system's error into what happened, why, what next."""
+def describe_os_error(failure: OSError, data: Path) -> str:
+    """Return a message for an OSError: what happened, why, and what to do next."""
     where = failure.filename or data
     if failure.errno == errno.ENOSPC:
-        return f"The disk is full: {where} could not be written.\n{ROOM}"
+        return f"The disk is full: {where} could not be written.\n{FREE_SPACE_HINT}"
     if failure.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return (
             f"No permission to write {where}.\n"
@@ -141,51 +146,28 @@ def describe(failure: OSError, data: Path) -> str:
     return f"{where} cannot be used: {failure.strerror}.\nChoose another folder: make run DATA=<folder>"
 
 
-def take(data: Path) -> IO[str]:
-    """Hold the data folder for this process, or say who holds it. Keep the answer open as long as needed."""
-    try:
-        need_own(data)
-        data.mkdir(parents=True, exist_ok=True)
-        if not (data / MARK).exists():
-            (data / MARK).write_text(MARKED)
-        held = (data / "lock").open("a+")
-    except OSError as failure:
-        raise Complaint(describe(failure, data)) from failure
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        held.seek(0)
-        owner = held.read().strip() or "unknown"
-        held.close()
-        raise Complaint(
-            f"gpubroker already runs from this data folder (process {owner}): {data}\n"
-            "Use that one, stop it with Ctrl-C, or start another beside it: make run DATA=<folder> PORT=8100"
-        ) from None
-    held.truncate(0)
-    held.write(f"{os.getpid()}\n")
-    held.flush()
-    return held
+def require_own_directory(data: Path) -> None:
+    """Raise unless a directory is new, empty or ours.
 
-
-def need_own(data: Path) -> None:
-    """Pass when a folder is new, empty or ours: in anybody else's a start would mingle and FRESH=1 would delete."""
-    if not data.exists() or (data / MARK).exists():
+    In any other, a start would mix files and FRESH=1 would delete some.
+    """
+    if not data.exists() or (data / MARKER_FILE).exists():
         return
     names = {place.name for place in data.iterdir()}
-    if names >= BEFORE_THE_MARK:
+    if names >= ENTRIES_BEFORE_MARKER:
         return
     foreign = sorted(names - {"lost+found"})
     if foreign:
         named = ", ".join(foreign[:3]) + (" and more" if len(foreign) > 3 else "")
-        raise Complaint(
+        raise StartupError(
             f"{data} is not empty and not gpubroker's: it holds {named}.\n"
-            "Nothing in it was touched. Choose a new or an empty folder: make run DATA=<folder>"
+            "Nothing in it was changed. Choose a new or an empty folder: make run DATA=<folder>"
         )
 
 
-def forget(data: Path) -> None:
-    """Take our own state out of the data folder, for a start from nothing; whatever else lies there stays."""
-    for place in (data / name for name in OURS):
+def delete_state(data: Path) -> None:
+    """Delete our own state from the data directory, and nothing else in it."""
+    for place in (data / name for name in OWN_ENTRIES):
         if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)
         else:

@@ -1,44 +1,47 @@
-"""The embedded PostgreSQL: one cluster in a folder, reached over a unix socket only."""
+"""Embedded PostgreSQL: one database cluster, reachable over a unix socket only."""
 
 import os
 import secrets
 import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 
-from deploy.embedded.account import Account, give
+from deploy.embedded.account import UnprivilegedAccount, give_ownership
 from deploy.embedded.binaries import PostgresPrograms
-from deploy.embedded.complaint import Complaint
-from deploy.embedded.process import Part, Process
+from deploy.embedded.process import Process, ProcessSpec
+from deploy.embedded.progress import Progress
+from deploy.embedded.startup_error import StartupError
 
-ADMINISTRATOR = "gpubroker_admin"
+ADMINISTRATOR_LOGIN = "gpubroker_admin"
 PLAIN_ENV = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """A data folder of PostgreSQL and the programs that serve it."""
+class PostgresCluster:
+    """PostgreSQL data directory and the programs that serve it."""
 
     programs: PostgresPrograms
     data: Path
     sockets: Path
     password_file: Path
-    account: Account | None = None
+    account: UnprivilegedAccount | None = None
     settings: dict[str, str] = field(default_factory=dict)
 
     def url(self, database: str = "postgres") -> str:
-        """Return the administrator's login."""
+        """Return the administrator's URL of a database."""
         password = quote(self.password_file.read_text().strip())
-        return (
-            f"postgresql://{ADMINISTRATOR}:{password}@/{database}?host={quote(str(self.sockets), safe='/')}"
-        )
+        return f"postgresql://{ADMINISTRATOR_LOGIN}:{password}@/{database}?host={quote(str(self.sockets), safe='/')}"
 
-    def initialise(self) -> None:
-        """Create the cluster, whole or not at all; an existing one stays as it is."""
+    def initialise(self, progress: Progress | None = None, keep_open: tuple[int, ...] = ()) -> None:
+        """Create the cluster completely or not at all; an existing one is left alone.
+
+        initdb inherits the descriptors to keep open.
+        """
         if (self.data / "PG_VERSION").exists():
             return
         if not self.password_file.exists():
@@ -47,29 +50,39 @@ class Cluster:
         new = self.data.with_name(self.data.name + ".new")
         subprocess.run(["rm", "-rf", str(new)], check=True)
         new.mkdir(mode=0o700)
-        give(new, self.account)
-        # 17 brought a C.UTF-8 that is the same on every machine; before, the C library's has to do.
+        give_ownership(new, self.account)
+        # Since version 17 a builtin C.UTF-8 is the same on every machine; before, use the C library's.
         locale = ["--locale=C.UTF-8"]
         if self.programs.major >= 17:
             locale = ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-        command = [self.programs["initdb"], "-D", str(new), "-U", ADMINISTRATOR, "-A", "scram-sha-256"]
+        command = [self.programs["initdb"], "-D", str(new), "-U", ADMINISTRATOR_LOGIN, "-A", "scram-sha-256"]
         command += ["-E", "UTF8", "--data-checksums", "--no-instructions", *locale]
-        # A file of the account's own: neither root's file nor root's pipe would open for it.
+        # The account must own this file: it can open neither root's file nor root's pipe.
         told = self.sockets / ".password"
         told.touch(mode=0o600)
         told.write_text(self.password_file.read_text())
-        give(told, self.account)
+        give_ownership(told, self.account)
         switch = self.account.switch() if self.account else {}
-        done = subprocess.run(
-            [*command, f"--pwfile={told}"], capture_output=True, text=True, env=PLAIN_ENV, cwd="/", **switch
-        )
-        told.unlink()
-        if done.returncode != 0:
-            raise Complaint(f"PostgreSQL could not create {self.data}. It said:\n{done.stderr.strip()}")
+        with tempfile.TemporaryFile("w+") as errors:
+            initdb = subprocess.Popen(
+                [*command, f"--pwfile={told}"],
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                text=True,
+                env=PLAIN_ENV,
+                cwd="/",
+                pass_fds=keep_open,
+                **switch,
+            )
+            status = (progress or Progress()).wait(initdb)
+            told.unlink()
+            if status != 0:
+                errors.seek(0)
+                raise StartupError(f"PostgreSQL could not create {self.data}. It said:\n{errors.read().strip()}")
         new.rename(self.data)
 
-    def part(self) -> Part:
-        """Describe the running server."""
+    def part(self) -> ProcessSpec:
+        """Return the specification of the server process."""
         command = [self.programs["postgres"], "-D", str(self.data)]
         settings = {
             "listen_addresses": "",
@@ -82,7 +95,7 @@ class Cluster:
         }
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
-        return Part(
+        return ProcessSpec(
             "postgres",
             command,
             PLAIN_ENV,
@@ -93,7 +106,7 @@ class Cluster:
         )
 
     def answers(self, process: Process | None = None) -> bool:
-        """Tell whether a query gets an answer."""
+        """Return whether a query succeeds."""
         if not (self.sockets / ".s.PGSQL.5432").exists():
             return False
         try:
@@ -103,12 +116,12 @@ class Cluster:
             return False
 
     def major_on_disk(self) -> int | None:
-        """Return the version that wrote the data, or None when there are none."""
-        return major_of(self.data)
+        """Return the major version of the data, or None without any."""
+        return major_version_of(self.data)
 
 
-def major_of(data: Path) -> int | None:
-    """Return the major version that wrote a data folder, or None when there is no cluster in it."""
+def major_version_of(data: Path) -> int | None:
+    """Return the major version of a data directory, or None without a cluster in it."""
     try:
         return int((data / "PG_VERSION").read_text())
     except FileNotFoundError:

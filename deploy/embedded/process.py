@@ -1,4 +1,4 @@
-"""One child process: started in a group of its own, dead when we are, stopped for certain."""
+"""Child process in its own process group, which cannot outlive us."""
 
 import ctypes
 import os
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from deploy.embedded.account import Account
+from deploy.embedded.account import UnprivilegedAccount
 
-NEWS = {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-LONGEST_LOG = 20_000_000  # looked at when a process starts; then the log before becomes .log.1
+WATCHED_SIGNALS = {signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+MAX_LOG_BYTES = 20_000_000  # checked when a process starts; the old log is then renamed to .log.1
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -23,15 +23,15 @@ class _Timespec(ctypes.Structure):
     _fields_ = [("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long)]
 
 
-def next_news(seconds: float) -> int | None:
-    """Wait for one of NEWS; None when none came in time, or we ourselves were suspended meanwhile.
+def wait_for_signal(seconds: float) -> int | None:
+    """Wait for one of WATCHED_SIGNALS and return it; None if none arrived in time.
 
-    Python's own sigtimedwait hands whatever lay in its memory to whoever was suspended past the end of the wait,
-    as by Ctrl-Z.
+    It is also None if we ourselves were suspended meanwhile, as by Ctrl-Z: Python's own sigtimedwait
+    then returns uninitialised memory.
     """
     wanted = ctypes.create_string_buffer(128)  # a sigset_t
     _libc.sigemptyset(wanted)
-    for number in NEWS:
+    for number in WATCHED_SIGNALS:
         _libc.sigaddset(wanted, int(number))
     patience = _Timespec(int(seconds), int(seconds % 1 * 1e9))
     came = int(_libc.sigtimedwait(wanted, None, ctypes.byref(patience)))
@@ -39,39 +39,40 @@ def next_news(seconds: float) -> int | None:
 
 
 def adopt_orphans() -> None:
-    """Make grandchildren whose parent died ours, so that the end finds them too."""
+    """Become the parent of orphaned grandchildren, so that the shutdown finds them."""
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _private(path: Path) -> IO[bytes]:
+def _open_private(path: Path) -> IO[bytes]:
     """Open a file for writing that only its owner may read."""
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 @dataclass(frozen=True)
-class Part:
-    """What to run and how it wants to be treated."""
+class ProcessSpec:
+    """Specification of a process: command, environment, readiness and signals."""
 
     name: str
     command: Sequence[str]
     env: Mapping[str, str]
     ready: Callable[["Process"], bool] = lambda process: True
-    account: Account | None = None
+    account: UnprivilegedAccount | None = None
     cwd: Path = Path("/")
     patience_s: float = 40
     stop: signal.Signals = signal.SIGTERM
-    # What the kernel sends when we ourselves are killed: the quickest ending that loses nothing.
+    # Sent by the kernel when we are killed: the fastest shutdown without data loss.
     orphaned: signal.Signals = signal.SIGTERM
-    attached: bool = False  # speaks to this terminal instead of a log
-    output: Path | None = None  # where its standard output goes when that is an answer, not a log
+    attached: bool = False  # uses this terminal instead of a log
+    output: Path | None = None  # file for its standard output if that is a result, not a log
 
 
 @dataclass
 class Process:
-    """A Part that runs, or ran."""
+    """Process of a ProcessSpec that runs or ran."""
 
-    part: Part
+    part: ProcessSpec
     log: Path
+    keep_open: tuple[int, ...] = ()  # descriptors that it inherits
     popen: subprocess.Popen[bytes] = field(init=False)
     log_start: int = 0
     started: float = 0.0
@@ -79,21 +80,21 @@ class Process:
     quick_deaths: int = 0
 
     def start(self) -> None:
-        """Start it; its log continues where the last run ended."""
-        if self.log.exists() and self.log.stat().st_size > LONGEST_LOG:
+        """Start it; its log is appended to."""
+        if self.log.exists() and self.log.stat().st_size > MAX_LOG_BYTES:
             self.log.rename(self.log.with_suffix(".log.1"))
         parent, orphaned = os.getpid(), self.part.orphaned
         self.started, self.dead_since = time.monotonic(), 0.0
 
         def in_child() -> None:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, NEWS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED_SIGNALS)
             _libc.prctl(PR_SET_PDEATHSIG, int(orphaned), 0, 0, 0)
             if os.getppid() != parent:  # we died between the fork and the line above
                 os._exit(1)
 
         with self.log.open("ab") as log, ExitStack() as open_files:
             self.log_start = log.tell()
-            answer = open_files.enter_context(_private(self.part.output)) if self.part.output else log
+            answer = open_files.enter_context(_open_private(self.part.output)) if self.part.output else log
             self.popen = subprocess.Popen(
                 self.part.command,
                 stdin=subprocess.DEVNULL,
@@ -102,7 +103,8 @@ class Process:
                 env=dict(self.part.env),
                 cwd=self.part.cwd,
                 process_group=0,
-                preexec_fn=in_child,  # there are no threads here that a fork could tear
+                pass_fds=self.keep_open,
+                preexec_fn=in_child,  # safe: there are no threads here
                 **(self.part.account.switch() if self.part.account else {}),
             )
 
@@ -111,23 +113,21 @@ class Process:
         return self.popen.poll() is None
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the process; gone already is fine."""
+        """Send a signal to the process, if it still exists."""
         with suppress(ProcessLookupError):
             self.popen.send_signal(number)
 
     def sweep_group(self) -> None:
-        """Kill what is left of its group, once the process itself is gone."""
+        """Kill the rest of its process group, once the process itself has ended."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.popen.pid, signal.SIGKILL)
 
     def said(self) -> str:
-        """Return what this run wrote to its log so far."""
+        """Return what this run has logged so far."""
         with self.log.open("rb") as log:
             log.seek(self.log_start)
             return log.read().decode(errors="replace")
 
     def last_words(self, lines: int = 15) -> str:
         """Return the end of its log, for a person to read."""
-        return (
-            "\n".join(f"    {line}" for line in self.said().splitlines()[-lines:]) or "    (it said nothing)"
-        )
+        return "\n".join(f"    {line}" for line in self.said().splitlines()[-lines:]) or "    (no output)"

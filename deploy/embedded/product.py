@@ -1,4 +1,4 @@
-"""The product's own processes: what each runs, as whom it logs in, when it is ready."""
+"""The product's own processes: command, database login and readiness check of each."""
 
 import base64
 import http.client
@@ -14,24 +14,24 @@ from pathlib import Path
 
 import psycopg
 
-from deploy.embedded.account import Account, give
-from deploy.embedded.folders import CHECKOUT, Folders
-from deploy.embedded.process import Part, Process
+from deploy.embedded.account import UnprivilegedAccount, give_ownership
+from deploy.embedded.folders import CHECKOUT, DataDirectories
+from deploy.embedded.process import Process, ProcessSpec
 from deploy.embedded.roles import DATABASE, OWNER, WEB, WORKER, Server
 from deploy.embedded.valkey import Valkey
 
 PYTHON = sys.executable
-READY, ALIVE = "/ready", "/health"
-TIMETABLE = "beat-schedule"
-# Asked as the login that the relay itself has: PostgreSQL shows nobody else's queries.
-LOOKED = """
+READY, HEALTH = "/ready", "/health"
+BEAT_SCHEDULE = "beat-schedule"
+# Run as the relay's own login: PostgreSQL hides other users' queries.
+RELAY_HAS_QUERIED_SQL = """
 SELECT EXISTS (SELECT FROM pg_stat_activity
-                WHERE datname = %s AND application_name = %s AND query LIKE '%%ports_ring%%')
+                WHERE datname = %s AND application_name = %s AND query LIKE '%%ports_outboxmessage%%')
 """
-HERE = ("127.0.0.1", "::1", "0.0.0.0", "::", "")
+LOCAL_ADDRESSES = ("127.0.0.1", "::1", "0.0.0.0", "::", "")
 
 
-# Who sells in the showcase: nobody there is, and its VAT number is one by its check digit alone.
+# Fictitious supplier of the demo; only the check digit of its VAT number is valid.
 SUPPLIER = {
     "GPUBROKER_SUPPLIER_NAME": "Example Compute GmbH",
     "GPUBROKER_SUPPLIER_STREET": "Beispielweg 7",
@@ -45,19 +45,19 @@ SUPPLIER = {
 
 @dataclass(frozen=True)
 class Product:
-    """One installation on this machine."""
+    """Installation of the product on this machine."""
 
-    folders: Folders
+    folders: DataDirectories
     server: Server
     valkey: Valkey
     host: str
     port: int
-    account: Account | None = None
+    account: UnprivilegedAccount | None = None
 
     @property
     def name(self) -> str:
-        """Return what a browser on this machine calls us: by a bare address it would allow no passkeys."""
-        return "localhost" if self.host in HERE else f"[{self.host}]" if ":" in self.host else self.host
+        """Host name for a browser on this machine; a bare address would allow no passkeys."""
+        return "localhost" if self.host in LOCAL_ADDRESSES else f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def address(self) -> str:
@@ -75,19 +75,19 @@ class Product:
             "PYTHONPATH": str(CHECKOUT),
             "PYTHONUNBUFFERED": "1",
             "DJANGO_SETTINGS_MODULE": "config.settings",
-            "CELERY_SKIP_CHECKS": "1",  # `make check` ran them; here they would only cost a second each
-            # What a person may choose for themselves comes first, what the launcher decides comes last.
+            "CELERY_SKIP_CHECKS": "1",  # `make check` ran them; here they would cost a second each
+            # Defaults first, then the person's own variables, then what the launcher decides.
             "GPUBROKER_PUBLIC_URL": self.address,
             "GPUBROKER_EVENTS_URL": f"http://{self.name}:{self.port + 1}",
             "GPUBROKER_ALLOWED_HOSTS": json.dumps(sorted(names)),
             "GPUBROKER_SECURE_COOKIES": "false" if self.address.startswith("http:") else "true",
-            # The showcase's operator has no second factor yet; whoever adds one is asked for it all the same.
-            "GPUBROKER_OPERATORS_NEED_MFA": "false" if self.address.startswith("http:") else "true",
+            # The demo's operator has no second factor; one that is added is still required.
+            "GPUBROKER_OPERATORS_REQUIRE_MFA": "false" if self.address.startswith("http:") else "true",
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
             **SUPPLIER,
             "GPUBROKER_PAYMENT_GATEWAY": "billing.gateways.simulated.SimulatedGateway",
-            "GPUBROKER_SECRET_KEY": secret(self.folders.secrets / "secret_key", self.account),
-            "GPUBROKER_CREDENTIAL_KEYS": secret(
+            "GPUBROKER_SECRET_KEY": stored_secret(self.folders.secrets / "secret_key", self.account),
+            "GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS": stored_secret(
                 self.folders.secrets / "credential_keys", self.account, size=32
             ),
             **own,
@@ -96,16 +96,16 @@ class Product:
             "GPUBROKER_DATA_DIR": str(self.folders.files),
         }
 
-    def manage(self, name: str, *arguments: str, role: str = WEB, output: Path | None = None) -> Part:
-        """Describe a run of manage.py."""
+    def manage(self, name: str, *arguments: str, role: str = WEB, output: Path | None = None) -> ProcessSpec:
+        """Return the specification of a manage.py command."""
         env = self.env(role)
         if role == OWNER:
             env |= {"GPUBROKER_OWNER_DATABASE_URL": self.server.login(OWNER, DATABASE)}
         command = [PYTHON, str(CHECKOUT / "manage.py"), *arguments, "--skip-checks"]
-        return Part(name, command, env, account=self.account, cwd=CHECKOUT, output=output)
+        return ProcessSpec(name, command, env, account=self.account, cwd=CHECKOUT, output=output)
 
-    def doors(self) -> list[Part]:
-        """Describe what answers requests."""
+    def doors(self) -> list[ProcessSpec]:
+        """Return the specifications of the processes that serve requests."""
         web = [PYTHON, "-m", "gunicorn", "config.wsgi:application", "--bind", f"{self.host}:{self.port}"]
         web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
         web += ["--graceful-timeout", "3", "--timeout", "60", "--no-control-socket"]
@@ -116,13 +116,15 @@ class Product:
             self._part("events", events, WEB, ready=self._answers(self.port + 1)),
         ]
 
-    def labour(self) -> list[Part]:
-        """Describe what works in the background."""
+    def labour(self) -> list[ProcessSpec]:
+        """Return the specifications of the background processes."""
         celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
         worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "-n", "worker@gpubroker"]
-        worker += ["--without-gossip", "--without-mingle"]  # there is no second worker to talk to
+        worker += ["--without-gossip", "--without-mingle"]  # there is no second worker
+        # Celery 5.7: once the broker is gone, a heartbeat retries for ever, and the worker never ends.
+        worker += ["--without-heartbeat"]
         beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile="]
-        beat += ["-s", str(self.folders.files / TIMETABLE)]
+        beat += ["-s", str(self.folders.files / BEAT_SCHEDULE)]
         relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
         return [
             self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
@@ -130,8 +132,8 @@ class Product:
             self._part("relay", relay, WORKER, ready=self._relay_looks),
         ]
 
-    def agent(self) -> Part:
-        """Describe what follows Kubernetes clusters: idle until one joins."""
+    def agent(self) -> ProcessSpec:
+        """Return the specification of the cluster agent: idle until a cluster is registered."""
         follow_all = [PYTHON, str(CHECKOUT / "manage.py"), "kube_agent"]
         return self._part("agent", follow_all, WORKER)
 
@@ -143,11 +145,11 @@ class Product:
         *,
         ready: Callable[[Process], bool] = lambda process: True,
         orphaned: signal.Signals = signal.SIGTERM,
-    ) -> Part:
-        env = self.env(role) | {"PGAPPNAME": called(name)}
-        return Part(name, command, env, ready=ready, account=self.account, cwd=CHECKOUT, orphaned=orphaned)
+    ) -> ProcessSpec:
+        env = self.env(role) | {"PGAPPNAME": application_name(name)}
+        return ProcessSpec(name, command, env, ready=ready, account=self.account, cwd=CHECKOUT, orphaned=orphaned)
 
-    def _answers(self, port: int, path: str = ALIVE) -> Callable[[Process], bool]:
+    def _answers(self, port: int, path: str = HEALTH) -> Callable[[Process], bool]:
         host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
 
         def answers(process: Process) -> bool:
@@ -163,39 +165,44 @@ class Product:
         return answers
 
     def _timetable_is_written(self) -> Callable[[Process], bool]:
-        """Tell whether beat has written its timetable since now: it does so once it has read it, and then ticks."""
+        """Return a check whether beat has written its schedule since now.
+
+        It does so once it has loaded it, and then ticks.
+        """
 
         def written() -> list[int]:
-            return sorted(file.stat().st_mtime_ns for file in self.folders.files.glob(f"{TIMETABLE}*"))
+            return sorted(file.stat().st_mtime_ns for file in self.folders.files.glob(f"{BEAT_SCHEDULE}*"))
 
         before = written()
         return lambda process: written() != before
 
     def _relay_looks(self, process: Process) -> bool:
-        """Tell whether the relay has looked for hints: it listens for new ones before it looks."""
+        """Return whether the relay has queried the outbox; it subscribes before its first query."""
         try:
             with psycopg.connect(self.server.login(WORKER, DATABASE), connect_timeout=2) as connection:
-                return connection.execute(LOOKED, [DATABASE, called("relay")]).fetchone() == (True,)
+                return connection.execute(RELAY_HAS_QUERIED_SQL, [DATABASE, application_name("relay")]).fetchone() == (
+                    True,
+                )
         except psycopg.OperationalError:
             return False
 
     def _worker_listens(self, process: Process) -> bool:
-        """Tell whether a worker takes orders: nobody else here subscribes to a pattern of channels."""
+        """Return whether a worker consumes tasks: nothing else here subscribes to a channel pattern."""
         try:
             return self.valkey.say(b"PUBSUB NUMPAT") not in (b"", b":0\r\n")
         except OSError:
             return False
 
 
-def called(name: str) -> str:
-    """Return what PostgreSQL's list of sessions calls a process of ours."""
+def application_name(name: str) -> str:
+    """Return the application name of a process in PostgreSQL's list of sessions."""
     return f"gpubroker {name}"
 
 
-def secret(file: Path, account: Account | None, *, size: int = 48) -> str:
-    """Return a random secret of so many bytes that outlives restarts, as base64."""
+def stored_secret(file: Path, account: UnprivilegedAccount | None, *, size: int = 48) -> str:
+    """Return a random secret of so many bytes, as base64, which survives restarts."""
     if not file.exists():
         file.touch(mode=0o600)
         file.write_text(base64.urlsafe_b64encode(secrets.token_bytes(size)).decode())
-        give(file, account)
+        give_ownership(file, account)
     return file.read_text().strip()

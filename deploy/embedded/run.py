@@ -1,6 +1,5 @@
-"""`make run`: the order in which everything starts."""
+"""Command `make run`: the order in which everything starts."""
 
-import compileall
 import os
 import time
 from argparse import Namespace
@@ -8,89 +7,98 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from deploy.embedded import account, binaries, folders, listening
-from deploy.embedded.complaint import Complaint
-from deploy.embedded.greeting import greeting
-from deploy.embedded.postgres import Cluster, major_of
-from deploy.embedded.preparation import fill, prepare
-from deploy.embedded.process import Part
-from deploy.embedded.product import Product
-from deploy.embedded.roles import Server, need_address
-from deploy.embedded.supervisor import Stopped, Supervisor
+from deploy.embedded import account, binaries, folders, port_check, run_lock
+from deploy.embedded.database_setup import prepare_database_for_start, seed_demo
+from deploy.embedded.postgres import PLAIN_ENV, PostgresCluster, major_version_of
+from deploy.embedded.process import ProcessSpec
+from deploy.embedded.product import PYTHON, Product
+from deploy.embedded.progress import Progress
+from deploy.embedded.roles import Server, require_database_url
+from deploy.embedded.startup_error import StartupError
+from deploy.embedded.startup_message import startup_text
+from deploy.embedded.supervisor import StopRequested, Supervisor
 from deploy.embedded.valkey import Valkey
 
 
 @contextmanager
-def installation(options: Namespace) -> Iterator[tuple[Product, Supervisor]]:
-    """Start the databases and hand out the product beside them; stop everything at the end."""
+def installation(options: Namespace, progress: Progress | None = None) -> Iterator[tuple[Product, Supervisor]]:
+    """Start the database servers and yield the product; stop everything at the end."""
     os.umask(0o022)
+    progress = progress or Progress()
     external = os.environ.get("DATABASE_URL", "")
     if options.fresh and external:
-        raise Complaint(
-            "FRESH=1 will not empty a database server that is not ours.\n"
-            "Drop its database yourself (DROP DATABASE gpubroker), then start without FRESH."
+        raise StartupError(
+            "FRESH=1 does not delete databases on an external server.\n"
+            "Drop the database yourself (DROP DATABASE gpubroker), then start without FRESH."
         )
     if external:
-        need_address(external)
-    data = Path(options.data) if options.data else folders.usual()
-    with folders.take(data):
+        require_database_url(external)
+    data = Path(options.data) if options.data else folders.default_data_directory()
+    with run_lock.lock_data_directory(data, progress) as lock:
         for port, what in ((options.port, "the portal and the API"), (options.port + 1, "live events")):
-            listening.need_free(options.host, port, what=what, option="PORT")
+            port_check.require_free_port(options.host, port, what=what, option="PORT")
         if options.fresh:
-            folders.forget(data)
-        servers = account.unprivileged()
-        products = account.for_python(servers, folders.CHECKOUT)
-        places = folders.prepare(data, servers=servers, products=products)
-        supervisor = Supervisor(places.logs)
+            folders.delete_state(data)
+        servers = account.unprivileged_account()
+        products = account.account_for_python(servers, folders.CHECKOUT)
+        places = folders.create_directories(data, servers=servers, products=products)
+        supervisor = Supervisor(places.logs, progress, keep_open=(lock.descriptor,))
         try:
-            parts: list[Part] = []
-            server = Server(external)
-            if not external:
-                cluster = Cluster(
-                    binaries.find_postgres(servers, major=major_of(places.postgres)),
-                    places.postgres,
-                    places.sockets,
-                    places.data / "administrator",
-                    servers,
-                )
-                cluster.initialise()
-                server = Server(cluster.url())
-                parts.append(cluster.part())
-            valkey = Valkey(binaries.find_valkey(servers), places.valkey, places.sockets, servers)
-            supervisor.start(*parts, valkey.part())
+            with progress.step(f"Database: start {'' if external else 'PostgreSQL and '}Valkey"):
+                parts: list[ProcessSpec] = []
+                server = Server(external)
+                if not external:
+                    cluster = PostgresCluster(
+                        binaries.find_postgres(servers, major=major_version_of(places.postgres)),
+                        places.postgres,
+                        places.sockets,
+                        places.data / "administrator",
+                        servers,
+                    )
+                    cluster.initialise(progress, keep_open=(lock.descriptor,))
+                    server = Server(cluster.url())
+                    parts.append(cluster.part())
+                valkey = Valkey(binaries.find_valkey(servers), places.valkey, places.sockets, servers)
+                supervisor.start(*parts, valkey.part())
             if servers and products is None:
                 supervisor.say(
                     f"PostgreSQL and Valkey run as {servers.name}; the product itself runs as root, because "
                     f"{servers.name} cannot reach this Python or this checkout."
                 )
             if products:
-                compile_for_others()
+                compile_bytecode(supervisor)
             yield Product(places, server, valkey, options.host, options.port, products), supervisor
         finally:
+            lock.mark_stopping()
             supervisor.stop()
 
 
-def compile_for_others() -> None:
-    """Write the bytecode that an account which may not write here would compile at every start."""
-    for floor in ("config", "ports", "tenants", "broker", "billing"):
-        compileall.compile_dir(folders.CHECKOUT / floor, quiet=2)
+def compile_bytecode(supervisor: Supervisor) -> None:
+    """Compile the bytecode for an account that may not write it here.
+
+    Otherwise it would compile everything at every start.
+    """
+    command = [PYTHON, "-m", "compileall", "-qq", "config", "ports", "tenants", "broker", "billing", "web"]
+    with supervisor.progress.step("Processes: compile the code"):
+        supervisor.finish(ProcessSpec("compile", command, PLAIN_ENV, cwd=folders.CHECKOUT))
 
 
 def run(options: Namespace) -> int:
-    """Start, greet, watch, stop."""
-    began = time.monotonic()
+    """Start everything, print the message, supervise, and stop."""
+    began, progress = time.monotonic(), Progress()
     try:
-        with installation(options) as (product, supervisor):
-            new = prepare(product, supervisor)
-            # The doors wake up beside the seed; the worker must not, it would act on a history half written.
+        with installation(options, progress) as (product, supervisor):
+            new = prepare_database_for_start(product, supervisor)
+            # Web and events start during the seed; the worker must not act on an incomplete history.
             doors = supervisor.launch(*product.doors())
-            demo = fill(product, supervisor, new=new)
-            supervisor.until_ready(doors + supervisor.launch(*product.labour()))
+            demo = seed_demo(product, supervisor, new=new)
+            with progress.step("Processes: start web server, worker and scheduler"):
+                supervisor.until_ready(doors + supervisor.launch(*product.labour()))
             took = time.monotonic() - began
             logs = product.folders.logs
-            print(greeting(address=product.address, demo=demo, logs=logs, seconds=took), flush=True)
-            supervisor.launch(product.agent())  # after the greeting: a start does not wait for it
+            print("\n" + startup_text(address=product.address, demo=demo, logs=logs, seconds=took), flush=True)
+            supervisor.launch(product.agent())  # after the message: a start does not wait for it
             supervisor.watch()
-    except Stopped:
+    except StopRequested:
         print("\nStopped. Start again with: make run", flush=True)
     return 0

@@ -1,35 +1,38 @@
-"""Start processes, keep them alive, stop them: knows nothing of what they are."""
+"""Supervisor of child processes: starts them, restarts them, and stops them all."""
 
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from deploy.embedded.complaint import Complaint
-from deploy.embedded.process import NEWS, Part, Process, adopt_orphans, next_news
+from deploy.embedded.process import WATCHED_SIGNALS, Process, ProcessSpec, adopt_orphans, wait_for_signal
+from deploy.embedded.progress import Progress
+from deploy.embedded.startup_error import StartupError
 
-QUICK_DEATH_S = 10.0
-TOO_MANY_DEATHS = 5
-# For what stands above, then for the ground: how long they have to end, and to answer their last call.
+QUICK_EXIT_S = 10.0
+MAX_QUICK_EXITS = 5
+# Seconds to end, then to end after the last signal: first of the product, then of the servers.
 GRACE_S = ((4.0, 1.5), (3.0, 0.5))
-NO_SPACE = "No space left on device"
+DISK_FULL_TEXT = "No space left on device"
 
 
-class Stopped(Exception):
-    """Somebody asked us to stop."""
+class StopRequested(Exception):
+    """A signal asked us to stop."""
 
 
 class Supervisor:
-    """The parent of everything that runs."""
+    """Parent of all processes."""
 
-    def __init__(self, logs: Path, say: Callable[[str], None] = print) -> None:
-        self.logs, self.say = logs, say
-        # What is launched first is the ground that the rest stands on: it stops last.
+    def __init__(self, logs: Path, progress: Progress | None = None, keep_open: tuple[int, ...] = ()) -> None:
+        self.logs, self.keep_open = logs, keep_open
+        self.progress = progress or Progress()
+        self.say = self.progress.say
+        # The processes launched first are the servers that the others need: they stop last.
         self.ground: list[Process] = []
         self.above: list[Process] = []
-        signal.pthread_sigmask(signal.SIG_BLOCK, NEWS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
         adopt_orphans()
 
     @property
@@ -37,26 +40,27 @@ class Supervisor:
         return [*self.ground, *self.above]
 
     def pause(self, seconds: float) -> None:
-        """Sleep until something happens to a child; raise Stopped when we are asked to end."""
-        news = next_news(seconds)
+        """Sleep until a child changes state; raise StopRequested when a signal asks us to end."""
+        self.progress.tick()
+        news = wait_for_signal(seconds)
         if news is not None and news != signal.SIGCHLD:
-            raise Stopped(signal.Signals(news).name)
+            raise StopRequested(signal.Signals(news).name)
 
-    def launch(self, *parts: Part) -> list[Process]:
-        """Start processes side by side."""
+    def launch(self, *parts: ProcessSpec) -> list[Process]:
+        """Start processes in parallel."""
         level = self.above if self.ground else self.ground
-        launched = [Process(part, self.logs / f"{part.name}.log") for part in parts]
+        launched = [Process(part, self.logs / f"{part.name}.log", self.keep_open) for part in parts]
         for process in launched:
             process.start()
             level.append(process)
         return launched
 
-    def start(self, *parts: Part) -> None:
-        """Start processes side by side and return when each is ready."""
+    def start(self, *parts: ProcessSpec) -> None:
+        """Start processes in parallel and return when each is ready."""
         self.until_ready(self.launch(*parts))
 
     def until_ready(self, processes: Sequence[Process]) -> None:
-        """Return when each is ready; raise a Complaint when one dies or takes too long."""
+        """Wait until each is ready; raise StartupError if one exits or takes too long."""
         began, waiting = time.monotonic(), list(processes)
         while waiting:
             for process in list(waiting):
@@ -69,35 +73,35 @@ class Supervisor:
             if waiting:
                 self.pause(0.05)
 
-    def run(self, part: Part) -> Process:
-        """Run a process to its end; raise a Complaint when it fails."""
+    def run(self, part: ProcessSpec) -> Process:
+        """Run a process to its end; raise StartupError if it fails."""
         process = self.finish(part)
         if process.popen.returncode != 0:
             raise self._complaint(process, "failed")
         return process
 
-    def finish(self, part: Part) -> Process:
-        """Run a process to its end, whatever that is."""
+    def finish(self, part: ProcessSpec) -> Process:
+        """Run a process to its end, whatever its exit status."""
         (process,) = self.launch(part)
         while process.alive:
             self.pause(0.5)
         self.above.remove(process)
         return process
 
-    def _complaint(self, process: Process, what: str) -> Complaint:
+    def _complaint(self, process: Process, what: str) -> StartupError:
         words = process.last_words()
-        full = "\nThe disk is full. Free some room, then start again." if NO_SPACE in words else ""
-        return Complaint(f"{process.part.name} {what}. The end of {process.log}:\n{words}{full}")
+        full = "\nThe disk is full. Free some disk space, then start again." if DISK_FULL_TEXT in words else ""
+        return StartupError(f"{process.part.name} {what}. The end of {process.log}:\n{words}{full}")
 
     def watch(self) -> None:
-        """Restart what dies, until we are asked to stop or it dies too often."""
+        """Restart processes that exit, until asked to stop or one exits too often."""
         while True:
             self._reap_strangers()
             waiting = [process for process in self.processes if self._revive(process)]
             self.pause(0.2 if waiting else 60)
 
     def _revive(self, process: Process) -> bool:
-        """Restart a dead process when its time has come; tell whether it still waits for that."""
+        """Restart a dead process once its backoff is over; return whether it still waits."""
         if process.alive:
             return False
         now = time.monotonic()
@@ -105,13 +109,13 @@ class Supervisor:
             process.dead_since = now
             process.sweep_group()
             self._kill_orphans()
-            # Being killed from outside, as when memory runs out, tells nothing of whether it can live.
+            # SIGKILL from outside, as when memory runs out, does not count as a crash.
             killed = process.popen.returncode == -signal.SIGKILL
-            quick = now - process.started < QUICK_DEATH_S and not killed
+            quick = now - process.started < QUICK_EXIT_S and not killed
             process.quick_deaths = process.quick_deaths + 1 if quick else 1
-            self.say(f"{process.part.name} ended unexpectedly ({_manner(process.popen.returncode)}).")
-        if process.quick_deaths >= TOO_MANY_DEATHS:
-            raise self._complaint(process, f"died {TOO_MANY_DEATHS} times in a row, so everything stops")
+            self.say(f"{process.part.name} ended unexpectedly ({_exit_description(process.popen.returncode)}).")
+        if process.quick_deaths >= MAX_QUICK_EXITS:
+            raise self._complaint(process, f"died {MAX_QUICK_EXITS} times in a row, so everything stops")
         if now - process.dead_since < 0.25 * 2**process.quick_deaths:
             return True
         self.say(f"{process.part.name} starts again.")
@@ -119,15 +123,18 @@ class Supervisor:
         return False
 
     def _kill_orphans(self) -> None:
-        """Kill grandchildren that became ours: a busy session of a dead database keeps the next one from starting."""
+        """Kill orphaned grandchildren.
+
+        A busy session of a dead PostgreSQL keeps the next server from starting.
+        """
         ours = {process.popen.pid for process in self.processes}
-        for child in _children():
+        for child in _child_pids():
             if child not in ours:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
 
     def _reap_strangers(self) -> None:
-        """Bury grandchildren that became ours; our own children are for Popen to bury."""
+        """Reap orphaned grandchildren; our own children are reaped by Popen."""
         ours = {process.popen.pid for process in self.processes}
         with suppress(ChildProcessError):
             while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -136,7 +143,7 @@ class Supervisor:
                 os.waitpid(dead.si_pid, 0)
 
     def stop(self) -> None:
-        """Stop everything, the last started first, and leave no process behind."""
+        """Stop everything in reverse order, and leave no process behind."""
         for level, (grace, last_call) in zip((self.above, self.ground), GRACE_S, strict=True):
             for process in reversed(level):
                 process.send(process.part.stop)
@@ -157,12 +164,12 @@ class Supervisor:
         return not any(process.alive for process in level)
 
 
-def _manner(returncode: int) -> str:
+def _exit_description(returncode: int) -> str:
     return f"signal {signal.Signals(-returncode).name}" if returncode < 0 else f"exit status {returncode}"
 
 
-def _children() -> list[int]:
-    """Return what is ours; nothing under a kernel without that list."""
+def _child_pids() -> list[int]:
+    """Return the process ids of our children; none if the kernel has no such list."""
     try:
         return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
     except OSError:
@@ -170,9 +177,9 @@ def _children() -> list[int]:
 
 
 def _kill_children() -> None:
-    """Kill what is still ours: grandchildren that left their group, like a database's sessions."""
+    """Kill remaining children: grandchildren that left their process group, such as database sessions."""
     for _ in range(20):
-        children = _children()
+        children = _child_pids()
         for child in children:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)

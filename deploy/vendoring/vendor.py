@@ -1,9 +1,9 @@
-"""Fetch what the browser needs at pinned versions into static/: run by hand, the result is committed.
+"""Download the browser's pinned dependencies into static/; run by hand, result committed.
 
     python -m venv build/cut && build/cut/bin/pip install fonttools brotli
     build/cut/bin/python deploy/vendoring/vendor.py
 
-Needs npm for the download only. Nothing is fetched at run time and there is no bundler.
+Needs npm for the download only. Nothing is downloaded at run time and there is no bundler.
 """
 
 import re
@@ -31,13 +31,13 @@ INTER, MONO, HTMX, SSE, UPLOT, TABLER, AXE_CORE = (
     "@tabler/icons@3.51.0",
     "axe-core@4.14.1",
 )
-# Latin with central European letters, and the signs that the pages write.
+# Latin with central European letters, and the symbols that pages use.
 LETTERS = "U+0020-007E,U+00A0-017F,U+0218-021B,U+2009,U+2010-2015,U+2018-201E,U+2022,U+2026,U+2030,U+2032"
 SIGNS = "U+2033,U+2039,U+203A,U+20AC,U+2190-2193,U+21B5,U+2212,U+2248,U+2260,U+2264,U+2265,U+2303,U+2318"
 FEATURES = "tnum,kern,calt,case,zero,cv05,ss03,ccmp,locl,liga,mark,mkmk"
 
 
-def fetch(package: str, into: Path) -> Path:
+def download_package(package: str, into: Path) -> Path:
     name = subprocess.run(
         ["npm", "pack", package, "--silent"], cwd=into, check=True, capture_output=True, text=True
     ).stdout.split()[-1]
@@ -47,8 +47,8 @@ def fetch(package: str, into: Path) -> Path:
     return target / "package"
 
 
-def cut(source: Path, target: Path, axes: dict[str, object], *options: str) -> None:
-    """Pin or narrow the axes of a variable font, then keep only the letters and features we set."""
+def subset_font(source: Path, target: Path, axes: dict[str, object], *options: str) -> None:
+    """Fix or narrow the axes of a variable font, and subset its glyphs and features."""
     font = instantiateVariableFont(TTFont(source), axes)
     with tempfile.NamedTemporaryFile(suffix=".ttf") as narrowed:
         font.flavor = None
@@ -57,7 +57,7 @@ def cut(source: Path, target: Path, axes: dict[str, object], *options: str) -> N
 
 
 def sprite(tabler: Path) -> str:
-    """One file of symbols: the icons named in icons.txt and our own state shapes."""
+    """Return an SVG sprite of the icons in icons.txt and our own state shapes."""
     symbols = []
     for name in sorted((HERE / "icons.txt").read_text().split()):
         drawing = (tabler / "icons" / "outline" / f"{name}.svg").read_text()
@@ -72,15 +72,15 @@ def main() -> None:
     for folder in (VENDOR / "fonts", AXE):
         folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        got = {p: fetch(p, Path(scratch)) for p in (INTER, MONO, HTMX, SSE, UPLOT, TABLER, AXE_CORE)}
-        cut(
+        got = {p: download_package(p, Path(scratch)) for p in (INTER, MONO, HTMX, SSE, UPLOT, TABLER, AXE_CORE)}
+        subset_font(
             got[INTER] / "variable" / "InterVariable.woff2",
             VENDOR / "fonts" / "inter-v.woff2",
             {"opsz": 14, "wght": (400, 650)},
             f"--unicodes={LETTERS},{SIGNS}",
             f"--layout-features={FEATURES}",
         )
-        cut(
+        subset_font(
             got[MONO] / "files" / "jetbrains-mono-latin-wght-normal.woff2",
             VENDOR / "fonts" / "mono.woff2",
             {"wght": 430},

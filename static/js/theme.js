@@ -1,4 +1,4 @@
-// Runs before the first paint, so that a remembered theme never flashes. The rest is in look.js.
+// Runs before the first paint, so that a remembered theme never flashes. The rest is in page.js.
 document.documentElement.classList.add("js");
 try {
   const saved = localStorage.getItem("theme");

@@ -1,10 +1,10 @@
-"""Who may do what: one table of roles, and how a role on a node covers the tree below it."""
+"""Roles, their permissions, and how a role on a project covers its subtree."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-Path = tuple[str, ...]  # project ids from the root to a node; () is the tenant itself
+NodePath = tuple[str, ...]  # project ids from the root to a node; () is the tenant itself
 
 
 class Role(StrEnum):
@@ -54,53 +54,52 @@ ALLOWED: dict[Role, frozenset[str]] = {
 }
 ACTIONS = frozenset().union(*ALLOWED.values())
 
-IN_WORDS: dict[Role, str] = {
-    Role.OWNER: "may do everything here, including billing and naming other owners",
-    Role.ADMIN: "may run leases, invite people, make projects, set quotas and budgets, and see invoices",
-    Role.BILLING: "may see leases, and sees and settles everything about money",
-    Role.MEMBER: "may launch, stop and extend leases, and see what they cost",
-    Role.VIEWER: "may look at leases, quotas, budgets and costs, and change nothing",
+ROLE_DESCRIPTIONS: dict[Role, str] = {
+    Role.OWNER: "has full access, including billing and adding owners",
+    Role.ADMIN: "can run leases, invite people, create projects, set quotas and budgets, and view invoices",
+    Role.BILLING: "can view leases and manage billing",
+    Role.MEMBER: "can launch, stop and extend leases, and view their cost",
+    Role.VIEWER: "can view leases, quotas, budgets and costs, but not change them",
 }
 
-EVERYTHING = "tenant:admin"
-# What a token may be limited to. `x:write` includes `x:read`; `tenant:admin` is all its bearer may.
+ADMIN_SCOPE = "tenant:admin"
+# Scopes of tokens. `x:write` includes `x:read`; `tenant:admin` is all its bearer may do.
 SCOPES = frozenset(
-    {EVERYTHING, *(a.replace(".", ":") for a in ACTIONS if a.endswith((".read", ".write")))}
-    - {"owners:write"}
+    {ADMIN_SCOPE, *(a.replace(".", ":") for a in ACTIONS if a.endswith((".read", ".write")))} - {"owners:write"}
 )
 
 
 def scope_allows(scopes: frozenset[str] | None, action: str) -> bool:
-    """Tell whether a credential limited to these scopes reaches an action; None is unlimited."""
-    if scopes is None or EVERYTHING in scopes:
+    """Return whether a credential with these scopes allows an action; None is unlimited."""
+    if scopes is None or ADMIN_SCOPE in scopes:
         return True
     noun, _, verb = action.partition(".")
     return f"{noun}:{verb}" in scopes or (verb == "read" and f"{noun}:write" in scopes)
 
 
-def covers(upper: Path, lower: Path) -> bool:
-    """Tell whether `lower` is `upper` or lies below it."""
+def covers(upper: NodePath, lower: NodePath) -> bool:
+    """Return whether `lower` is `upper` or lies below it."""
     return lower[: len(upper)] == upper
 
 
 @dataclass(frozen=True)
-class Grant:
-    """A role on the tenant (path ()) or on a project and all below it."""
+class RoleGrant:
+    """Role on the tenant (path ()) or on a project and everything below it."""
 
     role: Role
-    path: Path = ()
+    path: NodePath = ()
 
 
 @dataclass(frozen=True)
-class Grants:
-    """All that one credential may do in one tenant."""
+class RoleGrants:
+    """Everything one credential may do in one tenant."""
 
-    grants: tuple[Grant, ...] = ()
+    grants: tuple[RoleGrant, ...] = ()
     scopes: frozenset[str] | None = None
-    within: Path = ()  # a token may be confined to a project
+    within: NodePath = ()  # a token may be confined to a project
 
     def may(self, action: str, path: Iterable[str] = ()) -> bool:
-        """Tell whether the action is allowed on this node; () asks for the tenant as a whole."""
+        """Return whether the action is allowed on this node; () is the whole tenant."""
         where = tuple(path)
         return (
             scope_allows(self.scopes, action)
@@ -109,29 +108,36 @@ class Grants:
         )
 
     def may_give(self, role: Role, path: Iterable[str] = ()) -> bool:
-        """Tell whether one may give or take a role there: nobody hands out more than they have."""
+        """Return whether the caller may grant or revoke a role there.
+
+        Nobody may grant more than they have.
+        """
         where = tuple(path)
         return self.may("members.write", where) and all(self.may(a, where) for a in ALLOWED[role])
 
     def anywhere(self, action: str) -> bool:
-        """Tell whether the action is allowed on any node at all."""
+        """Return whether the action is allowed on any node."""
         return scope_allows(self.scopes, action) and bool(self._reach(action))
 
     def projects(self, action: str) -> frozenset[str] | None:
-        """Return the ids of the nodes below which the action is allowed; None is the whole tenant."""
+        """Return the ids of the nodes below which the action is allowed.
+
+        None stands for the whole tenant.
+        """
         reach = self._reach(action) if scope_allows(self.scopes, action) else set()
         return None if () in reach else frozenset(path[-1] for path in reach)
 
-    def _reach(self, action: str) -> set[Path]:
-        """Where a grant and the token's own fence overlap: the deeper of the two, if one holds the other."""
+    def _reach(self, action: str) -> set[NodePath]:
+        """Return the paths where grants and the token's restriction overlap.
+
+        Each is the deeper of the two, if one contains the other.
+        """
         allowed = [g.path for g in self.grants if action in ALLOWED[g.role]]
-        return {
-            max(p, self.within, key=len) for p in allowed if covers(p, self.within) or covers(self.within, p)
-        }
+        return {max(p, self.within, key=len) for p in allowed if covers(p, self.within) or covers(self.within, p)}
 
     @property
     def highest(self) -> Role | None:
-        """The strongest role held on the tenant as a whole, else on any project."""
+        """Strongest role on the tenant as a whole, else on any project."""
         order = list(Role)
         held = sorted(self.grants, key=lambda g: (len(g.path) > 0, order.index(g.role)))
         return held[0].role if held else None

@@ -1,5 +1,5 @@
-from tenants.models.answers import StoredAnswer
 from tenants.models.audit import AuditEvent
+from tenants.models.idempotency import IdempotencyRecord
 from tenants.models.members import Invitation, Member, Role, ServiceAccount
 from tenants.models.projects import Project
 from tenants.models.quotas import Quota, QuotaKind
@@ -10,6 +10,7 @@ from tenants.models.users import User
 __all__ = [
     "ApiToken",
     "AuditEvent",
+    "IdempotencyRecord",
     "Invitation",
     "Member",
     "Project",
@@ -17,7 +18,6 @@ __all__ = [
     "QuotaKind",
     "Role",
     "ServiceAccount",
-    "StoredAnswer",
     "Tenant",
     "User",
 ]

@@ -1,8 +1,8 @@
-"""Who changed what, when. Append-only by trigger."""
+"""Audit log: who changed what, when; append-only by trigger."""
 
 from django.db import models
 
-from tenants.models.keys import ID_LENGTH, audit_id
+from tenants.models.default_ids import ID_LENGTH, audit_id
 
 
 class AuditEvent(models.Model):

@@ -1,10 +1,10 @@
-"""Who may do what: roles on the tenant or on any node of its project tree."""
+"""Members, service accounts and invitations, each with a role on a tenant or project."""
 
 from django.db import models
 from django.db.models import Q
 
 from tenants.domain.roles import Role as Role
-from tenants.models.keys import ID_LENGTH, invitation_id, member_id, service_account_id
+from tenants.models.default_ids import ID_LENGTH, invitation_id, member_id, service_account_id
 from tenants.models.projects import Project
 from tenants.models.tenants import TenantOwned
 from tenants.models.users import User
@@ -12,7 +12,7 @@ from tenants.models.users import User
 ROLE_CHOICES = [(role.value, role.value.capitalize()) for role in Role]
 
 
-def known_role(name: str) -> models.CheckConstraint:
+def role_check_constraint(name: str) -> models.CheckConstraint:
     return models.CheckConstraint(condition=Q(role__in=[role.value for role in Role]), name=name)
 
 
@@ -26,10 +26,8 @@ class Member(TenantOwned):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["tenant", "user", "project"], name="member_once", nulls_distinct=False
-            ),
-            known_role("member_role_known"),
+            models.UniqueConstraint(fields=["tenant", "user", "project"], name="member_once", nulls_distinct=False),
+            role_check_constraint("member_role_known"),
         ]
 
     def __str__(self) -> str:
@@ -37,14 +35,14 @@ class Member(TenantOwned):
 
 
 class ServiceAccount(TenantOwned):
-    """A machine's membership: it signs in with tokens only."""
+    """Non-human member, which authenticates with tokens only."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=service_account_id)
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
     name = models.CharField(max_length=120)
     role = models.CharField(max_length=10, choices=ROLE_CHOICES)
     created_at = models.DateTimeField()
-    # An actor's id, as in the trail.
+    # An actor's id, as in the audit log.
     made_by = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
     made_by_label = models.CharField(max_length=254, blank=True, default="", db_default="")
     closed_at = models.DateTimeField(null=True)
@@ -53,7 +51,7 @@ class ServiceAccount(TenantOwned):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "name"], name="service_account_name_once"),
-            known_role("service_account_role_known"),
+            role_check_constraint("service_account_role_known"),
         ]
 
     def __str__(self) -> str:
@@ -61,7 +59,7 @@ class ServiceAccount(TenantOwned):
 
 
 class Invitation(TenantOwned):
-    """An offer of membership by mail: single use, and only its hash is kept."""
+    """Invitation by e-mail, single use; only the hash of its secret is stored."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=invitation_id)
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
@@ -75,7 +73,7 @@ class Invitation(TenantOwned):
     revoked_at = models.DateTimeField(null=True)
 
     class Meta:
-        constraints = [known_role("invitation_role_known")]
+        constraints = [role_check_constraint("invitation_role_known")]
 
     def __str__(self) -> str:
         return self.email

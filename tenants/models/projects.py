@@ -1,16 +1,13 @@
-"""Where a tenant works: a tree, whose every node may carry quotas."""
+"""Projects of a tenant: a tree, each node of which may carry quotas."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from tenants.models.keys import ID_LENGTH, project_id
-from tenants.models.tenants import Tenant, TenantOwned
+from tenants.models.default_ids import ID_LENGTH, project_id
+from tenants.models.tenants import TenantOwned
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):
-    def for_tenant(self, tenant: Tenant) -> "ProjectQuerySet":
-        return self.filter(tenant=tenant)
-
     def open(self) -> "ProjectQuerySet":
         return self.filter(archived_at=None)
 
@@ -29,9 +26,7 @@ class Project(TenantOwned):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["tenant", "parent", "name"], name="project_name_once", nulls_distinct=False
-            ),
+            models.UniqueConstraint(fields=["tenant", "parent", "name"], name="project_name_once", nulls_distinct=False)
         ]
 
     def __str__(self) -> str:

@@ -1,12 +1,12 @@
-"""Ceilings of a project node. PostgreSQL refuses to grant above one, whoever asks at once."""
+"""Quotas of a project; a check constraint refuses concurrent grants above one."""
 
 from datetime import datetime
 
 from django.db import models
 from django.db.models import F, Q
 
-from tenants.domain.limits import window_of
-from tenants.models.keys import ID_LENGTH, quota_id
+from ports import clock
+from tenants.models.default_ids import ID_LENGTH, quota_id
 from tenants.models.projects import Project
 from tenants.models.tenants import TenantOwned
 
@@ -26,17 +26,15 @@ class Quota(TenantOwned):
     # What a grant is tested against; it may be set below use, while `limit` may not.
     soft_limit = models.BigIntegerField()
     used = models.BigIntegerField(default=0)
-    # Only for gpu_seconds: the month (UTC) it counts. The next one begins with the first grant in it, so until then
-    # the row tells of one that has passed: people are told `used_at`.
+    # Only for gpu_seconds: the month (UTC) that `used` counts. The row switches to a new month with its first
+    # grant; until then `used` belongs to a past month, so show `used_at`.
     window_start = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "project", "kind"], name="quota_once_per_node"),
-            models.CheckConstraint(
-                condition=Q(used__gte=0, used__lte=F("limit")), name="quota_never_exceeded"
-            ),
+            models.CheckConstraint(condition=Q(used__gte=0, used__lte=F("limit")), name="quota_never_exceeded"),
             models.CheckConstraint(
                 condition=Q(soft_limit__gte=0, soft_limit__lte=F("limit")), name="quota_soft_below_hard"
             ),
@@ -47,11 +45,11 @@ class Quota(TenantOwned):
         return f"{self.kind} {self.used}/{self.limit}"
 
     def used_at(self, now: datetime) -> int:
-        """Return what counts as used now: of a month that has passed, nothing."""
+        """Return what counts as used now; a past month's use counts as nothing."""
         return self.used if self.window_start == self.window_at(now) else 0
 
     def window_at(self, now: datetime) -> datetime | None:
-        """Return the month that counts now; None of what is not counted by months."""
+        """Return the month that counts now, or None for a kind not counted by month."""
         if self.kind != QuotaKind.GPU_SECONDS:
             return None
-        return max(self.window_start or window_of(now), window_of(now))
+        return max(self.window_start or clock.month_start(now), clock.month_start(now))

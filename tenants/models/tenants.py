@@ -1,8 +1,8 @@
-"""The organisation that pays, and the wall of isolation."""
+"""Tenants, and the base class of every row that belongs to one."""
 
 from django.db import models
 
-from tenants.models.keys import ID_LENGTH, tenant_id
+from tenants.models.default_ids import ID_LENGTH, tenant_id
 
 
 class Tenant(models.Model):
@@ -19,7 +19,7 @@ class Tenant(models.Model):
 
 
 class TenantOwned(models.Model):
-    """A row of a tenant's data: it carries `tenant_id`, and its migration calls `tenant_wall`."""
+    """A row of a tenant's data; row_level_security.sql of its app lists its table."""
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
 

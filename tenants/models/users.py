@@ -1,15 +1,15 @@
-"""People. A user is global: one person may be a member of several tenants."""
+"""Users; one user may be a member of several tenants."""
 
 from typing import Any, ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 
-from tenants.models.keys import ID_LENGTH, user_id
+from tenants.models.default_ids import ID_LENGTH, user_id
 
 
 class UserManager(BaseUserManager["User"]):
-    """Django's own door for making users; the one Manager subclass it insists on."""
+    """Manager that creates users, as Django's authentication requires."""
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
         user = self.model(email=self.normalize_email(email).lower(), **fields)

@@ -1,17 +1,18 @@
-"""Who does something: recorded in every audit event and transition."""
+"""Actor of a change, recorded in every audit event and transition."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Actor:
-    """A user, a service account, staff, or the product itself (`system`)."""
+    """User, service account, operator (`staff`) or the product itself (`system`)."""
 
     kind: str
     id: str = ""
     label: str = ""
     request_id: str = ""
-    token: str = ""  # the id of what it came in with, where that was a token
+    token: str = ""  # id of the token, if one was used
 
 
 SYSTEM = Actor("system", "", "broker")
+BILLING = Actor("system", "", "billing")

@@ -1,4 +1,4 @@
-"""Invitations: a secret link that makes its bearer a member, once."""
+"""Invitations: a secret link that makes its holder a member, once."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,30 +8,30 @@ from django.db import transaction
 
 from ports import ids, mail
 from tenants.domain.credentials import digest
-from tenants.domain.roles import IN_WORDS, Grants, Role
+from tenants.domain.roles import ROLE_DESCRIPTIONS, Role, RoleGrants
 from tenants.models import Invitation, Member, Project, Tenant, User
 from tenants.services import members
 from tenants.services.actors import Actor
-from tenants.services.offers import record
-from tenants.services.offers import revoke as revoke
-from tenants.services.permissions import not_suspended
-from tenants.services.refusals import Missing
-from tenants.services.walls import as_door, enter_tenant
+from tenants.services.authentication import require_not_suspended
+from tenants.services.errors import ObjectNotFound
+from tenants.services.membership_offers import record_invitation_event
+from tenants.services.membership_offers import revoke as revoke
+from tenants.services.rls import auth_scope, enter_tenant
 
-LIFE = timedelta(days=7)
+VALID_FOR = timedelta(days=7)
 SECRET_LENGTH = 40
-LETTER = """{who} offers you the role of {role} in {where}.
-Whoever has it {may}.
+EMAIL_TEXT = """{who} invited you to {where} with the role {role}.
+This role {may}.
 
 {link}
 
-The link works once, until {until}. If you expected nothing of the kind, do nothing.
+The link works once and expires on {until}. If you did not expect this invitation, ignore this e-mail.
 """
 
 
 @dataclass(frozen=True)
-class Offer:
-    """What somebody who holds the link may know before they accept."""
+class InvitationOffer:
+    """What the holder of an invitation link may see before accepting."""
 
     id: str
     tenant_id: str
@@ -43,18 +43,14 @@ class Offer:
 
 @transaction.atomic
 def invite(
-    *,
-    tenant: Tenant,
-    email: str,
-    role: Role,
-    project: Project | None,
-    grants: Grants,
-    actor: Actor,
-    now: datetime,
+    *, tenant: Tenant, email: str, role: Role, project: Project | None, grants: RoleGrants, actor: Actor, now: datetime
 ) -> tuple[Invitation, str]:
-    """Offer a role by mail address; the secret of the link is returned once and kept nowhere."""
-    members.must_give(grants, role, project)
-    secret = ids.secret(SECRET_LENGTH)
+    """Send an invitation to a role by e-mail.
+
+    The link's secret is returned once and stored only as a hash.
+    """
+    members.require_may_give(grants, role, project)
+    secret = ids.random_token(SECRET_LENGTH)
     invitation = Invitation.objects.create(
         tenant=tenant,
         project=project,
@@ -63,17 +59,17 @@ def invite(
         digest=digest(secret),
         invited_by_id=actor.id if actor.kind == "user" else None,
         created_at=now,
-        expires_at=now + LIFE,
+        expires_at=now + VALID_FOR,
     )
-    record("invitation.create", invitation, actor=actor, now=now, role=role.value)
-    mail.send(
+    record_invitation_event("invitation.create", invitation, actor=actor, now=now, role=role.value)
+    mail.send_after_commit(
         to=invitation.email,
         subject=f"{tenant.name} invites you to gpubroker",
-        text=LETTER.format(
+        text=EMAIL_TEXT.format(
             who=actor.label,
             role=role.value,
             where=f"{project.name} at {tenant.name}" if project else tenant.name,
-            may=IN_WORDS[role],
+            may=ROLE_DESCRIPTIONS[role],
             link=f"{settings.PUBLIC_URL}/join/{secret}/",
             until=f"{invitation.expires_at:%d %B %Y, %H:%M} UTC",
         ),
@@ -81,47 +77,42 @@ def invite(
     return invitation, secret
 
 
-def look(secret: str, *, now: datetime) -> Offer:
-    """Return what a link offers; unknown, used, revoked and expired links all look the same."""
-    with as_door():
+def find_offer(secret: str, *, now: datetime) -> InvitationOffer:
+    """Return what an invitation link offers.
+
+    Unknown, used, revoked and expired links raise the same error.
+    """
+    with auth_scope():
         row = (
-            Invitation.objects.filter(
-                digest=digest(secret), accepted_at=None, revoked_at=None, expires_at__gt=now
-            )
+            Invitation.objects.filter(digest=digest(secret), accepted_at=None, revoked_at=None, expires_at__gt=now)
             .select_related("tenant", "project")
             .first()
         )
     if row is None:
-        raise Missing(
-            "This invitation is unknown, was used, taken back, or has expired.",
-            fix="Ask whoever invited you for a new link.",
+        raise ObjectNotFound(
+            "This invitation is unknown, already used, revoked or expired.",
+            fix="Ask the person who invited you for a new link.",
         )
     project = row.project.name if row.project else ""
-    return Offer(row.pk, row.tenant_id, row.tenant.name, project, Role(row.role), row.email)
+    return InvitationOffer(row.pk, row.tenant_id, row.tenant.name, project, Role(row.role), row.email)
 
 
 @transaction.atomic
 def accept(secret: str, *, user: User, actor: Actor, now: datetime) -> Member:
-    """Make the signed-in person a member, and use the link up; the transaction is then in that tenant."""
-    offer = look(secret, now=now)
+    """Make the signed-in user a member and use the invitation up.
+
+    The transaction is scoped to that tenant afterwards.
+    """
+    offer = find_offer(secret, now=now)
     enter_tenant(offer.tenant_id)
-    # Locked and read again: of two clicks at once, the second finds it used.
-    invitation = (
-        Invitation.objects.select_for_update(of=("self",))
-        .select_related("tenant", "project")
-        .get(pk=offer.id)
-    )
+    # Locked and read again: of two concurrent clicks, the second finds it used.
+    invitation = Invitation.objects.select_for_update(of=("self",)).select_related("tenant", "project").get(pk=offer.id)
     if invitation.accepted_at is not None or invitation.revoked_at is not None:
-        raise Missing("This invitation was used meanwhile.", fix="Ask for a new link.")
-    not_suspended(invitation.tenant)
+        raise ObjectNotFound("This invitation has already been used.", fix="Ask for a new link.")
+    require_not_suspended(invitation.tenant)
     member = members.add(
-        tenant=invitation.tenant,
-        user=user,
-        role=offer.role,
-        project=invitation.project,
-        actor=actor,
-        now=now,
+        tenant=invitation.tenant, user=user, role=offer.role, project=invitation.project, actor=actor, now=now
     )
     Invitation.objects.filter(pk=invitation.pk).update(accepted_at=now)
-    record("invitation.accept", invitation, actor=actor, now=now, member=member.pk)
+    record_invitation_event("invitation.accept", invitation, actor=actor, now=now, member=member.pk)
     return member

@@ -1,4 +1,4 @@
-"""Who runs this installation: appointed and dismissed from its own machine, never from a page."""
+"""Operators of this installation: appointed and dismissed by command line, never by a page."""
 
 from datetime import datetime
 from typing import Any
@@ -8,26 +8,26 @@ from django.db import transaction
 from tenants.models import User
 from tenants.services import audit
 from tenants.services.actors import SYSTEM
-from tenants.services.refusals import Missing
+from tenants.services.errors import ObjectNotFound
 
 
 @transaction.atomic
 def appoint(email: str, *, now: datetime) -> bool:
-    """Make a person an operator; tell whether that is new."""
-    return _set(email, staff=True, action="operators.appoint", now=now)
+    """Make a user an operator; return whether that is a change."""
+    return _set_staff(email, staff=True, action="operators.appoint", now=now)
 
 
 @transaction.atomic
 def dismiss(email: str, *, now: datetime) -> bool:
-    """Let a person be an operator no longer; tell whether they were."""
-    return _set(email, staff=False, action="operators.dismiss", now=now)
+    """Remove a user's operator status; return whether they had it."""
+    return _set_staff(email, staff=False, action="operators.dismiss", now=now)
 
 
-def _set(email: str, *, staff: bool, action: str, now: datetime) -> bool:
+def _set_staff(email: str, *, staff: bool, action: str, now: datetime) -> bool:
     user = User.objects.select_for_update().filter(email__iexact=email).first()
     if user is None:
-        raise Missing(
-            f"Nobody here has the address {email}.", fix="Sign up in the portal first, then try again."
+        raise ObjectNotFound(
+            f"No user has the e-mail address {email}.", fix="Sign up in the portal first, then try again."
         )
     if user.is_staff is staff:
         return False
@@ -38,7 +38,7 @@ def _set(email: str, *, staff: bool, action: str, now: datetime) -> bool:
 
 
 def has_second_factor(user: Any) -> bool:
-    """Tell whether somebody has set up TOTP or a passkey."""
+    """Return whether a user has set up TOTP or a passkey."""
     from allauth.mfa.utils import is_mfa_enabled
 
     return bool(is_mfa_enabled(user))

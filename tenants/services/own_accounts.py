@@ -1,4 +1,4 @@
-"""What people change about themselves: a row in the trail of every tenant they belong to, for it concerns them all."""
+"""Changes of a user's own account, audited in every tenant they belong to."""
 
 from datetime import datetime
 
@@ -7,18 +7,21 @@ from django.db import transaction
 from tenants.models import Member, User
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.walls import as_door, as_tenant
+from tenants.services.rls import auth_scope, tenant_scope
 
 
 @transaction.atomic
-def note(action: str, *, user: User, request_id: str, now: datetime, **detail: object) -> None:
-    """Write down a change of somebody's own account; of who belongs to no tenant, in the installation's trail."""
-    with as_door():
+def audit_own_account(action: str, *, user: User, request_id: str, now: datetime, **detail: object) -> None:
+    """Audit a change of a user's own account in each of their tenants.
+
+    For a user without a tenant it goes to the installation's audit log.
+    """
+    with auth_scope():
         theirs = Member.objects.filter(user=user).order_by("tenant").values_list("tenant", flat=True)
         places = list(theirs.distinct())
     actor = Actor("user", user.pk, user.email, request_id)
     for tenant_id in places or [""]:
-        with as_tenant(tenant_id):
+        with tenant_scope(tenant_id):
             audit.record(
                 action,
                 actor=actor,
@@ -32,10 +35,10 @@ def note(action: str, *, user: User, request_id: str, now: datetime, **detail: o
 
 @transaction.atomic
 def rename(user: User, *, name: str, request_id: str, now: datetime) -> None:
-    """Give oneself another name."""
+    """Change a user's own name."""
     before = user.name
     if name == before:
         return
     user.name = name
     user.save(update_fields=["name"])
-    note("account.rename", user=user, request_id=request_id, now=now, before=before, after=name)
+    audit_own_account("account.rename", user=user, request_id=request_id, now=now, before=before, after=name)

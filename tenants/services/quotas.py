@@ -1,4 +1,7 @@
-"""Ceilings on the project tree. The root's are the operators' word, those below are the tenant's own."""
+"""Quotas on the project tree.
+
+Operators set those of the root project, the tenant sets those below.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,25 +11,22 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 
-from ports import database
-from tenants.domain.limits import window_of as window_of
-from tenants.domain.roles import Grants
+from ports import clock
+from tenants.domain.roles import RoleGrants
 from tenants.models import Project, Quota, QuotaKind
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.refusals import NotAllowed
+from tenants.services.errors import NotAllowed
 
-OPERATORS = "staff"
-HOLD_OFF = "SELECT pg_advisory_xact_lock_shared(1, hashtext(%s::text))"
+OPERATOR_KIND = "staff"
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a project may still take of one kind: the tightest quota on its path decides."""
+class RemainingQuota:
+    """Remaining quota of one kind for a project; the tightest quota on its path decides."""
 
     kind: str
     project_id: str
-    quota_id: str
     limit: int
     used: int
 
@@ -35,46 +35,42 @@ class Room:
         return max(self.limit - self.used, 0)
 
 
-def _must_be_yours(project: Project, actor: Actor) -> None:
-    if project.parent_id is None and actor.kind not in (OPERATORS, "system"):
+def _require_quota_owner(project: Project, actor: Actor) -> None:
+    if project.parent_id is None and actor.kind not in (OPERATOR_KIND, "system"):
         raise NotAllowed(
             "The quotas of the root project are set by the operators of this installation.",
             fix="Ask them, or set quotas on the projects below.",
         )
 
 
-def may_set(grants: Grants, project: Project) -> bool:
-    """Tell whether one leads more than the project: its own ceiling is set from above, or it would be none."""
+def may_set(grants: RoleGrants, project: Project) -> bool:
+    """Return whether the caller may set this project's quota: rights above it are needed.
+
+    If the project's own admins could set it, it would be no limit.
+    """
     return grants.may("quotas.write", project.path[:-1])
 
 
-def must_lead_above(grants: Grants, project: Project) -> None:
-    """Refuse the ceiling of a project to those who lead it and no more; the root's is refused in words of its own."""
+def require_rights_above(grants: RoleGrants, project: Project) -> None:
+    """Refuse setting a project's quota to those with rights only in the project itself.
+
+    The root project's quota is refused elsewhere, in words of its own.
+    """
     if project.parent_id is not None and not may_set(grants, project):
         raise NotAllowed(
-            f"The quotas of {project.name} are set by those who lead what is above it.",
+            f"The quotas of {project.name} are set by the admins of its parent projects.",
             fix="Ask an owner or admin of the whole tenant, or set quotas on the projects below.",
         )
 
 
-def hold_off_new(tenant_id: str) -> None:
-    """Let nobody make a new quota of the tenant before this transaction ends; wait for one that is being made.
-
-    A new quota counts what is held at that moment. Whoever takes quota comes here first, before it has locked
-    anything, and so is either counted or finds the new quota on its path.
-    """
-    with database.prepared() as cursor:
-        cursor.execute(HOLD_OFF, [tenant_id])
-
-
 @transaction.atomic
 def set_limit(*, project: Project, kind: QuotaKind, limit: int, actor: Actor, now: datetime) -> Quota:
-    """Set a ceiling; below what is in use it only stops new leases.
+    """Set a quota; a limit below current use only stops new leases.
 
-    A quota that is new begins with what is held below it now, and of GPU-hours with what this month has seen
-    (the database counts as it is written).
+    A new quota starts with what is held below it now; one in GPU-hours starts with this month's use so far (a
+    database trigger counts it as the row is written).
     """
-    _must_be_yours(project, actor)
+    _require_quota_owner(project, actor)
     quota, made = Quota.objects.select_for_update(of=("self",)).get_or_create(
         tenant_id=project.tenant_id,
         project=project,
@@ -82,14 +78,14 @@ def set_limit(*, project: Project, kind: QuotaKind, limit: int, actor: Actor, no
         defaults={
             "limit": limit,
             "soft_limit": limit,
-            "window_start": window_of(now) if kind == QuotaKind.GPU_SECONDS else None,
+            "window_start": clock.month_start(now) if kind == QuotaKind.GPU_SECONDS else None,
         },
     )
     if made:
         quota.refresh_from_db(fields=["used", "limit"])
     before = None if made else quota.soft_limit
     if not made and before != limit:
-        # `limit` is the CHECK's and may never be below use; grants are tested against `soft_limit`.
+        # The check constraint uses `limit`, which may not be below use; grants are tested against `soft_limit`.
         Quota.objects.filter(pk=quota.pk).update(
             soft_limit=limit, limit=Greatest(limit, F("used")), version=F("version") + 1
         )
@@ -101,24 +97,24 @@ def set_limit(*, project: Project, kind: QuotaKind, limit: int, actor: Actor, no
 
 @transaction.atomic
 def remove(quota: Quota, *, actor: Actor, now: datetime) -> None:
-    """Take a ceiling away; those above it still hold."""
-    _must_be_yours(quota.project, actor)
+    """Remove a quota; those above it still apply."""
+    _require_quota_owner(quota.project, actor)
     _record("quota.remove", quota, actor=actor, now=now, before=quota.soft_limit)
     quota.delete()
 
 
-def room(projects: Iterable[Project], *, now: datetime) -> dict[str, list[Room]]:
-    """Return, for each project, what it may still take of each kind that is limited on its path."""
+def remaining_quotas(projects: Iterable[Project], *, now: datetime) -> dict[str, list[RemainingQuota]]:
+    """Return, per project, the remaining quota of each kind limited on its path."""
     wanted = list(projects)
     nodes = {node for project in wanted for node in project.path}
     by_node: dict[str, list[Quota]] = {}
     for quota in Quota.objects.filter(project_id__in=nodes).order_by("kind", "id"):
         by_node.setdefault(quota.project_id, []).append(quota)
-    rooms: dict[str, list[Room]] = {}
+    rooms: dict[str, list[RemainingQuota]] = {}
     for project in wanted:
-        tightest: dict[str, Room] = {}
+        tightest: dict[str, RemainingQuota] = {}
         for quota in (q for node in project.path for q in by_node.get(node, [])):
-            here = Room(quota.kind, quota.project_id, quota.pk, quota.soft_limit, quota.used_at(now))
+            here = RemainingQuota(quota.kind, quota.project_id, quota.soft_limit, quota.used_at(now))
             if quota.kind not in tightest or here.free < tightest[quota.kind].free:
                 tightest[quota.kind] = here
         rooms[project.pk] = list(tightest.values())
@@ -126,13 +122,6 @@ def room(projects: Iterable[Project], *, now: datetime) -> dict[str, list[Room]]
 
 
 def _record(action: str, quota: Quota, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record(
-        action,
-        actor=actor,
-        now=now,
-        tenant_id=quota.tenant_id,
-        subject_id=quota.pk,
-        subject_label=f"{quota.kind} of {quota.project.name}",
-        project=quota.project_id,
-        **detail,
+    audit.record_row(
+        action, quota, f"{quota.kind} of {quota.project.name}", actor=actor, now=now, project=quota.project_id, **detail
     )

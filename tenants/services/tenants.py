@@ -1,4 +1,4 @@
-"""Tenants: made with their root project and first owner, renamed, suspended."""
+"""Tenants: creating, renaming, suspending and resuming them."""
 
 from datetime import datetime
 from typing import Any
@@ -8,40 +8,37 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from ports import ids
-from tenants.domain import zones
+from tenants.domain import time_zones
 from tenants.domain.roles import Role
 from tenants.models import Member, Project, Quota, QuotaKind, Tenant, User
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.refusals import Invalid, Refused, Stale
-from tenants.services.walls import enter_tenant
+from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
+from tenants.services.rls import enter_tenant
 
 
-class CurrencyStays(Refused):
-    code, status, title = "currency-stays", 409, "The currency cannot change any more"
+class CurrencyFixed(ProblemError):
+    code, status, title = "currency-stays", 409, "The currency can no longer be changed"
 
 
-def _zone(name: str) -> str:
-    if why := zones.refusal(name):
-        raise Invalid("time_zone", why, fix="Use the nearest city, such as Europe/Berlin, or UTC.")
+def _valid_time_zone(name: str) -> str:
+    if why := time_zones.zone_refusal(name):
+        raise InvalidValue("time_zone", why, fix="Use the nearest city, such as Europe/Berlin, or UTC.")
     return name
 
 
 @transaction.atomic
 def create(
-    *,
-    name: str,
-    owner: User | None,
-    actor: Actor,
-    now: datetime,
-    time_zone: str = "UTC",
-    currency: str | None = None,
+    *, name: str, owner: User | None, actor: Actor, now: datetime, time_zone: str = "UTC", currency: str | None = None
 ) -> tuple[Tenant, Project]:
-    """Make a tenant with its root project, first quota and owner; the transaction is inside it afterwards."""
+    """Create a tenant with its root project, first quota and owner.
+
+    The transaction is scoped to that tenant afterwards.
+    """
     tenant = Tenant(
         pk=ids.new("ten"),
         name=name,
-        time_zone=_zone(time_zone),
+        time_zone=_valid_time_zone(time_zone),
         currency=currency or settings.CURRENCY,
         created_at=now,
     )
@@ -50,27 +47,28 @@ def create(
     root = Project(pk=ids.new("prj"), tenant=tenant, name=name, created_at=now)
     root.path = [root.pk]
     root.save(force_insert=True)
-    first = settings.NEW_TENANT_UNITS * 1000
+    first = settings.DEFAULT_TENANT_QUOTA_UNITS * 1000
     Quota.objects.create(tenant=tenant, project=root, kind=QuotaKind.UNITS, limit=first, soft_limit=first)
     if owner is not None:
         Member.objects.create(tenant=tenant, user=owner, role=Role.OWNER, created_at=now)
-    audit.record(
-        "tenant.create", actor=actor, now=now, tenant_id=tenant.pk, subject_id=tenant.pk, subject_label=name
-    )
+    audit.record("tenant.create", actor=actor, now=now, tenant_id=tenant.pk, subject_id=tenant.pk, subject_label=name)
     return tenant, root
 
 
 @transaction.atomic
 def change(tenant: Tenant, *, actor: Actor, now: datetime, **wanted: Any) -> Tenant:
-    """Rename a tenant or move it to another time zone; months already begun keep their borders."""
+    """Change a tenant's name, time zone or currency.
+
+    Months that have begun keep their boundaries.
+    """
     differs = {field: value for field, value in wanted.items() if getattr(tenant, field) != value}
     if not differs:
         return tenant
     if "time_zone" in differs:
-        _zone(differs["time_zone"])
+        _valid_time_zone(differs["time_zone"])
     before = {field: getattr(tenant, field) for field in differs}
     if not _update(tenant, differs):
-        raise Stale("The tenant was changed in the meantime.", fix="Read it again, then change it.")
+        raise StaleVersion("The tenant was changed in the meantime.", fix="Reload it, then change it.")
     tenant.refresh_from_db()
     audit.record(
         "tenant.change",
@@ -94,42 +92,34 @@ def _update(tenant: Tenant, differs: dict[str, Any]) -> int:
         said = getattr(error.__cause__, "diag", None)
         if said is None or said.constraint_name != "tenant_currency_stays":
             raise
-        raise CurrencyStays(
-            f"{tenant.name} used something that is charged in {tenant.currency}, or agreed on something in it.",
-            fix="Make another tenant for the other currency.",
+        raise CurrencyFixed(
+            f"{tenant.name} already has charges or agreements in {tenant.currency}.",
+            fix="Create another tenant for the other currency.",
         ) from None
 
 
 @transaction.atomic
 def suspend(tenant: Tenant, *, actor: Actor, now: datetime, why: str) -> None:
-    """Let a tenant look but change nothing; what runs goes on until somebody ends it."""
-    _suspension(tenant, "tenant.suspend", at=now, actor=actor, now=now, why=why)
+    """Make a tenant read-only; running leases go on until somebody ends them."""
+    _set_suspended(tenant, "tenant.suspend", at=now, actor=actor, now=now, why=why)
 
 
 @transaction.atomic
 def resume(tenant: Tenant, *, actor: Actor, now: datetime, why: str) -> None:
-    """Let a suspended tenant work again."""
-    _suspension(tenant, "tenant.resume", at=None, actor=actor, now=now, why=why)
+    """Lift a tenant's suspension."""
+    _set_suspended(tenant, "tenant.resume", at=None, actor=actor, now=now, why=why)
 
 
-def _suspension(
-    tenant: Tenant, action: str, *, at: datetime | None, actor: Actor, now: datetime, why: str
-) -> None:
+def _set_suspended(tenant: Tenant, action: str, *, at: datetime | None, actor: Actor, now: datetime, why: str) -> None:
     rows = Tenant.objects.filter(pk=tenant.pk, suspended_at__isnull=at is not None)
     if rows.update(suspended_at=at, version=F("version") + 1):
         tenant.suspended_at = at
         audit.record(
-            action,
-            actor=actor,
-            now=now,
-            tenant_id=tenant.pk,
-            subject_id=tenant.pk,
-            subject_label=tenant.name,
-            why=why,
+            action, actor=actor, now=now, tenant_id=tenant.pk, subject_id=tenant.pk, subject_label=tenant.name, why=why
         )
 
 
 def lock(tenant: Tenant) -> None:
-    """Hold the tenant's row: the first lock of every change that must see the whole tenant."""
+    """Lock the tenant's row: the first lock of every change that concerns the whole tenant."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM tenants_tenant WHERE id = %s FOR NO KEY UPDATE", [tenant.pk])

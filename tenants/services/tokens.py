@@ -1,4 +1,4 @@
-"""API tokens: made and shown once, found by their public prefix, dead at once when revoked."""
+"""API tokens: issued and shown once, found by public prefix, invalid at once when revoked."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -9,29 +9,29 @@ from django.db.models import QuerySet
 
 from ports import ids
 from tenants.domain import credentials
-from tenants.domain.roles import SCOPES, Grants
+from tenants.domain.roles import SCOPES, RoleGrants
 from tenants.models import ApiToken, Project, ServiceAccount, Tenant
 from tenants.services import audit
 from tenants.services.actors import Actor
-from tenants.services.permissions import refuse
-from tenants.services.refusals import Invalid, NotAllowed
+from tenants.services.authentication import refuse
+from tenants.services.errors import InvalidValue, NotAllowed
 
-LONGEST_LIFE = timedelta(days=366)
+MAX_LIFETIME = timedelta(days=366)
 
 
-def _checked(scopes: Iterable[str], *, expires_at: datetime, now: datetime) -> list[str]:
+def _validated_scopes(scopes: Iterable[str], *, expires_at: datetime, now: datetime) -> list[str]:
     wanted = sorted(set(scopes))
     if not wanted or set(wanted) - SCOPES:
-        raise Invalid(
+        raise InvalidValue(
             "scopes",
-            f"{', '.join(sorted(set(wanted) - SCOPES)) or 'An empty list'} is no scope.",
+            f"{', '.join(sorted(set(wanted) - SCOPES)) or 'An empty list'} is not a valid scope.",
             fix=f"Choose among {', '.join(sorted(SCOPES))}.",
         )
-    if not now < expires_at <= now + LONGEST_LIFE:
-        raise Invalid(
+    if not now < expires_at <= now + MAX_LIFETIME:
+        raise InvalidValue(
             "expires_at",
-            "A token ends in the future, within a year.",
-            fix=f"Choose a moment until {now + LONGEST_LIFE:%Y-%m-%d}.",
+            "A token must expire in the future, within a year.",
+            fix=f"Choose a date until {now + MAX_LIFETIME:%Y-%m-%d}.",
         )
     return wanted
 
@@ -49,12 +49,15 @@ def issue(
     service_account: ServiceAccount | None = None,
     project: Project | None = None,
 ) -> tuple[ApiToken, str]:
-    """Make a token for a user or a service account; its text is returned once and kept nowhere."""
-    wanted = _checked(scopes, expires_at=expires_at, now=now)
-    made = credentials.make(
+    """Create a token for a user or a service account.
+
+    Its text is returned once and stored only as a hash.
+    """
+    wanted = _validated_scopes(scopes, expires_at=expires_at, now=now)
+    made = credentials.compose_token(
         environment=settings.TOKEN_ENVIRONMENT,
-        prefix=ids.secret(credentials.PREFIX_LENGTH),
-        secret=ids.secret(credentials.SECRET_LENGTH),
+        prefix=ids.random_token(credentials.PREFIX_LENGTH),
+        secret=ids.random_token(credentials.SECRET_LENGTH),
     )
     token = ApiToken.objects.create(
         tenant=tenant,
@@ -86,25 +89,18 @@ def issue(
 
 @transaction.atomic
 def revoke(token: ApiToken, *, actor: Actor, now: datetime) -> ApiToken:
-    """End a token for good; revoking it again changes nothing."""
+    """Revoke a token for good; revoking it again changes nothing."""
     ended = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
     if ended:
         token.revoked_at = now
-        audit.record(
-            "token.revoke",
-            actor=actor,
-            now=now,
-            tenant_id=token.tenant_id,
-            subject_id=token.pk,
-            subject_label=token.name,
-        )
+        audit.record_row("token.revoke", token, token.name, actor=actor, now=now)
     return token
 
 
 def revoke_all_of(
     *, tenant: Tenant, actor: Actor, now: datetime, user_id: str = "", service_account_id: str = ""
 ) -> int:
-    """End every token of somebody who leaves the tenant."""
+    """Revoke every token of a user or service account that leaves the tenant."""
     theirs = ApiToken.objects.filter(tenant=tenant, revoked_at=None)
     theirs = theirs.filter(user_id=user_id) if user_id else theirs.filter(service_account=service_account_id)
     for token in (tokens := list(theirs)):
@@ -112,36 +108,35 @@ def revoke_all_of(
     return len(tokens)
 
 
-def left_by(*, tenant: Tenant, user_id: str, now: datetime) -> QuerySet[ApiToken]:
-    """Return the tokens of service accounts that work and whose secret somebody may know: they outlive who made them.
+def tokens_known_to(*, tenant: Tenant, user_id: str, now: datetime) -> QuerySet[ApiToken]:
+    """Return valid service-account tokens whose secret a user may know.
 
-    With a token of an account one makes others of it, so what such an account has made counts as theirs too.
+    These outlive the user who created them. A service account's token can create further tokens of that
+    account, so tokens created by such an account count as the user's too.
     """
     of_machines, hands = ApiToken.objects.filter(tenant=tenant, user=None), {user_id}
-    while (reach := hands.union(_accounts_of(of_machines, hands))) != hands:
+    while (reach := hands.union(_accounts_created_by(of_machines, hands))) != hands:
         hands = reach
     alive = of_machines.filter(made_by__in=hands, revoked_at=None, expires_at__gt=now)
     return alive.select_related("service_account").order_by("id")
 
 
-def _accounts_of(rows: QuerySet[ApiToken], makers: Iterable[str]) -> list[str]:
-    return [
-        str(account) for account in rows.filter(made_by__in=makers).values_list("service_account", flat=True)
-    ]
+def _accounts_created_by(rows: QuerySet[ApiToken], makers: Iterable[str]) -> list[str]:
+    return [str(account) for account in rows.filter(made_by__in=makers).values_list("service_account", flat=True)]
 
 
 @transaction.atomic
-def revoke_left_by(*, tenant: Tenant, user_id: str, grants: Grants, actor: Actor, now: datetime) -> int:
-    """End the tokens that somebody made for service accounts; the accounts stay."""
+def revoke_tokens_known_to(*, tenant: Tenant, user_id: str, grants: RoleGrants, actor: Actor, now: datetime) -> int:
+    """Revoke the tokens a user created for service accounts; the accounts stay."""
     if not grants.may("tokens.all"):
         refuse("tokens.all", grants)
-    for token in (theirs := list(left_by(tenant=tenant, user_id=user_id, now=now))):
+    for token in (theirs := list(tokens_known_to(tenant=tenant, user_id=user_id, now=now))):
         revoke(token, actor=actor, now=now)
     return len(theirs)
 
 
-def not_beyond(grants: Grants, scopes: Iterable[str], project: Project | None) -> None:
-    """Refuse a token that would reach further than the token it is asked with."""
+def require_within(grants: RoleGrants, scopes: Iterable[str], project: Project | None) -> None:
+    """Refuse a token that would reach further than the token used to create it."""
     if grants.scopes is None:
         return
     for scope in scopes:
@@ -154,6 +149,6 @@ def not_beyond(grants: Grants, scopes: Iterable[str], project: Project | None) -
             refuse(f"{noun}.{verb}", grants)
     if grants.within and (project is None or not set(grants.within) <= set(project.path)):
         raise NotAllowed(
-            "A token confined to a project makes only tokens confined to it.",
+            "A token restricted to a project can only create tokens restricted to it.",
             fix="Name a project below it in `project`.",
         )

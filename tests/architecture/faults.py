@@ -1,7 +1,7 @@
-"""The one table of faults: for each that may befall a cluster, the tests that play it simulated and for real.
+"""The table of cluster faults and the tests that play each of them.
 
 A test is named `file::test`, or `file::test[parameter]`; a fixture that plays both worlds stands in both columns.
-`python -m tests.architecture.faults` writes it down for people, in docs/faults.md.
+`python -m tests.architecture.faults` writes it down for people, in docs/reference/faults.md.
 """
 
 from collections.abc import Iterable
@@ -13,11 +13,9 @@ TROUBLES, LOSSES, PROGRAMS = (f"{BOTH}/test_{name}.py" for name in ("troubles", 
 MOVES = f"{BOTH}/test_moves.py"
 ON_THE_WAY, KILLED = "tests/cluster/test_faults_on_the_way.py", "tests/cluster/test_faults.py"
 NEIGHBOURS, CUTTING = "tests/cluster/test_neighbours.py", "tests/cluster/test_cutting_nodes.py"
-REFLECTOR, TRANSPORT = (
-    f"tests/broker/provisioners/kubernetes/test_{name}.py" for name in ("reflector", "transport")
-)
+REFLECTOR, TRANSPORT = (f"tests/broker/provisioners/kubernetes/test_{name}.py" for name in ("reflector", "transport"))
 SERVICES = "tests/broker/services"
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "faults.md"
 HEAD = """# Faults
 
 What may befall a cluster, and which tests play it: on the simulated fleet, and on a real control plane (etcd, API
@@ -47,7 +45,7 @@ class Fault:
 
 
 def both(*tests: str, simulated: str = "", real: str | tuple[str, ...] = (), why: str = "") -> Fault:
-    """Play it by the same tests in both worlds, and by others in one of them."""
+    """Play a fault by shared tests, and by others in one world."""
     alone = (real,) if isinstance(real, str) else real
     return Fault((*tests, *((simulated,) if simulated else ())), (*tests, *alone), why)
 
@@ -85,13 +83,13 @@ PUSHED = f"{LOSSES}::test_what_the_cluster_pushed_out_for_good_is_told_and_ended
 FAULTS: dict[str, Fault] = {
     "409 on apply": both(
         f"{RETRIED}[409 on apply]",
-        real=f"{ON_THE_WAY}::test_a_conflict_while_it_is_made_is_looked_at_anew",
+        real=f"{ON_THE_WAY}::test_a_conflict_while_it_is_made_is_looked_at_again",
         why="Only the real server shows what somebody else wrote meanwhile.",
     ),
     "409 on delete precondition": both(
         f"{GOING}[409 on delete]",
         simulated=f"{TRANSPORT}::test_a_delete_names_the_uid_and_waits_for_dependents",
-        real=f"{KILLED}::test_a_delete_of_what_was_made_anew_meanwhile_spares_the_successor",
+        real=f"{KILLED}::test_a_delete_of_what_was_made_again_meanwhile_spares_the_successor",
         why="Only a real server has uids; what a delete names is tried on a scripted one.",
     ),
     "403 quota": both(
@@ -118,7 +116,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "410 in the stream": each(
         f"{REFLECTOR}::test_410_inside_the_stream_lists_again_after_a_moment_of_its_own",
-        f"{ON_THE_WAY}::test_a_stream_that_says_410_is_listed_anew_and_once",
+        f"{ON_THE_WAY}::test_a_stream_that_says_410_is_listed_again_and_once",
         "The simulated fleet has no stream: who reads streams is tried on a scripted server.",
     ),
     "silent stall": both(
@@ -139,7 +137,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "restored from an old backup": both(
         f"{TROUBLES}::test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything",
-        simulated=f"{SERVICES}/test_freezing.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
+        simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
         real=(
             f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
             f"{KILLED}::test_a_control_plane_set_back_to_a_backup_does_not_end_what_it_forgot",
@@ -167,7 +165,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "worker or agent killed between any two calls": both(
         f"{TROUBLES}::test_a_worker_that_dies_leaves_its_lease_to_the_next",
-        f"{MOVES}::test_a_worker_killed_before_and_after_every_step_of_a_move_harms_nobody",
+        f"{MOVES}::test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobody",
         real=(
             f"{ON_THE_WAY}::test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none",
             "tests/cluster/test_agent.py::test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next",
@@ -175,9 +173,7 @@ FAULTS: dict[str, Fault] = {
         why="On the simulated fleet a step is one call, and nobody follows it; on a real one a worker is killed before"
         " and after each call, and an agent before and after all that it writes.",
     ),
-    "pod evicted": both(
-        f"{LOSSES}::test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays", f"{PUSHED}[Evicted]"
-    ),
+    "pod evicted": both(f"{LOSSES}::test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays", f"{PUSHED}[Evicted]"),
     "preempted": both(f"{PUSHED}[PreemptionByScheduler]"),
     "OOMKilled": both(
         f"{PROGRAMS}::test_a_batch_that_ends_badly_says_how[takes too much memory]",
@@ -189,7 +185,7 @@ FAULTS: dict[str, Fault] = {
         f"{LOSSES}::test_a_lost_node_that_is_back_is_sold_again",
         f"{LOSSES}::test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so",
         f"{MOVES}::test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was",
-        simulated=f"{SERVICES}/test_sightings.py::test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean",
+        simulated=f"{SERVICES}/clusters/test_observed_objects.py::test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean",
         real="tests/cluster/test_agent.py::test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there",
         why="That an agent hears of it by its watch is tried with a real agent.",
     ),
@@ -210,13 +206,13 @@ FAULTS: dict[str, Fault] = {
         f"{LOSSES}::test_what_somebody_deleted_by_hand_ends_its_lease",
     ),
     "device plugin reports fewer devices": both(
-        f"{LOSSES}::test_a_node_that_reports_fewer_cards_is_sold_no_further",
-        real=f"{ON_THE_WAY}::test_a_node_whose_plugin_reports_fewer_cards_takes_nobody_and_is_told",
+        f"{LOSSES}::test_a_node_that_reports_fewer_gpus_is_sold_no_further",
+        real=f"{ON_THE_WAY}::test_a_node_whose_plugin_reports_fewer_gpus_takes_nobody_and_is_told",
         why="How a shortage is told to the scheduler exists only there.",
     ),
     "MIG change that wedges": both(
         f"{CUTTING}::test_a_wedge_is_healed_by_another_name_and_back",
-        simulated=f"{SERVICES}/test_repartition_node.py::test_a_wedge_is_healed_without_a_human_within_twelve_minutes",
+        simulated=f"{SERVICES}/repartition/test_repartition_node.py::test_a_wedge_is_healed_without_a_human_within_twelve_minutes",
         why="The minutes that a wedge takes pass at once on the simulated fleet.",
     ),
     "cluster unreachable for hours": both(

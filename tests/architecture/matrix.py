@@ -1,11 +1,11 @@
-"""The one table of who may reach which address: a URL that is not in it fails the suite.
+"""The table of who may reach which address; an unlisted URL fails the suite.
 
 To add an address, write one line in ROWS: its route exactly as `urls.py` composes it, and what it is.
 
     "api/v1/leases": api("leases", GET=ALL, POST=WORKERS, part=SAME),
     "api/v1/leases/<str:pk>": api("leases", thing="lease", GET=ALL, DELETE=WORKERS, part=SAME),
     "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
-    "ops/cards/": ops(GET=STAFF),
+    "ops/gpus/": ops(GET=STAFF),
 
 * `api(noun, …)`: a collection under /api/v1/; `noun` is the scope a token needs (`noun:read`, `noun:write`).
 * `page(…)`: a portal page of the open tenant. `ops(…)`: an operators' page. `account()`: whoever is signed in.
@@ -15,7 +15,7 @@ To add an address, write one line in ROWS: its route exactly as `urls.py` compos
   but 401, 403, 404 and 5xx: an empty body may well be refused with 400.
 * `part` says what a role is worth that is held on one project of the tree only: SAME as on the whole tenant, of what
   lies in that project, while all else is missing; or NOBODY, for it tells of the whole tenant or changes it; or the
-  roles method by method (docs/decisions/0024). Operators' pages know no such roles.
+  roles method by method (docs/decisions/0019). Operators' pages know no such roles.
 * `thing` names a function in THINGS that makes the row whose id stands in the address, in a given world.
 * `body` (optional) makes a good body for POST or PATCH from a world; it is also sent with the other tenant's ids,
   and with fields nobody may set.
@@ -29,8 +29,8 @@ from typing import Any
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRange
 
 from billing.models import (
+    AccountTerms,
     Campaign,
-    CardForm,
     Commitment,
     Discount,
     Dispute,
@@ -38,35 +38,40 @@ from billing.models import (
     Invoice,
     InvoiceLine,
     LedgerTransfer,
-    Letter,
     Minimum,
     Payment,
+    PaymentCardForm,
+    QueuedEmail,
     Refund,
-    StripeDay,
     StripeDifference,
     StripeEvent,
-    TenantTerms,
+    StripeReconciliationDay,
     TopUp,
 )
-from billing.services import crediting, drafts, own_prices, periods, rating
-from billing.services.corrections import proposing
-from billing.services.disputes import asking
-from billing.services.funds import budgets, holds, looking
-from billing.services.grants import giving
-from billing.services.grants.giving import Terms
+from billing.services.catalogue import tenant_prices
+from billing.services.funds.budgets import budget_settings
+from billing.services.funds.costs import lease_costs
+from billing.services.funds.grants import new_grants
+from billing.services.funds.grants.new_grants import GrantTerms
+from billing.services.funds.holds import budget_holds
+from billing.services.invoicing import credit_notes, drafts
+from billing.services.invoicing.corrections import correction_proposals
+from billing.services.invoicing.disputes import dispute_requests
 from billing.services.ledger import posting
-from billing.services.tax import rates as tax_rates
-from broker.models import Allocation, LayoutChange, Lease, MovePlan, Node, Offering
-from broker.services.leases.request import Wanted, request
-from broker.services.volumes import keeping
+from billing.services.periods import billing_periods
+from billing.services.rating import lease_rating
+from billing.services.tax import tax_rates as tax_rates
+from broker.models import Allocation, Lease, Node, Offering, RelocationPlan, Repartition
+from broker.services.leases.lease_requests import LeaseRequest, request_lease
+from broker.services.volumes import volume_lifecycle
 from tenants.domain.roles import Role
 from tenants.models import AuditEvent, Project, Quota, QuotaKind, User
-from tenants.services import invitations, members, quotas, service_accounts, tokens, walls
+from tenants.services import invitations, members, quotas, rls, service_accounts, tokens
 from tenants.services.actors import SYSTEM
-from tests.billing.histories import promise, ran, reprice, sold
-from tests.tenants.people import ALL as EVERYTHING
-from tests.tenants.people import World, moment
-from tests.world import fleet as rack_up
+from tests.billing.histories import add_ended_lease, add_quote, create_priced_offering, set_price
+from tests.simulation import create_fleet as rack_up
+from tests.tenants.tenant_setup import ALL_ROLES as EVERYTHING
+from tests.tenants.tenant_setup import TenantWithOwner, current_time
 
 ALL = frozenset({"viewer", "member", "billing", "admin", "owner"})
 WORKERS = frozenset({"member", "admin", "owner"})
@@ -78,8 +83,8 @@ STAFF = frozenset({"staff"})
 NOBODY: frozenset[str] = frozenset()
 SAME = None
 
-Thing = Callable[[World], str | tuple[str, ...]]
-Body = Callable[[World], dict[str, Any]]
+Thing = Callable[[TenantWithOwner], str | tuple[str, ...]]
+Body = Callable[[TenantWithOwner], dict[str, Any]]
 Methods = dict[str, frozenset[str]]
 Part = Methods | frozenset[str] | None
 
@@ -144,32 +149,32 @@ def anybody(*methods: str, thing: str = "", writes_on_get: bool = False) -> Row:
 
 
 def in_its_tenant(make: Thing) -> Thing:
-    def inside(world: World) -> str | tuple[str, ...]:
-        with walls.as_tenant(world.tenant.pk):
+    def inside(world: TenantWithOwner) -> str | tuple[str, ...]:
+        with rls.tenant_scope(world.tenant.pk):
             return make(world)
 
     return inside
 
 
-def below(world: World, project: Project) -> World:
+def below(world: TenantWithOwner, project: Project) -> TenantWithOwner:
     """Return the world of one project: the things that are made in it belong there."""
     return replace(world, root=project)
 
 
-def node(world: World) -> Project | None:
-    """Return where people are made members: a project's world is that project, any other the whole tenant."""
+def node(world: TenantWithOwner) -> Project | None:
+    """Return where members are added: to the project or the whole tenant."""
     return world.root if world.root.parent_id else None
 
 
-def a_member(world: World) -> str:
+def a_member(world: TenantWithOwner) -> str:
     somebody = User.objects.create_user(f"zed-{world.root.pk}@example.org")
     member = members.add(
-        tenant=world.tenant, user=somebody, role=Role.VIEWER, project=node(world), actor=SYSTEM, now=moment()
+        tenant=world.tenant, user=somebody, role=Role.VIEWER, project=node(world), actor=SYSTEM, now=current_time()
     )
     return str(member.pk)
 
 
-def an_invitation(world: World) -> tuple[Any, str]:
+def an_invitation(world: TenantWithOwner) -> tuple[Any, str]:
     return invitations.invite(
         tenant=world.tenant,
         email="guest@example.org",
@@ -177,11 +182,11 @@ def an_invitation(world: World) -> tuple[Any, str]:
         project=node(world),
         grants=EVERYTHING,
         actor=SYSTEM,
-        now=moment(),
+        now=current_time(),
     )
 
 
-def a_machine(world: World) -> str:
+def a_machine(world: TenantWithOwner) -> str:
     account = service_accounts.create(
         tenant=world.tenant,
         name=f"matrix of {world.root.pk}",
@@ -189,64 +194,70 @@ def a_machine(world: World) -> str:
         project=node(world),
         grants=EVERYTHING,
         actor=SYSTEM,
-        now=moment(),
+        now=current_time(),
     )
     return str(account.pk)
 
 
-def a_token(world: World) -> str:
+def a_token(world: TenantWithOwner) -> str:
     token, _ = tokens.issue(
         tenant=world.tenant,
         name="of the owner",
         scopes=["leases:read"],
-        expires_at=moment() + timedelta(days=1),
+        expires_at=current_time() + timedelta(days=1),
         actor=SYSTEM,
-        now=moment(),
+        now=current_time(),
         user_id=world.owner.pk,
     )
     return str(token.pk)
 
 
-def a_quota(world: World) -> str:
-    child = world.child(f"limited-{moment().timestamp()}")
-    quota = quotas.set_limit(project=child, kind=QuotaKind.UNITS, limit=1000, actor=SYSTEM, now=moment())
+def a_quota(world: TenantWithOwner) -> str:
+    child = world.create_project(f"limited-{current_time().timestamp()}")
+    quota = quotas.set_limit(project=child, kind=QuotaKind.UNITS, limit=1000, actor=SYSTEM, now=current_time())
     assert isinstance(quota, Quota)
     return str(quota.pk)
 
 
-def a_month(world: World) -> str:
-    periods.ensure(world.tenant, since=moment(), until=moment())
-    return f"{moment():%Y-%m}"
+def a_month(world: TenantWithOwner) -> str:
+    billing_periods.ensure_periods(world.tenant, since=current_time(), until=current_time())
+    return f"{current_time():%Y-%m}"
 
 
-def a_tax_rate(world: World) -> str:
+def a_tax_rate(world: TenantWithOwner) -> str:
     since = date(2020, 1, 1)
     what = {"jurisdiction": "DE", "category": "standard", "rate_bp": 1900, "since": since}
-    return str((tax_rates.standing(**what) or tax_rates.publish(**what, actor=SYSTEM, now=moment())).pk)
+    return str(
+        (tax_rates.find_tax_rate(**what) or tax_rates.publish_tax_rate(**what, actor=SYSTEM, now=current_time())).pk
+    )
 
 
-def a_budget(world: World) -> str:
-    child = world.child(f"ceiling-{moment().timestamp()}")
-    return str(budgets.set_limit(project=child, limit_minor=100, actor=SYSTEM, now=moment()).pk)
+def a_budget(world: TenantWithOwner) -> str:
+    child = world.create_project(f"ceiling-{current_time().timestamp()}")
+    return str(budget_settings.set_budget(project=child, limit_minor=100, actor=SYSTEM, now=current_time()).pk)
 
 
-def a_hold(world: World) -> str:
+def a_hold(world: TenantWithOwner) -> str:
     a_quote(world)
-    budgets.set_limit(project=world.root, limit_minor=10**9, actor=SYSTEM, now=moment())
+    budget_settings.set_budget(project=world.root, limit_minor=10**9, actor=SYSTEM, now=current_time())
     lease = Lease.objects.get(pk=a_lease(world))
     if not Hold.objects.filter(lease=lease).exists():
-        look = looking.look_at(lease, now=moment())
-        holds.set_aside(look, look.outlook.needed(lease, look.use, now=moment()))
+        look = lease_costs.open_cost_context(lease, now=current_time())
+        budget_holds.set_budget_holds(look, look.outlook.needed(lease, look.use, now=current_time()))
     return str(Hold.objects.get(lease=lease).pk)
 
 
-def a_card_form(world: World) -> str:
-    form = CardForm.objects.create(tenant=world.tenant, asked_at=moment(), asked_by="x", due_at=moment())
+def a_card_form(world: TenantWithOwner) -> str:
+    form = PaymentCardForm.objects.create(
+        tenant=world.tenant, asked_at=current_time(), asked_by="x", due_at=current_time()
+    )
     return str(form.pk)
 
 
 def a_stripe_difference() -> str:
-    day, _ = StripeDay.objects.get_or_create(day=moment().date(), defaults={"checked_at": moment()})
+    day, _ = StripeReconciliationDay.objects.get_or_create(
+        day=current_time().date(), defaults={"checked_at": current_time()}
+    )
     known, _ = StripeDifference.objects.update_or_create(
         day=day,
         kind="not_booked",
@@ -256,15 +267,15 @@ def a_stripe_difference() -> str:
             "currency": "EUR",
             "ours": 1,
             "theirs": 1,
-            "found_at": moment(),
-            "seen_at": moment(),
+            "found_at": current_time(),
+            "seen_at": current_time(),
         },
     )
     return str(known.pk)
 
 
 def a_stripe_event() -> str:
-    now = moment()
+    now = current_time()
     known, _ = StripeEvent.objects.get_or_create(
         pk="evt_x",
         defaults={"type": "invoice.paid", "created": now, "received_at": now, "state": "parked"},
@@ -274,32 +285,34 @@ def a_stripe_event() -> str:
 
 def an_offering() -> Offering:
     if not Offering.objects.exists():
-        rack_up(now=moment())
+        rack_up(now=current_time())
     return Offering.objects.select_related("gpu_model").filter(profile="1g.10gb", state="published")[0]
 
 
-def a_lease(world: World) -> str:
-    wanted = Wanted(offering_id=an_offering().pk, name="of the matrix", max_duration_s=3600)
-    return str(request(wanted, project=world.root, actor=SYSTEM, now=moment()).pk)
+def a_lease(world: TenantWithOwner) -> str:
+    wanted = LeaseRequest(offering_id=an_offering().pk, name="of the matrix", max_duration_s=3600)
+    return str(request_lease(wanted, project=world.root, actor=SYSTEM, now=current_time()).pk)
 
 
-def a_quote(world: World) -> str:
-    offering, now = an_offering(), moment().replace(microsecond=0)
-    version = offering.price_versions.first() or reprice(offering, 10**9, since=now - timedelta(days=1))
-    return str(promise(ran(world.root, offering, now - timedelta(hours=2), 3600), version).pk)
+def a_quote(world: TenantWithOwner) -> str:
+    offering, now = an_offering(), current_time().replace(microsecond=0)
+    version = offering.price_versions.first() or set_price(offering, 10**9, since=now - timedelta(days=1))
+    return str(add_quote(add_ended_lease(world.root, offering, now - timedelta(hours=2), 3600), version).pk)
 
 
-def an_own_price(world: World) -> str:
-    """A price that a tenant has for an offering instead of the list's, since just now."""
-    offering, now = sold(), moment()
+def an_own_price(world: TenantWithOwner) -> str:
+    """A current tenant-specific price of an offering."""
+    offering, now = create_priced_offering(), current_time()
     agreed = {"tenant": world.tenant, "offering": offering, "nano_per_hour": 1, "since": now}
-    version = own_prices.agree(**agreed, actor=SYSTEM, now=now - timedelta(seconds=1))
+    version = tenant_prices.set_tenant_price(**agreed, actor=SYSTEM, now=now - timedelta(seconds=1))
     return str(version.pk)
 
 
-def a_volume(world: World) -> str:
-    name = f"of the matrix {moment().timestamp()}"
-    return str(keeping.create(project=world.root, name=name, size_gib=1, actor=SYSTEM, now=moment()).pk)
+def a_volume(world: TenantWithOwner) -> str:
+    name = f"of the matrix {current_time().timestamp()}"
+    return str(
+        volume_lifecycle.create_volume(project=world.root, name=name, size_gib=1, actor=SYSTEM, now=current_time()).pk
+    )
 
 
 def a_node() -> Node:
@@ -307,42 +320,42 @@ def a_node() -> Node:
     return Node.objects.all()[0]
 
 
-def a_layout_change() -> LayoutChange:
+def a_layout_change() -> Repartition:
     plan = {
         "wanted": {"0": {"1g.10gb": 7}},
         "before": {"0": {"card": 1}},
-        "planned_at": moment(),
-        "step_at": moment(),
+        "planned_at": current_time(),
+        "step_at": current_time(),
     }
-    return LayoutChange.objects.get_or_create(node=a_node(), step="planned", defaults=plan)[0]
+    return Repartition.objects.get_or_create(node=a_node(), step="planned", defaults=plan)[0]
 
 
-def a_move_plan() -> MovePlan:
+def a_move_plan() -> RelocationPlan:
     gpu = a_node().gpus.all()[0]
     plan = {
         "reason": "x",
         "cost_s": 1,
         "gain_milli": 1,
         "cards": [],
-        "state_at": moment(),
-        "proposed_at": moment(),
+        "state_at": current_time(),
+        "proposed_at": current_time(),
     }
     pool = {"cluster_id": gpu.node.cluster_id, "gpu_model": gpu.gpu_model}
-    return MovePlan.objects.get_or_create(state="proposed", **pool, defaults=plan)[0]
+    return RelocationPlan.objects.get_or_create(state="proposed", **pool, defaults=plan)[0]
 
 
-def an_invoice(world: World) -> str:
-    month = periods.current(world.tenant, now=moment())
+def an_invoice(world: TenantWithOwner) -> str:
+    month = billing_periods.current_period(world.tenant, now=current_time())
     invoice, _ = Invoice.objects.get_or_create(
-        tenant=world.tenant, period=month, defaults={"currency": "EUR", "refreshed_at": moment()}
+        tenant=world.tenant, period=month, defaults={"currency": "EUR", "refreshed_at": current_time()}
     )
     return str(invoice.pk)
 
 
-def a_final_invoice(world: World) -> str:
+def a_final_invoice(world: TenantWithOwner) -> str:
     """One of a month that is over, with an amount due on it."""
-    over = moment() - timedelta(days=40)
-    periods.ensure(world.tenant, since=over, until=over)
+    over = current_time() - timedelta(days=40)
+    billing_periods.ensure_periods(world.tenant, since=over, until=over)
     final = {
         "currency": "EUR",
         "refreshed_at": over,
@@ -350,26 +363,26 @@ def a_final_invoice(world: World) -> str:
         "total": 100,
         "finalized_at": over,
     }
-    month = periods.current(world.tenant, now=over)
+    month = billing_periods.current_period(world.tenant, now=over)
     return str(Invoice.objects.get_or_create(tenant=world.tenant, period=month, defaults=final)[0].pk)
 
 
-def a_payment(world: World) -> str:
-    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": moment(), "due_at": moment()}
+def a_payment(world: TenantWithOwner) -> str:
+    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
     where = {"tenant": world.tenant, "invoice_id": a_final_invoice(world)}
     return str(Payment.objects.get_or_create(**where, defaults=asked)[0].pk)
 
 
-def a_credit_note(world: World) -> str:
-    """A euro of a line of an invoice of its own, for a month earlier than that of other final ones."""
-    over = moment() - timedelta(days=80)
-    periods.ensure(world.tenant, since=over, until=over)
-    month = periods.current(world.tenant, now=over)
+def a_credit_note(world: TenantWithOwner) -> str:
+    """A euro on an invoice of its own, for an earlier month."""
+    over = current_time() - timedelta(days=80)
+    billing_periods.ensure_periods(world.tenant, since=over, until=over)
+    month = billing_periods.current_period(world.tenant, now=over)
     final = {"currency": "EUR", "refreshed_at": over, "total": 100}
     invoice, made = Invoice.objects.get_or_create(tenant=world.tenant, period=month, defaults=final)
     if made:
         offering = an_offering()
-        version = offering.price_versions.first() or reprice(offering, 10**9, since=over)
+        version = offering.price_versions.first() or set_price(offering, 10**9, since=over)
         line = {
             "project_id": world.root.pk,
             "offering_id": offering.pk,
@@ -382,144 +395,142 @@ def a_credit_note(world: World) -> str:
             status="finalized",
             finalized_at=over,
             series="x",
-            number=moment().microsecond,
-            disputable_until=moment() + timedelta(days=9),
+            number=current_time().microsecond,
+            disputable_until=current_time() + timedelta(days=9),
         )
-        crediting.credit(invoice, wanted={1: 1}, seen=0, why="a coin too much", actor=SYSTEM, now=moment())
+        credit_notes.issue_credit_note(
+            invoice, wanted={1: 1}, seen=0, why="a coin too much", actor=SYSTEM, now=current_time()
+        )
     return str(invoice.credit_notes.get().pk)
 
 
-def a_correction(world: World) -> str:
+def a_correction(world: TenantWithOwner) -> str:
     """A minute of a lease that should not have been charged, proposed."""
-    now = moment().replace(microsecond=0)
+    now = current_time().replace(microsecond=0)
     span = {"since": now - timedelta(minutes=9), "until": now - timedelta(minutes=8)}
-    with walls.as_tenant(world.tenant.pk):
-        lease = ran(world.root, sold(), span["since"], 60)
-        rating.rate_tenant(world.tenant, now=now)
-    made = proposing.of_lease(lease, charge=False, **span, why="it was down", actor=SYSTEM, now=now)
+    with rls.tenant_scope(world.tenant.pk):
+        lease = add_ended_lease(world.root, create_priced_offering(), span["since"], 60)
+        lease_rating.rate_tenant_leases(world.tenant, now=now)
+    made = correction_proposals.propose_lease_correction(
+        lease, charge=False, **span, why="it was down", actor=SYSTEM, now=now
+    )
     return str(made.pk)
 
 
-def to_dispute(world: World) -> str:
+def to_dispute(world: TenantWithOwner) -> str:
     """An invoice of whose line nothing is in question."""
-    with walls.as_tenant(world.tenant.pk):
+    with rls.tenant_scope(world.tenant.pk):
         found = Dispute.objects.get(pk=a_dispute(world))
-        asking.withdraw(found, actor=SYSTEM, now=moment())
+        dispute_requests.withdraw_dispute(found, actor=SYSTEM, now=current_time())
     return str(found.invoice_id)
 
 
-def a_dispute(world: World) -> str:
-    """A coin of a line in question, open; of the invoice that a credit note is of."""
+def a_dispute(world: TenantWithOwner) -> str:
+    """An open dispute about a coin of the credit note's invoice."""
     a_credit_note(world)
     invoice = Invoice.objects.get(tenant=world.tenant, credit_notes__isnull=False)
     if open_ := Dispute.objects.filter(invoice=invoice, status="open").first():
         return str(open_.pk)
     asked = {"lines": {1: 1}, "reason": "it was down", "actor": SYSTEM, "now": invoice.finalized_at}
-    return str(asking.dispute(invoice, **asked)[0].pk)
+    return str(dispute_requests.dispute_lines(invoice, **asked)[0].pk)
 
 
-def a_grant(world: World) -> str:
+def a_grant(world: TenantWithOwner) -> str:
     """Credit that is usable; given once."""
-    terms = Terms(minor=100, reason="a slow week")
-    return str(giving.give(world.tenant, terms, idem="matrix", actor=SYSTEM, now=moment()).pk)
+    terms = GrantTerms(minor=100, reason="a slow week")
+    return str(new_grants.give_grant(world.tenant, terms, idem="matrix", actor=SYSTEM, now=current_time()).pk)
 
 
-def a_discount(world: World) -> str:
-    asked = {"percent_bp": 100, "first_month": "2026-01", "given_by": "x", "given_at": moment()}
+def a_discount(world: TenantWithOwner) -> str:
+    asked = {"percent_bp": 100, "first_month": "2026-01", "given_by": "x", "given_at": current_time()}
     return str(Discount.objects.get_or_create(tenant=world.tenant, name="Partner", defaults=asked)[0].pk)
 
 
-def a_commitment(world: World) -> str:
+def a_commitment(world: TenantWithOwner) -> str:
     found = Commitment.objects.filter(tenant=world.tenant).first()
     return str(
         (
             found
             or Commitment.objects.create(
                 tenant=world.tenant,
-                offering=sold(),
+                offering=create_priced_offering(),
                 units=1,
                 nano_per_hour=1,
                 currency="EUR",
-                valid=DateTimeTZRange(moment().replace(microsecond=0), None),
+                valid=DateTimeTZRange(current_time().replace(microsecond=0), None),
                 agreed_by="x",
-                agreed_at=moment(),
+                agreed_at=current_time(),
             )
         ).pk
     )
 
 
-def a_minimum(world: World) -> str:
+def a_minimum(world: TenantWithOwner) -> str:
     asked = {
         "minor": 1,
         "currency": "EUR",
-        "valid": DateTimeTZRange(moment().replace(microsecond=0), None),
+        "valid": DateTimeTZRange(current_time().replace(microsecond=0), None),
         "agreed_by": "x",
     }
-    return str(
-        Minimum.objects.get_or_create(tenant=world.tenant, defaults=asked | {"agreed_at": moment()})[0].pk
-    )
+    return str(Minimum.objects.get_or_create(tenant=world.tenant, defaults=asked | {"agreed_at": current_time()})[0].pk)
 
 
-def a_campaign(world: World) -> str:
+def a_campaign(world: TenantWithOwner) -> str:
     """A code that anybody may redeem."""
-    made = {"name": "Matrix", "percent_bp": 100, "since": moment() - timedelta(days=1), "created_by": "x"}
-    return str(
-        Campaign.objects.get_or_create(code="MATRIX-1", defaults=made | {"created_at": moment()})[0].pk
-    )
+    made = {"name": "Matrix", "percent_bp": 100, "since": current_time() - timedelta(days=1), "created_by": "x"}
+    return str(Campaign.objects.get_or_create(code="MATRIX-1", defaults=made | {"created_at": current_time()})[0].pk)
 
 
-def a_topup(world: World) -> str:
-    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": moment(), "due_at": moment()}
+def a_topup(world: TenantWithOwner) -> str:
+    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
     return str(TopUp.objects.get_or_create(tenant=world.tenant, defaults=asked)[0].pk)
 
 
-def a_refund(world: World) -> str:
+def a_refund(world: TenantWithOwner) -> str:
     """Of a payment that took something, from a balance on which it was put."""
     if found := Refund.objects.filter(tenant=world.tenant).first():
         return str(found.pk)
     paid = a_payment(world)
-    Payment.objects.filter(pk=paid, status="pending").update(
-        status="succeeded", settled_at=moment(), due_at=None
-    )
-    asked = {"minor": 1, "currency": "EUR", "gateway": "none", "opened_at": moment(), "due_at": moment()}
+    Payment.objects.filter(pk=paid, status="pending").update(status="succeeded", settled_at=current_time(), due_at=None)
+    asked = {"minor": 1, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
     made = Refund.objects.create(tenant=world.tenant, payment_id=paid, why="x", opened_by="x", **asked)
     return str(made.pk)
 
 
-def a_letter(world: World) -> str:
-    made = {"kind": "invoice-final", "about": "inv_gone", "made_at": moment(), "unsent": "given_up"}
-    return str(Letter.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
+def a_letter(world: TenantWithOwner) -> str:
+    made = {"kind": "invoice-final", "about": "inv_gone", "made_at": current_time(), "unsent": "given_up"}
+    return str(QueuedEmail.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
 
 
-def some_terms(world: World) -> str:
-    made = {"payment": "invoice", "standing": "good", "since": moment()}
-    return str(TenantTerms.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
+def some_terms(world: TenantWithOwner) -> str:
+    made = {"payment": "invoice", "standing": "good", "since": current_time()}
+    return str(AccountTerms.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
 
 
-def a_transfer(world: World) -> str:
+def a_transfer(world: TenantWithOwner) -> str:
     """What is posted of an invoice."""
     invoice = a_final_invoice(world)
-    posting.finalized([invoice], now=moment())
+    posting.post_invoices([invoice], now=current_time())
     return str(LedgerTransfer.objects.about(invoice)[0].pk)
 
 
-def an_invoice_line(world: World) -> tuple[str, str]:
-    now = moment()
-    ran(world.root, sold(), now.replace(microsecond=0) - timedelta(minutes=2), 60)
-    rating.rate_tenant(world.tenant, now=now)
-    drafts.refresh(world.tenant, now=now)
+def an_invoice_line(world: TenantWithOwner) -> tuple[str, str]:
+    now = current_time()
+    add_ended_lease(world.root, create_priced_offering(), now.replace(microsecond=0) - timedelta(minutes=2), 60)
+    lease_rating.rate_tenant_leases(world.tenant, now=now)
+    drafts.refresh_drafts(world.tenant, now=now)
     line = InvoiceLine.objects.filter(invoice__tenant=world.tenant).order_by("n")[0]
     return str(line.invoice_id), str(line.n)
 
 
-def an_allocation(world: World) -> str:
+def an_allocation(world: TenantWithOwner) -> str:
     """A place that a lease had and left."""
     gone = {
         "profile": "1g.10gb",
         "isolation": "hardware",
         "placement": NumericRange(0, 1),
-        "held_at": moment(),
-        "released_at": moment(),
+        "held_at": current_time(),
+        "released_at": current_time(),
     }
     lease, gpu = a_lease(world), a_node().gpus.all()[0]
     made = Allocation.objects.create(tenant=world.tenant, lease_id=lease, generation=1, gpu=gpu, **gone)
@@ -559,13 +570,13 @@ THINGS: dict[str, Thing] = {
     "grant": in_its_tenant(a_grant),
     "commitment": in_its_tenant(a_commitment),
     "discount": in_its_tenant(a_discount),
-    "minimum": in_its_tenant(a_minimum),
+    "minimum-spend": in_its_tenant(a_minimum),
     "campaign": a_campaign,
     "ledger transfer": in_its_tenant(a_transfer),
     "lease": in_its_tenant(a_lease),
     "quote": in_its_tenant(a_quote),
     "allocation": in_its_tenant(an_allocation),
-    "price version": lambda world: str(sold().price_versions.get().pk),
+    "price version": lambda world: str(create_priced_offering().price_versions.get().pk),
     "own price": an_own_price,
     "volume": in_its_tenant(a_volume),
     "offering": lambda world: str(an_offering().pk),
@@ -576,7 +587,7 @@ THINGS: dict[str, Thing] = {
     "move plan": lambda world: str(a_move_plan().pk),
     "gpu": lambda world: str(a_node().gpus.all()[0].pk),
     "tenant": lambda world: str(world.tenant.pk),
-    "project": lambda world: str(world.child(f"thing-{moment().timestamp()}").pk),
+    "project": lambda world: str(world.create_project(f"thing-{current_time().timestamp()}").pk),
     "member": in_its_tenant(a_member),
     "invitation": in_its_tenant(lambda world: str(an_invitation(world)[0].pk)),
     "service account": in_its_tenant(a_machine),
@@ -598,7 +609,7 @@ ROWS: dict[str, Row] = {
     "health": anybody(),
     "ready": anybody(),
     "metrics": anybody(),
-    "style/": anybody(),
+    "styleguide/": anybody(),
     "api/v1/openapi.json": anybody(),
     # tenants, over the API
     "api/v1/users/me": api("tenant", GET=ALL, part=SAME),
@@ -660,7 +671,7 @@ ROWS: dict[str, Row] = {
         body=lambda w: {
             "name": "new",
             "scopes": ["leases:read"],
-            "expires_at": (moment() + timedelta(days=1)).isoformat(),
+            "expires_at": (current_time() + timedelta(days=1)).isoformat(),
             "project": w.root.pk,
         },
         part=SAME,
@@ -671,7 +682,7 @@ ROWS: dict[str, Row] = {
         "quotas",
         GET=ALL,
         POST=LEADERS,
-        body=lambda w: {"project": w.child("q").pk, "kind": "units", "limit": 1},
+        body=lambda w: {"project": w.create_project("q").pk, "kind": "units", "limit": 1},
         part=SAME,
     ),
     "api/v1/quotas/<str:pk>": api(
@@ -716,7 +727,7 @@ ROWS: dict[str, Row] = {
         "leases",
         GET=ALL,
         POST=WORKERS,
-        body=lambda w: {"name": f"new-{moment().timestamp()}", "project": w.root.pk, "size_gib": 1},
+        body=lambda w: {"name": f"new-{current_time().timestamp()}", "project": w.root.pk, "size_gib": 1},
         part=SAME,
     ),
     "api/v1/volumes/<str:pk>": api("leases", thing="volume", GET=ALL, DELETE=WORKERS, part=SAME),
@@ -738,15 +749,15 @@ ROWS: dict[str, Row] = {
     "api/v1/gpus/<str:pk>": fleet(thing="gpu"),
     "api/v1/clusters/<str:pk>/examination": fleet(thing="cluster"),
     "api/v1/clusters/<str:pk>/layouts": fleet(thing="cluster"),
-    "api/v1/layout-changes": fleet(),
-    "api/v1/layout-changes/<str:pk>": fleet(thing="layout change"),
+    "api/v1/ops/layout-changes": fleet(),
+    "api/v1/ops/layout-changes/<str:pk>": fleet(thing="layout change"),
     "api/v1/ops/leases": fleet(audited=True),
     "api/v1/ops/leases/<str:pk>": fleet(thing="lease", audited=True),
     "api/v1/ops/leases/<str:pk>/transitions": fleet(thing="lease", audited=True),
     "api/v1/ops/allocations": fleet(audited=True),
     "api/v1/ops/allocations/<str:pk>": fleet(thing="allocation", audited=True),
-    "api/v1/ops/plans": fleet(audited=True),
-    "api/v1/ops/plans/<str:pk>": fleet(thing="move plan", audited=True, PATCH=STAFF),
+    "api/v1/ops/relocation-plans": fleet(audited=True),
+    "api/v1/ops/relocation-plans/<str:pk>": fleet(thing="move plan", audited=True, PATCH=STAFF),
     "api/v1/ops/gpus": fleet(audited=True),
     "api/v1/ops/gpus/<str:pk>": fleet(thing="gpu", audited=True),
     "api/v1/ops/offerings": fleet(audited=True),
@@ -756,14 +767,10 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/price-gaps": fleet(audited=True),
     "api/v1/ops/price-versions": fleet(audited=True),
     "api/v1/ops/price-versions/<str:pk>": fleet(thing="price version", audited=True),
-    "api/v1/ops/price-versions/<str:pk>/end": Row(
-        "fleet", {"PUT": STAFF}, thing="own price", writes_on_get=True
-    ),
+    "api/v1/ops/price-versions/<str:pk>/end": Row("fleet", {"PUT": STAFF}, thing="own price", writes_on_get=True),
     "api/v1/ops/invoices": fleet(audited=True),
     "api/v1/ops/invoices/<str:pk>": fleet(thing="invoice", audited=True),
-    "api/v1/ops/invoices/<str:pk>/credit-note": Row(
-        "fleet", {"PUT": STAFF}, thing="invoice", writes_on_get=True
-    ),
+    "api/v1/ops/invoices/<str:pk>/credit-note": Row("fleet", {"PUT": STAFF}, thing="invoice", writes_on_get=True),
     "api/v1/ops/invoices/<str:pk>/pdf": fleet(thing="invoice", audited=True),
     "api/v1/ops/invoices/<str:pk>/lines": fleet(thing="invoice", audited=True),
     "api/v1/ops/credit-notes": fleet(audited=True),
@@ -781,7 +788,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/disputes/<str:pk>": fleet(thing="dispute", PUT=STAFF, audited=True),
     **{
         f"api/v1/ops/{name}s{rest}": row
-        for name in ("campaign", "commitment", "discount", "minimum")
+        for name in ("campaign", "commitment", "discount", "minimum-spend")
         for rest, row in (
             ("", fleet(PUT=STAFF, audited=True)),
             ("/<str:pk>", fleet(thing=name, audited=True)),
@@ -791,27 +798,25 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/grants": fleet(audited=True),
     "api/v1/ops/grants/<str:pk>": fleet(thing="grant", audited=True),
     "api/v1/ops/credit-notes/<str:pk>/pdf": fleet(thing="credit note", audited=True),
-    "api/v1/ops/terms": fleet(audited=True),
-    "api/v1/ops/terms/<str:pk>": fleet(thing="terms", audited=True),
+    "api/v1/ops/payment-terms": fleet(audited=True),
+    "api/v1/ops/payment-terms/<str:pk>": fleet(thing="terms", audited=True),
     "api/v1/ops/payments": fleet(audited=True),
     "api/v1/ops/payments/<str:pk>": fleet(thing="payment", audited=True),
-    "api/v1/ops/payments/<str:pk>/untaken": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
+    "api/v1/ops/payments/<str:pk>/mark-failed": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
     "api/v1/ops/payments/<str:pk>/refund": Row("fleet", {"PUT": STAFF}, thing="payment", writes_on_get=True),
-    "api/v1/ops/letters": fleet(audited=True),
-    "api/v1/ops/letters/<str:pk>": fleet(thing="letter", audited=True),
-    "api/v1/ops/letters/<str:pk>/again": Row("fleet", {"PUT": STAFF}, thing="letter", writes_on_get=True),
+    "api/v1/ops/notifications": fleet(audited=True),
+    "api/v1/ops/notifications/<str:pk>": fleet(thing="letter", audited=True),
+    "api/v1/ops/notifications/<str:pk>/resend": Row("fleet", {"PUT": STAFF}, thing="letter", writes_on_get=True),
     "api/v1/ops/refunds": fleet(audited=True),
     "api/v1/ops/refunds/<str:pk>": fleet(thing="refund", audited=True),
-    "api/v1/ops/refunds/<str:pk>/ask-again": Row("fleet", {"PUT": STAFF}, thing="refund", writes_on_get=True),
+    "api/v1/ops/refunds/<str:pk>/retry": Row("fleet", {"PUT": STAFF}, thing="refund", writes_on_get=True),
     "api/v1/ops/topups": fleet(audited=True),
     "api/v1/ops/topups/<str:pk>": fleet(thing="topup", audited=True),
-    "api/v1/ops/topups/<str:pk>/untaken": Row("fleet", {"PUT": STAFF}, thing="topup", writes_on_get=True),
+    "api/v1/ops/topups/<str:pk>/mark-failed": Row("fleet", {"PUT": STAFF}, thing="topup", writes_on_get=True),
     "api/v1/ops/month-closes/<str:pk>": fleet(thing="month", PUT=STAFF, audited=True),
     "api/v1/ops/tax-rates": fleet(PUT=STAFF, audited=True),
     "api/v1/ops/tax-rates/<str:pk>": fleet(thing="tax rate", audited=True),
-    "api/v1/ops/offerings/<str:pk>/tax-category": Row(
-        "fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True
-    ),
+    "api/v1/ops/offerings/<str:pk>/tax-category": Row("fleet", {"PUT": STAFF}, thing="offering", writes_on_get=True),
     "api/v1/ops/ledger-transfers": fleet(audited=True),
     "api/v1/ops/ledger-transfers/<str:pk>": fleet(thing="ledger transfer", audited=True),
     "api/v1/ops/trial-balance": fleet(audited=True),
@@ -820,7 +825,7 @@ ROWS: dict[str, Row] = {
     "api/v1/ops/stripe-events": fleet(audited=True),
     "api/v1/ops/stripe-events/<str:pk>": fleet(thing="stripe event", audited=True),
     "api/v1/ops/stripe-days": fleet(audited=True),
-    "api/v1/ops/proofs": fleet(audited=True),
+    "api/v1/ops/integrity-checks": fleet(audited=True),
     "api/v1/ops/tenants": fleet(audited=True),
     "api/v1/ops/tenants/<str:pk>": fleet(thing="tenant", audited=True),
     "api/v1/ops/audit-events": fleet(audited=True),
@@ -837,22 +842,18 @@ ROWS: dict[str, Row] = {
         part=SAME,
     ),
     "api/v1/usage": api("usage", GET=ALL, part=SAME),
-    "api/v1/usage-outlook": api("usage", GET=ALL, part=SAME),
+    "api/v1/usage-forecast": api("usage", GET=ALL, part=SAME),
     "api/v1/rated-charges": api("usage", GET=ALL, part=SAME),
     "api/v1/invoices": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/lines": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
-    "api/v1/statement": api("billing", GET=PAYERS, part=NOBODY),
-    "api/v1/statement/pdf": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/account-statement": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/account-statement/pdf": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/pdf": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
-    "api/v1/invoices/<str:pk>/exports/<str:kind>": api(
-        "billing", thing="invoice export", GET=PAYERS, part=NOBODY
-    ),
+    "api/v1/invoices/<str:pk>/exports/<str:kind>": api("billing", thing="invoice export", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/cost-allocation": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/bundle": api("billing", thing="invoice", GET=PAYERS, part=NOBODY),
-    "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api(
-        "billing", thing="invoice line", GET=PAYERS, part=NOBODY
-    ),
+    "api/v1/invoices/<str:pk>/lines/<str:n>/explain": api("billing", thing="invoice line", GET=PAYERS, part=NOBODY),
     "api/v1/invoices/<str:pk>/pay": api("billing", thing="final invoice", POST=SETTLERS, part=NOBODY),
     "api/v1/credit-notes": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
@@ -877,8 +878,8 @@ ROWS: dict[str, Row] = {
     "api/v1/discounts/<str:pk>": api("billing", thing="discount", GET=PAYERS, part=NOBODY),
     "api/v1/commitments": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/commitments/<str:pk>": api("billing", thing="commitment", GET=PAYERS, part=NOBODY),
-    "api/v1/minimums": api("billing", GET=PAYERS, part=NOBODY),
-    "api/v1/minimums/<str:pk>": api("billing", thing="minimum", GET=PAYERS, part=NOBODY),
+    "api/v1/minimum-spends": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/minimum-spends/<str:pk>": api("billing", thing="minimum-spend", GET=PAYERS, part=NOBODY),
     "api/v1/grants": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/grants/<str:pk>": api("billing", thing="grant", GET=PAYERS, part=NOBODY),
     "api/v1/credit-notes/<str:pk>/pdf": api("billing", thing="credit note", GET=PAYERS, part=NOBODY),
@@ -886,7 +887,7 @@ ROWS: dict[str, Row] = {
         "budgets",
         GET=ALL,
         POST=PAYERS,
-        body=lambda w: {"project": w.child("b").pk, "limit": "5"},
+        body=lambda w: {"project": w.create_project("b").pk, "limit": "5"},
         part=SAME,
     ),
     "api/v1/budgets/<str:pk>": api(
@@ -906,9 +907,9 @@ ROWS: dict[str, Row] = {
     "api/v1/billing-details": api("billing", GET=PAYERS, PUT=SETTLERS, part=NOBODY),
     "api/v1/payments": api("billing", GET=PAYERS, part=NOBODY),
     "api/v1/payments/<str:pk>": api("billing", thing="payment", GET=PAYERS, part=NOBODY),
-    "api/v1/cards": api("billing", GET=PAYERS, part=NOBODY),
-    "api/v1/card-forms": api("billing", GET=PAYERS, POST=SETTLERS, part=NOBODY),
-    "api/v1/card-forms/<str:pk>": api("billing", thing="card form", GET=PAYERS, part=NOBODY),
+    "api/v1/payment-cards": api("billing", GET=PAYERS, part=NOBODY),
+    "api/v1/payment-card-forms": api("billing", GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "api/v1/payment-card-forms/<str:pk>": api("billing", thing="card form", GET=PAYERS, part=NOBODY),
     "api/v1/price-versions": api("offerings", GET=ALL, part=SAME),
     "webhooks/stripe": anybody("POST"),
     # leases and money, in the portal
@@ -920,7 +921,7 @@ ROWS: dict[str, Row] = {
     "leases/<str:pk>/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/row/": page(thing="lease", GET=ALL, part=SAME),
     "leases/<str:pk>/extend/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
-    "leases/<str:pk>/move/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
+    "leases/<str:pk>/allow-relocation/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/stop/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "leases/<str:pk>/start/": page(thing="lease", GET=WORKERS, POST=WORKERS, part=SAME),
     "volumes/": page(GET=ALL, POST=WORKERS, part=SAME),
@@ -931,19 +932,19 @@ ROWS: dict[str, Row] = {
     "budgets/": page(GET=ALL, POST=PAYERS, part=SAME),
     "budgets/<str:pk>/remove/": page(thing="budget to remove", POST=PAYERS, part=SAME),
     "wallet/top-up/": page(POST=SETTLERS, part=NOBODY),
-    "wallet/rule/": page(POST=SETTLERS, part=NOBODY),
+    "wallet/auto-top-up/": page(POST=SETTLERS, part=NOBODY),
     "wallet/": page(GET=PAYERS, part=NOBODY),
-    "payment/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "payment-method/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "invoices/": page(GET=PAYERS, part=NOBODY),
-    "invoices/commitments/": page(GET=PAYERS, part=NOBODY),
-    "invoices/discounts/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
-    "invoices/details/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "commitments/": page(GET=PAYERS, part=NOBODY),
+    "discounts/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
+    "billing-details/": page(GET=PAYERS, POST=SETTLERS, part=NOBODY),
     "statement/": page(GET=PAYERS, part=NOBODY),
     "statement/pdf/": page(GET=PAYERS, part=NOBODY),
     "invoices/verify.py": anybody(),
     "invoices/<str:pk>/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/bundle/": page(thing="invoice", GET=PAYERS, part=NOBODY),
-    "invoices/<str:pk>/check/": page(thing="invoice", GET=PAYERS, part=NOBODY),
+    "invoices/<str:pk>/verification/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/exports/<str:kind>/": page(thing="invoice export", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/pdf/": page(thing="invoice", GET=PAYERS, part=NOBODY),
     "invoices/<str:pk>/dispute/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
@@ -952,16 +953,16 @@ ROWS: dict[str, Row] = {
     "invoices/<str:pk>/pay/": page(thing="final invoice", POST=SETTLERS, part=NOBODY),
     # tenants, in the portal
     "join/<str:secret>/": anybody("GET", "POST", thing="link", writes_on_get=True),
-    "start/": account("GET", "POST"),
-    "switch/": page(POST=ALL, part=SAME),
+    "create-tenant/": account("GET", "POST"),
+    "switch-project/": page(POST=ALL, part=SAME),
     "team/": page(GET=ALL, part=SAME),
     "team/invitations/": page(POST=LEADERS, part=SAME),
     "team/invitations/<str:pk>/revoke/": page(thing="invitation", POST=LEADERS, part=SAME),
     "team/members/<str:pk>/": page(thing="member", GET=LEADERS, part=SAME),
     "team/members/<str:pk>/role/": page(thing="member", POST=LEADERS, part=SAME),
     "team/members/<str:pk>/remove/": page(thing="member", POST=LEADERS, part=SAME),
-    "team/machines/": page(POST=LEADERS, part=SAME),
-    "team/machines/<str:pk>/close/": page(thing="service account", GET=LEADERS, POST=LEADERS, part=SAME),
+    "team/service-accounts/": page(POST=LEADERS, part=SAME),
+    "team/service-accounts/<str:pk>/close/": page(thing="service account", GET=LEADERS, POST=LEADERS, part=SAME),
     "tokens/": page(GET=ALL, POST=ALL, part=SAME),
     "tokens/<str:pk>/revoke/": page(thing="token", POST=LEADERS, part=NOBODY),
     "projects/": page(GET=ALL, part=SAME),
@@ -975,20 +976,20 @@ ROWS: dict[str, Row] = {
     "audit.csv": page(GET=LEADERS, part=NOBODY),
     # the fleet, for operators
     "ops/": ops(GET=STAFF),
-    "ops/map/": ops(GET=STAFF),
-    "ops/proofs/": ops(GET=STAFF),
+    "ops/fleet-map/": ops(GET=STAFF),
+    "ops/integrity-checks/": ops(GET=STAFF),
     "ops/ledger/": ops(GET=STAFF),
     "ops/month-close/": ops(GET=STAFF, POST=STAFF),
-    "ops/taxes/": ops(GET=STAFF, POST=STAFF),
+    "ops/tax-rates/": ops(GET=STAFF, POST=STAFF),
     "ops/stripe/": ops(GET=STAFF),
     "ops/stripe/differences/<int:pk>/acknowledge/": ops(thing="stripe difference", GET=STAFF, POST=STAFF),
-    "ops/stripe/<str:pk>/look-again/": ops(thing="stripe event", POST=STAFF),
+    "ops/stripe/events/<str:pk>/retry/": ops(thing="stripe event", POST=STAFF),
     "ops/system/": ops(GET=STAFF),
-    "ops/cards/": ops(GET=STAFF),
-    "ops/cards/<str:pk>/": ops(thing="gpu", GET=STAFF),
-    "ops/cards/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
-    "ops/cards/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
-    "ops/cards/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/gpus/": ops(GET=STAFF),
+    "ops/gpus/<str:pk>/": ops(thing="gpu", GET=STAFF),
+    "ops/gpus/<str:pk>/panel/": ops(thing="gpu", GET=STAFF),
+    "ops/gpus/<str:pk>/quarantine/": ops(thing="gpu", GET=STAFF, POST=STAFF),
+    "ops/gpus/<str:pk>/return/": ops(thing="gpu", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/exports/<str:kind>/": ops(thing="invoice export", GET=STAFF),
     "ops/statements/<str:pk>/<str:kind>/": ops(thing="statement", GET=STAFF),
     "ops/corrections/": ops(GET=STAFF, POST=STAFF),
@@ -1000,46 +1001,55 @@ ROWS: dict[str, Row] = {
     "ops/discounts/": ops(GET=STAFF, POST=STAFF),
     "ops/discounts/<str:pk>/end/": ops(thing="discount", GET=STAFF, POST=STAFF),
     "ops/grants/": ops(GET=STAFF),
-    "ops/grants/<str:pk>/give/": ops(thing="tenant", GET=STAFF, POST=STAFF),
-    "ops/terms/<str:pk>/": ops(thing="tenant", GET=STAFF, POST=STAFF),
+    "ops/tenants/<str:pk>/grants/new/": ops(thing="tenant", GET=STAFF, POST=STAFF),
+    "ops/tenants/<str:pk>/payment-terms/": ops(thing="tenant", GET=STAFF, POST=STAFF),
     "ops/invoices/": ops(GET=STAFF),
     "ops/invoices/<str:pk>/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/invoices/<str:pk>/pdf/": ops(thing="final invoice", GET=STAFF),
     "ops/credit-notes/<str:pk>/pdf/": ops(thing="credit note", GET=STAFF),
-    "ops/invoices/<str:pk>/give-back/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
+    "ops/invoices/<str:pk>/credit/": ops(thing="final invoice", GET=STAFF, POST=STAFF),
     "ops/payments/<str:pk>/refund/": ops(thing="payment", GET=STAFF, POST=STAFF),
-    "ops/letters/<str:pk>/again/": ops(thing="letter", POST=STAFF),
-    "ops/refunds/<str:pk>/ask-again/": ops(thing="refund", POST=STAFF),
-    "ops/topups/<str:pk>/untaken/": ops(thing="topup", GET=STAFF, POST=STAFF),
-    "ops/payments/<str:pk>/untaken/": ops(thing="payment", GET=STAFF, POST=STAFF),
+    "ops/notifications/<str:pk>/resend/": ops(thing="letter", POST=STAFF),
+    "ops/refunds/<str:pk>/retry/": ops(thing="refund", POST=STAFF),
+    "ops/topups/<str:pk>/mark-failed/": ops(thing="topup", GET=STAFF, POST=STAFF),
+    "ops/payments/<str:pk>/mark-failed/": ops(thing="payment", GET=STAFF, POST=STAFF),
     "ops/clusters/": ops(GET=STAFF),
     "ops/clusters/add/": ops(GET=STAFF, POST=STAFF),
-    "ops/clusters/<str:pk>/doctor/": ops(thing="cluster", GET=STAFF),
+    "ops/clusters/<str:pk>/checks/": ops(thing="cluster", GET=STAFF),
     **{
         f"ops/clusters/<str:pk>/{step}/": ops(thing="cluster", GET=STAFF, POST=STAFF)
-        for step in ("doctor/again", "credentials", "ways", "believe", "thaw", "orphans", "share", "unshare")
+        for step in (
+            "checks/rerun",
+            "credentials",
+            "access",
+            "accept-inventory",
+            "unfreeze",
+            "orphans/delete",
+            "allow-sharing",
+            "forbid-sharing",
+        )
     },
     "ops/clusters/<str:pk>/layouts/": ops(thing="cluster", GET=STAFF),
     **{
         f"ops/clusters/<str:pk>/layouts/{step}/": ops(thing="cluster", GET=STAFF, POST=STAFF)
-        for step in ("plan", "begin", "wait")
+        for step in ("plan", "enable-automatic", "disable-automatic")
     },
-    "ops/layouts/<str:pk>/": ops(thing="layout change", GET=STAFF),
+    "ops/layout-changes/<str:pk>/": ops(thing="layout change", GET=STAFF),
     **{
-        f"ops/layouts/<str:pk>/{step}/": ops(thing="layout change", GET=STAFF, POST=STAFF)
-        for step in ("approve", "cancel", "again", "back")
+        f"ops/layout-changes/<str:pk>/{step}/": ops(thing="layout change", GET=STAFF, POST=STAFF)
+        for step in ("approve", "cancel", "retry", "roll-back")
     },
-    "ops/plans/": ops(GET=STAFF),
-    "ops/plans/propose/": ops(GET=STAFF, POST=STAFF),
-    "ops/plans/<str:pk>/": ops(thing="move plan", GET=STAFF),
+    "ops/relocation-plans/": ops(GET=STAFF),
+    "ops/relocation-plans/propose/": ops(GET=STAFF, POST=STAFF),
+    "ops/relocation-plans/<str:pk>/": ops(thing="move plan", GET=STAFF),
     **{
-        f"ops/plans/<str:pk>/{step}/": ops(thing="move plan", GET=STAFF, POST=STAFF)
+        f"ops/relocation-plans/<str:pk>/{step}/": ops(thing="move plan", GET=STAFF, POST=STAFF)
         for step in ("accept", "decline", "cancel")
     },
     "ops/nodes/<str:pk>/": ops(thing="node", GET=STAFF),
     **{
         f"ops/nodes/<str:pk>/{step}/": ops(thing="node", GET=STAFF, POST=STAFF)
-        for step in ("cordon", "drain", "ready", "lose", "release")
+        for step in ("cordon", "drain", "return", "mark-lost", "release-leases")
     },
     "ops/queue/": ops(GET=STAFF),
     "ops/leases/<str:pk>/": ops(thing="lease", GET=STAFF),
@@ -1047,8 +1057,8 @@ ROWS: dict[str, Row] = {
     "ops/offerings/": ops(GET=STAFF),
     "ops/offerings/derive/": ops(POST=STAFF),
     "ops/offerings/<str:pk>/": ops(thing="offering", GET=STAFF, POST=STAFF),
-    "ops/offerings/<str:pk>/tenants/": ops(thing="offering", GET=STAFF, POST=STAFF),
-    "ops/prices/<str:pk>/end/": ops(thing="own price", GET=STAFF, POST=STAFF),
+    "ops/offerings/<str:pk>/tenant-prices/": ops(thing="offering", GET=STAFF, POST=STAFF),
+    "ops/tenant-prices/<str:pk>/end/": ops(thing="own price", GET=STAFF, POST=STAFF),
     "ops/offerings/<str:pk>/publish/": ops(thing="offering", GET=STAFF, POST=STAFF),
     "ops/offerings/<str:pk>/retire/": ops(thing="offering", GET=STAFF, POST=STAFF),
     "ops/tenants/": ops(GET=STAFF),

@@ -1,4 +1,4 @@
-"""A row of any tenant's table, put together from its fields; foreign keys may dangle, for nothing is committed.
+"""Build a row of any tenant's table from its fields.
 
 A new model needs nothing here unless one of its constraints asks for more: then say so in PARTICULAR.
 """
@@ -20,12 +20,12 @@ APPS = ("ports", "tenants", "broker", "billing")
 AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 NO_WALL = {
-    "ports_ring": "the outbox: names of tasks and ids only; the relay must read all of it",
+    "ports_outboxmessage": "the outbox: names of tasks and ids only; the relay must read all of it",
 }
 
 
 def a_lease(tenant_id: str, number: int) -> str:
-    """Keep a lease for what hangs on one by a constraint that is checked at once."""
+    """Create a lease that other rows refer to at once."""
     lease = sample(apps.get_model("broker.Lease"), tenant_id, number=number)
     lease.save(force_insert=True)
     return str(lease.pk)
@@ -39,7 +39,7 @@ def a_volume(tenant_id: str, number: int) -> str:
 
 
 def a_final_invoice(tenant_id: str, number: int) -> str:
-    """Keep an invoice that one of a currency called x is due on, for a payment of it."""
+    """Create an invoice with a currency called x that is due."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
     invoice.__dict__.update(status="finalized", total=1)
     invoice.save(force_insert=True)
@@ -86,23 +86,23 @@ def a_month_of_a_budget(tenant_id: str, number: int) -> int:
 
 
 def a_capped_lease(tenant_id: str, number: int) -> int:
-    """Keep a lease of a token with a cap, and a day of that cap, for a part of both."""
+    """Create a lease of a capped token, and a day of that cap."""
     token = f"tok_{number}{next(_names)}"
-    lease = sample(apps.get_model("billing.TokenLease"), tenant_id, number=number)
+    lease = sample(apps.get_model("billing.TokenCapLease"), tenant_id, number=number)
     lease.__dict__.update(cap_id=token)
     lease.save(force_insert=True)
-    day = sample(apps.get_model("billing.TokenDay"), tenant_id, number=number)
+    day = sample(apps.get_model("billing.TokenCapDay"), tenant_id, number=number)
     day.__dict__.update(cap_id=token)
     day.save(force_insert=True)
     return int(lease.pk)
 
 
 def the_day_of_it(tenant_id: str, number: int) -> int:
-    return int(apps.get_model("billing.TokenDay")._default_manager.latest("pk").pk)
+    return int(apps.get_model("billing.TokenCapDay")._default_manager.latest("pk").pk)
 
 
 def a_credited_invoice(tenant_id: str, number: int) -> str:
-    """Keep a final invoice of a currency called x with a line, for a note that gives it back."""
+    """Create a final invoice with a currency called x and one line."""
     invoice = sample(apps.get_model("billing.Invoice"), tenant_id, number=number)
     invoice.__dict__.update(total=1)
     invoice.save(force_insert=True)
@@ -189,7 +189,7 @@ def a_wallet(tenant_id: str, number: int) -> int:
 
 
 def an_account(kind: str) -> Any:
-    """Return what keeps an account of the tenant, for a transfer: PostgreSQL looks at its accounts at once."""
+    """Create the accounts that a transfer of the tenant needs."""
 
     def opened(tenant_id: str, number: int) -> int:
         account = sample(apps.get_model("billing.LedgerAccount"), tenant_id, number=number)
@@ -225,14 +225,14 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "prev_at": None,
         "after": "requested",
     },
-    "broker.VolumeStep": {
+    "broker.VolumeSizeChange": {
         "volume_id": a_volume,
         "seq": 0,
         "prev_seq": None,
         "prev_at": None,
         "prev_gib": None,
     },
-    "billing.KeptPaper": {"invoice_id": an_issued_invoice, "credit_note_id": None},
+    "billing.StoredDocument": {"invoice_id": an_issued_invoice, "credit_note_id": None},
     "billing.TopUp": {"due_at": AT},
     "billing.Refund": {"payment_id": a_succeeded_payment, "gateway": "x", "due_at": AT},
     "billing.Payment": {"invoice_id": a_final_invoice, "due_at": AT},
@@ -259,13 +259,13 @@ PARTICULAR: dict[str, dict[str, Any]] = {
         "approver_id": None,
         "second_approver_id": None,
     },
-    "billing.CorrectionPart": {"e": AT + timedelta(days=1)},
+    "billing.CorrectedInterval": {"e": AT + timedelta(days=1)},
     "billing.DisputeStep": {"n": 0, "status": "open"},
     "billing.GrantReturn": {"credit_note_id": a_note_to_a_grant, "grant_id": the_grant_of_it},
-    "billing.GrantLapse": {"grant_id": a_grant_that_ended, "minor": 0},
+    "billing.GrantExpiry": {"grant_id": a_grant_that_ended, "minor": 0},
     "billing.BalanceDraw": {"invoice_id": a_draft},
     "billing.TokenCap": {"token_id": lambda tenant_id, number: f"tok_{number}{next(_names)}"},
-    "billing.TokenPart": {"of_id": a_capped_lease, "day_id": the_day_of_it},
+    "billing.TokenCapPart": {"of_id": a_capped_lease, "day_id": the_day_of_it},
     "billing.BudgetAlert": {"measure": "spent"},
     "billing.BudgetStop": {"what": "all"},
     "billing.HoldPart": {"hold_id": a_hold, "month_id": a_month_of_a_budget},
@@ -282,7 +282,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "billing.Discount": {"percent_bp": 1000, "first_month": "2026-11"},
     "billing.Minimum": {"currency": "EUR"},
     "billing.Commitment": {"currency": "EUR"},
-    "billing.MonthCharge": {"kind": "minimum"},
+    "billing.InvoiceAdjustment": {"kind": "minimum"},
     "billing.RatedCharge": {"e": AT + timedelta(hours=1), "correction_id": ""},
 }
 

@@ -1,4 +1,4 @@
-"""Tables as a page draws them, the calls it shows, and whether an answer holds a table's rows."""
+"""Read tables and API calls from a page, and compare their rows."""
 
 import html
 import json
@@ -13,10 +13,10 @@ BODY = re.compile(r"<tbody\b[^>]*>(.*?)</tbody>", re.DOTALL)
 ROW = re.compile(r"<tr\b.*?</tr>", re.DOTALL)
 CELL = re.compile(r"<(t[hd])\b[^>]*>(.*?)</\1>", re.DOTALL)
 CAPTION = re.compile(r"<caption[^>]*>(.*?)</caption>", re.DOTALL)
-CALL = re.compile(r"<pre class=\"src\"[^>]*>(curl.*?)</pre>", re.DOTALL)
+CALL = re.compile(r"<pre\s+class=\"code-block\"[^>]*>(curl.*?)</pre>", re.DOTALL)
 ADDRESS = re.compile(r"'http[^/]*//[^/]*(/api/v1[^']*)'")
 ID = re.compile(r"\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b")
-NUMBERED = re.compile(r"Card (\d+)|(\d+) units? @(\d+)")  # what has a number for a name
+NUMBERED = re.compile(r"GPU (\d+)|(\d+) units? @(\d+)")  # what has a number for a name
 MOMENT = re.compile(r"datetime=\"([^\"]+)\"")
 
 
@@ -29,7 +29,7 @@ class Line:
     words: tuple[str, ...]  # the text nodes of its cells, in order
 
     def is_in(self, known: frozenset[str]) -> bool:
-        """Tell whether a thing of the answer is this row: by its id, else by its moments, else by its name."""
+        """Tell whether an object is this row: by id, moments or name."""
         if self.ids and self.ids[0] in known:
             return True
         name = self.words[0] if self.words else ""
@@ -63,8 +63,7 @@ def tables(page: str) -> list[Table]:
         caption = CAPTION.search(markup)
         rows = [row for body in BODY.findall(markup) for row in ROW.findall(body)]
         lines = tuple(
-            Line(tuple(ID.findall(row)), tuple(whole(m) for m in MOMENT.findall(row)), texts(row))
-            for row in rows
+            Line(tuple(ID.findall(row)), tuple(whole(m) for m in MOMENT.findall(row)), texts(row)) for row in rows
         )
         if lines:
             found.append(Table(plain(caption[1]) if caption else "?", lines))
@@ -87,7 +86,7 @@ def whole(text: str) -> str:
 
 
 def things(answer: Any) -> Iterator[frozenset[str]]:
-    """Yield every object of an answer as the set of all that is said in it."""
+    """Yield every object of an answer as the set of its values."""
     if isinstance(answer, dict):
         yield frozenset(said(answer))
         for inner in answer.values():

@@ -1,4 +1,4 @@
-"""What is only ever added to: PostgreSQL refuses every change of it, to the product and to its owner alike."""
+"""PostgreSQL refuses changes to append-only tables, even by their owner."""
 
 from contextlib import closing
 
@@ -10,12 +10,12 @@ from tests.database import OwnDatabase
 TABLES = {
     "tenants_auditevent": "who did what",
     "broker_transition": "the lives of leases, by which is charged",
-    "broker_volumestep": "the lives of volumes, by which is charged",
+    "broker_volumesizechange": "the lives of volumes, by which is charged",
     "billing_ratedcharge": "what was charged",
-    "billing_monthcharge": "what months came to beside their seconds",
+    "billing_invoiceadjustment": "what months came to beside their seconds",
     "broker_inventorychange": "since when a card or node was out of service, and who said so",
-    "broker_layoutstep": "how nodes were cut anew",
-    "broker_moveentry": "how leases were moved",
+    "broker_repartitionlogentry": "how nodes were cut anew",
+    "broker_relocationlogentry": "how leases were moved",
     "billing_quote": "which prices were promised",
     "billing_ledgeraccount": "between what is booked",
     "billing_ledgertransfer": "what was booked",
@@ -23,13 +23,13 @@ TABLES = {
     "billing_creditnote": "what of invoices was given back",
     "billing_dunningstep": "what was done about invoices that are overdue",
     "billing_disputestep": "what happened to disputes of charges",
-    "billing_correctionpart": "what corrections changed",
+    "billing_correctedinterval": "what corrections changed",
     "billing_creditnoteline": "of which of their lines",
     "billing_grant": "what credit was given",
     "billing_grantdraw": "what it paid",
     "billing_grantreturn": "what of that came back to it",
-    "billing_grantlapse": "what was left of it when it ended",
-    "billing_keptpaper": "papers as they were handed out",
+    "billing_grantexpiry": "what was left of it when it ended",
+    "billing_storeddocument": "papers as they were handed out",
     "billing_balancedraw": "what was settled from a tenant's balance",
 }
 TRIGGERS = """
@@ -55,7 +55,7 @@ def test_the_product_has_no_right_to_change_them_and_triggers_stop_whoever_has(
                 owner.execute(f"TRUNCATE {table} CASCADE")
 
 
-def test_not_even_the_owner_rewrites_the_audit_trail(own_database: OwnDatabase) -> None:
+def test_not_even_the_owner_rewrites_the_audit_log(own_database: OwnDatabase) -> None:
     with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as owner:
         owner.execute("SELECT set_config('app.tenant', 'ten_x', false)")
         owner.execute(

@@ -1,4 +1,4 @@
-"""What a stranger reads first: it is all there, its links lead somewhere, its commands exist."""
+"""The first documents are complete, their links work, their commands exist."""
 
 import re
 import subprocess
@@ -39,7 +39,7 @@ def test_every_link_leads_somewhere(file: str) -> None:
 
 def test_every_command_that_a_document_names_is_in_the_menu() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    texts = [(ROOT / file).read_text() for file in tracked("*.md")]
+    texts = [(ROOT / file).read_text() for file in tracked("*.md") if file != "CHANGELOG.md"]  # tells old names
     typed = "\n".join(block for text in texts for block in FENCED.findall(text))
     named = set(re.findall(r"^make ([a-z-]+)", typed, re.MULTILINE))
     assert named >= {"run", "test"}
@@ -52,6 +52,6 @@ def test_ci_builds_a_cluster_then_checks_and_tests_as_the_readme_says() -> None:
     assert [line.split()[:2] for line in lines if re.match(r"make\b", line)] == [
         ["make", "controlplane"],
         ["make", "check"],
-        ["make", "test-abroad"],
+        ["make", "test-timezones"],
         ["make", "test"],
     ]

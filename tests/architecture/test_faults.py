@@ -1,4 +1,4 @@
-"""Every fault that may befall a cluster has a test without a control plane and one on it."""
+"""Every cluster fault has a test without a control plane and one with it."""
 
 import ast
 from functools import cache
@@ -27,9 +27,7 @@ def written_in(path: str) -> dict[str, tuple[str, ...]]:
     """Return the tests of a file with what they take."""
     tree = ast.parse((CHECKOUT / path).read_text())
     found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return {
-        node.name: tuple(arg.arg for arg in node.args.args) for node in found if node.name.startswith("test_")
-    }
+    return {node.name: tuple(arg.arg for arg in node.args.args) for node in found if node.name.startswith("test_")}
 
 
 def takes(test: str) -> tuple[str, ...]:
@@ -39,9 +37,7 @@ def takes(test: str) -> tuple[str, ...]:
     assert name in written_in(path), f"{path} has no test {name}"
     if parameter:
         text = (CHECKOUT / path).read_text()
-        assert f'"{parameter[:-1]}"' in text or parameter[:-1] in ("429", "503"), (
-            f"{path} plays no {parameter}"
-        )
+        assert f'"{parameter[:-1]}"' in text or parameter[:-1] in ("429", "503"), f"{path} plays no {parameter}"
     return written_in(path)[name]
 
 

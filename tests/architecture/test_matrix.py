@@ -7,24 +7,24 @@ import pytest
 from django.conf import settings
 
 from broker.models import Offering
-from tenants.services import walls
+from tenants.services import rls
 from tests.architecture import routes
-from tests.architecture.knocks import (
+from tests.architecture.matrix import ALL, ROWS, Row
+from tests.architecture.visitors import (
     CANARY,
     MALFORMED,
     MASKS,
     METHODS,
     SAFE,
-    Knock,
+    VisitorRequest,
     Visitors,
+    address_with_own_ids,
     browser,
     judge,
+    rolled_back,
     rows,
-    undone,
-    with_own,
 )
-from tests.architecture.matrix import ALL, ROWS, Row
-from tests.tenants import people
+from tests.tenants import tenant_setup
 
 pytestmark = pytest.mark.django_db
 
@@ -52,11 +52,11 @@ def let_in(row: Row, visitor: str, method: str) -> bool:
 
 @pytest.fixture
 def who() -> Iterator[Visitors]:
-    settings.OPERATORS_NEED_MFA, before = False, settings.OPERATORS_NEED_MFA
+    settings.OPERATORS_REQUIRE_MFA, before = False, settings.OPERATORS_REQUIRE_MFA
     try:
         yield Visitors()
     finally:
-        settings.OPERATORS_NEED_MFA = before
+        settings.OPERATORS_REQUIRE_MFA = before
 
 
 API_VISITORS = (
@@ -76,7 +76,7 @@ def test_the_api_lets_in_whom_the_table_says(who: Visitors) -> None:
             for visitor in API_VISITORS:
                 allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
                 if not row.thing:
-                    knock = Knock(who, row, visitor, method, routes.address(route))
+                    knock = VisitorRequest(who, row, visitor, method, routes.address(route))
                     judge(knock, seen=True, allowed=allowed)
                     continue
                 each_id(who, route, row, visitor, method, allowed)
@@ -86,18 +86,18 @@ def each_id(who: Visitors, route: str, row: Row, visitor: str, method: str, allo
     """Try our own, the other tenant's, a missing and a malformed id."""
     own, foreign = who.thing(row, route)
     outside = visitor in ("foreign owner", "suspended")
-    judge(Knock(who, row, visitor, method, routes.address(route, *own)), seen=not outside, allowed=allowed)
+    judge(VisitorRequest(who, row, visitor, method, routes.address(route, *own)), seen=not outside, allowed=allowed)
     missing = (own[0].partition("_")[0] + "_" + "0" * 26, *own[1:])
     answers = []
     for ids in (foreign, missing):
-        knock = Knock(who, row, visitor, method, routes.address(route, *ids))
+        knock = VisitorRequest(who, row, visitor, method, routes.address(route, *ids))
         judge(knock, seen=visitor == "foreign owner" and ids == foreign, allowed=allowed)
         body = MASKS.sub(b"", knock.content).replace(ids[0].encode(), b"")
         answers.append((knock.status, body))
     if visitor != "foreign owner":
         assert answers[0] == answers[1], f"{visitor} {method} {route}: foreign and missing differ"
     for wrong in MALFORMED if visitor == "owner" else MALFORMED[:1]:
-        knock = Knock(who, row, visitor, method, routes.address(route, wrong, *own[1:]))
+        knock = VisitorRequest(who, row, visitor, method, routes.address(route, wrong, *own[1:]))
         if visitor not in ("anonymous", "removed member"):
             knock.expect(knock.status in (404, 403) and not knock.written, why="the id is malformed")
             knock.expect(knock.status == 404 or not allowed, why="the id is malformed")
@@ -110,16 +110,16 @@ def test_what_all_tenants_share_is_the_same_for_each(who: Visitors) -> None:
             for visitor in API_VISITORS:
                 allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
                 judge(
-                    Knock(who, row, visitor, method, routes.address(route, *own)), seen=True, allowed=allowed
+                    VisitorRequest(who, row, visitor, method, routes.address(route, *own)), seen=True, allowed=allowed
                 )
             for wrong in MALFORMED:
-                knock = Knock(who, row, "owner", method, routes.address(route, wrong))
+                knock = VisitorRequest(who, row, "owner", method, routes.address(route, wrong))
                 knock.expect(knock.status == 404, why="there is no such thing")
 
 
 def test_the_fleet_is_there_for_operators_only(who: Visitors) -> None:
     for route, row in rows("fleet"):
-        path = with_own(who, route, row)
+        path = address_with_own_ids(who, route, row)
         for method in row.methods:
             for visitor in (
                 "anonymous",
@@ -129,27 +129,25 @@ def test_the_fleet_is_there_for_operators_only(who: Visitors) -> None:
                 "removed member",
                 "staff",
             ):
-                knock = Knock(who, row, visitor, method, path)
+                knock = VisitorRequest(who, row, visitor, method, path)
                 # An empty body is refused; being let in is what counts.
                 wanted = {"anonymous": 401, "staff": 200 if method in SAFE else 400}.get(visitor, 404)
                 noted = [sql for sql in knock.written if "tenants_auditevent" in sql]
                 knock.expect(knock.status == wanted and knock.written == noted, why=f"it should be {wanted}")
                 audits = visitor == "staff" and row.writes_on_get
-                knock.expect(
-                    len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else"
-                )
+                knock.expect(len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else")
             if row.thing:
                 own = who.thing(row, route)[0]
                 for wrong in (f"{own[0].partition('_')[0]}_{'0' * 26}", "x", "%00"):
-                    knock = Knock(who, row, "staff", method, routes.address(route, wrong, *own[1:]))
+                    knock = VisitorRequest(who, row, "staff", method, routes.address(route, wrong, *own[1:]))
                     knock.expect(knock.status == 404, why="there is no such row")
 
 
 def test_operators_collections_need_the_second_factor_where_it_is_demanded(who: Visitors) -> None:
-    settings.OPERATORS_NEED_MFA = True
+    settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("fleet"):
         for method in row.methods:
-            knock = Knock(who, row, "staff", method, with_own(who, route, row))
+            knock = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
             knock.expect(knock.status == 404 and not knock.written, why="no second factor")
 
 
@@ -161,30 +159,30 @@ def test_the_portal_lets_in_whom_the_table_says(who: Visitors) -> None:
         for method in row.methods:
             for visitor in PAGE_VISITORS:
                 if visitor == "staff":  # an operator belongs to no tenant
-                    visitor_is_nobody = Knock(who, row, "staff", method, with_own(who, route, row))
+                    visitor_is_nobody = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
                     visitor_is_nobody.expect(visitor_is_nobody.status == 302, why="staff belong to no tenant")
                     continue
                 allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
                 if row.thing:
                     each_id(who, route, row, visitor, method, allowed)
                 else:
-                    knock = Knock(who, row, visitor, method, routes.address(route))
+                    knock = VisitorRequest(who, row, visitor, method, routes.address(route))
                     judge(knock, seen=True, allowed=allowed)
 
 
 def test_operators_pages_exist_for_operators_only(who: Visitors) -> None:
     for route, row in rows("ops"):
-        path = with_own(who, route, row)
+        path = address_with_own_ids(who, route, row)
         Offering.objects.filter(gpu_model="H200-141GB").update(state="draft")  # of histories: no real shape
         for method in row.methods:
             for visitor in ("anonymous", *sorted(ALL), "foreign owner", "suspended", "removed member"):
-                knock = Knock(who, row, visitor, method, path)
+                knock = VisitorRequest(who, row, visitor, method, path)
                 if visitor == "anonymous":
                     knock.expect(knock.login, why="they must sign in")
                 else:
                     knock.expect(knock.status == 404, why="there is no such page for them")
                 knock.expect(not knock.written, why="nothing may be written")
-            knock = Knock(who, row, "staff", method, path)
+            knock = VisitorRequest(who, row, "staff", method, path)
             # An empty form may well be refused, here as everywhere; being let in is what counts.
             good = knock.status < 400 or (method not in SAFE and knock.status in (400, 409))
             knock.expect(good, why="operators are let in")
@@ -196,29 +194,27 @@ def test_operators_pages_exist_for_operators_only(who: Visitors) -> None:
                     missing,
                     *(routes.address(route, *[odd] * routes.places(route)) for odd in ("x", "%00")),
                 ):
-                    Knock(who, row, "staff", method, wrong).expect(
-                        Knock(who, row, "staff", method, wrong).status == 404, why="there is no such row"
+                    VisitorRequest(who, row, "staff", method, wrong).expect(
+                        VisitorRequest(who, row, "staff", method, wrong).status == 404, why="there is no such row"
                     )
 
 
 def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors) -> None:
-    settings.OPERATORS_NEED_MFA = True
+    settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("ops"):
         for method in row.methods:
-            knock = Knock(who, row, "staff", method, with_own(who, route, row))
-            knock.expect(
-                knock.status == 302 and "security" in knock.answer["Location"], why="no second factor"
-            )
+            knock = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
+            knock.expect(knock.status == 302 and "security" in knock.answer["Location"], why="no second factor")
 
 
 def test_account_pages_need_somebody_signed_in(who: Visitors) -> None:
     for route, row in rows("account"):
-        path = with_own(who, route, row)
+        path = address_with_own_ids(who, route, row)
         for method in row.methods:
-            knock = Knock(who, row, "anonymous", method, path)
+            knock = VisitorRequest(who, row, "anonymous", method, path)
             knock.expect(knock.status in (302, 401, 404), why="they must sign in")
             for visitor in ("viewer", "removed member", "staff", "suspended"):
-                knock = Knock(who, row, visitor, method, path)
+                knock = VisitorRequest(who, row, visitor, method, path)
                 knock.expect(knock.status < 500 and knock.status != 405, why="an account page is theirs")
                 knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
 
@@ -227,7 +223,7 @@ def test_open_pages_break_for_nobody(who: Visitors) -> None:
     for route, row in rows("anybody"):
         for method in row.methods:
             for visitor in ("anonymous", "viewer", "staff", "removed member"):
-                knock = Knock(who, row, visitor, method, with_own(who, route, row))
+                knock = VisitorRequest(who, row, visitor, method, address_with_own_ids(who, route, row))
                 why = "it is open to anybody"
                 knock.expect(knock.status not in (401, 403, 405) and knock.status != 500, why=why)
                 if row.thing != "link":
@@ -236,9 +232,9 @@ def test_open_pages_break_for_nobody(who: Visitors) -> None:
 
 def test_methods_that_are_not_in_the_table_are_refused(who: Visitors) -> None:
     for route, row in rows("api", "page", "ops", "shared", "fleet"):
-        path = with_own(who, route, row)
+        path = address_with_own_ids(who, route, row)
         for method in set(METHODS) - set(row.methods):
-            knock = Knock(who, row, "staff" if row.kind in ("ops", "fleet") else "owner", method, path)
+            knock = VisitorRequest(who, row, "staff" if row.kind in ("ops", "fleet") else "owner", method, path)
             knock.expect(knock.status == 405, why="the table does not know this method")
             knock.expect(not knock.written or row.kind == "ops", why="nothing may be written")
 
@@ -246,7 +242,7 @@ def test_methods_that_are_not_in_the_table_are_refused(who: Visitors) -> None:
 def test_the_staff_session_is_nobody_to_the_api(who: Visitors) -> None:
     for route, row in rows("api"):
         for method in row.methods:
-            knock = Knock(who, row, "staff", method, with_own(who, route, row))
+            knock = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
             knock.expect(knock.status == 403, why="an operator belongs to no tenant")
 
 
@@ -255,19 +251,17 @@ def test_ids_of_another_tenant_in_a_body_are_as_good_as_none(who: Visitors) -> N
         if row.body is None or row.thing:
             continue
         for method in ("POST",):
-            with walls.as_tenant(who.there.tenant.pk):
+            with rls.tenant_scope(who.there.tenant.pk):
                 foreign = row.body(who.there)
-            people.close_wall()
+            tenant_setup.leave_tenant()
             missing = {
-                name: re.sub(r"^(\w{3})_\w{26}$", r"\1_" + "0" * 26, value)
-                if isinstance(value, str)
-                else value
+                name: re.sub(r"^(\w{3})_\w{26}$", r"\1_" + "0" * 26, value) if isinstance(value, str) else value
                 for name, value in foreign.items()
             }
             if foreign == missing:
                 continue
             path = routes.address(route)
-            knocks = [Knock(who, row, "owner", method, path, body=body) for body in (foreign, missing)]
+            knocks = [VisitorRequest(who, row, "owner", method, path, body=body) for body in (foreign, missing)]
             for knock in knocks:
                 knock.expect(knock.status in (400, 404), why="the id in the body is not theirs")
                 knock.expect(not knock.written, why="nothing may be written")
@@ -289,24 +283,24 @@ def test_fields_nobody_may_set_are_refused(who: Visitors) -> None:
         if row.body is None:
             continue
         method = "PATCH" if "PATCH" in row.methods else "POST"
-        with walls.as_tenant(who.here.tenant.pk):
+        with rls.tenant_scope(who.here.tenant.pk):
             good = row.body(who.here)
-        people.close_wall()
-        path = with_own(who, route, row)
-        fine = Knock(who, row, "owner", method, path, body=good)
+        tenant_setup.leave_tenant()
+        path = address_with_own_ids(who, route, row)
+        fine = VisitorRequest(who, row, "owner", method, path, body=good)
         fine.expect(fine.status < 300, why="the body in the table is a good one")
         for name, value in FORBIDDEN_FIELDS.items():
-            knock = Knock(who, row, "owner", method, path, body={**good, name: value})
+            knock = VisitorRequest(who, row, "owner", method, path, body={**good, name: value})
             knock.expect(knock.status == 400, why=f"nobody may set {name}")
 
 
 def test_a_session_changes_nothing_without_the_forms_secret(who: Visitors) -> None:
     for route, row in rows("api", "page", "ops", "fleet", "account"):
-        path = with_own(who, route, row)
+        path = address_with_own_ids(who, route, row)
         for method in set(row.methods) - set(SAFE):
             client = browser(checks=True)
             client.cookies.load(who.sessions["staff" if row.kind in ("ops", "fleet") else "owner"])
-            with undone() as written:
+            with rolled_back() as written:
                 answer = client.generic(method, path, "{}", content_type="application/json")
             assert answer.status_code == 403, (method, path, answer.status_code)
             kept = [sql for sql in written if row.kind == "ops" and "tenants_auditevent" in sql]

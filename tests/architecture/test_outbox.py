@@ -1,4 +1,4 @@
-"""What is sent to Stripe is written by workers alone, and frozen before it is sent: PostgreSQL says so."""
+"""Only workers write what is sent to Stripe, and nobody changes it afterwards."""
 
 from contextlib import closing
 from typing import Any
@@ -55,9 +55,7 @@ def test_the_web_may_only_read_what_is_sent_to_stripe(own_database: OwnDatabase)
         ("unclear", {"attempt": 2, "idem": "another"}),
     ],
 )
-def test_a_command_is_frozen_before_it_is_sent(
-    own_database: OwnDatabase, state: str, change: dict[str, Any]
-) -> None:
+def test_a_command_is_frozen_before_it_is_sent(own_database: OwnDatabase, state: str, change: dict[str, Any]) -> None:
     with closing(psycopg.connect(own_database.worker_url, autocommit=True)) as worker:
         _planted(own_database, worker, state)
         sets = ", ".join(f"{name} = %s" for name in change)

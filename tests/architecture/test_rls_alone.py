@@ -6,26 +6,27 @@ import pytest
 from django.db import DatabaseError, ProgrammingError, connection, models, transaction
 from django.test import Client
 
+from deploy.embedded.roles import WORKER
 from tenants.models import Project
-from tenants.services import walls
+from tenants.services import rls
 from tests.architecture.samples import NO_WALL, column_of, sample, walled
-from tests.database import WORKER, logged_in_as
-from tests.tenants import people
-from tests.tenants.people import World
+from tests.database import logged_in_as
+from tests.tenants import tenant_setup
+from tests.tenants.tenant_setup import TenantWithOwner
 
 ids = [model._meta.label for model in walled()]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
-    """A worker has every right that any of the product's logins has, and no wall less than the web."""
+    """A worker has the rights of all logins, under the same policies."""
     with logged_in_as(WORKER):
         yield
 
 
 @pytest.fixture
-def both(db: None) -> tuple[World, World]:
-    return people.make("Delta"), people.make("Zanzibar")
+def both(db: None) -> tuple[TenantWithOwner, TenantWithOwner]:
+    return tenant_setup.create_tenant_with_owner("Delta"), tenant_setup.create_tenant_with_owner("Zanzibar")
 
 
 def rows_of(sql: str, *arguments: object) -> int:
@@ -36,11 +37,13 @@ def rows_of(sql: str, *arguments: object) -> int:
 
 
 @pytest.fixture(params=walled(), ids=ids)
-def planted(request: pytest.FixtureRequest, both: tuple[World, World]) -> Iterator[type[models.Model]]:
-    """Put one row for each of the two tenants in the table; foreign keys are never checked."""
+def planted(
+    request: pytest.FixtureRequest, both: tuple[TenantWithOwner, TenantWithOwner]
+) -> Iterator[type[models.Model]]:
+    """Insert one row per tenant; foreign keys are never checked."""
     model = request.param
     for number, world in enumerate(both):
-        with walls.as_tenant(world.tenant.pk):
+        with rls.tenant_scope(world.tenant.pk):
             if column_of(model) != "id":
                 sample(model, world.tenant.pk, number=number).save(force_insert=True)
     yield model
@@ -51,16 +54,16 @@ def planted(request: pytest.FixtureRequest, both: tuple[World, World]) -> Iterat
 
 
 def test_nobody_in_particular_sees_nothing(planted: type[models.Model]) -> None:
-    people.close_wall()
+    tenant_setup.leave_tenant()
     assert planted._base_manager.count() == 0
 
 
 def test_a_tenant_sees_its_own_and_nothing_else(
-    planted: type[models.Model], both: tuple[World, World]
+    planted: type[models.Model], both: tuple[TenantWithOwner, TenantWithOwner]
 ) -> None:
     column = column_of(planted)
     for here, there in (both, both[::-1]):
-        with walls.as_tenant(here.tenant.pk):
+        with rls.tenant_scope(here.tenant.pk):
             seen = set(planted._base_manager.values_list(column, flat=True))
             assert seen == {here.tenant.pk}
             table = planted._meta.db_table
@@ -68,7 +71,7 @@ def test_a_tenant_sees_its_own_and_nothing_else(
 
 
 def test_a_tenant_cannot_change_or_delete_anothers_rows(
-    planted: type[models.Model], both: tuple[World, World]
+    planted: type[models.Model], both: tuple[TenantWithOwner, TenantWithOwner]
 ) -> None:
     here, there = both
     table, column = planted._meta.db_table, column_of(planted)
@@ -77,7 +80,7 @@ def test_a_tenant_cannot_change_or_delete_anothers_rows(
         f"DELETE FROM {table} WHERE {column} = %s",
         f"UPDATE {table} SET {column} = {column} WHERE {column} = %s OR true",
     ):
-        with walls.as_tenant(here.tenant.pk):
+        with rls.tenant_scope(here.tenant.pk):
             before = rows_of(f"SELECT count(*) FROM {table}")
             try:
                 with transaction.atomic():
@@ -86,17 +89,17 @@ def test_a_tenant_cannot_change_or_delete_anothers_rows(
             except DatabaseError:
                 changed = 0  # append-only: nobody may
             assert changed <= (before if "OR true" in sql else 0)
-    with walls.as_tenant(there.tenant.pk):
+    with rls.tenant_scope(there.tenant.pk):
         assert planted._base_manager.exists()
 
 
 def test_a_tenant_cannot_write_a_row_for_another(
-    planted: type[models.Model], both: tuple[World, World]
+    planted: type[models.Model], both: tuple[TenantWithOwner, TenantWithOwner]
 ) -> None:
     here, there = both
-    with walls.as_tenant(there.tenant.pk):
+    with rls.tenant_scope(there.tenant.pk):
         foreign = sample(planted, there.tenant.pk, number=7)
-    with walls.as_tenant(here.tenant.pk):
+    with rls.tenant_scope(here.tenant.pk):
         with pytest.raises(ProgrammingError, match="row-level security"), transaction.atomic():
             foreign.save(force_insert=True)
         table, column = planted._meta.db_table, column_of(planted)
@@ -105,7 +108,7 @@ def test_a_tenant_cannot_write_a_row_for_another(
             rows_of(f"UPDATE {table} SET {column} = %s", there.tenant.pk)
 
 
-def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[World, World]) -> None:
+def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[TenantWithOwner, TenantWithOwner]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name FROM information_schema.columns JOIN information_schema.tables"
@@ -117,13 +120,13 @@ def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[World, World
 
 
 def test_a_connection_keeps_no_tenant_after_its_transaction(own_database: object) -> None:
-    delta = people.make("Delta")
-    assert people.Api(delta.token()).ask("GET", "projects").status_code == 200
+    delta = tenant_setup.create_tenant_with_owner("Delta")
+    assert tenant_setup.ApiClient(delta.token()).send("GET", "projects").status_code == 200
     assert Project.objects.count() == 0
     browser = Client()
     browser.force_login(delta.owner)
     assert b"Delta" in browser.get("/projects/").content
     assert Project.objects.count() == 0
-    with walls.as_tenant(delta.tenant.pk):
+    with rls.tenant_scope(delta.tenant.pk):
         assert Project.objects.count() == 1
     assert Project.objects.count() == 0

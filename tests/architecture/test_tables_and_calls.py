@@ -1,4 +1,4 @@
-"""Every table of the product shows the call that gives the same rows to whoever looks at the table."""
+"""Every table on a page names the API call that returns the same rows."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,62 +11,72 @@ import pytest
 from django.test import Client
 from django.test.signals import template_rendered
 
-from billing.gateways.simulated import Ill, SimulatedGateway, suffer
-from billing.models import Invoice, Letter, Payment, RatedCharge, Refund
-from billing.services import closing, commitments, crediting, drafts, minimums, own_prices, rating
-from billing.services.corrections import proposing
-from billing.services.discounts import campaigns
-from billing.services.discounts import giving as less
-from billing.services.discounts.campaigns import Round
-from billing.services.discounts.terms import Terms as LessTerms
-from billing.services.disputes import asking
-from billing.services.funds import budgets
-from billing.services.grants import giving
-from billing.services.grants.giving import Terms
-from billing.services.topups import collecting as topped
-from billing.services.topups import opening as topping
-from broker.domain.states import LeaseState
+from billing.gateways.simulated import GatewayFault, SimulatedGateway
+from billing.models import Invoice, Payment, QueuedEmail, RatedCharge, Refund
+from billing.services.agreements import commitments, minimums
+from billing.services.agreements.discounts import campaigns
+from billing.services.agreements.discounts import tenant_discounts as less
+from billing.services.agreements.discounts.campaigns import RedemptionLimits
+from billing.services.agreements.discounts.discount_terms import DiscountTerms as LessTerms
+from billing.services.catalogue import tenant_prices
+from billing.services.funds.budgets import budget_settings
+from billing.services.funds.grants import new_grants
+from billing.services.funds.grants.new_grants import GrantTerms
+from billing.services.invoicing import credit_notes, drafts
+from billing.services.invoicing.corrections import correction_proposals
+from billing.services.invoicing.disputes import dispute_requests
+from billing.services.invoicing.month_close import close_month
+from billing.services.payments.topups import topup_collection as topped
+from billing.services.payments.topups import topup_creation as topping
+from billing.services.rating import lease_rating
+from broker.domain.lifecycle.states import LeaseState
 from broker.models import (
     Allocation,
     Cluster,
-    Examination,
+    ClusterExamination,
     Gpu,
-    LayoutChange,
     Lease,
-    Move,
-    MovePlan,
     Offering,
     OfferingState,
+    Relocation,
+    RelocationPlan,
+    Repartition,
 )
-from broker.services import inventory
-from broker.services.inventory import Rack
-from broker.services.layouts import cards
+from broker.services.inventory import hardware
+from broker.services.inventory.hardware import SimulatedRack
+from broker.services.repartition import layout_rows
 from ports import payments
 from tenants.domain.roles import Role
 from tenants.models import QuotaKind, User
-from tenants.services import invitations, service_accounts, walls
+from tenants.services import invitations, rls, service_accounts
 from tests.architecture import routes
 from tests.architecture.matrix import ROWS, a_stripe_difference, a_stripe_event
 from tests.architecture.tables import CALL, addresses, missing, tables
-from tests.billing.histories import OPERATOR, customer, ran
-from tests.billing.payments.bills import bill, collect, ill, pay
-from tests.billing.portal.desks import Desk, opened
-from tests.billing.tax.papers import taxed
-from tests.broker.services.layouts import ONES
-from tests.tenants.people import ALL
-from tests.world import MODEL, REGION, offering
+from tests.billing.gateways.faults import inject_faults
+from tests.billing.histories import OPERATOR, add_ended_lease, create_customer
+from tests.billing.payments.payable_invoices import (
+    create_final_invoice,
+    fail_next_charges,
+    process_payment,
+    request_payment,
+)
+from tests.billing.tax.taxed_tenants import set_tax_rate
+from tests.broker.services.repartition.fixed_layouts import ONES
+from tests.simulation import MODEL, REGION, offering
+from tests.tenants.tenant_setup import ALL_ROLES
+from tests.web.portal.signed_in_user import PortalSession, open_portal
 
 pytestmark = pytest.mark.django_db
 TEMPLATES = Path(__file__).parents[2] / "templates"
 # Parts of others, the page of all parts, and a report that is a file of its own.
-NO_PAGE = ("components/", "style/", "allauth/elements/", "replay/")
-WRITTEN = re.compile(r'<c-table\b[^>]*caption="([^"]*)"|<caption class="vh">([^<]*)')
+NO_PAGE = ("components/", "styleguide/", "allauth/elements/", "replay/")
+WRITTEN = re.compile(r'<c-table\b[^>]*caption="([^"]*)"|<caption class="visually-hidden">([^<]*)')
 MORE = {  # what is behind a page's own tabs and drawers
     "ops/system/": ("?trail=visits",),
     "ops/ledger/": ("?before=999999",),
     "ops/offerings/": ("?state=draft", "?state=published"),
     "ops/offerings/<str:pk>/": ("?try=5.60",),
-    "ops/cards/": ("?show=free", "?show=sold"),
+    "ops/gpus/": ("?show=free", "?show=sold"),
     "leases/": ("?state=over", "?state=all&by=me", "?q=fold", "?state=waiting&class=spot"),
     "": ("?whose=all", "?whose=mine"),
     "spend/": ("?by=month", "?group=project", "?group=user", "?class=spot", "?by=week&class=on_demand"),
@@ -78,14 +88,14 @@ MORE = {  # what is behind a page's own tabs and drawers
 
 # Here the first call answers no other rows than the page has, whatever is filtered.
 EXACT = ("/", "/leases/", "/queue/", "/tokens/", "/invoices/", "/ops/tenants/", "/ops/queue/",
-         "/ops/offerings/", "/ops/cards/")  # fmt: skip
+         "/ops/offerings/", "/ops/gpus/")  # fmt: skip
 
 
 @dataclass
 class House:
-    """A product in which every table has rows: who looks, and what stands in the addresses."""
+    """A product in which every table has rows, with its visitors."""
 
-    desk: Desk
+    portal: PortalSession
     operator: Client
     things: dict[str, str]
     rendered: set[str] = field(default_factory=set)
@@ -97,49 +107,49 @@ class House:
                 continue
             if routes.places(route) and row.thing not in self.things:
                 continue
-            if route.endswith((".csv", "metrics", ".json")) or route == "style/":
+            if route.endswith((".csv", "metrics", ".json")) or route == "styleguide/":
                 continue
             path = routes.address(route, *([self.things[row.thing]] if routes.places(route) else []))
             for query in ("", *MORE.get(route, ())):
-                yield (self.operator if row.kind == "ops" else self.desk.client), path + query
+                yield (self.operator if row.kind == "ops" else self.portal.client), path + query
 
 
 @pytest.fixture
 def house(settings: Any) -> Iterator[House]:
-    settings.OPERATORS_NEED_MFA = False
-    with opened() as desk, payments.through(SimulatedGateway()):
+    settings.OPERATORS_REQUIRE_MFA = False
+    with open_portal() as portal, payments.using_gateway(SimulatedGateway()):
         operator = Client()
         operator.force_login(User.objects.create_user("operator@example.org", is_staff=True))
-        yield House(desk, operator, {**of_tenant(desk), **of_operators(desk, operator)})
+        yield House(portal, operator, {**of_tenant(portal), **of_operators(portal, operator)})
 
 
-def of_tenant(desk: Desk) -> dict[str, str]:
-    """Let a tenant live for a while: leases in every state, money, people and what they left behind."""
-    life, owner = desk.life, desk.owner
-    child = owner.child("below")
-    owner.quota(QuotaKind.UNITS, 50_000, child)
-    over = life.lease(owner, offering("1g.10gb"), project=child)
-    life.run(600)
-    life.release(over)
-    life.run(60)
-    volume = life.volume(owner)
-    life.lease(owner, offering("2g.20gb"), project=child, max_duration_s=9000)
-    active = life.lease(owner, offering("3g.40gb"), volume=volume.pk, max_duration_s=9000)
-    with walls.as_tenant(owner.tenant.pk):
-        budgets.set_limit(project=owner.project, limit_minor=10**6, actor=owner.actor, now=life.now)
-        taxed("DE", 19)
-    life.run(100)
-    life.lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
-    rating.rate(now=life.now)
-    owner.member(Role.VIEWER, child)
-    with walls.as_tenant(owner.tenant.pk):
-        drafts.refresh(owner.tenant, now=life.now)
+def of_tenant(portal: PortalSession) -> dict[str, str]:
+    """Create a tenant's history: leases, money, members and leftovers."""
+    sim, owner = portal.sim, portal.owner
+    child = owner.create_project("below")
+    owner.set_quota(QuotaKind.UNITS, 50_000, child)
+    over = sim.create_lease(owner, offering("1g.10gb"), project=child)
+    sim.run(600)
+    sim.release_lease(over)
+    sim.run(60)
+    volume = sim.create_volume(owner)
+    sim.create_lease(owner, offering("2g.20gb"), project=child, max_duration_s=9000)
+    active = sim.create_lease(owner, offering("3g.40gb"), volume=volume.pk, max_duration_s=9000)
+    with rls.tenant_scope(owner.tenant.pk):
+        budget_settings.set_budget(project=owner.project, limit_minor=10**6, actor=owner.actor, now=sim.now)
+        set_tax_rate("DE", 19)
+    sim.run(100)
+    sim.create_lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
+    lease_rating.rate_all_leases(now=sim.now)
+    owner.create_member(Role.VIEWER, child)
+    with rls.tenant_scope(owner.tenant.pk):
+        drafts.refresh_drafts(owner.tenant, now=sim.now)
         asked = {
             "tenant": owner.tenant,
             "project": None,
             "actor": owner.actor,
-            "now": life.now,
-            "grants": ALL,
+            "now": sim.now,
+            "grants": ALL_ROLES,
         }
         service_accounts.create(name="robot", role=Role.MEMBER, **asked)
         invitations.invite(email="new@example.org", role=Role.VIEWER, **asked)
@@ -148,72 +158,78 @@ def of_tenant(desk: Desk) -> dict[str, str]:
     return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk}
 
 
-def of_operators(desk: Desk, operator: Client) -> dict[str, str]:
-    """Let operators have what they work on: a cut node, an examined cluster, a payment that is stuck, a trail."""
-    life = desk.life
-    inventory.add_simulated((Rack("mig-1", REGION, MODEL, nodes=1, cards_per_node=2),), now=life.now)
+def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
+    """Create what operators work on: nodes, clusters, payments and audit events."""
+    sim = portal.sim
+    hardware.add_simulated_racks((SimulatedRack("mig-1", REGION, MODEL, nodes=1, cards_per_node=2),), now=sim.now)
     cluster = Cluster.objects.get(name="mig-1")
     for card in Gpu.objects.filter(node__cluster=cluster):
-        cards.cut_as(card, ONES)
+        layout_rows.store_gpu_layout(card, ONES)
     node = cluster.nodes.get()
-    change = LayoutChange.objects.create(
+    change = Repartition.objects.create(
         node=node,
         wanted={"0": {"3g.40gb": 2}, "1": {"1g.10gb": 7}},
         before={"0": {"1g.10gb": 7}, "1": {"1g.10gb": 7}},
-        planned_at=life.now,
-        step_at=life.now,
+        planned_at=sim.now,
+        step_at=sim.now,
     )
-    plan = a_plan(desk)
+    plan = a_plan(portal)
     found = [
         {"name": f"check of {outcome}", "outcome": outcome, "seen": "this", "why": "that", "fix": "so"}
         for outcome in ("bad", "warn", "unknown", "ok")
     ]
-    Examination.objects.create(cluster=cluster, asked_at=life.now, done_at=life.now, findings=found)
-    was_used(desk)
-    with walls.as_tenant(desk.owner.tenant.pk):
-        topping.top_up(desk.owner.tenant, minor=5000, actor=OPERATOR, now=life.now)
-    gift = Terms(minor=1, reason="to see it pay")
-    giving.give(desk.owner.tenant, gift, idem="house", actor=OPERATOR, now=life.now)
-    giving_less = {"terms": LessTerms("Partner", percent_bp=1000), "actor": OPERATOR, "now": life.now}
-    less.give(desk.owner.tenant, **giving_less)
-    campaigns.make("HOUSE-10", LessTerms("House", percent_bp=1000), Round(), actor=OPERATOR, now=life.now)
-    least = {"minor": 100, "since": life.now + timedelta(days=1), "until": None}
-    minimums.agree(desk.owner.tenant, **least, actor=OPERATOR, now=life.now)
-    always = {"units": 1, "nano_per_hour": 10**9, "since": life.now, "until": None}
-    commitments.agree(desk.owner.tenant, offering("card"), **always, actor=OPERATOR, now=life.now)
-    final = closing.close_period(desk.owner.tenant, "2026-10", now=life.now)
+    ClusterExamination.objects.create(cluster=cluster, asked_at=sim.now, done_at=sim.now, findings=found)
+    was_used(portal)
+    with rls.tenant_scope(portal.owner.tenant.pk):
+        topping.open_topup(portal.owner.tenant, minor=5000, actor=OPERATOR, now=sim.now)
+    gift = GrantTerms(minor=1, reason="to see it pay")
+    new_grants.give_grant(portal.owner.tenant, gift, idem="house", actor=OPERATOR, now=sim.now)
+    giving_less = {"terms": LessTerms("Partner", percent_bp=1000), "actor": OPERATOR, "now": sim.now}
+    less.give_discount(portal.owner.tenant, **giving_less)
+    campaigns.create_campaign(
+        "HOUSE-10", LessTerms("House", percent_bp=1000), RedemptionLimits(), actor=OPERATOR, now=sim.now
+    )
+    least = {"minor": 100, "since": sim.now + timedelta(days=1), "until": None}
+    minimums.create_minimum(portal.owner.tenant, **least, actor=OPERATOR, now=sim.now)
+    always = {"units": 1, "nano_per_hour": 10**9, "since": sim.now, "until": None}
+    commitments.create_commitment(portal.owner.tenant, offering("card"), **always, actor=OPERATOR, now=sim.now)
+    final = close_month.close_period(portal.owner.tenant, "2026-10", now=sim.now)
     assert final is not None
-    crediting.credit(final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=life.now)
-    (question,) = asking.dispute(final, lines={1: 1}, reason="to see it asked", actor=OPERATOR, now=life.now)
-    with walls.as_tenant(desk.owner.tenant.pk):
+    credit_notes.issue_credit_note(
+        final, wanted={1: 1}, seen=0, why="to see it given back", actor=OPERATOR, now=sim.now
+    )
+    (question,) = dispute_requests.dispute_lines(
+        final, lines={1: 1}, reason="to see it asked", actor=OPERATOR, now=sim.now
+    )
+    with rls.tenant_scope(portal.owner.tenant.pk):
         charge = RatedCharge.objects.filter(billed_period_id=final.period_id)[0]
         wrong = Lease.objects.get(pk=charge.lease_id)
-    mended = proposing.of_lease(
+    mended = correction_proposals.propose_lease_correction(
         wrong,
         charge=False,
         since=charge.s,
         until=charge.e,
         why="to see it mended",
         actor=OPERATOR,
-        now=life.now,
+        now=sim.now,
     )
-    invoice = bill()
-    for each, what in ((final, Ill.DECLINED), (invoice, Ill.REJECTED)):
-        ill(each, what)
-        collect(pay(each))
-    suffer(invoice.tenant_id, Ill.REJECTED)
-    with walls.as_tenant(invoice.tenant_id):
-        waits = topping.top_up(invoice.tenant, minor=5000, actor=OPERATOR, now=life.now)
-    topped.collect(waits.pk, waits.tenant_id, now=life.now)
-    a_stuck_refund(final, life.now)
-    a_letter_to_nobody(final, life.now)
+    invoice = create_final_invoice()
+    for each, what in ((final, GatewayFault.DECLINED), (invoice, GatewayFault.REJECTED)):
+        fail_next_charges(each, what)
+        process_payment(request_payment(each))
+    inject_faults(invoice.tenant_id, GatewayFault.REJECTED)
+    with rls.tenant_scope(invoice.tenant_id):
+        waits = topping.open_topup(invoice.tenant, minor=5000, actor=OPERATOR, now=sim.now)
+    topped.TOPUPS.collect(waits.pk, waits.tenant_id, now=sim.now)
+    a_stuck_refund(final, sim.now)
+    a_letter_to_nobody(final, sim.now)
     a_stripe_difference()
     a_stripe_event()
     Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape
-    tenant = desk.owner.tenant.pk
+    tenant = portal.owner.tenant.pk
     operator.post(f"/ops/tenants/{tenant}/suspend/", {"why": "to see it in the trail"})
     operator.post(f"/ops/tenants/{tenant}/resume/")
-    with walls.as_staff():
+    with rls.staff_scope():
         stuck = Payment.objects.get(status="stuck")
         home = Gpu.objects.filter(allocation__isnull=False).first()
     assert home is not None
@@ -236,7 +252,7 @@ def a_stuck_refund(final: Invoice, now: datetime) -> None:
     """Let a payment have taken something of which nobody knows whether it went back."""
     asked = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
     settled = {"settled_at": now, "due_at": None}
-    with walls.as_tenant(final.tenant_id):
+    with rls.tenant_scope(final.tenant_id):
         due = Invoice.objects.get(pk=final.pk)
         paid = Payment.objects.create(invoice=due, minor=due.to_pay, due_at=now, **asked)
         Payment.objects.filter(pk=paid.pk).update(status="succeeded", **settled)
@@ -245,31 +261,29 @@ def a_stuck_refund(final: Invoice, now: datetime) -> None:
 
 
 def a_letter_to_nobody(final: Invoice, now: datetime) -> None:
-    with walls.as_tenant(final.tenant_id):
-        Letter.objects.create(
+    with rls.tenant_scope(final.tenant_id):
+        QueuedEmail.objects.create(
             tenant_id=final.tenant_id, kind="invoice-paid", about=final.pk, made_at=now, unsent="nobody"
         )
 
 
-def was_used(desk: Desk) -> None:
-    """Let something have been used last month, and something by somebody in whose currency it has no price."""
-    now = desk.life.now.replace(microsecond=0)
-    ran(desk.owner.project, offering("2g.20gb"), now - timedelta(days=25), 3600)
-    ran(customer(currency="USD")[1], offering("2g.20gb"), now - timedelta(hours=1), 60)
-    rating.rate(now=desk.life.now)
-    agreed = {"tenant": desk.owner.tenant, "offering": offering("2g.20gb"), "nano_per_hour": 10**9}
-    own_prices.agree(**agreed, since=now + timedelta(days=1), actor=OPERATOR, now=now)
+def was_used(portal: PortalSession) -> None:
+    """Add last month's usage, also in a currency without a price."""
+    now = portal.sim.now.replace(microsecond=0)
+    add_ended_lease(portal.owner.project, offering("2g.20gb"), now - timedelta(days=25), 3600)
+    add_ended_lease(create_customer(currency="USD")[1], offering("2g.20gb"), now - timedelta(hours=1), 60)
+    lease_rating.rate_all_leases(now=portal.sim.now)
+    agreed = {"tenant": portal.owner.tenant, "offering": offering("2g.20gb"), "nano_per_hour": 10**9}
+    tenant_prices.set_tenant_price(**agreed, since=now + timedelta(days=1), actor=OPERATOR, now=now)
 
 
-def a_plan(desk: Desk) -> MovePlan:
+def a_plan(portal: PortalSession) -> RelocationPlan:
     """Propose to move one of the tenant's leases to another card of its cluster."""
-    now = desk.life.now
-    with walls.as_tenant(desk.owner.tenant.pk):
-        here = Allocation.objects.filter(lease__state="active", released_at=None).select_related("gpu__node")[
-            0
-        ]
+    now = portal.sim.now
+    with rls.tenant_scope(portal.owner.tenant.pk):
+        here = Allocation.objects.filter(lease__state="active", released_at=None).select_related("gpu__node")[0]
         there = Gpu.objects.filter(node__cluster=here.gpu.node.cluster_id).exclude(pk=here.gpu_id)[0]
-        plan = MovePlan.objects.create(
+        plan = RelocationPlan.objects.create(
             cluster_id=here.gpu.node.cluster_id,
             gpu_model=here.gpu.gpu_model,
             reason="one card could be whole",
@@ -279,8 +293,8 @@ def a_plan(desk: Desk) -> MovePlan:
             state_at=now,
             proposed_at=now,
         )
-        Move.objects.create(
-            tenant=desk.owner.tenant,
+        Relocation.objects.create(
+            tenant=portal.owner.tenant,
             plan=plan,
             n=1,
             lease_id=here.lease_id,
@@ -298,7 +312,7 @@ def a_plan(desk: Desk) -> MovePlan:
 
 
 def unanswered(client: Client, page: str) -> list[str]:
-    """Return what is wrong with a page's tables: those that no single call beside them gives whole."""
+    """Return the tables of a page that no single API call matches."""
     calls, wrong, answers = addresses(page), [], {}
     for address in calls:
         answer = client.get(address)
@@ -346,9 +360,7 @@ def test_every_table_is_given_whole_by_a_call_beside_it(house: House) -> None:
     assert not wrong, "\n".join(f"{path}: {one}" for path, found in wrong.items() for one in found)
     drawn = {name: words for name, words in captions_of_templates().items() if words}
     assert set(drawn) - seen == set(), "no page of the walk draws these"
-    unseen = [
-        (name, each) for name, words in drawn.items() for each in words if not any(map(fits(each), captions))
-    ]
+    unseen = [(name, each) for name, words in drawn.items() for each in words if not any(map(fits(each), captions))]
     assert unseen == [], "these had no rows in the walk"
 
 
@@ -359,9 +371,7 @@ def captions_of_templates() -> dict[str, list[str]]:
         name, text = str(path.relative_to(TEMPLATES)), path.read_text()
         if not name.startswith(NO_PAGE):
             words = [one or other for one, other in WRITTEN.findall(text)]
-            assert len(words) == len(re.findall(r"<c-table\b|<table\b", text)), (
-                f"{name}: a table has no caption"
-            )
+            assert len(words) == len(re.findall(r"<c-table\b|<table\b", text)), f"{name}: a table has no caption"
             found[name] = words
     return found
 

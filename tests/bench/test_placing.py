@@ -1,4 +1,4 @@
-"""What the rule is measured against: each published rule chooses as its paper says, and the oracle misses nothing."""
+"""Published placement rules follow their papers, and the oracle misses nothing."""
 
 import importlib
 import pkgutil
@@ -13,8 +13,8 @@ from bench.placing.cards import DOUBLE, FOUR, ONE, PROFILES, TABLE, THREE, TWO, 
 from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
 from bench.placing.policies import MOVING, ORACLE, policies
 from bench.placing.workloads import Request
-from broker.domain.placement.ranks import Rule, ranked
-from broker.domain.placement.tables import EMPTY
+from broker.domain.placement.costs.state_ranks import CostRule, rank_states
+from broker.domain.placement.costs.state_tables import EMPTY
 
 MODULES = [each.name for each in pkgutil.walk_packages(bench.__path__, "bench.") if not each.ispkg]
 FORECAST = (5.0, 2.0, 3.0, 2.0, 2.0, 6.0)
@@ -26,9 +26,9 @@ def test_every_benchmark_can_be_started(module: str) -> None:
     assert importlib.import_module(module)
 
 
-def chosen(rule: Rule, profile: int, *cards: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
-    """Return the card and the unit that a rule takes for a slice where these lie: of each a profile and its unit."""
-    buckets = Bucketed(ranked(TABLE, rule), [0] * len(cards)).buckets
+def chosen(rule: CostRule, profile: int, *cards: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
+    """Return the GPU and unit that a rule chooses, given existing slices."""
+    buckets = Bucketed(rank_states(TABLE, rule), [0] * len(cards)).buckets
     for card, lies in enumerate(cards):
         for its, start in lies:
             buckets.hold(card, its, start)
@@ -49,7 +49,7 @@ def chosen(rule: Rule, profile: int, *cards: tuple[tuple[int, int], ...]) -> tup
     ],
 )
 def test_each_published_rule_chooses_as_it_says(
-    rule: Rule, profile: int, cards: tuple[tuple[tuple[int, int], ...], ...], seat: tuple[int, int | None]
+    rule: CostRule, profile: int, cards: tuple[tuple[tuple[int, int], ...], ...], seat: tuple[int, int | None]
 ) -> None:
     found = chosen(rule, profile, *cards)
     assert found is not None
@@ -64,11 +64,9 @@ def test_each_published_rule_chooses_as_it_says(
         (rules.in_hami_order, {ONE: 6, DOUBLE: 6, TWO: 0, THREE: 4, FOUR: 0, WHOLE: 0}),
     ],
 )
-def test_first_fit_takes_the_first_card_and_starts_there_in_its_order(
-    rule: Rule, starts: dict[int, int]
-) -> None:
+def test_first_fit_takes_the_first_gpu_and_starts_there_in_its_order(rule: CostRule, starts: dict[int, int]) -> None:
     for profile, start in starts.items():
-        fleet = FirstFit(ranked(TABLE, rule), [0, 0])
+        fleet = FirstFit(rank_states(TABLE, rule), [0, 0])
         assert fleet.place(0, Request(profile, 1, 1.0))
         assert fleet.held[0] == (profile, [(0, start)])
 

@@ -1,18 +1,19 @@
-"""Leases whose whole life is written at once, to the second, without a fleet: what billing reads and no more."""
+"""Write whole lease histories for billing without a fleet."""
 
 import itertools
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from billing.domain.pricing import at_most, cap
+from billing.domain.pricing import hold_amount, line_amount
 from billing.models import BillingPeriod, Invoice, InvoiceLine, PriceVersion, Quote, RatedCharge
-from billing.services import prices, spend
-from broker.domain.states import LeaseState
+from billing.services.catalogue import price_list
+from billing.services.rating import spend
+from broker.domain.lifecycle.states import LeaseState
 from broker.models import GpuModel, Lease, Offering, OfferingState, Transition
 from tenants.models import Project, Tenant
 from tenants.services import tenants
 from tenants.services.actors import SYSTEM, Actor
-from tenants.services.walls import as_tenant
+from tenants.services.rls import tenant_scope
 
 S = LeaseState
 OPERATOR = Actor("staff", "usr_operator", "operator@example.org")
@@ -23,12 +24,12 @@ EURO = 10**9  # nano units
 _numbers = itertools.count(1)
 
 
-def at(text: str) -> datetime:
+def utc(text: str) -> datetime:
     """Read a moment: `2026-11-01 00:00:00`, UTC."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def sold(
+def create_priced_offering(
     nano_per_hour: int | None = EURO,
     *,
     currency: str = "EUR",
@@ -53,14 +54,12 @@ def sold(
         created_at=LONG_AGO,
     )
     if nano_per_hour is not None:
-        reprice(offering, nano_per_hour, since=since, currency=currency)
+        set_price(offering, nano_per_hour, since=since, currency=currency)
     return offering
 
 
-def reprice(
-    offering: Offering, nano_per_hour: int, *, since: datetime, currency: str = "EUR"
-) -> PriceVersion:
-    return prices.publish(
+def set_price(offering: Offering, nano_per_hour: int, *, since: datetime, currency: str = "EUR") -> PriceVersion:
+    return price_list.publish_price(
         offering=offering,
         currency=currency,
         nano_per_hour=nano_per_hour,
@@ -70,9 +69,9 @@ def reprice(
     )
 
 
-def customer(time_zone: str = "UTC", *, currency: str = "EUR") -> tuple[Tenant, Project]:
+def create_customer(time_zone: str = "UTC", *, currency: str = "EUR") -> tuple[Tenant, Project]:
     """Make a tenant with its root project."""
-    with as_tenant(""):
+    with tenant_scope(""):
         return tenants.create(
             name=f"Tenant {next(_numbers)}",
             owner=None,
@@ -86,7 +85,7 @@ def customer(time_zone: str = "UTC", *, currency: str = "EUR") -> tuple[Tenant, 
 Step = tuple[datetime, LeaseState]
 
 
-def lived(
+def add_lease_history(
     project: Project,
     offering: Offering,
     steps: Iterable[Step],
@@ -96,13 +95,13 @@ def lived(
     seen_at: datetime | None = None,
     taken: int | None = None,
 ) -> Lease:
-    """Write a lease and its ledger; `terms` may change offering and quantity from step to step.
+    """Write a lease and its transitions; `terms` may change on the way.
 
     The step `taken` is where the provider took it back for others.
     """
     steps = list(steps)
     sells = [*terms, *[(offering, quantity)] * len(steps)][: len(steps)]
-    with as_tenant(project.tenant_id):
+    with tenant_scope(project.tenant_id):
         lease = Lease.objects.create(
             tenant_id=project.tenant_id,
             project=project,
@@ -111,7 +110,7 @@ def lived(
             quantity=quantity,
             state=steps[-1][1],
             seq=len(steps) - 1,
-            at=steps[-1][0],
+            state_since=steps[-1][0],
             created_at=steps[0][0],
             max_duration_s=HOUR,
             seen_at=seen_at,
@@ -142,12 +141,12 @@ def lived(
     return lease
 
 
-def exactly(since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
+def exact_spend(since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
     """Return what whoever's wall is up spent in [since, until), before anything is rounded."""
-    return sum(line.exact_num for line in spend.lines([since, until], until=until, projects=projects))
+    return sum(line.exact_num for line in spend.spend_lines([since, until], until=until, projects=projects))
 
 
-def ran(project: Project, offering: Offering, start: datetime, seconds: int, *, quantity: int = 1) -> Lease:
+def add_ended_lease(project: Project, offering: Offering, start: datetime, seconds: int, *, quantity: int = 1) -> Lease:
     """Write a lease that was active for so many seconds from `start`."""
     end = start + timedelta(seconds=seconds)
     steps = [
@@ -157,27 +156,27 @@ def ran(project: Project, offering: Offering, start: datetime, seconds: int, *, 
         (end, S.RELEASING),
         (end, S.RELEASED),
     ]
-    return lived(project, offering, steps, quantity=quantity)
+    return add_lease_history(project, offering, steps, quantity=quantity)
 
 
-def runs(
+def add_running_lease(
     project: Project, offering: Offering, start: datetime, *, quantity: int = 1, seen_at: datetime = FAR_AHEAD
 ) -> Lease:
-    """Write a lease that is active since `start` and was seen alive at `seen_at`: later than any test looks."""
+    """Write a lease that is active since `start`, last seen at `seen_at`."""
     steps = [(start, S.REQUESTED), (start, S.ACTIVE)]
-    return lived(project, offering, steps, quantity=quantity, seen_at=seen_at)
+    return add_lease_history(project, offering, steps, quantity=quantity, seen_at=seen_at)
 
 
-def promise(lease: Lease, version: PriceVersion) -> Quote:
-    """Write down that a lease cites a quote of this price, made when the price began."""
-    quote = promised(lease, version, quantity=lease.quantity)
-    with as_tenant(lease.tenant_id):
+def add_quote(lease: Lease, version: PriceVersion) -> Quote:
+    """Record that a lease redeems a quote of this price."""
+    quote = build_quote(lease, version, quantity=lease.quantity)
+    with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(quote_id=quote.pk)
         quote.save(force_insert=True)
     return quote
 
 
-def promised(lease: Lease, version: PriceVersion, *, quantity: int) -> Quote:
+def build_quote(lease: Lease, version: PriceVersion, *, quantity: int) -> Quote:
     """Return the quote that a lease cites, unwritten."""
     terms = {"quantity": quantity, "nano_per_hour": version.nano_per_hour, "currency": version.currency}
     return Quote(
@@ -188,8 +187,8 @@ def promised(lease: Lease, version: PriceVersion, *, quantity: int) -> Quote:
         offering_id=version.offering_id,
         price_version=version,
         max_duration_s=lease.max_duration_s,
-        hold_minor=at_most(lease.max_duration_s, **terms),
-        cap_minor=cap(lease.max_duration_s, **terms),
+        hold_minor=hold_amount(lease.max_duration_s, **terms),
+        cap_minor=line_amount(lease.max_duration_s, **terms),
         made_at=version.valid.lower,
         expires_at=FAR_AHEAD,
         cited_at=lease.created_at,
@@ -197,21 +196,21 @@ def promised(lease: Lease, version: PriceVersion, *, quantity: int) -> Quote:
     )
 
 
-def charges(tenant: Tenant) -> list[RatedCharge]:
-    with as_tenant(tenant.pk):
+def charges_of(tenant: Tenant) -> list[RatedCharge]:
+    with tenant_scope(tenant.pk):
         return list(RatedCharge.objects.order_by("lease_id", "seq", "s"))
 
 
-def months(tenant: Tenant) -> list[BillingPeriod]:
-    with as_tenant(tenant.pk):
+def periods_of(tenant: Tenant) -> list[BillingPeriod]:
+    with tenant_scope(tenant.pk):
         return list(BillingPeriod.objects.order_by("span"))
 
 
-def invoices(tenant: Tenant) -> list[Invoice]:
-    with as_tenant(tenant.pk):
+def invoices_of(tenant: Tenant) -> list[Invoice]:
+    with tenant_scope(tenant.pk):
         return list(Invoice.objects.order_by("period__span").select_related("period"))
 
 
-def lines(invoice: Invoice) -> list[InvoiceLine]:
-    with as_tenant(invoice.tenant_id):
+def invoice_lines(invoice: Invoice) -> list[InvoiceLine]:
+    with tenant_scope(invoice.tenant_id):
         return list(invoice.lines.order_by("n"))

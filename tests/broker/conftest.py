@@ -1,18 +1,28 @@
-"""Fixtures of the broker's tests. Nothing here imports Django before it is set up."""
+"""A tenant on four GPUs, and scripted API servers."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from tests.world import Life
+    from tests.broker.provisioners.kubernetes.scripted_server import StartServer
+    from tests.simulation import Simulation, TenantContext
 
 
 @pytest.fixture
-def life(db: None) -> Iterator["Life"]:
-    """Stop the clock and hear every hint."""
-    from tests.world import alive
+def kestrel(sim: "Simulation") -> "TenantContext":
+    from tests import simulation
 
-    with alive() as life:
-        yield life
+    simulation.create_gpus(4)
+    return simulation.create_tenant("Kestrel")
+
+
+@pytest.fixture
+def serve() -> "Iterator[StartServer]":
+    """Start servers that answer from a script."""
+    from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer, ScriptedServer
+
+    with ExitStack() as servers:
+        yield lambda *script: servers.enter_context(ScriptedServer(*(script or (ScriptedAnswer(),))).up())

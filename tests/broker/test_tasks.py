@@ -10,12 +10,12 @@ import pytest
 from celery import current_app
 
 from broker import tasks
-from broker.models import Cluster, MovePlan
-from broker.services import outcomes, reconcile
-from broker.services.moving import deciding
-from ports import doorbell
-from tests.broker.services.movers import NOTICE_S, apart
-from tests.world import OPERATOR, Life, cards, fresh, home, offering
+from broker.models import Cluster, RelocationPlan
+from broker.services.reconciler import lease_reconciler, observation_outcomes
+from broker.services.relocation import plan_decisions
+from ports import outbox
+from tests.broker.services.relocation.scattered_leases import NOTICE_S, scatter_leases
+from tests.simulation import OPERATOR, Simulation, create_gpus, create_tenant, offering, reload_lease
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("ports", "tenants", "broker", "billing", "config")
@@ -27,25 +27,19 @@ def trees() -> list[tuple[Path, ast.Module]]:
 
 
 def rung() -> set[str]:
-    """Return the literal names that any code rings for, hands to a worker or returns at the head of a hint."""
+    """Return the literal task names that code enqueues."""
     names = set()
     for _, tree in trees():
         for node in ast.walk(tree):
             first: list[ast.expr] = []
             if isinstance(node, ast.Tuple):
                 first = node.elts[:1]
-            elif (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr in RINGS
-            ):
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in RINGS:
                 first = node.args[:1]
             names |= {
                 each.value
                 for each in first
-                if isinstance(each, ast.Constant)
-                and isinstance(each.value, str)
-                and NAME.fullmatch(each.value)
+                if isinstance(each, ast.Constant) and isinstance(each.value, str) and NAME.fullmatch(each.value)
             }
     return names
 
@@ -55,7 +49,7 @@ NAME = re.compile(r"(?:tenants|broker|billing)\.[a-z_]+")
 HANDED_ON = {"broker.step", "broker.serve", "broker.move", "broker.recut", "broker.volume"}  # as tuples
 
 
-def test_every_name_that_is_rung_is_a_registered_task() -> None:
+def test_every_name_that_is_sent_is_a_registered_task() -> None:
     current_app.loader.import_default_modules()
     assert rung() >= HANDED_ON
     assert rung() <= set(current_app.tasks)
@@ -101,55 +95,52 @@ def test_no_task_gives_itself_more_time_or_less_care_than_the_queue_allows() -> 
         assert (task.acks_late, task.reject_on_worker_lost) == (True, True), task.name
 
 
-def test_the_beat_comes_often_enough_for_whatever_hint_was_lost(settings: Any) -> None:
-    every = {
-        entry["task"]: timedelta(seconds=entry["schedule"])
-        for entry in settings.CELERY_BEAT_SCHEDULE.values()
-    }
+def test_the_beat_comes_often_enough_for_whatever_message_was_lost(settings: Any) -> None:
+    every = {entry["task"]: timedelta(seconds=entry["schedule"]) for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     under_way, whoever_lives = timedelta(seconds=15), timedelta(minutes=5)
-    assert max(outcomes.LOOK_AGAIN, reconcile.CLAIM) + every["broker.sweep"] <= under_way
-    assert outcomes.REST + every["broker.sweep"] <= whoever_lives
+    assert max(observation_outcomes.RECHECK_AFTER, lease_reconciler.CLAIM_TIME) + every["broker.sweep"] <= under_way
+    assert observation_outcomes.ACTIVE_CHECK_INTERVAL + every["broker.sweep"] <= whoever_lives
     assert every["broker.sweep_all"] <= whoever_lives
 
 
-def test_tasks_do_what_their_hints_say(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    cards(1)
-    kestrel = home()
-    lease, other = life.ask(kestrel, offering("card")), life.ask(kestrel, offering("card"))
-    life.hints.clear()
+def test_tasks_do_what_their_messages_say(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    lease, other = sim.request_lease(kestrel, offering("card")), sim.request_lease(kestrel, offering("card"))
+    sim.messages.clear()
     sent: list[tuple[str, str, str]] = []
-    monkeypatch.setattr(doorbell, "send", lambda *hint: sent.append(hint))
-    tasks.sweep()
+    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
+    tasks.sweep_due()
     assert sent == [("broker.serve", "H100-80GB|eu-north", "")]
-    tasks.serve("H100-80GB|eu-north")
-    assert fresh(lease).state == "provisioning"
-    tasks.recut("lch_nobody")  # nothing to do is no reason to complain
-    tasks.step(lease.pk, lease.tenant_id)
-    assert fresh(lease).progress["text"] == "pulling image"
+    tasks.run_queue("H100-80GB|eu-north")
+    assert reload_lease(lease).state == "provisioning"
+    tasks.reconcile_repartition("lch_nobody")  # nothing to do is no reason to complain
+    tasks.reconcile_lease(lease.pk, lease.tenant_id)
+    assert reload_lease(lease).progress["text"] == "pulling image"
     sent.clear()
     tasks.sweep_all()
     assert sent == [
         ("broker.step", lease.pk, kestrel.tenant.pk),
         ("broker.serve", "H100-80GB|eu-north", ""),
     ]
-    assert fresh(other).state == "queued"
+    assert reload_lease(other).state == "queued"
 
 
-def test_a_plan_of_moves_is_made_and_carried_out_by_its_hints(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_of_moves_is_made_and_carried_out_by_its_messages(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cards(2)
-    apart(life, home("Kestrel"), home("Merlin"), movable=True)
-    tasks.plan_moves(Cluster.objects.get().pk)
-    plan = MovePlan.objects.get(state="proposed")
-    deciding.accept(plan, why="room", actor=OPERATOR, now=life.now)
-    life.hints.clear()  # they are lost
-    life.run(NOTICE_S)
+    create_gpus(2)
+    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), movable=True)
+    tasks.plan_relocations(Cluster.objects.get().pk)
+    plan = RelocationPlan.objects.get(state="proposed")
+    plan_decisions.accept_plan(plan, why="room", actor=OPERATOR, now=sim.now)
+    sim.messages.clear()  # they are lost
+    sim.run(NOTICE_S)
     sent: list[tuple[str, str, str]] = []
-    monkeypatch.setattr(doorbell, "send", lambda *hint: sent.append(hint))
-    tasks.sweep()
+    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
+    tasks.sweep_due()
     assert ("broker.move", plan.pk, "") in sent
-    tasks.move(plan.pk)
+    tasks.reconcile_relocation_plan(plan.pk)
     plan.refresh_from_db()
     assert plan.state == "running"
-    tasks.move("mpl_nobody")  # nothing to do is no reason to complain
+    tasks.reconcile_relocation_plan("mpl_nobody")  # nothing to do is no reason to complain

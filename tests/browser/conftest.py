@@ -1,7 +1,9 @@
 """A browser, and the portal that it looks at."""
 
+import itertools
 import os
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,30 +14,50 @@ if TYPE_CHECKING:
 
     from tests.browser.portal import Portal
 
+NUMBERS = itertools.count()
 expect.set_options(timeout=60_000)  # a busy machine is not a failure
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """One browser for a file of tests; each test opens a context of its own."""
-    from tests.browser.playing import playing
+    from tests.browser.playing import start_chromium
 
-    with playing() as browser:
+    with start_chromium() as browser:
         yield browser
 
 
-@pytest.fixture(scope="module")
-def portal(template_database: str, django_db_blocker: "DjangoDbBlocker") -> Iterator["Portal"]:
-    """The portal, served over a database of its own with a tenant that has a past."""
+@pytest.fixture(scope="session")
+def peopled_database(template_database: str, django_db_blocker: "DjangoDbBlocker") -> Iterator[tuple[str, "Portal"]]:
+    """Create a tenant with history once per worker."""
     from deploy.embedded import roles
-    from tests import ground
-    from tests.browser.portal import served
+    from tests import session
+    from tests.browser.portal import create_portal_data
     from tests.database import clone, pointed_at
 
-    name = ground.database_name(f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_portal_{os.getpid()}")
+    name = session.database_name(f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_peopled")
     server = clone(name)
     try:
-        with django_db_blocker.unblock(), pointed_at(name), served() as standing:
+        with django_db_blocker.unblock(), pointed_at(name):
+            portal = create_portal_data()
+        yield name, portal
+    finally:
+        roles.drop_database(server, name)
+
+
+@pytest.fixture(scope="module")
+def portal(peopled_database: tuple[str, "Portal"], django_db_blocker: "DjangoDbBlocker") -> Iterator["Portal"]:
+    """Serve the portal over a database with a tenant's history."""
+    from deploy.embedded import roles
+    from tests import session
+    from tests.browser.portal import serve_portal
+    from tests.database import clone, pointed_at
+
+    template, peopled = peopled_database
+    name = session.database_name(f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(NUMBERS)}_portal")
+    server = clone(name, template=template)
+    try:
+        with django_db_blocker.unblock(), pointed_at(name), serve_portal(deepcopy(peopled)) as standing:
             yield standing
     finally:
         roles.drop_database(server, name)

@@ -20,8 +20,8 @@ FLAGS = [
 
 
 @contextmanager
-def playing() -> Iterator[Browser]:
-    """Start a browser; with it end the connections that this thread makes while the browser's loop is there.
+def start_chromium() -> Iterator[Browser]:
+    """Start a browser, and close this thread's connections with it.
 
     They are others than before and after it. Left open, they would go on speaking to this file's database in the next.
     """

@@ -1,4 +1,4 @@
-"""The portal as people meet it: a server, a hand that does the workers' work, and a tenant with a past."""
+"""The portal in a browser: server, worker and a tenant with history."""
 
 import threading
 from collections.abc import Iterator
@@ -13,21 +13,33 @@ from django.db import connections, transaction
 from django.test import Client, override_settings
 from playwright.sync_api import Browser, BrowserContext, Page, Route
 
-from billing.gateways.simulated import Ill, SimulatedGateway, suffer
+from billing.gateways.simulated import GatewayFault, SimulatedGateway
 from billing.models import Invoice, InvoiceStatus
-from billing.services import closing, crediting, drafts, rating
-from billing.services.funds import budgets
-from billing.services.payments import collecting, opening
-from broker.domain.states import LeaseState
+from billing.services.funds.budgets import budget_settings
+from billing.services.invoicing import credit_notes, drafts
+from billing.services.invoicing.month_close import close_month
+from billing.services.payments import payment_collection, payment_creation
+from billing.services.rating import lease_rating
+from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease, Volume
 from ports import clock, payments
-from ports.models import Ring
+from ports.models import OutboxMessage
 from tenants.domain.roles import Role
 from tenants.models import Member, Project, User
 from tenants.services.actors import Actor
-from tenants.services.walls import as_tenant
-from tests.billing.portal.desks import price_all
-from tests.world import OPERATOR, Home, Life, alive, fleet, home, offering, work
+from tenants.services.rls import tenant_scope
+from tests.billing.gateways.faults import inject_faults
+from tests.simulation import (
+    OPERATOR,
+    Simulation,
+    TenantContext,
+    create_fleet,
+    create_tenant,
+    offering,
+    run_task,
+    simulate,
+)
+from tests.web.portal.signed_in_user import price_all_offerings
 
 GATEWAY = "billing.gateways.simulated.SimulatedGateway"
 PASSWORD = "long enough to be a password"
@@ -39,7 +51,7 @@ class Portal:
     """Where it stands, who may come in, and what the browser complained about."""
 
     url: str
-    owner: Home
+    owner: TenantContext
     user: User
     leases: dict[str, str]
     invoice: str
@@ -74,14 +86,14 @@ class Portal:
             "spend": "/spend/",
             "spend by month": "/spend/?by=month&group=project",
             "budgets": "/budgets/",
-            "payment": "/payment/",
+            "payment": "/payment-method/",
             "invoices": "/invoices/",
-            "billing details": "/invoices/details/",
+            "billing details": "/billing-details/",
             "statement": "/statement/",
             "invoice": f"/invoices/{self.invoice}/",
             "invoice whose payment was declined": f"/invoices/{self.declined}/",
             "invoice explained": f"/invoices/{self.invoice}/?line=1",
-            "invoice checked": f"/invoices/{self.invoice}/check/",
+            "invoice checked": f"/invoices/{self.invoice}/verification/",
             "team": "/team/",
             "member": f"/team/members/{self.member}/",
             "projects": "/projects/",
@@ -95,7 +107,7 @@ class Portal:
         }
 
     def context(self, browser: Browser, *, signed_in: bool = True, **wishes: object) -> BrowserContext:
-        """Open a browser context whose complaints are collected; the event stream is quiet unless routed anew."""
+        """Open a context that collects complaints, with a quiet event stream."""
         context = browser.new_context(base_url=self.url, **wishes)  # type: ignore[arg-type]
         if signed_in:
             context.add_cookies([{"name": "sessionid", "value": self.cookie, "url": self.url}])
@@ -113,32 +125,32 @@ class Portal:
             self.complaints.append(words)
 
     def bill(self) -> None:
-        """Do what the beat would have done: charge what has ended, and bring the draft up to it."""
-        rating.rate(now=clock.now())
-        with as_tenant(self.owner.tenant.pk):
-            drafts.refresh(self.owner.tenant, now=clock.now())
+        """Rate ended usage and refresh the draft."""
+        lease_rating.rate_all_leases(now=clock.now())
+        with tenant_scope(self.owner.tenant.pk):
+            drafts.refresh_drafts(self.owner.tenant, now=clock.now())
 
 
 def stream(route: Route, origin: str, events: str) -> None:
-    """Answer for the event process: these events, then silence."""
+    """Fake the event process: send these events, then close the stream."""
     headers = {
         "Content-Type": "text/event-stream",
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Allow-Credentials": "true",
     }
-    route.fulfill(headers=headers, body=f"retry: 600000\n\n{events}")
+    retry = "" if "retry:" in events else "retry: 600000\n\n"
+    route.fulfill(headers=headers, body=retry + events)
 
 
 @contextmanager
-def served() -> Iterator[Portal]:
+def serve_portal(portal: Portal) -> Iterator[Portal]:
     """Serve the portal, with somebody who does what is rung for, until the block ends."""
-    portal = peopled()
     server = ThreadedWSGIServer(("127.0.0.1", 0), QuietHandler)
     portal.url = f"http://localhost:{server.server_port}"
     over = threading.Event()
     threads = [
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}),
-        threading.Thread(target=hand, args=(over,)),
+        threading.Thread(target=run_outbox, args=(over,)),
     ]
     with override_settings(
         PUBLIC_URL=portal.url, CSRF_TRUSTED_ORIGINS=[portal.url], SIMULATED_SPEED=4, PAYMENT_GATEWAY=GATEWAY
@@ -164,102 +176,98 @@ class QuietHandler(WSGIRequestHandler):
         pass
 
 
-def hand(over: threading.Event) -> None:
+def run_outbox(over: threading.Event) -> None:
     """Do what is rung for, as relay and worker together would."""
     while not over.wait(0.1):
-        due = Ring.objects.filter(at__lte=clock.now()).order_by("id")
+        due = OutboxMessage.objects.filter(at__lte=clock.now()).order_by("id")
         for ring in due[:50]:
-            Ring.objects.filter(pk=ring.pk).delete()
-            work(ring.task, ring.subject, ring.tenant_id, now=clock.now())
+            OutboxMessage.objects.filter(pk=ring.pk).delete()
+            run_task(ring.task, ring.subject, ring.tenant_id, now=clock.now())
     connections.close_all()
 
 
-def peopled() -> Portal:
-    """Make the tenant: leases in every state a page shows, two months of charges, somebody signed in."""
+def create_portal_data() -> Portal:
+    """Create a tenant with leases in every state and two months of charges."""
     now = clock.now()
-    with alive(now - timedelta(days=33)) as life:
+    with simulate(now - timedelta(days=33)) as sim:
         with transaction.atomic():
-            fleet(now=life.now)
-            price_all()
-            owner = home("Kestrel Bio")
-        user = owner.member(Role.OWNER)
+            create_fleet(now=sim.now)
+            price_all_offerings()
+            owner = create_tenant("Kestrel Bio")
+        user = owner.create_member(Role.OWNER)
         user.email, user.name = EMAIL, "Mira Lind"
         user.set_password(PASSWORD)
         user.save()
         EmailAddress.objects.create(user=user, email=EMAIL, verified=True, primary=True)
         owner = replace(owner, actor=Actor("user", user.pk, EMAIL))
-        design = owner.child("protein-design")
-        past(life, owner, design, now)
+        design = owner.create_project("protein-design")
+        add_ended_leases(sim, owner, design, now)
         live = {
-            "fold": life.lease(
+            "fold": sim.create_lease(
                 owner, offering("3g.40gb"), name="fold-batch-21", project=design, max_duration_s=28_800
             ),
-            "chat": life.lease(owner, offering("card"), name="chat", quantity=7, max_duration_s=90_000),
-            "dock": life.lease(
-                owner, offering("1g.10gb", price_class="spot"), name="dock", max_duration_s=4000
-            ),
+            "chat": sim.create_lease(owner, offering("card"), name="chat", quantity=7, max_duration_s=90_000),
+            "dock": sim.create_lease(owner, offering("1g.10gb", price_class="spot"), name="dock", max_duration_s=4000),
         }
-        volume = keeping_things(life, owner, live)
-        life.run(600)
-        life.stop(live["tune"], owner)
-        life.run(5)
-        live["waits"] = life.lease(owner, offering("card"), LeaseState.QUEUED, name="sweep-32", quantity=2)
-        life.run(2)
-        rating.rate(now=life.now)
-    with as_tenant(owner.tenant.pk):
-        drafts.refresh(owner.tenant, now=now)
+        volume = add_volumes(sim, owner, live)
+        sim.run(600)
+        sim.stop_lease(live["tune"], owner)
+        sim.run(5)
+        live["waits"] = sim.create_lease(owner, offering("card"), LeaseState.QUEUED, name="sweep-32", quantity=2)
+        sim.run(2)
+        lease_rating.rate_all_leases(now=sim.now)
+    with tenant_scope(owner.tenant.pk):
+        drafts.refresh_drafts(owner.tenant, now=now)
         Lease.objects.filter(state="queued").update(due_at=None)
         invoice = Invoice.objects.filter(status=InvoiceStatus.DRAFT).latest("pk")
-    declined = in_vain(owner, now)
+    declined = decline_last_month(owner, now)
     client = Client()
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     ids = {name: lease.pk for name, lease in live.items()}
-    other = owner.member(Role.MEMBER)
+    other = owner.create_member(Role.MEMBER)
     owner.token(now=now)
-    with as_tenant(owner.tenant.pk):
+    with tenant_scope(owner.tenant.pk):
         member = Member.objects.get(user=other).pk
     cookie = client.cookies["sessionid"].value
     return Portal("", owner, user, ids, invoice.pk, declined, volume.pk, member, cookie)
 
 
-def in_vain(owner: Home, now: datetime) -> str:
-    """Close the month that is over, have its payment declined, and give some of it back."""
-    suffer(owner.tenant.pk, Ill.DECLINED)
-    with payments.through(SimulatedGateway()):
-        closing.close_due(now=now)
-        opening.open_due(now=now)
-        for _, payment_id, tenant_id in collecting.due(now=now):
-            collecting.collect(payment_id, tenant_id, now=now)
-    with as_tenant(owner.tenant.pk):
+def decline_last_month(owner: TenantContext, now: datetime) -> str:
+    """Close last month, decline its payment, and credit a part."""
+    inject_faults(owner.tenant.pk, GatewayFault.DECLINED)
+    with payments.using_gateway(SimulatedGateway()):
+        close_month.close_due_months(now=now)
+        payment_creation.open_due_payments(now=now)
+        for _, payment_id, tenant_id in payment_collection.PAYMENTS.due(now=now):
+            payment_collection.PAYMENTS.collect(payment_id, tenant_id, now=now)
+    with tenant_scope(owner.tenant.pk):
         invoice = Invoice.objects.filter(status=InvoiceStatus.FINALIZED).latest("pk")
-    with as_tenant(owner.tenant.pk):
+    with tenant_scope(owner.tenant.pk):
         for project, limit in ((owner.project, 500_000), (Project.objects.exclude(parent=None)[0], 1_000)):
-            budgets.set_limit(project=project, limit_minor=limit, actor=owner.actor, now=now)
-    crediting.credit(
+            budget_settings.set_budget(project=project, limit_minor=limit, actor=owner.actor, now=now)
+    credit_notes.issue_credit_note(
         invoice, wanted={1: 40}, seen=0, why="its card was slow for an hour", actor=OPERATOR, now=now
     )
     return invoice.pk
 
 
-def keeping_things(life: Life, owner: Home, live: dict[str, Lease]) -> Volume:
+def add_volumes(sim: Simulation, owner: TenantContext, live: dict[str, Lease]) -> Volume:
     """Let two leases have volumes, and one volume have no lease."""
     for name, volume in (("notes", "notes-home"), ("tune", "checkpoints")):
-        made = life.volume(owner, volume, size_gib=40)
-        live[name] = life.lease(
+        made = sim.create_volume(owner, volume, size_gib=40)
+        live[name] = sim.create_lease(
             owner, offering("1g.10gb"), name=name, max_duration_s=28_800, workload="jupyter", volume=made.pk
         )
-    return life.volume(owner, "datasets", size_gib=80)
+    return sim.create_volume(owner, "datasets", size_gib=80)
 
 
-def past(life: Life, owner: Home, project: Project, now: datetime) -> None:
+def add_ended_leases(sim: Simulation, owner: TenantContext, project: Project, now: datetime) -> None:
     """Let some leases begin and end on the days before."""
     for n, days in enumerate((32, 30, 21, 14, 9, 6, 4, 3, 2, 1)):
-        life.clock.at = now - timedelta(days=days)
+        sim.clock.at = now - timedelta(days=days)
         profile = ("1g.10gb", "2g.20gb", "3g.40gb")[n % 3]
-        lease = life.lease(
-            owner, offering(profile), name=f"job-{n:02d}", project=project, max_duration_s=36_000
-        )
-        life.run(1800 + 700 * n)
-        life.release(lease)
-        life.run(10)
-    life.clock.at = now - timedelta(minutes=20)
+        lease = sim.create_lease(owner, offering(profile), name=f"job-{n:02d}", project=project, max_duration_s=36_000)
+        sim.run(1800 + 700 * n)
+        sim.release_lease(lease)
+        sim.run(10)
+    sim.clock.at = now - timedelta(minutes=20)

@@ -1,4 +1,4 @@
-"""The operators' pages about clusters in a browser: accessible, within their width, and every way through them."""
+"""Cluster pages in a browser: accessible, within their width, complete."""
 
 import os
 from collections.abc import Iterator
@@ -11,54 +11,58 @@ from cryptography.fernet import Fernet
 from django.test import Client, override_settings
 from playwright.sync_api import Browser, Page, expect
 
-from broker.models import Cluster, Examination, Gpu, LayoutPolicy, Node, Orphan
-from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
-from broker.services import joining
+from broker.models import Cluster, ClusterExamination, Gpu, LayoutPolicy, Node, Orphan
+from broker.provisioners.kubernetes.doctor.findings import CheckOutcome, ClusterFinding
+from broker.services.clusters.registration import cluster_registration
 from ports import clock
 from tenants.models import User
-from tests.broker.ops.test_doctor_pages import kubeconfig
-from tests.broker.services.test_joining import KUBECONFIG
+from tests.broker.services.clusters.kubeconfigs import KUBECONFIG
 from tests.browser.portal import Portal
 from tests.browser.test_operations import opened
-from tests.browser.test_pages import AXE, RULES, WIDTHS
-from tests.world import MODEL, OPERATOR, REGION, work
+from tests.browser.test_pages import AXE, RULES, WIDTHS, WIDTHS_AND_THEMES
+from tests.simulation import MODEL, OPERATOR, REGION, run_task
+from tests.web.portal.operators.fleet.test_cluster_pages import kubeconfig
 
 pytestmark = pytest.mark.browser
 SHOTS = os.environ.get("SCREENSHOTS", "")  # a folder; each page is then kept as it looked
 FINDINGS = [
-    Finding("Version", Outcome.OK, "v1.36.3", "Older ones lack what we use.", ""),
-    Finding(
+    ClusterFinding("Version", CheckOutcome.OK, "v1.36.3", "Older ones lack what we use.", ""),
+    ClusterFinding(
         "MIG strategy",
-        Outcome.BAD,
+        CheckOutcome.BAD,
         "single on 3 of 8 nodes",
         "A slice cannot be told from a card there.",
         "Set mig.strategy to mixed in the ClusterPolicy.",
     ),
-    Finding(
+    ClusterFinding(
         "Clock",
-        Outcome.WARN,
+        CheckOutcome.WARN,
         "4 s behind ours",
         "Spans are taken from its clock.",
         "Let its nodes follow a time server.",
     ),
-    Finding(
-        "Egress of pods", Outcome.UNKNOWN, "no probe ran", "Tenants could reach each other.", "Run it again."
+    ClusterFinding(
+        "Egress of pods",
+        CheckOutcome.UNKNOWN,
+        "no probe ran",
+        "Tenants could reach each other.",
+        "Run it again.",
     ),
 ]
 
 
 @pytest.fixture(scope="module")
 def operations(portal: Portal) -> Iterator[Portal]:
-    """The same portal with an operator signed in, one cluster that joined, and all that may be the matter with it."""
+    """The portal for an operator, with a cluster and all its troubles."""
     client, now = Client(), clock.now()
     operator = User.objects.create_user("clusters@example.org", is_staff=True)
     client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")
     with (
         pytest.MonkeyPatch.context() as patch,
-        override_settings(OPERATORS_NEED_MFA=False, CREDENTIAL_KEYS=Fernet.generate_key().decode()),
+        override_settings(OPERATORS_REQUIRE_MFA=False, CREDENTIAL_ENCRYPTION_KEYS=Fernet.generate_key().decode()),
     ):
-        patch.setattr("tests.browser.portal.work", _work)
-        joined = joining.join(
+        patch.setattr("tests.browser.portal.run_task", _work)
+        joined = cluster_registration.register_cluster(
             name="east-1",
             region=REGION,
             kubeconfig=KUBECONFIG,
@@ -67,14 +71,14 @@ def operations(portal: Portal) -> Iterator[Portal]:
             now=now,
         )
         Cluster.objects.filter(pk=joined.pk).update(
-            silent_since=now - timedelta(minutes=7),
-            silent_why="connection refused",
-            halted="It reports only 3 of 16 cards: mind whether that can be true.",
+            unreachable_since=now - timedelta(minutes=7),
+            unreachable_reason="connection refused",
+            inventory_paused_reason="It reports only 3 of 16 GPUs. Check whether this is correct.",
             frozen="its versions are older than what was seen: was it restored from a backup?",
         )
         _rack(joined)
         findings = [{**asdict(each), "outcome": str(each.outcome)} for each in FINDINGS]
-        Examination.objects.create(
+        ClusterExamination.objects.create(
             cluster=joined,
             asked_at=now,
             asked_by="ops",
@@ -82,24 +86,21 @@ def operations(portal: Portal) -> Iterator[Portal]:
             findings=findings,
         )
         Orphan.objects.bulk_create(
-            [
-                Orphan(cluster=joined, name=f"l-{number:026d}-g2", found_at=now, held_at=now)
-                for number in range(15)
-            ]
+            [Orphan(cluster=joined, name=f"l-{number:026d}-g2", found_at=now, held_at=now) for number in range(15)]
         )
         yield replace(portal, cookie=client.cookies["sessionid"].value, complaints=[])
 
 
 def _work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
-    """Do what a worker does, but let the examination of a cluster that is not there find what it would.
+    """Run a task, but simulate the examination of an absent cluster.
 
     What a thaw asks for is not done: nobody could say what runs in such a cluster.
     """
     if task == "broker.examine":
         found = [{**asdict(each), "outcome": str(each.outcome)} for each in FINDINGS[1:2]]
-        Examination.objects.filter(cluster=subject).update(done_at=now, findings=found)
+        ClusterExamination.objects.filter(cluster=subject).update(done_at=now, findings=found)
     elif task != "broker.sweep_all":
-        work(task, subject, tenant_id, now=now)
+        run_task(task, subject, tenant_id, now=now)
 
 
 def _rack(cluster: Cluster) -> None:
@@ -123,25 +124,22 @@ def addresses() -> dict[str, str]:
     return {
         "clusters": "/ops/clusters/",
         "add": "/ops/clusters/add/",
-        "doctor": f"{here}/doctor/",
-        "doctor of a simulated one": f"/ops/clusters/{simulated.pk}/doctor/",
-        "examine": f"{here}/doctor/again/",
+        "doctor": f"{here}/checks/",
+        "doctor of a simulated one": f"/ops/clusters/{simulated.pk}/checks/",
+        "examine": f"{here}/checks/rerun/",
         "credentials": f"{here}/credentials/",
-        "ways": f"{here}/ways/",
-        "believe": f"{here}/believe/",
+        "ways": f"{here}/access/",
+        "believe": f"{here}/accept-inventory/",
         "layouts": f"{here}/layouts/",
         "plan": f"{here}/layouts/plan/",
-        "begin": f"{here}/layouts/begin/",
-        "orphans": f"{here}/orphans/",
-        "thaw": f"{here}/thaw/",
+        "begin": f"{here}/layouts/enable-automatic/",
+        "orphans": f"{here}/orphans/delete/",
+        "thaw": f"{here}/unfreeze/",
     }
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_no_rule_of_accessibility_is_broken(
-    operations: Portal, chromium: Browser, width: int, theme: str
-) -> None:
+@pytest.mark.parametrize(("width", "theme"), WIDTHS_AND_THEMES)
+def test_no_rule_of_accessibility_is_broken(operations: Portal, chromium: Browser, width: int, theme: str) -> None:
     found = []
     viewport = {"width": width, "height": 900}
     with opened(operations, chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as page:
@@ -176,36 +174,36 @@ def test_a_cluster_is_added_examined_and_let_in(operations: Portal, chromium: Br
         page.goto("/ops/clusters/add/")
         page.get_by_label("Name").fill(name)
         page.get_by_label("Region").fill("eu-west")
-        page.get_by_label("Kubeconfig").fill("no kubeconfig")
-        page.get_by_role("button", name="Add and examine").click()
+        page.get_by_label("Kubeconfig").fill("not a kubeconfig")
+        page.get_by_role("button", name="Add and check").click()
         expect(page.locator("input[name=name]")).to_have_value(name)  # what was right is kept
         page.get_by_label("Kubeconfig").fill(kubeconfig())
-        page.get_by_role("button", name="Add and examine").click()
-        expect(page.get_by_role("heading", level=1)).to_contain_text(f"Examination of {name}")
+        page.get_by_role("button", name="Add and check").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(f"Health check of {name}")
         _let_in(page)
     kept = Cluster.objects.get(name=name)
-    assert (kept.domain, kept.entrances) == ("leases.example.org", "edge ssh")
+    assert (kept.domain, kept.allowed_namespaces) == ("leases.example.org", "edge ssh")
 
 
 def _let_in(page: Page) -> None:
-    page.get_by_role("link", name="Ways in").click()
+    page.get_by_role("link", name="Access").click()
     page.get_by_label("Domain").fill("leases.example.org")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("belong together")).to_be_visible()
-    page.get_by_label("Routed by").fill("ingress/public")
-    page.get_by_label("From namespaces").fill("gt-somebodys")
+    expect(page.get_by_text("need each other")).to_be_visible()
+    page.get_by_label("Ingress").fill("ingress/public")
+    page.get_by_label("Allowed namespaces").fill("gt-somebodys")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("would reach everybody")).to_be_visible()
-    page.get_by_label("From namespaces").fill("edge, ssh")
+    expect(page.get_by_text("could reach all leases")).to_be_visible()
+    page.get_by_label("Allowed namespaces").fill("edge, ssh")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("heading", level=1)).to_contain_text("Examination of")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Health check of")
 
 
 def test_a_frozen_cluster_is_taken_as_it_is_with_a_reason(operations: Portal, chromium: Browser) -> None:
     cluster = Cluster.objects.get(name="east-1")
     with opened(operations, chromium) as page:
-        page.goto(f"/ops/clusters/{cluster.pk}/thaw/")
+        page.goto(f"/ops/clusters/{cluster.pk}/unfreeze/")
         page.get_by_label("reason").or_(page.locator("[name=reason]")).first.fill("restored on purpose")
-        page.get_by_role("button", name="Take it as it is").click()
+        page.get_by_role("button", name="Accept current state").click()
         expect(page).to_have_url(f"{operations.url}/ops/clusters/")
     assert Cluster.objects.get(pk=cluster.pk).frozen == ""

@@ -1,4 +1,4 @@
-"""The figures in the frame while one looks: they follow what the page shows, and nothing that is focused is lost."""
+"""Layout figures update with the page and keep the focus."""
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -9,23 +9,21 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("address", ["/", "/leases/", "/queue/"])
-def test_the_counts_of_the_navigation_come_with_the_page(
-    portal: Portal, chromium: Browser, address: str
-) -> None:
+def test_the_counts_of_the_navigation_come_with_the_page(portal: Portal, chromium: Browser, address: str) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto(address)
-        before = int(page.locator("#n-leases").inner_text())
+        before = int(page.locator("#count-leases").inner_text())
         other = context.new_page()
         other.goto("/launch/")
         other.fill("#name", f"counted-{before}")
         other.wait_for_load_state("networkidle")
-        other.locator("#rail .btn.xl").click()
+        other.locator("#quote-panel .button-large").click()
         expect(other.get_by_role("heading", name=f"counted-{before}")).to_be_visible()
         page.bring_to_front()
-        page.locator(".nav a", has_text="Team").focus()
+        page.locator(".navigation a", has_text="Team").focus()
         page.evaluate("htmx.trigger(document.body, 'nudge')")
-        expect(page.locator("#n-leases")).to_have_text(str(before + 1))
-        assert page.evaluate("document.activeElement.textContent") == "Team"
-        assert page.locator("#n-leases, #n-queue, #meters").count() == 3
+        expect(page.locator("#count-leases")).to_have_text(str(before + 1))
+        assert page.evaluate("document.activeElement.textContent.trim()") == "Team"
+        assert page.locator("#count-leases, #count-queue, #meters").count() == 3
     assert portal.complaints == []

@@ -1,4 +1,4 @@
-"""The launch page while it is filled in: what was typed stays there, and goes nowhere before one presses."""
+"""The launch page keeps what is typed and submits nothing by itself."""
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -30,9 +30,7 @@ def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_addres
     assert portal.complaints == []
 
 
-def test_enter_in_a_field_asks_for_the_quote_and_chooses_nothing_else(
-    portal: Portal, chromium: Browser
-) -> None:
+def test_enter_in_a_field_asks_for_the_quote_and_chooses_nothing_else(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/launch/")
@@ -70,11 +68,11 @@ def test_a_page_that_followed_its_lease_asks_what_suits_it_now(portal: Portal, c
         with page.expect_response(page.url, timeout=90_000):
             page.evaluate("htmx.trigger(document.body, 'nudge')")
         page.wait_for_timeout(300)
-        page.get_by_role("button", name="Stop, keep the volume").click()  # still there: it was being asked
-        expect(page.locator("h1 .state")).to_have_text("Stopped", timeout=30_000)
+        page.get_by_role("button", name="Stop and keep volume").click()  # still there: it was being asked
+        expect(page.locator("h1 .state-badge")).to_have_text("Stopped", timeout=30_000)
         page.get_by_role("button", name="Start", exact=True).click()
-        page.get_by_role("button", name="Start it").click()
-        expect(page.locator("h1 .state")).not_to_have_text("Stopped", timeout=30_000)
+        page.locator("#start").get_by_role("button", name="Start").click()
+        expect(page.locator("h1 .state-badge")).not_to_have_text("Stopped", timeout=30_000)
 
 
 def test_pressing_twice_makes_one_token(portal: Portal, chromium: Browser) -> None:
@@ -84,7 +82,7 @@ def test_pressing_twice_makes_one_token(portal: Portal, chromium: Browser) -> No
         page.goto("/tokens/")
         page.fill("[name=name]", "pressed twice")
         page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
-        page.get_by_role("button", name="Make the token").evaluate(TWICE)
+        page.get_by_role("button", name="Create token").evaluate(TWICE)
         page.wait_for_load_state("networkidle")
         page.goto("/tokens/")
         expect(page.get_by_role("row").filter(has_text="pressed twice")).to_have_count(1)
@@ -95,6 +93,6 @@ def launched(page: Page, name: str) -> str:
     """Fill in a name and press; return where that leads."""
     page.fill("#name", name)
     page.wait_for_load_state("networkidle")
-    page.locator("#rail .btn.xl").click()
+    page.locator("#quote-panel .button-large").click()
     expect(page.get_by_role("heading", name=name)).to_be_visible()
     return page.url

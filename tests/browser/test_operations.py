@@ -1,4 +1,4 @@
-"""The operators' pages in a browser: accessible, within their width, walked by keyboard, whole without scripts."""
+"""Operators' pages in a browser: accessible, by keyboard, without scripts."""
 
 import re
 from collections.abc import Iterator
@@ -9,18 +9,18 @@ import pytest
 from django.test import Client, override_settings
 from playwright.sync_api import Browser, Page, expect
 
-from billing.services.proofs import EVERY
-from broker.models import Allocation, Gpu, Health, Node, Offering
-from broker.services import inventory
+from billing.services.ledger.invariant_checks import ALL_INVARIANTS
+from broker.models import Allocation, Gpu, GpuHealth, Node, Offering
+from broker.services.inventory import hardware
 from ports import clock
 from tenants.models import User
-from tenants.services.walls import as_staff
+from tenants.services.rls import staff_scope
 from tests.browser.portal import Portal
-from tests.browser.test_pages import AXE, RULES, WIDTHS
-from tests.world import OPERATOR
+from tests.browser.test_pages import AXE, RULES, WIDTHS, WIDTHS_AND_THEMES
+from tests.simulation import OPERATOR
 
 pytestmark = pytest.mark.browser
-MAP = ".fleet.map a"
+MAP = ".fleet-map a"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def operations(portal: Portal) -> Iterator[Portal]:
     client = Client()
     operator = User.objects.create_user("operator@example.org", is_staff=True)
     client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")
-    with override_settings(OPERATORS_NEED_MFA=False):
+    with override_settings(OPERATORS_REQUIRE_MFA=False):
         yield replace(portal, cookie=client.cookies["sessionid"].value, complaints=[])
 
 
@@ -41,14 +41,14 @@ def addresses(portal: Portal) -> dict[str, str]:
         "clusters": "/ops/clusters/",
         "node": f"/ops/nodes/{node.pk}/",
         "drain": f"/ops/nodes/{node.pk}/drain/",
-        "cards": "/ops/cards/",
-        "card": f"/ops/cards/{gpu.pk}/",
+        "cards": "/ops/gpus/",
+        "card": f"/ops/gpus/{gpu.pk}/",
         "queue": "/ops/queue/",
         "lease": f"/ops/leases/{portal.leases['fold']}/",
         "offerings": "/ops/offerings/",
         "offering": f"/ops/offerings/{Offering.objects.all()[0].pk}/",
         "ledger": "/ops/ledger/",
-        "taxes": "/ops/taxes/",
+        "taxes": "/ops/tax-rates/",
         "month close": "/ops/month-close/",
         "invoices": "/ops/invoices/",
         "invoice": f"/ops/invoices/{portal.declined}/",
@@ -62,11 +62,8 @@ def opened(portal: Portal, chromium: Browser, **wishes: object) -> Iterator[Page
         yield context.new_page()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
-def test_no_rule_of_accessibility_is_broken(
-    operations: Portal, chromium: Browser, width: int, theme: str
-) -> None:
+@pytest.mark.parametrize(("width", "theme"), WIDTHS_AND_THEMES)
+def test_no_rule_of_accessibility_is_broken(operations: Portal, chromium: Browser, width: int, theme: str) -> None:
     found = []
     viewport = {"width": width, "height": 900}
     with opened(operations, chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as page:
@@ -91,51 +88,49 @@ def test_no_width_scrolls_sideways_and_the_policy_is_kept(operations: Portal, ch
     assert operations.complaints == []
 
 
-def test_pointing_at_a_card_describes_it_and_arrows_walk_the_map(
-    operations: Portal, chromium: Browser
-) -> None:
+def test_pointing_at_a_card_describes_it_and_arrows_walk_the_map(operations: Portal, chromium: Browser) -> None:
     with opened(operations, chromium) as page:
         page.goto("/ops/")
-        page.hover(f'{MAP}[aria-label*="card 3:"]')
-        expect(page.locator("#card h2")).to_have_text(re.compile("card 3$"))
+        page.hover(f'{MAP}[aria-label*="GPU 3:"]')
+        expect(page.locator("#gpu-panel h2")).to_have_text(re.compile("GPU 3$"))
         page.focus(f'{MAP}[tabindex="0"]')
         assert page.locator(f'{MAP}[tabindex="0"]').count() == 1
         page.keyboard.press("End")
-        expect(page.locator("#card h2")).to_have_text(re.compile("card 7$"))
+        expect(page.locator("#gpu-panel h2")).to_have_text(re.compile("GPU 7$"))
         page.keyboard.press("ArrowLeft")
-        expect(page.locator("#card h2")).to_have_text(re.compile("card 6$"))
+        expect(page.locator("#gpu-panel h2")).to_have_text(re.compile("GPU 6$"))
         page.keyboard.press("Enter")
-        expect(page).to_have_url(re.compile("/ops/cards/gpu_"))
-        expect(page.locator("h1")).to_contain_text("card 6")
+        expect(page).to_have_url(re.compile("/ops/gpus/gpu_"))
+        expect(page.locator("h1")).to_contain_text("GPU 6")
 
 
-def test_the_top_bar_tells_how_many_proofs_hold(operations: Portal, chromium: Browser) -> None:
+def test_the_top_bar_tells_how_many_integrity_checks_hold(operations: Portal, chromium: Browser) -> None:
     with opened(operations, chromium) as page:
         for address in ("/ops/", "/ops/queue/", "/ops/system/"):
             page.goto(address)
-            expect(page.locator("#proven")).to_have_text(re.compile(rf"^\d+ of {len(EVERY)}$"))
-            expect(page.locator("#proven")).to_be_visible()
+            expect(page.locator("#integrity-count")).to_have_text(re.compile(rf"^\s*\d+ of {len(ALL_INVARIANTS)}\s*$"))
+            expect(page.locator("#integrity-count")).to_be_visible()
 
 
 def test_a_new_map_keeps_the_card_one_looks_at(operations: Portal, chromium: Browser) -> None:
-    with as_staff():
+    with staff_scope():
         taken = list(Allocation.objects.filter(released_at=None).values_list("gpu_id", flat=True))
     gpu = Gpu.objects.exclude(pk__in=taken).first() or Gpu.objects.all()[0]
     with opened(operations, chromium) as page:
         answers: list[int] = []
-        page.on("response", lambda r: answers.append(r.status) if "/ops/map/" in r.url else None)
+        page.on("response", lambda r: answers.append(r.status) if "/ops/fleet-map/" in r.url else None)
         page.goto("/ops/")
         card = page.locator(f'{MAP}[href*="{gpu.pk}"]')
         card.focus()
         try:
-            inventory.set_health(gpu, Health.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=clock.now())
-            expect(page.locator(f"{MAP}.ill")).to_have_count(1)
+            hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=clock.now())
+            expect(page.locator(f"{MAP}.unhealthy")).to_have_count(1)
             expect(card).to_be_focused()
             expect(card).to_have_attribute("aria-current", "true")
-            with page.expect_response(lambda again: "/ops/map/" in again.url and again.status == 304):
+            with page.expect_response(lambda again: "/ops/fleet-map/" in again.url and again.status == 304):
                 pass  # the same map is not sent twice
         finally:
-            inventory.set_health(gpu, Health.HEALTHY, reason="reseated", actor=OPERATOR, now=clock.now())
+            hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="reseated", actor=OPERATOR, now=clock.now())
         assert 200 in answers
         expect(page.locator(MAP).first).to_be_visible()
 
@@ -149,7 +144,7 @@ def test_a_node_is_cordoned_and_brought_back_without_a_script(operations: Portal
         page.get_by_role("button", name=f"Cordon {node.name}").click()
         expect(page.locator("h1")).to_contain_text("Cordoned")
         expect(page.get_by_text("new power supply")).to_be_visible()
-        page.get_by_role("link", name="Bring back").click()
+        page.get_by_role("link", name="Return to service").click()
         page.get_by_label("Reason").fill("it is in")
-        page.get_by_role("button", name=f"Bring back {node.name}").click()
+        page.get_by_role("button", name=f"Return {node.name}").click()
         expect(page.locator("h1")).to_contain_text("Ready")

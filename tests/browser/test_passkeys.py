@@ -1,4 +1,4 @@
-"""A passkey in a real browser: made on the account's page, then the whole of a sign-in; and what is said when not."""
+"""Create and use a passkey in a browser."""
 
 import re
 from collections.abc import Iterator
@@ -22,14 +22,12 @@ AUTHENTICATOR = {
 
 @contextmanager
 def visitor(portal: Portal, chromium: Browser, *, willing: bool = True) -> Iterator[Page]:
-    """Open a browser that has a fingerprint reader, and somebody who puts a finger on it or does not."""
+    """Open a browser with a fingerprint reader that accepts or not."""
     with portal.context(chromium, signed_in=False) as context:
         page = context.new_page()
         wire = context.new_cdp_session(page)
         wire.send("WebAuthn.enable")
-        wire.send(
-            "WebAuthn.addVirtualAuthenticator", {"options": {**AUTHENTICATOR, "isUserVerified": willing}}
-        )
+        wire.send("WebAuthn.addVirtualAuthenticator", {"options": {**AUTHENTICATOR, "isUserVerified": willing}})
         yield page
 
 
@@ -45,13 +43,11 @@ def test_a_passkey_is_made_and_then_signs_in_by_itself(portal: Portal, chromium:
         by_password(page)
         expect(page.get_by_role("heading", name="Home")).to_be_visible()
         page.goto("/account/security/webauthn/add/")
-        page.fill(
-            "[name=password]", PASSWORD
-        )  # asked once more, before anything that opens the account is made
+        page.fill("[name=password]", PASSWORD)  # asked once more, before anything that opens the account is made
         page.get_by_role("button", name="Continue").click()
         page.fill("[name=name]", "My laptop")
         page.check("[name=passwordless]")
-        page.get_by_role("button", name="Add the key").click()
+        page.get_by_role("button", name="Add key").click()
         page.wait_for_url(re.compile("/account/security/(?!webauthn/add)"))
         page.goto("/account/security/webauthn/")
         expect(page.get_by_role("listitem").filter(has_text="My laptop")).to_contain_text("passkey")
@@ -63,7 +59,7 @@ def test_a_passkey_is_made_and_then_signs_in_by_itself(portal: Portal, chromium:
 
         page.context.clear_cookies()
         by_password(page)  # which now is one factor of two
-        expect(page.get_by_role("heading", name="Second factor")).to_be_visible()
+        expect(page.get_by_role("heading", name="Two-factor authentication")).to_be_visible()
         page.get_by_role("button", name="Use a security key").click()
         expect(page.get_by_role("heading", name="Home")).to_be_visible()
     assert portal.complaints == []
@@ -98,5 +94,5 @@ def test_at_a_bare_address_the_password_works_and_the_passkey_says_where_it_woul
         page.fill("[name=login]", EMAIL)
         page.fill("[name=password]", PASSWORD)
         page.press("[name=password]", "Enter")
-        expect(page.get_by_role("heading", name=re.compile("Home|Second factor"))).to_be_visible()
+        expect(page.get_by_role("heading", name=re.compile("Home|Two-factor authentication"))).to_be_visible()
         assert page.url.startswith(address)

@@ -1,4 +1,4 @@
-"""A plan of moves in a browser: proposed, looked at, accepted and carried out, its leases unharmed."""
+"""A relocation plan in a browser: proposed, accepted and carried out."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,16 +11,16 @@ from django.db import transaction
 from django.test import Client, override_settings
 from playwright.sync_api import Browser, Page, expect
 
-from broker.models import Lease, MovePlan
-from broker.services import inventory
-from broker.services.inventory import Rack
+from broker.models import Lease, RelocationPlan
+from broker.services.inventory import hardware
+from broker.services.inventory.hardware import SimulatedRack
 from ports import clock
 from tenants.models import User
-from tenants.services.walls import as_staff
-from tests.broker.services.movers import no_contradiction
+from tenants.services.rls import staff_scope
+from tests.broker.services.relocation.scattered_leases import assert_invariants
 from tests.browser.portal import Portal
 from tests.browser.test_pages import AXE, RULES, WIDTHS
-from tests.world import MODEL, REGION, Life, fresh, home, offering
+from tests.simulation import MODEL, REGION, Simulation, create_tenant, offering, reload_lease
 
 pytestmark = pytest.mark.browser
 SHOTS = os.environ.get("SHOTS", "")
@@ -29,21 +29,21 @@ NAMES = ("fold-notebook", "ranking-eval", "tokenizer", "agent-sandbox", "hydro-f
 
 @pytest.fixture(scope="module")
 def movable(portal: Portal) -> list[Lease]:
-    """Leases that allow moving, each on a card of its own: those beside them have ended."""
-    life = Life(clock.SetClock(clock.now()))
+    """Movable leases, each on a GPU of its own."""
+    sim = Simulation(clock.SettableClock(clock.now()))
     with transaction.atomic():
-        racks = (Rack("south-1", REGION, MODEL, nodes=2, cards_per_node=4),)
-        inventory.add_simulated(racks, now=life.now)
-    owners = [home("Aurora Robotics"), home("Nordic Weather")]
+        racks = (SimulatedRack("south-1", REGION, MODEL, nodes=2, cards_per_node=4),)
+        hardware.add_simulated_racks(racks, now=sim.now)
+    owners = [create_tenant("Aurora Robotics"), create_tenant("Nordic Weather")]
     leases, fillers = [], []
     for n, name in enumerate(NAMES):
         owner, profile = owners[n % 2], ("1g.10gb", "2g.20gb")[n % 2]
-        leases.append(life.ask(owner, offering(profile), name=name, movable=True, max_duration_s=86_400))
-        fillers += [life.ask(owner, offering("1g.10gb")) for _ in range(6 - n % 2)]
-    wait(lambda: {fresh(each).state for each in leases + fillers} == {"active"})
+        leases.append(sim.request_lease(owner, offering(profile), name=name, movable=True, max_duration_s=86_400))
+        fillers += [sim.request_lease(owner, offering("1g.10gb")) for _ in range(6 - n % 2)]
+    wait(lambda: {reload_lease(each).state for each in leases + fillers} == {"active"})
     for filler in fillers:
-        life.release(filler)
-    wait(lambda: {fresh(each).state for each in fillers} == {"released"})
+        sim.release_lease(filler)
+    wait(lambda: {reload_lease(each).state for each in fillers} == {"released"})
     return leases
 
 
@@ -59,7 +59,7 @@ def operations(portal: Portal, movable: list[Lease]) -> Iterator[Portal]:
     client = Client()
     operator = User.objects.create_user("planner@example.org", is_staff=True)
     client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")
-    with override_settings(OPERATORS_NEED_MFA=False, MOVE_NOTICE_S=2):
+    with override_settings(OPERATORS_REQUIRE_MFA=False, RELOCATION_NOTICE_S=2):
         yield replace(portal, cookie=client.cookies["sessionid"].value, complaints=[])
 
 
@@ -69,7 +69,7 @@ def opened(portal: Portal, chromium: Browser, **wishes: object) -> Iterator[Page
         yield context.new_page()
 
 
-def shoot(page: Page, name: str) -> None:
+def take_screenshot(page: Page, name: str) -> None:
     """Keep pictures of a page, light and dark, where somebody asked for them."""
     for theme in ("light", "dark") if SHOTS else ():
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def shoot(page: Page, name: str) -> None:
         page.screenshot(path=Path(SHOTS, f"{name}-{theme}.png"), full_page=True)
 
 
-def sound(page: Page) -> None:
+def check_accessibility(page: Page) -> None:
     """Hold a page to the rules of accessibility, and to its width."""
     page.evaluate(AXE)
     broken = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
@@ -95,31 +95,32 @@ def test_a_plan_is_proposed_accepted_and_carried_out(
 ) -> None:
     viewport = {"width": 1440, "height": 900}
     with opened(operations, chromium, viewport=viewport, bypass_csp=True) as page:
-        page.goto("/ops/plans/")
-        page.get_by_role("link", name="Propose a plan now").click()
-        sound(page)
-        page.get_by_role("button", name="Propose a plan").click()
-        wait(lambda: MovePlan.objects.filter(state="proposed", cluster__name="south-1").exists())
-        page.goto("/ops/plans/")
-        shoot(page, "plans")
-        sound(page)
+        page.goto("/ops/relocation-plans/")
+        page.get_by_role("link", name="Find moves").click()
+        expect(page.get_by_role("button", name="Find moves")).to_be_visible()
+        check_accessibility(page)
+        page.get_by_role("button", name="Find moves").click()
+        wait(lambda: RelocationPlan.objects.filter(state="proposed", cluster__name="south-1").exists())
+        page.goto("/ops/relocation-plans/")
+        take_screenshot(page, "plans")
+        check_accessibility(page)
         page.get_by_role("link", name="Open the plan of south-1").click()
         expect(page.get_by_role("heading", name="Before and after")).to_be_visible()
-        shoot(page, "plan-proposed")
-        sound(page)
+        take_screenshot(page, "plan-proposed")
+        check_accessibility(page)
         page.get_by_role("link", name="Accept").click()
-        shoot(page, "plan-accept")
+        take_screenshot(page, "plan-accept")
         page.get_by_label("Reason").fill("whole cards are asked for")
-        page.get_by_role("button", name="Accept the plan").click()
-        expect(page.get_by_text("Its tenants have been told.", exact=True)).to_be_visible()
-        shoot(page, "plan-accepted")
-        expect(page.get_by_text("Move 1 moving")).to_be_visible()
-        shoot(page, "plan-running")
+        page.get_by_role("button", name="Accept plan").click()
+        expect(page.get_by_text("Tenants are notified.", exact=True)).to_be_visible()
+        take_screenshot(page, "plan-accepted")
+        expect(page.get_by_text("Relocation 1 moving")).to_be_visible()
+        take_screenshot(page, "plan-running")
         expect(page.get_by_text("leases moved").first).to_be_visible(timeout=180_000)
-        shoot(page, "plan-done")
-        sound(page)
+        take_screenshot(page, "plan-done")
+        check_accessibility(page)
     assert operations.complaints == []
-    assert {fresh(lease).state for lease in movable} == {"active"}
-    with as_staff():
+    assert {reload_lease(lease).state for lease in movable} == {"active"}
+    with staff_scope():
         assert Lease.objects.filter(pk__in=[lease.pk for lease in movable], generation__gt=2).exists()
-    no_contradiction(Life(clock.SetClock(clock.now())))
+    assert_invariants(Simulation(clock.SettableClock(clock.now())))

@@ -3,13 +3,13 @@
 import pytest
 from django.db import connection
 
-from tests.browser.playing import playing
+from tests.browser.playing import start_chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db]
 
 
 def test_connections_made_beside_a_browser_end_with_it() -> None:
-    with playing():
+    with start_chromium():
         connection.ensure_connection()
-    with playing():
+    with start_chromium():
         assert connection.connection is None

@@ -1,4 +1,4 @@
-"""Every part of the portal in a real browser: accessible, inside its width, without a script, within the CSP."""
+"""Every component in a browser: accessible, within its width, CSP-safe."""
 
 import mimetypes
 import re
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+
+from tests.browser.test_pages import WIDTHS_AND_THEMES
 
 ROOT = Path(__file__).parents[2]
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
@@ -19,8 +21,8 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def style_page(db: None) -> tuple[bytes, str]:
-    """The page as the product serves it, and its policy; no network is needed to show it."""
-    answer = Client().get("/style/")
+    """The page and its policy as the product serves them."""
+    answer = Client().get("/styleguide/")
     return answer.content, answer["Content-Security-Policy"]
 
 
@@ -35,7 +37,7 @@ def opened(context: BrowserContext, served: tuple[bytes, str]) -> tuple[Page, li
         if path.startswith("/static/") and file.is_file():
             kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
             route.fulfill(body=file.read_bytes(), content_type=kind)
-        elif path == "/style/":
+        elif path == "/styleguide/":
             route.fulfill(body=body, content_type="text/html", headers={"Content-Security-Policy": policy})
         else:
             complaints.append(f"asked for {path}")
@@ -43,31 +45,24 @@ def opened(context: BrowserContext, served: tuple[bytes, str]) -> tuple[Page, li
 
     context.route("**/*", answer)
     page = context.new_page()
-    page.on(
-        "console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None
-    )
+    page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{HOME}/style/")
+    page.goto(f"{HOME}/styleguide/")
     return page, complaints
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("width", "theme"), WIDTHS_AND_THEMES)
 def test_no_rule_of_accessibility_is_broken(
     chromium: Browser, style_page: tuple[bytes, str], width: int, theme: str
 ) -> None:
-    with chromium.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True
-    ) as context:
+    with chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=True) as context:
         page, _ = opened(context, style_page)
         page.evaluate(AXE)
         found = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
         assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found] == []
 
 
-def test_no_width_scrolls_sideways_and_the_policy_is_kept(
-    chromium: Browser, style_page: tuple[bytes, str]
-) -> None:
+def test_no_width_scrolls_sideways_and_the_policy_is_kept(chromium: Browser, style_page: tuple[bytes, str]) -> None:
     with chromium.new_context() as context:
         page, complaints = opened(context, style_page)
         for width in WIDTHS:
@@ -77,9 +72,7 @@ def test_no_width_scrolls_sideways_and_the_policy_is_kept(
         assert complaints == []
 
 
-def test_drawers_menus_and_dialogs_open_without_a_script(
-    chromium: Browser, style_page: tuple[bytes, str]
-) -> None:
+def test_drawers_menus_and_dialogs_open_without_a_script(chromium: Browser, style_page: tuple[bytes, str]) -> None:
     with chromium.new_context(viewport={"width": 390, "height": 900}, java_script_enabled=False) as context:
         page, _ = opened(context, style_page)
         page.click("a[aria-label=Menu]")
@@ -101,22 +94,20 @@ def test_a_chosen_theme_is_there_before_the_first_paint_of_the_next_page(
         page.wait_for_selector("html[data-theme=dark]", state="attached")
 
 
-def test_the_fleet_map_is_walked_with_the_arrow_keys(
-    chromium: Browser, style_page: tuple[bytes, str]
-) -> None:
+def test_the_fleet_map_is_walked_with_the_arrow_keys(chromium: Browser, style_page: tuple[bytes, str]) -> None:
     with chromium.new_context() as context:
         page, _ = opened(context, style_page)
-        page.focus(".fleet.map a[tabindex='0']")
+        page.focus(".fleet-map a[tabindex='0']")
         heard = []
         for key in ("ArrowRight", "ArrowDown", "End", "Home", "ArrowUp"):
             page.keyboard.press(key)
             heard.append(page.evaluate("document.activeElement.getAttribute('aria-label')").split(":")[0])
         assert heard == [
-            "north-1 n01 card 1",
-            "north-1 n02 card 1",
-            "north-1 n02 card 7",
-            "north-1 n02 card 0",
-            "north-1 n01 card 0",
+            "north-1 n01 GPU 1",
+            "north-1 n02 GPU 1",
+            "north-1 n02 GPU 7",
+            "north-1 n02 GPU 0",
+            "north-1 n01 GPU 0",
         ]
 
 

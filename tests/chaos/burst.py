@@ -73,7 +73,7 @@ class Burst:
         return Launch(number, f"key-{number}-{self.chance.randrange(10**9)}", body)
 
     def storm(self, pool: ThreadPoolExecutor) -> None:
-        """Wave after wave: launches and releases set out, something dies while they are on their way."""
+        """Launch and release in waves while processes are killed."""
         waves = self._waves()
         for wave, kind in zip(waves, self.plan, strict=False):
             self._strike(pool, wave, kind)
@@ -93,8 +93,7 @@ class Burst:
     def _waves(self) -> list[list[Launch]]:
         count = len(self.plan) + len(self.drills)
         return [
-            self.launches[number * self.count // count : (number + 1) * self.count // count]
-            for number in range(count)
+            self.launches[number * self.count // count : (number + 1) * self.count // count] for number in range(count)
         ]
 
     def _strike(self, pool: ThreadPoolExecutor, wave: Sequence[Launch], kind: str) -> None:
@@ -119,15 +118,13 @@ class Burst:
             time.sleep(0.001)
 
     def _release_some(self, pool: ThreadPoolExecutor) -> None:
-        """End some of those that are meant to end in the storm, whatever they are doing."""
-        meant = [
-            one for one in self.launches if one.number % 4 == 0 and one.acknowledged and not one.released
-        ]
+        """Release leases during the run, whatever their state."""
+        meant = [one for one in self.launches if one.number % 4 == 0 and one.acknowledged and not one.released]
         for launch in self.chance.sample(meant, (len(meant) + 1) // 2):
             self.pending.append(pool.submit(self.client.release, launch))
 
     def calm(self) -> float:
-        """Wait until every intent is answered and every lease stands still; return how long since the last kill."""
+        """Wait until all intents are answered and leases rest."""
         for future in self.pending:
             future.result()
         self.history.settle(CALM_S)
@@ -137,11 +134,9 @@ class Burst:
         return took
 
     def send_home(self, pool: ThreadPoolExecutor) -> None:
-        """Release what is active, round after round, so that everyone in the queue has a turn."""
+        """Release active leases in rounds, so that all are served."""
         while self.history.standing().live:
-            active = {
-                str(row[0]) for row in self.history.rows("SELECT id FROM broker_lease WHERE state = 'active'")
-            }
+            active = {str(row[0]) for row in self.history.rows("SELECT id FROM broker_lease WHERE state = 'active'")}
             going = [launch for launch in self.launches if launch.leases & active]
             list(pool.map(self.client.release, going))
             self.history.settle(CALM_S)
@@ -186,7 +181,7 @@ def quick(running: Running, launches: int, chance: random.Random) -> Burst:
 
 
 def full(running: Running, launches: int, chance: random.Random) -> Burst:
-    """A storm of every kind of kill, three times over, and then one kill at a time."""
+    """Every kind of kill three times over, then one at a time."""
     return Burst(running, launches, FULL, 4.0, chance, drills=DRILLS)
 
 

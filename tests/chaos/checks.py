@@ -1,4 +1,4 @@
-"""What must be true after the storm: each check says what it counted, and whether it holds."""
+"""What must hold after the chaos run."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -77,8 +77,7 @@ def lives(seen: Evidence) -> Check:
     asked = {lease for launch in seen.launches if launch.released for lease in launch.leases}
     whole = sum(counts == (1, 1) for counts in ended.values())
     early = sum(
-        counts == (0, 1) and reason == "by_tenant" and lease in asked
-        for (lease, reason), counts in ended.items()
+        counts == (0, 1) and reason == "by_tenant" and lease in asked for (lease, reason), counts in ended.items()
     )
     reasons = Counter(reason for _, reason in ended)
     told = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
@@ -99,9 +98,7 @@ def chain(seen: Evidence) -> Check:
         " LEFT JOIN broker_transition p ON p.lease_id = t.lease_id AND p.seq = t.seq - 1"
     )
     steps, broken, apart = (int(str(number)) for number in row)
-    return Check(
-        "the chains are whole", not broken and not apart, f"{steps} steps, {broken} broken, {apart} apart"
-    )
+    return Check("the chains are whole", not broken and not apart, f"{steps} steps, {broken} broken, {apart} apart")
 
 
 def pods(seen: Evidence) -> Check:
@@ -159,10 +156,8 @@ SELECT id, extract(epoch FROM life.e - life.s)::bigint * quantity, coalesce(char
 
 
 def charges(seen: Evidence) -> Check:
-    """Charged is what was active, to the second: by the chain, by the cluster's pods, by the client's memory."""
-    told = {
-        lease: launch.released.at for launch in seen.launches if launch.released for lease in launch.leases
-    }
+    """Charges equal active seconds by transitions, pods and client."""
+    told = {lease: launch.released.at for launch in seen.launches if launch.released for lease in launch.leases}
     active = charged = without = 0
     for lease, used, paid, outside, unready, end, beyond in seen.history.rows(CHARGED):
         active, charged = active + int(str(used or 0)), charged + int(str(paid))
@@ -194,16 +189,16 @@ def quotas(seen: Evidence) -> Check:
 
 
 def outbox(seen: Evidence) -> Check:
-    """No hint waits to be sent; alarms for the end of leases that ended sooner ring in vain."""
+    """No message waits, except alarms for leases that ended early."""
     due = seen.history.number(
-        "SELECT count(*) FROM ports_ring WHERE at < clock_timestamp() - interval '2 seconds'"
+        "SELECT count(*) FROM ports_outboxmessage WHERE at < clock_timestamp() - interval '2 seconds'"
     )
-    alarms = seen.history.number("SELECT count(*) FROM ports_ring WHERE at > clock_timestamp()")
+    alarms = seen.history.number("SELECT count(*) FROM ports_outboxmessage WHERE at > clock_timestamp()")
     return Check("the outbox is empty", not due, f"{due} hints due, {alarms} alarms for later")
 
 
 def answered(seen: Evidence) -> Check:
-    """While something was away the API said so: 503, or no answer at all; never that the fault was its own."""
+    """During outages the API answered 503 or nothing."""
     counts = Counter(
         a.body["why"].partition("(")[0] if a.status == 0 else f"{a.status} {a.body.get('code', '')}".strip()
         for a in seen.answers

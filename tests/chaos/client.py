@@ -1,4 +1,4 @@
-"""A good client: one key for one intent, however often it has to ask; and it writes down what it was told."""
+"""A client with one key per intent that records every answer."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ JSON = "application/json"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back from one attempt, and when it was sent and answered, by the wall clock."""
+    """One answer, and when it was sent and received."""
 
     status: int
     body: dict[str, Any]
@@ -110,9 +110,7 @@ class Client:
         text = got.read()
         if got.getheader("Connection", "") == "close":
             self._hang_up()
-        told = (
-            json.loads(text) if "json" in got.getheader("Content-Type", "") else {"text": text[:500].decode()}
-        )
+        told = json.loads(text) if "json" in got.getheader("Content-Type", "") else {"text": text[:500].decode()}
         return Answer(
             got.status,
             told,
@@ -153,7 +151,7 @@ class Client:
         key: str = "",
         heard: list[Answer],
     ) -> Answer:
-        """Ask until there is an answer that stands, or patience ends; tell every answer to `heard`."""
+        """Ask until a final answer or a timeout; report every answer."""
         end, pause = time.monotonic() + self.patience_s, 0.1
         while True:
             answer = self.once(method, path, body, key=key)

@@ -56,9 +56,7 @@ class Disturbed:
         )
 
     def state(self, launch: Launch) -> str:
-        return str(
-            self.history.rows("SELECT state FROM broker_lease WHERE name = %s", launch.body["name"])[0][0]
-        )
+        return str(self.history.rows("SELECT state FROM broker_lease WHERE name = %s", launch.body["name"])[0][0])
 
     def until(self, launch: Launch, state: str, *, within_s: float) -> float:
         """Wait until its lease is in a state; return how long that took."""
@@ -85,7 +83,7 @@ class Disturbed:
 
     @contextmanager
     def heard(self, part: str, words: str, *, within_s: float = 30) -> Iterator[None]:
-        """Do something, and wait until a part of the product has said these words because of it."""
+        """Do something, and wait for these words in a log."""
         log = self.running.data / "logs" / f"{part}.log"
         before = log.stat().st_size
         yield
@@ -97,9 +95,7 @@ class Disturbed:
     def tidy(self) -> None:
         """Release whatever is left, and wait until it is gone."""
         end = time.monotonic() + 60
-        while ids := [
-            row[0] for row in self.history.rows("SELECT id FROM broker_lease WHERE state <> 'released'")
-        ]:
+        while ids := [row[0] for row in self.history.rows("SELECT id FROM broker_lease WHERE state <> 'released'")]:
             assert time.monotonic() < end, self.history.stuck()
             for lease in ids:
                 self.client.insist("POST", f"leases/{lease}/release", key=f"tidy-{lease}", heard=[])

@@ -1,4 +1,4 @@
-"""What the database and the simulated cluster went through, read with all powers and from outside the product."""
+"""The history of database and simulated cluster, read from outside."""
 
 import time
 from contextlib import suppress
@@ -25,10 +25,10 @@ CREATE TRIGGER note AFTER INSERT OR DELETE ON broker_simulatedpod FOR EACH ROW E
 """
 UNSETTLED = """
 SELECT count(*) FILTER (WHERE state IN ('requested', 'provisioning', 'releasing')
-                           OR (state = 'queued' AND waits_for = '')),
+                           OR (state = 'queued' AND pending_reason = '')),
        count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'active'),
        count(*) FILTER (WHERE state = 'provisioning'), count(*) FILTER (WHERE state <> 'released'),
-       (SELECT count(*) FROM ports_ring WHERE at < clock_timestamp() - interval '2 seconds')
+       (SELECT count(*) FROM ports_outboxmessage WHERE at < clock_timestamp() - interval '2 seconds')
   FROM broker_lease
 """
 
@@ -57,7 +57,7 @@ class History:
         self._connection: Connection | None = None
 
     def rows(self, query: str, *arguments: object) -> list[tuple[object, ...]]:
-        """Ask, and ask again on a new connection for as long as the server is away."""
+        """Ask, with new connections while the server is away."""
         end = time.monotonic() + 60
         while True:
             try:
@@ -101,5 +101,5 @@ class History:
         return self.rows(
             "SELECT id, name, state, seq, tries, due_at - clock_timestamp(), claimed_until - clock_timestamp()"
             " FROM broker_lease WHERE state IN ('requested', 'provisioning', 'releasing')"
-            " OR (state = 'queued' AND waits_for = '') ORDER BY at LIMIT 5"
+            " OR (state = 'queued' AND pending_reason = '') ORDER BY state_since LIMIT 5"
         )

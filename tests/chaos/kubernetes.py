@@ -22,7 +22,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 if not apps.ready:
     django.setup()
 
-from broker.models import LayoutChange
+from broker.models import Repartition
 from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_disasters as disasters
 from tests.chaos import kubernetes_keeping as keeping
@@ -59,9 +59,7 @@ class Report:
     written_twice: list[str] = field(default_factory=list)
     quota_overshoots: int = 0
     seconds: dict[str, int] = field(default_factory=dict)
-    held: dict[str, int] = field(
-        default_factory=dict
-    )  # by pods and not charged, by why; and charged while none held
+    held: dict[str, int] = field(default_factory=dict)  # by pods and not charged, by why; and charged while none held
     let_go_too_late_s: int = 0  # paid for what had ended by itself a moment before, which nobody had seen
     wrong_times: list[str] = field(default_factory=list)
     kept: dict[str, int] = field(default_factory=dict)
@@ -85,7 +83,7 @@ class Report:
 
 
 def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -> Report:
-    """Live for so many steps, or until time is up; then mend everything, end everything, and count."""
+    """Run the steps, repair and end everything, and count."""
     report, began = Report(seed), time.monotonic()
     witness = checks.Witness(plane.api)
     witness.start()
@@ -129,7 +127,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
 
 
 def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
-    """Mend what was broken, end what lives, then delete what was kept, and wait until all is over; name what is not."""
+    """Repair, end and delete everything; name what remains."""
     world.proxy.faults.clear()
     world.proxy.silent_until = 0.0
     world.fuse.calls = world.pen.calls = 0
@@ -142,9 +140,9 @@ def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
         disasters.operator_looks(world)
         nobody_holds(world)
         for lease in world.leases("queued", "provisioning", "active", "stopping", "stopped"):
-            world.people.release(lease)
+            world.people.release_lease(lease)
         world.turn()
-        under_way = LayoutChange.objects.under_way().exists()
+        under_way = Repartition.objects.under_way().exists()
         alive = [each for each in world.leases() if each.state != "released"]
         if not alive and not under_way:
             if not is_looked_at:  # what was kept is there to the last
@@ -153,7 +151,7 @@ def come_to_rest(world: World, witness: checks.Witness) -> list[str]:
             if keeping.delete_all(world) and not checks.leaked(world):
                 return []
         time.sleep(0.1)
-    cutting = [f"{each.node} {each.step} {each.why}" for each in LayoutChange.objects.under_way()]
+    cutting = [f"{each.node} {each.step} {each.why}" for each in Repartition.objects.under_way()]
     return (
         cutting
         + [

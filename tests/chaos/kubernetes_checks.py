@@ -1,4 +1,4 @@
-"""What must be true of a long life on a cluster, whatever went wrong: by the database and by the cluster itself."""
+"""What must hold after a long chaos run on a cluster."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -9,11 +9,13 @@ from threading import Event, Thread
 from django.db import connection
 from urllib3.exceptions import HTTPError
 
-from billing.services import conservation, rating
+from billing.services.rating import lease_rating
+from billing.services.reports import conservation
 from broker.models import Allocation, Lease, Transition
-from broker.services.outcomes import LOST_AFTER, REST
+from broker.services.reconciler.observation_kinds import LOST_AFTER
+from broker.services.reconciler.observation_outcomes import ACTIVE_CHECK_INTERVAL
 from tenants.models import QuotaKind
-from tenants.services.walls import as_sweep
+from tenants.services.rls import system_scope
 from tests.chaos.kubernetes_spans import PROOF_S, Book, Held, Life, Piece, account
 from tests.chaos.kubernetes_world import UNITS, World
 from tests.controlplane.api import Api, Object, Refused
@@ -40,7 +42,7 @@ SELECT count(*) FROM broker_allocation a JOIN broker_allocation b
 TOLERATED_S = 1
 # Who lets go at that very moment, or whose time is up then, pays up to it.
 # The next look comes within UNSEEN_S, whatever hints were lost; what ended longer ago than that was to be known.
-UNSEEN_S = (REST + LOST_AFTER).total_seconds()
+UNSEEN_S = (ACTIVE_CHECK_INTERVAL + LOST_AFTER).total_seconds()
 OWN_WISH, TIME_IS_UP = ("released by the tenant", "stopped by the tenant"), "reached its end"
 
 
@@ -53,7 +55,7 @@ class Running:
 
 
 class Witness(Thread):
-    """Sees every pod of ours by the cluster's own word: from when to when each lease had one that ran."""
+    """Records when each lease had a running pod, by the cluster."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(daemon=True)
@@ -69,9 +71,7 @@ class Witness(Thread):
         ] = {}  # pods that hold a slice, by uid: where, and since when
         self.held: list[Held] = []  # and that did
         self.over_since: dict[str, datetime] = {}
-        self.stories: defaultdict[str, list[str]] = defaultdict(
-            list
-        )  # by lease, for whoever must understand one
+        self.stories: defaultdict[str, list[str]] = defaultdict(list)  # by lease, for whoever must understand one
 
     def run(self) -> None:
         while not self.over.is_set():
@@ -120,7 +120,7 @@ class Witness(Thread):
         self.stories[meta["labels"]["gpubroker.dev/lease"]].append(said)
 
     def _runs_no_longer(self, pod: Object, ended: datetime | None) -> None:
-        """Take note that a pod does not run: it waits to be started again, or is over.
+        """Record that a pod does not run.
 
         A kubelet that heard no answer may say once more when it ended: the last word is the one that others read.
         """
@@ -138,7 +138,7 @@ class Witness(Thread):
             self.until[gone.life] = ended or datetime.now(UTC)
 
     def _follow_hold(self, pod: Object) -> None:
-        """Take note of when it began to hold its slice, and of when that was over."""
+        """Record when a pod began and ended holding its slice."""
         uid, statuses = pod["metadata"]["uid"], pod["status"].get("containerStatuses", [])
         states = [each.get(which, {}) for each in statuses for which in ("state", "lastState")]
         known = [
@@ -163,13 +163,11 @@ class Witness(Thread):
     def all_held(self) -> list[Held]:
         """Return what every pod held until now."""
         now = datetime.now(UTC).timestamp()
-        still = [
-            Held(life, node, Piece(since.timestamp(), now)) for life, node, since in self.holding.values()
-        ]
+        still = [Held(life, node, Piece(since.timestamp(), now)) for life, node, since in self.holding.values()]
         return [*self.held, *still]
 
     def _forget_all_but(self, pods: list[Object]) -> None:
-        """Take what is not in a list for gone: an older state of the cluster may be what answers."""
+        """Ignore absence from a list, which may be an old state."""
         there = {pod["metadata"]["uid"] for pod in pods}
         for uid in (self.running.keys() | self.resting.keys()) - there:
             self._forget(uid)
@@ -181,16 +179,14 @@ class Witness(Thread):
         return {each.life for each in list(self.running.values())}
 
     def ran_until(self, life: Life) -> datetime:
-        """Return until when it ran, or waited to be started again: its slice was its own all the same."""
+        """Return until when it held its slice, restarts included."""
         lives = self.lives() | {each.life for each in list(self.resting.values())}
         return datetime.now(UTC) if life in lives else self.until.get(life, datetime.now(UTC))
 
 
 def _running(pod: Object) -> Running:
     meta, volumes = pod["metadata"], pod.get("spec", {}).get("volumes", [])
-    claims = {
-        each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each
-    }
+    claims = {each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each}
     life = meta["labels"]["gpubroker.dev/lease"], int(meta["labels"]["gpubroker.dev/generation"])
     return Running(life, frozenset(f"{meta.get('namespace')}/{claim}" for claim in claims))
 
@@ -200,8 +196,8 @@ def _is_over(pod: Object) -> bool:
 
 
 def overshoot(world: World) -> int:
-    """Count the tenants that hold more than they may, by their leases and not by what the quota says it counted."""
-    with as_sweep():
+    """Count tenants over quota, by their leases."""
+    with system_scope():
         held = Counter[str]()
         for lease in Lease.objects.holding().select_related("offering"):
             held[lease.tenant_id] += lease.offering.milli_units * lease.quantity
@@ -209,28 +205,28 @@ def overshoot(world: World) -> int:
 
 
 def double_allocations() -> int:
-    with as_sweep(), connection.cursor() as cursor:
+    with system_scope(), connection.cursor() as cursor:
         cursor.execute(TWICE)
         return int(cursor.fetchone()[0])
 
 
 def leaked(world: World) -> list[str]:
-    """Name what is left of leases and volumes in the cluster, and places that nobody gave back."""
+    """Name leftovers in the cluster, and places that were not freed."""
     there = [
         f"{path} {each['metadata']['namespace']}/{each['metadata']['name']}"
         for path in LEFT
         for each in world.plane.api.items(path, labelSelector="gpubroker.dev/lease")
     ]
     there += [f"{path} {each['metadata']['name']}" for path in KEPT for each in world.plane.api.items(path)]
-    with as_sweep():
+    with system_scope():
         there += [f"place of {each.lease_id}" for each in Allocation.objects.filter(released_at=None)]
-    return there + [f"units of {owner.tenant.name}" for owner in world.homes if owner.used(QuotaKind.UNITS)]
+    return there + [f"units of {owner.tenant.name}" for owner in world.homes if owner.quota_used(QuotaKind.UNITS)]
 
 
 def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
-    """Compare what was charged with the ledger, and that with what the cluster's own pods say; and how much it was."""
-    rating.rate(now=world.life.now)
-    kept = conservation.over(first=world.began, last=world.life.now)
+    """Compare charges with transitions, and those with pods."""
+    lease_rating.rate_all_leases(now=world.sim.now)
+    kept = conservation.check_conservation(first=world.began, last=world.sim.now)
     early = 0
     for step in _steps(after="active"):
         at, began = world.jumps.real(step.at), witness.since.get((step.lease_id, step.generation))
@@ -253,13 +249,13 @@ def seconds(world: World, witness: Witness) -> tuple[dict[str, int], int]:
 
 
 def held(world: World, witness: Witness) -> dict[str, int]:
-    """Sum up the seconds that pods held beside what was charged, and what was charged while none held anything."""
+    """Sum up unpaid held seconds, and charged seconds without a pod."""
     now = datetime.now(UTC).timestamp()
     return account(witness.all_held(), _books(world), world.silences(), now=now, stories=witness.stories)
 
 
 def _books(world: World) -> dict[Life, Book]:
-    """Return what the ledger says of every life that began, in moments as they really were."""
+    """Return what the transitions say, in real moments."""
     books: dict[Life, Book] = {}
     steps, now = _steps(), datetime.now(UTC).timestamp()
     for step, after in zip(steps, [*steps[1:], None], strict=True):
@@ -278,25 +274,25 @@ def _books(world: World) -> dict[Life, Book]:
 
 
 def why_they_never_ran() -> Counter[str]:
-    """Count the leases that their cluster never started, by the first words of why they ended."""
+    """Count leases that never started, by reason."""
     ends = (step for step in _steps(after="releasing") if step.before in ("queued", "provisioning"))
     return Counter(step.cause[:80] for step in ends if not step.cause.startswith(OWN_WISH))
 
 
 def let_go_too_late(world: World, witness: Witness) -> int:
-    """Count the seconds that tenants paid who let go of what had ended by itself, before anybody had seen that."""
+    """Count charged seconds between an unseen end and the release."""
     late = [by for step, by in _late(world, witness) if _nobody_had_seen(step, by)]
     return round(sum(late, timedelta()).total_seconds())
 
 
 def _nobody_had_seen(step: Transition, by: timedelta) -> bool:
-    """Tell whether a lease ended of its own while its pod's end was too young to be known."""
+    """Tell whether a lease ended before its pod's end was visible."""
     within = UNSEEN_S if step.cause.startswith(OWN_WISH) else PROOF_S
     return step.cause.startswith((*OWN_WISH, TIME_IS_UP)) and by.total_seconds() <= within
 
 
 def _steps(**which: str) -> list[Transition]:
-    with as_sweep():
+    with system_scope():
         return list(Transition.objects.filter(**which).order_by("lease_id", "seq"))
 
 

@@ -1,33 +1,34 @@
-"""What goes wrong rarely and thoroughly in a long life on a cluster, each with what must have come of it."""
+"""Rare and thorough faults of the long chaos run."""
 
 import time
 from contextlib import suppress
 from datetime import timedelta
 
-from broker.domain.repartition import BLIND, Step
+from broker.domain.repartition.repartition_steps import UNRELIABLE_INVENTORY_STEPS, RepartitionStep
 from broker.models import (
     Allocation,
     Cluster,
     ClusterWatch,
     Gpu,
-    LayoutChange,
-    LayoutStep,
     NodeState,
     Orphan,
+    Repartition,
+    RepartitionLogEntry,
     Transition,
 )
-from broker.models.layouts import layout_of
+from broker.models.repartitions import stored_layout
 from broker.provisioners.kubernetes import names
-from broker.services import freezing, orphans
-from broker.services.layouts import cards, deciding, moving
-from tenants.services.refusals import Refused
-from tenants.services.walls import as_staff, as_sweep
+from broker.services.clusters import orphan_removal
+from broker.services.clusters.health import cluster_freeze
+from broker.services.repartition import layout_rows, repartition_decisions, repartition_records
+from tenants.services.errors import ProblemError
+from tenants.services.rls import staff_scope, system_scope
 from tests.chaos.kubernetes_world import MIXED, NEIGHBOURS, ONLY_ONES, PATIENCE_S, URGENT, World
 from tests.controlplane import api
 from tests.controlplane.manifests import pod
 from tests.controlplane.mig_manager import MANNERS
 from tests.controlplane.plane import KUBELETS, MANAGER, SCHEDULER
-from tests.world import OPERATOR
+from tests.simulation import OPERATOR
 
 IMAGE = "registry.example/acts:hang-0s"
 HOURS, ASKED = 3, 4  # so long nobody answers, and how often somebody looks meanwhile
@@ -37,7 +38,7 @@ WHY = "the long run's operator"
 
 
 def hours_pass_in_silence(world: World) -> None:
-    """Nobody hears of the cluster for hours: what ends meanwhile ends at its last proof of life, the rest goes on."""
+    """The cluster is silent for hours; ends are dated to the last sign."""
     ran = {lease.pk for lease in world.leases("active")}
     world.falls_silent()
     world.proxy.is_cut, world.patience_s = True, 0.05
@@ -73,7 +74,7 @@ def is_backed_up(world: World) -> None:
 
 
 def is_restored(world: World) -> None:
-    """An old state of the cluster answers: nothing is concluded from it until an operator takes it as it is."""
+    """An old cluster state answers until an operator accepts it."""
     if world.backup is None or time.monotonic() - world.backup[1] < OLD_S or _frozen(world):
         return
     reached = _reached(world)
@@ -96,7 +97,7 @@ def is_restored(world: World) -> None:
         world.wonder(f"nobody noticed that version {version} is older than {reached}")
     for lease in world.leases():
         if lease.pk in ran and lease.end_reason == "device_lost":
-            with as_sweep():
+            with system_scope():
                 why = Transition.objects.filter(lease=lease.pk, after="releasing").latest("seq").cause
             world.wonder(f"{lease.pk} was taken for lost because an old state does not know it: {why}")
     operator_looks(world)
@@ -104,53 +105,51 @@ def is_restored(world: World) -> None:
 
 
 def node_is_cut_anew(world: World) -> None:
-    """A node is to be cut differently; its mig-manager obeys, fails or falls silent. No lease is pushed out for it."""
-    closed = LayoutChange.objects.exclude(step__in=[Step.DONE, Step.CANCELLED]).values("node")
+    """Repartition a node with any mig-manager; no lease is evicted."""
+    closed = Repartition.objects.exclude(step__in=[RepartitionStep.DONE, RepartitionStep.CANCELLED]).values("node")
     ready = world.cluster.nodes.filter(state=NodeState.READY).exclude(pk__in=closed).order_by("name")
     if len(ready) < 2:  # where no node is left at work, nothing lives that could be harmed
         return
     node = world.chance.choice(ready)
-    known = {card.index: cut for card in Gpu.objects.filter(node=node) if (cut := cards.cut_now(card))}
+    known = {card.index: cut for card in Gpu.objects.filter(node=node) if (cut := layout_rows.current_layout(card))}
     wanted = ONLY_ONES if known == MIXED else MIXED
     manners = world.chance.choice(("obeys", "wedges-once", "wedges-once", "fails"))
     _be(world, node.name, manners)
-    now = world.life.now
-    change = LayoutChange.objects.create(
-        node=node, wanted=layout_of(wanted), before=layout_of(known), planned_at=now, step_at=now
+    now = world.sim.now
+    change = Repartition.objects.create(
+        node=node, wanted=stored_layout(wanted), before=stored_layout(known), planned_at=now, step_at=now
     )
     try:
-        deciding.approve(change, actor=OPERATOR, now=now)
-    except Refused as refused:
-        moving.move(change, Step.CANCELLED, why=str(refused)[:200], now=now)
+        repartition_decisions.approve_repartition(change, actor=OPERATOR, now=now)
+    except ProblemError as refused:
+        repartition_records.set_repartition_step(change, RepartitionStep.CANCELLED, why=str(refused)[:200], now=now)
 
 
 def operator_looks(world: World) -> None:
-    """Somebody decides what waits for a person: nodes that failed, clusters that froze, orphans, missing cards."""
-    cluster, now = Cluster.objects.get(pk=world.cluster.pk), world.life.now
+    """Decide what waits for an operator."""
+    cluster, now = Cluster.objects.get(pk=world.cluster.pk), world.sim.now
     if cluster.frozen:
-        freezing.thaw(cluster, why=WHY, actor=OPERATOR, now=now)
+        cluster_freeze.thaw_cluster(cluster, why=WHY, actor=OPERATOR, now=now)
         world.forget()
-    for change in LayoutChange.objects.filter(step=Step.QUARANTINED):
+    for change in Repartition.objects.filter(step=RepartitionStep.QUARANTINED):
         _be(world, change.node.name, "obeys")
-        with suppress(Refused):  # it was decided before
-            deciding.take_back(change, why=WHY, actor=OPERATOR, now=now)
+        with suppress(ProblemError):  # it was decided before
+            repartition_decisions.roll_back_repartition(change, why=WHY, actor=OPERATOR, now=now)
     if waiting := list(Orphan.objects.exclude(held_at=None).values_list("name", flat=True)):
-        orphans.agree(cluster.pk, waiting, why=WHY, actor=OPERATOR, now=now)
+        orphan_removal.approve_removal(cluster.pk, waiting, why=WHY, actor=OPERATOR, now=now)
 
 
 def neighbour_needs_the_place(world: World) -> None:
-    """A pod that others hold for more important pushes ours out: the scheduler itself decides it."""
+    """A more important pod preempts ours."""
     held = {lease.pk for lease in world.leases("active")}
-    with as_sweep():
+    with system_scope():
         places = Allocation.objects.filter(released_at=None, lease__in=held).select_related("gpu__node")
         if not (found := list(places.order_by("id"))):
             return
     place = world.chance.choice(found)
     asks = "gpu" if place.profile == "card" else f"mig-{place.profile}"
-    name, node = f"urgent-{names.tail(place.pk)}", place.gpu.node.name
-    count = world.plane.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(
-        f"nvidia.com/{asks}", "0"
-    )
+    name, node = f"urgent-{names.id_suffix(place.pk)}", place.gpu.node.name
+    count = world.plane.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(f"nvidia.com/{asks}", "0")
     if int(count):
         body = pod(name, NEIGHBOURS, node=node, limits={f"nvidia.com/{asks}": count})
         body["spec"]["priorityClassName"] = URGENT
@@ -165,16 +164,14 @@ def neighbours_leave(world: World) -> None:
 
 
 def stranger_has_our_name(world: World) -> None:
-    """Something that is not ours has the name that a lease will need: it is left alone, and the lease is refused."""
+    """A foreign object has a lease's name; the lease is refused."""
     queued = [lease for lease in world.leases("queued") if lease.generation == 1]
     spaces = world.plane.api.items("/api/v1/namespaces", labelSelector="gpubroker.dev/project")
-    space_of = {
-        each["metadata"]["labels"]["gpubroker.dev/project"]: each["metadata"]["name"] for each in spaces
-    }
+    space_of = {each["metadata"]["labels"]["gpubroker.dev/project"]: each["metadata"]["name"] for each in spaces}
     uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in spaces}
     for lease in queued:
         if space := space_of.get(lease.project_id):
-            meta = {"name": names.anchor(lease.pk, lease.generation + 1), "namespace": space}
+            meta = {"name": names.anchor_name(lease.pk, lease.generation + 1), "namespace": space}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"whose": "not yours"}}
             with suppress(api.Refused):  # its namespace is just being deleted
                 made = world.plane.api.create(body)
@@ -201,9 +198,9 @@ def strangers_are_whole(world: World) -> None:
 
 
 def cut_while_held(world: World) -> None:
-    """Look whether any node is at work on its cards while somebody holds a place there."""
-    at_work = LayoutChange.objects.filter(step__in=[step.value for step in BLIND]).values("node")
-    with as_staff():
+    """Check that no node repartitions while places are held."""
+    at_work = Repartition.objects.filter(step__in=[step.value for step in UNRELIABLE_INVENTORY_STEPS]).values("node")
+    with staff_scope():
         held = Allocation.objects.filter(gpu__node__in=at_work, released_at=None).count()
     if held:
         world.wonder(f"{held} places are held on a node that is being cut")
@@ -211,8 +208,8 @@ def cut_while_held(world: World) -> None:
 
 def wedges_healed() -> int:
     """Count the changes that were done though their node had fallen silent."""
-    nudged = LayoutStep.objects.filter(step=Step.NUDGING.value).values("change")
-    return LayoutChange.objects.filter(pk__in=nudged, step=Step.DONE).count()
+    nudged = RepartitionLogEntry.objects.filter(step=RepartitionStep.NUDGING.value).values("change")
+    return Repartition.objects.filter(pk__in=nudged, step=RepartitionStep.DONE).count()
 
 
 def _be(world: World, node: str, manners: str) -> None:
@@ -222,10 +219,8 @@ def _be(world: World, node: str, manners: str) -> None:
 
 
 def _frozen(world: World) -> bool:
-    return freezing.is_frozen(world.cluster.pk)
+    return cluster_freeze.is_frozen(world.cluster.pk)
 
 
 def _reached(world: World) -> int:
-    return max(
-        ClusterWatch.objects.filter(cluster=world.cluster).values_list("version", flat=True), default=0
-    )
+    return max(ClusterWatch.objects.filter(cluster=world.cluster).values_list("version", flat=True), default=0)

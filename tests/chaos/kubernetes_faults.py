@@ -1,4 +1,4 @@
-"""What goes wrong in a long life on a cluster: one function each, and how often."""
+"""Faults of the long chaos run, with their frequency."""
 
 import time
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def asks_for_a_batch(world: World) -> None:
 
 def ends(world: World) -> None:
     if there := world.leases("queued", "provisioning", "active", "stopping"):
-        world.people.release(world.chance.choice(there))
+        world.people.release_lease(world.chance.choice(there))
 
 
 def passes(world: World) -> None:
@@ -56,9 +56,7 @@ def busy(world: World) -> None:
 
 def over_quota(world: World) -> None:
     words = 'pods "x" is forbidden: exceeded quota: gpub-hard'
-    world.proxy.fails(
-        "POST .*/(statefulsets|configmaps)", 403, body={"reason": "Forbidden", "message": words}
-    )
+    world.proxy.fails("POST .*/(statefulsets|configmaps)", 403, body={"reason": "Forbidden", "message": words})
 
 
 def invalid(world: World) -> None:
@@ -79,9 +77,7 @@ def loses_an_answer(world: World) -> None:
 
 def is_empty_by_mistake(world: World) -> None:
     def nothing() -> Object:
-        version = world.plane.api.get("/api/v1/nodes", limit=1)["metadata"][
-            "resourceVersion"
-        ]  # else: a backup
+        version = world.plane.api.get("/api/v1/nodes", limit=1)["metadata"]["resourceVersion"]  # else: a backup
         return {"kind": "List", "metadata": {"resourceVersion": version}, "items": []}
 
     world.proxy.fails("GET /api/v1/(pods|configmaps|nodes)\\?limit", line=nothing)
@@ -102,7 +98,7 @@ def worker_dies(world: World) -> None:
 
 
 def agent_dies(world: World) -> None:
-    """At once, or before or after one of the next times that it writes down what it saw."""
+    """Kill the agent at once, or around one of its writes."""
     if world.chance.random() < 0.3:
         world.agents_killed += 1
         world.kill_agent()
@@ -123,7 +119,7 @@ def nodes_have_power(world: World) -> None:
 
 
 def plugin_reports_fewer(world: World) -> None:
-    """Some cards of a node are no longer reported: what lies on others stays, nothing new is placed on these."""
+    """A node reports fewer GPUs; the others stay in use."""
     name = world.chance.choice(world.names)
     if offers := _offers(world, name):
         lost = world.chance.choice(sorted(offers))
@@ -137,7 +133,7 @@ def plugin_reports_all(world: World) -> None:
 
 
 def _offers(world: World, name: str) -> dict[str, int]:
-    """Return what a node's plugin reports when all is well; nothing while its cards are at work."""
+    """Return what a node's plugin should report."""
     labels = world.nodes.see(name)["metadata"]["labels"]
     if labels.get(STATE, "success") != "success":
         return {}
@@ -146,9 +142,7 @@ def _offers(world: World, name: str) -> dict[str, int]:
 
 def somebody_deletes(world: World) -> None:
     """An administrator deletes one thing of ours by hand."""
-    kind = world.chance.choice(
-        ("/api/v1/pods", "/api/v1/configmaps", "/apis/apps/v1/statefulsets", "/api/v1/services")
-    )
+    kind = world.chance.choice(("/api/v1/pods", "/api/v1/configmaps", "/apis/apps/v1/statefulsets", "/api/v1/services"))
     if found := _ours(world, kind):
         _try(world, "DELETE", kind, world.chance.choice(found))
 
@@ -161,7 +155,7 @@ def pod_is_evicted(world: World) -> None:
 
 
 def somebody_edits(world: World) -> None:
-    """Somebody changes a lease's objects by hand: scales it away, exchanges its image, extends what is paid."""
+    """Change a lease's objects by hand."""
     edits: tuple[tuple[str, object], ...] = (
         ("/apis/apps/v1/statefulsets", {"spec": {"replicas": 0}}),
         ("/apis/apps/v1/statefulsets", {"metadata": {"annotations": {"example.org/note": "mine"}}}),

@@ -1,4 +1,4 @@
-"""People who come back to what they left, in a long life on a cluster: volumes, stops and starts.
+"""Users of the long chaos run with volumes, stops and starts.
 
 Nothing of what somebody kept may be lost, unless an administrator deleted it by hand with all its namespace, or the
 whole cluster was set back. Nothing of it may be written by two at once, and what is stopped holds and costs nothing.
@@ -13,16 +13,16 @@ from itertools import pairwise
 
 from django.db.models import Count
 
-from broker.domain.states import LeaseState, VolumeState
+from broker.domain.lifecycle.states import LeaseState, VolumeState
 from broker.models import Lease, Transition, Volume
-from broker.services import proofs
-from broker.services.volumes import keeping, mounting
+from broker.services.reports import invariant_checks
+from broker.services.volumes import volume_lifecycle, volume_mounts
 from tenants.models import QuotaKind
-from tenants.services.refusals import Refused
-from tenants.services.walls import as_staff, as_sweep, as_tenant
+from tenants.services.errors import ProblemError
+from tenants.services.rls import staff_scope, system_scope, tenant_scope
 from tests.chaos.kubernetes_world import PATIENCE_S, World
 from tests.controlplane.api import Object
-from tests.world import Home
+from tests.simulation import TenantContext
 
 IMAGE = "registry.example/acts:"
 SCRIPTS = ("hang-0s", "hang-0s", "hang-1s", "pull-1s", "oom-3s")
@@ -35,17 +35,17 @@ AT_WORK = ("queued", "provisioning", "active", "stopping", "releasing")
 
 
 def asks_for_a_home(world: World) -> None:
-    """Somebody asks for a lease with a volume: one that was used before, or a new one."""
+    """Request a lease with an old or new volume."""
     if len(world.leases(*AT_WORK)) >= LONGEST:
         return
     owner = world.some_home()
-    with as_tenant(owner.tenant.pk):
-        free = list(mounting.free(owner.project).order_by("id"))
+    with tenant_scope(owner.tenant.pk):
+        free = list(volume_mounts.available_volumes(owner.project).order_by("id"))
         count = Volume.objects.there().count()
     if free and (count >= MOST_VOLUMES or world.chance.random() < 0.7):
         volume = world.chance.choice(free)
     elif count < MOST_VOLUMES:
-        volume = world.people.volume(owner, f"home-{world.numbers}", size_gib=SIZE_GIB)
+        volume = world.people.create_volume(owner, f"home-{world.numbers}", size_gib=SIZE_GIB)
         world.numbers += 1
     else:
         return
@@ -61,8 +61,8 @@ def stops(world: World) -> None:
         return
     if active := [lease for lease in world.leases("active") if lease.volume_id]:
         lease = world.chance.choice(active)
-        with suppress(Refused):  # its time is up this very moment
-            world.people.stop(lease, home_of(world, lease))
+        with suppress(ProblemError):  # its time is up this very moment
+            world.people.stop_lease(lease, home_of(world, lease))
 
 
 def starts(world: World) -> None:
@@ -72,12 +72,12 @@ def starts(world: World) -> None:
 
 def releases_a_stopped(world: World) -> None:
     if stopped := world.leases("stopped"):
-        world.people.release(world.chance.choice(stopped))
+        world.people.release_lease(world.chance.choice(stopped))
 
 
 def deletes_a_volume(world: World) -> None:
     """Somebody deletes any volume: while a lease has it, that is refused."""
-    with as_sweep():
+    with system_scope():
         there = list(Volume.objects.filter(state=VolumeState.READY.value).order_by("id"))
         if not there:
             return
@@ -89,12 +89,12 @@ def deletes_a_volume(world: World) -> None:
 
 
 def is_lost_between_stop_and_start(world: World) -> None:
-    """A cluster falls silent for hours while leases are stopped, and one is started meanwhile: nothing is charged."""
+    """Silence the cluster while leases stop and start; nothing is charged."""
     stops(world)
     for _ in range(6):
         world.turn()
         time.sleep(0.05)
-    before = {lease.pk: lease.spent_s for lease in world.leases("stopping", "stopped")}
+    before = {lease.pk: lease.active_seconds for lease in world.leases("stopping", "stopped")}
     world.falls_silent()
     world.proxy.is_cut, world.patience_s = True, 0.05
     time.sleep(0.2)  # whatever is on its way arrives
@@ -104,9 +104,9 @@ def is_lost_between_stop_and_start(world: World) -> None:
             starts(world)
         world.later(timedelta(hours=1))
     for lease in world.leases():
-        if lease.pk in before and lease.spent_s != before[lease.pk]:
+        if lease.pk in before and lease.active_seconds != before[lease.pk]:
             world.wonder(
-                f"{lease.pk} was charged for {lease.spent_s} s, for {before[lease.pk]} s when it stopped"
+                f"{lease.pk} was charged for {lease.active_seconds} s, for {before[lease.pk]} s when it stopped"
             )
         if lease.pk in before and lease.active_at and lease.active_at > began:
             world.wonder(f"{lease.pk} became active at {lease.active_at}, its cluster silent since {began}")
@@ -116,10 +116,10 @@ def is_lost_between_stop_and_start(world: World) -> None:
 
 def _start(world: World, lease: Lease) -> None:
     try:
-        world.people.start(lease, home_of(world, lease))
-    except Refused as refused:
+        world.people.start_lease(lease, home_of(world, lease))
+    except ProblemError as refused:
         if refused.code == "time-spent":
-            world.people.release(lease)
+            world.people.release_lease(lease)
         else:
             world.refused += 1
 
@@ -127,21 +127,21 @@ def _start(world: World, lease: Lease) -> None:
 def _delete(world: World, volume: Volume) -> bool:
     owner = next(each for each in world.homes if each.tenant.pk == volume.tenant_id)
     try:
-        with as_tenant(volume.tenant_id):
-            keeping.delete(volume, actor=owner.actor, now=world.life.now)
-    except Refused:
+        with tenant_scope(volume.tenant_id):
+            volume_lifecycle.delete_volume(volume, actor=owner.actor, now=world.sim.now)
+    except ProblemError:
         return False
     return True
 
 
-def home_of(world: World, lease: Lease) -> Home:
+def home_of(world: World, lease: Lease) -> TenantContext:
     return next(each for each in world.homes if each.tenant.pk == lease.tenant_id)
 
 
 def look(world: World, running: Collection[tuple[str, int]]) -> None:
-    """Look whether all is kept as it should be; `running` are the generations of leases that have pods that run."""
+    """Check volumes and stopped leases against the running pods."""
     _are_kept(world)
-    with as_sweep():
+    with system_scope():
         live = Lease.objects.live().exclude(volume=None).values("volume").annotate(leases=Count("id"))
         for each in live.filter(leases__gt=1):
             world.wonder(f"{each['leases']} leases have volume {each['volume']}")
@@ -150,23 +150,21 @@ def look(world: World, running: Collection[tuple[str, int]]) -> None:
             world.wonder(f"{lease.pk} is stopped and holds {lease.quota_uses}")
         if (lease.pk, lease.generation) in running and time.monotonic() - world.set_back_at > TAKEN_DOWN_S:
             world.wonder(f"{lease.pk} is stopped, and a pod of it runs")
-    with as_staff():
-        for proof in proofs.check(now=world.life.now):
+    with staff_scope():
+        for proof in invariant_checks.check_invariants(now=world.sim.now):
             if not proof.holds:
                 world.wonder(f"{proof.name}: {proof.examples}")
 
 
 def _are_kept(world: World) -> None:
     """Compare the claims of volumes with those seen before, then remember those of now."""
-    claims = {
-        each["metadata"]["labels"]["gpubroker.dev/volume"]: each["metadata"] for each in claims_of(world)
-    }
+    claims = {each["metadata"]["labels"]["gpubroker.dev/volume"]: each["metadata"] for each in claims_of(world)}
     spaces = {
         each["metadata"]["name"]: each["metadata"]["uid"]
         for each in world.plane.api.items(SPACES, labelSelector="gpubroker.dev/project")
         if "deletionTimestamp" not in each["metadata"]
     }
-    with as_sweep():
+    with system_scope():
         ready = set(Volume.objects.filter(state=VolumeState.READY.value).values_list("id", flat=True))
     for volume, (space, space_uid, uid) in world.claims.items():
         if volume in ready and spaces.get(space) == space_uid:
@@ -186,7 +184,7 @@ def claims_of(world: World) -> list[Object]:
 
 def delete_all(world: World) -> bool:
     """Have every volume deleted; tell whether all are."""
-    with as_sweep():
+    with system_scope():
         left = list(Volume.objects.there().order_by("id"))
     for volume in left:
         _delete(world, volume)
@@ -194,14 +192,14 @@ def delete_all(world: World) -> bool:
 
 
 def unfinished() -> list[str]:
-    with as_sweep():
+    with system_scope():
         left = Volume.objects.there().select_related("cluster").order_by("id")
         return [f"{each.pk} {each.state} in {each.cluster} and {each.left_in}" for each in left]
 
 
 def wrong_times() -> Iterator[str]:
-    """Name leases whose seconds do not add up across their stops and starts, and quotas that count others."""
-    with as_sweep():
+    """Name leases and quotas whose seconds do not add up."""
+    with system_scope():
         leases = list(Lease.objects.select_related("offering").order_by("id"))
         steps = list(Transition.objects.order_by("lease_id", "seq"))
     active, spent = Counter[str](), Counter[str]()
@@ -213,13 +211,13 @@ def wrong_times() -> Iterator[str]:
     for lease in leases:
         if active[lease.pk] > lease.max_duration_s:
             yield f"{lease.pk} was active for {active[lease.pk]} s of {lease.max_duration_s} s"
-        if spent[lease.pk] != lease.spent_s:
-            yield f"{lease.pk} spent {lease.spent_s} s before it stopped last, by the ledger {spent[lease.pk]} s"
+        if spent[lease.pk] != lease.active_seconds:
+            yield f"{lease.pk} spent {lease.active_seconds} s before it stopped last, by the ledger {spent[lease.pk]} s"
 
 
 def wrong_hours(world: World) -> Iterator[str]:
-    """Name the tenants whose quota of GPU-hours is not what the ledger says, once all leases are over."""
-    with as_sweep():
+    """Name tenants whose GPU-hour quota contradicts the transitions."""
+    with system_scope():
         leases = {lease.pk: lease for lease in Lease.objects.select_related("offering")}
         steps = list(Transition.objects.order_by("lease_id", "seq"))
     used = Counter[str]()
@@ -229,14 +227,14 @@ def wrong_hours(world: World) -> Iterator[str]:
             units = lease.quantity * lease.offering.milli_units
             used[lease.tenant_id] += units * int((other.at - one.at).total_seconds())
     for owner in world.homes:
-        counted = owner.used(QuotaKind.GPU_SECONDS)
+        counted = owner.quota_used(QuotaKind.GPU_SECONDS)
         if counted != used[owner.tenant.pk]:
             yield f"{owner.tenant.name} used {counted} unit seconds, by the ledger {used[owner.tenant.pk]}"
 
 
 def counts() -> dict[str, int]:
     """Count what came of it."""
-    with as_sweep():
+    with system_scope():
         steps = Transition.objects
         began = steps.filter(before=LeaseState.PROVISIONING, after=LeaseState.ACTIVE)
         again = steps.filter(before=LeaseState.STOPPED, after=LeaseState.QUEUED)

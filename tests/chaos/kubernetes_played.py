@@ -1,4 +1,4 @@
-"""By which steps the long run plays what may befall a cluster: every fault of docs/faults.md, under its name there."""
+"""Steps by which the long chaos run plays every documented fault."""
 
 from tests.chaos import kubernetes_disasters as disasters
 from tests.chaos import kubernetes_faults as faults

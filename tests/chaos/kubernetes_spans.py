@@ -1,4 +1,4 @@
-"""What pods held against what was charged, second by second and both ways: nothing is lost, nothing charged twice.
+"""Compare the seconds pods held slices with the seconds charged.
 
 A pod holds its slice from the first start of its program until it is over or gone, by the cluster's word; whether that
 program is ready, or waits to be started again, is its own business. A lease is charged from active to its end. What
@@ -21,16 +21,17 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from broker.provisioners.kubernetes.pulse import EVERY_S, PATIENCE_S
-from broker.services.outcomes import LOOK_AGAIN, LOST_AFTER
-from broker.services.reconcile import CLAIM
+from broker.provisioners.kubernetes.agent.agent_heartbeat import EVERY_S, PATIENCE_S
+from broker.services.reconciler.lease_reconciler import CLAIM_TIME
+from broker.services.reconciler.observation_kinds import LOST_AFTER
+from broker.services.reconciler.observation_outcomes import RECHECK_AFTER
 
 Life = tuple[str, int]  # a lease and its generation: between two of them it was stopped, or went elsewhere
 EVERYWHERE, EVER = "", float("inf")
 BY_THE_BOOKS, OUR_WORD = "clu_", ("clu_", "lse_")  # silences of the cluster, or of one lease, by our own word
 SWEEP_S, RETRY_AFTER_S = 5.0, 30.0  # how long each lets wait at most
-LOOK_S = LOOK_AGAIN.total_seconds() + SWEEP_S
-STARTS_WITHIN_S = GOES_WITHIN_S = CLAIM.total_seconds() + LOOK_S + RETRY_AFTER_S
+LOOK_S = RECHECK_AFTER.total_seconds() + SWEEP_S
+STARTS_WITHIN_S = GOES_WITHIN_S = CLAIM_TIME.total_seconds() + LOOK_S + RETRY_AFTER_S
 REPLACED_WITHIN_S = LOST_AFTER.total_seconds() + LOOK_S
 PROOF_S = EVERY_S + PATIENCE_S  # so old the last proof of life may be when a silence begins
 BELIEVED_S = PROOF_S + LOOK_S + RETRY_AFTER_S
@@ -67,7 +68,7 @@ class Silence:
 
 @dataclass(frozen=True)
 class Book:
-    """What the ledger says of one life; one that was given up before it was active was charged for no second."""
+    """The recorded span of one lease generation."""
 
     charged: Piece
     written: float  # when its end was written down, which may name an earlier moment
@@ -82,7 +83,7 @@ def account(
     now: float,
     stories: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, int]:
-    """Sum up what pods held by why it was not charged, and what was charged while no pod held anything.
+    """Sum up unpaid seconds by reason, and seconds charged without a pod.
 
     What cannot be explained is printed with the story of its lease.
     """
@@ -114,10 +115,8 @@ def _of_life(pods: Sequence[Held], book: Book, mute: Sequence[Piece]) -> Iterabl
         yield ("charged_between_pods" if is_long else "between_pods"), length([gap])
 
 
-def _free(
-    why: str, pieces: Sequence[Piece], mute: Sequence[Piece], *, within: float
-) -> Iterable[tuple[str, float]]:
-    """Yield what was free for a reason, and what was so for longer than that can last."""
+def _free(why: str, pieces: Sequence[Piece], mute: Sequence[Piece], *, within: float) -> Iterable[tuple[str, float]]:
+    """Yield unpaid spans, and those longer than their reason allows."""
     whole, heard = length(pieces), length(minus(pieces, mute))
     lost = heard if why == "silent" and heard > within else max(0.0, heard - within)
     yield why, whole - lost
@@ -125,12 +124,10 @@ def _free(
 
 
 def _mute(pods: Sequence[Held], silences: Sequence[Silence]) -> list[Piece]:
-    """Return when something of a life could not be heard: by our books to the second, really when they could know."""
+    """Return when a lease could not be observed."""
     nodes = {each.node for each in pods} | {EVERYWHERE}
     really = (
-        Piece(each.when.since - PROOF_S, each.when.until + HEARD_AGAIN_S)
-        for each in silences
-        if each.node in nodes
+        Piece(each.when.since - PROOF_S, each.when.until + HEARD_AGAIN_S) for each in silences if each.node in nodes
     )
     lives = {each.life[0] for each in pods} | {BY_THE_BOOKS}
     ours = (each.when for each in silences if each.node in lives)

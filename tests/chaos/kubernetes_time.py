@@ -1,4 +1,4 @@
-"""A cluster in another time: hours pass for us in an instant, and it seems to have lived through them as we did.
+"""A cluster whose hours pass in an instant.
 
 A control plane's clock cannot be put forward, ours can. What passes between the two is translated: every moment that
 the cluster names is told as so much later, every moment that we name as so much earlier. It then is to us like one
@@ -32,9 +32,7 @@ class Jumps:
 
     ahead: timedelta = timedelta()
     _since: list[datetime] = field(default_factory=list)  # our moments before each jump
-    _jumped: list[tuple[datetime, timedelta]] = field(
-        default_factory=list
-    )  # when it really was, and how far since
+    _jumped: list[tuple[datetime, timedelta]] = field(default_factory=list)  # when it really was, and how far since
 
     @property
     def now(self) -> datetime:
@@ -46,7 +44,7 @@ class Jumps:
         self.ahead += length
 
     def real(self, ours: datetime) -> datetime:
-        """Return when one of our moments really was; all that lie within a jump were at its instant."""
+        """Return the real time of one of our moments."""
         last = bisect_right(self._since, ours) - 1
         if last < 0:
             return ours
@@ -54,7 +52,7 @@ class Jumps:
         return max(ours - ahead, moment)
 
     def latest(self, real: datetime) -> datetime:
-        """Return when the last jump before a moment was: what ended before it is told as if it had ended after."""
+        """Return the last jump before a moment."""
         return max((moment for moment, _ in self._jumped if moment <= real), default=LONG_AGO)
 
 
@@ -71,7 +69,7 @@ def translated(text: bytes, by: timedelta) -> bytes:
 
 
 class Later(Proxy):
-    """The way into such a cluster; it can be cut altogether, watches that are under way with it."""
+    """A proxy to the cluster that can be cut."""
 
     playing = ""  # what a fault that is planned now belongs to
 
@@ -107,9 +105,7 @@ class Later(Proxy):
     def _ask(self, door: BaseHTTPRequestHandler, body: bytes) -> urllib3.BaseHTTPResponse:
         return super()._ask(door, translated(body, -self.jumps.ahead))
 
-    def _answer(
-        self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]
-    ) -> None:
+    def _answer(self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
         if self.is_cut:  # it was asked before, and answers into the void
             door.close_connection = True
         else:

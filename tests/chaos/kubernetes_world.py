@@ -1,4 +1,4 @@
-"""A small installation on a real control plane whose workers, agent and clock a test holds in its hands."""
+"""A small installation on a real control plane, stepped by a test."""
 
 import heapq
 import random
@@ -11,21 +11,26 @@ from pathlib import Path
 from threading import Event, current_thread, main_thread
 from typing import Any, Self
 
-from billing.services.showcase import prices
-from broker.domain.cuts import WHOLE, Cut
-from broker.domain.mig_configs import alias_of, name_of
-from broker.domain.states import Condition
+from billing.services.demo.seed import seed_prices
+from broker.domain.lifecycle.states import LeaseCondition
+from broker.domain.repartition.gpu_layouts import WHOLE_GPU_LAYOUT, GpuLayout
+from broker.domain.repartition.mig_configs import layout_alias, layout_name
 from broker.models import Cluster, Lease, Offering, OfferingState
-from broker.provisioners.kubernetes import transport
-from broker.provisioners.kubernetes.transport import Answer, Api
-from broker.services import catalogue, clusters, joining, knocking, orphans, reconcile, sightings
-from broker.services.following import Agent
-from broker.services.layouts import stepping
-from broker.services.volumes import keeping
-from ports import clock, doorbell
+from broker.provisioners.kubernetes.client import transport
+from broker.provisioners.kubernetes.client.transport import ApiResponse, KubernetesApi
+from broker.services.clusters import orphan_removal
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.clusters.health import health_probe
+from broker.services.clusters.observed import observed_objects
+from broker.services.clusters.registration import cluster_registration
+from broker.services.inventory import cluster_provisioners, gpu_catalogue
+from broker.services.reconciler import lease_reconciler
+from broker.services.repartition import repartition_reconciler
+from broker.services.volumes import volume_lifecycle
+from ports import clock, outbox
 from tenants.models import QuotaKind
-from tenants.services.refusals import Refused
-from tenants.services.walls import as_sweep
+from tenants.services.errors import ProblemError
+from tenants.services.rls import system_scope
 from tests.chaos.kubernetes_spans import BY_THE_BOOKS, EVERYWHERE, OUR_WORD, Piece, Silence
 from tests.chaos.kubernetes_time import Jumps, Later
 from tests.cluster.installed import install
@@ -33,20 +38,20 @@ from tests.cluster.stages import PLUGIN
 from tests.controlplane.api import Object
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
-from tests.world import OPERATOR, Home, Life, home, work
+from tests.simulation import OPERATOR, Simulation, TenantContext, create_tenant, run_task
 
 IMAGE_THAT_RUNS = "registry.example/acts:hang-0s"
 REGION, UNITS, ENDLESS = "eu-north", 12, 10**15
-ONES = Cut.of(["1g.10gb"] * 7)
+ONES = GpuLayout.of(["1g.10gb"] * 7)
 # Two ways in which a node may be cut, and what its device plugin then reports.
-MIXED, ONLY_ONES = {0: WHOLE, 1: ONES, 2: ONES}, {0: ONES, 1: ONES, 2: ONES}
+MIXED, ONLY_ONES = {0: WHOLE_GPU_LAYOUT, 1: ONES, 2: ONES}, {0: ONES, 1: ONES, 2: ONES}
 OFFERS = {
     name: offer
     for cuts, offer in (
         (MIXED, {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 14}),
         (ONLY_ONES, {"nvidia.com/gpu": 0, "nvidia.com/mig-1g.10gb": 21}),
     )
-    for name in (name_of(cuts), alias_of(name_of(cuts)))
+    for name in (layout_name(cuts), layout_alias(layout_name(cuts)))
 }
 NODE = GpuNode(cards=3, cut=2, mig={"1g.10gb": 14}, layouts=OFFERS)
 NEIGHBOURS, URGENT = (
@@ -79,7 +84,7 @@ class AgentKilled(Killed):
 
 @dataclass
 class Fuse:
-    """Kills whoever makes one of the next calls, before it is sent or once it was answered."""
+    """Kills the caller before or after one of the next calls."""
 
     calls: int = 0
     after: bool = False
@@ -119,10 +124,10 @@ class World:
         self.stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self.standing = self.stack.enter_context(clock.standing_at(self.jumps.now))
+        self.standing = self.stack.enter_context(clock.frozen_at(self.jumps.now))
         self.stack.enter_context(_milliseconds_of(self.jumps))
-        self.life = Life(self.standing)
-        self.stack.enter_context(doorbell.heard_by(self.life.hear))
+        self.sim = Simulation(self.standing)
+        self.stack.enter_context(outbox.captured(self.sim.record_message))
         self.proxy = self.stack.enter_context(Later(self.plane, self.jumps))
         self._keep_calls_short()
         install(self.plane.api, PLUGIN)
@@ -130,25 +135,25 @@ class World:
             self.plane.api.apply(each)
         self.nodes = Nodes(self.plane.api, "chaos")
         self.names = self.nodes.add_many(3, NODE)
-        catalogue.load_gpu_models()
-        self.cluster: Cluster = joining.join(
+        gpu_catalogue.load_gpu_models()
+        self.cluster: Cluster = cluster_registration.register_cluster(
             name="chaos",
             region=REGION,
             kubeconfig=self.proxy.kubeconfig,
             driver="device_plugin",
             actor=OPERATOR,
-            now=self.life.now,
+            now=self.sim.now,
         )
-        self.began = self.life.now
+        self.began = self.sim.now
         self._start_agent()
         self.stack.callback(self._stop_agent)
         self._take_inventory()
-        catalogue.derive_offerings(now=self.life.now)
+        gpu_catalogue.derive_offerings(now=self.sim.now)
         Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
-        prices.publish_all(since=self.life.now - timedelta(hours=1), actor=OPERATOR, now=self.life.now)
-        self.homes = [home(name, units=UNITS) for name in ("Kestrel", "Merlin", "Osprey")]
+        seed_prices.publish_list_prices(since=self.sim.now - timedelta(hours=1), actor=OPERATOR, now=self.sim.now)
+        self.homes = [create_tenant(name, units=UNITS) for name in ("Kestrel", "Merlin", "Osprey")]
         for each in self.homes:
-            each.quota(QuotaKind.GPU_SECONDS, ENDLESS)
+            each.set_quota(QuotaKind.GPU_SECONDS, ENDLESS)
         self.offerings = {
             each.profile: each
             for each in Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "card"))
@@ -158,13 +163,13 @@ class World:
 
     def __exit__(self, *_: object) -> None:
         self.stack.close()
-        clusters._of_cluster.cache_clear()
+        cluster_provisioners._load_for_cluster.cache_clear()
 
     def _take_inventory(self) -> None:
         """Know the nodes, however long a busy machine takes to tell of them."""
         for _ in range(120):
             self.agent.turn(0.5)
-            self.agent._take_inventory(self.life.now)
+            self.agent.take_inventory(now=self.sim.now)
             if self.cluster.nodes.count() == len(self.names):
                 return
         raise AssertionError("the cluster never told its nodes")
@@ -186,30 +191,30 @@ class World:
         print(f"unexpected: {what}", flush=True)
         self.unexpected.append(what)
 
-    def ask(self, image: str, profile: str, *, owner: Home | None = None, **wanted: Any) -> None:
+    def ask(self, image: str, profile: str, *, owner: TenantContext | None = None, **wanted: Any) -> None:
         """Let somebody ask for a lease; what quotas refuse is counted."""
         try:
-            self.people.ask(owner or self.some_home(), self.offerings[profile], image=image, **wanted)
-        except Refused:
+            self.people.request_lease(owner or self.some_home(), self.offerings[profile], image=image, **wanted)
+        except ProblemError:
             self.refused += 1
 
     @property
-    def people(self) -> Life:
-        """What people do: now, and not when the last task began, which may be seconds ago."""
+    def people(self) -> Simulation:
+        """Do what users do, at the present moment."""
         self._now()
-        return self.life
+        return self.sim
 
-    def some_home(self) -> Home:
+    def some_home(self) -> TenantContext:
         return self.chance.choice(self.homes)
 
     def leases(self, *states: str) -> list[Lease]:
         """Return leases, all or those in some states, in an order that does not change."""
-        with as_sweep():
+        with system_scope():
             found = Lease.objects.select_related("offering").order_by("id")
             return list(found.filter(state__in=states) if states else found)
 
     def turn(self) -> None:
-        """Let a moment pass: the worker does what is rung for, beat sweeps, the agent writes what it saw."""
+        """Let a moment pass: worker, sweeps and agent."""
         self._now()
         try:
             moment = clock.monotonic()
@@ -220,27 +225,33 @@ class World:
             self._do(self._rung())
             if moment >= self._sweep_at:
                 self._sweep_at = moment + SWEEP_S
-                knocking.knock(self.cluster.pk, now=self._now())
+                health_probe.probe_cluster(self.cluster.pk, now=self._now())
                 now = self._now()
-                self._do((*reconcile.due(now=now), *stepping.due(now=now), *keeping.due(now=now)))
+                self._do(
+                    (
+                        *lease_reconciler.due_messages(now=now),
+                        *repartition_reconciler.due_repartitions(now=now),
+                        *volume_lifecycle.due_volumes(now=now),
+                    )
+                )
             if moment >= self._sweep_all_at:
                 self._sweep_all_at = moment + SWEEP_ALL_S
-                self._do(reconcile.all_live())
-                orphans.remove_all(now=self._now())
+                self._do(lease_reconciler.messages_for_all_live())
+                orphan_removal.remove_orphans(now=self._now())
         except AgentKilled:
             self.agents_killed += 1
             self.kill_agent()
         except Killed:
             self.killed += 1
             self.fuse.calls = 0
-            clusters._of_cluster.cache_clear()  # the next process knows nothing
+            cluster_provisioners._load_for_cluster.cache_clear()  # the next process knows nothing
         self._read_who_is_silent()
 
     def _read_who_is_silent(self) -> None:
-        """Take note of what our books call silent, and since when: faults make it so that no disaster told of."""
-        since = {BY_THE_BOOKS: Cluster.objects.values_list("silent_since", flat=True).get(pk=self.cluster.pk)}
-        with as_sweep():
-            unheard = Lease.objects.filter(state="active", conditions__has_key=Condition.UNREACHABLE)
+        """Record what the database calls silent, and since when."""
+        since = {BY_THE_BOOKS: Cluster.objects.values_list("unreachable_since", flat=True).get(pk=self.cluster.pk)}
+        with system_scope():
+            unheard = Lease.objects.filter(state="active", conditions__has_key=LeaseCondition.UNREACHABLE)
             since |= dict(unheard.values_list("id", "seen_at"))
         for what, moment in since.items():
             if moment is not None:
@@ -254,18 +265,18 @@ class World:
         return self.standing.at
 
     def _rung(self) -> Iterator[Hint]:
-        """Yield what was rung for until this moment; what that rings for waits for the next turn."""
+        """Yield the messages due now; new ones wait."""
         until = self._now()
-        while self.life.hints and self.life.hints[0][0] <= until:
-            yield heapq.heappop(self.life.hints)[2:]
+        while self.sim.messages and self.sim.messages[0][0] <= until:
+            yield heapq.heappop(self.sim.messages)[2:]
 
     def _do(self, hints: Iterable[Hint]) -> None:
         for hint in hints:
             if hint[0] == "broker.sweep_all":
-                self._do(reconcile.all_live())
-                orphans.remove_all(now=self._now())
+                self._do(lease_reconciler.messages_for_all_live())
+                orphan_removal.remove_orphans(now=self._now())
             else:
-                work(*hint, now=self._now())
+                run_task(*hint, now=self._now())
 
     def out(self, turns: int) -> None:
         """Let a few moments pass in which nobody answers."""
@@ -288,7 +299,7 @@ class World:
         self._now()
         lives_for, self.pen.calls = self.pen.calls, 0
         with suppress(Killed):
-            while not self.agent.frozen and (found := self.agent.waiting.batch(0.0)):
+            while not self.agent.frozen and (found := self.agent.events.batch(0.0)):
                 self.agent.absorb(found, now=self.standing.at)
         self.pen.calls = lives_for
 
@@ -301,10 +312,10 @@ class World:
     def forget(self) -> None:
         """Let new processes take over from all that work on the cluster."""
         self.kill_agent()
-        clusters._of_cluster.cache_clear()
+        cluster_provisioners._load_for_cluster.cache_clear()
 
     def _start_agent(self) -> None:
-        self.agent, self._over = Agent(self.cluster), Event()
+        self.agent, self._over = ClusterAgent(self.cluster), Event()
         going = self._over
         self.agent.start(lambda: not going.is_set())
 
@@ -313,10 +324,10 @@ class World:
 
     def _keep_calls_short(self) -> None:
         """Give calls little patience, and let each pass the fuse."""
-        real, within, silence = Api.send, transport.Transport.within, transport.SILENCE_S
+        real, within, silence = KubernetesApi.send, transport.Transport.within, transport.WATCH_SILENCE_S
         fuse = self.fuse
 
-        def send(api: Api, *what: Any, **how: Any) -> Answer:
+        def send(api: KubernetesApi, *what: Any, **how: Any) -> ApiResponse:
             if current_thread() is not main_thread():  # the worker dies, not the agent's threads
                 return real(api, *what, **how)
             fuse.calls -= 1
@@ -329,11 +340,11 @@ class World:
                 raise Killed
             return answer
 
-        def shortly(way: transport.Transport, seconds: float = transport.ANSWER_S) -> Api:
+        def shortly(way: transport.Transport, seconds: float = transport.RESPONSE_S) -> KubernetesApi:
             follows = current_thread() is not main_thread()  # a reflector, which nobody waits for
             return within(way, seconds if follows else min(seconds, self.patience_s))
 
-        note, pen = sightings.note, self.pen
+        note, pen = observed_objects.record_observed, self.pen
 
         def noted(cluster: Cluster, seen: list[Any], **how: Any) -> int:
             writes = bool(seen or how.get("reached"))
@@ -346,23 +357,23 @@ class World:
                 raise AgentKilled
             return told
 
-        Api.send = send  # type: ignore[method-assign]
-        sightings.note = noted
+        KubernetesApi.send = send  # type: ignore[method-assign]
+        observed_objects.record_observed = noted
         transport.Transport.within = shortly  # type: ignore[method-assign]
-        transport.SILENCE_S = 20.0
+        transport.WATCH_SILENCE_S = 20.0
 
         def undo() -> None:
-            Api.send = real  # type: ignore[method-assign]
-            sightings.note = note
+            KubernetesApi.send = real  # type: ignore[method-assign]
+            observed_objects.record_observed = note
             transport.Transport.within = within  # type: ignore[method-assign]
-            transport.SILENCE_S = silence
+            transport.WATCH_SILENCE_S = silence
 
         self.stack.callback(undo)
 
 
 @contextmanager
 def _milliseconds_of(jumps: Jumps) -> Iterator[None]:
-    """Let the host's wall clock jump with ours: by it an agent tells how long a pulse was on its way."""
+    """Let the host's clock jump with ours, for heartbeats."""
     real = clock.milliseconds
     clock.milliseconds = lambda: real() + round(jumps.ahead.total_seconds() * 1000)
     try:

@@ -1,4 +1,4 @@
-"""Kills with signal 9 what the supervisor keeps alive, and knows what was going on at that moment."""
+"""Kill supervised processes, and record what was going on."""
 
 import os
 import random
@@ -63,9 +63,7 @@ class Nemesis:
         self.kinds: dict[str, Callable[[], tuple[int, ...]]] = {
             "worker's main process": lambda: self._shoot(self.mains("worker")),
             "worker's child": lambda: self._shoot([self.chance.choice(self.children("worker"))]),
-            "worker with its children": lambda: self._shoot(
-                [*self.mains("worker"), *self.children("worker")]
-            ),
+            "worker with its children": lambda: self._shoot([*self.mains("worker"), *self.children("worker")]),
             "Valkey": lambda: self._shoot(self.mains("valkey")),
             "Valkey and its file": self._valkey_and_its_file,
             "PostgreSQL": lambda: self._shoot(self.mains("postgres")),
@@ -110,7 +108,7 @@ class Nemesis:
         return tuple(pids)
 
     def _valkey_and_its_file(self) -> tuple[int, ...]:
-        """Take every hint that was on its way; the new one must find nothing to load."""
+        """Drop all messages on their way."""
         (main,) = self.mains("valkey") or [self.main("valkey")]
         folder = self.running.data / "valkey" / "appendonlydir"
         # Away first: between the kill and the supervisor's start there is not always time.

@@ -1,4 +1,4 @@
-"""The whole product in a process of its own, with a small world in it: `python -m tests.chaos.product <data> <port>`.
+"""The whole product in one process: `python -m tests.chaos.product <data> <port>`.
 
 Says `ready` when it is; ends on SIGTERM, or with whoever started it.
 """
@@ -11,13 +11,13 @@ from argparse import Namespace
 from pathlib import Path
 
 from deploy.embedded import roles
-from deploy.embedded.complaint import Complaint
+from deploy.embedded.database_setup import prepare_database_for_start
 from deploy.embedded.folders import CHECKOUT
-from deploy.embedded.preparation import prepare
-from deploy.embedded.process import PR_SET_PDEATHSIG, Part
+from deploy.embedded.process import PR_SET_PDEATHSIG, ProcessSpec
 from deploy.embedded.product import PYTHON, Product
 from deploy.embedded.run import installation
-from deploy.embedded.supervisor import Stopped, Supervisor
+from deploy.embedded.startup_error import StartupError
+from deploy.embedded.supervisor import StopRequested, Supervisor
 
 
 def furnish(product: Product, supervisor: Supervisor, nodes: str) -> None:
@@ -27,8 +27,8 @@ def furnish(product: Product, supervisor: Supervisor, nodes: str) -> None:
         return
     command, fresh = [PYTHON, "-m", "tests.chaos.world", nodes], told.with_suffix(".new")
     env = product.env(roles.WEB)
-    with roles.hasty(product.server, roles.DATABASE):
-        supervisor.run(Part("world", command, env, account=product.account, cwd=CHECKOUT, output=fresh))
+    with roles.without_sync_commit(product.server, roles.DATABASE):
+        supervisor.run(ProcessSpec("world", command, env, account=product.account, cwd=CHECKOUT, output=fresh))
     fresh.rename(told)
 
 
@@ -40,15 +40,15 @@ def main(data: str, port: str, nodes: str) -> int:
     try:
         with installation(options) as (product, supervisor):
             supervisor.say = lambda line: print(line, flush=True)
-            prepare(product, supervisor)
+            prepare_database_for_start(product, supervisor)
             doors = supervisor.launch(*product.doors())
             furnish(product, supervisor, nodes)
             supervisor.until_ready(doors + supervisor.launch(*product.labour()))
             print("ready", flush=True)
             supervisor.watch()
-    except Stopped:
+    except StopRequested:
         print("stopped", flush=True)
-    except Complaint as complaint:
+    except StartupError as complaint:
         print(complaint, flush=True)
         return 1
     return 0

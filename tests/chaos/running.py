@@ -1,4 +1,4 @@
-"""A running product: started in an empty folder on ports of its own, reached as its parts reach each other."""
+"""A running product in an empty folder on its own ports."""
 
 import hashlib
 import json
@@ -20,9 +20,9 @@ from pathlib import Path
 import psycopg
 
 from deploy.embedded import folders
-from deploy.embedded.folders import CHECKOUT, sockets_for
-from deploy.embedded.listening import EPHEMERAL_FROM
-from deploy.embedded.postgres import ADMINISTRATOR
+from deploy.embedded.folders import CHECKOUT, socket_directory
+from deploy.embedded.port_check import FIRST_EPHEMERAL_PORT
+from deploy.embedded.postgres import ADMINISTRATOR_LOGIN
 from deploy.embedded.product import Product
 from deploy.embedded.roles import DATABASE, WORKER, Server
 from deploy.embedded.valkey import Valkey
@@ -52,7 +52,7 @@ class Running:
     @property
     def server(self) -> Server:
         password = (self.data / "administrator").read_text().strip()
-        return Server(f"postgresql://{ADMINISTRATOR}:{password}@/postgres?host={sockets_for(self.data)}")
+        return Server(f"postgresql://{ADMINISTRATOR_LOGIN}:{password}@/postgres?host={socket_directory(self.data)}")
 
     def connect(self) -> Connection:
         """Look into the product's database with all powers, so that no wall hides anything."""
@@ -69,7 +69,7 @@ class Running:
 
     def run(self, module: str) -> None:
         """Run one of our modules as the product's worker would, in its environment."""
-        places = folders.Folders(self.data, sockets_for(self.data))
+        places = folders.DataDirectories(self.data, socket_directory(self.data))
         valkey = Valkey("", places.valkey, places.sockets)
         env = Product(places, self.server, valkey, "127.0.0.1", self.port).env(WORKER)
         subprocess.run([sys.executable, "-m", module], env=env, cwd=CHECKOUT, check=True, timeout=60)
@@ -88,7 +88,7 @@ def free_ports() -> int:
     """Return a port that is free with its neighbour, below those the system lends out."""
     draw = random.SystemRandom()
     while True:
-        port = draw.randrange(12_000, EPHEMERAL_FROM - 2, 2)
+        port = draw.randrange(12_000, FIRST_EPHEMERAL_PORT - 2, 2)
         with socket.socket() as one, socket.socket() as two, suppress(OSError):
             one.bind(("127.0.0.1", port))
             two.bind(("127.0.0.1", port + 1))
@@ -118,7 +118,7 @@ def start(data: Path, port: int, *, nodes: int) -> Running:
 
 @contextmanager
 def product(*, nodes: int = 2, keep_logs: Path | None = None, data: Path | None = None) -> Iterator[Running]:
-    """Start a new product, hand it out, take it away with everything it wrote, but for logs that are wanted."""
+    """Start a product, and remove it with all but wanted logs."""
     data = data or empty_folder()
     running = start(data, free_ports(), nodes=nodes)
     try:
@@ -134,7 +134,7 @@ def product(*, nodes: int = 2, keep_logs: Path | None = None, data: Path | None 
                 shutil.copy(said_by(data), keep_logs / "product.out")
             said_by(data).unlink()
             shutil.rmtree(data, ignore_errors=True)
-            shutil.rmtree(sockets_for(data), ignore_errors=True)
+            shutil.rmtree(socket_directory(data), ignore_errors=True)
             for counts in Path("/dev/shm").glob(
                 f"gpubroker-*-{hashlib.sha256(bytes(data / 'files')).hexdigest()[:12]}"
             ):

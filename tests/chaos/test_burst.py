@@ -1,4 +1,4 @@
-"""A small storm in every run of the suite; `python -m tests.chaos.burst` is the whole one."""
+"""A short chaos run; `python -m tests.chaos.burst` is the long one."""
 
 import random
 
@@ -19,7 +19,5 @@ def test_a_burst_survives_the_death_of_worker_valkey_and_postgresql() -> None:
         burst.history.close()
     print(*checks, sep="\n")
     assert [str(check) for check in checks if not check.holds] == []
-    assert burst.verdict() == (
-        f"chaos: {LAUNCHES} launches, {len(EACH_ONCE)} kills, 0 lost, 0 doubled, 0 overcharged"
-    )
+    assert burst.verdict() == (f"chaos: {LAUNCHES} launches, {len(EACH_ONCE)} kills, 0 lost, 0 doubled, 0 overcharged")
     assert sum(kill.in_flight > 0 for kill in burst.kills) == len(burst.kills)

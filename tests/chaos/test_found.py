@@ -11,46 +11,57 @@ from django.test import Client
 from psycopg.errors import ReadOnlySqlTransaction
 
 from broker.models import Allocation
-from broker.services.leases import ending, serving
-from tenants.services.walls import as_tenant
-from tests.world import MODEL, REGION, Life, alive, cards, fresh, held, home, offering
+from broker.services.leases.lifecycle import termination
+from broker.services.queue import queue_scheduling
+from tenants.services.rls import tenant_scope
+from tests.simulation import (
+    MODEL,
+    REGION,
+    Simulation,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    reload_lease,
+    simulate,
+)
 
 
 @pytest.fixture
-def life(db: None) -> Iterator[Life]:
-    with alive() as life:
-        yield life
+def sim(db: None) -> Iterator[Simulation]:
+    with simulate() as sim:
+        yield sim
 
 
-def test_a_placer_who_read_the_clock_before_the_release_holds_from_the_release_on(life: Life) -> None:
-    cards(1)
-    first = life.lease(home(), offering("card"))
-    second = life.ask(home("Swift"), offering("card"))
-    life.run(1)
-    earlier = life.now  # then the placer waits for a lock, and meanwhile the first one leaves
-    life.release(first)
-    life.clock.at += timedelta(seconds=2)
-    with as_tenant(first.tenant_id):
-        ending.finish(fresh(first), now=life.now)
+def test_a_placer_who_read_the_clock_before_the_release_holds_from_the_release_on(sim: Simulation) -> None:
+    create_gpus(1)
+    first = sim.create_lease(create_tenant(), offering("card"))
+    second = sim.request_lease(create_tenant("Swift"), offering("card"))
+    sim.run(1)
+    earlier = sim.now  # then the placer waits for a lock, and meanwhile the first one leaves
+    sim.release_lease(first)
+    sim.clock.at += timedelta(seconds=2)
+    with tenant_scope(first.tenant_id):
+        termination.finish_release(reload_lease(first), now=sim.now)
         left = Allocation.objects.get(lease=first).released_at
-    assert serving.serve((MODEL, REGION), now=earlier) == 1
-    assert [place.held_at for place in held(second)] == [left]
+    assert queue_scheduling.run_queue((MODEL, REGION), now=earlier) == 1
+    assert [place.held_at for place in held_allocations(second)] == [left]
     assert left is not None
     assert left > earlier
 
 
-def test_a_place_beside_the_one_that_was_left_is_held_at_once(life: Life) -> None:
-    cards(1)
-    kestrel = home()
-    first, stays = life.lease(kestrel, offering("3g.40gb")), life.lease(kestrel, offering("1g.10gb"))
-    earlier = life.now
-    life.release(first)
-    life.clock.at += timedelta(seconds=2)
-    with as_tenant(first.tenant_id):
-        ending.finish(fresh(first), now=life.now)
-    beside = life.ask(kestrel, offering("1g.10gb"))
-    serving.serve((MODEL, REGION), now=earlier)
-    (place,), (before,) = held(beside), held(stays)
+def test_a_place_beside_the_one_that_was_left_is_held_at_once(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    first, stays = sim.create_lease(kestrel, offering("3g.40gb")), sim.create_lease(kestrel, offering("1g.10gb"))
+    earlier = sim.now
+    sim.release_lease(first)
+    sim.clock.at += timedelta(seconds=2)
+    with tenant_scope(first.tenant_id):
+        termination.finish_release(reload_lease(first), now=sim.now)
+    beside = sim.request_lease(kestrel, offering("1g.10gb"))
+    queue_scheduling.run_queue((MODEL, REGION), now=earlier)
+    (place,), (before,) = held_allocations(beside), held_allocations(stays)
     assert place.gpu_id == before.gpu_id
     assert place.held_at == earlier
 
@@ -93,31 +104,31 @@ def test_a_database_that_goes_is_a_clear_503_on_either_side_of_the_view(
     failure: Callable[[], Exception], at_the_end: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaking = Breaking(failure(), at_the_end=at_the_end)
-    monkeypatch.setattr("tenants.portal.wall.transaction", breaking)
+    monkeypatch.setattr("web.http.middleware.transaction", breaking)
     visitor = Client(raise_request_exception=False)
     answer = visitor.get("/api/v1/nothing-here")
     assert (answer.status_code, answer.json()["code"]) == (503, "busy")
     assert answer["Retry-After"] == "2"
-    assert "its answer lost" in answer.json()["detail"]
+    assert "its response was lost" in answer.json()["detail"]
     page = visitor.get("/nothing-here")
     assert page.status_code == 503
-    assert "The database is busy or away" in page.content.decode()
+    assert "The database is busy or unavailable" in page.content.decode()
 
 
 @pytest.mark.django_db
 def test_any_other_failure_stays_our_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     breaking = Breaking(InternalError("cache lookup failed"), at_the_end=True)
-    monkeypatch.setattr("tenants.portal.wall.transaction", breaking)
+    monkeypatch.setattr("web.http.middleware.transaction", breaking)
     answer = Client(raise_request_exception=False).get("/api/v1/nothing-here")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
 
 
 def test_requests_are_counted_in_memory_where_there_is_some(tmp_path: Path) -> None:
-    from config.metrics import place  # counts from its import on
+    from config.metrics import counters_directory  # counts from its import on
 
     memory, elsewhere = tmp_path / "memory", tmp_path / "disk"
     memory.mkdir()
-    assert place(elsewhere, memory).parent == memory
-    assert place(elsewhere, memory) != place(tmp_path / "another", memory)
-    assert place(memory / "of-tests", memory) == memory / "of-tests/metrics"
-    assert place(elsewhere, tmp_path / "no-such-memory") == elsewhere / "metrics"
+    assert counters_directory(elsewhere, memory).parent == memory
+    assert counters_directory(elsewhere, memory) != counters_directory(tmp_path / "another", memory)
+    assert counters_directory(memory / "of-tests", memory) == memory / "of-tests/metrics"
+    assert counters_directory(elsewhere, tmp_path / "no-such-memory") == elsewhere / "metrics"

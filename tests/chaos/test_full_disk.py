@@ -1,4 +1,4 @@
-"""A disk that fills up while people launch: whoever was told 202 has a lease, everybody else is told why not."""
+"""The disk fills up: accepted requests get a lease, others an error."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The long random life on a real control plane, in short: `python -m tests.chaos.kubernetes` lives the long one."""
+"""A short random run on a control plane; `python -m tests.chaos.kubernetes` is long."""
 
 import time
 from contextlib import ExitStack
@@ -8,8 +8,8 @@ import pytest
 from cryptography.fernet import Fernet
 
 from broker.models import Lease
-from broker.services.leases import ending
-from tenants.services.walls import as_tenant
+from broker.services.leases.lifecycle import termination
+from tenants.services.rls import tenant_scope
 from tests.architecture.faults import FAULTS
 from tests.chaos import kubernetes_checks as checks
 from tests.chaos import kubernetes_keeping as keeping
@@ -25,7 +25,7 @@ SEED = 20261121
 
 @pytest.fixture(autouse=True)
 def _keys(settings: Any) -> None:
-    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
 
 
 def test_two_hundred_random_steps_leave_nothing_and_lose_nothing(own_control_plane: OwnControlPlane) -> None:
@@ -63,7 +63,7 @@ def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPla
         assert any("units of" in each for each in left)
         assert checks.overshoot(world) == 0
         (lease,) = world.leases("active")
-        with as_tenant(lease.tenant_id):
+        with tenant_scope(lease.tenant_id):
             Lease.objects.filter(pk=lease.pk).update(quantity=100)
         assert checks.overshoot(world) == 1
         assert (lease.pk, lease.generation) in witness.since
@@ -86,8 +86,8 @@ def test_seconds_that_a_pod_ran_and_nobody_charged_are_seen(
             while time.monotonic() < ran + 6:
                 world.turn()
             if planted:
-                monkeypatch.setattr(ending, "last_moment", lambda lease, now, at=None: lease.active_at or now)
-            world.life.release(lease)
+                monkeypatch.setattr(termination, "charged_until", lambda lease, now, at=None: lease.active_at or now)
+            world.sim.release_lease(lease)
             while world.leases("releasing"):
                 world.turn()
             found = checks.held(world, witness)
@@ -99,12 +99,12 @@ def test_the_checks_see_what_is_wrong_with_what_was_kept(own_control_plane: OwnC
     plane = own_control_plane()
     with World(plane, SEED) as world:
         owner = world.homes[0]
-        volume = world.life.volume(owner, "home")
+        volume = world.sim.create_volume(owner, "home")
         world.ask(IMAGE_THAT_RUNS, "1g.10gb", owner=owner, max_duration_s=3600, volume=volume.pk)
         (lease,) = until(world, "active")
         keeping.look(world, {(lease.pk, lease.generation)})
         assert world.unexpected == []
-        world.life.stop(lease, owner)
+        world.sim.stop_lease(lease, owner)
         (lease,) = until(world, "stopped")
         keeping.look(world, set())
         assert world.unexpected == []
@@ -115,9 +115,9 @@ def test_the_checks_see_what_is_wrong_with_what_was_kept(own_control_plane: OwnC
         (claim,) = keeping.claims_of(world)
         plane.api.delete(plane.api.path({"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim}))
         keeping.look(world, set())
-        with as_tenant(lease.tenant_id):
+        with tenant_scope(lease.tenant_id):
             Lease.objects.filter(pk=lease.pk).update(
-                quota_uses={"units": {"amount": 1, "parts": []}}, spent_s=9999
+                quota_uses={"units": {"amount": 1, "parts": []}}, active_seconds=9999
             )
         keeping.look(world, set())
         told = " ".join(world.unexpected)

@@ -1,4 +1,4 @@
-"""What the long run counts as lost or as charged for nothing, and what it lets pass: each by hand."""
+"""What the long run counts as lost or overcharged, by hand."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_pod_that_was_charged_from_its_start_to_its_end_owes_nothing() -> None
 
 
 def test_a_pod_that_ran_on_after_the_end_that_was_written_later_is_lost() -> None:
-    """As one was that was not ready for an hour: its end was dated back to when it was ready last."""
+    """Simulate an end that was dated back by an hour."""
     assert sums((1000, 4600), book=Book(Piece(1000, 1600), 4600)) == {"lost": 3000}
 
 

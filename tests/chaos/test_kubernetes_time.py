@@ -1,4 +1,4 @@
-"""Our clock and a cluster's that is behind it: each moment has one place in both."""
+"""Moments of a cluster with a delayed clock map to ours."""
 
 from collections import deque
 from datetime import UTC, datetime, timedelta

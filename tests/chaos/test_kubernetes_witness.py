@@ -1,4 +1,4 @@
-"""The long run's witness: from when to when a lease had a pod that ran, by what the cluster itself says of it."""
+"""The long run's witness of when leases had running pods."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -6,20 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from broker.domain.states import EndReason, LeaseState
+from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Allocation
-from tenants.services.walls import as_tenant
-from tests.chaos.kubernetes_checks import (
-    Life,
-    Witness,
-    _late,
-    _nobody_had_seen,
-    double_allocations,
-    let_go_too_late,
-)
+from tenants.services.rls import tenant_scope
+from tests.chaos.kubernetes_checks import Witness, _late, _nobody_had_seen, double_allocations, let_go_too_late
+from tests.chaos.kubernetes_spans import Life
 from tests.chaos.kubernetes_time import Jumps
 from tests.chaos.kubernetes_world import World
-from tests.world import alive, cards, fresh, home, offering
+from tests.simulation import create_gpus, create_tenant, offering, reload_lease, simulate
 
 LEASE, LIFE, BEGAN, ENDED = "lse_1", ("lse_1", 1), "2026-11-21T10:00:00Z", "2026-11-21T10:05:00Z"
 
@@ -184,30 +178,30 @@ def test_what_is_charged_after_a_pods_end_is_told_by_whose_wish_it_ended(
     reason: EndReason, seconds: int, whose: list[int]
 ) -> None:
     seen, world = witness(), cast(World, Still())
-    with alive() as life:
-        cards(1)
-        lease = life.lease(home("Kestrel"), offering())
-        brief = life.lease(home("Merlin"), offering())
+    with simulate() as life:
+        create_gpus(1)
+        lease = life.create_lease(create_tenant("Kestrel"), offering())
+        brief = life.create_lease(create_tenant("Merlin"), offering())
         for each in (lease, brief):
             seen.until[each.pk, each.generation] = life.now.replace(microsecond=0) - timedelta(hours=1)
-        life.release(brief, reason)  # it was active for no second
+        life.release_lease(brief, reason)  # it was active for no second
         assert [step.lease_id for step, _ in _late(world, seen)] == []
-        since = fresh(lease).active_at
+        since = reload_lease(lease).active_at
         assert since
         life.clock.at = since + timedelta(seconds=seconds)
-        life.release(lease, reason)
+        life.release_lease(lease, reason)
         late = [step for step, by in _late(world, seen) if not _nobody_had_seen(step, by)]
         assert [len(late), let_go_too_late(world, seen)] == whose
 
 
 @pytest.mark.django_db
 def test_a_place_that_two_held_at_once_is_counted_and_one_held_in_turn_is_not() -> None:
-    with alive() as life:
-        cards(1)
-        owner, what = home("Kestrel"), offering("card")
-        first = life.lease(owner, what, LeaseState.RELEASED)
-        life.lease(owner, what)
+    with simulate() as life:
+        create_gpus(1)
+        owner, what = create_tenant("Kestrel"), offering("card")
+        first = life.create_lease(owner, what, LeaseState.RELEASED)
+        life.create_lease(owner, what)
         assert double_allocations() == 0
-        with as_tenant(first.tenant_id):
+        with tenant_scope(first.tenant_id):
             Allocation.objects.filter(lease=first).update(released_at=life.now + timedelta(hours=1))
         assert double_allocations() == 1

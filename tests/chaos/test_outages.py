@@ -1,4 +1,4 @@
-"""One thing away at a time: what the API says meanwhile, and what becomes of the work."""
+"""One outage at a time: API answers and recovery."""
 
 import http.client
 import json
@@ -32,7 +32,7 @@ def test_a_silent_valkey_keeps_no_request_waiting(here: Disturbed) -> None:
     os.kill(valkey, signal.SIGSTOP)  # takes connections, never answers
     try:
         intents = [here.intent() for _ in range(4)]
-        with here.heard("relay", "relay waits"):
+        with here.heard("relay", "relay waiting"):
             answers = [here.ask(intent) for intent in intents]
         answers.append(here.ask(late := here.intent()))
     finally:
@@ -89,9 +89,9 @@ def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
     assert here.pods(intent) == 1
     here.nemesis.main("worker", other_than=worker)
     here.until(intent, "active", within_s=30)
-    assert here.history.rows(
-        "SELECT tries, claimed_until FROM broker_lease WHERE name = %s", intent.body["name"]
-    ) == [(0, None)]
+    assert here.history.rows("SELECT tries, claimed_until FROM broker_lease WHERE name = %s", intent.body["name"]) == [
+        (0, None)
+    ]
 
 
 def test_what_a_worker_cannot_finish_in_time_another_one_does(here: Disturbed) -> None:

@@ -1,4 +1,4 @@
-"""A fleet on sale and a tenant with a token, made through the services: `python -m tests.chaos.world <nodes>`."""
+"""Create a fleet and a tenant with a token: `python -m tests.chaos.world <nodes>`."""
 
 import json
 import os
@@ -12,16 +12,16 @@ django.setup()
 
 from django.db import transaction  # noqa: E402
 
-from billing.services.showcase import prices  # noqa: E402
+from billing.services.demo.seed import seed_prices  # noqa: E402
 from broker.models import Offering, OfferingState  # noqa: E402
-from broker.services import catalogue, inventory  # noqa: E402
-from broker.services.inventory import Rack  # noqa: E402
+from broker.services.inventory import gpu_catalogue, hardware  # noqa: E402
+from broker.services.inventory.hardware import SimulatedRack  # noqa: E402
 from ports import clock  # noqa: E402
 from tenants.domain.roles import Role  # noqa: E402
 from tenants.models import Project, Quota, QuotaKind, ServiceAccount, Tenant  # noqa: E402
 from tenants.services import projects, tenants, tokens  # noqa: E402
 from tenants.services.actors import Actor  # noqa: E402
-from tenants.services.walls import as_tenant  # noqa: E402
+from tenants.services.rls import tenant_scope  # noqa: E402
 
 OPERATOR = Actor("staff", "", "chaos")
 PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "card")
@@ -29,11 +29,11 @@ PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "card")
 
 def fleet(nodes: int, *, now: datetime) -> dict[str, str]:
     """Put racks in and sell them on demand; return the offering of each profile."""
-    catalogue.load_gpu_models()
-    inventory.add_simulated([Rack("north-1", "eu-north", "H100-80GB", nodes=nodes)], now=now)
-    catalogue.derive_offerings(now=now)
+    gpu_catalogue.load_gpu_models()
+    hardware.add_simulated_racks([SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=nodes)], now=now)
+    gpu_catalogue.derive_offerings(now=now)
     Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
-    prices.publish_all(since=now - timedelta(hours=1), actor=OPERATOR, now=now)
+    seed_prices.publish_list_prices(since=now - timedelta(hours=1), actor=OPERATOR, now=now)
     sold = Offering.objects.published().filter(price_class="on_demand", profile__in=PROFILES)
     return dict(sold.values_list("profile", "id"))
 
@@ -53,10 +53,8 @@ def tenant_with_token(*, now: datetime) -> dict[str, str]:
     project = projects.create(parent=root, name="docking", actor=OPERATOR, now=now)
     for node in (root, project):
         ceiling(tenant, node)
-    with as_tenant(tenant.pk):
-        machine = ServiceAccount.objects.create(
-            tenant=tenant, name="machine", role=Role.MEMBER, created_at=now
-        )
+    with tenant_scope(tenant.pk):
+        machine = ServiceAccount.objects.create(tenant=tenant, name="machine", role=Role.MEMBER, created_at=now)
         _, text = tokens.issue(
             tenant=tenant,
             name="chaos",

@@ -22,7 +22,7 @@ FULL: dict[str, Any] = {
         "extra": [{"name": "mail", "key": "url", "setting": "MAIL_URL"}],
     },
     "settings": {
-        "NEW_TENANT_UNITS": 1000000,
+        "DEFAULT_TENANT_QUOTA_UNITS": 1000000,
         "CURRENCY": "CHF",
         "LEASE_GATES": ["broker.services.quotas.gate"],
     },
@@ -60,9 +60,7 @@ def helm(*arguments: str, values: Object | None = None, env: dict[str, str] | No
     program = binaries.find("helm")
     assert program, "no Helm: make controlplane builds it"
     command = [str(program), *arguments, *(["--values", "-"] if values is not None else [])]
-    done = subprocess.run(
-        command, input=json.dumps(values or {}), capture_output=True, text=True, env=env, check=False
-    )
+    done = subprocess.run(command, input=json.dumps(values or {}), capture_output=True, text=True, env=env, check=False)
     if done.returncode:
         raise Refused(done.stderr)
     return done.stdout

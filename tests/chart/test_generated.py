@@ -1,12 +1,12 @@
-"""The parts of the chart that come from the code are as the code has them."""
+"""Generated parts of the chart match the code."""
 
 import json
 
 import yaml
 
-from broker.provisioners.kubernetes.render import access
+from broker.provisioners.kubernetes.render import rbac
 from deploy import chart_files
-from tests.broker.provisioners.kubernetes.restricted import violations
+from tests.broker.provisioners.kubernetes.restricted_standard import violations
 from tests.chart.rendering import FULL, named, objects
 
 MEND = "run: python -m deploy.chart_files"
@@ -40,16 +40,14 @@ def test_the_brokers_account_has_exactly_the_generated_rights() -> None:
         for kinds in rule["resources"]
         for verb in rule["verbs"]
     }
-    assert {(use.group, use.kinds, verb) for use in access.BROKER for verb in use.verbs} <= granted
+    assert {(use.group, use.kinds, verb) for use in rbac.BROKER_RULES for verb in use.verbs} <= granted
     assert "*" not in json.dumps(role["rules"])
 
 
 def test_every_binding_is_to_an_account_that_exists() -> None:
     found = objects(FULL)
     accounts = {item["metadata"]["name"] for item in found if item["kind"] == "ServiceAccount"}
-    bound = {
-        who["name"] for item in found if item["kind"] == "ClusterRoleBinding" for who in item["subjects"]
-    }
+    bound = {who["name"] for item in found if item["kind"] == "ClusterRoleBinding" for who in item["subjects"]}
     assert bound <= accounts
     assert "gpubroker-broker" in bound
 
@@ -72,11 +70,11 @@ def test_hamis_scheduler_may_be_named_only_where_hami_is() -> None:
 
 
 def test_a_secret_setting_is_no_plain_value() -> None:
-    from config.operator import Operator
+    from config.env import EnvironmentSettings
 
     secret = {
         name.upper()
-        for name, field in Operator.model_json_schema()["properties"].items()
+        for name, field in EnvironmentSettings.model_json_schema()["properties"].items()
         if chart_files.is_secret(field)
     }
     assert {"SECRET_KEY", "DATABASE_URL", "OWNER_DATABASE_URL", "METRICS_TOKEN"} <= secret
@@ -84,12 +82,12 @@ def test_a_secret_setting_is_no_plain_value() -> None:
 
 
 def test_settings_arrive_as_the_product_reads_them() -> None:
-    from config.operator import Operator
+    from config.env import EnvironmentSettings
 
     pod = named(objects(FULL), "Deployment", "gpubroker-web")["spec"]["template"]["spec"]
     env = {item["name"]: item["value"] for item in pod["containers"][0]["env"] if "value" in item}
-    fields = Operator.model_fields
-    assert env["GPUBROKER_NEW_TENANT_UNITS"] == "1000000"
+    fields = EnvironmentSettings.model_fields
+    assert env["GPUBROKER_DEFAULT_TENANT_QUOTA_UNITS"] == "1000000"
     assert json.loads(env["GPUBROKER_LEASE_GATES"]) == ["broker.services.quotas.gate"]
     assert env["GPUBROKER_CURRENCY"] == "CHF"
     own = {name for name in env if name.startswith("GPUBROKER_")}

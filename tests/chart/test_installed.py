@@ -1,4 +1,4 @@
-"""Installed by Helm on a real API server: accepted, running, upgraded, and gone without a trace."""
+"""Install, upgrade and uninstall the chart on a real API server."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker.provisioners.kubernetes.render import access
+from broker.provisioners.kubernetes.render import rbac
 from tests.chart.rendering import ADDRESS, CHART, FULL, Refused, helm
 from tests.controlplane.api import Api
 from tests.controlplane.nodes import Nodes
@@ -42,7 +42,7 @@ TRACES = {"events", "leases", "endpoints", "endpointslices", "controllerrevision
 
 @pytest.fixture(scope="module")
 def control_plane() -> Iterator[ControlPlane]:
-    """Start a cluster for these tests alone: some of what they install is a whole cluster's."""
+    """Start a cluster for these tests, which install cluster-wide objects."""
     with ControlPlane() as plane:
         Nodes(plane.api, "node").add()
         yield plane
@@ -53,9 +53,7 @@ def home(control_plane: ControlPlane) -> Iterator[str]:
     """Make a namespace that lets in restricted pods only."""
     name = f"gpus-{secrets.token_hex(4)}"
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    control_plane.api.create(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-    )
+    control_plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
     for own in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):  # what every namespace is given
         control_plane.api.until(f"/api/v1/namespaces/{name}/{own}", lambda given: True)
     yield name
@@ -82,9 +80,7 @@ def command(control_plane: ControlPlane, home: str, tmp_path: Path) -> Iterator[
 def everything(plane: ControlPlane, home: str) -> set[str]:
     """Name every object in a namespace, and every one that belongs to none."""
     found = set()
-    groups = [
-        f"/apis/{each['preferredVersion']['groupVersion']}" for each in plane.api.get("/apis")["groups"]
-    ]
+    groups = [f"/apis/{each['preferredVersion']['groupVersion']}" for each in plane.api.get("/apis")["groups"]]
     for root in ["/api/v1", *groups]:
         for kind in plane.api.get(root)["resources"]:
             if "/" in kind["name"] or "list" not in kind["verbs"] or kind["name"] in TRACES:
@@ -99,6 +95,7 @@ def jobs(plane: ControlPlane, home: str) -> list[str]:
     return [each["metadata"]["name"] for each in plane.api.items(f"/apis/batch/v1/namespaces/{home}/jobs")]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("values", [ADDRESS, HERE], ids=["defaults", "full"])
 def test_an_installation_runs_is_upgraded_and_leaves_nothing(
     control_plane: ControlPlane, home: str, command: Callable[..., str], values: dict[str, Any]
@@ -114,7 +111,7 @@ def test_an_installation_runs_is_upgraded_and_leaves_nothing(
     assert {pod["status"]["phase"] for pod in ours} == {"Running"}
     assert len(ours) >= 9
     policies = control_plane.api.items(f"/apis/networking.k8s.io/v1/namespaces/{home}/networkpolicies")
-    assert {item["metadata"]["name"] for item in policies} >= {"gpubroker-quiet", "gpubroker-doors"}
+    assert {item["metadata"]["name"] for item in policies} >= {"gpubroker-quiet", "gpubroker-ingress"}
     budgets = control_plane.api.items(f"/apis/policy/v1/namespaces/{home}/poddisruptionbudgets")
     assert "gpubroker-web" in {item["metadata"]["name"] for item in budgets}
 
@@ -154,12 +151,10 @@ def test_the_account_may_do_what_the_role_says_and_nothing_more(
         wanted = {"group": group, "resource": kinds, "verb": verb}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         return bool(
-            broker.create({**review, "metadata": {}, "spec": {"resourceAttributes": wanted}})["status"][
-                "allowed"
-            ]
+            broker.create({**review, "metadata": {}, "spec": {"resourceAttributes": wanted}})["status"]["allowed"]
         )
 
-    rights = [(use.group, use.kinds, verb) for use in access.BROKER for verb in use.verbs]
+    rights = [(use.group, use.kinds, verb) for use in rbac.BROKER_RULES for verb in use.verbs]
     assert [right for right in rights if not may(*right)] == []
     assert [right for right in FORBIDDEN if may(*right)] == []
     command("uninstall", "--wait", "--timeout", "240s")
@@ -171,8 +166,6 @@ def test_a_migration_that_fails_stops_the_installation(
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": home}}
     control_plane.api.create({**quota, "spec": {"hard": {"pods": "0"}}})
     with pytest.raises(Refused, match="migrate"):
-        command(
-            "install", str(CHART), "--timeout", "3s", values={**ADDRESS, "migrate": {"timeoutSeconds": 30}}
-        )
+        command("install", str(CHART), "--timeout", "3s", values={**ADDRESS, "migrate": {"timeoutSeconds": 30}})
     assert control_plane.api.items(f"/apis/apps/v1/namespaces/{home}/deployments") == []
     command("uninstall")

@@ -10,7 +10,7 @@ from pathlib import Path
 import kubernetes_validate
 import pytest
 
-from tests.broker.provisioners.kubernetes.restricted import violations
+from tests.broker.provisioners.kubernetes.restricted_standard import violations
 from tests.chart.rendering import FULL, Object, named, objects, pods, secret_files
 
 VERSIONS = ("1.34", "1.36", "1.37")
@@ -55,7 +55,7 @@ def test_each_process_finds_its_own_login_and_no_other(full: list[Object]) -> No
         assert ("GPUBROKER_OWNER_DATABASE_URL" in files) == (name == "gpubroker-migrate"), name
         assert ("GPUBROKER_METRICS_TOKEN" in files) == (name == "gpubroker-web"), name
         seals = name.removeprefix("gpubroker-") in ("web", "worker", "agent-north", "agent-south")
-        assert ("GPUBROKER_CREDENTIAL_KEYS" in files) == seals, name
+        assert ("GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS" in files) == seals, name
         assert ("GPUBROKER_MAIL_URL" in files) == (name in ("gpubroker-web", "gpubroker-worker")), name
     web, worker = ("web", "events", "migrate"), ("worker", "beat", "relay", "agent-north", "agent-south")
     assert login == dict.fromkeys(web, "web") | dict.fromkeys(worker, "worker")

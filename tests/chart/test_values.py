@@ -1,4 +1,4 @@
-"""Values that cannot work are refused before anything is installed, in words that name the place."""
+"""Invalid chart values are refused with their place."""
 
 from typing import Any
 
@@ -13,7 +13,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"user": 0}, "/user", "got 0, want 1"),
     ({"user": "root"}, "/user", "got string, want integer"),
     ({"settings": {"NEW_TENANT_UNIT": 3}}, "/settings", "'NEW_TENANT_UNIT' not allowed"),
-    ({"settings": {"NEW_TENANT_UNITS": "many"}}, "/settings/NEW_TENANT_UNITS", "got string, want integer"),
+    (
+        {"settings": {"DEFAULT_TENANT_QUOTA_UNITS": "many"}},
+        "/settings/DEFAULT_TENANT_QUOTA_UNITS",
+        "got string, want integer",
+    ),
     ({"settings": {"SECRET_KEY": "abc"}}, "/settings", "'SECRET_KEY' not allowed"),
     ({"settings": {"MAIL_URL": "smtp://a"}}, "/settings", "'MAIL_URL' not allowed"),
     ({"settings": {"DEBUG": True}}, "/settings", "'DEBUG' not allowed"),

@@ -1,4 +1,4 @@
-"""A project on a real control plane, as the product renders it, for tests that ask whether the server agrees."""
+"""A rendered project on a real control plane."""
 
 import secrets
 from contextlib import suppress
@@ -9,8 +9,8 @@ from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.render.cluster import cluster_objects
 from broker.provisioners.kubernetes.render.lease import anchor, lease_objects
 from broker.provisioners.kubernetes.render.project import project_objects
-from broker.provisioners.kubernetes.spec import LeaseSpec, ProjectSpec
-from tests.broker.provisioners.kubernetes.wanted import PROJECT
+from broker.provisioners.kubernetes.render.spec import LeaseSpec, ProjectSpec
+from tests.broker.provisioners.kubernetes.lease_specs import PROJECT
 from tests.controlplane.api import Api, Object, Refused
 
 UNSERVED = {"HTTPRoute"}  # needs definitions that a cluster without a gateway does not have
@@ -44,7 +44,7 @@ def make(api: Api, driver: SliceDriver, lease: LeaseSpec) -> list[Object]:
 
 
 def close(api: Api, marks: str) -> None:
-    """Delete the namespaces with these marks, with the pods in them that nobody is left to let go."""
+    """Delete namespaces with these labels, and their leftover pods."""
     for space in api.items("/api/v1/namespaces", labelSelector=marks):
         name = space["metadata"]["name"]
         api.delete(f"/api/v1/namespaces/{name}")

@@ -1,4 +1,4 @@
-"""Between the product and a real API server: passes everything on, until a test says what shall go wrong."""
+"""A proxy before a real API server that injects faults."""
 
 import json
 import re
@@ -33,7 +33,7 @@ class Fault:
 
 
 class Proxy:
-    """One way in for whoever is tested, as administrator; the faults are taken from `faults`, first come first."""
+    """A proxy with a queue of faults."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.faults: list[Fault] = []
@@ -60,7 +60,7 @@ class Proxy:
             daemon_threads = True
 
             def handle_error(self, *_: Any) -> None:
-                """Say nothing of who hung up in the middle: that is what we are here for."""
+                """Ignore clients that hung up."""
 
         self._server = Doorman(("127.0.0.1", 0), Door)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -82,7 +82,7 @@ class Proxy:
         self._server.server_close()
 
     def fails(self, what: str, status: int = 0, **more: Any) -> Fault:
-        """Say what shall go wrong; returns it, so that a test can see how often it did."""
+        """Add a fault; return it to count its uses."""
         fault = Fault(what, status, **more)
         self.faults.append(fault)
         return fault
@@ -146,9 +146,7 @@ class Proxy:
         except (OSError, urllib3.exceptions.HTTPError):
             door.close_connection = True
 
-    def _answer(
-        self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]
-    ) -> None:
+    def _answer(self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
         door.send_response(status)
         for name, value in {"Content-Type": "application/json", **headers}.items():
             door.send_header(name, value)

@@ -1,25 +1,30 @@
-"""Every provisioner in the world it acts in: prepares orders, lets time pass, and breaks things on request."""
+"""Each provisioner with the means to prepare, wait and break."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-import pytest
-
-from broker.models import Gpu, Health, Node, NodeState
-from broker.provisioners.base import Observation, Order, Provisioner, Seen, Slice, order_name
-from broker.provisioners.kubernetes.cluster import Way
+from broker.models import Gpu, GpuHealth, Node, NodeState
+from broker.provisioners.base import (
+    Observation,
+    ObservedState,
+    Provisioner,
+    ProvisionSlice,
+    ProvisionSpec,
+    spec_name,
+)
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
 from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
-from broker.provisioners.kubernetes.transport import Transport
 from broker.provisioners.simulated import SimulatedProvisioner
 from tests.broker.domain.fleet import MODELS
 from tests.cluster.installed import close, install, some_id
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
-from tests.world import MODEL, NOW, cards
+from tests.simulation import MODEL, NOW, create_gpus
 
 PLUGIN = DevicePluginDriver(MODELS)
 
@@ -35,7 +40,7 @@ class Stage(Protocol):
 
     @property
     def now(self) -> datetime: ...
-    def order(self, generation: int = 1, *, image: str = "") -> Order: ...
+    def order(self, generation: int = 1, *, image: str = "") -> ProvisionSpec: ...
     def wait(self, seconds: float) -> None: ...
     def lose_node(self) -> None: ...
     def find_node(self) -> None: ...
@@ -54,14 +59,14 @@ class SimulatedStage:
     lost_at: datetime = NOW
 
     def __post_init__(self) -> None:
-        cards(2)
+        create_gpus(2)
         self.lease_id = some_id("lse")
 
-    def order(self, generation: int = 1, *, image: str = "") -> Order:
+    def order(self, generation: int = 1, *, image: str = "") -> ProvisionSpec:
         card = Gpu.objects.select_related("node").order_by("index")[0]
-        place = Slice(card.node_id, card.pk, "1g.10gb", 0, 1)
-        name = order_name(self.lease_id, generation)
-        return Order(name, self.lease_id, generation, self.now, image, "", (place,))
+        place = ProvisionSlice(card.node_id, card.pk, "1g.10gb", 0, 1)
+        name = spec_name(self.lease_id, generation)
+        return ProvisionSpec(name, self.lease_id, generation, self.now, image, "", (place,))
 
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
@@ -74,16 +79,14 @@ class SimulatedStage:
         Node.objects.update(state=NodeState.READY, state_since=self.now)
 
     def break_card(self) -> None:
-        Gpu.objects.filter(index=0).update(
-            health=Health.UNHEALTHY, health_reason="XID 79", health_since=self.now
-        )
+        Gpu.objects.filter(index=0).update(health=GpuHealth.UNHEALTHY, health_reason="XID 79", health_since=self.now)
 
     def names(self) -> list[str]:
         return self.provisioner.names()
 
 
 class KubernetesStage:
-    """A real control plane. What a test waits for is mostly only said to the provisioner: patience costs nothing."""
+    """A real control plane, with short waits for most things."""
 
     slow_image, refused_image = "registry.example/acts:pull-6s", "registry.example/acts:never-pulls"
     tolerance = timedelta(seconds=10)
@@ -93,7 +96,7 @@ class KubernetesStage:
         install(plane.api, PLUGIN)
         self.plane, self.nodes, self.node = plane, nodes, nodes.add(GpuNode(cards=2))
         self.transport = Transport(lambda: plane.kubeconfig("admin", "system:masters"))
-        self.provisioner: Provisioner = KubernetesProvisioner("clu_test", Way(self.transport, PLUGIN))
+        self.provisioner: Provisioner = KubernetesProvisioner("clu_test", ClusterConnection(self.transport, PLUGIN))
         self.lease_id, self.project_id = some_id("lse"), some_id("prj")
         self.skew, self.lost_at = timedelta(), datetime.now(UTC)
 
@@ -101,10 +104,10 @@ class KubernetesStage:
     def now(self) -> datetime:
         return datetime.now(UTC) + self.skew
 
-    def order(self, generation: int = 1, *, image: str = "") -> Order:
-        place = Slice("nod", "gpu", "card", 0, 8, host=self.node, uuid="GPU-1", grid=8, memory_gb=80)
-        return Order(
-            name=order_name(self.lease_id, generation),
+    def order(self, generation: int = 1, *, image: str = "") -> ProvisionSpec:
+        place = ProvisionSlice("nod", "gpu", "card", 0, 8, host=self.node, uuid="GPU-1", grid=8, memory_gb=80)
+        return ProvisionSpec(
+            name=spec_name(self.lease_id, generation),
             lease_id=self.lease_id,
             generation=generation,
             placed_at=self.now,
@@ -135,7 +138,7 @@ class KubernetesStage:
         self.nodes.until(self.node, "True")
 
     def names(self) -> list[str]:
-        mine = order_name(self.lease_id, 1)[:-1]
+        mine = spec_name(self.lease_id, 1)[:-1]
         return [name for name in self.provisioner.names() if name.startswith(mine)]
 
     def clear(self) -> None:
@@ -143,8 +146,8 @@ class KubernetesStage:
         close(self.plane.api, f"gpubroker.dev/project={self.project_id}")
 
 
-def until(stage: Stage, look: Callable[[], Observation], wanted: Seen, *, seconds: int = 120) -> Observation:
-    """Look again and again, as often as the provisioner itself thinks it worth, until it says so."""
+def until(stage: Stage, look: Callable[[], Observation], wanted: ObservedState, *, seconds: int = 120) -> Observation:
+    """Observe until the provisioner reports this state."""
     began, end = stage.now, time.monotonic() + 150
     while True:
         seen = look()
@@ -156,40 +159,14 @@ def until(stage: Stage, look: Callable[[], Observation], wanted: Seen, *, second
         assert time.monotonic() < end, f"still {seen}"
 
 
-def ready(stage: Stage, order: Order) -> None:
-    until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.READY)
+def ready(stage: Stage, order: ProvisionSpec) -> None:
+    until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), ObservedState.READY)
 
 
-def gone(stage: Stage, order: Order) -> None:
-    until(stage, lambda: stage.provisioner.remove(order, now=stage.now), Seen.GONE)
+def gone(stage: Stage, order: ProvisionSpec) -> None:
+    until(stage, lambda: stage.provisioner.remove(order, now=stage.now), ObservedState.GONE)
 
 
-def of_nobody(order: Order) -> Order:
+def of_nobody(order: ProvisionSpec) -> ProvisionSpec:
     """Return the same for a lease that nobody knows."""
     return replace(order, lease_id=some_id("lse"))
-
-
-@pytest.fixture(params=["simulated", pytest.param("kubernetes", marks=pytest.mark.cluster)])
-def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
-    """Put each provisioner into its world; what needs a control plane is left out where there is none."""
-    if request.param == "simulated":
-        request.getfixturevalue("db")
-        yield SimulatedStage()
-        return
-    made = KubernetesStage(request.getfixturevalue("control_plane"), request.getfixturevalue("gpu_nodes"))
-    yield made
-    made.clear()
-
-
-@pytest.fixture
-def simulated_stage(db: None) -> SimulatedStage:
-    """Put the simulated provisioner into its world, for what only it can play."""
-    return SimulatedStage()
-
-
-@pytest.fixture
-def kubernetes_stage(control_plane: ControlPlane, gpu_nodes: Nodes) -> Iterator[KubernetesStage]:
-    """Put the provisioner for Kubernetes before a real control plane, for what only that can play."""
-    made = KubernetesStage(control_plane, gpu_nodes)
-    yield made
-    made.clear()

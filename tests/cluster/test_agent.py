@@ -1,66 +1,24 @@
-"""The agent on a real control plane: what happens there reaches rows, leases and inventory, and survives its death."""
+"""The agent on a real control plane updates rows and survives its death."""
 
 import itertools
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from threading import Event
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Lease, Node
-from broker.provisioners.kubernetes import labels, transport
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.client import transport
 from broker.provisioners.kubernetes.render.cluster import NAMESPACE
-from broker.services import sightings
-from broker.services.following import Agent
+from broker.services.clusters.observed import observed_objects
 from ports import clock
-from tests.cluster.test_product import Installation, offering
-from tests.cluster.test_product import installed as installed
-from tests.cluster.test_product import life as life
+from tests.cluster.installation import Installation, offering
+from tests.cluster.running_agent import RunningAgent
 from tests.controlplane import devices
 from tests.controlplane.api import Object
 from tests.controlplane.manifests import pod
 from tests.controlplane.nodes import GpuNode, Nodes
-from tests.world import fresh
-
-
-class Watching:
-    """An agent whose reflectors run, and whose turns the test takes, with the workers' or without."""
-
-    def __init__(self, installed: Installation) -> None:
-        self.installed = installed
-        self.begin()
-
-    def begin(self) -> None:
-        self.ended, self.agent = Event(), Agent(self.installed.cluster)
-        self.threads = self.agent.start(lambda going=self.ended: not going.is_set())  # type: ignore[misc]
-        self.installed.agent = self.agent
-
-    def die(self) -> None:
-        """End, and with it all that was known; another one takes over."""
-        self.ended.set()
-        self.begin()
-
-    def until(self, right: Callable[[], bool], *, seconds: float = 90) -> float:
-        """Take turns until something is so; return how long it took."""
-        began = clock.monotonic()
-        while not right():
-            assert clock.monotonic() - began < seconds, list(
-                ClusterObject.objects.values_list("kind", "name")
-            )
-            self.installed.life.clock.at = datetime.now(UTC)  # what it writes down is dated, and grows old
-            self.agent.turn(0.05)
-        return clock.monotonic() - began
-
-    def is_believed(self) -> bool:
-        """Tell whether workers ask the agent's rows instead of the cluster."""
-        return bool(self.agent.way.memory and self.agent.way.memory.fresh_at(clock.now()))
-
-    def pods(self) -> list[dict[str, Any]]:
-        """Return the leases' pods on our node: the reaper's, which comes every few minutes, is ours and no lease's."""
-        mine = ClusterObject.objects.filter(kind="Pod", body__spec__nodeName=self.installed.node)
-        mine = mine.exclude(order_name="")
-        return [each.body for each in mine]
+from tests.simulation import reload_lease
 
 
 class Dead(BaseException):
@@ -68,7 +26,7 @@ class Dead(BaseException):
 
 
 class Pen:
-    """What the agent writes down with; it dies before or after the n-th time that there is something to write."""
+    """Writes for the agent, and dies around the n-th write."""
 
     def __init__(self, note: Callable[..., int], *, after: bool) -> None:
         self._note, self._after, self.left = note, after, 0
@@ -85,30 +43,23 @@ class Pen:
         return told
 
 
-@pytest.fixture
-def watching(installed: Installation) -> Iterator[Watching]:
-    made = Watching(installed)
-    yield made
-    made.ended.set()
-
-
 def like_the_reapers(node: str) -> Object:
-    """Return a pod of ours that belongs to no lease: the real one is there for a moment every few minutes."""
+    """Return a pod of ours without a lease, like the reaper's."""
     made = pod(f"reaper-{node}", NAMESPACE, node=node)
-    made["metadata"]["labels"] = {labels.MANAGED_BY: labels.US}
+    made["metadata"]["labels"] = {labels.MANAGED_BY: labels.MANAGER_NAME}
     return made
 
 
-def test_a_pod_is_seen_and_its_lease_is_rung_for(watching: Watching) -> None:
+def test_a_pod_is_seen_and_its_lease_is_notified(watching: RunningAgent) -> None:
     installed = watching.installed
     watching.until(watching.is_believed)  # else the workers ask the cluster themselves
     installed.plane.api.create(like_the_reapers(installed.node))
     watching.until(ClusterObject.objects.filter(kind="Pod", body__status__phase="Running").exists)
     lease = installed.until(
-        installed.life.ask(installed.home, offering("card"), image="registry.example/acts:pull-1s"), "active"
+        installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s"), "active"
     )
     watching.until(lambda: [each["status"]["phase"] for each in watching.pods()] == ["Running"])
-    installed.life.release(lease)
+    installed.sim.release_lease(lease)
 
     installed.until(lease, "released")
     watching.until(lambda: not watching.pods())
@@ -116,36 +67,36 @@ def test_a_pod_is_seen_and_its_lease_is_rung_for(watching: Watching) -> None:
 
 
 def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
-    watching: Watching, monkeypatch: pytest.MonkeyPatch
+    watching: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = watching.installed
     watching.until(watching.is_believed)
     asked: list[str] = []
-    send = transport.Api.send
+    send = transport.KubernetesApi.send
 
-    def noted(self: transport.Api, method: str, path: str, **rest: Any) -> transport.Answer:
+    def noted(self: transport.KubernetesApi, method: str, path: str, **rest: Any) -> transport.ApiResponse:
         asked.append(method)
         return send(self, method, path, **rest)
 
-    monkeypatch.setattr(transport.Api, "send", noted)
-    lease = installed.life.ask(installed.home, offering("card"), image="registry.example/acts:pull-1s")
-    installed.life.run()
-    installed.life.hints.clear()  # nobody would look again for seconds
-    assert watching.until(lambda: fresh(lease).state == "active") < 5
-    installed.life.run()
+    monkeypatch.setattr(transport.KubernetesApi, "send", noted)
+    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s")
+    installed.sim.run()
+    installed.sim.messages.clear()  # nobody would look again for seconds
+    assert watching.until(lambda: reload_lease(lease).state == "active") < 5
+    installed.sim.run()
     assert "GET" not in asked
 
 
 def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_seconds(
-    watching: Watching,
+    watching: RunningAgent,
 ) -> None:
-    """As of a controller that acts on what was there before its API server was away."""
+    """Simulate a controller that acts on old state."""
     installed = watching.installed
     watching.until(watching.is_believed)
-    lease = installed.life.ask(installed.home, offering("card"), image="registry.example/acts:pull-1s")
+    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s")
     installed.until(lease, "active")
     (pod,) = installed.ours("/api/v1/pods")
-    installed.life.release(lease)
+    installed.sim.release_lease(lease)
     installed.until(lease, "released")
     marks = {name: pod["metadata"][name] for name in ("namespace", "labels", "finalizers")}
     spec = {**pod["spec"], "nodeName": "", "nodeSelector": {"kubernetes.io/hostname": "nowhere"}}
@@ -158,15 +109,16 @@ def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_secon
         installed.pass_on()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("after", [False, True])
 def test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next(
-    after: bool, watching: Watching, monkeypatch: pytest.MonkeyPatch
+    after: bool, watching: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed, pen = watching.installed, Pen(sightings.note, after=after)
-    monkeypatch.setattr(sightings, "note", pen)
+    installed, pen = watching.installed, Pen(observed_objects.record_observed, after=after)
+    monkeypatch.setattr(observed_objects, "record_observed", pen)
 
     def killed_until(lease: Lease, state: str, *, moment: int) -> bool:
-        """Let the agent be killed on the way to a state, and another one go on; tell whether that happened."""
+        """Kill the agent on the way to a state; tell whether it died."""
         pen.left = moment
         try:
             installed.until(lease, state)
@@ -179,10 +131,10 @@ def test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next(
     for moment in itertools.count(1):
         watching.until(watching.is_believed)
         image = "registry.example/acts:pull-1s_hang-1s"  # slow enough that there is much to write
-        lease = installed.life.ask(installed.home, offering("1g.10gb"), image=image)
+        lease = installed.sim.request_lease(installed.home, offering("1g.10gb"), image=image)
         deaths = [killed_until(lease, "active", moment=moment)]
         assert len(installed.ours("/api/v1/pods")) == 1
-        installed.life.release(lease)
+        installed.sim.release_lease(lease)
         deaths.append(killed_until(lease, "released", moment=moment))
         assert installed.ours("/api/v1/pods") == []
         watching.until(lambda: not watching.pods())
@@ -195,11 +147,12 @@ POLICIES, SERVICES = "/apis/networking.k8s.io/v1/networkpolicies", "/api/v1/serv
 INGRESSES = "/apis/networking.k8s.io/v1/ingresses"
 
 
-def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watching: Watching) -> None:
-    Cluster.objects.update(domain="leases.example", door="ingress/public", entrances="edge")
+@pytest.mark.deep
+def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watching: RunningAgent) -> None:
+    Cluster.objects.update(domain="leases.example", ingress="ingress/public", allowed_namespaces="edge")
     installed, api = watching.installed, watching.installed.plane.api
     installed.until(
-        installed.life.ask(installed.home, offering("1g.10gb"), workload="jupyter"), "active", seconds=180
+        installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter"), "active", seconds=180
     )
     (before,) = installed.ours("/api/v1/pods")
     home = f"/namespaces/{before['metadata']['namespace']}"
@@ -213,9 +166,7 @@ def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watch
 
     def closed() -> int:
         found = api.get(f"{walls}/gpub-egress")["spec"]["egress"]
-        return sum(
-            len(each.get("ipBlock", {}).get("except", [])) for rule in found for each in rule.get("to", [])
-        )
+        return sum(len(each.get("ipBlock", {}).get("except", [])) for rule in found for each in rule.get("to", []))
 
     def hosts() -> list[str]:
         return [each["spec"]["rules"][0]["host"].split(".", 1)[1] for each in installed.ours(INGRESSES)]
@@ -226,7 +177,7 @@ def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watch
     api.delete(f"/api/v1{home}/services/{service['metadata']['name']}")
     api.patch(f"{walls}/gpub-egress", {"spec": {"egress": [{}]}})
     assert (opened(), closed(), installed.ours(SERVICES)) == ([], 0, [])
-    Cluster.objects.update(domain="other.example", entrances="edge ssh")  # which begins the round anew
+    Cluster.objects.update(domain="other.example", allowed_namespaces="edge ssh")  # which begins the round anew
     watching.until(lambda: opened() == ["edge", "ssh"] and hosts() == ["other.example"], seconds=180)
     watching.until(lambda: closed() == blocks and len(installed.ours(SERVICES)) == 1)
     (after,) = installed.ours("/api/v1/pods")
@@ -236,17 +187,18 @@ def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watch
         things = [*api.items(walls), *installed.ours(SERVICES), *installed.ours(INGRESSES)]
         return [each["metadata"]["resourceVersion"] for each in things]
 
-    watching.until(lambda: watching.agent.mender.is_idle and watching.agent.round.next() == [])
+    watching.until(lambda: watching.agent.repair.repairer.is_idle and watching.agent.repair.queue.next() == [])
     at_rest = versions()
-    watching.agent.round.hurry()
-    watching.until(lambda: watching.agent.round.every_s > 1 and watching.agent.mender.is_idle)
+    watching.agent.repair.queue.hurry()
+    watching.until(lambda: watching.agent.repair.queue.every_s > 1 and watching.agent.repair.repairer.is_idle)
     assert versions() == at_rest, "a round where nobody touched anything changes nothing"
 
 
-def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: Watching) -> None:
+@pytest.mark.deep
+def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: RunningAgent) -> None:
     installed, api = watching.installed, watching.installed.plane.api
     what = offering("1g.10gb")
-    installed.until(installed.life.ask(installed.home, what, image="registry.example/acts:pull-0s"), "active")
+    installed.until(installed.sim.request_lease(installed.home, what, image="registry.example/acts:pull-0s"), "active")
     (quota,) = installed.ours("/api/v1/resourcequotas")
     meta = quota["metadata"]
     path = f"/api/v1/namespaces/{meta['namespace']}/resourcequotas/{meta['name']}"
@@ -255,7 +207,7 @@ def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: W
         there = api.find(path)
         return bool(there) and there["spec"]["hard"] == quota["spec"]["hard"]
 
-    watching.until(lambda: watching.agent.round.next() == [] and watching.agent.mender.is_idle)
+    watching.until(lambda: watching.agent.repair.queue.next() == [] and watching.agent.repair.repairer.is_idle)
     api.patch(path, {"spec": {"hard": {"pods": "0"}}})
     assert watching.until(is_right) < 20
     api.delete(path)
@@ -263,7 +215,7 @@ def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: W
 
 
 def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
-    watching: Watching, gpu_nodes: Nodes
+    watching: RunningAgent, gpu_nodes: Nodes
 ) -> None:
     node = watching.installed.node
 
@@ -277,11 +229,9 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     watching.until(lambda: state() == "ready")
 
 
-def test_what_nodes_publish_for_claims_is_followed_and_listed_once(
-    installed: Installation, gpu_nodes: Nodes
-) -> None:
-    Cluster.objects.filter(pk=installed.cluster.pk).update(driver="dra", believes=True)
-    watching = Watching(installed)
+def test_what_nodes_publish_for_claims_is_followed_and_listed_once(installed: Installation, gpu_nodes: Nodes) -> None:
+    Cluster.objects.filter(pk=installed.cluster.pk).update(driver="dra", accept_next_inventory=True)
+    watching = RunningAgent(installed)
     api, node = installed.plane.api, gpu_nodes.add(GpuNode(cards=0))
 
     def cards() -> list[tuple[int, str]]:

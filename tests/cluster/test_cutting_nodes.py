@@ -1,4 +1,4 @@
-"""Hands that cut nodes, simulated and real: they taint, tell and see the same, whatever the node's manners."""
+"""Node partitioners, simulated and real, behave alike."""
 
 import json
 import time
@@ -8,30 +8,38 @@ from typing import Protocol
 
 import pytest
 
-from broker.domain.cuts import WHOLE, Cut
-from broker.domain.mig_configs import alias_of, name_of, resource_of, slots_of
-from broker.domain.repartition import NodeSeen, Step
+from broker.domain.repartition.gpu_layouts import WHOLE_GPU_LAYOUT, GpuLayout
+from broker.domain.repartition.mig_configs import layout_alias, layout_name, slices_offered
+from broker.domain.repartition.repartition_steps import ObservedLayout, RepartitionStep
 from broker.models import Cluster, Node
-from broker.provisioners.base import Unanswered
-from broker.provisioners.hands import LayoutHands, Machine
-from broker.provisioners.kubernetes.mig import KubernetesHands
-from broker.provisioners.kubernetes.transport import Transport
-from broker.provisioners.simulated_hands import SimulatedHands
-from broker.services.layouts import machines
-from tests.broker.services.layouts import ONES, THREES, Driver, ail, approved, fixed
+from broker.provisioners.base import ClusterUnreachable
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.mig_partitioner import MigManagerPartitioner
+from broker.provisioners.node_partitioner import NodePartitioner, PartitionedNode
+from broker.provisioners.simulated_partitioner import SimulatedPartitioner
+from broker.services.repartition import node_partitioners
+from tests.broker.domain.fleet import resource_name
+from tests.broker.services.repartition.fixed_layouts import (
+    ONES,
+    THREES,
+    Driver,
+    approve_repartition,
+    break_node,
+    create_fixed_nodes,
+)
 from tests.controlplane.manifests import pod
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
-from tests.world import NOW, Life, alive, fresh, home, offering
+from tests.simulation import NOW, Simulation, create_tenant, offering, reload_lease, simulate
 
-WANTED = {0: ONES, 1: Cut.of(["3g.40gb", "4g.40gb"])}
-NAME = name_of(WANTED)
+WANTED = {0: ONES, 1: GpuLayout.of(["3g.40gb", "4g.40gb"])}
+NAME = layout_name(WANTED)
 MANNERS = {"obeys": [], "fails": ["fails"], "wedges-once": ["wedges"]}
 
 
 class Stage(Protocol):
-    hands: LayoutHands
-    machine: Machine
+    hands: NodePartitioner
+    machine: PartitionedNode
 
     @property
     def now(self) -> datetime: ...
@@ -40,10 +48,10 @@ class Stage(Protocol):
 
 class SimulatedStage:
     def __init__(self, manners: str) -> None:
-        self.hands, self.now = SimulatedHands(), NOW
-        (node,) = fixed(cut=WHOLE)
-        self.machine = Machine(node.pk, node.name, node.cluster_id)
-        ail(node, *MANNERS[manners])
+        self.hands, self.now = SimulatedPartitioner(), NOW
+        (node,) = create_fixed_nodes(cut=WHOLE_GPU_LAYOUT)
+        self.machine = PartitionedNode(node.pk, node.name, node.cluster_id)
+        break_node(node, *MANNERS[manners])
 
     def wait(self) -> None:
         self.now += timedelta(seconds=10)
@@ -51,7 +59,7 @@ class SimulatedStage:
 
 class KubernetesStage:
     def __init__(self, plane: ControlPlane, nodes: Nodes, manners: str) -> None:
-        self.machine = Machine("nod", real_node(nodes, manners, WANTED), "clu")
+        self.machine = PartitionedNode("nod", real_node(nodes, manners, WANTED), "clu")
         self.hands = real_hands(plane)
 
     @property
@@ -62,25 +70,25 @@ class KubernetesStage:
         time.sleep(0.1)
 
 
-def real_node(nodes: Nodes, manners: str, *layouts: dict[int, Cut]) -> str:
+def real_node(nodes: Nodes, manners: str, *layouts: dict[int, GpuLayout]) -> str:
     """Add a node with two uncut cards whose mig-manager has learned these layouts."""
     known = {}
     for cuts in layouts:
-        slots = slots_of(cuts.values())
-        offers = {"nvidia.com/gpu": 0, **{resource_of(profile): count for profile, count in slots.items()}}
-        known |= {name_of(cuts): offers, alias_of(name_of(cuts)): offers}
+        slots = slices_offered(cuts.values())
+        offers = {"nvidia.com/gpu": 0, **{resource_name(profile): count for profile, count in slots.items()}}
+        known |= {layout_name(cuts): offers, layout_alias(layout_name(cuts)): offers}
     return nodes.add(GpuNode(cards=2, layouts=known, manners=manners))
 
 
-def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -> KubernetesHands:
+def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -> MigManagerPartitioner:
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}}
     plane.api.apply(namespace)
     transport = Transport(lambda: plane.kubeconfig("admin", "system:masters"))
-    return KubernetesHands(way=lambda cluster: transport, learns_within=learns_within)
+    return MigManagerPartitioner(transport_of=lambda cluster: transport, learns_within=learns_within)
 
 
 def tells(plane: ControlPlane, node: str, most: dict[str, int]) -> str:
-    """Let a node's mig-manager have written down what its cards can become; return where that is."""
+    """Let mig-manager publish a node's possible layouts; return the place."""
     layouts = [{"devices": "all", "mig-enabled": True, "mig-devices": most}]
     marks = {"app.kubernetes.io/component": "nvidia-mig-manager", "nvidia.com/node-name": node}
     meta = {"name": f"{node}-mig-config", "namespace": "gpu-operator", "labels": marks}
@@ -97,9 +105,9 @@ def stage(request: pytest.FixtureRequest, db: None) -> Callable[[str], Stage]:
     return lambda manners: KubernetesStage(plane, nodes, manners)
 
 
-def until(stage: Stage, right: Callable[[NodeSeen], bool]) -> NodeSeen:
+def until(stage: Stage, right: Callable[[ObservedLayout], bool]) -> ObservedLayout:
     for _ in range(150):
-        seen = stage.hands.look(stage.machine, now=stage.now)
+        seen = stage.hands.observe(stage.machine, now=stage.now)
         if right(seen):
             return seen
         stage.wait()
@@ -107,10 +115,10 @@ def until(stage: Stage, right: Callable[[NodeSeen], bool]) -> NodeSeen:
 
 
 def tell(stage: Stage, name: str) -> None:
-    """Tell it on what is seen now; a node that changes meanwhile is looked at again."""
+    """Repartition a node from its present state; retry on change."""
     assert stage.hands.prepare(stage.machine, WANTED, now=stage.now) == timedelta()
     for _ in range(20):
-        version = stage.hands.look(stage.machine, now=stage.now).version
+        version = stage.hands.observe(stage.machine, now=stage.now).version
         if stage.hands.tell(stage.machine, name, version=version, now=stage.now):
             return
     raise AssertionError("the node never stands still")
@@ -118,7 +126,7 @@ def tell(stage: Stage, name: str) -> None:
 
 def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
-    seen = here.hands.look(here.machine, now=here.now)
+    seen = here.hands.observe(here.machine, now=here.now)
     assert (seen.config, seen.tainted, seen.pods, seen.there) == ("", False, 0, True)
     assert dict(seen.slots) == {"card": 2}
     assert here.hands.profiles([here.machine]).get(here.machine.id) is None
@@ -128,32 +136,32 @@ def test_a_taint_is_set_and_taken_away_however_often(stage: Callable[[str], Stag
     here = stage("obeys")
     for on in (True, True, False, False):
         here.hands.taint(here.machine, on=on)
-        assert here.hands.look(here.machine, now=here.now).tainted is on
+        assert here.hands.observe(here.machine, now=here.now).tainted is on
 
 
 def test_a_node_that_obeys_offers_what_it_was_told(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     tell(here, NAME)
     seen = until(here, lambda seen: seen.state == "success")
-    assert (seen.config, dict(seen.slots)) == (NAME, slots_of(WANTED.values()))
+    assert (seen.config, dict(seen.slots)) == (NAME, slices_offered(WANTED.values()))
 
 
 def test_what_it_said_of_the_last_layout_is_not_taken_for_this_one(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     tell(here, NAME)
     until(here, lambda seen: seen.state == "success")
-    tell(here, alias_of(NAME))
-    assert here.hands.look(here.machine, now=here.now).state in ("", "pending")
+    tell(here, layout_alias(NAME))
+    assert here.hands.observe(here.machine, now=here.now).state in ("", "pending")
     until(here, lambda seen: seen.state == "success")
 
 
 def test_a_node_is_told_nothing_on_old_knowledge(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
-    old = here.hands.look(here.machine, now=here.now).version
+    old = here.hands.observe(here.machine, now=here.now).version
     here.hands.prepare(here.machine, WANTED, now=here.now)
     here.hands.taint(here.machine, on=True)
     assert not here.hands.tell(here.machine, NAME, version=old, now=here.now)
-    assert here.hands.look(here.machine, now=here.now).config == ""
+    assert here.hands.observe(here.machine, now=here.now).config == ""
 
 
 def test_a_node_that_fails_says_so(stage: Callable[[str], Stage]) -> None:
@@ -168,14 +176,14 @@ def test_a_wedge_is_healed_by_another_name_and_back(stage: Callable[[str], Stage
     until(here, lambda seen: seen.state == "pending")
     for _ in range(8):
         here.wait()
-    assert here.hands.look(here.machine, now=here.now).state == "pending"
-    tell(here, alias_of(NAME))
+    assert here.hands.observe(here.machine, now=here.now).state == "pending"
+    tell(here, layout_alias(NAME))
     until(here, lambda seen: seen.state in ("pending", "success"))
     here.wait()
     tell(here, NAME)
     # A node says that it is done before its plugin reports what there is now.
     seen = until(here, lambda seen: seen.state == "success" and bool(seen.slots))
-    assert dict(seen.slots) == slots_of(WANTED.values())
+    assert dict(seen.slots) == slices_offered(WANTED.values())
 
 
 class TestReal:
@@ -201,7 +209,7 @@ class TestReal:
         idles = f"/api/v1/namespaces/{namespace}/pods/idles"
         control_plane.api.until(idles, lambda seen: seen["status"]["phase"] == "Running")
         until(here, lambda seen: seen.pods == 1)
-        assert here.hands.look(here.machine, now=here.now).pods == 1
+        assert here.hands.observe(here.machine, now=here.now).pods == 1
 
     def test_a_node_that_is_gone_is_seen_to_be(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
@@ -210,16 +218,12 @@ class TestReal:
         here.hands.taint(here.machine, on=False)
         assert not here.hands.tell(here.machine, NAME, version="1", now=here.now)
 
-    def test_layouts_are_added_to_those_that_are_known(
-        self, control_plane: ControlPlane, gpu_nodes: Nodes
-    ) -> None:
+    def test_layouts_are_added_to_those_that_are_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         hands = real_hands(control_plane, learns_within=timedelta(minutes=2))
         first, second = {0: ONES}, {0: THREES}
-        with_others = {
-            "data": {"config.yaml": "version: v1\nmig-configs: {all-disabled: [{mig-enabled: false}]}\n"}
-        }
-        hands.prepare(here.machine, {0: WHOLE}, now=NOW)
+        with_others = {"data": {"config.yaml": "version: v1\nmig-configs: {all-disabled: [{mig-enabled: false}]}\n"}}
+        hands.prepare(here.machine, {0: WHOLE_GPU_LAYOUT}, now=NOW)
         path = "/api/v1/namespaces/gpu-operator/configmaps/gpubroker-mig"
         control_plane.api.patch(path, with_others)
         assert hands.prepare(here.machine, first, now=NOW) == timedelta(minutes=2)
@@ -227,14 +231,14 @@ class TestReal:
         assert hands.prepare(here.machine, first, now=later) == timedelta(seconds=30)
         assert hands.prepare(here.machine, second, now=later) == timedelta(minutes=2)
         text = control_plane.api.get(path)["data"]["config.yaml"]
-        assert all(word in text for word in ("all-disabled", name_of(first), alias_of(name_of(second))))
+        assert all(word in text for word in ("all-disabled", layout_name(first), layout_alias(layout_name(second))))
         control_plane.api.delete(path)
 
     def test_what_a_node_says_it_can_become_is_read_from_its_own_config_map(
         self, control_plane: ControlPlane, gpu_nodes: Nodes
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
-        mute, other = Machine("mute", "mute", "clu"), Machine("other", "other", "clu")
+        mute, other = PartitionedNode("mute", "mute", "clu"), PartitionedNode("other", "other", "clu")
         all_of_them = [here.machine, mute, other]
         assert here.hands.profiles(all_of_them) == {}
         path = tells(control_plane, here.machine.name, {"1g.10gb": 7})
@@ -249,39 +253,39 @@ class TestReal:
     def test_without_rights_nothing_is_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         nobody = Transport(lambda: control_plane.kubeconfig("nobody"))
-        with pytest.raises(Unanswered, match="cannot"):
-            KubernetesHands(way=lambda cluster: nobody).look(here.machine, now=here.now)
+        with pytest.raises(ClusterUnreachable, match="cannot"):
+            MigManagerPartitioner(transport_of=lambda cluster: nobody).observe(here.machine, now=here.now)
 
 
 @pytest.fixture
-def life(db: None) -> Iterator[Life]:
-    with alive(datetime.now(UTC)) as made:
+def sim(db: None) -> Iterator[Simulation]:
+    with simulate(datetime.now(UTC)) as made:
         yield made
 
 
 def test_a_pool_on_a_real_control_plane_is_cut_for_who_waits(
-    life: Life, control_plane: ControlPlane, gpu_nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+    sim: Simulation, control_plane: ControlPlane, gpu_nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hands = real_hands(control_plane)
-    monkeypatch.setattr(machines, "_named", lambda path: hands)
-    (node,) = fixed()
-    kestrel = home("Kestrel")
-    waiting = life.ask(kestrel, offering("3g.40gb"), quantity=2)
-    life.run(180)
+    monkeypatch.setattr(node_partitioners, "_load_partitioner", lambda path: hands)
+    (node,) = create_fixed_nodes()
+    kestrel = create_tenant("Kestrel")
+    waiting = sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
+    sim.run(180)
     told = tells(control_plane, node.name, {"1g.10gb": 7, "3g.40gb": 2})
-    change = approved(node, life)
+    change = approve_repartition(node, sim)
     control_plane.api.delete(told)
     name = real_node(gpu_nodes, "wedges-once", change.cuts)
     Node.objects.update(name=name)
     Cluster.objects.update(provisioner="kubernetes")
-    driver, began = Driver(life, change), time.monotonic()
-    while driver.step is not Step.DONE:
+    driver, began = Driver(sim, change), time.monotonic()
+    while driver.step is not RepartitionStep.DONE:
         # Time is ours: minutes of waiting pass at once, and the node gets what it really needs.
-        driver.on(30 if driver.step is Step.CUTTING else 5)
-        time.sleep(0.25 if driver.step in (Step.CUTTING, Step.NUDGING) else 0)
+        driver.on(30 if driver.step is RepartitionStep.CUTTING else 5)
+        time.sleep(0.25 if driver.step in (RepartitionStep.CUTTING, RepartitionStep.NUDGING) else 0)
         assert time.monotonic() - began < 60, f"still {driver.change.step}: {driver.change.why}"
     assert "nudging" in driver.path
     node_now = control_plane.api.get(f"/api/v1/nodes/{name}")
     assert not any("repartition" in taint["key"] for taint in node_now["spec"].get("taints", []))
     assert node_now["status"]["allocatable"]["nvidia.com/mig-3g.40gb"] == "2"
-    assert fresh(waiting).state in ("queued", "provisioning")
+    assert reload_lease(waiting).state in ("queued", "provisioning")

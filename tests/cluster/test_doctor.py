@@ -16,33 +16,39 @@ from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 
 from broker.models import Cluster, ClusterCredential
-from broker.provisioners.kubernetes.doctor import trying
-from broker.provisioners.kubernetes.doctor.findings import Finding, Outcome
-from broker.provisioners.kubernetes.doctor.judging import examine, fits
-from broker.provisioners.kubernetes.doctor.taking import Known, take
-from broker.provisioners.kubernetes.installing import install, own_kubeconfig
-from broker.provisioners.kubernetes.kubeconfig import parse
-from broker.provisioners.kubernetes.transport import Transport
-from broker.services import catalogue
+from broker.provisioners.kubernetes.client.kubeconfig import parse_kubeconfig
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.cluster_install import broker_kubeconfig, install_cluster
+from broker.provisioners.kubernetes.doctor import network_probe
+from broker.provisioners.kubernetes.doctor.examination import examine_cluster, has_no_bad_finding
+from broker.provisioners.kubernetes.doctor.findings import CheckOutcome, ClusterFinding
+from broker.provisioners.kubernetes.doctor.snapshot_collection import RegisteredCluster, collect_snapshot
+from broker.services.inventory import gpu_catalogue
 from tests.cluster.stages import PLUGIN
 from tests.controlplane.certificates import Authority
 from tests.controlplane.nodes import GpuNode, ready
 from tests.controlplane.plane import ControlPlane
 
-Findings = dict[str, Finding]
+Findings = dict[str, ClusterFinding]
 OwnControlPlane = Callable[..., ControlPlane]
 # What a bare cluster lacks; kwok plays no operator, network, exporter, ingress or storage.
 LACKS_BARE = {"priority-classes", "admission-policies", "gpu-nodes", "nodes-ready"}
 
 
-def look(kubeconfig: Any, known: Known | None = None, *, tries: str = "") -> Findings:
+def look(kubeconfig: Any, known: RegisteredCluster | None = None, *, tries: str = "") -> Findings:
     now = datetime.now(UTC)
-    found = take(parse(yaml.safe_dump(kubeconfig)), PLUGIN, known=known or Known(), now=now, tries=tries)
-    return {each.name: each for each in examine(found)}
+    found = collect_snapshot(
+        parse_kubeconfig(yaml.safe_dump(kubeconfig)),
+        PLUGIN,
+        known=known or RegisteredCluster(),
+        now=now,
+        tries=tries,
+    )
+    return {each.name: each for each in examine_cluster(found)}
 
 
 def bad(findings: Findings) -> set[str]:
-    return {name for name, each in findings.items() if each.outcome is Outcome.BAD}
+    return {name for name, each in findings.items() if each.outcome is CheckOutcome.BAD}
 
 
 @pytest.fixture(scope="module")
@@ -60,39 +66,37 @@ def admin(plane: ControlPlane) -> Any:
 def test_from_a_bare_cluster_to_one_that_fits(own_control_plane: OwnControlPlane) -> None:
     plane = own_control_plane()
     bare = look(admin(plane))
-    assert bare["reachable"].outcome is Outcome.OK
+    assert bare["reachable"].outcome is CheckOutcome.OK
     assert bad(bare) >= LACKS_BARE
-    assert bare["pod-security"].outcome is Outcome.OK
-    assert bare["clock"].outcome is Outcome.OK
-    assert bare["rights-too-wide"].outcome is Outcome.WARN
+    assert bare["pod-security"].outcome is CheckOutcome.OK
+    assert bare["clock"].outcome is CheckOutcome.OK
+    assert bare["rights-too-wide"].outcome is CheckOutcome.WARN
 
-    api = Transport(lambda: parse(yaml.safe_dump(admin(plane)))).within(60)
-    first = install(api, PLUGIN, image="gpubroker:1")
+    api = Transport(lambda: parse_kubeconfig(yaml.safe_dump(admin(plane)))).within(60)
+    first = install_cluster(api, PLUGIN, image="gpubroker:1")
     assert {done.how for done in first} == {"made"}
-    again = install(api, PLUGIN, image="gpubroker:1")
-    assert {done.how for done in again} == {"as it was"}
+    again = install_cluster(api, PLUGIN, image="gpubroker:1")
+    assert {done.how for done in again} == {"unchanged"}
     plane.api.create(GpuNode(cards=8, cut=1, mig={"1g.10gb": 7}).manifest("gpu-1"))
     plane.api.until("/api/v1/nodes/gpu-1", lambda seen: ready(seen) == "True")
 
-    narrow = own_kubeconfig(api, admin(plane))
+    narrow = broker_kubeconfig(api, admin(plane))
     own = look(narrow)
     assert bad(own) == set(), own
-    assert [own[name].outcome for name in ("rights", "rights-to-examine", "rights-too-wide")] == [
-        Outcome.OK
-    ] * 3
-    assert own["reaper"].outcome is Outcome.OK
-    assert own["admission-policies"].outcome is Outcome.OK
-    assert own["cards"].seen == "8 cards can be sold"
+    assert [own[name].outcome for name in ("rights", "rights-to-examine", "rights-too-wide")] == [CheckOutcome.OK] * 3
+    assert own["reaper"].outcome is CheckOutcome.OK
+    assert own["admission-policies"].outcome is CheckOutcome.OK
+    assert own["sellable-gpus"].seen == "8 GPUs can be sold"
     unread = [each for each in own.values() if "could not be read" in each.seen]
     assert unread == []
-    assert own["same-cluster"].outcome is Outcome.OK
-    assert look(narrow, Known(uid="another"))["same-cluster"].outcome is Outcome.BAD
+    assert own["same-cluster"].outcome is CheckOutcome.OK
+    assert look(narrow, RegisteredCluster(uid="another"))["same-cluster"].outcome is CheckOutcome.BAD
 
 
 @pytest.mark.cluster
 def test_what_somebody_changed_is_seen_and_put_right(plane: ControlPlane) -> None:
-    api = Transport(lambda: parse(yaml.safe_dump(admin(plane)))).within(60)
-    install(api, PLUGIN, image="gpubroker:1")
+    api = Transport(lambda: parse_kubeconfig(yaml.safe_dump(admin(plane)))).within(60)
+    install_cluster(api, PLUGIN, image="gpubroker:1")
     policy = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/gpub-services"
     plane.api.patch(policy, {"spec": {"validations": [{"expression": "true"}]}})
     plane.api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/gpub-spot")
@@ -107,67 +111,66 @@ def test_what_somebody_changed_is_seen_and_put_right(plane: ControlPlane) -> Non
     seen = look(admin(plane))
     assert "gpub-services" in seen["admission-policies"].seen
     assert "gpub-spot" in seen["priority-classes"].seen
-    changed = {done.ref.name for done in install(api, PLUGIN, image="gpubroker:1") if done.how == "changed"}
+    changed = {done.ref.name for done in install_cluster(api, PLUGIN, image="gpubroker:1") if done.how == "changed"}
     assert changed == {"gpub-services", "gpub-spot"}
     after = look(admin(plane))
-    assert [after[name].outcome for name in ("admission-policies", "priority-classes")] == [Outcome.OK] * 2
+    assert [after[name].outcome for name in ("admission-policies", "priority-classes")] == [CheckOutcome.OK] * 2
 
 
 @pytest.mark.cluster
 def test_policies_are_tried_in_a_projects_namespace(plane: ControlPlane) -> None:
-    api = Transport(lambda: parse(yaml.safe_dump(admin(plane)))).within(60)
-    install(api, PLUGIN, image="gpubroker:1")
+    api = Transport(lambda: parse_kubeconfig(yaml.safe_dump(admin(plane)))).within(60)
+    install_cluster(api, PLUGIN, image="gpubroker:1")
     marks = {"app.kubernetes.io/managed-by": "gpubroker"}
-    plane.api.create(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gt-tried", "labels": marks}}
-    )
-    becomes(plane, Outcome.OK)
+    plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gt-tried", "labels": marks}})
+    becomes(plane, CheckOutcome.OK)
     assert plane.api.items("/api/v1/namespaces/gt-tried/services") == []
     plane.api.delete("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/gpub-services")
-    becomes(plane, Outcome.BAD)
+    becomes(plane, CheckOutcome.BAD)
 
 
-def becomes(plane: ControlPlane, outcome: Outcome) -> None:
+def becomes(plane: ControlPlane, outcome: CheckOutcome) -> None:
     """Wait until a trial has this outcome: policies hold some moments after they are written."""
     end = time.monotonic() + 90
     while (seen := look(admin(plane))["admission-works"]).outcome is not outcome:
         assert time.monotonic() < end, seen
 
 
+@pytest.mark.deep
 @pytest.mark.cluster
 def test_pods_try_whether_network_policies_hold_and_nothing_of_it_stays(
     plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No network is there to try: how the pod that calls ends is played, as the tag of its image says."""
+    """Simulate the network probe by the tag of its image."""
     plane.api.create(GpuNode(cards=1).manifest("tries-1"))
     plane.api.until("/api/v1/nodes/tries-1", lambda seen: ready(seen) == "True")
     ends = (
-        ("HELD", "succeed-1s", Outcome.OK, "out of reach"),
-        ("", "fail-1s", Outcome.UNKNOWN, "ended with 1: "),
-        ("REACHED", "fail-1s", Outcome.BAD, "was reached on trial"),
-        ("ALONE", "fail-1s", Outcome.UNKNOWN, "not even"),
-        ("", "never-pulls", Outcome.UNKNOWN, "Pull"),
+        ("HELD", "succeed-1s", CheckOutcome.OK, "made a pod unreachable"),
+        ("", "fail-1s", CheckOutcome.UNKNOWN, "ended with exit code 1: "),
+        ("POLICY_BROKEN", "fail-1s", CheckOutcome.BAD, "reachable against its policy"),
+        ("NOTHING_REACHED", "fail-1s", CheckOutcome.UNKNOWN, "even the pod without a policy"),
+        ("", "never-pulls", CheckOutcome.UNKNOWN, "Pull"),
     )
     for how, script, outcome, words in ends:
-        for name in ("REACHED", "ALONE"):
-            monkeypatch.setattr(trying, name, 1 if name == how else 99)
-        monkeypatch.setattr(trying, "WITHIN_S", 5.0 if script == "never-pulls" else 60.0)
+        for name in ("POLICY_BROKEN", "NOTHING_REACHED"):
+            monkeypatch.setattr(network_probe, name, 1 if name == how else 99)
+        monkeypatch.setattr(network_probe, "WITHIN_S", 5.0 if script == "never-pulls" else 60.0)
         found = look(admin(plane), tries=f"registry.example/acts:{script}")["network-policies"]
         assert (found.outcome, words in found.seen) == (outcome, True), found
     left = plane.api.items("/api/v1/namespaces", labelSelector="app.kubernetes.io/name=gpub-tries")
     assert all("deletionTimestamp" in each["metadata"] for each in left)
     denied = look(plane.kubeconfig("nobody"), tries="registry.example/acts:succeed-1s")["network-policies"]
-    assert (denied.outcome, "could not be tried" in denied.seen) == (Outcome.UNKNOWN, True)
+    assert (denied.outcome, "the test could not run" in denied.seen) == (CheckOutcome.UNKNOWN, True)
     plane.api.delete("/api/v1/nodes/tries-1")
 
 
 @pytest.mark.cluster
 def test_a_stranger_learns_that_it_may_nothing(plane: ControlPlane) -> None:
     seen = look(plane.kubeconfig("nobody"))
-    assert seen["reachable"].outcome is Outcome.OK
+    assert seen["reachable"].outcome is CheckOutcome.OK
     assert {"rights"} <= bad(seen)
-    assert seen["nodes-ready"].outcome is Outcome.UNKNOWN
-    assert not fits(list(seen.values()))
+    assert seen["nodes-ready"].outcome is CheckOutcome.UNKNOWN
+    assert not has_no_bad_finding(list(seen.values()))
 
 
 @pytest.mark.cluster
@@ -189,13 +192,14 @@ def test_wrong_ways_in_are_told_apart(plane: ControlPlane) -> None:
         assert word in found["reachable"].fix, found["reachable"]
 
 
+@pytest.mark.deep
 @pytest.mark.cluster
 @pytest.mark.django_db
 def test_the_commands_examine_install_and_register(
     plane: ControlPlane, tmp_path: Path, settings: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
-    catalogue.load_gpu_models()
+    settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
+    gpu_catalogue.load_gpu_models()
     file = tmp_path / "admin.yaml"
     file.write_text(yaml.safe_dump(admin(plane)))
     narrow = tmp_path / "narrow.yaml"

@@ -1,4 +1,4 @@
-"""The broker is away while leases end on a real control plane: no end is lost, and nothing is stuck afterwards."""
+"""Leases that end while the broker is away are recorded later."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -8,19 +8,15 @@ import pytest
 
 from broker.models import Lease
 from broker.provisioners.kubernetes import labels
-from broker.provisioners.kubernetes.reaper import reap
-from broker.provisioners.kubernetes.transport import Transport
-from tests.cluster.test_agent import Watching
-from tests.cluster.test_agent import watching as watching
-from tests.cluster.test_product import Installation, offering
-from tests.cluster.test_product import installed as installed
-from tests.cluster.test_product import life as life
-from tests.cluster.test_rights import Record
-from tests.cluster.test_rights import record as record
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.reaper import delete_overdue
+from tests.cluster.access_record import AccessRecord
+from tests.cluster.installation import Installation, offering
+from tests.cluster.running_agent import RunningAgent
 from tests.controlplane.api import Object
 from tests.controlplane.manifests import state
 from tests.controlplane.nodes import Nodes
-from tests.world import fresh
+from tests.simulation import reload_lease
 
 pytestmark = pytest.mark.cluster
 HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
@@ -36,7 +32,7 @@ class Away:
 
     def live(self, image: str = f"{ACTS}:pull-0s", **wanted: Any) -> Lease:
         asked = {"image": image, "max_duration_s": 4 * 3600, **wanted}
-        lease = self.installed.life.ask(self.installed.home, offering("1g.10gb"), **asked)
+        lease = self.installed.sim.request_lease(self.installed.home, offering("1g.10gb"), **asked)
         return self.installed.until(lease, "active")
 
     def of(self, kind: str, lease: Lease) -> list[tuple[str, Object]]:
@@ -53,7 +49,7 @@ class Away:
         return path
 
     def finished(self, lease: Lease) -> datetime:
-        """Wait until the pod of a lease is over, and return when its cluster says that it was."""
+        """Wait for the end of a lease's pod, and return it."""
         over = self.api.until(self.one(PODS, lease), lambda pod: "terminated" in state(pod))
         return datetime.fromisoformat(state(over)["terminated"]["finishedAt"])
 
@@ -85,7 +81,7 @@ def is_deleted_by_the_switch(away: Away, lease: Lease) -> datetime:
     anchor = away.one(ANCHORS, lease)
     note = {labels.PAID_UNTIL: "2020-01-01T00:00:00Z"}
     away.api.patch(anchor, {"metadata": {"annotations": note}})
-    assert reap(Transport(lambda: away.installed.kubeconfig).within(20)).gone
+    assert delete_overdue(Transport(lambda: away.installed.kubeconfig).within(20)).gone
     away.finished(lease)
     return datetime.fromisoformat(away.api.get(anchor)["metadata"]["deletionTimestamp"])
 
@@ -119,6 +115,7 @@ ENDS: dict[str, tuple[dict[str, Any], Callable[[Away, Lease], datetime], str]] =
 }
 
 
+@pytest.mark.deep
 def test_no_end_is_lost_while_the_broker_is_away_for_an_hour(away: Away) -> None:
     leases = {name: away.live(**wanted) for name, (wanted, _, _) in ENDS.items()}
     ended = {name: end(away, leases[name]) for name, (_, end, _) in ENDS.items()}
@@ -134,7 +131,7 @@ def test_no_end_is_lost_while_the_broker_is_away_for_an_hour(away: Away) -> None
 
 
 def test_a_program_that_is_taken_away_while_the_broker_is_there_is_started_again(
-    watching: Watching, away: Away
+    watching: RunningAgent, away: Away
 ) -> None:
     lease = away.live()
     was = away.of(PODS, lease)[0][1]["metadata"]["uid"]
@@ -143,21 +140,21 @@ def test_a_program_that_is_taken_away_while_the_broker_is_there_is_started_again
 
     def runs_again() -> bool:
         pods = [pod for _, pod in away.of(PODS, lease) if pod["metadata"]["uid"] != was]
-        return bool(pods) and not fresh(lease).conditions
+        return bool(pods) and not reload_lease(lease).conditions
 
     while not runs_again():
         assert datetime.now(UTC) < end, away.of(PODS, lease)
         away.installed.pass_on()
-    assert fresh(lease).state == "active"
+    assert reload_lease(lease).state == "active"
 
 
 def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing_is_left(
-    watching: Watching, away: Away, record: Record
+    watching: RunningAgent, away: Away, record: AccessRecord
 ) -> None:
     watching.until(watching.is_believed)
     lease = away.live()
     record.asked.clear()
-    away.installed.life.release(lease)
+    away.installed.sim.release_lease(lease)
     away.installed.until(lease, "released")
     assert [each for each in record.asked if "pulse" not in each] == [
         "patch pods",
@@ -167,6 +164,7 @@ def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing
     ]
 
 
+@pytest.mark.deep
 def test_a_namespace_deleted_by_hand_waits_for_us_and_goes(away: Away) -> None:
     lease = away.live()
     space = "/".join(away.one(PODS, lease).split("/")[:5])
@@ -180,6 +178,7 @@ def test_a_namespace_deleted_by_hand_waits_for_us_and_goes(away: Away) -> None:
     away.api.until_gone(space)
 
 
+@pytest.mark.deep
 def test_a_node_that_dies_for_ever_leaves_nothing_stuck(away: Away, gpu_nodes: Nodes) -> None:
     lease = away.live()
     died = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What goes wrong between us and a real API server: each answer that it may give instead of doing it, and silence."""
+"""Faulty answers and silence between us and a real API server."""
 
 import itertools
 from collections.abc import Iterator
@@ -8,21 +8,21 @@ from threading import Event, Thread
 
 import pytest
 
-from broker.provisioners.base import Seen, Unanswered
-from broker.provisioners.kubernetes import labels, transport
-from broker.provisioners.kubernetes.cluster import Way
-from broker.provisioners.kubernetes.finding import namespace_of
-from broker.provisioners.kubernetes.kinds import CONFIG_MAP, Kind
-from broker.provisioners.kubernetes.objects import Thing
+from broker.provisioners.base import ClusterUnreachable, ObservedState
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.agent.event_buffer import EventBuffer, WatchEvent
+from broker.provisioners.kubernetes.client import transport
+from broker.provisioners.kubernetes.client.kinds import CONFIG_MAP, Kind
+from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader
+from broker.provisioners.kubernetes.client.reflector import Reflector
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
+from broker.provisioners.kubernetes.observe.object_lookup import namespace_of
 from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
-from broker.provisioners.kubernetes.reflector import Reflector
-from broker.provisioners.kubernetes.sink import Found, Waiting
-from broker.provisioners.kubernetes.specs import lease_spec
-from broker.provisioners.kubernetes.transport import Transport
+from broker.provisioners.kubernetes.spec_conversion import lease_spec
 from ports import clock
 from tests.cluster.proxy import Proxy
 from tests.cluster.stages import PLUGIN, KubernetesStage, gone, ready, until
-from tests.cluster.stages import kubernetes_stage as kubernetes_stage
 
 pytestmark = pytest.mark.cluster
 
@@ -37,7 +37,7 @@ def way(kubernetes_stage: KubernetesStage) -> Iterator[tuple[KubernetesStage, Pr
 
 
 def provisioner(stage: KubernetesStage) -> KubernetesProvisioner:
-    return KubernetesProvisioner("clu_test", Way(stage.transport, PLUGIN))
+    return KubernetesProvisioner("clu_test", ClusterConnection(stage.transport, PLUGIN))
 
 
 def pods(stage: KubernetesStage) -> list[str]:
@@ -47,11 +47,11 @@ def pods(stage: KubernetesStage) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["configmaps", "statefulsets"])
-def test_a_conflict_while_it_is_made_is_looked_at_anew(kind: str, way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_conflict_while_it_is_made_is_looked_at_again(kind: str, way: tuple[KubernetesStage, Proxy]) -> None:
     stage, proxy = way
     fault = proxy.fails(f"POST .*/{kind}", 409, body={"reason": "Conflict", "message": "try again"})
     order = stage.order()
-    with suppress(Unanswered):
+    with suppress(ClusterUnreachable):
         stage.provisioner.ensure(order, now=stage.now)
     assert fault.times == 0
     ready(stage, order)
@@ -63,7 +63,7 @@ def test_a_delete_whose_object_was_exchanged_is_asked_again(way: tuple[Kubernete
     order = stage.order()
     ready(stage, order)
     fault = proxy.fails("DELETE .*/configmaps/", 409, body={"reason": "Conflict", "message": "other uid"})
-    with pytest.raises(Unanswered, match="changed meanwhile"):
+    with pytest.raises(ClusterUnreachable, match="changed in the meantime"):
         stage.provisioner.remove(order, now=stage.now)
     assert fault.times == 0
     gone(stage, order)
@@ -74,7 +74,7 @@ def test_what_the_server_calls_invalid_is_refused_in_its_words(way: tuple[Kubern
     words = "spec.template.spec.containers[0].env: Invalid value"
     proxy.fails("POST .*/statefulsets", 422, body={"reason": "Invalid", "message": words}, times=9)
     order = stage.order()
-    seen = until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.REFUSED)
+    seen = until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), ObservedState.REFUSED)
     assert words in seen.text
     gone(stage, order)
 
@@ -91,12 +91,10 @@ def test_a_busy_server_is_asked_again_when_it_said(status: int, way: tuple[Kuber
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_server_that_wants_more_time_than_we_have_names_it(
-    status: int, way: tuple[KubernetesStage, Proxy]
-) -> None:
+def test_a_server_that_wants_more_time_than_we_have_names_it(status: int, way: tuple[KubernetesStage, Proxy]) -> None:
     stage, proxy = way
     proxy.fails(".*", status, headers={"Retry-After": "60"}, times=99)
-    with pytest.raises(Unanswered) as silence:
+    with pytest.raises(ClusterUnreachable) as silence:
         stage.provisioner.observe(stage.order(), now=stage.now)
     assert silence.value.again_in_s == 60
 
@@ -107,11 +105,11 @@ def test_a_silent_server_says_nothing_about_a_lease(
     stage, proxy = way
     order = stage.order()
     ready(stage, order)
-    monkeypatch.setattr(transport, "ANSWER_S", 1.0)
+    monkeypatch.setattr(transport, "RESPONSE_S", 1.0)
     monkeypatch.setattr(Transport.within, "__defaults__", (1.0,))
     proxy.fails(".*", hangs_s=3, times=3)
     for ask in (stage.provisioner.observe, stage.provisioner.remove, stage.provisioner.ensure):
-        with pytest.raises(Unanswered):
+        with pytest.raises(ClusterUnreachable):
             ask(order, now=stage.now)
     proxy.faults.clear()
     ready(stage, order)
@@ -121,11 +119,12 @@ def killed_at(moment: int, *, after: bool, asking: int) -> str:
     return f"{'after' if after else 'before'} call {moment} of {asking}"
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("after", [False, True])
 def test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none(
     after: bool, way: tuple[KubernetesStage, Proxy]
 ) -> None:
-    """The connection breaks before or after each call in turn, and a new process takes over, which knows nothing."""
+    """Break the connection around each call, and continue in a new process."""
     stage, proxy = way
     for moment in itertools.count(1):
         order = stage.order(moment, image="registry.example/acts:hang-0s")
@@ -143,20 +142,20 @@ def test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none(
 
 
 def _dies(stage: KubernetesStage, proxy: Proxy, moment: int, after: bool, act: object) -> None:
-    """Do something until the n-th call, from which on nothing comes back; then another process takes over."""
+    """Lose every answer from the n-th call on, then start anew."""
     assert callable(act)
     proxy.faults[:] = []
     proxy.fails(".*", times=moment - 1, before=lambda: None)  # these pass
     proxy.fails(".*", times=1, after=after)
     proxy.fails(".*", times=10**6)
-    with pytest.MonkeyPatch.context() as patience, suppress(Unanswered):
-        patience.setattr(transport.Api, "_rest", _dead)
+    with pytest.MonkeyPatch.context() as patience, suppress(ClusterUnreachable):
+        patience.setattr(transport.KubernetesApi, "_rest", _dead)
         act()
     proxy.faults[:] = []
     stage.provisioner = provisioner(stage)
 
 
-def _dead(api: transport.Api, seconds: float, error: Exception) -> None:
+def _dead(api: transport.KubernetesApi, seconds: float, error: Exception) -> None:
     """Stand in for the rest before asking again: whoever was killed does not."""
     raise error
 
@@ -174,25 +173,25 @@ def test_a_pod_that_others_pushed_out_is_lost_and_says_so(way: tuple[KubernetesS
     stage.plane.api.patch(f"{where}/status", {"status": status})
     try:
         seen = stage.provisioner.observe(order, now=stage.now)
-        assert seen.seen is Seen.LOST
+        assert seen.seen is ObservedState.LOST
         assert "preempted" in seen.text
         assert seen.last_seen is not None
     finally:
         stage.plane.api.patch(where, {"metadata": {"finalizers": None}})
 
 
-def test_a_node_whose_plugin_reports_fewer_cards_takes_nobody_and_is_told(
+def test_a_node_whose_plugin_reports_fewer_gpus_takes_nobody_and_is_told(
     way: tuple[KubernetesStage, Proxy],
 ) -> None:
     stage, _ = way
     stage.nodes.give(stage.node, **{"nvidia.com/gpu": 0})
     order = stage.order()
     stage.provisioner.ensure(order, now=stage.now)
-    until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.PENDING)
+    until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), ObservedState.PENDING)
     stage.wait(5)
     stage.skew += timedelta(seconds=50)
-    seen = until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), Seen.LOST)
-    assert "does not take it" in seen.text
+    seen = until(stage, lambda: stage.provisioner.ensure(order, now=stage.now), ObservedState.LOST)
+    assert "its node does not accept it" in seen.text
     gone(stage, order)
 
 
@@ -200,21 +199,17 @@ class Following:
     """One reflector in a thread of its own, and what it said."""
 
     def __init__(self, proxy: Proxy, kind: Kind, marks: str) -> None:
-        self.waiting, self.over = Waiting({kind: Thing}), Event()
+        self.waiting, self.over = EventBuffer({kind: ClusterObjectHeader}), Event()
         self.reflector = Reflector(Transport(lambda: proxy.kubeconfig), kind, self.waiting, labels=marks)
-        self.thread = Thread(
-            target=self.reflector.follow, args=(lambda: not self.over.is_set(),), daemon=True
-        )
+        self.thread = Thread(target=self.reflector.follow, args=(lambda: not self.over.is_set(),), daemon=True)
         self.thread.start()
 
-    def hears(self, how: str, name: str, *, seconds: float = 90) -> Found:
+    def hears(self, how: str, name: str, *, seconds: float = 90) -> WatchEvent:
         """Wait until it tells of something of this name."""
         end = clock.monotonic() + seconds
         while clock.monotonic() < end:
             for found in self.waiting.batch(0.1):
-                if found.how == how and (
-                    not name or any(name.encode() in bytes(item) for item in found.items)
-                ):
+                if found.how == how and (not name or any(name.encode() in bytes(item) for item in found.items)):
                     return found
         raise AssertionError(f"never heard {how} {name}")
 
@@ -222,13 +217,13 @@ class Following:
 @pytest.fixture
 def following(way: tuple[KubernetesStage, Proxy], monkeypatch: pytest.MonkeyPatch) -> Iterator[Following]:
     stage, proxy = way
-    monkeypatch.setattr(transport, "SILENCE_S", 3.0)
+    monkeypatch.setattr(transport, "WATCH_SILENCE_S", 3.0)
     made = Following(proxy, CONFIG_MAP, f"{labels.LEASE}={stage.lease_id}")
     yield made
     made.over.set()
 
 
-def test_a_stream_that_says_410_is_listed_anew_and_once(
+def test_a_stream_that_says_410_is_listed_again_and_once(
     way: tuple[KubernetesStage, Proxy], following: Following
 ) -> None:
     stage, proxy = way
@@ -242,6 +237,7 @@ def test_a_stream_that_says_410_is_listed_anew_and_once(
     assert following.reflector.lists == 2
 
 
+@pytest.mark.deep
 def test_a_watch_that_stalls_is_given_up_and_misses_nothing(
     way: tuple[KubernetesStage, Proxy], following: Following
 ) -> None:
@@ -258,14 +254,14 @@ def test_a_watch_that_stalls_is_given_up_and_misses_nothing(
 
 
 def test_a_list_that_is_empty_by_mistake_ends_no_lease(way: tuple[KubernetesStage, Proxy]) -> None:
-    """Lists only say where to look: what a lease is told comes from asking for its own objects."""
+    """Lists only hint; observations come from single reads."""
     stage, proxy = way
     order = stage.order()
     ready(stage, order)
     nothing = {"kind": "List", "metadata": {"resourceVersion": "1"}, "items": []}
     proxy.fails("GET /api/v1/(pods|configmaps)\\?", line=nothing, times=2)
     assert order.name not in stage.provisioner.names()
-    assert stage.provisioner.observe(order, now=stage.now).seen is Seen.READY
+    assert stage.provisioner.observe(order, now=stage.now).seen is ObservedState.READY
 
 
 def test_what_somebody_scaled_away_by_hand_is_put_right(way: tuple[KubernetesStage, Proxy]) -> None:
@@ -273,13 +269,11 @@ def test_what_somebody_scaled_away_by_hand_is_put_right(way: tuple[KubernetesSta
     order = stage.order()
     ready(stage, order)
     (name,) = pods(stage)
-    where = (
-        f"/apis/apps/v1/namespaces/{namespace_of(lease_spec(order))}/statefulsets/{name.rpartition('-')[0]}"
-    )
+    where = f"/apis/apps/v1/namespaces/{namespace_of(lease_spec(order))}/statefulsets/{name.rpartition('-')[0]}"
     stage.plane.api.patch(where, {"spec": {"replicas": 0}})
-    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.LOST)
+    seen = until(stage, lambda: stage.provisioner.observe(order, now=stage.now), ObservedState.LOST)
     stage.provisioner.let_go(order, seen.remains)
     stage.plane.api.until(where, lambda found: not found["status"].get("replicas"))
     stage.skew += timedelta(seconds=5)
-    until(stage, lambda: stage.provisioner.observe(order, now=stage.now), Seen.READY)
+    until(stage, lambda: stage.provisioner.observe(order, now=stage.now), ObservedState.READY)
     assert stage.plane.api.get(where)["spec"]["replicas"] == 1

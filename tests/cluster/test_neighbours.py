@@ -1,21 +1,20 @@
-"""Two brokers in one cluster, and a cluster that is another than it was: nothing of anybody is deleted by mistake."""
+"""Two brokers in one cluster, and a replaced cluster, delete nothing foreign."""
 
 from dataclasses import replace
 
 import pytest
 
-from broker.provisioners.base import Seen, Unanswered
-from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.base import ClusterUnreachable, ObservedState
+from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
 from broker.provisioners.kubernetes.provisioner import KubernetesProvisioner
 from tests.cluster.installed import some_id
 from tests.cluster.stages import PLUGIN, KubernetesStage, gone, ready
-from tests.cluster.stages import kubernetes_stage as kubernetes_stage
 
 pytestmark = pytest.mark.cluster
 
 
 def broker(stage: KubernetesStage, mark: str, *, uid: str = "", reached: int = 0) -> KubernetesProvisioner:
-    way = Way(stage.transport, PLUGIN, mark, lambda: uid, lambda: reached)
+    way = ClusterConnection(stage.transport, PLUGIN, mark, lambda: uid, lambda: reached)
     return KubernetesProvisioner("clu_test", way)
 
 
@@ -33,10 +32,10 @@ def test_a_broker_neither_names_nor_removes_what_its_neighbour_made(
     assert mine.names() == [order.name]
     assert other.names() == []
     other.remove_named(order.name, now=stage.now)
-    assert mine.observe(order, now=stage.now).seen is Seen.READY
+    assert mine.observe(order, now=stage.now).seen is ObservedState.READY
     theirs = replace(order)  # as if a database had been copied, and its mark replaced
-    assert other.ensure(theirs, now=stage.now).seen is Seen.REFUSED
-    assert mine.observe(order, now=stage.now).seen is Seen.READY
+    assert other.ensure(theirs, now=stage.now).seen is ObservedState.REFUSED
+    assert mine.observe(order, now=stage.now).seen is ObservedState.READY
     gone(stage, order)
 
 
@@ -46,8 +45,8 @@ def test_what_was_made_before_there_were_marks_is_kept_and_ends_as_ever(
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     mine = broker(stage, some_id("ins"))
-    assert mine.observe(order, now=stage.now).seen is Seen.READY
-    assert mine.ensure(order, now=stage.now).seen is Seen.READY
+    assert mine.observe(order, now=stage.now).seen is ObservedState.READY
+    assert mine.ensure(order, now=stage.now).seen is ObservedState.READY
     assert order.name not in mine.names()  # no sweep takes it: only its lease does
     stage.provisioner = mine
     gone(stage, order)
@@ -59,36 +58,37 @@ def test_another_cluster_in_its_place_is_told_nothing_and_believed_nothing(
     stage, order = kubernetes_stage, kubernetes_stage.order()
     astray = broker(stage, "ins_a", uid="another")
     for act in (astray.ensure, astray.observe, astray.remove):
-        with pytest.raises(Unanswered, match="another cluster answers in its place"):
+        with pytest.raises(ClusterUnreachable, match="another cluster responds at this address"):
             act(order, now=stage.now)
-    with pytest.raises(Unanswered, match="another cluster"):
+    with pytest.raises(ClusterUnreachable, match="another cluster"):
         astray.names()
     assert stage.names() == []
-    assert broker(stage, "ins_a", uid=uid_of(stage)).observe(order, now=stage.now).seen is Seen.GONE
+    assert broker(stage, "ins_a", uid=uid_of(stage)).observe(order, now=stage.now).seen is ObservedState.GONE
 
 
 def test_an_older_state_of_it_does_not_end_what_it_forgot(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     restored = broker(stage, "ins_a", uid=uid_of(stage), reached=2**60)
-    with pytest.raises(Unanswered, match="an older state of it answers"):
+    with pytest.raises(ClusterUnreachable, match="its state is older than seen before"):
         restored.observe(order, now=stage.now)
 
 
+@pytest.mark.deep
 def test_an_older_state_of_it_that_comes_between_two_looks_ends_nothing_that_it_remembers(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order, reached = kubernetes_stage, kubernetes_stage.order(), [0]
     joined = uid_of(stage)
     mine = KubernetesProvisioner(
-        "clu_test", Way(stage.transport, PLUGIN, uid=lambda: joined, reached=lambda: reached[0])
+        "clu_test", ClusterConnection(stage.transport, PLUGIN, uid=lambda: joined, reached=lambda: reached[0])
     )
     stage.provisioner = mine
     ready(stage, order)
     stage.lose_node()  # in an old state nobody has heard of it for long
-    assert mine.observe(order, now=stage.now).seen is Seen.LOST, "it is sure of the cluster now"
+    assert mine.observe(order, now=stage.now).seen is ObservedState.LOST, "it is sure of the cluster now"
     reached[0] = 2**60
     for ask in (mine.observe, mine.ensure, mine.remove):
-        with pytest.raises(Unanswered, match="an older state of it answers"):
+        with pytest.raises(ClusterUnreachable, match="its state is older than seen before"):
             ask(order, now=stage.now)
     reached[0] = 0
     stage.find_node()

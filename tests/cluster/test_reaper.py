@@ -1,4 +1,4 @@
-"""The dead man's switch on a real control plane, with the rights of its own role and no others."""
+"""The reaper on a real control plane, with its own role only."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,19 +7,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from broker.provisioners.kubernetes import labels, names
-from broker.provisioners.kubernetes.kinds import POD, Ref
-from broker.provisioners.kubernetes.reaper import reap
-from broker.provisioners.kubernetes.refusals import Denied, Forbidden
-from broker.provisioners.kubernetes.render import access, reaper
-from broker.provisioners.kubernetes.spec import ProjectSpec
-from broker.provisioners.kubernetes.transport import Transport
-from tests.broker.provisioners.kubernetes.wanted import EVERY_TEMPLATE, PLUGIN
+from broker.provisioners.kubernetes.client.api_errors import AccessDenied, AdmissionDenied
+from broker.provisioners.kubernetes.client.kinds import POD, ObjectRef
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.reaper import delete_overdue
+from broker.provisioners.kubernetes.render import rbac, reaper
+from broker.provisioners.kubernetes.render.spec import ProjectSpec
+from tests.broker.provisioners.kubernetes.lease_specs import EVERY_TEMPLATE, PLUGIN
 from tests.cluster.installed import install, make, open_project, some_id
 from tests.controlplane.api import Object
 from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
 
 pytestmark = pytest.mark.cluster
-HOUR, METERING = timedelta(hours=1), labels.METERING
+HOUR, METERING = timedelta(hours=1), labels.METERING_FINALIZER
 
 
 @pytest.fixture
@@ -27,22 +27,20 @@ def project(control_plane: ControlPlane) -> Iterator[ProjectSpec]:
     install(control_plane.api, PLUGIN)
     made = open_project(control_plane.api, PLUGIN)
     yield made
-    control_plane.api.delete(f"/api/v1/namespaces/{names.namespace(made.project_id, made.slug)}")
+    control_plane.api.delete(f"/api/v1/namespaces/{names.namespace_name(made.project_id, made.slug)}")
 
 
 @pytest.fixture
 def switch(control_plane: ControlPlane) -> Transport:
     """Someone who may do exactly what the reaper's role allows."""
-    subject = {"apiGroup": access.RBAC, "kind": "User", "name": "reaper-of-the-tests"}
-    binding = access.binding("reaper-of-the-tests", account="", namespace="")
+    subject = {"apiGroup": rbac.RBAC, "kind": "User", "name": "reaper-of-the-tests"}
+    binding = rbac.cluster_role_binding("reaper-of-the-tests", account="", namespace="")
     role = {**binding["roleRef"], "name": reaper.NAME}
     control_plane.api.apply({**binding, "subjects": [subject], "roleRef": role})
     return Transport(lambda: control_plane.kubeconfig("reaper-of-the-tests"))
 
 
-def lease_paid_until(
-    plane: ControlPlane, project: ProjectSpec, paid: timedelta, **more: bool
-) -> list[Object]:
+def lease_paid_until(plane: ControlPlane, project: ProjectSpec, paid: timedelta, **more: bool) -> list[Object]:
     now = datetime.now(tz=UTC)
     lease = replace(EVERY_TEMPLATE["jupyter"], project=project, lease_id=some_id("lse"), metered=False)
     lease = replace(lease, placed_at=now - 2 * HOUR, paid_until=now + paid, **more)
@@ -53,7 +51,7 @@ def test_what_nobody_pays_for_any_longer_is_taken_down_and_nothing_else(
     control_plane: ControlPlane, project: ProjectSpec, switch: Transport
 ) -> None:
     over, paid = (lease_paid_until(control_plane, project, paid) for paid in (-HOUR, HOUR))
-    found = reap(switch.within(30))
+    found = delete_overdue(switch.within(30))
     assert found.kept == []
     mine = [name for name in found.gone if name.startswith(over[0]["metadata"]["namespace"])]
     assert mine == [f"{over[0]['metadata']['namespace']}/{over[0]['metadata']['name']}"]
@@ -70,12 +68,12 @@ def test_what_the_switch_takes_down_stays_until_our_books_know_when_it_ended(
     (runs,) = (each["metadata"]["name"] for each in made if each["kind"] == "StatefulSet")
     pod = f"/api/v1/namespaces/{made[0]['metadata']['namespace']}/pods/{runs}-0"
     api.until(pod, lambda _: True)
-    reap(switch.within(30))
+    delete_overdue(switch.within(30))
     held = api.until(pod, lambda found: "deletionTimestamp" in found["metadata"])
     assert METERING in held["metadata"]["finalizers"]
     assert "deletionTimestamp" in api.get(api.path(made[0]))["metadata"], "its anchor waits for it"
-    assert runs not in str(reap(switch.within(30)).gone)  # it is going already
-    pods = Ref(POD, f"{runs}-0", made[0]["metadata"]["namespace"])
+    assert runs not in str(delete_overdue(switch.within(30)).gone)  # it is going already
+    pods = ObjectRef(POD, f"{runs}-0", made[0]["metadata"]["namespace"])
     broker = Transport(lambda: control_plane.kubeconfig("admin", ADMINISTRATORS)).within(30)
     for uid in ("another's", held["metadata"]["uid"]):
         broker.let_go(pods, finalizer=METERING, uid=uid)
@@ -85,5 +83,5 @@ def test_what_the_switch_takes_down_stays_until_our_books_know_when_it_ended(
 
 def test_the_switch_can_do_nothing_else(switch: Transport) -> None:
     for path in ("/api/v1/secrets", "/api/v1/pods", "/api/v1/nodes"):
-        with pytest.raises((Denied, Forbidden)):
+        with pytest.raises((AccessDenied, AdmissionDenied)):
             switch.within(10).send("GET", path)

@@ -1,121 +1,66 @@
-"""The broker under its own account: with exactly its ClusterRole everything works, and every right in it is used."""
+"""The broker's ClusterRole suffices, and every right in it is used."""
 
-import re
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Thread, current_thread, main_thread
+from threading import Thread
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from broker.models import Cluster, Lease
-from broker.provisioners.base import Kept, Order, Seen, order_name
-from broker.provisioners.hands import Machine
-from broker.provisioners.kubernetes import transport
-from broker.provisioners.kubernetes.cluster import Way
+from broker.provisioners.base import ObservedState, ProvisionSpec, VolumeRef, spec_name
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
+from broker.provisioners.kubernetes.cluster_install import broker_kubeconfig
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
-from broker.provisioners.kubernetes.installing import own_kubeconfig
-from broker.provisioners.kubernetes.making import make_anchor, make_children
-from broker.provisioners.kubernetes.mig import KubernetesHands
-from broker.provisioners.kubernetes.provisioner import QUIET, KubernetesProvisioner
-from broker.provisioners.kubernetes.refusals import Denied
-from broker.provisioners.kubernetes.render import access
-from broker.provisioners.kubernetes.render.access import Right
-from broker.provisioners.kubernetes.spec import VolumeSpec
-from broker.provisioners.kubernetes.specs import lease_spec
-from broker.provisioners.kubernetes.transport import Transport
-from broker.services import clusters, examining, joining, knocking, reconcile
-from broker.services.following import Agent
-from broker.services.leases import growing
-from broker.services.leases.orders import order_of
-from tenants.services.walls import as_tenant
+from broker.provisioners.kubernetes.lease_creation import create_anchor, create_children
+from broker.provisioners.kubernetes.mig_partitioner import MigManagerPartitioner
+from broker.provisioners.kubernetes.provisioner import CONTROLLER_GRACE, KubernetesProvisioner
+from broker.provisioners.kubernetes.render import rbac
+from broker.provisioners.kubernetes.render.spec import VolumeSpec
+from broker.provisioners.kubernetes.spec_conversion import lease_spec
+from broker.provisioners.node_partitioner import PartitionedNode
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.clusters.health import health_probe
+from broker.services.clusters.registration import cluster_examination, cluster_registration
+from broker.services.inventory import cluster_provisioners
+from broker.services.leases.lifecycle import extension
+from broker.services.leases.provision_specs import load_provision_spec
+from broker.services.reconciler import lease_reconciler
+from tenants.services.rls import tenant_scope
 from tests.broker.domain.fleet import MODELS
-from tests.broker.domain.test_workloads import KEY
+from tests.broker.domain.workloads.test_workloads import KEY
+from tests.cluster.access_record import AccessRecord
+from tests.cluster.installation import Installation, offering
 from tests.cluster.installed import some_id
-from tests.cluster.test_product import Installation, offering
-from tests.cluster.test_product import installed as installed
-from tests.cluster.test_product import life as life
 from tests.controlplane.api import Api, Refused
 from tests.controlplane.nodes import Nodes
-from tests.world import OPERATOR, fresh
+from tests.simulation import OPERATOR, reload_lease
 
 ACTS = "registry.example/acts"
 BOX = {"workload": "ssh", "ssh_keys": [KEY]}
 BATCH = {"workload": "batch", "image": f"{ACTS}:pull-0s", "command": "train"}
 SERVED = {"workload": "vllm", "command": "some/model"}
-PATH = re.compile(
-    r"/(?:api|apis/(?P<group>[^/]+))/v\w+(?:/namespaces/(?P<home>[^/]+))?/(?P<kinds>[a-z]+)(?:/(?P<name>[^/]+))?$"
-)
-VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
-
-
-class Record:
-    """Every right that requests made use of."""
-
-    def __init__(self) -> None:
-        self.used: set[Right] = set()
-        self.denied: list[str] = []
-        self.asked: list[str] = []  # in order, but for the agent's
-
-    def note(self, method: str, path: str, query: Any, content_type: str) -> None:
-        found = PATH.fullmatch(urlsplit(path).path) or _of_namespace(path)
-        if found is None:
-            return  # /version and other things that everybody may read
-        group, kinds, name = found["group"] or "", found["kinds"], found["name"]
-        verb = VERBS.get(method) or ("get" if name else "watch" if (query or {}).get("watch") else "list")
-        self.used.add(Right(verb, group, kinds))
-        if current_thread() is main_thread() and kinds not in ("nodes", "namespaces"):
-            self.asked.append(f"{verb} {kinds}")
-        if content_type == transport.APPLY:  # it makes what is not there
-            self.used.add(Right("create", group, kinds))
-
-
-def _of_namespace(path: str) -> re.Match[str] | None:
-    return re.fullmatch(r"/api/v1/(?P<kinds>namespaces)(?:/(?P<name>[^/]+))?(?P<group>)", path)
-
-
-@pytest.fixture
-def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[Record]:
-    """Note what is asked from now on, and every refusal for want of a right."""
-    made, send, watch = Record(), transport.Api.send, transport.Api.watch
-
-    def noted(self: transport.Api, method: str, path: str, **rest: Any) -> transport.Answer:
-        made.note(method, path, rest.get("query"), rest.get("content_type", ""))
-        try:
-            return send(self, method, path, **rest)
-        except Denied as denied:
-            made.denied.append(str(denied))
-            raise
-
-    def watched(self: transport.Api, kind: Any, **rest: Any) -> Iterator[bytes]:
-        made.note("GET", kind.path(), {"watch": "true"}, "")
-        return watch(self, kind, **rest)
-
-    monkeypatch.setattr(transport.Api, "send", noted)
-    monkeypatch.setattr(transport.Api, "watch", watched)
-    return made
 
 
 @pytest.fixture
 def narrow(installed: Installation) -> dict[str, Any]:
     """Let the cluster be reached by the broker's own account from now on."""
     api = Transport(lambda: installed.kubeconfig).within(60)
-    made = own_kubeconfig(api, installed.kubeconfig)
-    joining.renew(installed.cluster, made, actor=OPERATOR, now=installed.life.now)
+    made = broker_kubeconfig(api, installed.kubeconfig)
+    cluster_registration.renew_credentials(installed.cluster, made, actor=OPERATOR, now=installed.sim.now)
     return made
 
 
 def live(installed: Installation, shape: str, **wanted: Any) -> Lease:
-    return installed.until(installed.life.ask(installed.home, offering(shape), **wanted), "active")
+    return installed.until(installed.sim.request_lease(installed.home, offering(shape), **wanted), "active")
 
 
-def ordered(lease: Lease) -> Order:
-    with as_tenant(lease.tenant_id):
-        return order_of(lease)
+def ordered(lease: Lease) -> ProvisionSpec:
+    with tenant_scope(lease.tenant_id):
+        return load_provision_spec(lease)
 
 
 ROUTES = {
@@ -134,9 +79,7 @@ ROUTES = {
                 "name": "v1",
                 "served": True,
                 "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
             }
         ],
     },
@@ -145,14 +88,14 @@ ROUTES = {
 
 def end(installed: Installation, *leases: Lease) -> None:
     for lease in leases:
-        installed.life.release(lease)
+        installed.sim.release_lease(lease)
     for lease in leases:
         installed.until(lease, "released")
 
 
 def of_every_kind(installed: Installation) -> None:
     """Let leases of every shape live and end, by both doors."""
-    Cluster.objects.update(domain="leases.example", door="ingress/public")
+    Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     notebook = live(installed, "1g.10gb", workload="jupyter")
     box = live(installed, "card", **BOX)
     batch = live(installed, "1g.10gb", **BATCH)
@@ -170,12 +113,12 @@ def at_the_gateway(installed: Installation) -> None:
     end_of_patience = time.monotonic() + 90
     while not served(api) and time.monotonic() < end_of_patience:
         time.sleep(0.2)
-    Cluster.objects.update(domain="leases.example", door="gateway/gateway/main")
+    Cluster.objects.update(domain="leases.example", ingress="gateway/gateway/main")
     lease = live(installed, "1g.10gb", workload="jupyter")
-    assert again(installed, ordered(lease)) is Seen.READY
+    assert again(installed, ordered(lease)) is ObservedState.READY
     end(installed, lease)
     api.delete(path)
-    Cluster.objects.update(door="ingress/public")
+    Cluster.objects.update(ingress="ingress/public")
 
 
 def served(api: Api) -> bool:
@@ -186,7 +129,7 @@ def served(api: Api) -> bool:
     return True
 
 
-def again(installed: Installation, order: Order) -> Seen:
+def again(installed: Installation, order: ProvisionSpec) -> ObservedState:
     """Let a worker who knows nothing of what was made make it again."""
     return KubernetesProvisioner(installed.cluster.pk).ensure(order, now=datetime.now(UTC)).seen
 
@@ -195,10 +138,10 @@ def twice(installed: Installation) -> None:
     """Make leases again that are there, let one run on, and mend what somebody deleted."""
     for wanted in (BATCH, SERVED):
         lease = live(installed, "1g.10gb", **wanted)
-        assert again(installed, ordered(lease)) is Seen.READY
-        with as_tenant(lease.tenant_id):
-            growing.extend(lease, more_s=7200, actor=installed.home.actor, now=installed.life.now)
-        reconcile.step(lease.pk, lease.tenant_id, now=installed.life.now)
+        assert again(installed, ordered(lease)) is ObservedState.READY
+        with tenant_scope(lease.tenant_id):
+            extension.extend_lease(lease, more_s=7200, actor=installed.home.actor, now=installed.sim.now)
+        lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=installed.sim.now)
         end(installed, lease)
     lease = live(installed, "1g.10gb", workload="jupyter")
     order = ordered(lease)
@@ -206,7 +149,7 @@ def twice(installed: Installation) -> None:
         for each in installed.ours(f"/api/v1/{kind}"):
             meta = each["metadata"]
             installed.plane.api.delete(f"/api/v1/namespaces/{meta['namespace']}/{kind}/{meta['name']}")
-    assert again(installed, order) is Seen.READY
+    assert again(installed, order) is ObservedState.READY
     assert len(installed.ours("/api/v1/secrets")) == 1
     end(installed, lease)
 
@@ -216,8 +159,8 @@ def what_is_left(installed: Installation) -> None:
     lease = live(installed, "1g.10gb")
     order = ordered(lease)
     stray = replace(order, lease_id=some_id("lse"))
-    stray = replace(stray, name=order_name(stray.lease_id, stray.generation))
-    provisioner = clusters.provisioner_of(order)
+    stray = replace(stray, name=spec_name(stray.lease_id, stray.generation))
+    provisioner = cluster_provisioners.provisioner_of(order)
     provisioner.ensure(stray, now=datetime.now(UTC))
     assert stray.name in provisioner.names()
     provisioner.remove_named(stray.name, now=datetime.now(UTC))
@@ -244,33 +187,31 @@ def leave_alone(installed: Installation, kind: str, name: str) -> None:
 
 def by_claims(installed: Installation, lease: Lease, kubeconfig: dict[str, Any]) -> None:
     """Ask for a slice by DRA, in the place of a lease."""
-    order = replace(ordered(fresh(lease)), lease_id=some_id("lse"))
-    order = replace(order, name=order_name(order.lease_id, order.generation))
-    way = Way(Transport(lambda: kubeconfig), DraDriver(MODELS))
+    order = replace(ordered(reload_lease(lease)), lease_id=some_id("lse"))
+    order = replace(order, name=spec_name(order.lease_id, order.generation))
+    way = ClusterConnection(Transport(lambda: kubeconfig), DraDriver(MODELS))
     for _ in range(2):  # the second knows nothing of what was made, and finds no pod
         other = KubernetesProvisioner(installed.cluster.pk, way)
-        other._walls[order.project_id] = time.monotonic()  # it would set the quota right
-        other.ensure(order, now=datetime.now(UTC) + 2 * QUIET)
+        other._projects_applied[order.project_id] = time.monotonic()  # it would set the quota right
+        other.ensure(order, now=datetime.now(UTC) + 2 * CONTROLLER_GRACE)
     other.remove(order, now=datetime.now(UTC))
 
 
 def cutting(installed: Installation, kubeconfig: dict[str, Any]) -> None:
-    hands = KubernetesHands(way=lambda _: Transport(lambda: kubeconfig))
-    machine = Machine("nod", installed.node, installed.cluster.pk)
+    hands = MigManagerPartitioner(transport_of=lambda _: Transport(lambda: kubeconfig))
+    machine = PartitionedNode("nod", installed.node, installed.cluster.pk)
     for on in (True, False):
         hands.taint(machine, on=on)
 
 
 def following(installed: Installation) -> None:
     """Follow the cluster for a moment, and what its nodes publish."""
-    agent, ours = Agent(installed.cluster), Cluster.objects.filter(pk=installed.cluster.pk)
+    agent, ours = ClusterAgent(installed.cluster), Cluster.objects.filter(pk=installed.cluster.pk)
     ours.update(driver="dra")
-    followed = {each.kind: each for each in (*Agent(ours.get()).reflectors, *agent.reflectors)}
+    followed = {each.kind: each for each in (*ClusterAgent(ours.get()).reflectors, *agent.reflectors)}
     ours.update(driver="device_plugin")
     going = [True]
-    threads = [
-        Thread(target=each.follow, args=(lambda: going[0],), daemon=True) for each in followed.values()
-    ]
+    threads = [Thread(target=each.follow, args=(lambda: going[0],), daemon=True) for each in followed.values()]
     for thread in threads:
         thread.start()
     for _ in range(6):
@@ -283,24 +224,24 @@ def losing(installed: Installation, nodes: Nodes) -> None:
     lease = live(installed, "1g.10gb")
     nodes.power(installed.node, on=False)
     nodes.until(installed.node, "Unknown")
-    seen = clusters.provisioner_of(ordered(lease)).observe(ordered(lease), now=datetime.now(UTC))
-    assert seen.seen is Seen.LOST
+    seen = cluster_provisioners.provisioner_of(ordered(lease)).observe(ordered(lease), now=datetime.now(UTC))
+    assert seen.seen is ObservedState.LOST
     nodes.power(installed.node, on=True)
     nodes.until(installed.node, "True")
 
 
 def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
-    """Ask why controllers cannot make their pods, and have all below the leases be as it should."""
+    """Ask controllers for failures, and check the leases' objects."""
     (quota,) = installed.ours("/api/v1/resourcequotas")
     home = quota["metadata"]["namespace"]
     path = f"/api/v1/namespaces/{home}/resourcequotas/{quota['metadata']['name']}"
     installed.plane.api.patch(path, {"spec": {"hard": {"pods": "0"}}})
     leases = [
-        installed.life.ask(installed.home, offering("1g.10gb"), **wanted) for wanted in (BOX, BATCH, SERVED)
+        installed.sim.request_lease(installed.home, offering("1g.10gb"), **wanted) for wanted in (BOX, BATCH, SERVED)
     ]
     end_of_patience = time.monotonic() + 90
-    while waits := [lease for lease in leases if "quota in the cluster" not in str(fresh(lease).progress)]:
-        assert time.monotonic() < end_of_patience, [fresh(lease).progress for lease in waits]
+    while waits := [lease for lease in leases if "quota in the cluster" not in str(reload_lease(lease).progress)]:
+        assert time.monotonic() < end_of_patience, [reload_lease(lease).progress for lease in waits]
         installed.pass_on()
     by_claims(installed, leases[0], kubeconfig)
 
@@ -308,26 +249,25 @@ def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     """Make a lease with a volume, twice, and delete the volume."""
     lease = live(installed, "card")
-    kept = Kept(some_id("vol"), 1, lease.tenant_id, lease.project_id)
-    spec = replace(
-        lease_spec(ordered(lease)), lease_id=some_id("lse"), volumes=(VolumeSpec(kept.id, 1, "/data"),)
-    )
+    kept = VolumeRef(some_id("vol"), 1, lease.tenant_id, lease.project_id)
+    spec = replace(lease_spec(ordered(lease)), lease_id=some_id("lse"), volumes=(VolumeSpec(kept.id, 1, "/data"),))
     api = Transport(lambda: kubeconfig).within(20)
-    owner = make_anchor(api, DevicePluginDriver(MODELS), spec)
+    owner = create_anchor(api, DevicePluginDriver(MODELS), spec)
     for _ in range(2):
-        make_children(api, DevicePluginDriver(MODELS), spec, anchor_uid=owner.metadata.uid)
-    seen = clusters.provisioner_of(ordered(lease)).remove_volume(kept, now=datetime.now(UTC))
-    assert seen.seen is Seen.PENDING
+        create_children(api, DevicePluginDriver(MODELS), spec, anchor_uid=owner.metadata.uid)
+    seen = cluster_provisioners.provisioner_of(ordered(lease)).remove_volume(kept, now=datetime.now(UTC))
+    assert seen.seen is ObservedState.PENDING
     end(installed, lease)
 
 
+@pytest.mark.deep
 def test_every_right_is_used_and_none_is_missing(
-    installed: Installation, gpu_nodes: Nodes, narrow: dict[str, Any], record: Record
+    installed: Installation, gpu_nodes: Nodes, narrow: dict[str, Any], record: AccessRecord
 ) -> None:
-    knocking.knock(installed.cluster.pk, now=installed.life.now)
+    health_probe.probe_cluster(installed.cluster.pk, now=installed.sim.now)
     for driver in ("dra", "device_plugin"):
         Cluster.objects.update(driver=driver)
-        examining.of_cluster(Cluster.objects.get(pk=installed.cluster.pk), now=installed.life.now)
+        cluster_examination.examine_cluster(Cluster.objects.get(pk=installed.cluster.pk), now=installed.sim.now)
     assert record.denied == []
     of_every_kind(installed)
     twice(installed)
@@ -339,6 +279,6 @@ def test_every_right_is_used_and_none_is_missing(
     losing(installed, gpu_nodes)
     without_room(installed, narrow)
     assert record.denied == []
-    given = set(access.rights((*access.BROKER, *access.DOCTOR)))
+    given = set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES)))
     unused = ", ".join(sorted(map(str, given - record.used)))
     assert not unused, f"allowed and never used: {unused}"

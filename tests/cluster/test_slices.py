@@ -1,4 +1,4 @@
-"""The real scheduler on what each driver asks for: the slices that the broker chose, and no others."""
+"""The real scheduler places exactly the slices that the broker chose."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,16 +7,16 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from broker.domain.states import Isolation
-from broker.domain.workloads import Workload
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.workloads.templates import Workload
 from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
-from broker.provisioners.kubernetes.objects import Node, ResourceSlice
-from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, OfferingSpec, SliceSpec
+from broker.provisioners.kubernetes.render.spec import LeaseSpec, OfferingSpec, ProjectCeilings, SliceSpec
 from tests.broker.domain.fleet import MODELS
-from tests.broker.provisioners.kubernetes.wanted import FLEET, LEASE, MIG, SHARE, WHOLE
+from tests.broker.provisioners.kubernetes.lease_specs import FLEET, LEASE, MIG, SHARE, WHOLE
 from tests.cluster.installed import install, make, open_project, some_id
 from tests.controlplane import devices
 from tests.controlplane.api import Api, Object
@@ -32,7 +32,7 @@ Asking = Callable[..., LeaseSpec]
 def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
     """Open a project and make leases in it; afterwards all of it is gone."""
     install(api, driver)
-    project = open_project(api, driver, most=Ceilings(**most))
+    project = open_project(api, driver, most=ProjectCeilings(**most))
 
     def ask(offering: OfferingSpec, *places: SliceSpec) -> LeaseSpec:
         wish = Workload("own", image="python:3")
@@ -44,20 +44,20 @@ def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
         return lease
 
     yield ask
-    api.delete(f"/api/v1/namespaces/{names.namespace(project.project_id, project.slug)}")
+    api.delete(f"/api/v1/namespaces/{names.namespace_name(project.project_id, project.slug)}")
     for each in driver.cluster_objects():
         api.delete(api.path(each))
 
 
 def pod_of(api: Api, lease: LeaseSpec, phase: str = "Running") -> Object:
-    name = names.on_node(lease.lease_id, lease.generation, 0, 1)
-    place = names.namespace(lease.project.project_id, lease.project.slug)
+    name = names.controller_name(lease.lease_id, lease.generation, 0, 1)
+    place = names.namespace_name(lease.project.project_id, lease.project.slug)
     path = f"/api/v1/namespaces/{place}/pods/{name}-0"
     return api.until(path, lambda pod: pod.get("status", {}).get("phase") == phase)
 
 
 def devices_of(api: Api, lease: LeaseSpec) -> list[str]:
-    place = names.namespace(lease.project.project_id, lease.project.slug)
+    place = names.namespace_name(lease.project.project_id, lease.project.slug)
     claims = api.items(f"/apis/resource.k8s.io/v1/namespaces/{place}/resourceclaims")
     mine = [each for each in claims if lease.lease_id.removeprefix("lse_") in str(each["metadata"])]
     results = [each["status"]["allocation"]["devices"]["results"] for each in mine]
@@ -68,9 +68,7 @@ def place(node: str, profile: str, start: int, size: int, *, card: int = 0) -> S
     return SliceSpec(node, devices.uuid(node, card), profile, start, size, 8, 80)
 
 
-def test_a_slice_of_a_cut_card_runs_on_the_node_that_was_chosen(
-    control_plane: ControlPlane, gpu_nodes: Nodes
-) -> None:
+def test_a_slice_of_a_cut_gpu_runs_on_the_node_that_was_chosen(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     gpu_nodes.add(GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}))
     chosen = gpu_nodes.add(GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}))
     with asking(control_plane.api, PLUGIN) as ask:
@@ -89,7 +87,7 @@ def test_a_node_without_room_takes_nobody_even_when_the_broker_says_so(
     assert "nodeName" not in waits["spec"]
 
 
-def test_a_replica_of_a_shared_card_is_handed_out(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_a_replica_of_a_shared_gpu_is_handed_out(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node = gpu_nodes.add(GpuNode(cards=1, replicas=4, sharing="mps"))
     with asking(control_plane.api, PLUGIN) as ask:
         pod = pod_of(control_plane.api, ask(SHARE, place(node, "quarter", 2, 2)))
@@ -109,7 +107,7 @@ def test_a_claim_gets_the_very_place_that_the_broker_chose(
     devices.withdraw(control_plane.api, node)
 
 
-def test_claims_share_a_card_until_its_counters_say_no(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_claims_share_a_gpu_until_its_counters_say_no(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
     devices.publish(api, node)
     half = replace(MIG, profile="3g.40gb")
@@ -125,7 +123,7 @@ def test_claims_share_a_card_until_its_counters_say_no(control_plane: ControlPla
     devices.withdraw(api, node)
 
 
-def test_a_whole_card_is_claimed_by_its_uuid(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_a_whole_gpu_is_claimed_by_its_uuid(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
     devices.publish(api, node, cards=3)
     with asking(api, CLAIMS) as ask:
@@ -144,15 +142,13 @@ def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane
     devices.withdraw(api, node)
 
 
-def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(
-    control_plane: ControlPlane, gpu_nodes: Nodes
-) -> None:
+def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(cards=4)), control_plane.api
     with asking(api, PLUGIN, cards=1) as ask:
         first = ask(WHOLE, place(node, "card", 0, 8))
         pod_of(api, first)
         over = ask(WHOLE, place(node, "card", 0, 8, card=1))
-        where = names.namespace(over.project.project_id, over.project.slug)
+        where = names.namespace_name(over.project.project_id, over.project.slug)
         events = f"/api/v1/namespaces/{where}/events"
         api.until(events, lambda found: "exceeded quota: gpub-hard" in str(found))
         pods = api.items(f"/api/v1/namespaces/{where}/pods")
@@ -167,7 +163,7 @@ def test_a_cluster_is_read_as_it_was_made(control_plane: ControlPlane, gpu_nodes
     devices.publish(api, published, cards=2)
     ours = {mixed, shared, published}
     nodes = [
-        msgspec.convert(each, Node, strict=False)
+        msgspec.convert(each, ClusterNode, strict=False)
         for each in api.items("/api/v1/nodes")
         if each["metadata"]["name"] in ours
     ]

@@ -1,4 +1,4 @@
-"""A real API server on what we render: it takes all of it, and refuses what our policies say it shall."""
+"""A real API server accepts our objects and enforces our policies."""
 
 import time
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from broker.provisioners.kubernetes import names
-from broker.provisioners.kubernetes.render import access
+from broker.provisioners.kubernetes.render import rbac
 from broker.provisioners.kubernetes.render.lease import namespace_of
-from broker.provisioners.kubernetes.spec import ProjectSpec
-from tests.broker.provisioners.kubernetes.wanted import DRIVERS, EVERY_TEMPLATE, LEASE, PLUGIN, pods
+from broker.provisioners.kubernetes.render.spec import ProjectSpec
+from tests.broker.provisioners.kubernetes.lease_specs import DRIVERS, EVERY_TEMPLATE, LEASE, PLUGIN, pods
 from tests.cluster.installed import install, make, open_project, some_id
 from tests.controlplane.api import Api, Object, Refused
 from tests.controlplane.plane import ControlPlane
@@ -52,7 +52,7 @@ def api(control_plane: ControlPlane) -> Api:
 @pytest.fixture(scope="module")
 def project(api: Api) -> Iterator[ProjectSpec]:
     project = open_project(api, PLUGIN)
-    place = f"/api/v1/namespaces/{names.namespace(project.project_id, project.slug)}"
+    place = f"/api/v1/namespaces/{names.namespace_name(project.project_id, project.slug)}"
     refused = {"spec": {**PLAIN["spec"], "nodeName": "none"}, "metadata": PLAIN["metadata"]}
     end = time.monotonic() + 60
     while time.monotonic() < end:  # policies are enforced a moment after they are written
@@ -69,7 +69,7 @@ def project(api: Api) -> Iterator[ProjectSpec]:
 
 
 def try_pod(api: Api, project: ProjectSpec, pod: Object) -> Object:
-    place = names.namespace(project.project_id, project.slug)
+    place = names.namespace_name(project.project_id, project.slug)
     return api.say("POST", f"/api/v1/namespaces/{place}/pods", pod, dryRun="All")
 
 
@@ -87,40 +87,40 @@ GPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
 UNWANTED = {
     "GPUs without a lease": (
         broken(containers=[{**PLAIN["spec"]["containers"][0], **GPU}]),
-        "carries the label gpubroker.dev/lease",
+        "must have the label gpubroker.dev/lease",
     ),
     "GPUs without a lease for a container that only begins": (
         broken(initContainers=[{**PLAIN["spec"]["containers"][0], "name": "first", **GPU}]),
-        "carries the label gpubroker.dev/lease",
+        "must have the label gpubroker.dev/lease",
     ),
     "claims without a lease": (
         broken(resourceClaims=[{"name": "c", "resourceClaimName": "c"}]),
-        "carries the label gpubroker.dev/lease",
+        "must have the label gpubroker.dev/lease",
     ),
-    "a foreign priority": (broken(priorityClassName="system-node-critical"), "priority class is one of"),
-    "another scheduler": (broken(schedulerName="mine"), "the scheduler is default-scheduler"),
-    "a node of one's choice": (broken(nodeName="gpu-1"), "the scheduler places pods"),
-    "every taint tolerated": (broken(tolerations=[{"operator": "Exists"}]), "no toleration of every taint"),
+    "a foreign priority": (broken(priorityClassName="system-node-critical"), "priority class must be one of"),
+    "another scheduler": (broken(schedulerName="mine"), "the scheduler must be default-scheduler"),
+    "a node of one's choice": (broken(nodeName="gpu-1"), "the scheduler sets it"),
+    "every taint tolerated": (broken(tolerations=[{"operator": "Exists"}]), "tolerations of all taints"),
     "a node being cut": (
         broken(tolerations=[{"key": f"{HERE}repartition", "operator": "Exists"}]),
-        "no toleration of every taint",
+        "tolerations of all taints",
     ),
     "another tenant's label": (
         {**PLAIN, "metadata": {"name": "probe", "labels": {f"{HERE}tenant": "ten_other"}}},
-        "carries the gpubroker.dev/tenant of its namespace",
+        "the label gpubroker.dev/tenant of a pod must match its namespace",
     ),
     "another project's label": (
         {**PLAIN, "metadata": {"name": "probe", "labels": {f"{HERE}project": "prj_other"}}},
-        "carries the gpubroker.dev/project of its namespace",
+        "the label gpubroker.dev/project of a pod must match its namespace",
     ),
     "a folder of the host": (
         broken(volumes=[{"name": "host", "hostPath": {"path": "/"}}]),
-        "no hostPath volumes",
+        "hostPath volumes are not allowed",
     ),
-    "the host's network": (broken(hostNetwork=True), "no namespaces of the host"),
+    "the host's network": (broken(hostNetwork=True), "host namespaces are not allowed"),
     "privilege": (
         broken(containers=[{**PLAIN["spec"]["containers"][0], "securityContext": {"privileged": True}}]),
-        "no privileged containers",
+        "privileged containers are not allowed",
     ),
 }
 
@@ -135,18 +135,14 @@ def test_the_server_itself_refuses(what: str, api: Api, project: ProjectSpec) ->
 
 
 @pytest.mark.parametrize("what", ["a folder of the host", "the host's network"])
-def test_our_policy_holds_even_where_the_standard_was_switched_off(
-    what: str, api: Api, project: ProjectSpec
-) -> None:
-    place = names.namespace(project.project_id, project.slug)
+def test_our_policy_holds_even_where_the_standard_was_switched_off(what: str, api: Api, project: ProjectSpec) -> None:
+    place = names.namespace_name(project.project_id, project.slug)
     label, pod = "pod-security.kubernetes.io/enforce", deepcopy(UNWANTED[what][0])
     api.patch(f"/api/v1/namespaces/{place}", {"metadata": {"labels": {label: "privileged"}}})
     try:
         end = time.monotonic() + 60
         said = "PodSecurity"
-        while (
-            "PodSecurity" in said and time.monotonic() < end
-        ):  # it learns a moment later of a namespace's label
+        while "PodSecurity" in said and time.monotonic() < end:  # it learns a moment later of a namespace's label
             with pytest.raises(Refused) as refused:
                 try_pod(api, project, pod)
             said = refused.value.words
@@ -157,12 +153,12 @@ def test_our_policy_holds_even_where_the_standard_was_switched_off(
 
 @pytest.mark.parametrize("kind", ["NodePort", "LoadBalancer", "ExternalName"])
 def test_nothing_of_a_tenant_has_an_address_outside(kind: str, api: Api, project: ProjectSpec) -> None:
-    place = names.namespace(project.project_id, project.slug)
+    place = names.namespace_name(project.project_id, project.slug)
     spec = {"type": kind, "ports": [{"port": 80}], "externalName": "evil.example"}
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "out"}, "spec": spec}
     with pytest.raises(Refused) as refused:
         api.say("POST", f"/api/v1/namespaces/{place}/services", service, dryRun="All")
-    assert "ClusterIP only" in refused.value.words or "exceeded quota" in refused.value.words
+    assert "only Services of type ClusterIP" in refused.value.words or "exceeded quota" in refused.value.words
 
 
 def test_our_policies_are_not_for_others(api: Api, namespace: str) -> None:
@@ -180,12 +176,8 @@ def test_the_walls_apply_to_what_we_render_and_let_it_pass(api: Api, project: Pr
 
 @pytest.mark.parametrize("template", EVERY_TEMPLATE)
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_what_is_applied_twice_changes_nothing(
-    driver: str, template: str, api: Api, project: ProjectSpec
-) -> None:
-    lease = replace(
-        EVERY_TEMPLATE[template], project=project, lease_id=some_id("lse"), metered=False, volumes=()
-    )
+def test_what_is_applied_twice_changes_nothing(driver: str, template: str, api: Api, project: ProjectSpec) -> None:
+    lease = replace(EVERY_TEMPLATE[template], project=project, lease_id=some_id("lse"), metered=False, volumes=())
     first, again = make(api, DRIVERS[driver], lease), make(api, DRIVERS[driver], lease)
     assert len(first) > 1
     specs = [[each.get("spec", each.get("data")) for each in made] for made in (first, again)]
@@ -206,8 +198,8 @@ def test_the_end_of_the_anchor_is_the_end_of_all(api: Api, project: ProjectSpec)
 @pytest.fixture(scope="module")
 def broker(api: Api, control_plane: ControlPlane) -> Api:
     """Someone who may do exactly what the broker's role allows."""
-    binding = access.binding("gpubroker-tests", account="", namespace="")
-    subject = {"apiGroup": access.RBAC, "kind": "User", "name": "broker-of-the-tests"}
+    binding = rbac.cluster_role_binding("gpubroker-tests", account="", namespace="")
+    subject = {"apiGroup": rbac.RBAC, "kind": "User", "name": "broker-of-the-tests"}
     role = {**binding["roleRef"], "name": "gpubroker"}
     api.apply({**binding, "subjects": [subject], "roleRef": role})
     return Api(control_plane.kubeconfig("broker-of-the-tests"))
@@ -227,13 +219,13 @@ def may(api: Api, verb: str, group: str, kinds: str, *, subresource: str = "") -
 def test_the_broker_may_do_what_it_does(broker: Api) -> None:
     refused = [
         (verb, use.kinds)
-        for use in access.BROKER
+        for use in rbac.BROKER_RULES
         for verb in use.verbs
         if not may(broker, verb, use.group, use.kinds)
     ]
     assert refused == []
 
 
-@pytest.mark.parametrize("right", access.NEVER, ids=str)
-def test_the_broker_may_do_nothing_else(right: access.Right, broker: Api) -> None:
+@pytest.mark.parametrize("right", rbac.FORBIDDEN_RIGHTS, ids=str)
+def test_the_broker_may_do_nothing_else(right: rbac.AccessRight, broker: Api) -> None:
     assert not may(broker, right.verb, right.group, right.kinds, subresource=right.part)

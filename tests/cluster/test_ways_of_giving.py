@@ -1,4 +1,4 @@
-"""Every way to give slices, through the product's own path: kube_setup, the agent's inventory, an offering, a lease."""
+"""Every slice driver through the product's own path."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,18 +14,17 @@ from django.core.management import call_command
 
 from broker.models import Cluster, Gpu, Offering
 from broker.provisioners.kubernetes.drivers.dra import DraDriver
-from broker.services import catalogue, clusters
-from broker.services.following import Agent
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.inventory import cluster_provisioners, gpu_catalogue
 from ports import clock
 from tests.broker.domain.fleet import MODELS
+from tests.cluster.installation import Installation
 from tests.cluster.installed import close
-from tests.cluster.test_product import Installation
-from tests.cluster.test_product import life as life
 from tests.controlplane import devices
 from tests.controlplane.api import Object
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
-from tests.world import MODEL, REGION, Life, fresh, home
+from tests.simulation import MODEL, REGION, Simulation, create_tenant, reload_lease
 
 SEEN_WITHIN_S = 60
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
@@ -33,7 +32,7 @@ CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 
 @dataclass(frozen=True)
 class Way:
-    """A machine, what an administrator says of it, what is sold there, and what a pod asks for then."""
+    """A machine, its description, offerings and pod requests."""
 
     name: str
     machine: GpuNode
@@ -73,12 +72,12 @@ Join = Callable[[Way], "Joined"]
 class Joined(Installation):
     """A cluster that joined by nothing but the command, and is followed by its agent."""
 
-    def __init__(self, plane: ControlPlane, nodes: Nodes, life: Life, way: Way, file: Path) -> None:
-        self.plane, self.life, self.ended = plane, life, Event()
+    def __init__(self, plane: ControlPlane, nodes: Nodes, sim: Simulation, way: Way, file: Path) -> None:
+        self.plane, self.sim, self.ended = plane, sim, Event()
         self.node = nodes.add(way.machine)
         if way.setup:
             devices.publish(plane.api, self.node)
-        catalogue.load_gpu_models()
+        gpu_catalogue.load_gpu_models()
         file.write_text(yaml.safe_dump(plane.kubeconfig("admin", ADMINISTRATORS)))
         call_command(
             "kube_setup",
@@ -89,16 +88,16 @@ class Joined(Installation):
             **way.setup,
         )
         self.cluster = Cluster.objects.get(name=self.node)
-        self.agent = Agent(self.cluster)
+        self.agent = ClusterAgent(self.cluster)
         self.agent.start(lambda: not self.ended.is_set())
         end = clock.monotonic() + SEEN_WITHIN_S
         while not self.cards():
             assert clock.monotonic() < end, "its cards never became inventory"
-            life.clock.at = datetime.now(UTC)
+            sim.clock.at = datetime.now(UTC)
             self.agent.turn(0.05)
-        catalogue.derive_offerings(now=life.now)
+        gpu_catalogue.derive_offerings(now=sim.now)
         Offering.objects.update(state="published")
-        self.home = home()
+        self.home = create_tenant()
 
     def cards(self) -> list[Gpu]:
         return list(Gpu.objects.filter(node__cluster=self.cluster, node__name=self.node))
@@ -111,17 +110,17 @@ class Joined(Installation):
 
 @pytest.fixture
 def join(
-    control_plane: ControlPlane, gpu_nodes: Nodes, life: Life, settings: Any, tmp_path: Path
+    control_plane: ControlPlane, gpu_nodes: Nodes, sim: Simulation, settings: Any, tmp_path: Path
 ) -> Iterator[Join]:
-    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
     made: list[Joined] = []
 
     def join(way: Way) -> Joined:
-        made.append(Joined(control_plane, gpu_nodes, life, way, tmp_path / "admin.yaml"))
+        made.append(Joined(control_plane, gpu_nodes, sim, way, tmp_path / "admin.yaml"))
         return made[-1]
 
     yield join
-    clusters._of_cluster.cache_clear()
+    cluster_provisioners._load_for_cluster.cache_clear()
     for each in made:
         each.ended.set()
         close(control_plane.api, f"gpubroker.dev/project={each.home.project.pk}")
@@ -135,10 +134,8 @@ def join(
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_what_is_sold_can_be_had(way: Way, join: Join) -> None:
     joined = join(way)
-    what = Offering.objects.get(
-        gpu_model=MODEL, profile=way.profile, isolation=way.isolation, price_class="on_demand"
-    )
-    lease = joined.life.ask(joined.home, what, image="registry.example/acts:pull-0s")
+    what = Offering.objects.get(gpu_model=MODEL, profile=way.profile, isolation=way.isolation, price_class="on_demand")
+    lease = joined.sim.request_lease(joined.home, what, image="registry.example/acts:pull-0s")
     lease = joined.until(lease, "active")
     (pod,) = joined.ours("/api/v1/pods")
     assert pod["spec"]["nodeName"] == joined.node
@@ -149,5 +146,5 @@ def test_what_is_sold_can_be_had(way: Way, join: Join) -> None:
         (result,) = claim["status"]["allocation"]["devices"]["results"]
         assert result["pool"] == joined.node
         assert "-mig-" in result["device"]
-    joined.life.release(lease)
-    assert joined.until(fresh(lease), "released").active_at is not None
+    joined.sim.release_lease(lease)
+    assert joined.until(reload_lease(lease), "released").active_at is not None

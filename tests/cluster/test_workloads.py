@@ -1,17 +1,17 @@
-"""Workloads of the product on a real control plane: what each leaves there, and how it ends."""
+"""Workloads on a real control plane: their objects and their ends."""
 
 from datetime import UTC, datetime
 
-from broker.domain.states import EndReason
+import pytest
+
+from broker.domain.lifecycle.states import EndReason
 from broker.models import Cluster
-from broker.services import reconcile
-from broker.services.connections import connections
-from broker.services.leases import growing
-from tenants.services.walls import as_tenant
-from tests.broker.domain.test_workloads import KEY
-from tests.cluster.test_product import Installation, offering
-from tests.cluster.test_product import installed as installed
-from tests.cluster.test_product import life as life
+from broker.services.leases.lease_connections import lease_connections_of
+from broker.services.leases.lifecycle import extension
+from broker.services.reconciler import lease_reconciler
+from tenants.services.rls import tenant_scope
+from tests.broker.domain.workloads.test_workloads import KEY
+from tests.cluster.installation import Installation, offering
 from tests.controlplane.manifests import state
 
 ACTS = "registry.example/acts"
@@ -19,30 +19,31 @@ JOBS, INGRESSES = "/apis/batch/v1/jobs", "/apis/networking.k8s.io/v1/ingresses"
 
 
 def test_a_notebook_comes_with_its_route_and_its_secret(installed: Installation) -> None:
-    Cluster.objects.update(domain="leases.example", door="ingress/public")
-    asked = installed.life.ask(installed.home, offering("1g.10gb"), workload="jupyter", env={"A": "$(B)"})
+    Cluster.objects.update(domain="leases.example", ingress="ingress/public")
+    asked = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter", env={"A": "$(B)"})
     lease = installed.until(asked, "active")
     (ingress,) = installed.ours(INGRESSES)
-    with as_tenant(lease.tenant_id):
-        (way,) = connections(lease)
+    with tenant_scope(lease.tenant_id):
+        (way,) = lease_connections_of(lease)
     assert way.line == f"https://{ingress['spec']['rules'][0]['host']}/"
     assert len(installed.ours("/api/v1/secrets")) == 1
-    installed.life.release(lease)
+    installed.sim.release_lease(lease)
     installed.until(lease, "released")
     for kind in (INGRESSES, "/api/v1/secrets", "/api/v1/services"):
         assert installed.ours(kind) == []
 
 
 def test_a_box_opens_for_the_keys_that_were_given(installed: Installation) -> None:
-    asked = installed.life.ask(installed.home, offering("card"), workload="ssh", ssh_keys=[KEY])
+    asked = installed.sim.request_lease(installed.home, offering("card"), workload="ssh", ssh_keys=[KEY])
     installed.until(asked, "active")
     (pod,) = installed.ours("/api/v1/pods")
     mounts = {each["name"]: each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]}
     assert mounts["keys"] == "/etc/gpubroker/ssh"
 
 
+@pytest.mark.deep
 def test_a_batch_ends_its_lease_when_its_command_is_done(installed: Installation) -> None:
-    asked = installed.life.ask(
+    asked = installed.sim.request_lease(
         installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:succeed-8s", command="train"
     )
     lease = installed.until(asked, "active")
@@ -57,7 +58,7 @@ def test_a_batch_ends_its_lease_when_its_command_is_done(installed: Installation
 
 
 def reconcile_until_over(installed: Installation, lease_id: str, tenant_id: str) -> datetime:
-    """Look again after its command is done, as the agent's hint would have it; return when its pod was over."""
+    """Observe after the command ended; return the pod's end."""
     installed.plane.api.until(
         JOBS,
         lambda found: any(
@@ -65,20 +66,20 @@ def reconcile_until_over(installed: Installation, lease_id: str, tenant_id: str)
         ),
     )
     (pod,) = installed.ours("/api/v1/pods")
-    installed.life.clock.at = datetime.now(UTC)
-    reconcile.step(lease_id, tenant_id, now=installed.life.now)
+    installed.sim.clock.at = datetime.now(UTC)
+    lease_reconciler.reconcile_lease(lease_id, tenant_id, now=installed.sim.now)
     return datetime.fromisoformat(state(pod)["terminated"]["finishedAt"])
 
 
 def test_a_batch_that_is_extended_may_run_on(installed: Installation) -> None:
-    asked = installed.life.ask(
+    asked = installed.sim.request_lease(
         installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:pull-0s", command="train"
     )
     lease = installed.until(asked, "active")
     (before,) = (job["spec"]["activeDeadlineSeconds"] for job in installed.ours(JOBS))
-    with as_tenant(lease.tenant_id):
-        growing.extend(lease, more_s=7200, actor=installed.home.actor, now=installed.life.now)
-    reconcile.step(lease.pk, lease.tenant_id, now=installed.life.now)
+    with tenant_scope(lease.tenant_id):
+        extension.extend_lease(lease, more_s=7200, actor=installed.home.actor, now=installed.sim.now)
+    lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=installed.sim.now)
     (after,) = (job["spec"]["activeDeadlineSeconds"] for job in installed.ours(JOBS))
     assert after > before
     assert 3600 + 7200 <= after <= 3600 + 7200 + 60

@@ -1,4 +1,4 @@
-"""Probes and figures: alive, ready, and how it is doing, without a word about any tenant."""
+"""Health probes and metrics reveal nothing about tenants."""
 
 import pytest
 from django.conf import settings
@@ -6,7 +6,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from config import health
-from tests.tenants import people
+from tests.tenants import tenant_setup
 
 pytestmark = pytest.mark.django_db
 
@@ -29,9 +29,7 @@ def test_ready_says_what_is_missing() -> None:
 def test_ready_is_ready_with_a_queue(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from config.celery import app
 
-    monkeypatch.setattr(
-        health.doorbell, "current_app", app.__class__("probe", broker=valkey_url, set_as_current=False)
-    )
+    monkeypatch.setattr(health.outbox, "current_app", app.__class__("probe", broker=valkey_url, set_as_current=False))
     answer = Client().get("/ready")
     assert (answer.status_code, answer.json()["missing"]) == (200, {})
 
@@ -51,13 +49,13 @@ def test_not_ready_before_the_migrations(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_figures_count_requests_by_route_and_name_no_tenant() -> None:
-    delta = people.make("Zanzibar")
-    people.Api(delta.token()).ask("GET", f"projects/{delta.root.pk}")
-    people.Api().get("/no/such/place-mulberry")
+    delta = tenant_setup.create_tenant_with_owner("Zanzibar")
+    tenant_setup.ApiClient(delta.token()).send("GET", f"projects/{delta.root.pk}")
+    tenant_setup.ApiClient().get("/no/such/place-mulberry")
     text = Client().get("/metrics").content.decode()
-    assert 'gpubroker_requests_total{method="GET",route="api-project-detail",status="200"}' in text
+    assert 'gpubroker_http_requests_total{method="GET",route="api-project-detail",status="200"}' in text
     assert 'route="none",status="404"' in text
-    assert "gpubroker_outbox_rings" in text
+    assert "gpubroker_outbox_pending" in text
     assert "mulberry" not in text
     assert "anzibar" not in text
     assert delta.tenant.pk not in text

@@ -1,4 +1,4 @@
-"""What a test says to a cluster: raw JSON, no client of the product's, no retries that could hide something."""
+"""A test's own raw client of a cluster, without retries."""
 
 import json
 import ssl
@@ -47,9 +47,7 @@ class Api:
         cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
         self.server = cluster["server"]
         self._headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
-        self._pool = urllib3.PoolManager(
-            ssl_context=_context(cluster, user), maxsize=16, block=False, retries=False
-        )
+        self._pool = urllib3.PoolManager(ssl_context=_context(cluster, user), maxsize=16, block=False, retries=False)
         self._plurals: dict[str, dict[str, tuple[str, bool]]] = {}
 
     def say(
@@ -132,7 +130,7 @@ class Api:
             answer.close()
 
     def until(self, path: str, right: Callable[[Object], bool], *, within: float = 90) -> Object:
-        """Look at an object until it is right; say what it last was when it never is."""
+        """Read an object until it is right, or report its state."""
         end, seen = time.monotonic() + within, None
         while time.monotonic() < end:
             seen = self.find(path)

@@ -1,4 +1,4 @@
-"""Where the control plane's programs are: built once per set of pinned modules, kept outside the checkout."""
+"""Find the control plane's programs, built once per pin."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ def kept(module: str) -> Path:
 
 
 def find(program: str) -> Path | None:
-    """Return a program: from the folder that CONTROLPLANE names, else from the cache; None when not built."""
+    """Return a program's path; None when it is not built."""
     named = os.environ.get("CONTROLPLANE")
     folders = [Path(named)] if named else [kept(module) for module in modules()]
     return next((folder / program for folder in folders if os.access(folder / program, os.X_OK)), None)

@@ -34,7 +34,7 @@ def need_go() -> str:
 
 
 def linker_flags(module: str) -> str:
-    """Strip what a debugger wants, and tell Kubernetes its version, which a plain build does not know."""
+    """Strip debug data and set the Kubernetes version."""
     pin = re.search(
         r"^\s*(?:require )?k8s\.io/kubernetes v(\d+)\.(\d+)\.(\d+)",
         (HERE / module / "go.mod").read_text(),
@@ -47,7 +47,7 @@ def linker_flags(module: str) -> str:
 
 
 def build(go: str, module: str, target: Path) -> str:
-    """Build a module's tools beside their place and move them there when all are whole; else say what is wrong."""
+    """Build a module's tools, and move them when complete."""
     new = target.with_name(f"{target.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -73,17 +73,13 @@ def build(go: str, module: str, target: Path) -> str:
 
 def forget_old_pins(module: str) -> None:
     """Keep the newest few pins of a module: branches may differ."""
-    built = [
-        folder
-        for folder in cache().glob(f"{module}-*")
-        if re.fullmatch(rf"{module}-[0-9a-f]{{16}}", folder.name)
-    ]
+    built = [folder for folder in cache().glob(f"{module}-*") if re.fullmatch(rf"{module}-[0-9a-f]{{16}}", folder.name)]
     for old in sorted(built, key=lambda folder: folder.stat().st_mtime)[:-KEPT_PINS]:
         shutil.rmtree(old, ignore_errors=True)
 
 
 def main() -> int:
-    """Build what is not there yet; two at once wait for each other, and one that fails stops no other."""
+    """Build what is missing, one process at a time."""
     os.nice(5)  # whoever works here meanwhile comes first
     cache().mkdir(parents=True, exist_ok=True)
     wrong = []

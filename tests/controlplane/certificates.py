@@ -33,7 +33,7 @@ class Pair:
 
 
 def pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Return a private key as PEM, in the one form that every part of Kubernetes reads."""
+    """Return a private key as PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.TraditionalOpenSSL,
@@ -43,9 +43,7 @@ def pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 def public_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     """Return the public half of a key as PEM."""
-    return key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+    return key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
@@ -65,13 +63,11 @@ class Authority:
         """Make an authority that trusts itself."""
         key = new_key()
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test cluster")])
-        builder = cls._builder(name, name, key).add_extension(
-            x509.BasicConstraints(True, None), critical=True
-        )
+        builder = cls._builder(name, name, key).add_extension(x509.BasicConstraints(True, None), critical=True)
         return cls(key, builder.sign(key, hashes.SHA256()))
 
     def client(self, user: str, *groups: str) -> Pair:
-        """Vouch for a user: the common name is who it is, the organisations are its groups."""
+        """Sign a user's certificate with its groups."""
         subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         subject.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
         return self._sign(subject, ExtendedKeyUsageOID.CLIENT_AUTH)
@@ -98,9 +94,7 @@ class Authority:
         return Pair(certificate.public_bytes(serialization.Encoding.PEM), pem(key))
 
     @staticmethod
-    def _builder(
-        subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-    ) -> x509.CertificateBuilder:
+    def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()

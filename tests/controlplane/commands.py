@@ -1,4 +1,4 @@
-"""How each part of a control plane is started, as its own program wants it said."""
+"""The commands that start the parts of a control plane."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,7 +104,7 @@ def scheduler(places: Places) -> list[str]:
 
 
 def kubelets(places: Places, options: Options) -> list[str]:
-    """Play the kubelet of every node that carries our label; taking the label away cuts the power."""
+    """Play the kubelets of labelled nodes."""
     return [
         f"--kubeconfig={places.file('kubelets')}",
         f"--config={places.file('stages.yaml')}",

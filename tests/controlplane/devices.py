@@ -1,4 +1,4 @@
-"""What a DRA driver publishes about a node's cards: whole ones, MIG devices, and the counters they share."""
+"""What a DRA driver publishes about a node's GPUs."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -72,9 +72,7 @@ def cut(node: str, card: int, profiles: Sequence[Profile]) -> Iterator[Object]:
             slices = range(start, start + profile.memory)
             yield {
                 "name": f"gpu-{card}-mig-{profile.number}-{start}-{profile.memory}",
-                "attributes": _attributes(
-                    node, card, type="mig", profile=profile.name, parentUUID=uuid(node, card)
-                ),
+                "attributes": _attributes(node, card, type="mig", profile=profile.name, parentUUID=uuid(node, card)),
                 "capacity": {
                     "memory": {"value": f"{profile.memory * 9728}Mi"},
                     "multiprocessors": {"value": str(16 * profile.compute)},
@@ -85,7 +83,7 @@ def cut(node: str, card: int, profiles: Sequence[Profile]) -> Iterator[Object]:
 
 
 def published(node: str, *, cards: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> list[Object]:
-    """Return a node's ResourceSlices: the counters in one of their own, as since 1.35; 24 devices in each other."""
+    """Return a node's ResourceSlices, with counters in one of their own."""
     devices = [device for card in range(cards) for device in (whole(node, card), *cut(node, card, profiles))]
     counters = {f"memory-slice-{n}": {"value": "1"} for n in range(MEMORY_SLICES)}
     counters["multiprocessors"] = {"value": str(MULTIPROCESSORS)}
@@ -109,7 +107,7 @@ def published(node: str, *, cards: int = 1, profiles: Sequence[Profile] = H100_P
 
 
 def device_class(name: str, selector: str, *, extended: str = "") -> Object:
-    """Return a DeviceClass: which devices it means, and under which extended resource pods may ask for one."""
+    """Return a DeviceClass with its extended resource."""
     expression = f"device.driver == '{DRIVER}' && {selector}"
     spec: Object = {"selectors": [{"cel": {"expression": expression}}]}
     if extended:

@@ -17,7 +17,7 @@ PATIENT = Options(node_lease_s=60, node_grace_s=120)
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """Start this worker's cluster; tests keep to their own namespaces and nodes and leave its parts alone."""
+    """Start this worker's shared cluster."""
     with ControlPlane() as plane:
         yield plane
 
@@ -37,7 +37,7 @@ def _whole() -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def brittle_control_plane(_whole: ControlPlane) -> Iterator[ControlPlane]:
-    """Lend this worker's second cluster, whose parts may be killed and stopped; mended for the next test."""
+    """Lend the worker's second cluster, whose parts may break."""
     yield _whole
     _whole.mend()
 

@@ -22,7 +22,7 @@ def pod(
     limits: dict[str, str] | None = None,
     claims: dict[str, str] | None = None,
 ) -> Object:
-    """Return a pod that is allowed everywhere; claims are names of ResourceClaims by the name it uses."""
+    """Return a permitted pod; `claims` name its ResourceClaims."""
     container: Object = {
         "name": "main",
         "image": image,

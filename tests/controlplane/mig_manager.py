@@ -1,4 +1,4 @@
-"""A played mig-manager: it obeys the label, dawdles, fails, or wedges as the real one does.
+"""A simulated mig-manager that obeys, delays, fails or wedges.
 
 In: the node's label nvidia.com/mig.config. Out: nvidia.com/mig.config.state, and what the node has to give. While it
 works, everything that speaks to the cards is paused and the node gives nothing. It notices only that the label's

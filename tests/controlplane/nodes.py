@@ -162,7 +162,7 @@ class Nodes:
         return name
 
     def add_many(self, count: int, node: GpuNode | None = None, *, within: float = 120) -> list[str]:
-        """Add many nodes of one kind at once, and wait until all of them are ready."""
+        """Add many nodes at once, and wait until they are ready."""
         names = [f"{self.prefix}-{len(self.names) + n}" for n in range(count)]
         self.names += names
         with ThreadPoolExecutor(8) as pool:
@@ -178,7 +178,7 @@ class Nodes:
         return self.api.get(f"/api/v1/nodes/{name}")
 
     def until(self, name: str, state: str, *, within: float = 120) -> Object:
-        """Wait until the cluster believes a node Ready, and places pods on it again, or not."""
+        """Wait until the cluster considers a node Ready, or not."""
         return self.api.until(
             f"/api/v1/nodes/{name}",
             lambda seen: _usable(seen) if state == "True" else ready(seen) == state,
@@ -217,7 +217,7 @@ class Nodes:
                 raise
 
     def clear(self) -> None:
-        """Remove what is left of the test's nodes, and the pods that nobody would end on them."""
+        """Remove the test's nodes and their pods."""
         for name in self.names:
             for pod in self.api.items("/api/v1/pods", fieldSelector=f"spec.nodeName={name}"):
                 _drop(self.api, pod)

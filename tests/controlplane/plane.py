@@ -17,8 +17,8 @@ from typing import Self
 
 import urllib3
 
-from deploy.embedded.process import Part, Process
-from tests import ground
+from deploy.embedded.process import Process, ProcessSpec
+from tests import session
 from tests.controlplane import binaries, commands, volumes
 from tests.controlplane.api import Api, Object, Refused
 from tests.controlplane.certificates import Authority, Pair, new_key, pem, public_pem
@@ -54,11 +54,11 @@ def forget_the_dead(folder: Path) -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on, below those that the system lends to outgoing connections.
+    """Return a free port below the ephemeral range.
 
     It is drawn long before its part listens there: so no worker draws what another may, nor any port again soon.
     """
-    lowest = LOWEST + PORTS_OF_A_WORKER * (ground.worker_number() % 8)
+    lowest = LOWEST + PORTS_OF_A_WORKER * (session.worker_number() % 8)
     while True:
         port = lowest + next(_draws) % PORTS_OF_A_WORKER
         with socket.socket() as probe:
@@ -125,7 +125,7 @@ class ControlPlane:
             raise NotStarted(f"{name} is not built. Run make controlplane once, then try again.")
         # A tenth less CPU for each pod, for memory that nobody here is short of.
         env = {"HOME": str(self.folder), "GOGC": "400"}
-        part = Part(name, [str(program), *self._flags(name)], env, orphaned=signal.SIGKILL)
+        part = ProcessSpec(name, [str(program), *self._flags(name)], env, orphaned=signal.SIGKILL)
         process = self.processes[name] = Process(part, self.folder / f"{name}.log")
         process.start()
 
@@ -143,7 +143,7 @@ class ControlPlane:
         self.processes[name].send(signal.SIGCONT)
 
     def restart(self, name: str) -> None:
-        """Kill a part, or find it killed, and start it again; the API server answers when this returns."""
+        """Kill and restart a part, and wait for the API server."""
         self.kill(name)
         self.run(name)
         if name == API:
@@ -176,7 +176,7 @@ class ControlPlane:
         return copy
 
     def restore(self, backup: Path) -> None:
-        """Bring a backup back, as an administrator would after a disaster: what came later is forgotten."""
+        """Restore a backup; later changes are lost."""
         self.kill(API)
         self.kill(ETCD)
         shutil.rmtree(self.folder / "etcd")

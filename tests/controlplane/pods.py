@@ -1,4 +1,4 @@
-"""The life of a pod on a played node: pulled, started, ended, told to end, gone."""
+"""The life of a pod on a simulated node."""
 
 from tests.controlplane.stages import Stage, act, plays, stage, status, unless, warning, when
 
@@ -30,7 +30,7 @@ def conditions(ready: str) -> str:
 
 
 def containers(state: str, *, restarts: str = "0", ready: str = "false", last: str = "") -> str:
-    """Return the status of every container; `$started` is when it began to run, as far as it did."""
+    """Return the status of every container since `$started`."""
     return f"""
 {{{{ $root := . }}}}
 containerStatuses:
@@ -96,12 +96,7 @@ def begins() -> list[Stage]:
     denied = containers(waiting("ErrImagePull", "the registry knows no such image"))
     backing_off = containers(waiting("ImagePullBackOff", "Back-off pulling image"))
     running = status(
-        conditions("True")
-        + containers(RUNNING_NOW, ready="true")
-        + PLACE
-        + ADDRESS
-        + PREPARED
-        + "phase: Running"
+        conditions("True") + containers(RUNNING_NOW, ready="true") + PLACE + ADDRESS + PREPARED + "phase: Running"
     )
     return [
         stage(
@@ -142,13 +137,11 @@ def begins() -> list[Stage]:
 
 
 def ends(word: str, reason: str, code: int) -> list[Stage]:
-    """The program ends by itself: for good, or it is started again once and then held back."""
+    """The program ends: for good, or into a restart back-off."""
     over = terminated(reason, code)
     phase = "Succeeded" if code == 0 else "Failed"
     again = containers(RUNNING_NOW, restarts="1", ready="true", last=over)
-    held = containers(
-        waiting("CrashLoopBackOff", "back-off restarting failed container"), restarts="1", last=over
-    )
+    held = containers(waiting("CrashLoopBackOff", "back-off restarting failed container"), restarts="1", last=over)
     outcomes = {
         "end": conditions("False") + containers(over) + f"phase: {phase}",
         "0": conditions("True") + again,

@@ -1,4 +1,4 @@
-"""What the played kubelets do: stages for kwok, each of them "when an object looks like this, make it that".
+"""kwok stages of the simulated kubelets.
 
 A pod's script says what becomes of it, in its annotation or as the tag of an image named …/acts, so that also what a
 tenant launches can play: `registry.example/acts:pull-2s_oom-1s` pulls for two seconds, runs for one and is killed.
@@ -24,7 +24,7 @@ _SCRIPT = (
 
 
 def act(name: str) -> str:
-    """Return the question how long an act of the script takes: nothing when it is not in the script."""
+    """Return the duration of an act of the script, if it has one."""
     return f'{_SCRIPT} | select(startswith("{name}-")) | ltrimstr("{name}-")'
 
 
@@ -69,7 +69,7 @@ def stage(
     after: str = "",
     after_ms: int = 0,
 ) -> Stage:
-    """Return a stage; `after` asks the object itself for how long, and `after_ms` is for those that do not say."""
+    """Return a kwok stage; `after` reads its delay from the object."""
     spec: dict[str, Any] = {
         "resourceRef": {"apiGroup": "v1", "kind": kind},
         "selector": {"matchExpressions": list(selector)},

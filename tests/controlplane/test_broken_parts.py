@@ -17,6 +17,7 @@ def cluster(brittle_control_plane: ControlPlane) -> ControlPlane:
     return brittle_control_plane
 
 
+@pytest.mark.deep
 def test_a_killed_api_server_comes_back_with_everything_and_ends_old_watches(cluster: ControlPlane) -> None:
     api = cluster.api
     api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}})
@@ -47,13 +48,14 @@ def test_without_etcd_nothing_can_be_written_and_with_it_all_goes_on(cluster: Co
 
 
 def stays(api: Api, path: str, phase: str) -> None:
-    """See that a pod does not change while a living kubelet would have started it many times over."""
+    """Check that a dead kubelet changes no pod."""
     end = time.monotonic() + 1
     while time.monotonic() < end:
         assert api.get(path)["status"]["phase"] == phase
         time.sleep(0.05)
 
 
+@pytest.mark.deep
 def test_dead_kubelets_start_nothing_and_living_ones_catch_up(own_control_plane: OwnControlPlane) -> None:
     cluster = own_control_plane()  # the other's kubelets hold their nodes for a minute after they died
     name = Nodes(cluster.api, "node").add()
@@ -66,6 +68,7 @@ def test_dead_kubelets_start_nothing_and_living_ones_catch_up(own_control_plane:
     cluster.api.until(path, lambda seen: seen["status"]["phase"] == "Running")
 
 
+@pytest.mark.deep
 def test_an_old_backup_forgets_what_came_later_and_counts_from_there(
     own_control_plane: OwnControlPlane,
 ) -> None:

@@ -109,6 +109,4 @@ def test_a_machine_without_the_programs_leaves_the_tests_out_and_says_so_once(tm
     )
     assert done.returncode == 5, done.stdout  # nothing was run
     told = [line for line in done.stdout.splitlines() if "make controlplane" in line and "cluster" in line]
-    assert told == [
-        "left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"
-    ]
+    assert told == ["left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"]

@@ -31,7 +31,7 @@ def claim(name: str, namespace: str, *, of: str, where: str = "") -> Object:
 
 
 def use(api: Api, namespace: str, node: str, name: str, where: str) -> str:
-    """Create a claim and a pod of the same name that uses it; return the pod's path."""
+    """Create a claim and a pod that uses it; return its path."""
     api.create(claim(name, namespace, of="mig.nvidia.com", where=where))
     api.create(pod(name, namespace, node=node, claims={"gpu": name}))
     return f"/api/v1/namespaces/{namespace}/pods/{name}"
@@ -62,9 +62,7 @@ def test_a_claim_of_a_profile_is_given_one_of_its_devices(
     assert given(api, namespace, "slice").startswith("gpu-0-mig-19-")
 
 
-def test_a_claim_of_one_place_is_given_that_place(
-    control_plane: ControlPlane, namespace: str, node: str
-) -> None:
+def test_a_claim_of_one_place_is_given_that_place(control_plane: ControlPlane, namespace: str, node: str) -> None:
     api = control_plane.api
     parent = f"device.attributes['{DRIVER}'].parentUUID == '{devices.uuid(node, 0)}'"
     place = f"{profile('1g.10gb')} && {parent} && 'memorySlice5' in device.capacity['{DRIVER}']"
@@ -72,9 +70,7 @@ def test_a_claim_of_one_place_is_given_that_place(
     assert given(api, namespace, "placed") == "gpu-0-mig-19-5-1"
 
 
-def test_two_slices_never_share_the_counters_of_a_card(
-    control_plane: ControlPlane, namespace: str, node: str
-) -> None:
+def test_two_slices_never_share_the_counters_of_a_gpu(control_plane: ControlPlane, namespace: str, node: str) -> None:
     api = control_plane.api
     first = use(api, namespace, node, "half", profile("4g.40gb"))
     api.until(first, runs)

@@ -17,9 +17,7 @@ def node(nodes: Nodes, manners: str, takes: str = "300ms") -> str:
 
 
 def until(nodes: Nodes, name: str, state: str) -> Object:
-    return nodes.api.until(
-        f"/api/v1/nodes/{name}", lambda seen: seen["metadata"]["labels"].get(STATE) == state
-    )
+    return nodes.api.until(f"/api/v1/nodes/{name}", lambda seen: seen["metadata"]["labels"].get(STATE) == state)
 
 
 def given(node: Object) -> dict[str, str]:
@@ -30,13 +28,11 @@ def noticed(node: Object) -> str:
     return str(node["metadata"]["annotations"].get(SEEN))
 
 
-def test_one_that_obeys_pauses_the_clients_changes_the_cards_and_says_success(gpu_nodes: Nodes) -> None:
+def test_one_that_obeys_pauses_the_clients_changes_the_gpus_and_says_success(gpu_nodes: Nodes) -> None:
     name = node(gpu_nodes, "obeys", "4s")
     gpu_nodes.lay_out(name, "all-1g.10gb")
     until(gpu_nodes, name, "pending")
-    at_work = gpu_nodes.api.until(
-        f"/api/v1/nodes/{name}", lambda seen: given(seen) == {"nvidia.com/gpu": "0"}
-    )
+    at_work = gpu_nodes.api.until(f"/api/v1/nodes/{name}", lambda seen: given(seen) == {"nvidia.com/gpu": "0"})
     assert at_work["metadata"]["labels"]["nvidia.com/gpu.deploy.device-plugin"] == "paused-for-mig-change"
     done = until(gpu_nodes, name, "success")
     assert given(done) == {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "14"}

@@ -1,5 +1,7 @@
 """Nodes that live, fall silent, come back, and report other devices."""
 
+import pytest
+
 from tests.controlplane.api import Object
 from tests.controlplane.manifests import pod
 from tests.controlplane.nodes import GpuNode, Nodes, ready
@@ -35,6 +37,7 @@ def test_slices_that_are_used_up_leave_a_pod_unschedulable(
     assert "Insufficient nvidia.com/mig-1g.10gb" in condition["message"]
 
 
+@pytest.mark.deep
 def test_a_node_whose_power_is_cut_is_noticed_and_its_pods_stay_as_they_were(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:

@@ -20,9 +20,7 @@ class Playground:
 
     def run(self, script: str = "", *, restart: str = "Never", image: str = "registry.example/box:1") -> str:
         path = f"/api/v1/namespaces/{self.namespace}/pods/played"
-        self.api.create(
-            pod("played", self.namespace, node=self.node, script=script, restart=restart, image=image)
-        )
+        self.api.create(pod("played", self.namespace, node=self.node, script=script, restart=restart, image=image))
         return path
 
     def phase(self, path: str, phase: str) -> Object:
@@ -74,9 +72,7 @@ def test_an_image_that_never_comes_is_refused_and_backed_off(playground: Playgro
         ("oom-2s", "Failed", "OOMKilled", 137),
     ],
 )
-def test_a_program_ends_after_its_seconds(
-    playground: Playground, script: str, phase: str, why: str, code: int
-) -> None:
+def test_a_program_ends_after_its_seconds(playground: Playground, script: str, phase: str, why: str, code: int) -> None:
     seen = playground.phase(playground.run(script), phase)
     over = state(seen)["terminated"]
     assert (over["reason"], over["exitCode"]) == (why, code)

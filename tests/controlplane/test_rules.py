@@ -1,4 +1,4 @@
-"""What a cluster refuses: by policy, by quota, by right. Kwok has no say in any of it."""
+"""A cluster refuses by policy, quota and permission."""
 
 import time
 from collections import Counter
@@ -88,9 +88,7 @@ def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlP
     assert "privileged" in refused.words
 
 
-def test_a_quota_holds_against_forty_at_once(
-    control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
-) -> None:
+def test_a_quota_holds_against_forty_at_once(control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str) -> None:
     api, node = control_plane.api, gpu_nodes.add(GpuNode(cards=8))
     quota: Object = {
         "apiVersion": "v1",
@@ -146,7 +144,7 @@ def keeping(kind: str, namespace: str, **spec: object) -> Object:
 def test_the_deadline_of_a_pod_can_only_shrink_and_that_of_a_job_may_grow(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    """So a batch that is extended runs on as its Job, and a session's end is not left to its pod."""
+    """Extended batches run on as Jobs, and sessions' ends are reliable."""
     api, one = control_plane.api, pod("held", namespace)
     one["spec"]["activeDeadlineSeconds"] = 600
     api.create(one)
@@ -162,16 +160,12 @@ def test_the_deadline_of_a_pod_can_only_shrink_and_that_of_a_job_may_grow(
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "Deployment"])
-def test_what_runs_without_end_takes_no_deadline(
-    kind: str, control_plane: ControlPlane, namespace: str
-) -> None:
+def test_what_runs_without_end_takes_no_deadline(kind: str, control_plane: ControlPlane, namespace: str) -> None:
     """Which is why something else must stop it once nobody pays."""
     made = keeping(kind, namespace)
     control_plane.api.create(made)
     template = {"spec": {"activeDeadlineSeconds": 600}}
-    assert "activeDeadlineSeconds" in asks_for(
-        control_plane.api, control_plane.api.path(made), {"template": template}
-    )
+    assert "activeDeadlineSeconds" in asks_for(control_plane.api, control_plane.api.path(made), {"template": template})
 
 
 @pytest.mark.parametrize("verb", ["GET", "DELETE"])

@@ -14,7 +14,7 @@ GOAL_S, OTHERS_S = 6.0, 54.0
 
 
 def work_of(cluster: ControlPlane) -> float:
-    """Return the seconds of processors that the parts have used: a start on a crowded machine takes no more."""
+    """Return the processor seconds of all parts."""
     ticks = 0
     for process in cluster.processes.values():
         fields = Path(f"/proc/{process.popen.pid}/stat").read_text().rpartition(")")[2].split()
@@ -23,7 +23,7 @@ def work_of(cluster: ControlPlane) -> float:
 
 
 def test_all_five_parts_are_up_within_six_seconds(own_control_plane: OwnControlPlane) -> None:
-    """On a machine of its own with two processors; elsewhere others may keep it waiting, but not for ever."""
+    """Start within seconds on two free processors."""
     began = time.monotonic()
     cluster = own_control_plane()
     assert time.monotonic() - began <= GOAL_S + OTHERS_S

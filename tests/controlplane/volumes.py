@@ -1,4 +1,4 @@
-"""Played storage: a default class that provisions where the pod was placed, as a CSI driver would."""
+"""Simulated storage with a provisioning default class."""
 
 from tests.controlplane.api import Object
 from tests.controlplane.stages import Stage, stage, unless, when
@@ -51,7 +51,7 @@ def installed() -> list[Object]:
 
 
 def all_of_storage() -> list[Stage]:
-    """Return the stages: a claim gets its volume once its pod has a node; a volume goes with its claim."""
+    """Return the stages that bind and remove volumes."""
     ours = when(".spec.storageClassName", CLASS)
     return [
         stage(

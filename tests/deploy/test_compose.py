@@ -1,4 +1,4 @@
-"""The compose file and the script that makes its secrets belong together, and start what the chart starts."""
+"""The compose file matches its secrets script and the chart."""
 
 import base64
 import re
@@ -39,7 +39,7 @@ def test_every_variable_that_must_be_set_is_made_by_the_script(tmp_path: Path) -
     assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
     # They stand in addresses, where some signs would mean something else.
     assert all(re.fullmatch(r"[\w-]{32}", made[name]) for name in made if name.endswith("_PASSWORD"))
-    assert len(base64.urlsafe_b64decode(made["CREDENTIAL_KEYS"])) == 32
+    assert len(base64.urlsafe_b64decode(made["CREDENTIAL_ENCRYPTION_KEYS"])) == 32
 
 
 def test_a_second_run_keeps_what_is_there(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_only_what_people_and_clusters_need_leaves_the_inner_network(services: d
 
 
 def test_it_starts_what_the_chart_starts(services: dict[str, Any]) -> None:
-    """The chart's commands are run by tests/chart; these differ in names that only a pod has."""
+    """Compare compose commands with the chart's, except names of pods."""
     chart = yaml.safe_load_all((DEPLOY.parent / "tests/chart/golden/defaults.yaml").read_text())
     for item in chart:
         if item["kind"] not in ("Deployment", "Job"):
@@ -94,9 +94,9 @@ def test_one_agent_follows_all_clusters_however_many_join(services: dict[str, An
     """The chart names each one's cluster; here nobody could start another by hand."""
     chart = yaml.safe_load_all((DEPLOY.parent / "tests/chart/golden/full.yaml").read_text())
     agents = [item for item in chart if item and item["metadata"]["name"].startswith("gpubroker-agent-")]
-    [*started, named] = next(each for each in agents if each["kind"] == "Deployment")["spec"]["template"][
-        "spec"
-    ]["containers"][0]["command"]
+    [*started, named] = next(each for each in agents if each["kind"] == "Deployment")["spec"]["template"]["spec"][
+        "containers"
+    ][0]["command"]
     assert named in ("north", "south")
     assert services["agent"]["command"] == started
 

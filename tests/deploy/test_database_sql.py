@@ -10,7 +10,7 @@ import pytest
 
 from deploy.embedded import account, binaries, roles
 from deploy.embedded.roles import LOGINS, OWNER, WEB, WORKER, Server
-from tests import ground
+from tests import postgres_server, session
 
 SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "database.sql"
 # Who owns a database, who may do what in it, whose members the logins are, what a new table gives to whom.
@@ -26,14 +26,14 @@ SELECT (SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = current_
 
 @pytest.fixture
 def server() -> Server:
-    ground.need_server()
-    return ground.server()
+    postgres_server.start()
+    return postgres_server.server()
 
 
 @pytest.fixture
 def empty(server: Server) -> Iterator[str]:
     """Make a database as a host gives it: empty, the administrator's own."""
-    name = ground.database_name(f"by_hand_{ground.worker_number()}")
+    name = session.database_name(f"by_hand_{session.worker_number()}")
     with server.as_administrator() as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
     yield name
@@ -41,7 +41,7 @@ def empty(server: Server) -> Iterator[str]:
 
 
 def psql(server: Server, name: str, **passwords: str) -> subprocess.CompletedProcess[str]:
-    program = binaries.find_postgres(account.unprivileged())["psql"]
+    program = binaries.find_postgres(account.unprivileged_account())["psql"]
     with server.as_administrator(name) as connection:
         info = connection.info
         env = {"PGPASSWORD": info.password, "PATH": os.environ["PATH"], **passwords}
@@ -50,7 +50,7 @@ def psql(server: Server, name: str, **passwords: str) -> subprocess.CompletedPro
 
 
 def told(server: Server) -> dict[str, str]:
-    """Return the passwords that the rest of this session uses too: roles belong to the whole server."""
+    """Return the session's database passwords, which the server shares."""
     of = {"OWNER_PASSWORD": OWNER, "WEB_PASSWORD": WEB, "WORKER_PASSWORD": WORKER}
     return {name: server.password(role) for name, role in of.items()}
 
@@ -65,7 +65,7 @@ def test_the_script_makes_what_make_run_makes(server: Server, empty: str) -> Non
     for _ in range(2):  # a second run, say with new passwords, does no harm
         done = psql(server, empty, **told(server))
         assert done.returncode == 0, done.stderr
-    ours = ground.database_name(f"by_us_{ground.worker_number()}")
+    ours = session.database_name(f"by_us_{session.worker_number()}")
     try:
         roles.prepare_database(server, ours)
         assert rights(server, empty) == rights(server, ours)

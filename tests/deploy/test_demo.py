@@ -1,4 +1,4 @@
-"""The laptop's demo as far as it goes without a container engine: real Helm, kubectl and API server, no kind."""
+"""The kind demo with real Helm, kubectl and API server."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.provisioners.kubernetes.kubeconfig import parse, server
+from broker.provisioners.kubernetes.client.kubeconfig import parse_kubeconfig, server_address
 from tests.controlplane import binaries
 from tests.controlplane.fixtures import OwnControlPlane
 from tests.controlplane.nodes import Nodes
@@ -75,9 +75,7 @@ def laptop(control_plane: ControlPlane, tmp_path: Path) -> dict[str, str]:
 
 
 def demo(verb: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(FOLDER / "demo.sh"), verb], env=env, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([str(FOLDER / "demo.sh"), verb], env=env, capture_output=True, text=True, check=False)
 
 
 def phases(plane: ControlPlane) -> list[str]:
@@ -105,10 +103,10 @@ def test_the_demo_comes_up_and_a_second_time_changes_no_password(
     assert "docker build -f" in log
     assert "kind load docker-image gpubroker:demo --name gpubroker-demo" in log
     # And its cards can be sold: what is printed can be pasted, and somebody follows the cluster that joins by it.
-    way = parse(demo("way-in", laptop).stdout)
+    way = parse_kubeconfig(demo("way-in", laptop).stdout)
     signed = control_plane.kubeconfig("admin")["clusters"][0]["cluster"]["certificate-authority-data"]
     assert way["clusters"][0]["cluster"]["certificate-authority-data"] == signed
-    assert server(way) == "https://kubernetes.default.svc"
+    assert server_address(way) == "https://kubernetes.default.svc"
     assert way["users"][0]["user"] == {"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}
     followed = demo("follow", laptop)
     assert followed.returncode == 0, followed.stdout + followed.stderr

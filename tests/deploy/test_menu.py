@@ -1,4 +1,4 @@
-"""The menu's commands: what each runs, what it says, and when it fails; of `make bench` test_bench tells."""
+"""The make targets: what they run, print and return."""
 
 import os
 import re
@@ -13,7 +13,18 @@ from tests import run
 from tests.controlplane import binaries
 
 ROOT = Path(__file__).resolve().parents[2]
-PROMISED = {"run", "test", "check", "bench", "replay", "controlplane", "demo-kubernetes", "help"}
+PROMISED = {
+    "run",
+    "test",
+    "test-fast",
+    "test-all",
+    "check",
+    "bench",
+    "replay",
+    "controlplane",
+    "demo-kubernetes",
+    "help",
+}
 
 
 def made(*arguments: str) -> str:
@@ -32,7 +43,7 @@ def test_check_looks_at_all_it_promises(monkeypatch: pytest.MonkeyPatch) -> None
     for name, part in (
         ("format", "ruff format --check"),
         ("lint", "ruff check"),
-        ("types", "mypy"),
+        ("types", "deploy.type_check"),
         ("import contract", "lint-imports"),
         ("migrations complete", "makemigrations --check"),
         ("deployment", "check --deploy"),
@@ -71,11 +82,47 @@ def test_the_whole_suite_speaks_to_a_cluster_where_there_is_one(
     assert marks == ["not cluster", *(["cluster"] if speaks else [])]
 
 
+def test_a_domain_file_runs_without_django_and_without_workers() -> None:
+    assert run.selection(["billing/domain/test_money.py"]) == [
+        "tests/billing/domain/test_money.py", "-p", "no:django"]  # fmt: skip
+    assert run.selection(["tests/billing/periods/test_billing_periods.py"]) == [
+        "tests/billing/periods/test_billing_periods.py"
+    ]
+
+
+def test_browser_tests_share_what_a_file_of_them_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    for chosen in (
+        run.selection(["browser"]),
+        run.selection(["tests"]),
+        dict(run.parts())["the browser tests"],
+    ):
+        assert chosen[1:] == ["-n", "2", "--dist", "loadfile"]
+
+
+@pytest.mark.parametrize(
+    ("only", "wanted"),
+    [
+        ([], "commit"),
+        (["tests/ports"], "none"),
+        (["deep"], "all"),
+        (["tests/ports/test_mail.py::test_x"], "all"),
+    ],
+)
+def test_deep_tests_run_by_commit_and_when_they_are_named(
+    only: list[str], wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DEEP", raising=False)
+    assert run.deep(only) == [f"--deep={wanted}"]
+    monkeypatch.setenv("DEEP", "3")
+    assert run.deep(only) == ["--deep=3"]
+
+
 def test_what_a_machine_cannot_run_is_one_line_each_that_says_how_to_add_it(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_", "PYTEST_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:django"]
     told = subprocess.run(
-        [*command, "tests/deploy/test_tally.py"],
+        [*command, "tests/deploy/test_summary.py"],
         cwd=ROOT,
         env=env | {"PATH": str(tmp_path), "HOME": str(tmp_path), "CONTROLPLANE": "none"},
         capture_output=True,

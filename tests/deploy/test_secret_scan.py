@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.secret_scan import finds
+from deploy.secret_scan import find_credentials
 
 BANNER = "-----BEGIN {}PRIVATE KEY-----"
 BODY = "c29tZXRoaW5nIHRoYXQgbG9va3MgbGlrZSBhIGtleQ"
@@ -11,9 +11,9 @@ BODY = "c29tZXRoaW5nIHRoYXQgbG9va3MgbGlrZSBhIGtleQ"
 @pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH "])
 @pytest.mark.parametrize("between", ["\n", "\r\n", "\\n", '\\n"\n    "', "\nProc-Type: 4,ENCRYPTED\n"])
 def test_a_private_key_is_found_however_it_is_written(kind: str, between: str) -> None:
-    assert [what for _, what in finds(f"{BANNER.format(kind)}{between}{BODY}")] == ["private key"]
+    assert [what for _, what in find_credentials(f"{BANNER.format(kind)}{between}{BODY}")] == ["private key"]
 
 
 @pytest.mark.parametrize("after", ['"', '", "private half")', '"}, "ssh_keys")', "\n", " is refused"])
 def test_the_banner_alone_is_none(after: str) -> None:
-    assert list(finds(BANNER.format("") + after)) == []
+    assert list(find_credentials(BANNER.format("") + after)) == []

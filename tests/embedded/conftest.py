@@ -1,4 +1,4 @@
-"""A data folder that the database's user can reach, and starts that never outlive their test."""
+"""A data folder for the database's user, and starts that always stop."""
 
 import shutil
 import socket
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ground
+from tests import session
 
 
 def parents() -> dict[int, int]:
@@ -52,7 +52,7 @@ class Start:
 @pytest.fixture
 def data() -> Iterator[Path]:
     """Return an empty data folder."""
-    folder = Path(tempfile.mkdtemp(prefix="gpubroker-data-", dir=ground.folder().parent))
+    folder = Path(tempfile.mkdtemp(prefix="gpubroker-data-", dir=session.folder().parent))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -61,7 +61,7 @@ def data() -> Iterator[Path]:
 @pytest.fixture
 def port() -> int:
     """Return a port that, with its neighbour, is free now and below the ephemeral range."""
-    for candidate in range(20_000 + ground.worker_number() * 500, 32_000, 2):
+    for candidate in range(20_000 + session.worker_number() * 500, 32_000, 2):
         with socket.socket() as one, socket.socket() as two:
             try:
                 one.bind(("127.0.0.1", candidate))
@@ -80,7 +80,7 @@ def start(data: Path, port: int) -> Iterator[Callable[..., Start]]:
     def begin(*kinds: str) -> Start:
         popen = subprocess.Popen(
             [sys.executable, "-m", "tests.embedded.standin", str(data), str(port), *kinds],
-            cwd=ground.CHECKOUT,
+            cwd=session.CHECKOUT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

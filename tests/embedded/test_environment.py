@@ -1,6 +1,8 @@
 """The environment is made from a lock that pins everything and names no host."""
 
+import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -9,39 +11,36 @@ from pathlib import Path
 import pytest
 
 from deploy.embedded import environment
-from tests import ground
+from deploy.embedded.progress import Progress
+from tests import session
 
 LOCKS = sorted(environment.LOCKS.values())
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_requirement_is_pinned_and_hashed(lock: str) -> None:
-    text = (ground.CHECKOUT / lock).read_text().replace("\\\n", "")
+    text = (session.CHECKOUT / lock).read_text().replace("\\\n", "")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     assert len(lines) > 50
-    unpinned = [
-        line for line in lines if not re.match(r"^[\w.\[\],-]+==\S+.*--hash=sha256:[0-9a-f]{64}", line)
-    ]
+    unpinned = [line for line in lines if not re.match(r"^[\w.\[\],-]+==\S+.*--hash=sha256:[0-9a-f]{64}", line)]
     assert unpinned == []
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_names_no_host(lock: str) -> None:
-    assert "://" not in (ground.CHECKOUT / lock).read_text()
+    assert "://" not in (session.CHECKOUT / lock).read_text()
 
 
 def test_the_development_lock_holds_the_other_one() -> None:
     def pins(lock: str) -> set[str]:
-        return set(re.findall(r"^[\w.-]+==[\w.]+", (ground.CHECKOUT / lock).read_text(), re.MULTILINE))
+        return set(re.findall(r"^[\w.-]+==[\w.]+", (session.CHECKOUT / lock).read_text(), re.MULTILINE))
 
     assert pins("requirements.lock") <= pins("requirements-dev.lock")
 
 
-def test_an_environment_that_matches_its_lock_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_that_matches_its_lock_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "STAMP", str(tmp_path / "installed.json"))
-    monkeypatch.setattr(environment, "install", lambda level: pytest.fail("installed again"))
+    monkeypatch.setattr(environment, "install", lambda level, progress: pytest.fail("installed again"))
     (tmp_path / "installed.json").write_text(json.dumps({"dev": environment.fingerprint("dev")}))
     environment.main("dev")
 
@@ -49,7 +48,7 @@ def test_an_environment_that_matches_its_lock_is_left_alone(
 def test_a_changed_lock_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(environment, "STAMP", str(tmp_path / "installed.json"))
-    monkeypatch.setattr(environment, "install", asked.append)
+    monkeypatch.setattr(environment, "install", lambda level, progress: asked.append(level))
     (tmp_path / "installed.json").write_text(json.dumps({"run": "another lock's"}))
     environment.main("run")
     assert asked == ["run"]
@@ -62,16 +61,98 @@ def test_a_python_that_is_too_old_is_told_what_to_install(
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(SystemExit):
         environment.use_a_new_enough_python()
-    assert "apt-get install python3" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "apt-get install python3" in said
+    assert "make run PYTHON=" in said
+    assert said.count("\n") == 1
 
 
 def test_a_python_without_venv_is_told_which_package_brings_it() -> None:
     hidden = "import sys; sys.modules['ensurepip'] = None; sys.path.insert(0, 'deploy/embedded'); import environment"
     done = subprocess.run(
         [sys.executable, "-c", f"{hidden}; environment.need_venv()"],
-        cwd=ground.CHECKOUT,
+        cwd=session.CHECKOUT,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 1
     assert "apt-get install python3-venv" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+BEFORE_THE_VERSION_CHECK = (
+    "__init__.py",
+    *(f"embedded/{name}.py" for name in ("__init__", "environment", "port_check", "progress", "startup_error")),
+)
+
+
+@pytest.mark.parametrize("file", BEFORE_THE_VERSION_CHECK)
+def test_an_old_python_can_read_what_refuses_it(file: str) -> None:
+    ast.parse((session.CHECKOUT / "deploy" / file).read_text(), feature_version=(3, 7))
+
+
+def python(folder: Path, script: str) -> str:
+    """Make a program that a person may take for a Python."""
+    program = folder / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    "script", [None, "exit 3", "echo Python 3.8.18", "echo False", "echo 'Traceback: no module' >&2; exit 1"]
+)
+def test_a_python_that_cannot_start_is_refused_in_one_sentence(tmp_path: Path, script: str | None) -> None:
+    named = "/nonexistent" if script is None else python(tmp_path, script)
+    # Not as a part of the make that runs the tests, which would make this one name its folder as well.
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(
+        ["make", "run", f"PYTHON={named}"], cwd=session.CHECKOUT, capture_output=True, text=True, env=outside
+    )
+    assert done.returncode != 0
+    assert done.stdout == ""
+    said, makes_own = done.stderr.splitlines()
+    assert said == (
+        f"PYTHON={named} does not start or is too old: name Python 3.11 or newer, make run PYTHON=/path/to/python3.11."
+    )
+    assert makes_own.startswith("make")
+
+
+@pytest.fixture
+def without_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(environment, "VENV", str(tmp_path / "venv"))
+    monkeypatch.setattr(environment, "STAMP", str(tmp_path / "venv/installed.json"))
+    return tmp_path
+
+
+def test_each_step_of_the_environment_is_one_line_with_its_seconds(
+    without_environment: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = "mkdir -p venv/bin && printf '#!/bin/sh\\n' > venv/bin/python && chmod +x venv/bin/python"
+    monkeypatch.chdir(without_environment)
+    monkeypatch.setattr(sys, "executable", python(without_environment, made))
+    monkeypatch.setattr(environment, "works", lambda *_: False)
+    environment.install("run", Progress())
+    said = capsys.readouterr().out.splitlines()
+    assert [re.sub(r"\.\.\.+ [\d.]+ s$", "N s", line) for line in said] == [
+        "Environment: create venv N s",
+        "Environment: install the packages of requirements.lock N s",
+    ]
+    assert environment.installed() == {"run": environment.fingerprint("run")}
+
+
+def test_an_environment_that_cannot_be_created_is_named_with_pythons_own_words(
+    without_environment: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "executable", python(without_environment, "echo own words >&2; exit 1"))
+    with pytest.raises(SystemExit):
+        environment.install("run", Progress())
+    assert capsys.readouterr().err == (
+        f"own words\nPython could not create the environment {environment.VENV}; its own words are above.\n"
+    )
+
+
+def test_a_wrong_port_is_refused_before_anything_is_installed(without_environment: Path) -> None:
+    with pytest.raises(SystemExit):
+        environment.main("run", "abc")
+    assert list(without_environment.iterdir()) == []

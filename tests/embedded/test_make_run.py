@@ -1,4 +1,4 @@
-"""The first command of the README, the lease it offers to launch, and the second start."""
+"""The README's first command, its first lease, and a second start."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests import ground
+from tests import session
 from tests.embedded.conftest import Start, parents
 
 
@@ -28,7 +28,7 @@ def running(data: Path, port: int, *more: str) -> Iterator[tuple[str, Start]]:
     env.pop("DATABASE_URL", None)
     popen = subprocess.Popen(
         [sys.executable, "-m", "deploy.embedded", "run", "--data", str(data), "--port", str(port), *more],
-        cwd=ground.CHECKOUT,
+        cwd=session.CHECKOUT,
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -63,11 +63,16 @@ def call(address: str, headers: dict[str, str], body: bytes | None = None) -> di
     return told
 
 
+def steps(said: str) -> list[str]:
+    """Return the first word of every line that names a step and its seconds."""
+    return re.findall(r"^(\w+): [\w, ]+ \.\.\.+ \d+\.\d s$", said, re.MULTILINE)
+
+
 @pytest.mark.timeout(900)
-def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_start(
-    data: Path, port: int
-) -> None:
+def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_start(data: Path, port: int) -> None:
     with running(data, port) as (said, run):
+        assert [step for step in steps(said) if step != "Processes"] == ["Database", "Migrations", "Seed"]
+        assert steps(said)[-1] == "Processes"
         address, headers, body = curl_of(said)
         lease = call(address, headers, body)
         end = time.monotonic() + 120
@@ -77,6 +82,7 @@ def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_s
         family = run.family()
     assert not family & parents().keys()
     with running(data, port) as (again, _):
+        assert not {"Migrations", "Seed"} & set(steps(again))
         assert re.findall(r"gpb_\w+", again) == re.findall(r"gpb_\w+", said)
         assert call(f"{address}/{lease['id']}", headers)["status"]["state"] == "active"
         assert call(*curl_of(again))["id"] != lease["id"]
@@ -95,9 +101,9 @@ def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_s
 def test_what_is_said_to_make_reaches_the_launcher() -> None:
     said = ["FRESH=1", "PORT=8100", "HOST=0.0.0.0", "DATA=/srv/one folder"]
     told = subprocess.run(
-        ["make", "--dry-run", "run", *said], cwd=ground.CHECKOUT, capture_output=True, text=True, check=True
+        ["make", "--dry-run", "run", *said], cwd=session.CHECKOUT, capture_output=True, text=True, check=True
     ).stdout
-    (command,) = [line for line in told.splitlines() if "deploy.embedded" in line]
+    (command,) = [line for line in told.splitlines() if "deploy.embedded run" in line]
     words = shlex.split(command)
     assert words[words.index("run") + 1 :] == [
         *("--port", "8100", "--host", "0.0.0.0", "--data", "/srv/one folder", "--fresh")

@@ -1,4 +1,4 @@
-"""A start waits for each process, and each is asked in a way that only the running one answers."""
+"""A start waits until each process answers."""
 
 import os
 import threading
@@ -11,33 +11,38 @@ import psycopg
 import pytest
 
 from deploy.embedded import folders, product
-from deploy.embedded.process import Part
+from deploy.embedded.process import ProcessSpec
 from deploy.embedded.product import Product
 from deploy.embedded.roles import Server
 from deploy.embedded.valkey import Valkey
 from tests.database import OwnDatabase
 
-Labour = Callable[[], dict[str, Part]]
+Labour = Callable[[], dict[str, ProcessSpec]]
 
 
 @pytest.fixture
 def installed(tmp_path: Path, port: int) -> Product:
-    places = folders.prepare(tmp_path, servers=None, products=None)
+    places = folders.create_directories(tmp_path, servers=None, products=None)
     valkey = Valkey("valkey-server", places.valkey, places.sockets)
     return Product(places, Server("postgresql://boss@db.example/x"), valkey, "127.0.0.1", port)
 
 
 @pytest.fixture
 def labour(installed: Product) -> Labour:
-    """Return a function that describes what works in the background, as a start would right before it begins."""
+    """Return a function that describes background processes."""
     return lambda: {part.name: part for part in installed.labour()}
 
 
 def test_nothing_is_taken_for_ready_just_because_it_was_started(installed: Product) -> None:
-    trusted = Part.__dataclass_fields__["ready"].default
+    trusted = ProcessSpec.__dataclass_fields__["ready"].default
     parts = {part.name: part for part in (*installed.doors(), *installed.labour())}
     assert set(parts) == {"web", "events", "worker", "beat", "relay"}
     assert {name for name, part in parts.items() if part.ready is trusted} == set()
+
+
+def test_a_worker_whose_queue_is_gone_can_end(labour: Labour) -> None:
+    """Celery's own heartbeat would retry for ever then."""
+    assert "--without-heartbeat" in labour()["worker"].command
 
 
 @contextmanager
@@ -73,7 +78,7 @@ def test_a_door_is_ready_once_it_answers_well(installed: Product) -> None:
             assert asked == [path]
 
 
-def test_beat_is_ready_once_it_has_written_its_timetable_anew(labour: Labour, tmp_path: Path) -> None:
+def test_beat_is_ready_once_it_has_written_its_timetable_again(labour: Labour, tmp_path: Path) -> None:
     timetable = tmp_path / "files/beat-schedule.db"
     first = labour()["beat"]
     assert not first.ready(None)  # type: ignore[arg-type]
@@ -85,7 +90,7 @@ def test_beat_is_ready_once_it_has_written_its_timetable_anew(labour: Labour, tm
     assert second.ready(None)  # type: ignore[arg-type]
 
 
-def test_the_relay_is_ready_once_it_has_looked_for_hints(
+def test_the_relay_is_ready_once_it_has_looked_for_messages(
     labour: Labour, own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = own_database.worker_url
@@ -93,20 +98,18 @@ def test_the_relay_is_ready_once_it_has_looked_for_hints(
     monkeypatch.setattr(product, "DATABASE", own_database.name)
     relay = labour()["relay"]
     with psycopg.connect(url, autocommit=True) as other:
-        other.execute("SELECT count(*) FROM ports_ring")
+        other.execute("SELECT count(*) FROM ports_outboxmessage")
         assert not relay.ready(None)  # type: ignore[arg-type]
     name = relay.env["PGAPPNAME"]
     with psycopg.connect(url, application_name=name, autocommit=True) as session:
-        session.execute("LISTEN gpubroker_doorbell")
+        session.execute("LISTEN gpubroker_outbox")
         assert not relay.ready(None)  # type: ignore[arg-type]
-        session.execute("SELECT count(*) FROM ports_ring")
+        session.execute("SELECT count(*) FROM ports_outboxmessage")
         assert relay.ready(None)  # type: ignore[arg-type]
 
 
 def test_a_relay_whose_database_is_away_is_not_ready(
     labour: Labour, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        Server, "login", lambda self, role, database: f"postgresql://worker@127.0.0.1:{port}/gone"
-    )
+    monkeypatch.setattr(Server, "login", lambda self, role, database: f"postgresql://worker@127.0.0.1:{port}/gone")
     assert not labour()["relay"].ready(None)  # type: ignore[arg-type]

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 from deploy.embedded import folders
-from deploy.embedded.process import LONGEST_LOG, Part, Process
+from deploy.embedded.process import MAX_LOG_BYTES, Process, ProcessSpec
 from deploy.embedded.supervisor import GRACE_S
-from tests import ground
+from tests import session
 from tests.embedded.conftest import Start, parents
 
 Begin = Callable[..., Start]
@@ -32,7 +32,7 @@ def gone_within(seconds: float, pids: set[int]) -> bool:
 
 
 def test_sigterm_ends_everything_within_ten_seconds(start: Begin) -> None:
-    """Its own patience lasts nine of them; how long a busy machine takes for the rest is not ours to promise."""
+    """Its own timeout is nine seconds; the rest depends on the machine."""
     assert sum(map(sum, GRACE_S)) <= 9
     run = start("sleeper", "family", "stubborn")
     run.until_ready()
@@ -43,12 +43,12 @@ def test_sigterm_ends_everything_within_ten_seconds(start: Begin) -> None:
     assert gone_within(0, family)
 
 
-ENDS = """import sys; from pathlib import Path; from deploy.embedded.process import Part, Process
+ENDS = """import sys; from pathlib import Path; from deploy.embedded.process import ProcessSpec, Process
 from deploy.embedded.supervisor import Supervisor
 one, send = Supervisor(Path(sys.argv[1])), Process.send
 LINGERS = "trap 'sleep 0.3; exit 0' TERM; echo up; while :; do sleep 0.05; done"
 for name in ("ground", "early", "late"):
-    one.start(Part(name, ["/bin/sh", "-c", LINGERS], {}, ready=lambda process: "up" in process.said()))
+    one.start(ProcessSpec(name, ["/bin/sh", "-c", LINGERS], {}, ready=lambda process: "up" in process.said()))
 above = [*one.above]
 def told(process, number):
     print(process.part.name, process not in above and any(each.alive for each in above))
@@ -59,7 +59,7 @@ one.stop()"""
 
 def test_what_started_last_is_told_first_and_the_ground_once_all_above_it_is_gone(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ENDS, str(tmp_path)], cwd=ground.CHECKOUT, capture_output=True, text=True
+        [sys.executable, "-c", ENDS, str(tmp_path)], cwd=session.CHECKOUT, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == ["late False", "early False", "ground False"], done.stderr
 
@@ -94,7 +94,7 @@ print("went on")"""
 
 def test_who_was_suspended_goes_on_as_if_nothing_had_been() -> None:
     command = [sys.executable, "-c", PAUSES]
-    with subprocess.Popen(command, cwd=ground.CHECKOUT, stdout=subprocess.PIPE, text=True) as pausing:
+    with subprocess.Popen(command, cwd=session.CHECKOUT, stdout=subprocess.PIPE, text=True) as pausing:
         assert pausing.stdout
         assert pausing.stdout.readline() == "pauses\n"
         for _ in range(3):
@@ -173,13 +173,11 @@ def test_what_somebody_kills_again_and_again_comes_back_every_time(start: Begin)
     assert run.popen.poll() is None
 
 
-def test_a_killed_database_comes_back_though_a_session_of_the_dead_one_was_busy(
-    start: Begin, data: Path
-) -> None:
+def test_a_killed_database_comes_back_though_a_session_of_the_dead_one_was_busy(start: Begin, data: Path) -> None:
     run = start("sleeper")
     run.until_ready()
     password = (data / "administrator").read_text().strip()
-    address = f"postgresql://gpubroker_admin:{password}@/postgres?host={folders.sockets_for(data)}"
+    address = f"postgresql://gpubroker_admin:{password}@/postgres?host={folders.socket_directory(data)}"
     with closing(psycopg.connect(address, autocommit=True)) as busy:
         busy.pgconn.send_query(b"SELECT count(*) FROM generate_series(1, 1000000000)")
         before = child(run, "/postgres\0-D")
@@ -211,13 +209,13 @@ def test_a_disk_that_fills_up_while_running_is_named(start: Begin) -> None:
     run = start("full")
     _, errors = run.popen.communicate(timeout=200)
     assert run.popen.returncode == 1
-    assert "The disk is full. Free some room" in errors
+    assert "The disk is full. Free some disk space" in errors
 
 
 def test_a_log_that_grew_long_is_set_aside_when_its_process_starts(tmp_path: Path) -> None:
     log = tmp_path / "part.log"
-    log.write_bytes(b"old\n" * (LONGEST_LOG // 4 + 1))
-    process = Process(Part("part", ["/bin/echo", "new"], {}), log)
+    log.write_bytes(b"old\n" * (MAX_LOG_BYTES // 4 + 1))
+    process = Process(ProcessSpec("part", ["/bin/echo", "new"], {}), log)
     process.start()
     process.popen.wait(60)
     assert log.read_text() == "new\n"

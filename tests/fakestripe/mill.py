@@ -11,13 +11,13 @@ from tests.fakestripe.server import signed
 Delivery = tuple[bytes, str]  # a body and its signature
 
 
-def posted(event: dict[str, Any], secret: str, at: datetime) -> Delivery:
+def webhook_of(event: dict[str, Any], secret: str, at: datetime) -> Delivery:
     """Return an event as it is sent."""
     body = json.dumps(event)
     return body.encode(), signed(body, secret, at)
 
 
-def milled(
+def shuffled_webhooks(
     events: Iterable[dict[str, Any]],
     secret: str,
     at: datetime,
@@ -26,10 +26,10 @@ def milled(
     times: int = 5,
     dropped: int = 0,
 ) -> Iterator[Delivery]:
-    """Send each event up to so many times, in no order; of a hundred so many never come."""
+    """Deliver events repeatedly, shuffled, and with some lost."""
     chance = Random(seed)
     sent = [event for event in events for _ in range(chance.randint(1, times))]
     chance.shuffle(sent)
     for event in sent:
         if chance.randrange(100) >= dropped:
-            yield posted(event, secret, at)
+            yield webhook_of(event, secret, at)

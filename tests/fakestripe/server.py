@@ -1,4 +1,4 @@
-"""Stripe in this process, put into the SDK as its HTTP client: nothing here opens a socket.
+"""A fake of Stripe in this process, as the SDK's HTTP client.
 
 It keeps what it was told, remembers idempotency keys for a day, refuses what Stripe refuses, and falls ill on request.
 """
@@ -110,7 +110,7 @@ class FakeStripe(HTTPClient):
         return answer
 
     def _once(self, call: Call, text: str, ill: str) -> Answer:
-        """Do it, or repeat what was answered to the same key within a day, be it a failure."""
+        """Execute it, or repeat the answer to the same key."""
         known = self._memory.get(call.idem)
         if known and self.now - known[0] < REMEMBERED:
             if known[1] != text:

@@ -1,4 +1,4 @@
-"""Whether a call's parameters are what the SDK's own types say: known names, of the right kind, none missing."""
+"""Check parameters of a call against the SDK's types."""
 
 import re
 import typing
@@ -87,5 +87,5 @@ def _keys(kind: Any, value: Any, where: str) -> None:
 
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Return the fields of a TypedDict and their types; what is NotRequired is told as it is without that."""
+    """Return the fields of a TypedDict and their types."""
     return typing.get_type_hints(kind, localns={**vars(typing), "StripeContext": object})

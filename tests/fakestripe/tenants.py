@@ -1,21 +1,21 @@
-"""Tenants with a card at the fake, as they are once somebody has typed one into Stripe's form."""
+"""Tenants with a payment card at the fake of Stripe."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 from billing.models import StripeCustomer
 from tenants.models import Tenant
-from tenants.services.walls import as_tenant
+from tenants.services.rls import tenant_scope
 from tests.fakestripe import things
 from tests.fakestripe.server import FakeStripe
 
 ADDED = datetime(2026, 10, 1, 9, 0, tzinfo=UTC)
 
 
-def holder(fake: FakeStripe, tenant_id: str, *, how: str = "ok", last4: str = "4242") -> dict[str, Any]:
-    """Keep a tenant that has a card there, and return the card as the fake knows it."""
+def create_card_holder(fake: FakeStripe, tenant_id: str, *, how: str = "ok", last4: str = "4242") -> dict[str, Any]:
+    """Create a tenant with a card at the fake; return the card."""
     kept = fake.things
-    with as_tenant(tenant_id):
+    with tenant_scope(tenant_id):
         if not Tenant.objects.filter(pk=tenant_id).exists():
             Tenant.objects.create(id=tenant_id, name=tenant_id, created_at=ADDED)
         customer = things.new_customer(kept, {"name": tenant_id, "metadata": {"tenant": tenant_id}})

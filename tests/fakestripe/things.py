@@ -1,4 +1,4 @@
-"""What Stripe keeps, and what it does with it when asked: customers, cards, invoices, refunds, disputes, events.
+"""The objects of the fake of Stripe, and what changes them.
 
 Everything is a plain mapping, as the API tells it; whatever changes is an event.
 """
@@ -120,12 +120,10 @@ def session(things: Things, pk: str, params: Params) -> Thing:
 
 
 def fill_in(things: Things, session_id: str, *, number: str = "4242", how: str = "ok") -> Thing:
-    """Let somebody type a card into Stripe's form; `how` is what the card does when it is charged."""
+    """Type a card into Stripe's form; `how` decides its charges."""
     form = things.get("checkout.session", session_id)
     card = {"brand": "visa", "last4": number, "exp_month": 7, "exp_year": 2029}
-    method = things.make(
-        "payment_method", "pm", type="card", customer=form["customer"], card=card, how=how, next=[]
-    )
+    method = things.make("payment_method", "pm", type="card", customer=form["customer"], card=card, how=how, next=[])
     intent = things.make(
         "setup_intent",
         "seti",
@@ -158,9 +156,7 @@ def new_invoice(things: Things, params: Params) -> Thing:
         raise Refusal(400, code="resource_missing", param="customer", message="No such customer.")
     number = params.get("number")
     if number and any(each["number"] == number for each in things.all("invoice").values()):
-        raise Refusal(
-            400, code="invoice_number_taken", param="number", message="The invoice number is taken."
-        )
+        raise Refusal(400, code="invoice_number_taken", param="number", message="The invoice number is taken.")
     invoice = things.make(
         "invoice",
         "in",
@@ -184,7 +180,7 @@ def new_invoice(things: Things, params: Params) -> Thing:
 
 
 def told(things: Things, invoice: Thing, params: Params) -> Thing:
-    """Write an invoice as the API does: its lines and payments are lists of their own."""
+    """Write an invoice as the API does."""
     shown = copy.deepcopy(invoice)
     shown["lines"] = {
         "object": "list",
@@ -197,9 +193,7 @@ def told(things: Things, invoice: Thing, params: Params) -> Thing:
         intent = things.get("payment_intent", intent_id)
         wide = "payments.data.payment.payment_intent" in params.get("expand", [])
         payment = {"type": "payment_intent", "payment_intent": copy.deepcopy(intent) if wide else intent_id}
-        payments.append(
-            {"id": f"inpay_{intent_id}", "object": "invoice_payment", "payment": payment, "status": "open"}
-        )
+        payments.append({"id": f"inpay_{intent_id}", "object": "invoice_payment", "payment": payment, "status": "open"})
     shown["payments"] = {
         "object": "list",
         "data": payments,
@@ -238,8 +232,7 @@ def invoices(things: Things, params: Params) -> Thing:
     found = [
         each
         for each in things.all("invoice").values()
-        if params.get("customer") in (None, each["customer"])
-        and params.get("status") in (None, each["status"])
+        if params.get("customer") in (None, each["customer"]) and params.get("status") in (None, each["status"])
     ]
     page = listed(found, params, "/v1/invoices")
     return {**page, "data": [told(things, each, {}) for each in page["data"]]}
@@ -270,9 +263,7 @@ def add_lines(things: Things, pk: str, params: Params) -> Thing:
         found["lines"].append(line)
     if len(found["lines"]) > 250:
         raise Refusal(400, code="invoice_lines_limit", message="An invoice has at most 250 lines.")
-    found["total"] = sum(
-        line["amount"] + sum(tax["amount"] for tax in line["taxes"]) for line in found["lines"]
-    )
+    found["total"] = sum(line["amount"] + sum(tax["amount"] for tax in line["taxes"]) for line in found["lines"])
     found["total"] += things.total_off
     owed = max(found["total"] + things.get("customer", found["customer"]).get("balance", 0), 0)
     found["amount_due"] = found["amount_remaining"] = owed if owed >= things.least else 0

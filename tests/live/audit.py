@@ -1,4 +1,4 @@
-"""What the broker asks of an API server, by the server's own audit log and not by ours."""
+"""What the broker asks of an API server, by its audit log."""
 
 import json
 import shutil
@@ -50,7 +50,7 @@ class Audit:
         self._from = self._log.stat().st_size if self._log.exists() else 0
 
     def made(self) -> Counter[tuple[str, str]]:
-        """Count what the broker asked since then: ("get", "pods"), a part of an object as "pods/status".
+        """Count the broker's requests since then, as ("get", "pods").
 
         The pages of one list count as one.
         """

@@ -1,4 +1,4 @@
-"""`make demo-kubernetes`: two real control planes, the whole product, and everything that may go wrong in a day.
+"""`make demo-kubernetes`: the whole product on two control planes, with faults.
 
 Leases of every kind are launched from the portal and become pods; a node dies, an API server is killed; at the end the
 books balance to the second, nothing is left in either cluster, and nothing runs on.
@@ -21,11 +21,12 @@ django.setup()
 
 from django.core.management import call_command  # noqa: E402
 
-from billing.services import conservation, rating  # noqa: E402
-from broker.domain.workloads import TEMPLATES  # noqa: E402
+from billing.services.rating import lease_rating  # noqa: E402
+from billing.services.reports import conservation  # noqa: E402
+from broker.domain.workloads.templates import TEMPLATES  # noqa: E402
 from broker.models import Allocation, Cluster, Lease  # noqa: E402
 from ports import clock  # noqa: E402
-from tenants.services.walls import as_sweep  # noqa: E402
+from tenants.services.rls import system_scope  # noqa: E402
 from tests.controlplane import binaries  # noqa: E402
 from tests.controlplane.nodes import GpuNode, Nodes  # noqa: E402
 from tests.controlplane.plane import API, ControlPlane  # noqa: E402
@@ -79,7 +80,7 @@ class Demo:
                 plane.api.create(entrance)
             ways = {
                 "domain": f"{name}.gpu.example",
-                "door": "ingress/nginx",
+                "ingress": "ingress/nginx",
                 "bastion": f"ssh.{name}.gpu.example",
             }
             said = installation.join(plane, self.processes, name=name, region=REGION, **ways)
@@ -90,7 +91,7 @@ class Demo:
         self.tenant = installation.tenant(self.processes)
 
     def launches(self) -> None:
-        """Launch a lease of each kind of workload from the portal, and wait until its pod runs."""
+        """Launch each kind of workload in the portal, and wait for pods."""
         slice_, card = (installation.offering(profile, REGION) for profile in ("1g.10gb", "card"))
         person = Person(self.processes.port, self.tenant.project)
         for number, kind in enumerate(TEMPLATES):
@@ -107,7 +108,7 @@ class Demo:
         self.show()
 
     def node_dies(self) -> None:
-        """Cut a node's power: what ran there ends at its last proof of life, and its cards are not sold again."""
+        """Cut a node's power; its leases end and its GPUs stay unsold."""
         lease, cluster, node = self.somewhere()
         self.nodes[cluster].power(node, on=False)
         off, off_at = time.monotonic(), clock.now()
@@ -125,22 +126,18 @@ class Demo:
         say(f"{node} is back and nothing old runs there: its place is free")
 
     def server_dies(self) -> None:
-        """Kill one cluster's API server: leases run on, and what is asked of it waits or goes to the other."""
+        """Kill one API server; leases run on or use the other cluster."""
         name, plane = next(iter(self.planes.items()))
         plane.kill(API)
         answer = self.tenant.ask(installation.offering("1g.10gb", REGION), name="meanwhile")
         time.sleep(10)
         alive = [self.state(lease) for lease in self.tenant.leases]
         elsewhere = "went to the other cluster" if self.state(answer.body["id"]) == "active" else "waits"
-        say(
-            f"API server of {name} killed; 10 s later leases are: {counted(alive)}; what was asked for {elsewhere}"
-        )
+        say(f"API server of {name} killed; 10 s later leases are: {counted(alive)}; what was asked for {elsewhere}")
         plane.restart(API)
         back = time.monotonic()
         self.reach("active", [answer.body["id"]])
-        say(
-            f"API server of {name} is back; all that was asked for runs {time.monotonic() - back:.1f} s later"
-        )
+        say(f"API server of {name} is back; all that was asked for runs {time.monotonic() - back:.1f} s later")
         self.show()
 
     def ends(self) -> None:
@@ -151,8 +148,8 @@ class Demo:
         until(lambda: all(self.state(each) in OVER for each in self.tenant.leases), 180, "all is released")
         for name, plane in self.planes.items():
             until(lambda plane=plane: not ours(plane), 60, f"nothing of ours is left in {name}")  # type: ignore[misc]
-        rating.rate(now=clock.now())
-        kept = conservation.over(first=self.began, last=clock.now()).as_report()
+        lease_rating.rate_all_leases(now=clock.now())
+        kept = conservation.check_conservation(first=self.began, last=clock.now()).as_report()
         say("the books, in card-seconds: " + str(kept["conservation"]))
         wrong = {
             what: kept[what]
@@ -223,7 +220,7 @@ def examined(name: str) -> str:
 
 
 def held(lease: str) -> list[Allocation]:
-    with as_sweep():
+    with system_scope():
         mine = Allocation.objects.filter(lease_id=lease, released_at=None)
         return list(mine.select_related("gpu__node"))
 
@@ -236,9 +233,7 @@ def ours(plane: ControlPlane) -> list[object]:
 
 def main() -> None:
     if missing := binaries.missing():
-        sys.exit(
-            f"There is no control plane here ({', '.join(missing)}). Run `make controlplane`, then this again."
-        )
+        sys.exit(f"There is no control plane here ({', '.join(missing)}). Run `make controlplane`, then this again.")
     with ExitStack() as running:
         began = time.monotonic()
         processes = running.enter_context(Processes())
@@ -252,7 +247,7 @@ def main() -> None:
         pids += [each.popen.pid for each in processes.running.values()]
     left = [pid for pid in pids if Path("/proc", str(pid)).exists()]
     say(f"stopped: {len(pids) - len(left)} of {len(pids)} processes are gone")
-    with as_sweep():
+    with system_scope():
         say(f"in the database: {Lease.objects.count()} leases, all of them over")
     sys.exit(1 if left else 0)
 

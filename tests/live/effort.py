@@ -1,4 +1,4 @@
-"""How much processor time groups of processes took: it tells, also on a busy machine, what a thing costs."""
+"""Processor time of groups of processes."""
 
 import os
 from collections.abc import Iterable

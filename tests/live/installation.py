@@ -1,4 +1,4 @@
-"""The product on real control planes, with tenants that have tokens: import it once Django is set up."""
+"""The product on real control planes, with tenants that have tokens."""
 
 import json
 import time
@@ -11,9 +11,9 @@ from typing import Any
 
 from django.core.management import call_command
 
-from billing.services.showcase import prices
+from billing.services.demo.seed import seed_prices
 from broker.models import Cluster, Gpu, Offering, OfferingState
-from broker.services import catalogue
+from broker.services.inventory import gpu_catalogue
 from ports import clock, ids
 from tests.chaos.client import Answer, Client
 from tests.chaos.world import OPERATOR, tenant_with_token
@@ -52,9 +52,9 @@ class Tenant:
 def join(plane: ControlPlane, processes: Processes, *, name: str, region: str, **ways: str) -> str:
     """Let a cluster join as an administrator would: set up, registered with narrow rights, followed.
 
-    `ways` are how people come in: domain, door, bastion.
+    `ways` are how people come in: domain, ingress, bastion.
     """
-    catalogue.load_gpu_models()
+    gpu_catalogue.load_gpu_models()
     file = processes.folder / f"{name}.kubeconfig"
     file.touch(mode=0o600)
     file.write_text(json.dumps(plane.kubeconfig("admin", ADMINISTRATORS)))
@@ -70,9 +70,9 @@ def sell(cluster: str, cards: int, *, within_s: float = 120) -> None:
     cards_of = Gpu.objects.filter(node__cluster=Cluster.objects.get(name=cluster))
     until(lambda: cards_of.count() >= cards, within_s, f"{cards} cards of {cluster}")
     now = clock.now()
-    catalogue.derive_offerings(now=now)
+    gpu_catalogue.derive_offerings(now=now)
     Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
-    prices.publish_all(since=now - timedelta(hours=1), actor=OPERATOR, now=now)
+    seed_prices.publish_list_prices(since=now - timedelta(hours=1), actor=OPERATOR, now=now)
 
 
 def offering(profile: str, region: str, price_class: str = "on_demand") -> str:

@@ -1,4 +1,4 @@
-"""Somebody at the portal: signed in as after a password, then a browser's own requests over HTTP."""
+"""A signed-in portal user with real HTTP requests."""
 
 import http.client
 import re
@@ -9,7 +9,7 @@ from django.test import Client as Session
 from ports import clock, ids
 from tenants.domain.roles import Role
 from tenants.models import Member, Project, User
-from tenants.services.walls import as_sweep, as_tenant
+from tenants.services.rls import system_scope, tenant_scope
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="(\w+)"')
 
@@ -18,10 +18,10 @@ class Person:
     """A member of the tenant a project belongs to."""
 
     def __init__(self, port: int, project: str) -> None:
-        with as_sweep():
+        with system_scope():
             tenant = Project.objects.get(pk=project).tenant_id
         user = User.objects.create_user("mira@kestrel.example")
-        with as_tenant(tenant):
+        with tenant_scope(tenant):
             Member.objects.create(tenant_id=tenant, user=user, role=Role.OWNER, created_at=clock.now())
         session = Session()
         session.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
@@ -29,7 +29,7 @@ class Person:
         self.cookies = {"sessionid": session.cookies["sessionid"].value}
 
     def launch(self, offering: str, *, name: str, runs: str, lasts: str = "8 h", **more: str) -> str:
-        """Fill in the launch page and press the button; return the lease one is led to."""
+        """Submit the launch page; return the new lease."""
         page = self._ask("GET", f"/launch/?offering={offering}")[1]
         found = TOKEN.search(page)
         if found is None:

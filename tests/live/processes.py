@@ -1,4 +1,4 @@
-"""The product's own processes on this machine, as `make run` starts them, with an agent for each cluster.
+"""The product's processes on this machine, with an agent per cluster.
 
 They log in as whoever started us does: `python -m deploy.embedded.scratch python -m …` gives an installation.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from deploy.embedded.folders import CHECKOUT
-from deploy.embedded.process import Part, Process
+from deploy.embedded.process import Process, ProcessSpec
 from tests.chaos.running import free_ports
 
 PATIENCE_S = 120.0
@@ -50,7 +50,7 @@ class Processes:
     def start(self, name: str, command: list[str]) -> Process:
         """Start one process, or start it again."""
         env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1", "CELERY_SKIP_CHECKS": "1"}
-        part = Part(name, command, env, cwd=CHECKOUT, orphaned=signal.SIGKILL)
+        part = ProcessSpec(name, command, env, cwd=CHECKOUT, orphaned=signal.SIGKILL)
         process = self.running[name] = Process(part, self.folder / f"{name}.log")
         process.start()
         return process

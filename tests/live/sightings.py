@@ -1,4 +1,4 @@
-"""What a cluster itself says of pods, with the moment we heard it: the judge of how long a launch took."""
+"""When each pod was seen in a cluster, to judge launch times."""
 
 import threading
 
@@ -11,7 +11,7 @@ LEASE = "gpubroker.dev/lease"
 
 
 class Sightings(threading.Thread):
-    """Watches every pod of ours; notes when each lease's was first seen Running, and when it was gone.
+    """Watches pods, and records when each lease ran and ended.
 
     Moments are of `clock.monotonic`, which whoever asked for the lease reads, too.
     """
@@ -26,9 +26,7 @@ class Sightings(threading.Thread):
         while not self.over.is_set():
             try:
                 version = self.api.get("/api/v1/pods", limit=1)["metadata"]["resourceVersion"]
-                for event in self.api.watch(
-                    "/api/v1/pods", seconds=600, labelSelector=LEASE, resourceVersion=version
-                ):
+                for event in self.api.watch("/api/v1/pods", seconds=600, labelSelector=LEASE, resourceVersion=version):
                     self._take(event)
                     if self.over.is_set():
                         return

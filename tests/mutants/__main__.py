@@ -1,4 +1,4 @@
-"""Plant each mistake in a copy of the checkout and run the test that must find it: `python -m tests.mutants [B12 …]`.
+"""Plant each mistake and run its test: `python -m tests.mutants [B12 …]`.
 
 Prints a table of all bug classes, and ends with 1 where a mutant lives or a class is owed.
 """
@@ -59,9 +59,7 @@ def outcome(copy: Path, test: str) -> int:
         "no:randomly",
     ]
     environment = os.environ | {"CONTROLPLANE": "none"}
-    ran = subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, timeout=SECONDS, check=False
-    )
+    ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=SECONDS, check=False)
     return ran.returncode
 
 

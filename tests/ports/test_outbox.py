@@ -1,4 +1,4 @@
-"""Hints: written with what they are about, sent at least once, each said once a batch."""
+"""Outbox messages are sent at least once and deduplicated per batch."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,10 +9,10 @@ from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
 
-from ports import doorbell
-from ports.models import Ring
-from ports.relay import CLAIM, next_due, relay
-from tests.world import NOW
+from ports import outbox
+from ports.models import OutboxMessage
+from ports.outbox_relay import CLAIM_DURATION, next_due, send_due_messages
+from tests.simulation import NOW
 
 pytestmark = pytest.mark.django_db
 Hint = tuple[str, str, str]
@@ -21,56 +21,56 @@ Hint = tuple[str, str, str]
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Hint]:
     sent: list[Hint] = []
-    monkeypatch.setattr(doorbell, "send", lambda *hint: sent.append(hint))
+    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
     return sent
 
 
 def test_a_ring_is_a_row_of_the_same_transaction() -> None:
     with transaction.atomic():
-        doorbell.ring("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
         transaction.set_rollback(True)
-    assert not Ring.objects.exists()
-    doorbell.ring("broker.step", "lse_1", tenant_id="ten_1", now=NOW, after_s=2)
-    ring = Ring.objects.get()
+    assert not OutboxMessage.objects.exists()
+    outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW, after_s=2)
+    ring = OutboxMessage.objects.get()
     assert (ring.task, ring.subject, ring.tenant_id) == ("broker.step", "lse_1", "ten_1")
     assert ring.at == NOW + timedelta(seconds=2)
     assert str(ring) == "broker.step(lse_1)"
 
 
 def test_a_ring_for_each_of_many_is_a_row_each(sent: list[Hint]) -> None:
-    doorbell.ring_for_each("broker.step", ["lse_1", "lse_2"], tenant_id="ten_1", now=NOW)
-    doorbell.ring_for_each("broker.step", [], tenant_id="ten_1", now=NOW)
+    outbox.enqueue_for_each("broker.step", ["lse_1", "lse_2"], tenant_id="ten_1", now=NOW)
+    outbox.enqueue_for_each("broker.step", [], tenant_id="ten_1", now=NOW)
     heard = []
-    with doorbell.heard_by(lambda *hint: heard.append(hint)):
-        doorbell.ring_for_each("broker.step", ["lse_3"], tenant_id="ten_1", now=NOW)
+    with outbox.captured(lambda *hint: heard.append(hint)):
+        outbox.enqueue_for_each("broker.step", ["lse_3"], tenant_id="ten_1", now=NOW)
     assert heard == [("broker.step", "lse_3", "ten_1", NOW)]
-    assert relay(now=NOW) == 2
+    assert send_due_messages(now=NOW) == 2
     assert sent == [("broker.step", "lse_1", "ten_1"), ("broker.step", "lse_2", "ten_1")]
 
 
-def test_hints_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> None:
-    doorbell.ring("b", "second", now=NOW, after_s=1)
-    doorbell.ring("a", "first", tenant_id="ten", now=NOW)
-    doorbell.ring("c", "later", now=NOW, after_s=60)
-    assert relay(now=NOW + timedelta(seconds=2)) == 2
+def test_messages_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> None:
+    outbox.enqueue("b", "second", now=NOW, after_s=1)
+    outbox.enqueue("a", "first", tenant_id="ten", now=NOW)
+    outbox.enqueue("c", "later", now=NOW, after_s=60)
+    assert send_due_messages(now=NOW + timedelta(seconds=2)) == 2
     assert sent == [("a", "first", "ten"), ("b", "second", "")]
-    assert [ring.subject for ring in Ring.objects.all()] == ["later"]
-    assert relay(now=NOW + timedelta(seconds=2)) == 0
+    assert [ring.subject for ring in OutboxMessage.objects.all()] == ["later"]
+    assert send_due_messages(now=NOW + timedelta(seconds=2)) == 0
 
 
-def test_the_same_hint_rung_often_is_said_once_a_batch(sent: list[Hint]) -> None:
+def test_the_same_message_rung_often_is_said_once_a_batch(sent: list[Hint]) -> None:
     for _ in range(50):
-        doorbell.ring("broker.serve", "pool", now=NOW)
-    assert relay(now=NOW) == 50
+        outbox.enqueue("broker.serve", "pool", now=NOW)
+    assert send_due_messages(now=NOW) == 50
     assert sent == [("broker.serve", "pool", "")]
-    assert not Ring.objects.exists()
+    assert not OutboxMessage.objects.exists()
 
 
 def test_with_the_queue_away_nothing_is_lost_and_what_was_sent_is_not_sent_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(3):
-        doorbell.ring("broker.step", f"lse_{number}", now=NOW)
+        outbox.enqueue("broker.step", f"lse_{number}", now=NOW)
     said: list[str] = []
 
     def once(task: str, subject: str, tenant_id: str) -> None:
@@ -78,36 +78,36 @@ def test_with_the_queue_away_nothing_is_lost_and_what_was_sent_is_not_sent_again
             raise OperationalError("connection refused")
         said.append(subject)
 
-    monkeypatch.setattr(doorbell, "send", once)
+    monkeypatch.setattr(outbox, "send", once)
     with pytest.raises(OperationalError):
-        relay(now=NOW)
-    left = Ring.objects.order_by("id")
+        send_due_messages(now=NOW)
+    left = OutboxMessage.objects.order_by("id")
     assert [ring.subject for ring in left] == ["lse_1", "lse_2"]
     assert {ring.claimed_until for ring in left} == {None}
 
 
 def test_what_a_killed_relay_had_claimed_is_sent_once_its_claim_is_over(sent: list[Hint]) -> None:
-    doorbell.ring("broker.step", "lse_1", now=NOW)
-    Ring.objects.update(claimed_until=NOW + CLAIM)
-    assert relay(now=NOW + CLAIM) == 0
-    assert relay(now=NOW + CLAIM + timedelta(seconds=1)) == 1
+    outbox.enqueue("broker.step", "lse_1", now=NOW)
+    OutboxMessage.objects.update(claimed_until=NOW + CLAIM_DURATION)
+    assert send_due_messages(now=NOW + CLAIM_DURATION) == 0
+    assert send_due_messages(now=NOW + CLAIM_DURATION + timedelta(seconds=1)) == 1
     assert len(sent) == 1
 
 
 def test_the_next_moment_worth_waking_for_is_the_earliest_unclaimed(sent: list[Hint]) -> None:
     assert next_due() is None
-    doorbell.ring("broker.step", "later", now=NOW, after_s=9)
-    doorbell.ring("broker.step", "sooner", now=NOW, after_s=5)
+    outbox.enqueue("broker.step", "later", now=NOW, after_s=9)
+    outbox.enqueue("broker.step", "sooner", now=NOW, after_s=5)
     assert next_due() == NOW + timedelta(seconds=5)
-    Ring.objects.filter(subject="sooner").update(claimed_until=NOW)
+    OutboxMessage.objects.filter(subject="sooner").update(claimed_until=NOW)
     assert next_due() == NOW + timedelta(seconds=9)
 
 
 def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append((name, rest)))
-    doorbell.send("broker.step", "lse_1", "ten_1")
-    doorbell.send("broker.serve", "pool", "")
+    outbox.send("broker.step", "lse_1", "ten_1")
+    outbox.send("broker.serve", "pool", "")
     assert [(name, rest["args"]) for name, rest in messages] == [
         ("broker.step", ["lse_1", "ten_1"]),
         ("broker.serve", ["pool"]),
@@ -118,33 +118,31 @@ def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch)
 def test_a_request_is_named_to_whoever_does_what_it_rang_for(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append(rest["headers"]))
-    doorbell.ring("broker.serve", "pool", now=NOW)
+    outbox.enqueue("broker.serve", "pool", now=NOW)
     with structlog.contextvars.bound_contextvars(request_id="req_1"):
-        doorbell.ring("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
-        doorbell.ring("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
-    assert relay(now=NOW) == 3
+        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+    assert send_due_messages(now=NOW) == 3
     assert messages == [None, {"request_id": "req_1"}]
 
 
 def test_a_listener_hears_instead_of_the_outbox_until_its_block_ends() -> None:
     heard: list[Any] = []
-    with doorbell.heard_by(lambda *hint: heard.append(hint)):
-        doorbell.ring("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+    with outbox.captured(lambda *hint: heard.append(hint)):
+        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
     assert heard == [("broker.step", "lse_1", "ten_1", NOW)]
-    doorbell.ring("broker.step", "lse_2", now=NOW)
-    assert Ring.objects.count() == 1
+    outbox.enqueue("broker.step", "lse_2", now=NOW)
+    assert OutboxMessage.objects.count() == 1
 
 
-def test_whether_the_queue_answers_is_told_and_not_guessed(
-    valkey_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not doorbell.reachable()
+def test_whether_the_queue_answers_is_told_and_not_guessed(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not outbox.reachable()
     monkeypatch.setattr(current_app.conf, "broker_write_url", valkey_url)
-    assert doorbell.reachable()
+    assert outbox.reachable()
 
 
 def test_a_function_answers_to_a_name() -> None:
-    @doorbell.answering("tests.echo")
+    @outbox.task("tests.echo")
     def echo(subject: str) -> str:
         return subject
 

@@ -1,4 +1,4 @@
-"""Which gateway collects: one setting, asked once at the start, replaced for as long as a block lasts."""
+"""The payment gateway is set once, and replaceable in a block."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pydantic import ValidationError
 
 from ports import payments
-from ports.payments import Charge, Outcome, SendBack, Succeeded
+from ports.payments import GatewayCharge, GatewayOutcome, GatewayRefund, Succeeded
 
 SIMULATED = "billing.gateways.simulated.SimulatedGateway"
 
@@ -16,13 +16,13 @@ SIMULATED = "billing.gateways.simulated.SimulatedGateway"
 class Stand:
     name = "stand"
 
-    def charge(self, charge: Charge, *, now: object) -> Outcome:
+    def charge(self, charge: GatewayCharge, *, now: object) -> GatewayOutcome:
         return Succeeded("x")
 
-    def withdraw(self, charge: Charge, *, now: object) -> Outcome:
+    def withdraw(self, charge: GatewayCharge, *, now: object) -> GatewayOutcome:
         return Succeeded("x")
 
-    def refund(self, back: SendBack, *, now: object) -> Outcome:
+    def refund(self, back: GatewayRefund, *, now: object) -> GatewayOutcome:
         return Succeeded("y")
 
 
@@ -44,9 +44,9 @@ def test_the_setting_names_who_collects(settings: Any) -> None:
     [
         ("billing.gateways.nowhere.Gateway", "No module named"),
         ("billing.gateways.simulated.Nobody", "does not define"),
-        ("ports.payments.Charge", "missing 5 required"),
-        ("ports.payments.Unanswered", "missing 1 required"),
-        ("decimal.Decimal", "it has no name, or cannot charge, withdraw and refund"),
+        ("ports.payments.GatewayCharge", "missing 5 required"),
+        ("ports.payments.OutcomeUnknown", "missing 1 required"),
+        ("decimal.Decimal", "it has no name or cannot charge, withdraw and refund"),
     ],
 )
 def test_a_setting_that_names_no_gateway_stops_the_start(settings: Any, path: str, why: str) -> None:
@@ -57,18 +57,18 @@ def test_a_setting_that_names_no_gateway_stops_the_start(settings: Any, path: st
 
 
 def test_a_setting_that_is_no_name_at_all_is_refused_while_settings_are_read() -> None:
-    from config.operator import Operator
+    from config.env import EnvironmentSettings
 
     for path in ("SimulatedGateway", "billing/gateways.py", "a..b", "a.b "):
         with pytest.raises(ValidationError, match="payment_gateway"):
-            Operator(payment_gateway=path)  # type: ignore[call-arg]
+            EnvironmentSettings(payment_gateway=path)  # type: ignore[call-arg]
 
 
 def test_a_block_puts_another_in_its_place(settings: Any) -> None:
     settings.PAYMENT_GATEWAY = SIMULATED
     outer, inner = Stand(), Stand()
-    with payments.through(outer):
-        with payments.through(inner):
+    with payments.using_gateway(outer):
+        with payments.using_gateway(inner):
             assert payments.gateway() is inner
         assert payments.gateway() is outer
     found = payments.gateway()

@@ -10,17 +10,15 @@ from django.db import connection, connections
 from kombu.exceptions import OperationalError as BrokerAway
 
 from broker.management.commands import relay as command
-from ports import clock, doorbell
-from ports.models import Ring
+from ports import clock, outbox
+from ports.models import OutboxMessage
 from tests.database import OwnDatabase
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "AWAY_NAP_S", 0.01)
-    monkeypatch.setattr(
-        command, "LONGEST_NAP_S", 600.0
-    )  # what happens within a test was woken, not slept for
+    monkeypatch.setattr(command, "LONGEST_NAP_S", 600.0)  # what happens within a test was woken, not slept for
 
 
 @pytest.fixture
@@ -38,7 +36,7 @@ def running(own_database: OwnDatabase, quick: None) -> Iterator[command.Command]
     thread.start()
     yield relay
     relay._stop()
-    doorbell.ring("broker.step", "lse_last", now=clock.now())  # which wakes it
+    outbox.enqueue("broker.step", "lse_last", now=clock.now())  # which wakes it
     thread.join(60)
     assert not thread.is_alive()
 
@@ -54,17 +52,15 @@ def until(done: object, *, seconds: float = 30) -> bool:
 
 def test_a_ring_is_carried_within_moments(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    monkeypatch.setattr(doorbell, "send", lambda task, subject, tenant: sent.append(subject))
-    doorbell.ring("broker.step", "lse_1", now=clock.now())
+    monkeypatch.setattr(outbox, "send", lambda task, subject, tenant: sent.append(subject))
+    outbox.enqueue("broker.step", "lse_1", now=clock.now())
     assert until(lambda: sent)
-    doorbell.ring("broker.step", "lse_2", now=clock.now(), after_s=0.3)
+    outbox.enqueue("broker.step", "lse_2", now=clock.now(), after_s=0.3)
     assert until(lambda: len(sent) == 2)
-    assert until(lambda: not Ring.objects.exists())
+    assert until(lambda: not OutboxMessage.objects.exists())
 
 
-def test_a_queue_that_is_away_is_tried_again(
-    running: command.Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_queue_that_is_away_is_tried_again(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
     def away_twice(task: str, subject: str, tenant_id: str) -> None:
@@ -72,23 +68,21 @@ def test_a_queue_that_is_away_is_tried_again(
         if len(tried) < 3:
             raise BrokerAway("refused")
 
-    monkeypatch.setattr(doorbell, "send", away_twice)
-    doorbell.ring("broker.step", "lse_1", now=clock.now())
-    assert until(lambda: not Ring.objects.exists())
+    monkeypatch.setattr(outbox, "send", away_twice)
+    outbox.enqueue("broker.step", "lse_1", now=clock.now())
+    assert until(lambda: not OutboxMessage.objects.exists())
     assert tried == ["lse_1"] * 3
 
 
-def test_a_database_that_is_away_is_tried_again(
-    running: command.Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_is_away_is_tried_again(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    monkeypatch.setattr(doorbell, "send", lambda task, subject, tenant: sent.append(subject))
+    monkeypatch.setattr(outbox, "send", lambda task, subject, tenant: sent.append(subject))
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    doorbell.ring("broker.step", "lse_1", now=clock.now())
+    outbox.enqueue("broker.step", "lse_1", now=clock.now())
     assert until(lambda: sent == ["lse_1"])
 
 

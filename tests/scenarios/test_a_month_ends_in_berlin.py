@@ -1,54 +1,55 @@
-"""A lease runs across the end of November, which in Berlin comes an hour before UTC's: every second on one invoice."""
+"""A lease across the end of November in Berlin is on one invoice per second."""
 
 from datetime import UTC, datetime, timedelta
 
-from billing.services import closing, rating
-from broker.services.leases.growing import extend
+from billing.services.invoicing.month_close import close_month
+from billing.services.rating import lease_rating
+from broker.services.leases.lifecycle.extension import extend_lease
 from tenants.services.actors import Actor
-from tenants.services.walls import as_tenant
-from tests.billing.histories import customer, invoices, lines, reprice
-from tests.world import Home, Life, cards, fresh, offering
+from tenants.services.rls import tenant_scope
+from tests.billing.histories import create_customer, invoice_lines, invoices_of, set_price
+from tests.simulation import Simulation, TenantContext, create_gpus, offering, reload_lease
 
 HOUR, EURO = 3600, 10**9
 EVENING = datetime(2026, 11, 30, 22, 0, tzinfo=UTC)  # 23:00 in Berlin
 MIDNIGHT = EVENING + timedelta(hours=1)
 
 
-def test_a_month_ends_in_berlin(life: Life) -> None:
-    life.clock.at = EVENING
-    cards(1)
+def test_a_month_ends_in_berlin(sim: Simulation) -> None:
+    sim.clock.at = EVENING
+    create_gpus(1)
     card = offering("card")
-    reprice(card, 36 * EURO // 10, since=EVENING - timedelta(days=60))  # a tenth of a cent a second
-    tenant, project = customer("Europe/Berlin")
-    berlin = Home(tenant, project, Actor("user", "usr_berlin", "mira@berlin.example"))
+    set_price(card, 36 * EURO // 10, since=EVENING - timedelta(days=60))  # a tenth of a cent a second
+    tenant, project = create_customer("Europe/Berlin")
+    berlin = TenantContext(tenant, project, Actor("user", "usr_berlin", "mira@berlin.example"))
 
     # 23:00 An hour is asked for, then half an hour more: the last hour of November is nearly all of it.
-    lease = fresh(life.lease(berlin, card, max_duration_s=HOUR))
+    lease = reload_lease(sim.create_lease(berlin, card, max_duration_s=HOUR))
     assert lease.active_at
     november = int((MIDNIGHT - lease.active_at).total_seconds())
     assert HOUR - 30 < november < HOUR
-    with as_tenant(tenant.pk):
-        extend(lease, more_s=HOUR // 2, actor=berlin.actor, now=life.now)
+    with tenant_scope(tenant.pk):
+        extend_lease(lease, more_s=HOUR // 2, actor=berlin.actor, now=sim.now)
 
     # 00:04 Too early to close: somebody may still report what happened before midnight.
-    life.run((MIDNIGHT - life.now).total_seconds() + 240)
-    life.sweep()
-    rating.rate(now=life.now)
-    assert closing.close_due(now=life.now).months == 0
+    sim.run((MIDNIGHT - sim.now).total_seconds() + 240)
+    sim.sweep()
+    lease_rating.rate_all_leases(now=sim.now)
+    assert close_month.close_due_months(now=sim.now).months == 0
 
     # 00:06 November is closed while the lease runs on. Its invoice has the seconds until midnight, rounded once.
-    life.run(120)
-    life.sweep()
-    assert closing.close_due(now=life.now).months == 1
-    (first,) = [each for each in invoices(tenant) if each.status == "finalized"]
-    (line,) = lines(first)
+    sim.run(120)
+    sim.sweep()
+    assert close_month.close_due_months(now=sim.now).months == 1
+    (first,) = [each for each in invoices_of(tenant) if each.status == "finalized"]
+    (line,) = invoice_lines(first)
     assert (line.unit_seconds, line.minor) == (november, (november + 5) // 10)
 
     # 00:30 It reaches its end. What is left stands on December, and together it is the hour and a half.
-    life.run(HOUR)
-    assert fresh(lease).state == "released"
-    rating.rate(now=life.now)
-    closing.close_due(now=datetime(2027, 1, 2, tzinfo=UTC))
-    (untouched,), (rest,) = (lines(each) for each in invoices(tenant) if each.status == "finalized")
+    sim.run(HOUR)
+    assert reload_lease(lease).state == "released"
+    lease_rating.rate_all_leases(now=sim.now)
+    close_month.close_due_months(now=datetime(2027, 1, 2, tzinfo=UTC))
+    (untouched,), (rest,) = (invoice_lines(each) for each in invoices_of(tenant) if each.status == "finalized")
     assert untouched == line
     assert line.unit_seconds + rest.unit_seconds == HOUR + HOUR // 2

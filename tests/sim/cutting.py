@@ -1,74 +1,85 @@
-"""Random lives on nodes that are cut anew all the time: leases come and go, nodes wedge, workers die, calls fail."""
+"""Random runs on nodes that are repartitioned, with faults."""
 
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from broker.domain.cuts import Catalogue, Cut
-from broker.domain.mig_configs import slots_of
-from broker.domain.repartition import CANCELLABLE, CLOSED, OVER, NodeSeen, Step
-from broker.models import Allocation, Gpu, LayoutChange, Lease, SimulatedNode, SimulatedPod
-from broker.models.layouts import cuts_from
-from broker.provisioners.base import Unanswered
-from broker.provisioners.hands import Machine
-from broker.provisioners.simulated_hands import SimulatedHands
-from broker.services.catalogue import plain_profiles, spec_of
-from broker.services.layouts import cards, deciding, planning, stepping
-from ports.chance import Chance
-from tenants.services.refusals import Refused
-from tenants.services.walls import as_sweep
-from tests.broker.services.layouts import fixed
+from broker.domain.repartition.gpu_layouts import GpuLayout, LayoutCatalogue
+from broker.domain.repartition.mig_configs import slices_offered
+from broker.domain.repartition.repartition_steps import (
+    CANCELLABLE_STEPS,
+    CLOSED_STEPS,
+    FINAL_STEPS,
+    ObservedLayout,
+    RepartitionStep,
+)
+from broker.models import Allocation, Gpu, Lease, Repartition, SimulatedNode, SimulatedPod
+from broker.models.repartitions import layouts_from_stored
+from broker.provisioners.base import ClusterUnreachable
+from broker.provisioners.node_partitioner import PartitionedNode
+from broker.provisioners.simulated_partitioner import SimulatedPartitioner
+from broker.services.inventory.gpu_catalogue import gpu_model_spec, plain_profiles
+from broker.services.repartition import (
+    layout_rows,
+    repartition_decisions,
+    repartition_planner,
+    repartition_reconciler,
+)
+from ports.rng import Rng
+from tenants.services.errors import ProblemError
+from tenants.services.rls import system_scope
+from tests.broker.services.repartition.fixed_layouts import create_fixed_nodes
 from tests.sim.faults import Crash
-from tests.world import MODEL, OPERATOR, Life, fresh, home, offering, work
+from tests.simulation import MODEL, OPERATOR, Simulation, create_tenant, offering, reload_lease, run_task
 
 PROFILES = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "card")
 OWN_WILL = {"none", "by_tenant", "expired"}  # a lease that ended otherwise was thrown out
 HEALED_WITHIN = timedelta(minutes=12)
 
 
-class WatchedHands(SimulatedHands):
-    """Breaks as networks do, and swears that nobody is on a node that is told to change."""
+class WatchedHands(SimulatedPartitioner):
+    """Breaks calls, and checks that a changing node is empty."""
 
     def __init__(self, world: "Cutting") -> None:
         self.world = world
 
-    def look(self, machine: Machine, *, now: datetime) -> NodeSeen:
+    def look(self, machine: PartitionedNode, *, now: datetime) -> ObservedLayout:
         self._break(0.03)
-        return super().look(machine, now=now)
+        return super().observe(machine, now=now)
 
-    def taint(self, machine: Machine, *, on: bool) -> None:
+    def taint(self, machine: PartitionedNode, *, on: bool) -> None:
         super().taint(machine, on=on)
         self._break(0.03)
 
-    def tell(self, machine: Machine, config: str, *, version: str, now: datetime) -> bool:
-        with as_sweep():
+    def tell(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
+        with system_scope():
             held = Allocation.objects.filter(gpu__node=machine.id, released_at=None).count()
         pods = SimulatedPod.objects.filter(nodes__contains=[machine.id]).count()
         assert (held, pods) == (0, 0), f"{machine.name} is told to change under {held} leases and {pods} pods"
         told = super().tell(machine, config, version=version, now=now)
         self.world.did["told"] += told
         ill = SimulatedNode.objects.get(node=machine.id).ill
-        self.world.suffered |= dict.fromkeys(LayoutChange.objects.under_way().filter(node=machine.id), ill)
+        self.world.suffered |= dict.fromkeys(Repartition.objects.under_way().filter(node=machine.id), ill)
         self._break(0.05)
         return told
 
     def _break(self, probability: float) -> None:
         if not self.world.calm and self.world.chance.below(probability):
             if self.world.chance.below(0.5):
-                raise Unanswered("the network broke")
+                raise ClusterUnreachable("the network broke")
             raise Crash("the worker is dead")
 
 
 class Cutting:
     """One world, one seed."""
 
-    def __init__(self, seed: int, life: Life) -> None:
-        self.chance, self.life, self.calm = Chance(seed), life, False
+    def __init__(self, seed: int, sim: Simulation) -> None:
+        self.chance, self.sim, self.calm = Rng(seed), sim, False
         self.did: Counter[str] = Counter()
-        self.suffered: dict[LayoutChange, str] = {}  # what each change's latest attempt suffers from
-        self.nodes, self.owner = fixed(nodes=3, cards_per_node=2), home("Kestrel")
-        self.catalogue = Catalogue(spec_of(MODEL), plain_profiles(spec_of(MODEL)))
+        self.suffered: dict[Repartition, str] = {}  # what each change's latest attempt suffers from
+        self.nodes, self.owner = create_fixed_nodes(nodes=3, cards_per_node=2), create_tenant("Kestrel")
+        self.catalogue = LayoutCatalogue(gpu_model_spec(MODEL), plain_profiles(gpu_model_spec(MODEL)))
         acts: list[tuple[int, Callable[[], None]]] = [
             (20, self.ask),
             (6, self.release),
@@ -88,42 +99,42 @@ class Cutting:
         self.did[act.__name__] += 1
         try:
             act()
-        except (Crash, Refused) as stopped:
+        except (Crash, ProblemError) as stopped:
             self.did[type(stopped).__name__] += 1
 
     def ask(self) -> None:
         if self.live() > 14:
             return self.time_passes()
         lasts = int(self.chance.uniform(60, 1500))
-        self.life.ask(self.owner, offering(self.pick(PROFILES)), max_duration_s=lasts)
+        self.sim.request_lease(self.owner, offering(self.pick(PROFILES)), max_duration_s=lasts)
 
     def live(self) -> int:
-        with as_sweep():
+        with system_scope():
             return Lease.objects.live().count()
 
     def release(self) -> None:
-        with as_sweep():
+        with system_scope():
             leases = list(Lease.objects.live().order_by("id"))
         if leases:
-            self.life.release(self.pick(leases))
+            self.sim.release_lease(self.pick(leases))
 
     def time_passes(self) -> None:
         self.until(self.chance.uniform(1, 60))
 
     def until(self, seconds: float) -> None:
-        """Let time pass; a hint whose worker dies is lost, and the beat's next one stands for it."""
-        ends = self.life.now + timedelta(seconds=seconds)
-        while self.life.now < ends:
+        """Let time pass; lost messages are replaced by the sweep."""
+        ends = self.sim.now + timedelta(seconds=seconds)
+        while self.sim.now < ends:
             try:
-                self.life.run(min(10.0, max((ends - self.life.now).total_seconds(), 0.001)))
-                for hint in stepping.due(now=self.life.now):
-                    work(*hint, now=self.life.now)
+                self.sim.run(min(10.0, max((ends - self.sim.now).total_seconds(), 0.001)))
+                for hint in repartition_reconciler.due_repartitions(now=self.sim.now):
+                    run_task(*hint, now=self.sim.now)
             except Crash:
                 self.did["Crash"] += 1
-        self.life.sweep()
+        self.sim.sweep()
 
     def plan(self) -> None:
-        planning.carry_out(self.nodes[0].cluster_id, now=self.life.now)
+        repartition_planner.plan_and_approve(self.nodes[0].cluster_id, now=self.sim.now)
 
     def falls_ill(self) -> None:
         ill = [self.pick(("wedges", "wedges", "dawdles", "fails")) for _ in range(self.pick((1, 1, 1, 4)))]
@@ -135,39 +146,36 @@ class Cutting:
     def operator_decides(self) -> None:
         """Try again what is quarantined, or call off what waits."""
         for node in self.nodes:
-            last = (
-                LayoutChange.objects.select_related("node__cluster")
-                .filter(node=node)
-                .order_by("-planned_at")
-                .first()
-            )
-            if last and last.step == Step.QUARANTINED:
-                decide = deciding.take_back if self.chance.below(0.3) else deciding.again
-                decide(last, why="sim", actor=OPERATOR, now=self.life.now)
-            elif last and Step(last.step) in CANCELLABLE and self.chance.below(0.2):
-                deciding.cancel(last, why="sim", actor=OPERATOR, now=self.life.now)
+            last = Repartition.objects.select_related("node__cluster").filter(node=node).order_by("-planned_at").first()
+            if last and last.step == RepartitionStep.QUARANTINED:
+                decide = (
+                    repartition_decisions.roll_back_repartition
+                    if self.chance.below(0.3)
+                    else repartition_decisions.retry_repartition
+                )
+                decide(last, why="sim", actor=OPERATOR, now=self.sim.now)
+            elif last and RepartitionStep(last.step) in CANCELLABLE_STEPS and self.chance.below(0.2):
+                repartition_decisions.cancel_repartition(last, why="sim", actor=OPERATOR, now=self.sim.now)
 
     def check(self) -> None:
         """Assert what must be true at every moment."""
-        with as_sweep():
+        with system_scope():
             ended = set(Lease.objects.values_list("end_reason", flat=True))
         assert ended <= OWN_WILL, f"somebody was thrown out: {ended - OWN_WILL}"
-        last = {change.node_id: change for change in LayoutChange.objects.order_by("planned_at")}
+        last = {change.node_id: change for change in Repartition.objects.order_by("planned_at")}
         for node in self.nodes:
             its = list(Gpu.objects.filter(node=node))
             change = last.get(node.pk)
-            closed = change is not None and Step(change.step) in CLOSED
-            assert {card.closed_since is not None for card in its} == {closed}, (
-                f"{node}: {change and change.step}"
-            )
+            closed = change is not None and RepartitionStep(change.step) in CLOSED_STEPS
+            assert {card.closed_since is not None for card in its} == {closed}, f"{node}: {change and change.step}"
             for card in its:
-                now = cards.cut_now(card)
+                now = layout_rows.current_layout(card)
                 assert now is not None
                 assert now in self.catalogue.cuts
             real = SimulatedNode.objects.filter(node=node.pk).first()
             if real and not closed:
-                assert slots_of(cuts_from(real.cuts).values()) == slots_of(
-                    cards.cut_now(c) or Cut() for c in its
+                assert slices_offered(layouts_from_stored(real.cuts).values()) == slices_offered(
+                    layout_rows.current_layout(c) or GpuLayout() for c in its
                 )
 
     def rest(self) -> None:
@@ -175,27 +183,27 @@ class Cutting:
         self.calm = True
         SimulatedNode.objects.update(ills=[])
         for _ in range(400):
-            if not LayoutChange.objects.under_way().exists():
+            if not Repartition.objects.under_way().exists():
                 break
             self.until(30)
-        assert not LayoutChange.objects.under_way().exists()
-        assert {Step(step) for step in LayoutChange.objects.values_list("step", flat=True)} <= OVER | {
-            Step.PLANNED
+        assert not Repartition.objects.under_way().exists()
+        assert {RepartitionStep(step) for step in Repartition.objects.values_list("step", flat=True)} <= FINAL_STEPS | {
+            RepartitionStep.PLANNED
         }
 
     def healed(self) -> list[timedelta]:
-        """How long each change took that wedged once, and obeyed when it was told again without a human."""
+        """Measure changes that wedged and healed without a person."""
         taken = []
-        for change in LayoutChange.objects.filter(step=Step.DONE, attempts=2):
+        for change in Repartition.objects.filter(step=RepartitionStep.DONE, attempts=2):
             if self.suffered[change]:
                 continue
             moments = {step.step: step.at for step in change.steps.order_by("-seq")}
-            taken.append(change.step_at - moments[Step.CUTTING.value])
+            taken.append(change.step_at - moments[RepartitionStep.CUTTING.value])
         return taken
 
 
 def lost(world: Cutting) -> list[str]:
     """Name leases that ended though they were to go on: there must be none."""
-    with as_sweep():
+    with system_scope():
         odd = Lease.objects.exclude(end_reason__in=OWN_WILL)
-        return [f"{lease.pk}: {fresh(lease).end_reason}" for lease in odd]
+        return [f"{lease.pk}: {reload_lease(lease).end_reason}" for lease in odd]

@@ -1,4 +1,4 @@
-"""Random lives on the real services and a real database: every choice comes from one seed.
+"""Random runs on the real services and database, from one seed.
 
 Hints are dropped, doubled and taken in any order; workers die before and after what they do, are overtaken while
 they work, or act on what they read long ago; nodes, cards and pods are lost; quotas come and go; time jumps. Then the
@@ -13,23 +13,25 @@ from datetime import datetime, timedelta
 
 from django.db.models.functions import Coalesce
 
-from broker.domain.states import EndReason
-from broker.models import Gpu, Health, Lease, Node, NodeState, SimulatedPod
-from broker.services import capacity, clusters, inventory, reconcile
-from broker.services.inventory import Rack
-from broker.services.leases import ending, growing, ticks
-from broker.services.leases.precedence import PATIENCE
-from broker.services.leases.request import Wanted, request
-from ports import clock, doorbell, ids
-from ports.chance import Chance
-from ports.clock import SetClock
+from broker.domain.lifecycle.states import EndReason
+from broker.models import Gpu, GpuHealth, Lease, Node, NodeState, SimulatedPod
+from broker.services.inventory import cluster_provisioners, hardware
+from broker.services.inventory.hardware import SimulatedRack
+from broker.services.leases.lease_requests import LeaseRequest, request_lease
+from broker.services.leases.lifecycle import extension, termination
+from broker.services.placement import available_capacity
+from broker.services.queue.starvation_guard import MAX_WAIT
+from broker.services.reconciler import lease_reconciler
+from ports import clock, ids, outbox
+from ports.clock import SettableClock
+from ports.rng import Rng
 from tenants.models import Quota, QuotaKind
 from tenants.services import quotas
-from tenants.services.refusals import Refused
-from tenants.services.walls import as_sweep, as_tenant
+from tenants.services.errors import ProblemError
+from tenants.services.rls import system_scope, tenant_scope
 from tests.sim.faults import Crash, Faults, FaultyCluster, lose_a_pod
 from tests.sim.invariants import Watch, at_rest, orphans
-from tests.world import MODEL, NOW, OPERATOR, REGION, fleet, home, offering, work
+from tests.simulation import MODEL, NOW, OPERATOR, REGION, create_fleet, create_tenant, offering, run_task
 
 A_WHILE = timedelta(seconds=300)  # longer than the slowest pull takes without faults
 Hint = tuple[datetime, str, str, str]
@@ -44,8 +46,8 @@ class Sim:
     lasts = (60, 900)  # seconds that are asked for
     moves = False  # whether tenants let their leases be moved
 
-    def __init__(self, seed: int, clock: SetClock) -> None:
-        self.chance, self.clock = Chance(seed), clock
+    def __init__(self, seed: int, clock: SettableClock) -> None:
+        self.chance, self.clock = Rng(seed), clock
         self.faults = Faults(self.chance)
         self.watch = Watch(self.faults.known)
         self.hints: list[Hint] = []
@@ -53,11 +55,11 @@ class Sim:
         self.acknowledged: set[str] = set()
         self.read: list[Lease] = []  # what somebody read a while ago, and acts on only now
         self.depth = 0
-        fleet(Rack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
-        self.homes = [home("Kestrel", units=20), home("Swift", units=20)]
+        create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+        self.homes = [create_tenant("Kestrel", units=20), create_tenant("Swift", units=20)]
         for each in self.homes:
-            each.quota(QuotaKind.GPU_SECONDS, 10**12)
-        self.projects = {each: (each.project, each.child("team")) for each in self.homes}
+            each.set_quota(QuotaKind.GPU_SECONDS, 10**12)
+        self.projects = {each: (each.project, each.create_project("team")) for each in self.homes}
         self.offerings = {name: offering(name) for name in set(self.profiles)}
         acts: list[tuple[int, Callable[[], None]]] = [
             (10, self.ask),
@@ -89,13 +91,13 @@ class Sim:
             self.faults.answered.clear()
         try:
             act(*known)
-        except (Crash, Refused) as stopped:
+        except (Crash, ProblemError) as stopped:
             self.did[type(stopped).__name__] += 1
             if isinstance(stopped, Crash):  # it knows nothing of what it made
                 self.faults.known -= self.faults.answered
 
     def meanwhile(self, lease_id: str) -> None:
-        """Let somebody else do something while a worker waits for the cluster: anything, or just what it is at."""
+        """Run something else while a worker waits for the cluster."""
         if self.depth < 2:
             self.depth += 1
             try:
@@ -107,15 +109,15 @@ class Sim:
                 self.depth -= 1
 
     def overtake(self, lease_id: str) -> None:
-        """Hold a worker up for longer than its claim: its lease is ended, and another worker goes on with it."""
-        with as_sweep():
+        """Outlast a worker's claim: another one ends the lease."""
+        with system_scope():
             tenant_id = Lease.objects.values_list("tenant_id", flat=True).get(pk=lease_id)
-        with as_tenant(tenant_id):
+        with tenant_scope(tenant_id):
             lease = Lease.objects.select_related("offering").get(pk=lease_id)
-            ending.release(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
+            termination.release_lease(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
         for _ in range(2):
             self.clock.at += timedelta(seconds=self.chance.uniform(21, 40))
-            work("broker.step", lease_id, tenant_id, now=self.clock.at)
+            run_task("broker.step", lease_id, tenant_id, now=self.clock.at)
 
     def hear(self, task: str, subject: str, tenant_id: str, at: datetime) -> None:
         if self.faults.strike("crash_before"):
@@ -127,7 +129,7 @@ class Sim:
     def ask(self) -> None:
         owner = self.homes[int(self.chance.uniform(0, 2))]
         profile = str(self.pick(self.profiles))
-        wanted = Wanted(
+        wanted = LeaseRequest(
             offering_id=self.offerings[profile].pk,
             name=f"job-{len(self.acknowledged)}",
             max_duration_s=int(self.chance.uniform(*self.lasts)),
@@ -139,9 +141,9 @@ class Sim:
         )
         if wanted.quantity > 1:  # several together stay where they are
             wanted = replace(wanted, movable=False)
-        with as_tenant(owner.tenant.pk):
+        with tenant_scope(owner.tenant.pk):
             project = self.projects[owner][self.chance.below(0.5)]
-            lease = request(wanted, project=project, actor=owner.actor, now=self.clock.at)
+            lease = request_lease(wanted, project=project, actor=owner.actor, now=self.clock.at)
         self.acknowledged.add(lease.pk)
 
     def take_a_hint(self) -> None:
@@ -153,7 +155,7 @@ class Sim:
         hint: Hint = self.pick(ready)  # type: ignore[assignment,arg-type]
         self.hints.remove(hint)
         # A worker may have read its clock a little before others acted.
-        work(*hint[1:], now=self.clock.at - timedelta(seconds=self.chance.uniform(0, 0.3)))
+        run_task(*hint[1:], now=self.clock.at - timedelta(seconds=self.chance.uniform(0, 0.3)))
 
     def time_passes(self) -> None:
         seconds = self.chance.uniform(60, 1800) if self.chance.below(0.05) else self.chance.uniform(0, 4)
@@ -163,50 +165,50 @@ class Sim:
         """Do what the beat does: whoever was due has been looked at then."""
         before = self.clock.at
         overdue = due_at(before)
-        for hint in reconcile.due(now=before):
-            work(*hint, now=self.clock.at)
+        for hint in lease_reconciler.due_messages(now=before):
+            run_task(*hint, now=self.clock.at)
         assert not overdue & due_at(before), "a lease was due, and the sweep passed it by"
 
     def sweep_all(self) -> None:
         """Do what the great sweep does: nothing runs then that no lease accounts for."""
-        work("broker.sweep_all", "", "", now=self.clock.at)
+        run_task("broker.sweep_all", "", "", now=self.clock.at)
         running = set(SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True))
         assert not running & set(orphans()), "the great sweep left an orphan running"
 
     def some_lease(self) -> Lease | None:
-        """Read a live lease, or take one as somebody read it who was held up since."""
+        """Read a live lease, perhaps an outdated copy."""
         if self.read and not self.faults.calm and self.chance.below(0.4):
             return self.read.pop(int(self.chance.uniform(0, len(self.read))))
-        with as_sweep():
+        with system_scope():
             live = sorted(Lease.objects.live().values_list("id", "tenant_id"))
         if not live:
             return None
         lease_id, tenant_id = self.pick(live)  # type: ignore[misc,arg-type]
-        with as_tenant(tenant_id):
+        with tenant_scope(tenant_id):
             both = [Lease.objects.select_related("offering", "project").get(pk=lease_id) for _ in range(2)]
         self.read = [*self.read, both[1]][-8:]
         return both[0]
 
     def release(self) -> None:
         if lease := self.some_lease():
-            with as_tenant(lease.tenant_id):
-                ending.release(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
+            with tenant_scope(lease.tenant_id):
+                termination.release_lease(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
 
     def extend(self) -> None:
         if lease := self.some_lease():
-            with as_tenant(lease.tenant_id):
-                growing.extend(lease, more_s=120, actor=OPERATOR, now=self.clock.at)
+            with tenant_scope(lease.tenant_id):
+                extension.extend_lease(lease, more_s=120, actor=OPERATOR, now=self.clock.at)
 
     def tick(self) -> None:
         if lease := self.some_lease():
-            with as_tenant(lease.tenant_id):
-                ticks.tick(lease, at=(lease.seen_at or self.clock.at).replace(microsecond=0))
+            with tenant_scope(lease.tenant_id):
+                lease.add_metering_tick(at=(lease.seen_at or self.clock.at).replace(microsecond=0))
 
     def quota_changes(self) -> None:
         """Set, change or take away a quota of a project that may be in use."""
         owner = self.homes[int(self.chance.uniform(0, 2))]
         team, kind = self.projects[owner][1], QuotaKind(str(self.pick(("units", "gpu_seconds"))))
-        with as_tenant(owner.tenant.pk):
+        with tenant_scope(owner.tenant.pk):
             there = Quota.objects.select_related("project").filter(project=team, kind=kind).first()
             if there and self.chance.below(0.5):
                 quotas.remove(there, actor=OPERATOR, now=self.clock.at)
@@ -218,12 +220,12 @@ class Sim:
         node = Node.objects.select_related("cluster").order_by("name")[int(self.chance.uniform(0, 2))]
         # Mostly back to ready, so that there is something to break.
         state = NodeState(str(self.pick(("ready", "ready", "ready", "cordoned", "lost"))))
-        inventory.set_node_state(node, state, reason="sim", actor=OPERATOR, now=self.clock.at)
+        hardware.set_node_state(node, state, reason="sim", actor=OPERATOR, now=self.clock.at)
 
     def card_changes(self) -> None:
         card = Gpu.objects.select_related("node__cluster").order_by("uuid")[int(self.chance.uniform(0, 4))]
-        health = Health(str(self.pick(("healthy", "healthy", "unhealthy"))))
-        inventory.set_health(card, health, reason="sim", actor=OPERATOR, now=self.clock.at)
+        health = GpuHealth(str(self.pick(("healthy", "healthy", "unhealthy"))))
+        hardware.set_gpu_health(card, health, reason="sim", actor=OPERATOR, now=self.clock.at)
 
     def pod_vanishes(self) -> None:
         lose_a_pod(self.chance)
@@ -232,17 +234,17 @@ class Sim:
         """Bring the calm: nothing fails any more, and all nodes and cards are well."""
         self.faults.calm = True
         for node in Node.objects.select_related("cluster").order_by("name"):
-            inventory.set_node_state(node, NodeState.READY, reason="calm", actor=OPERATOR, now=self.clock.at)
+            hardware.set_node_state(node, NodeState.READY, reason="calm", actor=OPERATOR, now=self.clock.at)
         for card in Gpu.objects.select_related("node__cluster").order_by("uuid"):
-            inventory.set_health(card, Health.HEALTHY, reason="calm", actor=OPERATOR, now=self.clock.at)
+            hardware.set_gpu_health(card, GpuHealth.HEALTHY, reason="calm", actor=OPERATOR, now=self.clock.at)
 
     def run_calm(self, seconds: int) -> None:
-        """Let time pass without faults: hints in order, the beat every five seconds, the great sweep once."""
+        """Let time pass without faults, with regular sweeps."""
         for tick in range(seconds // 5):
             self.clock.at += timedelta(seconds=5)
             while ready := sorted(hint for hint in self.hints if hint[0] <= self.clock.at):
                 self.hints.remove(ready[0])
-                work(*ready[0][1:], now=self.clock.at)
+                run_task(*ready[0][1:], now=self.clock.at)
             self.sweep()
             if tick % 12 == 0:
                 self.sweep_all()
@@ -252,64 +254,69 @@ class Sim:
 @contextmanager
 def simulated(seed: int, kind: "type[Sim] | None" = None) -> Iterator[Sim]:
     """Make a world whose time, ids, hints and cluster are the seed's."""
-    with clock.standing_at(NOW) as standing, ids.counted(f"sim {seed}"):
+    with clock.frozen_at(NOW) as standing, ids.reproducible_ids(f"sim {seed}"):
         sim = (kind or Sim)(seed, standing)
         cluster = FaultyCluster(sim.faults, sim.meanwhile)
-        before, clusters.simulated = clusters.simulated, lambda: cluster
+        before, cluster_provisioners.shared_provisioner = (
+            cluster_provisioners.shared_provisioner,
+            lambda: cluster,
+        )
         try:
-            with doorbell.heard_by(sim.hear):
+            with outbox.captured(sim.hear):
                 yield sim
         finally:
-            clusters.simulated = before
+            cluster_provisioners.shared_provisioner = before
 
 
 def live_and_rest(sim: Sim, *, steps: int) -> None:
-    """Live so many steps with faults, then let the calm come; every invariant is asserted on the way."""
+    """Run steps with faults, then without, and check all invariants."""
     for _ in range(steps):
         sim.step()
         sim.watch.check(now=sim.clock.at)
-    with as_sweep():
+    with system_scope():
         assert sim.acknowledged <= set(Lease.objects.values_list("id", flat=True)), "acknowledged, then lost"
     sim.mend()
     sim.run_calm(600)
     assert orphans() == []
     _all_settled(sim)
     _nobody_waits_for_what_is_free(sim)
-    with as_sweep():
+    with system_scope():
         left = list(Lease.objects.live().values_list("id", "tenant_id"))
     for lease_id, tenant_id in left:
-        with as_tenant(tenant_id):
+        with tenant_scope(tenant_id):
             lease = Lease.objects.select_related("offering").get(pk=lease_id)
-            ending.release(lease, reason=EndReason.BY_TENANT, now=sim.clock.at)
+            termination.release_lease(lease, reason=EndReason.BY_TENANT, now=sim.clock.at)
     sim.run_calm(300)
     assert at_rest() == []
 
 
 def due_at(moment: datetime) -> set[str]:
-    """Name the leases that somebody should have looked at by then, and nobody is working on."""
-    with as_sweep():
+    """Name the leases that are overdue and unclaimed."""
+    with system_scope():
         idle = Lease.objects.filter(due_at__lte=moment).exclude(claimed_until__gte=moment)
         return set(idle.values_list("id", flat=True))
 
 
 def _all_settled(sim: Sim) -> None:
-    with as_sweep():
+    with system_scope():
         settled = Lease.objects.filter(state__in=["active", "stopped", "released", "queued"])
-        overdue = Lease.objects.filter(at__lt=sim.clock.at - A_WHILE).exclude(pk__in=settled)
+        overdue = Lease.objects.filter(state_since__lt=sim.clock.at - A_WHILE).exclude(pk__in=settled)
         assert [f"{lease.pk} is {lease.state}" for lease in overdue] == []
 
 
 def _nobody_waits_for_what_is_free(sim: Sim) -> None:
-    with as_sweep():
-        queue = Lease.objects.filter(state="queued").order_by(Coalesce("waits_since", "created_at"), "id")
+    with system_scope():
+        queue = Lease.objects.filter(state="queued").order_by(Coalesce("requeued_at", "created_at"), "id")
         queued = list(queue.values_list("id", "tenant_id"))
     overdue = False
     for lease_id, tenant_id in queued:
-        with as_tenant(tenant_id):
+        with tenant_scope(tenant_id):
             lease = Lease.objects.select_related("offering").get(pk=lease_id)
-            assert lease.waits_for
-            overdue = overdue or sim.clock.at - lease.queues_since > PATIENCE
-            if overdue and lease.waits_for.startswith("Waits behind"):
+            assert lease.pending_reason
+            overdue = overdue or sim.clock.at - lease.queues_since > MAX_WAIT
+            if overdue and lease.pending_reason.startswith("Waits behind"):
                 continue  # cards are kept for it, or all who are younger wait
-            fits = capacity.preview(lease.offering, quantity=lease.quantity, same_node=lease.same_node)
-        assert fits is None, f"{lease} waits for what is free: {lease.waits_for}"
+            fits = available_capacity.preview_placement(
+                lease.offering, quantity=lease.quantity, same_node=lease.same_node
+            )
+        assert fits is None, f"{lease} waits for what is free: {lease.pending_reason}"

@@ -1,4 +1,4 @@
-"""Lives in which operators move leases, with the same faults: both places are held until one of them is left."""
+"""Random runs with relocations and faults hold both places until one is left."""
 
 import os
 from typing import Any
@@ -6,47 +6,47 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from broker.domain.moves import CANCELLABLE
-from broker.domain.states import Isolation
-from broker.models import Allocation, Cluster, Gpu, Move, MovePlan
-from broker.services import proofs
-from broker.services.catalogue import spec_of
-from broker.services.leases import allowing
-from broker.services.leases.request import Wanted, request
-from broker.services.moving import deciding, stepping
-from ports.clock import SetClock
-from tenants.services.walls import as_staff, as_sweep, as_tenant
+from broker.domain.lifecycle.relocation_states import CANCELLABLE_PLAN_STATES
+from broker.domain.lifecycle.states import Isolation
+from broker.models import Allocation, Cluster, Gpu, Relocation, RelocationPlan
+from broker.services.inventory.gpu_catalogue import gpu_model_spec
+from broker.services.leases import relocation_consent
+from broker.services.leases.lease_requests import LeaseRequest, request_lease
+from broker.services.relocation import plan_decisions, plan_reconciler
+from broker.services.reports import invariant_checks
+from ports.clock import SettableClock
+from tenants.services.rls import staff_scope, system_scope, tenant_scope
 from tests.database import OwnDatabase
 from tests.sim.driver import Sim, live_and_rest, simulated
-from tests.world import MODEL, OPERATOR, home, offering, work
+from tests.simulation import MODEL, OPERATOR, create_tenant, offering, run_task
 
 SEEDS = range(1, 1 + int(os.environ.get("SIM_SEEDS", "3")))
 STEPS = 500
 
 
 class Moving(Sim):
-    """The same world, where leases may be moved: any of them, to wherever there is room."""
+    """Random runs in which any lease may be relocated."""
 
     profiles = ("1g.10gb", "1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb")
     lasts = (1000, 9000)
     moves = True
 
-    def __init__(self, seed: int, clock: SetClock) -> None:
+    def __init__(self, seed: int, clock: SettableClock) -> None:
         super().__init__(seed, clock)
         acts = ((24, self.plan), (20, self.time_passes), (1, self.call_off), (1, self.change_their_mind))
         for weight, act in acts:
             self.acts += [act] * weight
 
     def plan(self) -> None:
-        """Have a lease or two moved, unless another plan is open: more than a planner would think of."""
+        """Relocate a lease or two, unless a plan is open."""
         moves = [move for move in (self.some_move() for _ in range(2)) if move]
-        if moves and not MovePlan.objects.open().exists():
+        if moves and not RelocationPlan.objects.open().exists():
             self.accept(moves)
 
     @transaction.atomic
-    def accept(self, moves: list[Move]) -> None:
+    def accept(self, moves: list[Relocation]) -> None:
         now = self.clock.at
-        plan = MovePlan.objects.create(
+        plan = RelocationPlan.objects.create(
             cluster=Cluster.objects.get(),
             gpu_model_id=MODEL,
             reason="sim",
@@ -58,13 +58,13 @@ class Moving(Sim):
         )
         for n, move in enumerate(moves, 1):
             move.plan, move.n, move.state_at = plan, n, now
-            with as_tenant(move.tenant_id):
+            with tenant_scope(move.tenant_id):
                 move.save()
-        deciding.accept(plan, why="sim", actor=OPERATOR, now=now)
+        plan_decisions.accept_plan(plan, why="sim", actor=OPERATOR, now=now)
 
-    def some_move(self) -> Move | None:
+    def some_move(self) -> Relocation | None:
         """Pick a lease and a card in service with room for it."""
-        with as_sweep():
+        with system_scope():
             places = Allocation.objects.filter(released_at=None).order_by("id")
             whole = places.filter(lease__state="active", lease__quantity=1, lease__movable=True)
             mine = list(whole.filter(lease__conditions={}))
@@ -73,11 +73,11 @@ class Moving(Sim):
         if not mine or len(serving) < 2:
             return None
         held: Any = self.pick(mine)  # type: ignore[arg-type]
-        profile = spec_of(MODEL).profile(held.profile, Isolation(held.isolation))
+        profile = gpu_model_spec(MODEL).profile(held.profile, Isolation(held.isolation))
         card: Any = self.pick([each for each in serving if each.pk != held.gpu_id])
         for place in profile.placements:
             if not any(gpu == card.pk and r.lower < place.end and place.start < r.upper for gpu, r in taken):
-                return Move(
+                return Relocation(
                     tenant_id=held.tenant_id,
                     lease_id=held.lease_id,
                     profile=held.profile,
@@ -91,49 +91,53 @@ class Moving(Sim):
                 )
         return None
 
-    def move_in_the_calm(self) -> Move:
+    def move_in_the_calm(self) -> Relocation:
         """Let somebody new come when nothing fails any more, and move their lease."""
-        swallow = home("Swallow")
-        wanted = Wanted(offering_id=offering("1g.10gb").pk, name="calm", max_duration_s=9000, movable=True)
-        with as_tenant(swallow.tenant.pk):
-            request(wanted, project=swallow.project, actor=swallow.actor, now=self.clock.at)
+        swallow = create_tenant("Swallow")
+        wanted = LeaseRequest(offering_id=offering("1g.10gb").pk, name="calm", max_duration_s=9000, movable=True)
+        with tenant_scope(swallow.tenant.pk):
+            request_lease(wanted, project=swallow.project, actor=swallow.actor, now=self.clock.at)
         self.run_calm(60)
         move = self.some_move()
         assert move
         self.accept([move])
         self.run_calm(60)
-        with as_tenant(move.tenant_id):
+        with tenant_scope(move.tenant_id):
             move.refresh_from_db()
         return move
 
     def call_off(self) -> None:
-        found = MovePlan.objects.filter(state__in=CANCELLABLE).first()
+        found = RelocationPlan.objects.filter(state__in=CANCELLABLE_PLAN_STATES).first()
         if found and self.chance.below(0.3):
-            deciding.cancel(found, why="sim", actor=OPERATOR, now=self.clock.at)
+            plan_decisions.cancel_plan(found, why="sim", actor=OPERATOR, now=self.clock.at)
 
     def change_their_mind(self) -> None:
         if (lease := self.some_lease()) and not lease.stays:
-            with as_tenant(lease.tenant_id):
-                allowing.allow_moves(lease, not lease.movable, actor=OPERATOR, now=self.clock.at)
+            with tenant_scope(lease.tenant_id):
+                relocation_consent.set_movable(lease, not lease.movable, actor=OPERATOR, now=self.clock.at)
 
     def sweep(self) -> None:
         super().sweep()
-        for hint in stepping.due(now=self.clock.at):
-            work(*hint, now=self.clock.at)
+        for hint in plan_reconciler.due_plans(now=self.clock.at):
+            run_task(*hint, now=self.clock.at)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_fails_while_leases_are_moved_the_invariants_hold(
+def test_whatever_fails_while_leases_are_relocated_the_invariants_hold(
     own_database: OwnDatabase, settings: Any, seed: int
 ) -> None:
-    settings.MOVE_NOTICE_S = 2
+    settings.RELOCATION_NOTICE_S = 2
     with simulated(seed, Moving) as sim:
         live_and_rest(sim, steps=STEPS)
         last = sim.move_in_the_calm()
-        with as_staff():
-            became = set(Move.objects.values_list("state", flat=True))
-            under_way = list(MovePlan.objects.at_work())
-            wrong = [(each.name, each.examples) for each in proofs.check(now=sim.clock.at) if not each.holds]
+        with staff_scope():
+            became = set(Relocation.objects.values_list("state", flat=True))
+            under_way = list(RelocationPlan.objects.at_work())
+            wrong = [
+                (each.name, each.examples)
+                for each in invariant_checks.check_invariants(now=sim.clock.at)
+                if not each.holds
+            ]
     assert (under_way, wrong) == ([], [])
-    assert (last.state, last.why) == ("done", "active at its new place")
+    assert (last.state, last.why) == ("done", "active on its new slice")
     assert became <= {"planned", "done", "undone", "failed"}

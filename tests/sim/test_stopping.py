@@ -1,4 +1,4 @@
-"""Lives in which leases keep volumes, are stopped and started, and volumes come and go, with the same faults."""
+"""Random runs with volumes, stops and starts, and faults."""
 
 import os
 from itertools import pairwise
@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from broker.domain.states import LeaseState
+from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease, SimulatedVolume, Transition, Volume
-from broker.services import proofs
-from broker.services.leases import stopping
-from broker.services.leases.request import Wanted, request
-from broker.services.volumes import keeping, mounting
-from ports.clock import SetClock
+from broker.services.leases.lease_requests import LeaseRequest, request_lease
+from broker.services.leases.lifecycle import stop_and_start
+from broker.services.reports import invariant_checks
+from broker.services.volumes import volume_lifecycle, volume_mounts
+from ports.clock import SettableClock
 from tenants.models import Quota
-from tenants.services.walls import as_staff, as_sweep, as_tenant
+from tenants.services.rls import staff_scope, system_scope, tenant_scope
 from tests.database import OwnDatabase
 from tests.sim.driver import Sim, live_and_rest, simulated
-from tests.world import OPERATOR, work
+from tests.simulation import OPERATOR, run_task
 
 SEEDS = range(1, 1 + int(os.environ.get("SIM_SEEDS", "2")))
 STEPS = 500
@@ -26,7 +26,7 @@ STEPS = 500
 class Stopping(Sim):
     """The same world, where people come back to what they left."""
 
-    def __init__(self, seed: int, clock: SetClock) -> None:
+    def __init__(self, seed: int, clock: SettableClock) -> None:
         super().__init__(seed, clock)
         for weight, act in (
             (16, self.ask_with_a_volume),
@@ -38,81 +38,80 @@ class Stopping(Sim):
 
     def ask_with_a_volume(self) -> None:
         owner = self.homes[int(self.chance.uniform(0, 2))]
-        with as_tenant(owner.tenant.pk):
-            there = list(mounting.free(owner.project))
+        with tenant_scope(owner.tenant.pk):
+            there = list(volume_mounts.available_volumes(owner.project))
             if self.chance.below(0.1):  # whoever is turned away must leave nothing behind
                 there = list(Volume.objects.filter(project=owner.project).order_by("id"))
             if there and self.chance.below(0.7):
                 volume: Any = self.pick(there)  # type: ignore[arg-type]
             else:
                 name = f"volume-{Volume.objects.count()}"
-                volume = keeping.create(
+                volume = volume_lifecycle.create_volume(
                     project=owner.project, name=name, size_gib=10, actor=OPERATOR, now=self.clock.at
                 )
-        wanted = Wanted(
+        wanted = LeaseRequest(
             offering_id=self.offerings["1g.10gb"].pk,
             name=f"kept-{len(self.acknowledged)}",
             max_duration_s=int(self.chance.uniform(300, 3000)),
             volume=volume.pk,
         )
-        with as_tenant(owner.tenant.pk):
-            lease = request(wanted, project=owner.project, actor=owner.actor, now=self.clock.at)
+        with tenant_scope(owner.tenant.pk):
+            lease = request_lease(wanted, project=owner.project, actor=owner.actor, now=self.clock.at)
         self.acknowledged.add(lease.pk)
 
     def likely(self, state: LeaseState) -> Lease | None:
-        """Read a lease with a volume that is in a state, or now and then any lease, whatever it is at."""
-        with as_sweep():
+        """Read a lease with a volume, or any lease."""
+        with system_scope():
             kept = Lease.objects.filter(state=state, volume__isnull=False).order_by("id")
             fitting = list(kept.values_list("id", "tenant_id"))
         if not fitting or self.chance.below(0.2):
             return self.some_lease()
         lease_id, tenant_id = self.pick(fitting)  # type: ignore[misc,arg-type]
-        with as_tenant(tenant_id):
+        with tenant_scope(tenant_id):
             return Lease.objects.select_related("offering", "project").get(pk=lease_id)
 
     def stop(self) -> None:
         if lease := self.likely(LeaseState.ACTIVE):
-            with as_tenant(lease.tenant_id):
-                stopping.stop(lease, actor=OPERATOR, now=self.clock.at)
+            with tenant_scope(lease.tenant_id):
+                stop_and_start.stop_lease(lease, actor=OPERATOR, now=self.clock.at)
 
     def start(self) -> None:
         if lease := self.likely(LeaseState.STOPPED):
-            with as_tenant(lease.tenant_id):
-                stopping.start(lease, actor=OPERATOR, now=self.clock.at)
+            with tenant_scope(lease.tenant_id):
+                stop_and_start.start_lease(lease, actor=OPERATOR, now=self.clock.at)
 
     def delete(self) -> None:
-        with as_sweep():
+        with system_scope():
             there = list(Volume.objects.there().order_by("id"))
         if there:
             volume: Any = self.pick(there)  # type: ignore[arg-type]
-            with as_tenant(volume.tenant_id):
-                keeping.delete(volume, actor=OPERATOR, now=self.clock.at)
+            with tenant_scope(volume.tenant_id):
+                volume_lifecycle.delete_volume(volume, actor=OPERATOR, now=self.clock.at)
 
     def sweep(self) -> None:
         super().sweep()
-        for hint in keeping.due(now=self.clock.at):
-            work(*hint, now=self.clock.at)
+        for hint in volume_lifecycle.due_volumes(now=self.clock.at):
+            run_task(*hint, now=self.clock.at)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_fails_nothing_is_held_or_charged_between_stop_and_start(
-    own_database: OwnDatabase, seed: int
-) -> None:
+def test_whatever_fails_nothing_is_held_or_charged_between_stop_and_start(own_database: OwnDatabase, seed: int) -> None:
     with simulated(seed, Stopping) as sim:
         live_and_rest(sim, steps=STEPS)
-        with as_sweep():
+        with system_scope():
             stops = Transition.objects.filter(after=LeaseState.STOPPED).count()
             starts = Transition.objects.filter(before=LeaseState.STOPPED, after=LeaseState.QUEUED).count()
         assert min(stops, starts) > 0, sim.did  # else the seed shows nothing
         _volumes_are_where_the_books_say()
         _time_adds_up()
-        with as_staff():
-            assert [proof for proof in proofs.check(now=sim.clock.at) if not proof.holds] == []
+        with staff_scope():
+            assert [proof for proof in invariant_checks.check_invariants(now=sim.clock.at) if not proof.holds] == []
 
 
 def _volumes_are_where_the_books_say() -> None:
-    """After the calm every volume is ready or gone, and none is there that nobody asked for."""
-    with as_sweep():
+    """In calm every volume is ready or gone, and requested."""
+    with system_scope():
         states = dict(Volume.objects.values_list("id", "state"))
     assert set(states.values()) <= {"ready", "deleted"}
     made = set(SimulatedVolume.objects.values_list("name", flat=True))
@@ -120,8 +119,8 @@ def _volumes_are_where_the_books_say() -> None:
 
 
 def _time_adds_up() -> None:
-    """No lease is active for longer than it asked for, and quotas count the seconds of the ledger, no more."""
-    with as_sweep():
+    """Leases stay within their duration, and quotas match the transitions."""
+    with system_scope():
         leases = list(Lease.objects.select_related("offering", "project"))
         steps = list(Transition.objects.order_by("lease_id", "seq"))
         quotas = list(Quota.objects.filter(kind="gpu_seconds", project__parent=None))
@@ -132,7 +131,7 @@ def _time_adds_up() -> None:
             active[one.lease_id] = active.get(one.lease_id, 0) + length
     for lease in leases:
         assert active.get(lease.pk, 0) <= lease.max_duration_s
-        assert lease.spent_s <= active.get(lease.pk, 0)
+        assert lease.active_seconds <= active.get(lease.pk, 0)
     for quota in quotas:
         below = [lease for lease in leases if lease.tenant_id == quota.tenant_id]
         units = {lease.pk: lease.quantity * lease.offering.milli_units for lease in below}

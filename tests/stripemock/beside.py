@@ -31,7 +31,7 @@ class _Line(HTTPConnection):
 
 
 class Beside(HTTPClient):
-    """What the mock refuses is kept with what it said; who asked gets the tests' Stripe's answer."""
+    """Sends requests to the mock too, and records its refusals."""
 
     name = "beside"
 

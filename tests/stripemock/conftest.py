@@ -1,4 +1,4 @@
-"""Stripe's own mock, which holds every request against Stripe's description of its API, beside the tests' Stripe."""
+"""Stripe's own mock, which checks requests against Stripe's API description."""
 
 import subprocess
 from collections.abc import Iterator
@@ -37,7 +37,8 @@ def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
     """Workers call Stripe; the web has no right to write what is sent there."""
-    from tests.database import WORKER, logged_in_as
+    from deploy.embedded.roles import WORKER
+    from tests.database import logged_in_as
 
     with logged_in_as(WORKER):
         yield
@@ -48,14 +49,19 @@ def beside(mock: Path) -> "Iterator[Beside]":
     """The tests' Stripe behind the gateway, with the mock beside it."""
     from django.test import override_settings
 
-    from billing.gateways.stripe import connecting
     from billing.gateways.stripe.gateway import StripeGateway
     from ports import payments
-    from tests.billing.payments.bills import heard
+    from tests.billing.gateways.transports import use_transport
+    from tests.billing.payments.payable_invoices import captured_messages
     from tests.fakestripe.server import ACCOUNT, KEY
     from tests.stripemock.beside import Beside
 
     made = Beside(mock)
     set_ = {"STRIPE_SECRET_KEY": KEY, "STRIPE_ACCOUNT": ACCOUNT, "STRIPE_CALLS_PER_S": 10**6}
-    with override_settings(**set_), connecting.over(made), payments.through(StripeGateway()), heard():
+    with (
+        override_settings(**set_),
+        use_transport(made),
+        payments.using_gateway(StripeGateway()),
+        captured_messages(),
+    ):
         yield made

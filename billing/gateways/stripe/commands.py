@@ -1,8 +1,8 @@
-"""The outbox: a write at Stripe is in our books, with its key and its parameters as text, before it is sent.
+"""Write requests to Stripe, stored with key and parameters before they are sent.
 
-Sent again under the same key it is the same write, for as long as Stripe remembers, which is a day. After that, and
-where Stripe failed over it or turned it down (both are remembered too), we look first whether it was done, and take a
-new key.
+Sent again with the same key, a request is the same write, as long as Stripe remembers it, which is a
+day. After that, and if Stripe failed or rejected it (which it remembers too), we first look up whether
+it was done, and then take a new key.
 """
 
 import hashlib
@@ -15,22 +15,22 @@ from typing import Any
 from django.db.models import F
 from stripe import CardError, InvalidRequestError, StripeClient, StripeError
 
-from billing.gateways.stripe import pace
-from billing.gateways.stripe.connecting import client
-from billing.gateways.stripe.troubles import code_of, said, trouble, unclear
-from billing.models import CommandState, StripeCommand
-from tenants.services.walls import as_tenant
+from billing.gateways.stripe import rate_limit
+from billing.gateways.stripe.connection import stripe_client
+from billing.gateways.stripe.error_mapping import error_code, is_unclear, safe_message, to_gateway_error
+from billing.models import StripeCommand, StripeCommandState
+from tenants.services.rls import tenant_scope
 
-REMEMBERED = timedelta(hours=23)  # Stripe's day, less an hour for clocks that disagree
+KEY_LIFETIME = timedelta(hours=23)  # Stripe's day, less an hour for clock differences
 Answer = dict[str, Any]
 Params = dict[str, Any]
 Send = Callable[[StripeClient, Params, str], Any]  # with an idempotency key
-Look = Callable[[StripeClient, datetime], Answer | None]  # what was done since then
+Lookup = Callable[[StripeClient, datetime], Answer | None]  # finds out whether it was done since then
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """What is to be done once, for a subject of a tenant, and how to find out whether it was."""
+class StripeWrite:
+    """A write to do once for a tenant's subject, with how to check it."""
 
     tenant_id: str
     subject: str
@@ -38,45 +38,45 @@ class Write:
     round: int
     params: Params
     send: Send
-    look: Look
-    keep: Callable[[Any], Answer]  # what of Stripe's answer stands in our books
+    look: Lookup
+    keep: Callable[[Any], Answer]  # the part of Stripe's answer that we store
 
 
-def perform(write: Write, *, now: datetime) -> Answer:
-    """Do it once, and return what Stripe said, the first time or long ago.
+def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
+    """Perform a write once and return Stripe's answer, new or stored.
 
-    A card's refusal is an answer: `{"declined": code, "reason": sentence}`. Raises what a gateway raises.
+    A declined card is an answer: `{"declined": code, "reason": sentence}`. Raises what a gateway raises.
     """
-    command = _frozen(write)
-    if command.state == CommandState.DONE:
+    command = _stored_command(write)
+    if command.state == StripeCommandState.DONE:
         return _read(command.answer)
-    speaks = client()
-    if command.state == CommandState.UNCLEAR or (command.sent_at and command.sent_at <= now - REMEMBERED):
-        pace.take()
+    speaks = stripe_client()
+    if command.state == StripeCommandState.UNCLEAR or (command.sent_at and command.sent_at <= now - KEY_LIFETIME):
+        rate_limit.reserve_call()
         try:
             found = write.look(speaks, command.sent_at or now)
         except StripeError as error:
-            raise trouble(error) from None
+            raise to_gateway_error(error) from None
         if found is not None:
             return _done(command, found)
-        command = _anew(command)
-    pace.take()
-    _sending(command, now)
+        command = _with_new_key(command)
+    rate_limit.reserve_call()
+    _record_sending(command, now)
     try:
         said_ = write.send(speaks, _read(command.params), command.idem)
     except CardError as refusal:
-        return _done(command, {"declined": code_of(refusal), "reason": said(refusal)})
+        return _done(command, {"declined": error_code(refusal), "reason": safe_message(refusal)})
     except StripeError as error:
-        if unclear(error) or isinstance(
+        if is_unclear(error) or isinstance(
             error, InvalidRequestError
-        ):  # either is repeated under its key for a day
-            _update(command, state=CommandState.UNCLEAR)
-        raise trouble(error) from None
+        ):  # Stripe repeats both under the same key for a day
+            _update(command, state=StripeCommandState.UNCLEAR)
+        raise to_gateway_error(error) from None
     return _done(command, write.keep(said_))
 
 
-def key(subject: str, step: str, round_: int, attempt: int, params: str) -> str:
-    """Return the key of a write: whatever differs in it is another one."""
+def idempotency_key(subject: str, step: str, round_: int, attempt: int, params: str) -> str:
+    """Return the idempotency key of a write; any difference gives another key."""
     return hashlib.sha256(f"{subject}|{step}|{round_}|{attempt}|{params}".encode()).hexdigest()
 
 
@@ -85,48 +85,49 @@ def as_text(params: Mapping[str, Any]) -> str:
 
 
 def sent_since(tenant_id: str, subject: str, step: str, round_: int) -> datetime | None:
-    """Return when a write was sent first, under the key that it has now; None where it never was."""
+    """Return when a write was first sent under its current key, or None."""
     which = {"tenant_id": tenant_id, "subject": subject, "step": step, "round": round_}
-    with as_tenant(tenant_id):
+    with tenant_scope(tenant_id):
         return StripeCommand.objects.filter(**which).values_list("sent_at", flat=True).first()
 
 
-def _frozen(write: Write) -> StripeCommand:
-    """Return its row, and make it first if there is none; what was frozen before counts."""
+def _stored_command(write: StripeWrite) -> StripeCommand:
+    """Return the stored command of a write, creating it if needed.
+
+    Parameters stored earlier win.
+    """
     text = as_text(write.params)
-    which = {
-        "tenant_id": write.tenant_id,
-        "subject": write.subject,
-        "step": write.step,
-        "round": write.round,
-    }
-    idem = key(write.subject, write.step, write.round, 0, text)
-    with as_tenant(write.tenant_id):
+    which = {"tenant_id": write.tenant_id, "subject": write.subject, "step": write.step, "round": write.round}
+    idem = idempotency_key(write.subject, write.step, write.round, 0, text)
+    with tenant_scope(write.tenant_id):
         made, _ = StripeCommand.objects.get_or_create(**which, defaults={"params": text, "idem": idem})
     return made
 
 
-def _anew(command: StripeCommand) -> StripeCommand:
-    """Give it another key: under the old one Stripe would repeat its failure, or knows it no more."""
+def _with_new_key(command: StripeCommand) -> StripeCommand:
+    """Give a command a new key.
+
+    Under the old one Stripe would repeat its failure or no longer knows it.
+    """
     attempt = command.attempt + 1
-    idem = key(command.subject, command.step, command.round, attempt, command.params)
-    _update(command, attempt=attempt, idem=idem, state=CommandState.NEW, sent_at=None)
+    idem = idempotency_key(command.subject, command.step, command.round, attempt, command.params)
+    _update(command, attempt=attempt, idem=idem, state=StripeCommandState.NEW, sent_at=None)
     command.attempt, command.idem, command.sent_at = attempt, idem, None
     return command
 
 
-def _sending(command: StripeCommand, now: datetime) -> None:
+def _record_sending(command: StripeCommand, now: datetime) -> None:
     _update(command, sent=F("sent") + 1, sent_at=command.sent_at or now)
 
 
 def _done(command: StripeCommand, answer: Answer) -> Answer:
-    _update(command, state=CommandState.DONE, answer=as_text(answer))
+    _update(command, state=StripeCommandState.DONE, answer=as_text(answer))
     return answer
 
 
 def _update(command: StripeCommand, **fields: Any) -> None:
-    with as_tenant(command.tenant_id):
-        StripeCommand.objects.filter(pk=command.pk).exclude(state=CommandState.DONE).update(**fields)
+    with tenant_scope(command.tenant_id):
+        StripeCommand.objects.filter(pk=command.pk).exclude(state=StripeCommandState.DONE).update(**fields)
 
 
 def _read(text: str) -> Answer:

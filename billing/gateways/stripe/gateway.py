@@ -1,148 +1,178 @@
-"""Collects through Stripe: an invoice there for each charge, made of our own amounts, and paid with the saved card.
+"""Payment gateway that collects each charge as a Stripe invoice with the saved card.
 
-We rate, Stripe only collects. Its invoice is made, filled, compared with ours, finalized and paid, each step once
-(commands.py). A card that is refused ends the charge, and the invoice at Stripe is voided: nothing is ever taken
-under that key again. The next payment of our invoice is another charge, with an invoice of its own there.
+We rate, Stripe only collects. Its invoice is created, filled, compared with ours, finalized and paid,
+each step once (commands.py). If the card is declined, the charge ends and the invoice at Stripe is
+voided: nothing is ever collected under that key again. The next payment of our invoice is another charge
+with an invoice of its own there.
 """
 
 from datetime import datetime
 
 from billing.domain.stripe_events import GATEWAY
-from billing.domain.stripe_states import GONE, Seen, Verdict, judge, refusal
-from billing.gateways.stripe import books, refunds, steps
+from billing.domain.stripe_states import VOIDED_STATES, ChargeVerdict, StripeInvoiceState, decline_reason, judge_invoice
+from billing.gateways.stripe import charge_records, invoice_steps, refunds
 from billing.gateways.stripe.commands import Answer
 from billing.models import StripeCharge, StripeOutcome
-from ports.payments import Charge, Declined, Outcome, Rejected, SendBack, Succeeded, Unanswered, Unreachable
+from ports.payments import (
+    Declined,
+    GatewayCharge,
+    GatewayOutcome,
+    GatewayRefund,
+    GatewayRejected,
+    GatewayUnreachable,
+    OutcomeUnknown,
+    Succeeded,
+)
 
 TOO_SMALL = "amount_too_small"
-TOO_SMALL_SAID = "It is less than Stripe collects in this currency. Pay it by transfer."
+TOO_SMALL_MESSAGE = "It is less than Stripe collects in this currency. Pay it by transfer."
 WITHDRAWN = "withdrawn"
-WITHDRAWN_SAID = "It was withdrawn before anything was taken."
-SLOW_S = 1800  # a debit takes days; its webhook is faster than this
+WITHDRAWN_MESSAGE = "It was cancelled before it was charged."
+SLOW_S = 1800  # a debit takes days; usually its webhook arrives first
 
 
 class StripeGateway:
-    """Takes the money of a charge with the card that its tenant saved at Stripe."""
+    """Collects charges with the payment card that a tenant saved at Stripe."""
 
     name = GATEWAY
 
-    def charge(self, charge: Charge, *, now: datetime) -> Outcome:
-        book = books.open_(charge, now=now)
+    def charge(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
+        book = charge_records.open_record(charge, now=now)
         if book.outcome == StripeOutcome.OPEN:
-            book = _ready(book, charge, now)
+            book = _prepare_invoice(book, charge, now)
         if book.outcome == StripeOutcome.OPEN:
-            book = _paid(book, now)
+            book = _pay(book, now)
         if book.outcome == StripeOutcome.SUCCEEDED:
             return Succeeded(book.stripe_id)
         return Declined(book.reason, book.code)
 
-    def withdraw(self, charge: Charge, *, now: datetime) -> Outcome:
-        book = books.withdrawn(charge, now=now)
+    def withdraw(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
+        book = charge_records.open_withdrawal_record(charge, now=now)
         if book.outcome == StripeOutcome.OPEN:
-            book = _withdrawn(book, now)
+            book = _withdraw(book, now)
         if book.outcome == StripeOutcome.SUCCEEDED:
             return Succeeded(book.stripe_id)
         return Declined(book.reason, book.code)
 
-    def refund(self, back: SendBack, *, now: datetime) -> Outcome:
-        return refunds.send(back, now=now)
+    def refund(self, back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
+        return refunds.send_refund(back, now=now)
 
 
-def _withdrawn(book: StripeCharge, now: datetime) -> StripeCharge:
-    """Void or delete its invoice at Stripe, and only then say that nothing is taken; who paid there has paid."""
-    found = book.stripe_id or steps.sought(book, now=now)
+def _withdraw(book: StripeCharge, now: datetime) -> StripeCharge:
+    """Void or delete the Stripe invoice, then report the charge as declined.
+
+    If it was paid there meanwhile, the charge has succeeded.
+    """
+    found = book.stripe_id or invoice_steps.find_lost_invoice(book, now=now)
     if not found:
-        return books.settle(book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_SAID, now=now)
-    books.found(book, found)
-    seen = steps.seen(book)
+        return charge_records.settle_record(
+            book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
+        )
+    charge_records.set_stripe_invoice(book, found)
+    seen = invoice_steps.get_invoice_state(book)
     if seen is None or seen.status == "draft":
         if seen is not None:
-            steps.drop(book, now=now)
-        return books.settle(book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_SAID, now=now)
-    verdict = judge(seen, book.sent_minor)
-    if verdict is Verdict.PAID:
-        return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
-    if verdict is Verdict.ODD:
-        raise _odd(book, seen)
-    if seen.status in GONE:
-        return books.settle(book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_SAID, now=now)
+            invoice_steps.delete_draft(book, now=now)
+        return charge_records.settle_record(
+            book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
+        )
+    verdict = judge_invoice(seen, book.sent_minor)
+    if verdict is ChargeVerdict.PAID:
+        return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
+    if verdict is ChargeVerdict.ODD:
+        raise _unexpected_state(book, seen)
+    if seen.status in VOIDED_STATES:
+        return charge_records.settle_record(
+            book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
+        )
     if seen.intent in ("processing", "succeeded"):
-        raise Unanswered("the bank has not answered Stripe yet", again_in_s=SLOW_S)
-    return _refused(book, WITHDRAWN, WITHDRAWN_SAID, now)
+        raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=SLOW_S)
+    return _decline(book, WITHDRAWN, WITHDRAWN_MESSAGE, now)
 
 
-def _ready(book: StripeCharge, charge: Charge, now: datetime) -> StripeCharge:
-    """Have an invoice at Stripe that can be paid; no card is asked on the way."""
+def _prepare_invoice(book: StripeCharge, charge: GatewayCharge, now: datetime) -> StripeCharge:
+    """Create, fill and finalize the Stripe invoice, without charging the card."""
     try:
-        books.found(book, str(steps.create(book, charge, now=now)["id"]))
-        filled = steps.fill(book, charge, now=now)
+        charge_records.set_stripe_invoice(book, str(invoice_steps.create_invoice(book, charge, now=now)["id"]))
+        filled = invoice_steps.add_lines(book, charge, now=now)
         if (filled["total"], filled["amount_due"]) != (book.sent_minor, book.sent_minor):
-            return _drop(book, filled, now)
-        steps.finalize(book, now=now)
-    except Unreachable:
+            return _delete_wrong_draft(book, filled, now)
+        invoice_steps.finalize_invoice(book, now=now)
+    except GatewayUnreachable:
         raise
-    except Unanswered as silence:  # whatever became of it, nothing was taken
-        raise Unreachable(str(silence), again_in_s=silence.again_in_s) from None
+    except OutcomeUnknown as silence:  # whatever happened, nothing was collected
+        raise GatewayUnreachable(str(silence), again_in_s=silence.again_in_s) from None
     return book
 
 
-def _drop(book: StripeCharge, filled: Answer, now: datetime) -> StripeCharge:
-    """Delete a draft that would not collect what is due: once finalized, Stripe settles it from its own balance."""
-    steps.drop(book, now=now)
+def _delete_wrong_draft(book: StripeCharge, filled: Answer, now: datetime) -> StripeCharge:
+    """Delete a draft that would not collect the due amount.
+
+    Once finalized, Stripe would settle it from its own balance.
+    """
+    invoice_steps.delete_draft(book, now=now)
     total, due = filled["total"], filled["amount_due"]
     if total == book.sent_minor and due == 0:
-        return books.settle(book, StripeOutcome.DECLINED, code=TOO_SMALL, reason=TOO_SMALL_SAID, now=now)
-    books.give_up(book)
+        return charge_records.settle_record(
+            book, StripeOutcome.DECLINED, code=TOO_SMALL, reason=TOO_SMALL_MESSAGE, now=now
+        )
+    charge_records.abandon_stripe_invoice(book)
     if total == book.sent_minor:
-        raise Rejected(
+        raise GatewayRejected(
             f"Stripe keeps a balance for this tenant and would take {due} and not {total}, so nothing was charged."
             " Set that balance to nothing in Stripe's dashboard.",
             code="balance_at_stripe",
         )
-    raise Rejected(
+    raise GatewayRejected(
         f"Stripe added our lines up to {total} and not to {book.sent_minor}, so nothing was charged.",
         code="total_differs",
     )
 
 
-def _paid(book: StripeCharge, now: datetime) -> StripeCharge:
-    """Ask the card, or look what became of it, and write that; raises Unanswered while nobody knows."""
-    answer = steps.pay(book, now=now)
+def _pay(book: StripeCharge, now: datetime) -> StripeCharge:
+    """Charge the card or look up the result, and store it.
+
+    Raises Unanswered while the result is unknown.
+    """
+    answer = invoice_steps.pay_invoice(book, now=now)
     if "declined" in answer:
-        return _refused(book, answer["declined"], answer["reason"], now)
-    seen = steps.seen_in(answer)
+        return _decline(book, answer["declined"], answer["reason"], now)
+    seen = invoice_steps.state_in_answer(answer)
     if seen.status == "open":
-        seen = _looked(book)
-    verdict = judge(seen, book.sent_minor)
-    if verdict is Verdict.PAID:
-        return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
-    if verdict is Verdict.REFUSED:
-        return _refused(book, *refusal(seen), now)
-    if verdict is Verdict.UNDER_WAY:
-        raise Unanswered("the bank has not answered Stripe yet", again_in_s=SLOW_S)
-    raise _odd(book, seen)
+        seen = _current_state(book)
+    verdict = judge_invoice(seen, book.sent_minor)
+    if verdict is ChargeVerdict.PAID:
+        return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
+    if verdict is ChargeVerdict.REFUSED:
+        return _decline(book, *decline_reason(seen), now)
+    if verdict is ChargeVerdict.UNDER_WAY:
+        raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=SLOW_S)
+    raise _unexpected_state(book, seen)
 
 
-def _refused(book: StripeCharge, code: str, reason: str, now: datetime) -> StripeCharge:
-    """Void the invoice at Stripe, and only then say no. Who paid it there meanwhile has paid."""
+def _decline(book: StripeCharge, code: str, reason: str, now: datetime) -> StripeCharge:
+    """Void the Stripe invoice, then report the charge as declined.
+
+    If it was paid there meanwhile, the charge has succeeded.
+    """
     try:
-        steps.void(book, now=now)
-    except Rejected:
-        if judge(_looked(book), book.sent_minor) is Verdict.PAID:
-            return books.settle(book, StripeOutcome.SUCCEEDED, now=now)
+        invoice_steps.void_invoice(book, now=now)
+    except GatewayRejected:
+        if judge_invoice(_current_state(book), book.sent_minor) is ChargeVerdict.PAID:
+            return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
         raise
-    return books.settle(book, StripeOutcome.DECLINED, code=code, reason=reason, now=now)
+    return charge_records.settle_record(book, StripeOutcome.DECLINED, code=code, reason=reason, now=now)
 
 
-def _looked(book: StripeCharge) -> Seen:
-    """Look at its invoice, which must be there."""
-    if (seen := steps.seen(book)) is None:
-        raise Rejected(f"Stripe has no invoice {book.stripe_id} any longer.", code="resource_missing")
+def _current_state(book: StripeCharge) -> StripeInvoiceState:
+    """Return the state of the Stripe invoice, which must exist."""
+    if (seen := invoice_steps.get_invoice_state(book)) is None:
+        raise GatewayRejected(f"Stripe has no invoice {book.stripe_id} any longer.", code="resource_missing")
     return seen
 
 
-def _odd(book: StripeCharge, seen: Seen) -> Rejected:
-    return Rejected(
+def _unexpected_state(book: StripeCharge, seen: StripeInvoiceState) -> GatewayRejected:
+    return GatewayRejected(
         f"Stripe's invoice {book.stripe_id} is {seen.status} {seen.intent}, {seen.amount_paid} of {seen.total} paid,"
         " which was not foreseen. Look at it in Stripe's dashboard.",
         code="unforeseen_at_stripe",

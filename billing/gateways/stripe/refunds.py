@@ -1,4 +1,4 @@
-"""Sending money of a charge back to its card: one refund at Stripe for each key, found again by what it notes."""
+"""Refunds of a charge to its card: one at Stripe per key, identified by metadata."""
 
 from datetime import datetime
 from typing import Any, cast
@@ -6,20 +6,20 @@ from typing import Any, cast
 from stripe import InvalidRequestError, StripeClient, StripeError
 from stripe.params import RefundCreateParams
 
-from billing.domain.stripe_amounts import of_minor
-from billing.gateways.stripe import commands, pace
-from billing.gateways.stripe.commands import Answer, Params, Write
-from billing.gateways.stripe.connecting import client
-from billing.gateways.stripe.steps import PAYMENTS
-from billing.gateways.stripe.troubles import code_of, said, trouble
+from billing.domain.stripe_amounts import to_stripe
+from billing.gateways.stripe import commands, rate_limit
+from billing.gateways.stripe.commands import Answer, Params, StripeWrite
+from billing.gateways.stripe.connection import stripe_client
+from billing.gateways.stripe.error_mapping import error_code, safe_message, to_gateway_error
+from billing.gateways.stripe.invoice_steps import PAYMENTS
 from billing.models import StripeCharge, StripeOutcome
-from ports.payments import Declined, Outcome, Rejected, SendBack, Succeeded, Unanswered
-from tenants.services.walls import as_tenant
+from ports.payments import Declined, GatewayOutcome, GatewayRefund, GatewayRejected, OutcomeUnknown, Succeeded
+from tenants.services.rls import tenant_scope
 
-SLOW_S = 3600  # banks take days; the webhook is faster than this
-# What Stripe says where so much will never go back of this charge. Whatever else it turns down may be ours to mend: its
-# account lacks the money, its credentials are another account's, our request was wrong. That waits for a person.
-NEVER = {
+SLOW_S = 3600  # banks take days; usually the webhook arrives first
+# Codes that mean that this refund can never succeed. Other rejections may be fixable: the account lacks the money,
+# the credentials are another account's, our request was wrong. Those wait for a person.
+PERMANENT_CODES = {
     "amount_too_large",
     "amount_too_small",
     "charge_already_refunded",
@@ -27,42 +27,42 @@ NEVER = {
     "charge_not_refundable",
     "refund_disputed_payment",
 }
-NOTHING_TAKEN = Declined("Nothing was taken by this payment, so nothing can go back.", "nothing_taken")
-WAITS = {
-    "pending": "the bank has not answered Stripe yet",
+NOTHING_TAKEN = Declined("This payment was not charged, so it cannot be refunded.", "nothing_taken")
+PENDING_MESSAGES = {
+    "pending": "the bank has not responded to Stripe yet",
     "requires_action": "Stripe waits for the payer, whom it has asked where to send the money",
 }
-FAILED = "The bank sent it back. Find another way with the tenant."
+FAILED_MESSAGE = "The bank returned the refund. Agree on another way with the tenant."
 
 
-def send(back: SendBack, *, now: datetime) -> Outcome:
-    """Send it back, or say what became of the refund with this key."""
-    with as_tenant(back.payer):
+def send_refund(back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
+    """Send a refund, or return the outcome of the one with this key."""
+    with tenant_scope(back.payer):
         book = StripeCharge.objects.filter(pk=back.charge, outcome=StripeOutcome.SUCCEEDED).first()
     if book is None:
         return NOTHING_TAKEN
     if back.minor > book.minor:
-        return Declined("More cannot go back than was taken.", "amount_too_large")
-    answer = commands.perform(_write(back, book, _intent(book)), now=now)
+        return Declined("The refund exceeds the charge.", "amount_too_large")
+    answer = commands.perform_write(_refund_write(back, book, _payment_intent(book)), now=now)
     if "declined" in answer:
         return Declined(answer["reason"], answer["declined"])
-    # Never what it was when it was made, which stands in our books: a bank sends back what had succeeded, too.
-    status = _status(str(answer["id"]))
+    # Look up the current status, not the stored one: a bank may send back even a refund that had succeeded.
+    status = _refund_status(str(answer["id"]))
     if status == "succeeded":
         return Succeeded(str(answer["id"]))
     if status in ("failed", "canceled"):
-        return Declined(FAILED, f"refund_{status}")
-    if status in WAITS:
-        raise Unanswered(WAITS[status], again_in_s=SLOW_S)
-    raise Rejected(
+        return Declined(FAILED_MESSAGE, f"refund_{status}")
+    if status in PENDING_MESSAGES:
+        raise OutcomeUnknown(PENDING_MESSAGES[status], again_in_s=SLOW_S)
+    raise GatewayRejected(
         f"Stripe calls refund {answer['id']} {status!r}, a word that is not known here.", code="unforeseen"
     )
 
 
-def _write(back: SendBack, book: StripeCharge, intent: str) -> Write:
+def _refund_write(back: GatewayRefund, book: StripeCharge, intent: str) -> StripeWrite:
     params: Params = {
         "payment_intent": intent,
-        "amount": of_minor(back.minor, back.currency),
+        "amount": to_stripe(back.minor, back.currency),
         "reason": "requested_by_customer",
         "metadata": {"refund": back.key, "payment": back.charge, "tenant": back.payer},
     }
@@ -71,8 +71,8 @@ def _write(back: SendBack, book: StripeCharge, intent: str) -> Write:
         try:
             return speaks.v1.refunds.create(cast(RefundCreateParams, frozen), {"idempotency_key": idem})
         except InvalidRequestError as refusal:
-            if code_of(refusal) in NEVER or refusal.param == "amount":
-                return {"declined": code_of(refusal), "reason": said(refusal)}
+            if error_code(refusal) in PERMANENT_CODES or refusal.param == "amount":
+                return {"declined": error_code(refusal), "reason": safe_message(refusal)}
             raise
 
     def look(speaks: StripeClient, since: datetime) -> Answer | None:
@@ -80,35 +80,35 @@ def _write(back: SendBack, book: StripeCharge, intent: str) -> Write:
         for each in listed.auto_paging_iter():
             meant = each.metadata.to_dict() if each.metadata else {}
             if meant.get("refund") == back.key:
-                return _kept(each)
+                return _stored_refund(each)
         return None
 
-    return Write(back.payer, back.key, "refund", 0, params, send_, look, _kept)
+    return StripeWrite(back.payer, back.key, "refund", 0, params, send_, look, _stored_refund)
 
 
-def _intent(book: StripeCharge) -> str:
-    """Return what the charge was paid by; of several attempts the one that succeeded."""
-    pace.take()
+def _payment_intent(book: StripeCharge) -> str:
+    """Return the payment intent that paid the charge."""
+    rate_limit.reserve_call()
     try:
-        told = client().v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+        told = stripe_client().v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
     except StripeError as error:
-        raise trouble(error) from None
+        raise to_gateway_error(error) from None
     for each in told.get("payments", {}).get("data", []):
         intent = each["payment"].get("payment_intent")
         if isinstance(intent, dict) and intent.get("status") == "succeeded":
             return str(intent["id"])
-    raise Rejected(f"Stripe's invoice {book.stripe_id} was paid by no card.", code="no_card_payment")
+    raise GatewayRejected(f"Stripe's invoice {book.stripe_id} was paid by no card.", code="no_card_payment")
 
 
-def _status(refund_id: str) -> str:
-    pace.take()
+def _refund_status(refund_id: str) -> str:
+    rate_limit.reserve_call()
     try:
-        return str(client().v1.refunds.retrieve(refund_id).status)
+        return str(stripe_client().v1.refunds.retrieve(refund_id).status)
     except StripeError as error:
-        raise trouble(error) from None
+        raise to_gateway_error(error) from None
 
 
-def _kept(refund: Any) -> Answer:
+def _stored_refund(refund: Any) -> Answer:
     if isinstance(refund, dict):
         return refund
     return {"id": refund.id, "status": refund.status, "amount": refund.amount}

@@ -1,4 +1,4 @@
-"""`manage.py replay openb`: a trace through the real services in virtual time, and what came of it."""
+"""`manage.py replay openb`: run a trace through the real services and report."""
 
 import json
 from datetime import timedelta
@@ -8,18 +8,26 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.test.utils import override_settings
 
-from billing.services import closing, rating
-from billing.services.replay import beside, drive, page, report, trace, world
-from broker.domain.placement.engines import Engine
-from broker.models.telling import untold
-from broker.services import reconcile
-from broker.services.catalogue import specs
-from broker.services.placement.engine import choosing_by
+from billing.services.demo.replay import (
+    comparison,
+    html_report,
+    replay_environment,
+    replay_report,
+    replay_trace,
+    simulator,
+)
+from billing.services.invoicing.month_close import close_month
+from billing.services.rating import lease_rating
+from broker.domain.placement.costs.engines import PlacementEngine
+from broker.models.transitions import transitions_not_logged
+from broker.services.inventory.gpu_catalogue import gpu_model_specs
+from broker.services.placement.shared_index import using_engine
+from broker.services.reconciler import lease_reconciler
 from ports import clock, ids
 
 LONGEST_LEASE_H = 24 * 366  # the trace has leases of months
-MOST_CARDS = 10_000
-AT_ONCE = 10**9  # the trace knows no pull or start times
+MAX_GPUS = 10_000
+INSTANT_SPEED = 10**9  # the trace has no image pull or start times
 
 
 class Command(BaseCommand):
@@ -27,57 +35,57 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("trace", help="openb, or a CSV file with the same columns")
-        parser.add_argument("--fleet", default="64xH100-80GB", help="<cards>x<GPU model>")
-        parser.add_argument("--tenants", type=int, default=8)
-        parser.add_argument("--seed", default="1")
-        parser.add_argument("--first", type=int, default=0, help="only so many requests; 0 is all")
-        parser.add_argument("--out", type=Path, default=Path("build"))
+        parser.add_argument("--fleet", default="64xH100-80GB", help="<number of GPUs>x<GPU model>")
+        parser.add_argument("--tenants", type=int, default=8, help="number of tenants to create")
+        parser.add_argument("--seed", default="1", help="seed of all random choices")
+        parser.add_argument("--first", type=int, default=0, help="replay only this many requests; 0 is all")
+        parser.add_argument("--out", type=Path, default=Path("build"), help="folder of the two reports")
         parser.add_argument(
             "--engine",
-            choices=[each.value for each in Engine],
-            default=Engine.BID_PRICE.value,
-            help="the rule",
+            choices=[each.value for each in PlacementEngine],
+            default=PlacementEngine.BID_PRICE.value,
+            help="placement rule",
         )
         parser.add_argument(
             "--beside",
             type=Path,
             action="append",
             default=[],
-            help="the replay.json of an earlier replay by another rule, to stand beside this one",
+            help="replay.json of an earlier replay with another rule, to compare with this one",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         cards, model = self._fleet(options["fleet"])
         if options["tenants"] < 1:
-            raise CommandError("--tenants wants at least 1.")
-        path = trace.OPENB if options["trace"] == "openb" else Path(options["trace"])
+            raise CommandError("--tenants must be at least 1.")
+        path = replay_trace.OPENB_PATH if options["trace"] == "openb" else Path(options["trace"])
         try:
-            requests = trace.read(path, specs()[model])[: options["first"] or None]
-            earlier = [beside.read(each) for each in options["beside"]]
+            requests = replay_trace.read_trace(path, gpu_model_specs()[model])[: options["first"] or None]
+            earlier = [comparison.read_report(each) for each in options["beside"]]
             asked = path.stem, model, cards, options["tenants"], options["seed"], len(requests)
             for each in earlier:
-                beside.must_match(each, dict(zip(beside.SAME, asked, strict=True)))
+                comparison.check_comparable(each, dict(zip(comparison.COMPARED_INPUTS, asked, strict=True)))
             begun = clock.monotonic()
             with (
                 override_settings(
                     MAX_LEASE_HOURS=LONGEST_LEASE_H,
-                    SIMULATED_SPEED=AT_ONCE,
-                    SIMULATED_CUT_S=0,
+                    SIMULATED_SPEED=INSTANT_SPEED,
+                    SIMULATED_PARTITION_S=0,
                     SIMULATED_DESTROY_S=0,
                 ),
-                ids.counted(options["seed"]),
-                untold(),
-                choosing_by(Engine(options["engine"])),
+                ids.reproducible_ids(options["seed"]),
+                transitions_not_logged(),
+                using_engine(PlacementEngine(options["engine"])),
             ):
-                stage = world.build(model=model, cards=cards, tenant_count=options["tenants"])
-                run = drive.Run(stage, options["seed"], lambda now: self._close(now))
+                stage = replay_environment.build_environment(model=model, cards=cards, tenant_count=options["tenants"])
+                run = simulator.Simulation(stage, options["seed"], lambda now: self._close(now))
                 last = run.live(requests)
             took = timedelta(seconds=clock.monotonic() - begun)
-        except (trace.UnreadableTrace, beside.NotBeside, world.NotEmpty) as error:
+        except (replay_trace.UnreadableTrace, comparison.NotComparable, replay_environment.DatabaseNotEmpty) as error:
             raise CommandError(str(error)) from error
-        found = report.assemble(run, trace=path.stem, model=model, engine=options["engine"], last=last)
+        found = replay_report.assemble_report(run, trace=path.stem, model=model, engine=options["engine"], last=last)
         if earlier:
-            found["beside"] = beside.columns(earlier, found)
+            found["beside"] = comparison.comparison_columns(earlier, found)
         self._write(found, options["out"])
         self._say(found, took)
         if found["not_final"]:
@@ -85,25 +93,23 @@ class Command(BaseCommand):
 
     def _fleet(self, text: str) -> tuple[int, str]:
         cards, _, model = text.partition("x")
-        count = (
-            int(cards) if cards.isascii() and cards.isdigit() and len(cards) <= len(str(MOST_CARDS)) else 0
-        )
-        if not 1 <= count <= MOST_CARDS or model not in world.models():
+        count = int(cards) if cards.isascii() and cards.isdigit() and len(cards) <= len(str(MAX_GPUS)) else 0
+        if not 1 <= count <= MAX_GPUS or model not in replay_environment.usable_models():
             raise CommandError(
-                f"--fleet wants <cards>x<model>, such as 64xH100-80GB, of 1 to {MOST_CARDS:,} cards; models with"
-                f" a list price: {', '.join(world.models())}."
+                f"--fleet must be <number>x<GPU model>, such as 64xH100-80GB, with 1 to {MAX_GPUS:,} GPUs; models with"
+                f" a list price: {', '.join(replay_environment.usable_models())}."
             )
         return count, model
 
     def _close(self, now: Any) -> None:
-        reconcile.look_at_active(now=now)
-        rating.rate(now=now)
-        closing.close_due(now=now)
+        lease_reconciler.check_active_leases(now=now)
+        lease_rating.rate_all_leases(now=now)
+        close_month.close_due_months(now=now)
 
     def _write(self, found: dict[str, Any], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "replay.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-        (folder / "replay.html").write_text(page.render(found))
+        (folder / "replay.html").write_text(html_report.render_report(found))
 
     def _say(self, found: dict[str, Any], took: timedelta) -> None:
         for name in (
@@ -135,5 +141,5 @@ class Command(BaseCommand):
 
     def _compare(self, columns: list[dict[str, Any]]) -> None:
         self.stdout.write(" " * 48 + "".join(f"{its['engine']:>12}" for its in columns))
-        for label, values in beside.table(columns):
-            self.stdout.write(f"{label:48}" + "".join(f"{beside.shown(value):>12}" for value in values))
+        for label, values in comparison.comparison_rows(columns):
+            self.stdout.write(f"{label:48}" + "".join(f"{comparison.format_figure(value):>12}" for value in values))

@@ -1,4 +1,4 @@
-"""`manage.py seed`: the first start's fleet, prices, tenants and seven weeks of history."""
+"""`manage.py seed`: create the demo fleet, prices, tenants and seven weeks of history."""
 
 import json
 from datetime import timedelta
@@ -7,12 +7,12 @@ from typing import Any
 from django.contrib.auth.hashers import make_password
 from django.core.management.base import BaseCommand
 
-from billing.services.showcase import months, papers, people, prices, racks, story
-from broker.models.telling import untold
+from billing.services.demo.seed import seed_fleet, seed_history, seed_invoices, seed_prices, seed_tax, seed_tenants
+from broker.models.transitions import transitions_not_logged
 from ports import clock, ids
 from tenants.models import User
 from tenants.services import tokens
-from tenants.services.walls import as_tenant
+from tenants.services.rls import tenant_scope
 
 DAYS = 51
 BUDGETS = {"": 150_000, "docking": 6_000}  # cents a month
@@ -28,7 +28,7 @@ TOKEN_SCOPES = (
 
 
 class Command(BaseCommand):
-    help = "Fill an empty installation with a simulated fleet, demo tenants and their history. Repeatable."
+    help = "Fill an empty installation with a simulated fleet, demo tenants and their history; once only."
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = clock.now()
@@ -36,42 +36,42 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps({"seeded": False}))
             return
         then = (now - timedelta(days=DAYS)).replace(microsecond=0)
-        racks.fill(now=then)
-        prices.publish_all(since=then, actor=people.OPERATOR, now=then)
-        password = ids.secret(12)
-        hashed = make_password(password)  # once: every account of the showcase has the same
-        people.person("operator@gpubroker.example", "Operator", hashed, now=then, staff=True)
-        kestrel = people.kestrel(hashed, now=then)
-        tern = people.neighbour("Tern Robotics", "tern.example", hashed, now=then)
-        fjord = people.neighbour("Fjord Climate", "fjord.example", hashed, now=then)
-        papers.publish(now=then)
-        papers.tell(kestrel, papers.KESTREL, now=then)
-        papers.tell(tern, papers.TERN, now=then)
-        with untold():
-            story.live_through(
+        seed_fleet.create_fleet(now=then)
+        seed_prices.publish_list_prices(since=then, actor=seed_tenants.SEED_ACTOR, now=then)
+        password = ids.random_token(12)
+        hashed = make_password(password)  # once: all demo accounts have the same password
+        seed_tenants.create_user("operator@gpubroker.example", "Operator", hashed, now=then, staff=True)
+        kestrel = seed_tenants.create_kestrel(hashed, now=then)
+        tern = seed_tenants.create_neighbour("Tern Robotics", "tern.example", hashed, now=then)
+        fjord = seed_tenants.create_neighbour("Fjord Climate", "fjord.example", hashed, now=then)
+        seed_tax.publish_tax_rates(now=then)
+        seed_tax.set_tenant_details(kestrel, seed_tax.KESTREL_PARTY, now=then)
+        seed_tax.set_tenant_details(tern, seed_tax.TERN_PARTY, now=then)
+        with transitions_not_logged():
+            seed_history.run_plans(
                 [
-                    *story.kestrel_plans(kestrel, now=now, days=DAYS - 1),
-                    *story.kestrel_now(kestrel, now=now),
-                    *story.neighbour_plans(tern, now=now, seed="tern", live=38, gang=6),
-                    *story.neighbour_plans(fjord, now=now, seed="fjord", live=26, gang=5),
+                    *seed_history.kestrel_plans(kestrel, now=now, days=DAYS - 1),
+                    *seed_history.kestrel_now(kestrel, now=now),
+                    *seed_history.neighbour_plans(tern, now=now, seed="tern", live=38, gang=6),
+                    *seed_history.neighbour_plans(fjord, now=now, seed="fjord", live=26, gang=5),
                 ],
                 until=now,
             )
-        months.close_and_draft(now=now)
-        months.limit(kestrel, BUDGETS, now=now)
-        with as_tenant(kestrel.tenant.pk):
+        seed_invoices.close_and_draft(now=now)
+        seed_invoices.set_budgets(kestrel, BUDGETS, now=now)
+        with tenant_scope(kestrel.tenant.pk):
             _, token = tokens.issue(
                 tenant=kestrel.tenant,
                 name="first start",
                 scopes=TOKEN_SCOPES,
                 expires_at=now + timedelta(days=90),
-                actor=people.OPERATOR,
+                actor=seed_tenants.SEED_ACTOR,
                 now=now,
                 user_id=kestrel.actors["mira"].id,
             )
         self.stdout.write(json.dumps(self._answer(password, token, kestrel)))
 
-    def _answer(self, password: str, token: str, kestrel: people.Cast) -> dict[str, Any]:
+    def _answer(self, password: str, token: str, kestrel: seed_tenants.DemoTenant) -> dict[str, Any]:
         project = kestrel.projects["protein-design"].pk
         accounts = (
             ("mira@kestrel.example", "owner of Kestrel Bio"),
@@ -85,7 +85,7 @@ class Command(BaseCommand):
             "launch": {
                 "name": "first-slice",
                 "project": project,
-                "offering": racks.first_offering(),
+                "offering": seed_fleet.first_offering(),
                 "max_duration_s": 3600,
             },
         }

@@ -1,8 +1,8 @@
-"""The one place where the books are written. Each posting says what it stands for, and stands there once.
+"""Ledger postings: the only place that writes transfers, each exactly once.
 
-What is posted is one statement, however many invoices it is about; PostgreSQL moves the balances with it, locked in
-the order of their accounts. A transaction posts once, and last of all it does: two that post twice could wait for each
-other. Must run behind the wall of the tenant whose it is.
+A posting is one statement, however many invoices it is about; PostgreSQL updates the balances with
+it, locked in the order of their accounts. A transaction posts once, as the last thing it does: two
+that post twice could deadlock. Call in the tenant's RLS scope.
 """
 
 from collections.abc import Sequence
@@ -11,79 +11,81 @@ from typing import Any
 
 from django.db import connection
 
-from billing.models.ledger import THEIRS
-from billing.services.statements import statement
+from billing.models.ledger import TENANT_TYPES
+from ports.postgres.sql_statements import load_sql
 
-SHOWN = 3
-
-
-class Contradiction(Exception):
-    """The books already say something else under this name: nothing was posted, and a person has to look."""
+MAX_SHOWN = 3
 
 
-def finalized(invoices: Sequence[str], *, now: datetime) -> int:
-    """Book invoices that became final, and what of them was drawn from grants and from their tenant's balance.
+class ConflictingTransfer(Exception):
+    """The ledger has a different transfer under this key; a person has to check.
 
-    Return how many transfers that took, none where they stand there already.
+    Nothing was posted.
     """
-    return _post("ledger_finalized", invoices, now)
 
 
-def paid(payments: Sequence[str], *, now: datetime) -> int:
-    """Book payments that succeeded."""
-    return _post("ledger_paid", payments, now)
+def post_invoices(invoices: Sequence[str], *, now: datetime) -> int:
+    """Post final invoices, and what grants and the balance paid of them.
+
+    Returns the number of transfers; zero if they are already there.
+    """
+    return _post_rows("billing/ledger/invoice_transfers", invoices, now)
 
 
-def credited(notes: Sequence[str], *, now: datetime) -> int:
-    """Book credit notes: what is not owed after all was not earned."""
-    return _post("ledger_credited", notes, now)
+def post_payments(payments: Sequence[str], *, now: datetime) -> int:
+    """Post payments that succeeded."""
+    return _post_rows("billing/ledger/payment_transfers", payments, now)
 
 
-def topped_up(topups: Sequence[str], *, now: datetime) -> int:
-    """Book money that was put into wallets."""
-    return _post("ledger_topped_up", topups, now)
+def post_credit_notes(notes: Sequence[str], *, now: datetime) -> int:
+    """Post credit notes: revenue and debt are reduced."""
+    return _post_rows("billing/ledger/credit_note_transfers", notes, now)
 
 
-def refunded(refunds: Sequence[str], *, now: datetime) -> int:
-    """Book money that goes back to the cards that it came from."""
-    return _post("ledger_refunded", refunds, now)
+def post_topups(topups: Sequence[str], *, now: datetime) -> int:
+    """Post top-ups of wallets."""
+    return _post_rows("billing/ledger/topup_transfers", topups, now)
 
 
-def unrefunded(refunds: Sequence[str], *, now: datetime) -> int:
-    """Book that refunds never went, or came back: the money is on the balance again."""
-    return _post("ledger_unrefunded", refunds, now)
+def post_refunds(refunds: Sequence[str], *, now: datetime) -> int:
+    """Post refunds to the payment cards."""
+    return _post_rows("billing/ledger/refund_transfers", refunds, now)
 
 
-def granted(grants: Sequence[str], *, now: datetime) -> int:
-    """Book credit that was given."""
-    return _post("ledger_granted", grants, now)
+def reverse_refunds(refunds: Sequence[str], *, now: datetime) -> int:
+    """Post failed or returned refunds: the money is on the balance again."""
+    return _post_rows("billing/ledger/failed_refund_transfers", refunds, now)
 
 
-def lapsed(grants: Sequence[str], *, now: datetime) -> int:
-    """Book what was left of grants when they ended."""
-    return _post("ledger_lapsed", grants, now)
+def post_grants(grants: Sequence[str], *, now: datetime) -> int:
+    """Post granted credit."""
+    return _post_rows("billing/ledger/grant_transfers", grants, now)
 
 
-def voided(invoices: Sequence[str], *, now: datetime) -> int:
-    """Book that final invoices were taken back: each of their own transfers is reversed."""
-    return _post("ledger_voided", invoices, now)
+def post_grant_expiries(grants: Sequence[str], *, now: datetime) -> int:
+    """Post what was left of expired grants."""
+    return _post_rows("billing/ledger/grant_expiry_transfers", grants, now)
 
 
-def _post(rows: str, subjects: Sequence[str], now: datetime) -> int:
-    asked = {"subjects": list(subjects), "theirs": THEIRS, "now": now}
-    ((wanted, missing, written),) = _say("ledger_post", rows, asked)
+def reverse_invoices(invoices: Sequence[str], *, now: datetime) -> int:
+    """Post voided invoices: each of their own transfers is reversed."""
+    return _post_rows("billing/ledger/void_transfers", invoices, now)
+
+
+def _post_rows(rows: str, subjects: Sequence[str], now: datetime) -> int:
+    asked = {"subjects": list(subjects), "theirs": TENANT_TYPES, "now": now}
+    ((wanted, missing, written),) = _run_ledger_sql("billing/ledger/post_transfers", rows, asked)
     if missing:
-        _say("ledger_open", rows, asked)
-        ((wanted, _, written),) = _say("ledger_post", rows, asked)
-    if written < wanted and (others := _say("ledger_contradictions", rows, asked)):
-        named = ", ".join(idem for (idem,) in others[:SHOWN])
-        raise Contradiction(f"The books say something else about {named}.")
+        _run_ledger_sql("billing/ledger/open_accounts", rows, asked)
+        ((wanted, _, written),) = _run_ledger_sql("billing/ledger/post_transfers", rows, asked)
+    if written < wanted and (others := _run_ledger_sql("billing/ledger/conflicting_transfers", rows, asked)):
+        named = ", ".join(idem for (idem,) in others[:MAX_SHOWN])
+        raise ConflictingTransfer(f"The ledger has different transfers of {named}.")
     return int(written)
 
 
-def _say(name: str, rows: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Run a statement about what these rows want in the books."""
-    wanted = statement("ledger_wanted").replace("/*rows*/", statement(rows))
+def _run_ledger_sql(name: str, rows: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Run a statement about the transfers that these rows require."""
     with connection.cursor() as cursor:
-        cursor.execute(statement(name).replace("/*wanted*/", wanted), asked)
+        cursor.execute(load_sql(rows) + load_sql("billing/ledger/requested_transfers") + load_sql(name), asked)
         return list(cursor.fetchall())

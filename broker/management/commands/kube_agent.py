@@ -1,4 +1,4 @@
-"""`manage.py kube_agent [cluster]`: follow one Kubernetes cluster, or every one that has joined or joins.
+"""`manage.py kube_agent [cluster]`: run the agent of one or all Kubernetes clusters.
 
 A second agent of a cluster waits until the first is gone.
 """
@@ -10,33 +10,36 @@ from threading import Thread
 from typing import Any
 
 import structlog
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, connection
 from django.db import OperationalError as DatabaseAway
 
+from broker.management.cluster_lookup import find_cluster
 from broker.models import Cluster
-from broker.provisioners.base import Unanswered
-from broker.services import catalogue, freezing
-from broker.services.following import Agent, lead
+from broker.provisioners.base import ClusterUnreachable
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.clusters.agent.leadership import try_to_lead
+from broker.services.clusters.health import cluster_freeze
+from broker.services.inventory import gpu_catalogue
 from ports import clock
-from ports.alive import Sign
+from ports.heartbeat import HeartbeatFile
 
 log = structlog.get_logger(__name__)
 WAIT_S = 2.0
 
 
 class Command(BaseCommand):
-    help = "Follow one Kubernetes cluster, or all of them, until told to stop."
-    requires_system_checks = ()  # they load every page there is, and an agent shows none
+    help = "Run the agent of one Kubernetes cluster, or of all of them, until SIGTERM or Ctrl-C."
+    requires_system_checks = ()  # they load every page of the portal, which an agent never shows
     going = True
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("cluster", nargs="?", default="", help="its name or id; all, when none is named")
+        parser.add_argument("cluster", nargs="?", default="", help="name or ID of a cluster; default: all clusters")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster = _named(options["cluster"]) if options["cluster"] else None
+        cluster = find_cluster(options["cluster"]) if options["cluster"] else None
         gc.collect()
-        gc.freeze()  # what was imported stays for good: no collection need look at it again
+        gc.freeze()  # imported objects stay forever: exclude them from garbage collection
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         if cluster:
@@ -45,7 +48,7 @@ class Command(BaseCommand):
             self.follow_all()
 
     def follow_all(self) -> None:
-        """Have a thread for every cluster, also for those that join later; one that died is replaced."""
+        """Run a thread for every cluster, later ones included; replace dead threads."""
         threads: dict[str, Thread] = {}
         while self.going:
             for cluster in self._joined():
@@ -55,41 +58,32 @@ class Command(BaseCommand):
             clock.sleep(WAIT_S)
 
     def follow(self, cluster: Cluster) -> None:
-        """Follow one cluster until stopped; what is away or frozen is waited for."""
-        alive = Sign("agent")
-        with closing(connection):  # whatever it dies of: else its lead stays with a thread that is no more
+        """Follow one cluster until stopped; wait while it is unreachable or frozen."""
+        alive = HeartbeatFile("agent")
+        with closing(connection):  # whatever ends it: else the advisory lock stays with a dead thread's connection
             while self.going:
                 alive()
                 try:
                     self._follow(cluster, alive)
-                except (DatabaseAway, InterfaceError, Unanswered) as away:
-                    log.warning("agent waits", cluster=cluster.name, because=str(away).strip())
-                    connection.close()  # and with it goes the lead
+                except (DatabaseAway, InterfaceError, ClusterUnreachable) as away:
+                    log.warning("agent waiting", cluster=cluster.name, because=str(away).strip())
+                    connection.close()  # this also releases the advisory lock
                 if self.going:
                     clock.sleep(WAIT_S)
 
-    def _follow(self, cluster: Cluster, alive: Sign) -> None:
-        if not freezing.is_frozen(cluster.pk) and lead(cluster):
+    def _follow(self, cluster: Cluster, alive: HeartbeatFile) -> None:
+        if not cluster_freeze.is_frozen(cluster.pk) and try_to_lead(cluster):
             log.info("following", cluster=cluster.name)
-            catalogue.load_gpu_models()  # a card of a model that was only now set may be there
-            Agent(cluster).follow(lambda: self.going, alive)
+            gpu_catalogue.load_gpu_models()  # a GPU of a newly configured model may have appeared
+            ClusterAgent(cluster).follow(lambda: self.going, alive)
 
     def _joined(self) -> list[Cluster]:
         try:
             return list(Cluster.objects.filter(provisioner="kubernetes").order_by("id"))
         except (DatabaseAway, InterfaceError) as away:
-            log.warning("agent waits", because=str(away).strip())
+            log.warning("agent waiting", because=str(away).strip())
             connection.close()
             return []
 
     def _stop(self, *_: Any) -> None:
         self.going = False
-
-
-def _named(text: str) -> Cluster:
-    ours = Cluster.objects.filter(provisioner="kubernetes")
-    cluster = ours.filter(name=text).first() or ours.filter(pk=text).first()
-    if cluster is None:
-        known = ", ".join(ours.order_by("name").values_list("name", flat=True)) or "none has joined yet"
-        raise CommandError(f"No Kubernetes cluster is called {text!r}; known: {known}.")
-    return cluster

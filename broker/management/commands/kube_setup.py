@@ -1,9 +1,11 @@
-"""`manage.py kube_setup`: give a cluster once what leases need there, with an administrator's kubeconfig.
+"""`manage.py kube_setup`: install in a cluster what leases need there.
 
-Ranks, admission policies, the dead man's switch, and an account with exactly the rights that the broker uses. Then, if
-asked, register the cluster under that account's own credentials, so that the administrator's are kept nowhere.
+It needs an administrator's kubeconfig and installs priority classes, admission policies, the dead man's
+switch, and an account with exactly the rights that the broker uses. If requested, it registers the
+cluster under that account's own credentials, so that the administrator's are not stored.
 
-With --remove the other way round: nothing of this installation stays in the cluster, and nothing there is stuck.
+With --remove it uninstalls: nothing of this installation stays in the cluster, and nothing there is
+stuck.
 """
 
 import os
@@ -14,69 +16,73 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, transaction
 
-from broker.management.commands.kube_doctor import add_kubeconfig, read_driver, read_kubeconfig
-from broker.models import our_mark
-from broker.provisioners.base import Unanswered
-from broker.provisioners.kubernetes import removing
+from broker.management.commands.kube_doctor import add_kubeconfig_arguments, read_driver, read_kubeconfig
+from broker.models import get_installation_id
+from broker.provisioners.base import ClusterUnreachable
+from broker.provisioners.kubernetes import cluster_uninstall
+from broker.provisioners.kubernetes.client.api_errors import ApiRefusal
+from broker.provisioners.kubernetes.client.cluster_identity import read_cluster_uid
+from broker.provisioners.kubernetes.client.transport import KubernetesApi, Transport
+from broker.provisioners.kubernetes.cluster_install import broker_kubeconfig, install_cluster
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
-from broker.provisioners.kubernetes.identity import uid_of
-from broker.provisioners.kubernetes.installing import install, own_kubeconfig
-from broker.provisioners.kubernetes.refusals import Refusal
-from broker.provisioners.kubernetes.transport import Api, Transport
-from broker.services import joining, parting
-from ports import clock, seal
+from broker.services.clusters.registration import cluster_registration, cluster_removal
+from ports import clock, crypto
 from tenants.services.actors import Actor
-from tenants.services.refusals import Invalid
+from tenants.services.errors import InvalidValue
 
 WITHIN_S = 60.0
-WAYS = ("domain", "door", "bastion", "entrances")
+INGRESS_OPTIONS = ("domain", "ingress", "bastion", "allowed_namespaces")
 
 
 class Command(BaseCommand):
-    help = "Install in a cluster what leases need there; safe to repeat. With --register it joins as well."
+    help = "Install the objects that leases need in a cluster; safe to repeat. --register also registers the cluster."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add_kubeconfig(parser)
-        parser.add_argument(
-            "--image", default="gpubroker", help="the broker's own image, for the dead man's switch"
-        )
+        add_kubeconfig_arguments(parser)
+        parser.add_argument("--image", default="gpubroker", help="image of the broker, for the reaper")
         parser.add_argument("--register", metavar="NAME", help="register the cluster under this name")
-        parser.add_argument("--region", default="", help="where it stands, as offerings name it")
-        parser.add_argument("--domain", default="", help="below which each lease with a page gets a name")
+        parser.add_argument("--region", default="", help="region of the cluster, as offerings name it")
         parser.add_argument(
-            "--door", default="", help="what routes it there: ingress/<class>, or gateway/<namespace>/<name>"
+            "--domain", default="", help="domain below which each lease with an HTTP port gets a host name"
         )
-        parser.add_argument("--bastion", default="", help="the host that lets SSH through")
         parser.add_argument(
-            "--entrances",
+            "--ingress",
+            default="",
+            help="what routes the domain: ingress/<class> or gateway/<namespace>/<name>",
+        )
+        parser.add_argument("--bastion", default="", help="host through which SSH reaches leases")
+        parser.add_argument(
+            "--allowed-namespaces",
             default="",
             metavar="NAMESPACES",
-            help="where ingress controller, gateway and bastion run: leases are closed to all others",
+            help="namespaces of ingress controller, gateway and bastion; leases accept traffic from no others",
         )
         parser.add_argument(
-            "--remove", action="store_true", help="take all that is ours out of the cluster; volumes stay"
+            "--remove",
+            action="store_true",
+            help="remove everything of this installation from the cluster, except volumes",
         )
         parser.add_argument(
             "--with-volumes",
             action="store_true",
-            help="with --remove: delete tenants' volumes, too, for good",
+            help="with --remove: delete tenants' volumes too; they cannot be restored",
         )
         parser.add_argument(
-            "--credentials", type=Path, metavar="FILE", help="write the narrow kubeconfig there"
+            "--credentials", type=Path, metavar="FILE", help="write the kubeconfig of the broker's account to this file"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["kubeconfig"]:
-            raise CommandError("Give --kubeconfig FILE: an administrator's way into the cluster.")
+            raise CommandError("Use --kubeconfig FILE with an administrator's kubeconfig of the cluster.")
         if options["register"] and not options["region"]:
-            raise CommandError("A cluster that is registered needs --region: offerings are sold by region.")
-        way = joining.WayIn(**{name: options[name] for name in WAYS})
-        if way != joining.WayIn() and not options["register"]:
-            raise CommandError("How people come in is kept with a cluster: give --register NAME, too.")
+            raise CommandError("--register needs --region, as offerings are sold by region.")
+        ingress = cluster_registration.IngressSettings(**{name: options[name] for name in INGRESS_OPTIONS})
+        if ingress != cluster_registration.IngressSettings() and not options["register"]:
+            raise CommandError("Ingress options are stored with a registered cluster. Use --register NAME too.")
         try:
-            joining.check_way(way)
-        except Invalid as wrong:
-            raise CommandError(f"--{wrong.field}: {wrong.detail} {wrong.fix.text}") from None
+            cluster_registration.check_ingress(ingress)
+        except InvalidValue as wrong:
+            raise CommandError(f"--{wrong.field.replace('_', '-')}: {wrong.detail} {wrong.fix.text}") from None
         kubeconfig = read_kubeconfig(options)
         chosen, driver = read_driver(options)
         api = Transport(lambda: kubeconfig).within(WITHIN_S)
@@ -84,50 +90,48 @@ class Command(BaseCommand):
             self._remove(api, driver, with_volumes=options["with_volumes"])
             return
         try:
-            for done in install(api, driver, image=options["image"]):
+            for done in install_cluster(api, driver, image=options["image"]):
                 self.stdout.write(f"{done.how:10} {done.ref}")
-            narrow = (
-                own_kubeconfig(api, kubeconfig) if options["register"] or options["credentials"] else None
-            )
-        except (Unanswered, Refusal) as error:
-            raise CommandError(
-                f"The cluster did not do it: {error}. Run `manage.py kube_doctor` to see why."
-            ) from None
+            narrow = broker_kubeconfig(api, kubeconfig) if options["register"] or options["credentials"] else None
+        except (ClusterUnreachable, ApiRefusal) as error:
+            raise CommandError(f"The installation failed: {error}. Run `manage.py kube_doctor` to see why.") from None
         if options["credentials"]:
             self._write(options["credentials"], narrow)
         if options["register"] and narrow:
-            self._register(narrow, {**options, "driver_options": chosen}, way)
+            self._register(narrow, {**options, "driver_options": chosen}, ingress)
 
-    def _remove(self, api: Api, driver: SliceDriver, *, with_volumes: bool) -> None:
-        mark = our_mark()
+    def _remove(self, api: KubernetesApi, driver: SliceDriver, *, with_volumes: bool) -> None:
+        mark = get_installation_id()
         try:
-            if leases := parting.counting_on(removing.orders_there(api, mark)):
+            if leases := cluster_removal.leases_needing_cluster(cluster_uninstall.leases_in_cluster(api, mark)):
                 raise CommandError(
-                    f"{len(leases)} leases run there, {leases[0]} among them. Cordon the cluster's nodes and wait for"
-                    " them to end, or end them; then run this again."
+                    f"{len(leases)} leases run in the cluster, for example {leases[0]}. Cordon its nodes and wait for"
+                    " them to end, or release them. Then run this command again."
                 )
-            if left := parting.unfinished(uid_of(api)):
+            if left := cluster_removal.unfinished_work(read_cluster_uid(api)):
                 raise CommandError(
-                    f"{len(left)} leases and volumes are just being taken down there, {left[0]} among them. Let the"
-                    " broker's workers finish, which takes minutes, then run this again: it is safe to repeat."
+                    f"{len(left)} leases and volumes are still being removed, for example {left[0]}. The broker's"
+                    " workers need a few minutes. Then run this command again; it is safe to repeat."
                 )
-            for done in removing.take_down(api, mark, with_volumes=with_volumes):
+            for done in cluster_uninstall.remove_projects(api, mark, with_volumes=with_volumes):
                 self.stdout.write(f"{done.how:10} {done.ref}")
-            for done in removing.uninstall(api, driver, mark):
+            for done in cluster_uninstall.uninstall_cluster(api, driver, mark):
                 self.stdout.write(f"{done.how:10} {done.ref}")
-        except (Unanswered, Refusal) as error:
-            raise CommandError(f"The cluster did not do all of it: {error}. It is safe to repeat.") from None
+        except (ClusterUnreachable, ApiRefusal) as error:
+            raise CommandError(f"The removal is incomplete: {error}. Run it again; it is safe to repeat.") from None
 
     def _write(self, file: Path, narrow: dict[str, Any] | None) -> None:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
             yaml.safe_dump(narrow, opened)
-        self.stdout.write(f"written    {file}: whoever has it may do what the broker may do")
+        self.stdout.write(f"written    {file}: it grants all rights of the broker in this cluster; keep it secret")
 
     @transaction.atomic
-    def _register(self, narrow: dict[str, Any], options: dict[str, Any], way: joining.WayIn) -> None:
+    def _register(
+        self, narrow: dict[str, Any], options: dict[str, Any], ingress: cluster_registration.IngressSettings
+    ) -> None:
         actor = Actor("staff", "", "an administrator of this machine")
         try:
-            cluster = joining.join(
+            cluster = cluster_registration.register_cluster(
                 name=options["register"],
                 region=options["region"],
                 kubeconfig=narrow,
@@ -136,14 +140,16 @@ class Command(BaseCommand):
                 actor=actor,
                 now=clock.now(),
             )
-            if way != joining.WayIn():
-                joining.let_in(cluster, way, version=cluster.version, actor=actor, now=clock.now())
-        except seal.Unsealable as error:
+            if ingress != cluster_registration.IngressSettings():
+                cluster_registration.set_ingress(
+                    cluster, ingress, version=cluster.version, actor=actor, now=clock.now()
+                )
+        except crypto.CredentialKeyError as error:
             raise CommandError(str(error)) from None
         except IntegrityError:
             raise CommandError(
-                f"There is a cluster called {options['register']!r} already. Choose another name."
+                f"A cluster named {options['register']!r} is already registered. Choose another name."
             ) from None
         self.stdout.write(
-            f"registered {cluster.name} ({cluster.pk}); follow it: manage.py kube_agent {cluster.name}"
+            f"registered {cluster.name} ({cluster.pk}); run its agent: manage.py kube_agent {cluster.name}"
         )

@@ -1,4 +1,4 @@
-"""`manage.py relay`: carry hints from the outbox to Celery, woken by NOTIFY."""
+"""`manage.py relay`: send messages from the outbox to Celery, woken by NOTIFY."""
 
 import signal
 from typing import Any
@@ -10,9 +10,9 @@ from django.db import OperationalError as DatabaseAway
 from kombu.exceptions import OperationalError as BrokerAway
 
 from ports import clock
-from ports.alive import Sign
-from ports.doorbell import CHANNEL
-from ports.relay import next_due, relay
+from ports.heartbeat import HeartbeatFile
+from ports.outbox import CHANNEL
+from ports.outbox_relay import next_due, send_due_messages
 
 log = structlog.get_logger(__name__)
 LONGEST_NAP_S = 2.0
@@ -20,7 +20,7 @@ AWAY_NAP_S = 1.0
 
 
 class Command(BaseCommand):
-    help = "Carry hints from the outbox to Celery until told to stop."
+    help = "Send messages from the outbox to Celery until SIGTERM or Ctrl-C."
     going = True
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -29,14 +29,14 @@ class Command(BaseCommand):
         self.carry_on()
 
     def carry_on(self) -> None:
-        """Carry until stopped; what is away is waited for."""
-        self.alive = Sign("relay")
+        """Relay until stopped; wait while database or broker is unreachable."""
+        self.alive = HeartbeatFile("relay")
         while self.going:
             self.alive()
             try:
                 self._carry()
             except (DatabaseAway, InterfaceError, BrokerAway) as away:
-                log.warning("relay waits", because=str(away).strip())
+                log.warning("relay waiting", because=str(away).strip())
                 connection.close()
                 clock.sleep(AWAY_NAP_S)
 
@@ -44,12 +44,12 @@ class Command(BaseCommand):
         self.going = False
 
     def _carry(self) -> None:
-        """Listen first, then look, then wait: a ring between looking and waiting still wakes us."""
+        """Listen, then relay, then wait: a message in between still wakes us."""
         connection.ensure_connection()
         with connection.cursor() as cursor:
             cursor.execute(f"LISTEN {CHANNEL}")
         while self.going:
-            while self.going and relay(now=clock.now()):
+            while self.going and send_due_messages(now=clock.now()):
                 self.alive()
             self.alive()
             wait = LONGEST_NAP_S

@@ -1,40 +1,39 @@
-"""The marks on everything of ours, by which it is found, counted and told from a stranger's."""
+"""Labels on all our objects, by which they are found, counted and recognised."""
 
 from collections.abc import Mapping
 
-from broker.provisioners.kubernetes.spec import LeaseSpec, ProjectSpec
+from broker.provisioners.kubernetes.render.spec import LeaseSpec, ProjectSpec
 
 DOMAIN = "gpubroker.dev"
-MANAGED_BY, US = "app.kubernetes.io/managed-by", "gpubroker"
+MANAGED_BY, MANAGER_NAME = "app.kubernetes.io/managed-by", "gpubroker"
 TENANT, PROJECT = f"{DOMAIN}/tenant", f"{DOMAIN}/project"
-INSTALLATION = f"{DOMAIN}/installation"  # whose it is, where two brokers share a cluster
+INSTALLATION = f"{DOMAIN}/installation"  # its owner, where two brokers share a cluster
 LEASE, GENERATION, RANK = f"{DOMAIN}/lease", f"{DOMAIN}/generation", f"{DOMAIN}/rank"
 VOLUME = f"{DOMAIN}/volume"
 ROLE, ANCHOR_ROLE, PULSE_ROLE = f"{DOMAIN}/role", "anchor", "pulse"
 PAID_UNTIL, SPEC_HASH = f"{DOMAIN}/paid-until", f"{DOMAIN}/spec-hash"  # annotations
-METERING = f"{DOMAIN}/metering"  # the finalizer of pods: what ended stays until our books know when
-REPARTITION = f"{DOMAIN}/repartition"  # the taint of a node that is being cut anew
-OURS = f"{MANAGED_BY}={US}"  # as a selector
-# Where mig-managers look: their operator's namespace, our ConfigMap of layouts, and whose legal layouts one tells.
-OPERATOR, LAYOUTS, OF_NODE = "gpu-operator", "gpubroker-mig", "nvidia.com/node-name"
+METERING_FINALIZER = f"{DOMAIN}/metering"  # finalizer of pods: an ended pod stays until we recorded its end
+REPARTITION_TAINT = f"{DOMAIN}/repartition"  # taint of a node that is being repartitioned
+OURS_SELECTOR = f"{MANAGED_BY}={MANAGER_NAME}"  # as a selector
+# mig-manager: the operator's namespace, our ConfigMap of layouts, the node a ConfigMap of legal layouts is about.
+OPERATOR_NAMESPACE, LAYOUT_CONFIG_MAP, NODE_NAME_LABEL = ("gpu-operator", "gpubroker-mig", "nvidia.com/node-name")
 
 LEASES, PROJECTS, INSTALLER = "gpubroker-lease", "gpubroker-project", "gpubroker-install"  # field managers
 
 
-def of_project(project: ProjectSpec) -> dict[str, str]:
+def project_labels(project: ProjectSpec) -> dict[str, str]:
     mine = {INSTALLATION: project.installation} if project.installation else {}
-    return {MANAGED_BY: US, TENANT: project.tenant_id, PROJECT: project.project_id, **mine}
+    return {MANAGED_BY: MANAGER_NAME, TENANT: project.tenant_id, PROJECT: project.project_id, **mine}
 
 
-def of_lease(lease: LeaseSpec) -> dict[str, str]:
-    return {**of_project(lease.project), LEASE: lease.lease_id, GENERATION: str(lease.generation)}
+def lease_labels(lease: LeaseSpec) -> dict[str, str]:
+    return {**project_labels(lease.project), LEASE: lease.lease_id, GENERATION: str(lease.generation)}
 
 
-def fit(marks: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Tell whether an object carries the marks it should; one without an installation's is from before there were any.
+def labels_match(marks: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Tell whether an object carries the labels it should.
 
-    Ids are never given twice, so what carries ours is ours unless it says that it is another's.
+    One without the installation label is from before it was introduced. Ids are never reused, so an
+    object with our ids is ours unless it names another installation.
     """
-    return all(
-        marks.get(name, value if name == INSTALLATION else None) == value for name, value in wanted.items()
-    )
+    return all(marks.get(name, value if name == INSTALLATION else None) == value for name, value in wanted.items())

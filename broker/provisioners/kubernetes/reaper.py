@@ -1,6 +1,7 @@
-"""Run inside a cluster every minute: deletes the anchors of leases whose paid time is over, whatever became of us.
+"""Delete the anchors of overdue leases; runs inside a cluster every minute.
 
-The broker moves `paid-until` ahead as long as it lives and a lease is paid. The moment comes from the API server.
+It works without the broker. The broker moves `paid-until` ahead as long as it is alive and a lease is
+paid. The time is that of the API server.
 """
 
 import os
@@ -12,66 +13,69 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from broker.provisioners.base import Unanswered
-from broker.provisioners.kubernetes import labels, objects
-from broker.provisioners.kubernetes.kinds import CONFIG_MAP, Ref
-from broker.provisioners.kubernetes.refusals import Conflict, Refusal
-from broker.provisioners.kubernetes.render.lease import stamp
-from broker.provisioners.kubernetes.transport import Api, Transport
+from broker.provisioners.base import ClusterUnreachable
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.client import objects
+from broker.provisioners.kubernetes.client.api_errors import ApiRefusal, ObjectConflict
+from broker.provisioners.kubernetes.client.kinds import CONFIG_MAP, ObjectRef
+from broker.provisioners.kubernetes.client.transport import KubernetesApi, Transport
+from broker.provisioners.kubernetes.render.lease import format_time
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 WITHIN_S = 40.0
 
 
-def overdue(anchors: Iterable[objects.Thing], *, now: datetime) -> list[objects.Meta]:
-    """Return those that are past their paid time; one that says nothing about it is not ours to judge."""
+def find_overdue(anchors: Iterable[objects.ClusterObjectHeader], *, now: datetime) -> list[objects.FullObjectMeta]:
+    """Return the anchors past their paid time; unlabelled ones are not ours to judge."""
     found = []
     for each in anchors:
         until = each.metadata.annotations.get(labels.PAID_UNTIL, "")
-        if until and until < stamp(now) and each.metadata.deletion_timestamp is None:
+        if until and until < format_time(now) and each.metadata.deletion_timestamp is None:
             found.append(each.metadata)
     return found
 
 
 @dataclass(frozen=True)
-class Reaped:
-    """What was done of what was overdue, by the names of the anchors; and of what was not, why."""
+class ReapResult:
+    """Names of the deleted anchors, and the reasons for those not deleted."""
 
     gone: list[str]
     kept: list[str]
 
 
-def reap(api: Api) -> Reaped:
-    """Delete what is overdue; one that cannot be deleted keeps no other from it."""
-    ours = f"{labels.OURS},{labels.ROLE}={labels.ANCHOR_ROLE}"
+def delete_overdue(api: KubernetesApi) -> ReapResult:
+    """Delete overdue anchors; one that cannot be deleted does not stop the others."""
+    ours = f"{labels.OURS_SELECTOR},{labels.ROLE}={labels.ANCHOR_ROLE}"
     items, _ = api.list_all(CONFIG_MAP, labels=ours, metadata_only=True)
-    found = Reaped([], [])
-    for meta in overdue((objects.read(item, objects.Thing) for item in items), now=_now(api)):
+    found = ReapResult([], [])
+    for meta in find_overdue(
+        (objects.decode(item, objects.ClusterObjectHeader) for item in items), now=_cluster_time(api)
+    ):
         name = f"{meta.namespace}/{meta.name}"
         try:
-            api.delete(Ref(CONFIG_MAP, meta.name, meta.namespace), uid=meta.uid, propagation="Foreground")
-        except Conflict:
-            continue  # it is gone, and another has its name: judged in a minute
-        except (Refusal, Unanswered) as error:
+            api.delete(ObjectRef(CONFIG_MAP, meta.name, meta.namespace), uid=meta.uid, propagation="Foreground")
+        except ObjectConflict:
+            continue  # a successor has its name: the next run decides about it
+        except (ApiRefusal, ClusterUnreachable) as error:
             found.kept.append(f"{name}: {error}")
         else:
             found.gone.append(name)
     return found
 
 
-def _now(api: Api) -> datetime:
-    """Return what time it is in the cluster: never our own clock's."""
+def _cluster_time(api: KubernetesApi) -> datetime:
+    """Return the API server's time, never our own clock's."""
     said = api.send("GET", "/version").headers.get("Date", "")
     try:
         return parsedate_to_datetime(said)
     except ValueError:
-        raise Unanswered(f"it does not say what time it is: {said!r}") from None
+        raise ClusterUnreachable(f"its response has no valid Date header: {said!r}") from None
 
 
-def own_access() -> dict[str, Any]:
-    """Return the kubeconfig of the pod's own account."""
+def pod_kubeconfig() -> dict[str, Any]:
+    """Return the kubeconfig of the pod's own service account."""
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
-    server = f"[{host}]" if ":" in host else host  # as an address of IPv6 is written before a port
+    server = f"[{host}]" if ":" in host else host  # brackets around an IPv6 address before a port
     cluster = {"server": f"https://{server}:{port}", "certificate-authority": str(ACCOUNT / "ca.crt")}
     return {
         "apiVersion": "v1",
@@ -85,9 +89,9 @@ def own_access() -> dict[str, Any]:
 
 def main() -> int:
     try:
-        found = reap(Transport(own_access).within(WITHIN_S))
-    except (Refusal, Unanswered) as error:
-        print(f"the API server was asked in vain: {error}; the next run asks again", file=sys.stderr)
+        found = delete_overdue(Transport(pod_kubeconfig).within(WITHIN_S))
+    except (ApiRefusal, ClusterUnreachable) as error:
+        print(f"the API server cannot be reached: {error}; the next run tries again", file=sys.stderr)
         return 1
     for name in found.gone:
         print(f"deleted {name}: its paid time is over")

@@ -1,14 +1,14 @@
-{{/* Names, labels, image: said once. */}}
+{{/* Names, labels and image. */}}
 
 {{- define "gpubroker.name" -}}
 {{- $name := ternary .Release.Name (printf "%s-gpubroker" .Release.Name) (contains "gpubroker" .Release.Name) -}}
 {{- $name | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The host of publicUrl, without its port; fails with words when there is none. */}}
+{{/* The host of publicUrl, without its port; fails with a message when it is missing. */}}
 {{- define "gpubroker.host" -}}
 {{- if not .Values.publicUrl -}}
-{{- fail "\n\npublicUrl is missing: nobody could reach the portal, and cookies would belong to no address.\nSet it to where people will reach it: --set publicUrl=https://gpus.example.com\n" -}}
+{{- fail "\n\npublicUrl is missing: no one could reach the portal, and cookies would belong to no address.\nSet it to where people will reach it: --set publicUrl=https://gpus.example.com\n" -}}
 {{- end -}}
 {{- (urlParse .Values.publicUrl).host | regexFind "^(\\[[^]]+\\]|[^:]+)" -}}
 {{- end -}}
@@ -35,7 +35,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* Whose account talks to the API server, where leases run in this very cluster. */}}
+{{/* The service account that calls the API server, where leases run in this cluster. */}}
 {{- define "gpubroker.account" -}}
 {{- include "gpubroker.name" . }}{{ ternary "-broker" "" .Values.cluster.leases }}
 {{- end -}}

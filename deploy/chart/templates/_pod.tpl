@@ -1,4 +1,4 @@
-{{/* What every process has: settings, secrets, a user who may nothing, a root nobody writes to. */}}
+{{/* Pod of every process: settings, secrets, an unprivileged user, a read-only root file system. */}}
 
 {{/* root, name, login (web, worker or owner), command; optional: of (its values), port, probes, token, grace. */}}
 {{- define "gpubroker.pod" -}}
@@ -15,9 +15,9 @@ spec:
   {{- if .account }}
   serviceAccountName: {{ .account }}
   {{- end }}
-  # Only who talks to an API server carries a token.
+  # Only processes that call an API server get a token.
   automountServiceAccountToken: {{ .token | default false }}
-  # Service links would arrive as variables that look like settings: GPUBROKER_WEB_PORT=tcp://…
+  # Service links would set variables that look like settings: GPUBROKER_WEB_PORT=tcp://…
   enableServiceLinks: false
   {{- with $v.image.pullSecrets }}
   imagePullSecrets:
@@ -93,15 +93,15 @@ spec:
         defaultMode: 0440
         sources:
           {{- include "gpubroker.secrets" . | nindent 10 }}
-    # Nothing in it outlives the pod: what must be kept is in PostgreSQL.
+    # Temporary files; everything to keep is in PostgreSQL.
     - name: files
       emptyDir: {sizeLimit: 256Mi}
     - name: tmp
       emptyDir: {sizeLimit: 64Mi}
 {{- end -}}
 
-{{/* Who answers no request touches a file every few seconds; who has not for two minutes hangs. It goes on while a
-database is away, and is not killed for that. */}}
+{{/* Processes without HTTP touch a heartbeat file every few seconds; one older than two minutes means a hang. The
+heartbeat continues while a database is unavailable, so that does not kill the pod. */}}
 {{- define "gpubroker.alive" -}}
 {{- $young := printf "test -n \"$(find /data/alive-%s -mmin -2)\"" . -}}
 startupProbe:
@@ -130,7 +130,7 @@ livenessProbe:
   value: {{ concat (list (include "gpubroker.host" .)) .Values.allowedHosts (list "$(POD_IP)" "[$(POD_IP)]") | toJson | quote }}
 - name: GPUBROKER_DATA_DIR
   value: /data
-- name: GPUBROKER_PROXIES
+- name: GPUBROKER_TRUSTED_PROXY_COUNT
   value: {{ ternary .Values.ingress.proxies 0 .Values.ingress.enabled | toString | quote }}
 {{- range $name, $value := .Values.settings }}
 - name: GPUBROKER_{{ $name }}
@@ -138,7 +138,7 @@ livenessProbe:
 {{- end }}
 {{- end -}}
 
-{{/* Each process finds its own login and nobody else's: the owner's goes to migrations alone. */}}
+{{/* Each process gets only its own database login; only migrations get the owner's. */}}
 {{- define "gpubroker.secrets" -}}
 {{- $s := .root.Values.secrets -}}
 - secret:
@@ -146,7 +146,7 @@ livenessProbe:
     items:
       - {key: {{ $s.application.keys.secretKey | quote }}, path: GPUBROKER_SECRET_KEY}
       {{- if or (eq .name "web" "worker") (hasPrefix "agent-" .name) }}
-      - {key: {{ $s.application.keys.credentialKeys | quote }}, path: GPUBROKER_CREDENTIAL_KEYS}
+      - {key: {{ $s.application.keys.credentialKeys | quote }}, path: GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS}
       {{- end }}
       {{- if and $s.application.keys.metricsToken (eq .name "web") }}
       - {key: {{ $s.application.keys.metricsToken | quote }}, path: GPUBROKER_METRICS_TOKEN}
@@ -172,7 +172,7 @@ livenessProbe:
 {{- end }}
 {{- end -}}
 
-{{/* A Deployment around that pod. replicas: none leaves the number to an autoscaler. */}}
+{{/* Deployment of that pod. `scaled` leaves the number of replicas to an autoscaler. */}}
 {{- define "gpubroker.deployment" -}}
 apiVersion: apps/v1
 kind: Deployment

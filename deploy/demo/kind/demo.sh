@@ -1,6 +1,6 @@
 #!/bin/sh
-# The product and a cluster with pretended GPUs on a laptop: `demo.sh up`, then as it says; `demo.sh down`. Needs docker, kind, kubectl,
-# helm, and FAKE_GPU_OPERATOR: where the chart of run-ai/fake-gpu-operator is (its README says; a folder will do).
+# The product and a cluster with fake GPUs on a laptop: `demo.sh up`, then follow its output; `demo.sh down`. Needs docker, kind,
+# kubectl, helm, and FAKE_GPU_OPERATOR: address or folder of the chart run-ai/fake-gpu-operator (see its README).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -17,10 +17,10 @@ need() {
 random() { head -c "$1" /dev/urandom | base64 | tr -d '\n' | tr '+/' '-_'; }
 
 secrets() {
-  if kubectl get secret gpubroker-database >/dev/null 2>&1; then return; fi  # a second `up` keeps what is there
+  if kubectl get secret gpubroker-database >/dev/null 2>&1; then return; fi  # a second `up` keeps existing secrets
   owner=$(random 24) web=$(random 24) worker=$(random 24)
   host=postgres.$PLACE.svc:5432/gpubroker
-  # Through standard input: nothing of it is in the list of processes.
+  # Through standard input, so that no secret is in the process list.
   kubectl apply -f - <<END
 {"apiVersion": "v1", "kind": "List", "items": [
 {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "passwords"}, "stringData": {
@@ -57,12 +57,12 @@ up() {
   echo
   echo "Open it:         kubectl -n $PLACE port-forward service/gpubroker-web 8000:80, then http://localhost:8000/"
   echo "Be an operator:  sign up there, then kubectl -n $PLACE exec deploy/gpubroker-web -- python manage.py operator appoint <address>"
-  echo "Sell its cards:  $0 way-in prints a kubeconfig; add a cluster called laptop with it at http://localhost:8000/ops/clusters/add/"
+  echo "Sell its GPUs:   $0 way-in prints a kubeconfig; add a cluster called laptop with it at http://localhost:8000/ops/clusters/add/"
   echo "                 then $0 follow, and publish what is drafted at http://localhost:8000/ops/offerings/"
   echo "Take it away:    $0 down"
 }
 
-# The way into this very cluster by the account that the chart made. No secret is in it: the token is the pod's own.
+# Kubeconfig of this cluster for the chart's service account. It has no secret: the token is the pod's own.
 way_in() {
   need kubectl
   authority=$(kubectl config view --raw --flatten --minify --context "kind-$NAME" \

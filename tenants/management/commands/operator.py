@@ -1,4 +1,4 @@
-"""`manage.py operator appoint|dismiss <address>`: who may see /ops/."""
+"""Command `manage.py operator appoint|dismiss <address>`: grant or remove operator status."""
 
 from typing import Any
 
@@ -6,22 +6,22 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ports import clock
 from tenants.services import operators
-from tenants.services.refusals import Refused
+from tenants.services.errors import ProblemError
 
 VERBS = {"appoint": operators.appoint, "dismiss": operators.dismiss}
 
 
 class Command(BaseCommand):
-    help = "Make a person who has signed up an operator of this installation, or let them be one no longer."
+    help = "Grant or remove the operator status of a person who has signed up."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("verb", choices=sorted(VERBS))
-        parser.add_argument("email", help="the address they sign in with")
+        parser.add_argument("email", help="e-mail address they sign in with")
 
     def handle(self, *args: Any, verb: str, email: str, **options: Any) -> None:
         try:
             changed = VERBS[verb](email, now=clock.now())
-        except Refused as refused:
+        except ProblemError as refused:
             raise CommandError(f"{refused.detail} {refused.fix.text}") from None
-        what = "an operator" if verb == "appoint" else "no operator"
-        self.stdout.write(f"{email} is {what}{'' if changed else ', as before'}.")
+        what = "an operator" if verb == "appoint" else "not an operator"
+        self.stdout.write(f"{email} is {what}{'' if changed else ', unchanged'}.")

@@ -1,4 +1,4 @@
-"""Try to change what is only ever added to, with every login and role of the product: `make attacks`.
+"""Try to change append-only tables with every login: `make attacks`.
 
 Each append-only table is updated, deleted from and emptied by each of them, on a throwaway server whose tables hold a
 month. Then a superuser, whom nothing stops, changes the books, and the walk along the chain of seals has to notice.
@@ -15,9 +15,9 @@ from psycopg import sql
 
 from deploy.embedded import roles
 from deploy.embedded.roles import DATABASE, LOGINS, OWNER, WORKER, Server
-from deploy.embedded.scratch import EMPTY, scratch
+from deploy.embedded.scratch import EMPTY_DATABASE, scratch
 
-ASSUMED = ("gpubroker_staff", "gpubroker_sweep", "gpubroker_door")  # what the product's logins may become
+ASSUMED = ("gpubroker_staff", "gpubroker_system", "gpubroker_auth")  # what the product's logins may become
 GUARDED = """
 SELECT c.relname, a.attname
   FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = 1
@@ -54,7 +54,7 @@ def main() -> int:
         server = ready.product.server
         environ.update(ready.product.env(WORKER) | {"GPUBROKER_LOG_LEVEL": "ERROR"})
         environ["GPUBROKER_OWNER_DATABASE_URL"] = server.login(OWNER, DATABASE)
-        roles.clone_database(server, DATABASE, template=EMPTY)
+        roles.clone_database(server, DATABASE, template=EMPTY_DATABASE)
         _live_a_month()
         through = _attack_all(server)
         unnoticed = _edit_all(server)
@@ -68,27 +68,25 @@ def _live_a_month() -> None:
     django.setup()
     from django.db import connections
 
-    from billing.services.ledger import sealing
+    from billing.services.ledger import ledger_seal
     from ports import clock
+    from tests.billing.crashes.crash_month import create_month
     from tests.billing.crashes.trial import invoice_run
-    from tests.billing.crashes.world import build
 
-    build()
+    create_month()
     invoice_run()
-    sealing.seal(now=clock.now() + sealing.GRACE * 2)
+    ledger_seal.seal_ledger(now=clock.now() + ledger_seal.SEAL_DELAY * 2)
     for alias in connections:
         connections[alias].close()
 
 
 def _attack_all(server: Server) -> int:
-    """Return how many attacks got through, and how many tables that have to be guarded are not."""
+    """Return how many attacks succeeded, and how many tables lack a guard."""
     with closing(server.as_administrator(DATABASE)) as administrator:
         tables = {str(name): str(column) for name, column in administrator.execute(GUARDED)}
         held = {name: _held(administrator, name) for name in tables}
     logins = (*LOGINS, *ASSUMED)
-    print(
-        f"{'table':26} {'rows':>5}" + "".join(f"{login.removeprefix('gpubroker_'):>12}" for login in logins)
-    )
+    print(f"{'table':26} {'rows':>5}" + "".join(f"{login.removeprefix('gpubroker_'):>12}" for login in logins))
     through = 0
     for name, (rows, tenant) in held.items():
         told = []
@@ -97,9 +95,7 @@ def _attack_all(server: Server) -> int:
             told.append(" ".join("-" if each == DONE and not rows else each for each in found))
             through += sum(each == DONE and (rows > 0 or login != OWNER) for each in found)
         print(f"{name:26} {rows:5}" + "".join(f"{each:>12}" for each in told))
-    print(
-        "UPDATE, DELETE, TRUNCATE: no = no right to it, tr = a trigger refuses it, - = no row there to try it on"
-    )
+    print("UPDATE, DELETE, TRUNCATE: no = no right to it, tr = a trigger refuses it, - = no row there to try it on")
     for name in sorted(PROMISED.difference(tables)):
         print(f"{name} is not guarded at all")
     return through + len(PROMISED.difference(tables))
@@ -115,7 +111,7 @@ def _held(administrator: Connection, table: str) -> tuple[int, str]:
 
 
 def _attack(server: Server, login: str, tenant: str, attack: str, table: str, column: str) -> str:
-    """Return `no` where there is no right to it, `tr` where a trigger refuses it, DONE where neither does."""
+    """Return which guard refuses: `no` right, `tr` trigger, or DONE."""
     attacking = sql.SQL(ATTACKS[attack]).format(table=sql.Identifier(table), column=sql.Identifier(column))
     as_whom = login if login in LOGINS else WORKER
     with closing(psycopg.connect(server.login(as_whom, DATABASE))) as connection:
@@ -134,10 +130,10 @@ def _attack(server: Server, login: str, tenant: str, attack: str, table: str, co
 
 
 def _edit_all(server: Server) -> int:
-    """Let a superuser switch the triggers off and edit the books, each time in a copy of its own."""
+    """Edit the books as a superuser without triggers, in copies."""
     from django.core.management import CommandError, call_command
 
-    from billing.services.ledger import sealing
+    from billing.services.ledger import ledger_seal
     from ports import clock
     from tests.database import pointed_at
 
@@ -151,7 +147,7 @@ def _edit_all(server: Server) -> int:
             one = superuser.execute("SELECT min(id) FROM billing_ledgertransfer").fetchone()
             superuser.execute(edit.format(one=one[0] if one else 0))
         # A seal that nobody misses at once is missed when what it sealed is a day old.
-        with pointed_at(copy), clock.standing_at(clock.now() + 2 * sealing.SEALED_AFTER):
+        with pointed_at(copy), clock.frozen_at(clock.now() + 2 * ledger_seal.MAX_UNSEALED_AGE):
             try:
                 call_command("verify_ledger", stdout=StringIO())
                 said, unnoticed = "NOT NOTICED", unnoticed + 1

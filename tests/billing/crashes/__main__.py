@@ -1,8 +1,8 @@
-"""Kill the invoice run before each of its statements and commits, run it again, and compare all there is.
+"""Kill the invoice run before each statement and commit, rerun, compare.
 
-`make crashes`, on a throwaway server of its own: at every point the connection breaks off, and at every 20th of them a
-process is killed by SIGKILL as well. `make crashes EVERY=10` tries every tenth point. Ends with 1 where anything is
-lost, there twice, or otherwise than after a run that nobody disturbed.
+`make crashes` uses a throwaway server: the connection breaks off at every point, and at every 20th of them a process
+is killed by SIGKILL as well. `make crashes EVERY=10` tries every tenth point. Ends with 1 where anything is lost,
+there twice, or otherwise than after a run that nobody disturbed.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections import Counter
 from time import perf_counter
 
 from deploy.embedded.roles import DATABASE, OWNER, WORKER
-from deploy.embedded.scratch import EMPTY, Scratch, scratch
+from deploy.embedded.scratch import EMPTY_DATABASE, TemporaryInstallation, scratch
 
 KILLED_EVERY, LEAST, SHOWN = 20, 200, 5
 
@@ -21,33 +21,29 @@ def main(every: int = 1) -> int:
         return _try_all(ready, every)
 
 
-def _try_all(ready: Scratch, every: int) -> int:
+def _try_all(ready: TemporaryInstallation, every: int) -> int:
     server = ready.product.server
-    os.environ |= ready.product.env(WORKER) | {
-        "GPUBROKER_LOG_LEVEL": "ERROR"
-    }  # what is warned of is part of the story
+    os.environ |= ready.product.env(WORKER) | {"GPUBROKER_LOG_LEVEL": "ERROR"}  # what is warned of is part of the story
     from deploy.embedded import roles
 
-    roles.clone_database(server, DATABASE, template=EMPTY)
+    roles.clone_database(server, DATABASE, template=EMPTY_DATABASE)
     os.environ["GPUBROKER_OWNER_DATABASE_URL"] = server.login(OWNER, DATABASE)
     import django
 
     django.setup()
-    from tests.billing.crashes import trial, world
-    from tests.billing.crashes.digest import digest
+    from tests.billing.crashes import crash_month, trial
+    from tests.billing.crashes.written_rows import digest
 
-    world.build()
-    ground = trial.Ground(server, DATABASE)
-    whole = trial.undisturbed(ground)
+    crash_month.create_month()
+    ground = trial.CrashDatabase(server, DATABASE)
+    whole = trial.run_undisturbed(ground)
     said = whole.said
     commits, begun = said.count("COMMIT"), perf_counter()
-    print(
-        f"the run makes {len(said) - commits} statements and {commits} commits; digest {digest(whole.lines)[:16]}"
-    )
+    print(f"the run makes {len(said) - commits} statements and {commits} commits; digest {digest(whole.lines)[:16]}")
     found, bad = Counter[str](), 0
     for point in range(0, len(said), every):
         for by_kill in (False, True) if point // every % KILLED_EVERY == 0 else (False,):
-            wrong = trial.broken(ground, point, whole, by_kill=by_kill)
+            wrong = trial.run_with_crash(ground, point, whole, by_kill=by_kill)
             found["SIGKILL" if by_kill else "connection broken off"] += 1
             bad += bool(wrong)
             for line in wrong[:SHOWN]:
@@ -55,9 +51,7 @@ def _try_all(ready: Scratch, every: int) -> int:
     for how, many in found.items():
         print(f"{how:24} {many:4} points")
     print(f"{'other than undisturbed':24} {bad:4}")
-    print(
-        f"{perf_counter() - begun:.0f} s: same invoices, lines, transfers and numbers" if not bad else "WRONG"
-    )
+    print(f"{perf_counter() - begun:.0f} s: same invoices, lines, transfers and numbers" if not bad else "WRONG")
     return 1 if bad or (every == 1 and len(said) < LEAST) else 0
 
 

@@ -1,4 +1,4 @@
-"""One death in the middle of an invoice run, and what is there before and after somebody runs it again."""
+"""Kill an invoice run at one point, rerun it, and compare the rows."""
 
 import os
 import signal
@@ -13,23 +13,24 @@ from django.db import connections
 
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice
-from billing.services import closing, metering
-from billing.services.grants import ending
-from billing.services.ledger import books
+from billing.services.funds.grants import grant_expiry
+from billing.services.invoicing import metering
+from billing.services.invoicing.month_close import close_month
+from billing.services.ledger import ledger_balances
 from deploy.embedded import roles
 from deploy.embedded.roles import OWNER, WORKER, Server
-from ports import doorbell, payments
-from tenants.services.walls import as_staff
-from tests.billing.crashes.digest import Told, every_id, told
-from tests.billing.crashes.dying import dies, killed
-from tests.billing.crashes.world import NOW
+from ports import outbox, payments
+from tenants.services.rls import staff_scope
+from tests.billing.crashes.crash_month import NOW
+from tests.billing.crashes.killed_connections import dies, killed
+from tests.billing.crashes.written_rows import Told, every_id, told
 from tests.database import pointed_at
 
 MODULE = "tests.billing.crashes.trial"
 
 
 @dataclass(frozen=True)
-class Ground:
+class CrashDatabase:
     """A server, and the database on it that holds the month before its run."""
 
     server: Server
@@ -49,67 +50,65 @@ class Ground:
 
 
 def invoice_run() -> None:
-    """Do what the beat does when the months are over: charge, close, and end what was given for those months."""
-    with payments.through(SimulatedGateway()), doorbell.heard_by(lambda *_: None):
-        metering.meter(now=NOW)
-        closing.close_due(now=NOW)
-        ending.lapse_due(now=NOW)
+    """Run the tasks of a month's end: rate, close and expire grants."""
+    with payments.using_gateway(SimulatedGateway()), outbox.captured(lambda *_: None):
+        metering.run_metering(now=NOW)
+        close_month.close_due_months(now=NOW)
+        grant_expiry.expire_due_grants(now=NOW)
 
 
 @dataclass(frozen=True)
 class Whole:
-    """A run that nobody disturbed: what it says to PostgreSQL, what was there before, and what is afterwards."""
+    """An undisturbed run: its statements, and the rows before and after."""
 
     said: list[str]
     ids: frozenset[str]
     lines: Told
 
 
-def undisturbed(ground: Ground) -> Whole:
+def run_undisturbed(ground: CrashDatabase) -> Whole:
     with ground.copied(f"{ground.template}_whole"):
-        with as_staff():
+        with staff_scope():
             before = every_id()
         with dies(None) as said:
             invoice_run()
         if wrong := faults():
             raise RuntimeError(f"without any death: {wrong}")
-        with as_staff():
+        with staff_scope():
             return Whole(said, before, told(before))
 
 
-def broken(ground: Ground, point: int, whole: Whole, *, by_kill: bool = False) -> list[str]:
-    """Let the run end before that point, look, run it again, look again; return everything that is wrong."""
+def run_with_crash(ground: CrashDatabase, point: int, whole: Whole, *, by_kill: bool = False) -> list[str]:
+    """Crash and repeat the run twice; return everything that is wrong."""
     with ground.copied(f"{ground.template}_{point}") as name:
         if by_kill:
             _in_a_child(ground.server, name, point)
         else:
             with dies(point) as said:
                 invoice_run()
-            if (
-                len(said) < point
-            ):  # other databases' transactions keep news new, and the whole run looked at it again
-                return broken(ground, len(said) - 1, whole)
+            if len(said) < point:  # other databases' transactions keep news new, and the whole run looked at it again
+                return run_with_crash(ground, len(said) - 1, whole)
         wrong = [f"between: {fault}" for fault in faults()]
         invoice_run()
         wrong += faults()
-        with as_staff():
+        with staff_scope():
             return wrong + _differences(whole.lines, told(whole.ids))
 
 
 def faults() -> list[str]:
     """Return what may not be at any moment, run or not."""
     wrong = []
-    with as_staff():
+    with staff_scope():
         numbered = Invoice.objects.exclude(number=None).order_by("series", "number")
         for series, rows in groupby(numbered.values_list("series", "number"), key=lambda row: row[0]):
             numbers = [number for _, number in rows]
             if numbers != list(range(1, len(numbers) + 1)):
                 wrong.append(f"series {series} has the numbers {numbers}")
-        totals, drifts = books.reckoned()
+        totals, drifts = ledger_balances.recomputed_trial_balance()
         wrong += [f"{each.currency}: debits are not credits" for each in totals if not each.balanced]
         wrong += [str(drift) for drift in drifts]
-        wrong += [f"{ref} left something on accrued" for ref in books.uncleared()]
-        wrong += [f"{what} {subject} is not in the books" for _, what, subject in books.missing()]
+        wrong += [f"{ref} left something on accrued" for ref in ledger_balances.uncleared_invoices()]
+        wrong += [f"{what} {subject} is not in the books" for _, what, subject in ledger_balances.missing_events()]
     return wrong
 
 
@@ -120,7 +119,7 @@ def _differences(wanted: Told, found: Told) -> list[str]:
 
 
 def _in_a_child(server: Server, name: str, point: int) -> None:
-    """Run it in a process of its own, as the worker's login, that is killed there by the operating system."""
+    """Run it as the worker in a process that gets killed."""
     env = os.environ | {
         "GPUBROKER_DATABASE_URL": server.login(WORKER, name),
         "GPUBROKER_OWNER_DATABASE_URL": server.login(OWNER, name),

@@ -1,4 +1,4 @@
-"""`make demo-billing`: a month of five tenants, from the first second to the last paid invoice, and every proof of it.
+"""`make demo-billing`: a month of five tenants with every proof.
 
 Prices change, spot is taken back, a budget and a wallet stop what they must, a card is declined, seconds come late.
 Invoices, their pictures and their bundles lie in build/demo-billing afterwards, or in the folder that is given.
@@ -19,22 +19,22 @@ django.setup()
 from django.conf import settings  # noqa: E402
 
 from billing.models import Invoice  # noqa: E402
-from tenants.services.walls import as_staff  # noqa: E402
-from tests.billing.demo import checks, papers  # noqa: E402
-from tests.billing.demo.story import OPENS, Story  # noqa: E402
-from tests.world import alive  # noqa: E402
+from tenants.services.rls import staff_scope  # noqa: E402
+from tests.billing.demo import checks, demo_documents  # noqa: E402
+from tests.billing.demo.demo_month import OPENS, DemoMonth  # noqa: E402
+from tests.simulation import simulate  # noqa: E402
 
 FOLDER = "build/demo-billing"
 
 
 def final(series: str = "") -> list[Invoice]:
-    with as_staff():
+    with staff_scope():
         found = Invoice.objects.exclude(number=None).select_related("period", "tenant")
         return list(found.filter(series__startswith=series).order_by("series", "number"))
 
 
 def bundled() -> dict[str, bytes]:
-    return {str(invoice): papers.bundled(invoice) for invoice in final("2026-10")}
+    return {str(invoice): demo_documents.bundled(invoice) for invoice in final("2026-10")}
 
 
 def main(folder: str = FOLDER) -> int:
@@ -42,12 +42,12 @@ def main(folder: str = FOLDER) -> int:
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     settings.EMAIL_FILE_PATH = str(out / "letters")
     shutil.rmtree(out / "letters", ignore_errors=True)
-    with alive(OPENS) as life:
-        story = Story(life)
+    with simulate(OPENS) as sim:
+        story = DemoMonth(sim)
         story.until_october_is_closed()
         october = bundled()
         story.until_the_end()
-        handed = papers.hand_out(out, final(), story.note, now=life.now)
+        handed = demo_documents.hand_out(out, final(), story.note, now=sim.now)
         found = list(checks.every(story, handed, october, bundled()))
     print(f"\n  {'what was looked at':62} {'what was found':44}")
     for check in found:

@@ -1,4 +1,4 @@
-"""What must hold when the story is over: each a sentence, what was found, and whether it is as it must be."""
+"""What must hold at the end of the demo month."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from django.db.models import Sum
 
 from billing.domain.money import Money
 from billing.models import BalanceDraw, GrantDraw, Invoice, InvoiceLine, RatedCharge
-from billing.services import conservation
-from billing.services.ledger import books
-from tenants.services.walls import as_staff, as_tenant
-from tests.billing.demo.papers import Handed
-from tests.billing.demo.story import (
+from billing.services.ledger import ledger_balances
+from billing.services.reports import conservation
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.demo.demo_documents import CheckedDocuments
+from tests.billing.demo.demo_month import (
     BUDGET,
     COMMITTED,
     COMMITTED_NANO,
@@ -22,7 +22,7 @@ from tests.billing.demo.story import (
     NOVEMBER_OVER,
     OPENS,
     TOP_UP,
-    Story,
+    DemoMonth,
 )
 
 
@@ -36,9 +36,9 @@ class Check:
 
 
 def every(
-    story: Story, handed: Handed, october: dict[str, bytes], again: dict[str, bytes]
+    story: DemoMonth, handed: CheckedDocuments, october: dict[str, bytes], again: dict[str, bytes]
 ) -> Iterator[Check]:
-    """Look at everything; `october` are the bundles of October's invoices as they were, `again` as they are now."""
+    """Check everything; `october` holds the bundles then, `again` now."""
     yield from _documents(handed)
     yield from _kept()
     yield from _books()
@@ -51,27 +51,23 @@ def every(
     )
 
 
-def _documents(handed: Handed) -> Iterator[Check]:
-    with as_staff():
+def _documents(handed: CheckedDocuments) -> Iterator[Check]:
+    with staff_scope():
         final = list(Invoice.objects.exclude(number=None).order_by("series", "number"))
     series = [[row.number for row in rows] for _, rows in groupby(final, key=lambda invoice: invoice.series)]
     gapless = all(numbers == list(range(1, len(numbers) + 1)) for numbers in series)
-    yield Check(
-        "invoices, numbered without a gap", f"{len(final)}", gapless and len(final) == handed.invoices
-    )
+    yield Check("invoices, numbered without a gap", f"{len(final)}", gapless and len(final) == handed.invoices)
     yield Check(
         "verified by the program of others",
         f"{handed.invoices} invoices, {handed.lines} lines, {handed.leases} leases",
         not handed.wrong and handed.lines > 0,
     )
-    yield Check(
-        "papers, and pictures of their pages", f"{handed.papers} and {handed.pages}", handed.papers > 0
-    )
+    yield Check("papers, and pictures of their pages", f"{handed.papers} and {handed.pages}", handed.papers > 0)
 
 
 def _kept() -> Iterator[Check]:
-    kept = conservation.over(first=OPENS, last=NOVEMBER_OVER)
-    with as_staff():
+    kept = conservation.check_conservation(first=OPENS, last=NOVEMBER_OVER)
+    with staff_scope():
         lines = InvoiceLine.objects.exclude(invoice__number=None).count()
     yield Check(
         "seconds charged that nobody used, or the other way round",
@@ -84,14 +80,12 @@ def _kept() -> Iterator[Check]:
         not kept.active_without_place,
     )
     off = kept.lines_minus_charges, kept.misrounded_lines, kept.wrong_totals
-    yield Check(
-        f"{lines} lines less their charges, misrounded, totals off", "{}, {}, {}".format(*off), not any(off)
-    )
+    yield Check(f"{lines} lines less their charges, misrounded, totals off", "{}, {}, {}".format(*off), not any(off))
 
 
 def _books() -> Iterator[Check]:
-    with as_staff():
-        totals, drifts = books.reckoned()
+    with staff_scope():
+        totals, drifts = ledger_balances.recomputed_trial_balance()
     for each in totals:
         sides = Money(each.debit, each.currency), Money(each.credit, each.currency)
         yield Check(f"ledger in {each.currency}: debits, credits", "{}, {}".format(*sides), each.balanced)
@@ -103,13 +97,11 @@ def _books() -> Iterator[Check]:
     except CommandError as wrong:
         said.write(str(wrong))
         whole = False
-    chains = next(
-        (line for line in said.getvalue().splitlines() if line.startswith("chains")), said.getvalue()
-    )
+    chains = next((line for line in said.getvalue().splitlines() if line.startswith("chains")), said.getvalue())
     yield Check("hash chains walked along", chains.removeprefix("chains").strip(), whole)
 
 
-def _told(story: Story) -> Iterator[Check]:
+def _told(story: DemoMonth) -> Iterator[Check]:
     """What happened to whom, read from the rows."""
     seconds = {name: story.charged(name) for name in story.leases}
     yield Check(
@@ -121,8 +113,7 @@ def _told(story: Story) -> Iterator[Check]:
     yield Check(
         "a price that changed while a lease ran",
         " + ".join(f"{s:,} s at {nano / 10**9:.2f}" for s, nano in change),
-        [nano for _, nano in change] == [2_890_000_000, 2_490_000_000]
-        and sum(s for s, _ in change) == 36 * 3600,
+        [nano for _, nano in change] == [2_890_000_000, 2_490_000_000] and sum(s for s, _ in change) == 36 * 3600,
     )
     yield Check(
         "a quote that outlived its price",
@@ -138,11 +129,9 @@ def _told(story: Story) -> Iterator[Check]:
     yield from _money(story)
 
 
-def _committed(story: Story) -> Check:
-    """A lease of two cards used the committed one for half of its time: that is covered, and the other half is owed."""
-    (covered, less), (unused, owed) = (
-        story.committed().get(kind, (0, 0)) for kind in ("commit", "shortfall")
-    )
+def _committed(story: DemoMonth) -> Check:
+    """Two units used one commitment half of the time; half is owed."""
+    (covered, less), (unused, owed) = (story.committed().get(kind, (0, 0)) for kind in ("commit", "shortfall"))
     half, listed = COMMITTED // 2, 2_890_000_000
     return Check(
         "committed to one card for 96 h: covered, owed unused",
@@ -152,9 +141,9 @@ def _committed(story: Story) -> Check:
     )
 
 
-def _money(story: Story) -> Iterator[Check]:
+def _money(story: DemoMonth) -> Iterator[Check]:
     kestrel, monsoon = story.tenants["Kestrel Bio"].tenant, story.tenants["Monsoon AI"].tenant
-    with as_tenant(kestrel.pk):
+    with tenant_scope(kestrel.pk):
         docked = story.leases["dock-1"].project_id
         spent = RatedCharge.objects.filter(project_id=docked).aggregate(all=Sum("exact_num"))["all"] or 0
         drawn = BalanceDraw.objects.aggregate(all=Sum("minor"))["all"] or 0
@@ -164,17 +153,17 @@ def _money(story: Story) -> Iterator[Check]:
         f"{Money(cents, 'EUR')} spent, the next lease refused",
         0 < cents <= BUDGET and bool(story.refused),
     )
-    with as_tenant(monsoon.pk):
+    with tenant_scope(monsoon.pk):
         bills = sum(Invoice.objects.exclude(number=None).values_list("total", flat=True))
         borne = GrantDraw.objects.filter(grant__idem__startswith="overrun ")
         ours = borne.aggregate(all=Sum("minor"))["all"] or 0
-        left = books.balance(monsoon.pk, "EUR")
+        left = ledger_balances.available_balance(monsoon.pk, "EUR")
     yield Check(
         f"a wallet of {Money(TOP_UP, 'EUR')}: invoiced, borne by us, left",
         f"{Money(bills, 'EUR')}, {Money(ours, 'EUR')}, {Money(left, 'EUR')}",
         bills - ours + left == TOP_UP and 0 <= left < TOP_UP,
     )
-    with as_tenant(story.tenants["Sakura Robotics"].tenant.pk):
+    with tenant_scope(story.tenants["Sakura Robotics"].tenant.pk):
         granted = GrantDraw.objects.aggregate(all=Sum("minor"))["all"] or 0
     yield Check("credit of ¥5,000 drawn before it ended", str(Money(granted, "JPY")), granted == 5000)
     yield Check("a card declined, then charged", story.declined, story.declined == "declined, succeeded")

@@ -1,4 +1,4 @@
-"""Steps after a day that was missed: read from settings, never sooner than they say, and never two at once."""
+"""Dunning steps follow the settings, one at a time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from billing.domain.dunning import Action, Step, next_at, schedule
+from billing.domain.dunning import DunningAction, DunningStage, next_stage_at, parse_schedule
 
 DUE = datetime(2026, 11, 15, tzinfo=UTC)
 DAY = timedelta(days=1)
-STEPS = schedule(["3:remind", "10:remind", "17:suspend", "30:end"])
+STEPS = parse_schedule(["3:remind", "10:remind", "17:suspend", "30:end"])
 
 
 def test_steps_are_read_in_their_order() -> None:
-    assert STEPS[2] == Step(17 * DAY, Action.SUSPEND)
-    assert schedule([]) == ()
+    assert STEPS[2] == DunningStage(17 * DAY, DunningAction.SUSPEND)
+    assert parse_schedule([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -30,14 +30,14 @@ def test_steps_are_read_in_their_order() -> None:
 )
 def test_what_is_no_step_is_told(written: list[str], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        schedule(written)
+        parse_schedule(written)
 
 
 def test_whoever_is_reminded_late_has_as_many_days_as_whoever_was_reminded_in_time() -> None:
-    assert next_at(STEPS, due=DUE, done=[]) == DUE + 3 * DAY
-    assert next_at(STEPS, due=DUE, done=[DUE + 3 * DAY]) == DUE + 10 * DAY
-    assert next_at(STEPS, due=DUE, done=[DUE + 20 * DAY]) == DUE + 27 * DAY
-    assert next_at(STEPS, due=DUE, done=[DUE] * 4) is None
+    assert next_stage_at(STEPS, due=DUE, done=[]) == DUE + 3 * DAY
+    assert next_stage_at(STEPS, due=DUE, done=[DUE + 3 * DAY]) == DUE + 10 * DAY
+    assert next_stage_at(STEPS, due=DUE, done=[DUE + 20 * DAY]) == DUE + 27 * DAY
+    assert next_stage_at(STEPS, due=DUE, done=[DUE] * 4) is None
 
 
 @given(some.lists(some.integers(0, 400), min_size=1, max_size=60))
@@ -45,7 +45,7 @@ def test_looks_at_any_moments_take_each_step_once_and_leave_the_days_between_the
     done: list[datetime] = []
     for day in sorted(days):
         now = DUE + day * DAY
-        at = next_at(STEPS, due=DUE, done=done)
+        at = next_stage_at(STEPS, due=DUE, done=done)
         if at is not None and at <= now:
             done.append(now)
     for n, moment in enumerate(done):

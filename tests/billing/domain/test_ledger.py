@@ -1,4 +1,4 @@
-"""The chain: any change to any field of any entry, and any other order, ends in another hash."""
+"""Any change or reordering of ledger entries changes the hash."""
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -8,10 +8,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from billing.domain.ledger import FLOORED, GROW_BY_CREDIT, OF_TENANTS, AccountType, Entry, chained, genesis
+from billing.domain.ledger import (
+    CREDIT_NORMAL_TYPES,
+    TENANT_ACCOUNT_TYPES,
+    AccountType,
+    LedgerEntry,
+    extend_chain,
+    genesis_hash,
+)
+from tests.billing.ledger.ledger_rows import FLOORED_TYPES
 
 AT = datetime(2026, 11, 1, 0, 5, tzinfo=UTC)
-ENTRY = Entry(7, "ten_a", 1, 2, "EUR", 200, AT, "invoice", "inv_a", None, "inv_a:total", AT)
+ENTRY = LedgerEntry(7, "ten_a", 1, 2, "EUR", 200, AT, "invoice", "inv_a", None, "inv_a:total", AT)
 OTHER: dict[str, Any] = {
     "id": 8,
     "tenant_id": "ten_b",
@@ -26,43 +34,43 @@ OTHER: dict[str, Any] = {
     "idem": "inv_a:subtotal",
     "recorded_at": AT + timedelta(microseconds=1),
 }
-START = genesis("ten_a")
+START = genesis_hash("ten_a")
 
 
-@pytest.mark.parametrize("field", [each.name for each in fields(Entry)])
+@pytest.mark.parametrize("field", [each.name for each in fields(LedgerEntry)])
 def test_a_change_of_any_field_changes_the_hash(field: str) -> None:
     changed = replace(ENTRY, **{field: OTHER[field]})
-    assert chained(START, [changed]) != chained(START, [ENTRY])
+    assert extend_chain(START, [changed]) != extend_chain(START, [ENTRY])
 
 
 def test_the_same_moment_in_another_zone_is_the_same_entry() -> None:
     elsewhere = replace(ENTRY, at=AT.astimezone(timezone(timedelta(hours=5, minutes=30))))
-    assert chained(START, [elsewhere]) == chained(START, [ENTRY])
+    assert extend_chain(START, [elsewhere]) == extend_chain(START, [ENTRY])
 
 
-def test_letters_that_wander_into_the_next_field_are_seen() -> None:
+def test_emails_that_wander_into_the_next_field_are_seen() -> None:
     one, other = replace(ENTRY, kind="a", ref='b","c'), replace(ENTRY, kind='a","b', ref="c")
-    assert chained(START, [one]) != chained(START, [other])
+    assert extend_chain(START, [one]) != extend_chain(START, [other])
 
 
 @given(numbers=st.lists(st.integers(1, 50), min_size=1, max_size=8, unique=True), cut=st.integers(0, 8))
 def test_a_chain_may_be_cut_anywhere_and_goes_on_the_same(numbers: list[int], cut: int) -> None:
     entries = [replace(ENTRY, id=number) for number in numbers]
-    assert chained(chained(START, entries[:cut]), entries[cut:]) == chained(START, entries)
+    assert extend_chain(extend_chain(START, entries[:cut]), entries[cut:]) == extend_chain(START, entries)
 
 
 @given(numbers=st.permutations(range(6)), left=st.integers(0, 5))
 def test_another_order_or_one_entry_less_is_another_chain(numbers: list[int], left: int) -> None:
     entries = [replace(ENTRY, id=number) for number in range(6)]
-    assert chained(START, entries[:left] + entries[left + 1 :]) != chained(START, entries)
+    assert extend_chain(START, entries[:left] + entries[left + 1 :]) != extend_chain(START, entries)
     assume(numbers != list(range(6)))
-    assert chained(START, [entries[number] for number in numbers]) != chained(START, entries)
+    assert extend_chain(START, [entries[number] for number in numbers]) != extend_chain(START, entries)
 
 
 def test_every_tenants_chain_begins_elsewhere() -> None:
-    assert genesis("ten_a") != genesis("ten_b")
+    assert genesis_hash("ten_a") != genesis_hash("ten_b")
 
 
 def test_what_has_a_floor_is_a_tenants_and_grows_by_credit() -> None:
-    assert FLOORED <= OF_TENANTS & GROW_BY_CREDIT
-    assert AccountType.CASH not in OF_TENANTS | GROW_BY_CREDIT
+    assert FLOORED_TYPES <= TENANT_ACCOUNT_TYPES & CREDIT_NORMAL_TYPES
+    assert AccountType.CASH not in TENANT_ACCOUNT_TYPES | CREDIT_NORMAL_TYPES

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from billing.domain.periods import Period, midnight, month_of, months_between
-from tests.billing.domain.zones import ALL, RARE
+from billing.domain.periods import Period, midnight, month_of
+from tests.billing.domain.time_zones import ALL, RARE
+from tests.billing.domain.zone_months import months_between
 
 SECOND = timedelta(seconds=1)
 instants = st.datetimes(datetime(1995, 1, 1), datetime(2045, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
@@ -32,9 +33,7 @@ def test_every_instant_lies_in_the_one_month_that_claims_it(tz: str, instant: da
 
 @settings(max_examples=20)
 @given(zones, instants, st.integers(min_value=1, max_value=1500), anchors)
-def test_months_tile_the_line_without_gap_or_overlap(
-    tz: str, start: datetime, days: int, anchor: int
-) -> None:
+def test_months_tile_the_line_without_gap_or_overlap(tz: str, start: datetime, days: int, anchor: int) -> None:
     end = start + timedelta(days=days)
     months = list(months_between(tz, start, end, anchor=anchor))
     assert start in months[0]

@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.domain.money import EXACT_PER_UNIT, EXPONENTS, exponent_of, to_minor
-from billing.domain.pricing import at_most, beside, burn, cap, cost, lasts
+from billing.domain.pricing import (
+    hold_amount,
+    hourly_cost,
+    line_amount,
+    merge_in_force,
+    usage_cost,
+)
 
 ZERO, SECOND = datetime(2026, 11, 1, tzinfo=UTC), timedelta(seconds=1)
 seconds = st.integers(min_value=0, max_value=10**8)
@@ -16,45 +22,26 @@ currencies = st.sampled_from(sorted(EXPONENTS))
 
 
 def test_two_slices_at_one_euro_thirty_four_burn_two_sixty_eight_an_hour() -> None:
-    assert burn(1_340_000_000, 2) == 2_680_000_000
+    assert hourly_cost(1_340_000_000, 2) == 2_680_000_000
 
 
 def test_an_hour_costs_its_hourly_price() -> None:
-    assert cost(3600, quantity=1, nano_per_hour=2_000_000_000) == 2 * EXACT_PER_UNIT
+    assert usage_cost(3600, quantity=1, nano_per_hour=2_000_000_000) == 2 * EXACT_PER_UNIT
 
 
 @settings(max_examples=40)
 @given(seconds, seconds, quantities, prices)
 def test_time_cut_in_two_costs_what_it_cost_whole(one: int, other: int, quantity: int, price: int) -> None:
-    whole = cost(one + other, quantity=quantity, nano_per_hour=price)
-    assert whole == sum(cost(part, quantity=quantity, nano_per_hour=price) for part in (one, other))
+    whole = usage_cost(one + other, quantity=quantity, nano_per_hour=price)
+    assert whole == sum(usage_cost(part, quantity=quantity, nano_per_hour=price) for part in (one, other))
 
 
 @settings(max_examples=40)
 @given(seconds, quantities, prices, currencies)
-def test_what_is_held_always_covers_what_is_charged(
-    time: int, quantity: int, price: int, currency: str
-) -> None:
-    charged = to_minor(cost(time, quantity=quantity, nano_per_hour=price), exponent_of(currency))
-    held = at_most(time, quantity=quantity, nano_per_hour=price, currency=currency)
+def test_what_is_held_always_covers_what_is_charged(time: int, quantity: int, price: int, currency: str) -> None:
+    charged = to_minor(usage_cost(time, quantity=quantity, nano_per_hour=price), exponent_of(currency))
+    held = hold_amount(time, quantity=quantity, nano_per_hour=price, currency=currency)
     assert charged <= held <= charged + 1
-
-
-@settings(max_examples=40)
-@given(st.integers(min_value=0, max_value=10**9), quantities, prices, currencies)
-def test_money_lasts_to_the_second_and_not_one_longer(
-    minor: int, quantity: int, price: int, currency: str
-) -> None:
-    time = lasts(minor, quantity=quantity, nano_per_hour=price, currency=currency)
-    if time is None:
-        assert burn(price, quantity) == 0
-        return
-    assert at_most(time, quantity=quantity, nano_per_hour=price, currency=currency) <= minor
-    assert at_most(time + 1, quantity=quantity, nano_per_hour=price, currency=currency) > minor
-
-
-def test_an_overdrawn_wallet_pays_for_no_second() -> None:
-    assert lasts(-500, quantity=1, nano_per_hour=1, currency="EUR") == 0
 
 
 @pytest.mark.parametrize(
@@ -63,7 +50,7 @@ def test_an_overdrawn_wallet_pays_for_no_second() -> None:
 )
 def test_a_negative_input_is_refused_by_name(time: int, quantity: int, price: int, word: str) -> None:
     with pytest.raises(ValueError, match=f"{word} is -1"):
-        cost(time, quantity=quantity, nano_per_hour=price)
+        usage_cost(time, quantity=quantity, nano_per_hour=price)
 
 
 @settings(max_examples=40)
@@ -72,14 +59,14 @@ def test_a_cap_is_what_a_line_would_say_and_never_more_than_is_held(
     length: int, quantity: int, price: int, currency: str
 ) -> None:
     terms: dict[str, Any] = {"quantity": quantity, "nano_per_hour": price, "currency": currency}
-    capped, held = cap(length, **terms), at_most(length, **terms)
-    exact = cost(length, quantity=quantity, nano_per_hour=price)
+    capped, held = line_amount(length, **terms), hold_amount(length, **terms)
+    exact = usage_cost(length, quantity=quantity, nano_per_hour=price)
     assert capped == to_minor(exact, exponent_of(currency))
     assert held - 1 <= capped <= held
 
 
 def held(borders: list[int], *, last: bool) -> list[tuple[datetime, datetime | None, int]]:
-    """Return what is in force from every second border to the next; the last one for good, if it is so."""
+    """Return what is in force between every two borders."""
     pairs = list(zip(borders[::2], borders[1::2], strict=False))
     found = [(ZERO + begin * SECOND, ZERO + end * SECOND, begin) for begin, end in pairs]
     return [*found[:-1], (found[-1][0], None, found[-1][2])] if found and last else list(found)
@@ -98,7 +85,7 @@ def test_ones_own_holds_where_there_is_any_and_the_lists_in_what_is_left(
     first: list[int], open_: bool, second: list[int], for_good: bool
 ) -> None:
     listed, own = held(first, last=open_), [(s, u, -1 - w) for s, u, w in held(second, last=for_good)]
-    found = beside(listed, own)
+    found = merge_in_force(listed, own)
     assert [since for since, _, _ in found] == sorted(since for since, _, _ in found)
     for at in range(32):
         assert in_force(found, at) == (in_force(own, at) or in_force(listed, at))

@@ -7,10 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from billing.domain.periods import Period, months_between
-from billing.domain.rating import Charge, Price, Rated, Step, Unrated, rate, segments
-from broker.domain.states import LeaseState, PriceClass
-from tests.billing.domain.zones import RARE
+from billing.domain.periods import Period
+from billing.domain.rating import (
+    RatedPrice,
+    RatedTransition,
+    RatingResult,
+    ReferenceCharge,
+    UnratedUsage,
+    billable_intervals,
+    rate_usage,
+)
+from broker.domain.lifecycle.states import LeaseState, PriceClass
+from tests.billing.domain.time_zones import RARE
+from tests.billing.domain.zone_months import months_between
 
 ZERO = datetime(2026, 10, 31, 22, 59, 0, tzinfo=UTC)  # a minute before November in Berlin
 DEMAND, SPOT = PriceClass.ON_DEMAND, PriceClass.SPOT
@@ -21,14 +30,14 @@ def at(second: int) -> datetime:
     return ZERO + timedelta(seconds=second)
 
 
-def step(seq: int, second: int, after: LeaseState = A, **terms: object) -> Step:
-    plain = Step("lse_1", seq, at(second), after, "off_a", 1, DEMAND)
+def step(seq: int, second: int, after: LeaseState = A, **terms: object) -> RatedTransition:
+    plain = RatedTransition("lse_1", seq, at(second), after, "off_a", 1, DEMAND)
     return replace(plain, **terms)  # type: ignore[arg-type]
 
 
-def price(version: str, start: int, end: int | None, nano: int, **terms: object) -> Price:
+def price(version: str, start: int, end: int | None, nano: int, **terms: object) -> RatedPrice:
     until = None if end is None else at(end)
-    return replace(Price(version, "off_a", DEMAND, at(start), until, nano), **terms)  # type: ignore[arg-type]
+    return replace(RatedPrice(version, "off_a", DEMAND, at(start), until, nano), **terms)  # type: ignore[arg-type]
 
 
 def periods(*borders: int) -> dict[str, Period]:
@@ -36,7 +45,7 @@ def periods(*borders: int) -> dict[str, Period]:
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> list[Step]:
+def lives(draw: st.DrawFn) -> list[RatedTransition]:
     steps = []
     for lease in range(draw(st.integers(min_value=1, max_value=3))):
         seconds = sorted(draw(st.lists(st.integers(0, 120), min_size=2, max_size=6)))
@@ -44,12 +53,12 @@ def lives(draw: st.DrawFn) -> list[Step]:
             terms = draw(st.tuples(st.sampled_from("ab"), st.integers(1, 4), st.sampled_from([DEMAND, SPOT])))
             after = draw(st.sampled_from([A, A, LeaseState.STOPPED, LeaseState.PROVISIONING]))
             offering, quantity, price_class = terms
-            steps.append(Step(f"lse_{lease}", seq, at(second), after, offering, quantity, price_class))
+            steps.append(RatedTransition(f"lse_{lease}", seq, at(second), after, offering, quantity, price_class))
     return steps
 
 
 @st.composite
-def catalogues(draw: st.DrawFn) -> list[Price]:
+def catalogues(draw: st.DrawFn) -> list[RatedPrice]:
     prices = []
     for offering in "ab":
         for price_class in (DEMAND, SPOT):
@@ -59,14 +68,16 @@ def catalogues(draw: st.DrawFn) -> list[Price]:
                 version = f"{offering}-{price_class}-{start}"
                 nano = draw(st.integers(0, 10**12))
                 until = None if end is None else at(end)
-                prices.append(Price(version, offering, price_class, at(start or 0), until, nano))
+                prices.append(RatedPrice(version, offering, price_class, at(start or 0), until, nano))
     return prices
 
 
 borders = st.lists(st.integers(1, 119), max_size=3, unique=True).map(lambda cut: [-1, *sorted(cut), 121])
 
 
-def by_the_second(steps: list[Step], prices: list[Price], months: dict[str, Period]) -> dict[object, int]:
+def by_the_second(
+    steps: list[RatedTransition], prices: list[RatedPrice], months: dict[str, Period]
+) -> dict[object, int]:
     """Ask of every second what it costs, the slow and obvious way."""
     totals: defaultdict[object, int] = defaultdict(int)
     for opened, closed in pairwise(steps):
@@ -84,16 +95,16 @@ def by_the_second(steps: list[Step], prices: list[Price], months: dict[str, Peri
     return {key: total for key, total in totals.items() if total}
 
 
-def by_key(rated: Rated) -> dict[object, int]:
+def by_key(rated: RatingResult) -> dict[object, int]:
     return {(c.lease, c.seq, c.version, c.period): c.exact_num for c in rated.charges if c.exact_num}
 
 
 @settings(max_examples=20)
 @given(lives(), catalogues(), borders)
 def test_charges_are_what_every_single_second_costs(
-    steps: list[Step], prices: list[Price], cuts: list[int]
+    steps: list[RatedTransition], prices: list[RatedPrice], cuts: list[int]
 ) -> None:
-    rated = rate(steps, prices, periods(*cuts))
+    rated = rate_usage(steps, prices, periods(*cuts))
     assert by_key(rated) == by_the_second(steps, prices, periods(*cuts))
     assert len(rated.charges) == len({(c.lease, c.seq, c.version, c.period) for c in rated.charges})
 
@@ -101,10 +112,10 @@ def test_charges_are_what_every_single_second_costs(
 @settings(max_examples=20)
 @given(lives(), catalogues(), borders)
 def test_every_active_second_of_every_unit_is_charged_once(
-    steps: list[Step], prices: list[Price], cuts: list[int]
+    steps: list[RatedTransition], prices: list[RatedPrice], cuts: list[int]
 ) -> None:
-    rated = rate(steps, prices, periods(*cuts))
-    active = sum(s.span.seconds * s.opened.quantity for s in segments(steps))
+    rated = rate_usage(steps, prices, periods(*cuts))
+    active = sum(s.span.seconds * s.opened.quantity for s in billable_intervals(steps))
     assert sum(charge.unit_seconds for charge in rated.charges) == active
     assert rated.unrated == ()
 
@@ -112,22 +123,22 @@ def test_every_active_second_of_every_unit_is_charged_once(
 @settings(max_examples=20)
 @given(lives(), catalogues(), borders, st.randoms(use_true_random=False))
 def test_the_order_of_ingestion_changes_nothing(
-    steps: list[Step], prices: list[Price], cuts: list[int], random: object
+    steps: list[RatedTransition], prices: list[RatedPrice], cuts: list[int], random: object
 ) -> None:
-    before = rate(steps, prices, periods(*cuts))
+    before = rate_usage(steps, prices, periods(*cuts))
     mixed = (list(steps), list(prices), list(periods(*cuts).items()))
     for each in mixed:
         random.shuffle(each)  # type: ignore[attr-defined]
-    assert rate(mixed[0], mixed[1], dict(mixed[2])) == before
+    assert rate_usage(mixed[0], mixed[1], dict(mixed[2])) == before
 
 
 @settings(max_examples=20)
 @given(lives(), catalogues(), st.integers(1, 119))
 def test_a_tick_or_a_border_or_a_price_that_goes_on_changes_no_total(
-    steps: list[Step], prices: list[Price], cut: int
+    steps: list[RatedTransition], prices: list[RatedPrice], cut: int
 ) -> None:
     whole = {"all": Period(at(-1), at(121))}
-    expected = sum(c.exact_num for c in rate(steps, prices, whole).charges)
+    expected = sum(c.exact_num for c in rate_usage(steps, prices, whole).charges)
     ticked = []
     for before, after in pairwise([*steps, None]):
         assert before is not None
@@ -143,85 +154,85 @@ def test_a_tick_or_a_border_or_a_price_that_goes_on_changes_no_total(
             else (p,)
         )
     ]
-    assert sum(c.exact_num for c in rate(ticked, prices, whole).charges) == expected
-    assert sum(c.exact_num for c in rate(steps, renewed, whole).charges) == expected
-    assert sum(c.exact_num for c in rate(steps, prices, periods(-1, cut, 121)).charges) == expected
+    assert sum(c.exact_num for c in rate_usage(ticked, prices, whole).charges) == expected
+    assert sum(c.exact_num for c in rate_usage(steps, renewed, whole).charges) == expected
+    assert sum(c.exact_num for c in rate_usage(steps, prices, periods(-1, cut, 121)).charges) == expected
 
 
 @settings(max_examples=15)
 @given(lives(), catalogues(), st.sampled_from(RARE))
 def test_a_time_zone_moves_seconds_between_months_but_never_their_sum(
-    steps: list[Step], prices: list[Price], tz: str
+    steps: list[RatedTransition], prices: list[RatedPrice], tz: str
 ) -> None:
     flat = {"all": Period(at(-1), at(121))}
     local = {f"{m.start:%F %T}": m for m in months_between(tz, at(-1), at(121))}
-    one, other = rate(steps, prices, flat), rate(steps, prices, local)
+    one, other = rate_usage(steps, prices, flat), rate_usage(steps, prices, local)
     assert sum(c.exact_num for c in one.charges) == sum(c.exact_num for c in other.charges)
     assert sum(c.unit_seconds for c in one.charges) == sum(c.unit_seconds for c in other.charges)
 
 
 def test_a_lease_across_a_price_change_and_a_month_end_is_cut_at_both() -> None:
     steps = [step(3, 0, quantity=2), step(4, 100, R)]
-    rated = rate(steps, [price("old", -1, 40, 10), price("new", 40, None, 70)], periods(-1, 60, 121))
+    rated = rate_usage(steps, [price("old", -1, 40, 10), price("new", 40, None, 70)], periods(-1, 60, 121))
     assert rated.charges == (
-        Charge("lse_1", 3, "old", "from -1", Period(at(0), at(40)), 80, 800),
-        Charge("lse_1", 3, "new", "from -1", Period(at(40), at(60)), 40, 2800),
-        Charge("lse_1", 3, "new", "from 60", Period(at(60), at(100)), 80, 5600),
+        ReferenceCharge("lse_1", 3, "old", "from -1", Period(at(0), at(40)), 80, 800),
+        ReferenceCharge("lse_1", 3, "new", "from -1", Period(at(40), at(60)), 40, 2800),
+        ReferenceCharge("lse_1", 3, "new", "from 60", Period(at(60), at(100)), 80, 5600),
     )
 
 
 def test_only_active_seconds_are_charged() -> None:
     life = [step(n, 10 * n, state) for n, state in enumerate(LeaseState)]
-    assert [segment.opened.after for segment in segments(life)] == [A]
+    assert [segment.opened.after for segment in billable_intervals(life)] == [A]
 
 
 def test_a_stretch_that_is_still_open_waits_for_its_tick() -> None:
-    assert list(segments([step(0, 0)])) == []
-    assert [s.span.seconds for s in segments([step(0, 0), step(1, 30)])] == [30]
+    assert list(billable_intervals([step(0, 0)])) == []
+    assert [s.span.seconds for s in billable_intervals([step(0, 0), step(1, 30)])] == [30]
 
 
 def test_a_lease_active_for_no_second_costs_nothing() -> None:
-    assert rate([step(0, 5), step(1, 5, R)], [price("p", 0, None, 1)], periods(-1, 121)) == Rated((), ())
+    assert rate_usage([step(0, 5), step(1, 5, R)], [price("p", 0, None, 1)], periods(-1, 121)) == RatingResult((), ())
 
 
 def test_seconds_without_a_price_are_reported_and_never_free() -> None:
     steps = [step(0, 0, quantity=3), step(1, 10, R)]
     for prices in ([price("late", 4, None, 9)], [price("other", 0, 4, 9), price("later", 20, None, 9)]):
-        rated = rate(steps, prices, periods(-1, 121))
+        rated = rate_usage(steps, prices, periods(-1, 121))
         covered = sum(c.unit_seconds for c in rated.charges)
-        assert rated.unrated == (Unrated("lse_1", 0, 30 - covered),)
+        assert rated.unrated == (UnratedUsage("lse_1", 0, 30 - covered),)
         assert 0 < covered < 30
 
 
 def test_seconds_at_another_class_or_outside_every_period_are_reported() -> None:
     steps = [step(0, 0), step(1, 10, R)]
     spot = price("spot", 0, None, 9, price_class=SPOT)
-    assert rate(steps, [spot], periods(-1, 121)).unrated == (Unrated("lse_1", 0, 10),)
-    assert rate(steps, [price("p", -1, None, 9)], periods(4, 121)).unrated == (Unrated("lse_1", 0, 4),)
+    assert rate_usage(steps, [spot], periods(-1, 121)).unrated == (UnratedUsage("lse_1", 0, 10),)
+    assert rate_usage(steps, [price("p", -1, None, 9)], periods(4, 121)).unrated == (UnratedUsage("lse_1", 0, 4),)
 
 
 def test_a_price_that_starts_when_the_use_is_over_does_not_apply() -> None:
     steps = [step(0, 0), step(1, 10, R)]
-    rated = rate(steps, [price("p", 0, 10, 5), price("next", 10, None, 99)], periods(-1, 121))
+    rated = rate_usage(steps, [price("p", 0, 10, 5), price("next", 10, None, 99)], periods(-1, 121))
     assert [charge.version for charge in rated.charges] == ["p"]
 
 
 def test_two_prices_for_the_same_second_are_refused() -> None:
     steps = [step(0, 0), step(1, 10, R)]
     with pytest.raises(ValueError, match="two prices or two billing periods at once"):
-        rate(steps, [price("one", 0, None, 5), price("two", 5, None, 5)], periods(-1, 121))
+        rate_usage(steps, [price("one", 0, None, 5), price("two", 5, None, 5)], periods(-1, 121))
 
 
 def test_a_life_whose_clock_runs_backwards_is_refused() -> None:
     with pytest.raises(ValueError, match="transition 1 of lse_1 is earlier than the one before it"):
-        list(segments([step(0, 5), step(1, 4, R)]))
+        list(billable_intervals([step(0, 5), step(1, 4, R)]))
 
 
 def test_a_promised_price_holds_for_the_whole_life_of_its_lease_and_for_no_other() -> None:
     steps = [step(0, 0), step(1, 40, LeaseState.STOPPED), step(2, 80), step(3, 120, R)]
     others = [replace(each, lease="lse_2") for each in steps]
     old, new = price("old", -10, 10, 1), price("new", 10, None, 5)
-    rated = rate([*steps, *others], [old, new], periods(-10, 100, 200), {"lse_1": old})
+    rated = rate_usage([*steps, *others], [old, new], periods(-10, 100, 200), {"lse_1": old})
     found = {(c.lease, c.version, c.unit_seconds, c.exact_num) for c in rated.charges}
     assert found == {
         ("lse_1", "old", 40, 40),
@@ -236,5 +247,5 @@ def test_a_promised_price_holds_for_the_whole_life_of_its_lease_and_for_no_other
 def test_a_promised_price_is_of_one_offering() -> None:
     steps = [step(0, 0), step(1, 10, offering="off_b"), step(2, 20, R)]
     kept, other = price("kept", 0, 1, 1), price("other", 0, None, 5, offering="off_b")
-    rated = rate(steps, [other], periods(0, 100), {"lse_1": kept})
+    rated = rate_usage(steps, [other], periods(0, 100), {"lse_1": kept})
     assert [(c.version, c.exact_num) for c in rated.charges] == [("kept", 10), ("other", 50)]

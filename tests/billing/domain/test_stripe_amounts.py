@@ -1,11 +1,18 @@
-"""Every currency of Stripe's is sent as Stripe counts it, and lines come to their sum (bug class B22)."""
+"""Stripe amounts use Stripe's units, and lines add up (B22)."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from billing.domain.money import EXPONENTS
-from billing.domain.stripe_amounts import DECIMALS, NO_LAST_COIN, NotCollected, of_minor, of_parts, to_minor
+from billing.domain.stripe_amounts import (
+    DECIMALS,
+    LAST_DIGIT_ZERO,
+    UnsupportedCurrency,
+    from_stripe,
+    lines_to_stripe,
+    to_stripe,
+)
 
 BOTH = sorted(DECIMALS.keys() & EXPONENTS.keys())
 
@@ -14,11 +21,11 @@ BOTH = sorted(DECIMALS.keys() & EXPONENTS.keys())
 def test_every_currency_of_stripes_is_sent_as_it_counts_or_refused(currency: str) -> None:
     """One unit of it is written as one unit with Stripe's decimals, whatever ours are."""
     if currency not in EXPONENTS:
-        with pytest.raises(NotCollected, match=f"How many decimals {currency} has"):
-            of_minor(1, currency)
+        with pytest.raises(UnsupportedCurrency, match=f"How many decimals {currency} has"):
+            to_stripe(1, currency)
         return
     one = 10 ** EXPONENTS[currency]
-    assert of_minor(12 * one, currency) == 12 * 10 ** DECIMALS[currency]
+    assert to_stripe(12 * one, currency) == 12 * 10 ** DECIMALS[currency]
 
 
 @pytest.mark.parametrize(
@@ -36,13 +43,13 @@ def test_every_currency_of_stripes_is_sent_as_it_counts_or_refused(currency: str
     ],
 )
 def test_those_that_stripe_counts_its_own_way(currency: str, minor: int, sent: int) -> None:
-    assert of_minor(minor, currency) == sent
+    assert to_stripe(minor, currency) == sent
 
 
 @pytest.mark.parametrize("currency", ["IQD", "LYD", "XXX", "eur", ""])
 def test_what_stripe_does_not_know_is_refused_by_name(currency: str) -> None:
-    with pytest.raises(NotCollected, match=f"does not collect {currency}"):
-        of_minor(100, currency)
+    with pytest.raises(UnsupportedCurrency, match=f"does not collect {currency}"):
+        to_stripe(100, currency)
 
 
 @given(
@@ -50,17 +57,17 @@ def test_what_stripe_does_not_know_is_refused_by_name(currency: str) -> None:
     st.lists(st.tuples(st.integers(-(10**9), 10**9), st.integers(0, 10**6)), max_size=30),
 )
 def test_lines_come_to_what_their_sum_is_sent_as(currency: str, amounts: list[tuple[int, int]]) -> None:
-    parts = of_parts(amounts, currency)
+    parts = lines_to_stripe(amounts, currency)
     whole = sum(minor + tax for minor, tax in amounts)
-    assert sum(part.minor + part.tax for part in parts) == of_minor(whole, currency)
+    assert sum(part.minor + part.tax for part in parts) == to_stripe(whole, currency)
 
 
 @given(st.sampled_from(BOTH), st.integers(0, 10**12))
 def test_nobody_is_charged_more_than_the_invoice_says(currency: str, minor: int) -> None:
-    sent, places = of_minor(minor, currency), DECIMALS[currency]
+    sent, places = to_stripe(minor, currency), DECIMALS[currency]
     owed = minor * 10**places
     assert 0 <= owed - sent * 10 ** EXPONENTS[currency] < 10 ** (EXPONENTS[currency] + 1)
-    if currency in NO_LAST_COIN:
+    if currency in LAST_DIGIT_ZERO:
         assert sent % 10 == 0
     else:
         assert owed == sent * 10 ** EXPONENTS[currency]
@@ -71,10 +78,10 @@ def test_nobody_is_charged_more_than_the_invoice_says(currency: str, minor: int)
     [("EUR", 1234, 1234), ("JPY", 500, 500), ("ISK", 50000, 500), ("UGX", 750, 7), ("KWD", 5120, 5120)],
 )
 def test_what_stripe_counts_is_read_back_in_whole_coins(currency: str, amount: int, minor: int) -> None:
-    assert to_minor(amount, currency) == minor
+    assert from_stripe(amount, currency) == minor
 
 
 @pytest.mark.parametrize("currency", ["AFN", "LYD", "XXX"])
 def test_what_has_no_decimals_that_we_know_is_not_read_back(currency: str) -> None:
-    with pytest.raises(NotCollected):
-        to_minor(100, currency)
+    with pytest.raises(UnsupportedCurrency):
+        from_stripe(100, currency)

@@ -1,4 +1,4 @@
-"""Every word that Stripe has for an invoice, its payment, a dispute or a refund means something to us (B35)."""
+"""Every Stripe state of invoices, payments, disputes and refunds is known (B35)."""
 
 import typing
 
@@ -7,17 +7,17 @@ import stripe
 
 from billing.domain.stripe_states import (
     ACTION,
-    DISPUTES,
-    GONE,
-    INTENTS,
-    RANK,
-    REFUNDS,
+    DISPUTE_RANKS,
+    INTENT_VERDICTS,
+    INVOICE_RANKS,
+    REFUND_RANKS,
     REFUSAL,
     VOIDED,
-    Seen,
-    Verdict,
-    judge,
-    refusal,
+    VOIDED_STATES,
+    ChargeVerdict,
+    StripeInvoiceState,
+    decline_reason,
+    judge_invoice,
 )
 
 
@@ -37,44 +37,46 @@ def words(thing: type, name: str) -> set[str]:
 
 
 def test_no_word_of_the_pinned_version_is_missing() -> None:
-    assert words(stripe.Invoice, "status") == set(RANK)
-    assert words(stripe.PaymentIntent, "status") == set(INTENTS) - {""}
-    assert words(stripe.Dispute, "status") == set(DISPUTES)
-    assert set(REFUNDS) == {"pending", "requires_action", "succeeded", "failed", "canceled"}
+    assert words(stripe.Invoice, "status") == set(INVOICE_RANKS)
+    assert words(stripe.PaymentIntent, "status") == set(INTENT_VERDICTS) - {""}
+    assert words(stripe.Dispute, "status") == set(DISPUTE_RANKS)
+    assert set(REFUND_RANKS) == {"pending", "requires_action", "succeeded", "failed", "canceled"}
 
 
 @pytest.mark.parametrize(
     ("status", "paid", "intent", "verdict"),
     [
-        ("paid", 200, "succeeded", Verdict.PAID),
-        ("paid", 0, "", Verdict.ODD),
-        ("paid", 199, "", Verdict.ODD),
-        ("void", 0, "", Verdict.REFUSED),
-        ("uncollectible", 0, "", Verdict.REFUSED),
-        ("void", 200, "", Verdict.ODD),
-        ("draft", 0, "", Verdict.ODD),
-        (None, 0, "", Verdict.ODD),
-        ("teleported", 0, "", Verdict.ODD),
-        ("open", 100, "processing", Verdict.ODD),
-        ("open", 0, "teleported", Verdict.ODD),
-        *[("open", 0, intent, verdict) for intent, verdict in INTENTS.items()],
+        ("paid", 200, "succeeded", ChargeVerdict.PAID),
+        ("paid", 0, "", ChargeVerdict.ODD),
+        ("paid", 199, "", ChargeVerdict.ODD),
+        ("void", 0, "", ChargeVerdict.REFUSED),
+        ("uncollectible", 0, "", ChargeVerdict.REFUSED),
+        ("void", 200, "", ChargeVerdict.ODD),
+        ("draft", 0, "", ChargeVerdict.ODD),
+        (None, 0, "", ChargeVerdict.ODD),
+        ("teleported", 0, "", ChargeVerdict.ODD),
+        ("open", 100, "processing", ChargeVerdict.ODD),
+        ("open", 0, "teleported", ChargeVerdict.ODD),
+        *[("open", 0, intent, verdict) for intent, verdict in INTENT_VERDICTS.items()],
     ],
 )
-def test_each_is_judged(status: str | None, paid: int, intent: str, verdict: Verdict) -> None:
-    assert judge(Seen(status, 200, paid, intent), 200) is verdict
+def test_each_is_judged(status: str | None, paid: int, intent: str, verdict: ChargeVerdict) -> None:
+    assert judge_invoice(StripeInvoiceState(status, 200, paid, intent), 200) is verdict
 
 
 def test_an_invoice_of_another_total_is_never_believed() -> None:
-    assert judge(Seen("paid", 201, 201), 200) is Verdict.ODD
-    assert judge(Seen("paid", 201, 200), 200) is Verdict.ODD
-    assert judge(Seen("open", 201, 0, "processing"), 200) is Verdict.ODD
+    assert judge_invoice(StripeInvoiceState("paid", 201, 201), 200) is ChargeVerdict.ODD
+    assert judge_invoice(StripeInvoiceState("paid", 201, 200), 200) is ChargeVerdict.ODD
+    assert judge_invoice(StripeInvoiceState("open", 201, 0, "processing"), 200) is ChargeVerdict.ODD
 
 
 def test_a_refusal_says_why() -> None:
-    assert refusal(Seen(GONE[0], 1, 0, "canceled", "card_declined", "No.")) == VOIDED
-    assert refusal(Seen("open", 1, 0, "requires_payment_method", "expired_card", "It is old.")) == (
+    assert decline_reason(StripeInvoiceState(VOIDED_STATES[0], 1, 0, "canceled", "card_declined", "No.")) == VOIDED
+    assert decline_reason(
+        StripeInvoiceState("open", 1, 0, "requires_payment_method", "expired_card", "It is old.")
+    ) == (
         "expired_card",
         "It is old.",
     )
-    assert refusal(Seen("open", 1, 0, "requires_action")) == ACTION
-    assert refusal(Seen("open", 1, 0, "requires_payment_method")) == REFUSAL
+    assert decline_reason(StripeInvoiceState("open", 1, 0, "requires_action")) == ACTION
+    assert decline_reason(StripeInvoiceState("open", 1, 0, "requires_payment_method")) == REFUSAL

@@ -1,4 +1,4 @@
-"""Who owes tax where, and that lines, categories and credit notes come to the same to the last coin."""
+"""Which tax applies, and that lines, categories and credit notes add up."""
 
 from fractions import Fraction
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
-from billing.domain.tax import Treatment, given_back, shares, standing, tax_of
+from billing.domain.tax import TaxTreatment, credited_tax, tax_status
+from tests.billing.tax.tax_split import split_tax, tax_of
 
 AMOUNTS = some.lists(some.integers(-(10**9), 10**9), max_size=30)
 RATES = some.integers(0, 10_000)
@@ -15,29 +16,29 @@ RATES = some.integers(0, 10_000)
 @pytest.mark.parametrize(
     ("supplier", "customer", "vat_id", "treatment", "jurisdiction"),
     [
-        ("", "DE", "DE136695976", Treatment.UNSAID, ""),
-        ("DE", "DE", "", Treatment.DOMESTIC, "DE"),
-        ("DE", "DE", "DE136695976", Treatment.DOMESTIC, "DE"),
-        ("DE", "", "", Treatment.DOMESTIC, "DE"),
-        ("DE", "FR", "FR40303265045", Treatment.REVERSE_CHARGE, ""),
-        ("DE", "FR", "", Treatment.DESTINATION, "FR"),
-        ("DE", "GR", "", Treatment.DESTINATION, "GR"),
-        ("DE", "CH", "CHE107787577MWST", Treatment.OUTSIDE, ""),
-        ("DE", "GB", "", Treatment.OUTSIDE, ""),
-        ("CH", "DE", "DE136695976", Treatment.OUTSIDE, ""),
-        ("CH", "CH", "", Treatment.DOMESTIC, "CH"),
+        ("", "DE", "DE136695976", TaxTreatment.UNSAID, ""),
+        ("DE", "DE", "", TaxTreatment.DOMESTIC, "DE"),
+        ("DE", "DE", "DE136695976", TaxTreatment.DOMESTIC, "DE"),
+        ("DE", "", "", TaxTreatment.DOMESTIC, "DE"),
+        ("DE", "FR", "FR40303265045", TaxTreatment.REVERSE_CHARGE, ""),
+        ("DE", "FR", "", TaxTreatment.DESTINATION, "FR"),
+        ("DE", "GR", "", TaxTreatment.DESTINATION, "GR"),
+        ("DE", "CH", "CHE107787577MWST", TaxTreatment.OUTSIDE, ""),
+        ("DE", "GB", "", TaxTreatment.OUTSIDE, ""),
+        ("CH", "DE", "DE136695976", TaxTreatment.OUTSIDE, ""),
+        ("CH", "CH", "", TaxTreatment.DOMESTIC, "CH"),
     ],
 )
 def test_a_service_is_taxed_where_its_customer_is(
-    supplier: str, customer: str, vat_id: str, treatment: Treatment, jurisdiction: str
+    supplier: str, customer: str, vat_id: str, treatment: TaxTreatment, jurisdiction: str
 ) -> None:
-    found = standing(supplier, customer, vat_id=vat_id)
+    found = tax_status(supplier, customer, vat_id=vat_id)
     assert (found.treatment, found.jurisdiction) == (treatment, jurisdiction)
 
 
 @given(AMOUNTS, RATES)
 def test_b21_the_lines_come_to_the_tax_of_their_category(amounts: list[int], rate: int) -> None:
-    parts = shares(amounts, rate)
+    parts = split_tax(amounts, rate)
     assert sum(parts) == tax_of(sum(amounts), rate)
     for minor, part in zip(amounts, parts, strict=True):
         assert abs(part - Fraction(minor * rate, 10_000)) < 1
@@ -56,11 +57,11 @@ def test_e7_whatever_the_order_a_line_is_given_back_with_all_of_its_tax(
     tax, credited, back = tax_of(minor, rate), 0, 0
     while credited < minor:
         step = draws.draw(some.integers(max(1, (minor - credited) // 5), minor - credited))
-        part = given_back(tax, of=minor, credited=credited + step) - back
+        part = credited_tax(tax, of=minor, credited=credited + step) - back
         assert part >= 0
         credited, back = credited + step, back + part
     assert back == tax
 
 
 def test_a_line_that_came_to_nothing_has_no_tax_to_give_back() -> None:
-    assert given_back(0, of=0, credited=0) == 0
+    assert credited_tax(0, of=0, credited=0) == 0

@@ -8,7 +8,8 @@ import pytest
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
     """Workers call Stripe; the web has no right to write what is sent there."""
-    from tests.database import WORKER, logged_in_as
+    from deploy.embedded.roles import WORKER
+    from tests.database import logged_in_as
 
     with logged_in_as(WORKER):
         yield

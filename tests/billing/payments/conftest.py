@@ -1,4 +1,4 @@
-"""A gateway that is only simulated stands behind every test of payments, and hints go nowhere."""
+"""Payments go through the simulated gateway, and messages are captured."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.billing.payments.bills import Rung
+    from tests.billing.payments.payable_invoices import CapturedMessages
 
 
 @pytest.fixture(autouse=True)
@@ -14,14 +14,14 @@ def _collected() -> Iterator[None]:
     from billing.gateways.simulated import SimulatedGateway
     from ports import payments
 
-    with payments.through(SimulatedGateway()):
+    with payments.using_gateway(SimulatedGateway()):
         yield
 
 
 @pytest.fixture(autouse=True)
-def rung() -> "Iterator[Rung]":
+def rung() -> "Iterator[CapturedMessages]":
     """The hints that were given, first to last."""
-    from tests.billing.payments.bills import heard
+    from tests.billing.payments.payable_invoices import captured_messages
 
-    with heard() as hints:
+    with captured_messages() as hints:
         yield hints

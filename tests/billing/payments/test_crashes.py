@@ -15,10 +15,20 @@ from django.db import connection, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from billing.gateways.simulated import GatewayFault
 from billing.models import Invoice
-from billing.services.payments import collecting, opening
-from billing.services.payments.opening import NotPayable
-from tests.billing.payments.bills import NOW, Ill, bill, fresh, ill, pay, sweep, taken, tried
+from billing.services.payments import payment_collection, payment_creation
+from billing.services.payments.payment_creation import NotPayable
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    charged_amounts,
+    create_final_invoice,
+    fail_next_charges,
+    payments_of,
+    reload_invoice,
+    request_payment,
+    sweep_payments,
+)
 
 pytestmark = pytest.mark.django_db
 ENOUGH = 30  # statements; a step makes fewer
@@ -54,9 +64,9 @@ def dies(act: Callable[[], Any], *, at: int | None) -> int:
 
 def never_too_much(invoice: Invoice) -> None:
     """Assert what must hold at every moment."""
-    charged, now = taken(invoice), fresh(invoice)
+    charged, now = charged_amounts(invoice), reload_invoice(invoice)
     assert charged in ([], [now.total]), charged
-    succeeded = [each for each in tried(invoice) if each.status == "succeeded"]
+    succeeded = [each for each in payments_of(invoice) if each.status == "succeeded"]
     assert len(succeeded) == (now.status == "paid")
     if now.status == "paid":
         assert charged == [now.total]
@@ -64,48 +74,47 @@ def never_too_much(invoice: Invoice) -> None:
 
 def at_peace(invoice: Invoice, now: datetime) -> None:
     """Let the calm come, and see it paid once."""
-    ill(invoice)
+    fail_next_charges(invoice)
     for _ in range(4):
         now += timedelta(days=1, hours=2)
-        if any(each.status == "stuck" for each in tried(invoice)):
+        if any(each.status == "stuck" for each in payments_of(invoice)):
             press(invoice, now)  # a person, who was told
-        sweep(now)
-    assert fresh(invoice).status == "paid"
-    assert taken(invoice) == [invoice.total]
-    assert [each.status for each in tried(invoice)].count("succeeded") == 1
+        sweep_payments(now)
+    assert reload_invoice(invoice).status == "paid"
+    assert charged_amounts(invoice) == [invoice.total]
+    assert [each.status for each in payments_of(invoice)].count("succeeded") == 1
 
 
 def work(invoice: Invoice, now: datetime) -> None:
     """Look at every payment, as a doubled hint lets a worker do."""
-    for payment in tried(invoice):
-        collecting.collect(payment.pk, payment.tenant_id, now=now)
+    for payment in payments_of(invoice):
+        payment_collection.PAYMENTS.collect(payment.pk, payment.tenant_id, now=now)
 
 
 def press(invoice: Invoice, now: datetime) -> None:
     with suppress(NotPayable):
-        pay(invoice, now=now)
+        request_payment(invoice, now=now)
 
 
-ACTS = {"sweep": lambda _, now: sweep(now), "work": work, "press": press}
-Step = tuple[
-    str, int | None, int
-]  # what happens, before which statement its worker is killed, seconds until then
+ACTS = {"sweep": lambda _, now: sweep_payments(now), "work": work, "press": press}
+Step = tuple[str, int | None, int]  # what happens, before which statement its worker is killed, seconds until then
 STEPS = st.tuples(
     st.sampled_from(sorted(ACTS)),
     st.one_of(st.none(), st.integers(0, ENOUGH)),
     st.sampled_from([0, 1, 5, 40, 70, 3700, 90_000]),
 )
-ILLS = st.lists(st.sampled_from(list(Ill)), max_size=6)
+ILLS = st.lists(st.sampled_from(list(GatewayFault)), max_size=6)
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=12), ills=ILLS)
 def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_total(
-    steps: list[Step], ills: list[Ill]
+    steps: list[Step], ills: list[GatewayFault]
 ) -> None:
     with transaction.atomic():
-        invoice, now = bill(), NOW
-        ill(invoice, *ills)
+        invoice, now = create_final_invoice(), NOW
+        fail_next_charges(invoice, *ills)
         for what, death, seconds in steps:
             now += timedelta(seconds=seconds)
             dies(partial(ACTS[what], invoice, now), at=death)
@@ -114,17 +123,18 @@ def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_tot
         transaction.set_rollback(True)
 
 
-@pytest.mark.parametrize("first", list(Ill))
-def test_killed_before_every_single_statement_of_a_collection(first: Ill) -> None:
-    opener, at, made = bill(), 0, 1
-    pay(opener)
+@pytest.mark.deep
+@pytest.mark.parametrize("first", list(GatewayFault))
+def test_killed_before_every_single_statement_of_a_collection(first: GatewayFault) -> None:
+    opener, at, made = create_final_invoice(), 0, 1
+    request_payment(opener)
     work(opener, NOW)  # the first of all opens the platform's account, by statements of its own
     while at < made:
         with transaction.atomic():
-            invoice, alive = bill(), bill()
+            invoice, alive = create_final_invoice(), create_final_invoice()
             for each in (invoice, alive):
-                ill(each, first)
-                pay(each)
+                fail_next_charges(each, first)
+                request_payment(each)
             made = dies(partial(work, alive, NOW), at=None)
             assert dies(partial(work, invoice, NOW), at=at) == at
             never_too_much(invoice)
@@ -134,16 +144,17 @@ def test_killed_before_every_single_statement_of_a_collection(first: Ill) -> Non
     assert made > 8
 
 
+@pytest.mark.deep
 def test_killed_before_every_single_statement_of_an_opening() -> None:
     with transaction.atomic():
-        bill()
-        made = dies(lambda: opening.open_due(now=NOW), at=None)
+        create_final_invoice()
+        made = dies(lambda: payment_creation.open_due_payments(now=NOW), at=None)
         transaction.set_rollback(True)
     for at in range(made):
         with transaction.atomic():
-            invoice = bill()
-            assert dies(lambda: opening.open_due(now=NOW), at=at) == at
-            assert tried(invoice) == [], "it is opened whole or not at all"
+            invoice = create_final_invoice()
+            assert dies(lambda: payment_creation.open_due_payments(now=NOW), at=at) == at
+            assert payments_of(invoice) == [], "it is opened whole or not at all"
             at_peace(invoice, NOW)
             transaction.set_rollback(True)
     assert made > 5

@@ -1,4 +1,4 @@
-"""An invoice that is changed while a payment of it begins: one of the two waits for the other, and is refused."""
+"""Changing an invoice and starting its payment exclude each other."""
 
 from collections.abc import Callable
 from threading import Event, Thread
@@ -7,8 +7,8 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from billing.models import Invoice, Payment
-from tenants.services.walls import as_tenant
-from tests.billing.payments.bills import NOW, bill, fresh, tried
+from tenants.services.rls import tenant_scope
+from tests.billing.payments.payable_invoices import NOW, create_final_invoice, payments_of, reload_invoice
 from tests.database import OwnDatabase
 
 
@@ -26,12 +26,12 @@ def write_off(invoice: Invoice) -> None:
 def test_it_is_paid_or_written_off_and_never_both(
     own_database: OwnDatabase, first: Callable[[Invoice], None], second: Callable[[Invoice], None]
 ) -> None:
-    invoice = bill()
+    invoice = create_final_invoice()
     written, go, wrong = Event(), Event(), []
 
     def one() -> None:
         try:
-            with as_tenant(invoice.tenant_id):
+            with tenant_scope(invoice.tenant_id):
                 first(invoice)
                 written.set()
                 go.wait(20)
@@ -40,7 +40,7 @@ def test_it_is_paid_or_written_off_and_never_both(
 
     def other() -> None:
         try:
-            with as_tenant(invoice.tenant_id), transaction.atomic():
+            with tenant_scope(invoice.tenant_id), transaction.atomic():
                 second(invoice)
         except DatabaseError as error:
             wrong.append(str(error))
@@ -59,6 +59,6 @@ def test_it_is_paid_or_written_off_and_never_both(
     assert len(wrong) == 1
     held = first is begin
     assert ("may have taken the money" if held else "all that is due") in wrong[0]
-    assert (fresh(invoice).status, len(tried(invoice))) == (
+    assert (reload_invoice(invoice).status, len(payments_of(invoice))) == (
         ("finalized", 1) if held else ("uncollectible", 0)
     )

@@ -1,4 +1,4 @@
-"""A Stripe of this process behind every test here, through which payments go; hints go nowhere."""
+"""Payments go through the in-process fake of Stripe; messages are captured."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.billing.payments.bills import Rung
-    from tests.billing.portal.desks import Desk
+    from tests.billing.payments.payable_invoices import CapturedMessages
     from tests.fakestripe.server import FakeStripe
+    from tests.web.portal.signed_in_user import PortalSession
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _worker(template_database: str) -> Iterator[None]:
     """Workers call Stripe; the web has no right to write what is sent there."""
-    from tests.database import WORKER, logged_in_as
+    from deploy.embedded.roles import WORKER
+    from tests.database import logged_in_as
 
     with logged_in_as(WORKER):
         yield
@@ -24,10 +25,10 @@ def _worker(template_database: str) -> Iterator[None]:
 def fake() -> "Iterator[FakeStripe]":
     from django.test import override_settings
 
-    from billing.gateways.stripe import connecting
     from billing.gateways.stripe.gateway import StripeGateway
     from ports import payments
-    from tests.billing.stripe.purses import SECRETS
+    from tests.billing.gateways.transports import use_transport
+    from tests.billing.stripe.stripe_customers import SECRETS
     from tests.fakestripe.server import ACCOUNT, KEY, FakeStripe
 
     made = FakeStripe()
@@ -37,22 +38,22 @@ def fake() -> "Iterator[FakeStripe]":
         "STRIPE_ACCOUNT": ACCOUNT,
         "STRIPE_CALLS_PER_S": 10**6,
     }
-    with override_settings(**set_), connecting.over(made), payments.through(StripeGateway()):
+    with override_settings(**set_), use_transport(made), payments.using_gateway(StripeGateway()):
         yield made
 
 
 @pytest.fixture(autouse=True)
-def rung() -> "Iterator[Rung]":
+def rung() -> "Iterator[CapturedMessages]":
     """The hints that were given, first to last."""
-    from tests.billing.payments.bills import heard
+    from tests.billing.payments.payable_invoices import captured_messages
 
-    with heard() as hints:
+    with captured_messages() as hints:
         yield hints
 
 
 @pytest.fixture
-def desk(db: None, fake: "FakeStripe") -> "Iterator[Desk]":
-    from tests.billing.portal.desks import opened  # Django is set up by now
+def portal(db: None, fake: "FakeStripe") -> "Iterator[PortalSession]":
+    from tests.web.portal.signed_in_user import open_portal  # Django is set up by now
 
-    with opened() as made:
+    with open_portal() as made:
         yield made

@@ -1,56 +1,64 @@
-"""A card is asked for on a page or over the API, typed at Stripe, and charged when nobody is there."""
+"""A payment card is added at Stripe and charged later."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from billing.gateways.stripe import looking
-from billing.models import CardForm, Invoice, StripeCustomer
-from billing.services.stripe import cards, inbox, saving, working
-from billing.services.stripe.cards import NoCards
+from billing.gateways.stripe import lookups
+from billing.models import Invoice, PaymentCardForm, StripeCustomer
+from billing.services.payments.stripe import card_setup, payment_cards, webhook_events, webhook_inbox
+from billing.services.payments.stripe.payment_cards import CardsNotSupported
 from ports import payments
 from tenants.models import AuditEvent
-from tenants.services.walls import as_tenant
-from tests.billing.payments.bills import MIRA, NOW, Rung, bill, collect, fresh, pay
-from tests.billing.stripe.purses import SECRETS, at, there
+from tenants.services.rls import tenant_scope
+from tests.billing.payments.payable_invoices import (
+    MIRA,
+    NOW,
+    CapturedMessages,
+    create_final_invoice,
+    process_payment,
+    reload_invoice,
+    request_payment,
+)
+from tests.billing.stripe.stripe_customers import SECRETS, fail_calls, stripe_invoices
 from tests.fakestripe import things
-from tests.fakestripe.mill import posted
+from tests.fakestripe.mill import webhook_of
 from tests.fakestripe.server import FakeStripe
 
 pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(minutes=5)
 
 
-def asked(invoice: Invoice) -> CardForm:
-    with as_tenant(invoice.tenant_id):
-        return cards.ask(invoice.tenant, actor=MIRA, now=NOW)
+def asked(invoice: Invoice) -> PaymentCardForm:
+    with tenant_scope(invoice.tenant_id):
+        return payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=NOW)
 
 
-def worked(form: CardForm, *, now: Any = NOW) -> CardForm:
-    saving.work(form.pk, form.tenant_id, now=now)
+def worked(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
+    card_setup.process_card_form(form.pk, form.tenant_id, now=now)
     return now_is(form)
 
 
-def now_is(form: CardForm) -> CardForm:
-    with as_tenant(form.tenant_id):
-        return CardForm.objects.get(pk=form.pk)
+def now_is(form: PaymentCardForm) -> PaymentCardForm:
+    with tenant_scope(form.tenant_id):
+        return PaymentCardForm.objects.get(pk=form.pk)
 
 
-def back(form: CardForm, *, now: Any = NOW) -> CardForm:
+def back(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
     """Come back from Stripe's form, as a browser does."""
-    with as_tenant(form.tenant_id):
-        cards.look_now(now_is(form), now=now)
+    with tenant_scope(form.tenant_id):
+        payment_cards.check_form_now(now_is(form), now=now)
     return worked(form, now=now)
 
 
-def card(form: CardForm) -> StripeCustomer | None:
-    with as_tenant(form.tenant_id):
-        return cards.saved(form.tenant)
+def card(form: PaymentCardForm) -> StripeCustomer | None:
+    with tenant_scope(form.tenant_id):
+        return payment_cards.find_saved_card(form.tenant)
 
 
-def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, rung: Rung) -> None:
-    invoice = bill()
+def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, rung: CapturedMessages) -> None:
+    invoice = create_final_invoice()
     form = asked(invoice)
     assert (form.state, sum(fake.calls.values())) == ("wanted", 0)
     assert ("billing.card_form", form.pk, form.tenant_id, NOW) in rung
@@ -60,56 +68,56 @@ def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, 
     session = fake.things.get("checkout.session", form.session_id)
     assert (session["mode"], session["success_url"]) == (
         "setup",
-        f"http://localhost:8000/payment/?form={form.pk}",
+        f"http://localhost:8000/payment-method/?form={form.pk}",
     )
     things.fill_in(fake.things, form.session_id)
     assert back(form).state == "saved"
     found = card(form)
     assert found is not None
     assert (found.brand, found.last4, found.ends, found.added_by) == ("visa", "4242", "2029-07", MIRA.label)
-    assert collect(pay(invoice)).status == "succeeded"
+    assert process_payment(request_payment(invoice)).status == "succeeded"
 
 
 def test_nothing_of_ours_holds_a_card_number(fake: FakeStripe) -> None:
-    form = worked(asked(bill()))
+    form = worked(asked(create_final_invoice()))
     things.fill_in(fake.things, form.session_id, number="4242")
     back(form)
-    with as_tenant(form.tenant_id):
-        held = {field.name for field in StripeCustomer._meta.fields} | {f.name for f in CardForm._meta.fields}
+    with tenant_scope(form.tenant_id):
+        held = {field.name for field in StripeCustomer._meta.fields} | {f.name for f in PaymentCardForm._meta.fields}
     assert not {name for name in held if "number" in name or "cvc" in name}
 
 
 def test_stripe_tells_of_a_card_though_the_browser_never_came_back(fake: FakeStripe) -> None:
-    form = worked(asked(bill()))
+    form = worked(asked(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     for event in fake.things.events:
-        inbox.receive(*posted(event, SECRETS[0], NOW), now=NOW)
-    for event_id in inbox.due(now=NOW):
-        working.work(event_id, now=NOW)
-    assert cards.due(now=NOW) == [("billing.card_form", form.pk, form.tenant_id)]
+        webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], NOW), now=NOW)
+    for event_id in webhook_inbox.due_events(now=NOW):
+        webhook_events.process_event(event_id, now=NOW)
+    assert payment_cards.due_card_forms(now=NOW) == [("billing.card_form", form.pk, form.tenant_id)]
     assert worked(form).state == "saved"
 
 
 def test_a_second_card_takes_the_place_of_one_that_was_refused(fake: FakeStripe) -> None:
-    invoice = bill()
+    invoice = create_final_invoice()
     first = worked(asked(invoice))
     things.fill_in(fake.things, first.session_id, how="declined")
     back(first)
-    assert collect(pay(invoice)).status == "declined"
+    assert process_payment(request_payment(invoice)).status == "declined"
     second = worked(asked(invoice))
     things.fill_in(fake.things, second.session_id, number="1881")
     back(second)
-    assert collect(pay(invoice, now=SOON), now=SOON).status == "succeeded"
-    assert fresh(invoice).status == "paid"
-    assert [each["status"] for each in there(fake)] == ["void", "paid"]
+    assert process_payment(request_payment(invoice, now=SOON), now=SOON).status == "succeeded"
+    assert reload_invoice(invoice).status == "paid"
+    assert [each["status"] for each in stripe_invoices(fake)] == ["void", "paid"]
     assert len(fake.things.all("customer")) == 1, "a tenant is one customer"
 
 
 def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStripe) -> None:
-    invoice = bill()
+    invoice = create_final_invoice()
     old = worked(asked(invoice))
-    with as_tenant(invoice.tenant_id):
-        new = cards.ask(invoice.tenant, actor=MIRA, now=SOON)
+    with tenant_scope(invoice.tenant_id):
+        new = payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=SOON)
     new = worked(new, now=SOON)
     things.fill_in(fake.things, new.session_id, number="0002")
     back(new, now=SOON)
@@ -123,8 +131,8 @@ def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStrip
 @pytest.mark.parametrize("ill", ["unreachable", "lost", "500", "500_done", "429"])
 @pytest.mark.parametrize("step", ["customers", "sessions", "get"])
 def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, step: str, ill: str) -> None:
-    form = asked(bill())
-    fake.ill = at(step, ill)
+    form = asked(create_final_invoice())
+    fake.ill = fail_calls(step, ill)
     now = NOW
     form = worked(form, now=now)
     for _ in range(3):
@@ -140,8 +148,8 @@ def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, 
 
 
 def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) -> None:
-    form = asked(bill())
-    fake.ill = at("customers", "lost")
+    form = asked(create_final_invoice())
+    fake.ill = fail_calls("customers", "lost")
     worked(form)
     fake.now = NOW + timedelta(days=2)
     assert worked(form, now=fake.now).state == "open"
@@ -149,31 +157,31 @@ def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) 
 
 
 def test_a_form_that_nobody_fills_in_ends_and_says_so(fake: FakeStripe) -> None:
-    form = worked(asked(bill()))
+    form = worked(asked(create_final_invoice()))
     assert back(form).state == "open"
     fake.things.get("checkout.session", form.session_id)["status"] = "expired"
     form = worked(form, now=NOW + timedelta(days=1, hours=1))
-    assert (form.state, form.reason) == ("failed", "Nobody filled the form in.")
+    assert (form.state, form.reason) == ("failed", "The form was not completed.")
     assert worked(form, now=NOW + timedelta(days=3)).state == "failed"
 
 
 def test_a_form_that_is_gone_there_ends_too(fake: FakeStripe) -> None:
-    form = worked(asked(bill()))
+    form = worked(asked(create_final_invoice()))
     fake.things.all("checkout.session").clear()
     assert back(form).state == "failed"
 
 
 def test_credentials_that_do_not_hold_are_told(fake: FakeStripe) -> None:
-    form = asked(bill())
-    fake.ill = at("customers", "unauthorized")
+    form = asked(create_final_invoice())
+    fake.ill = fail_calls("customers", "unauthorized")
     form = worked(form)
     assert (form.state, form.reason) == ("failed", "Stripe does not accept our credentials.")
 
 
 def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> None:
-    form = worked(asked(bill()))
+    form = worked(asked(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
-    fake.ill = at("get", "unauthorized", "unauthorized")
+    fake.ill = fail_calls("get", "unauthorized", "unauthorized")
     form = back(form)
     assert (form.state, form.reason) == ("open", "Stripe does not accept our credentials.")
     assert worked(form, now=NOW + timedelta(hours=2)).state == "open"
@@ -181,8 +189,10 @@ def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> Non
     assert card(form) is not None
 
 
-def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(fake: FakeStripe, rung: Rung) -> None:
-    form = worked(asked(bill()))
+def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(
+    fake: FakeStripe, rung: CapturedMessages
+) -> None:
+    form = worked(asked(create_final_invoice()))
     before, rings = sum(fake.calls.values()), len(rung)
     for seconds in range(0, 120, 4):
         back(form, now=NOW + timedelta(seconds=seconds))
@@ -193,20 +203,20 @@ def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(fake: Fak
 
 
 def test_without_stripe_nobody_is_asked_for_a_card() -> None:
-    invoice = bill()
-    with payments.through(None), pytest.raises(NoCards, match="saves no cards"):
+    invoice = create_final_invoice()
+    with payments.using_gateway(None), pytest.raises(CardsNotSupported, match="does not collect payments"):
         asked(invoice)
 
 
 def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStripe) -> None:
-    assert cards.heard("cs_test_nobody", now=NOW) == "no form that is open here"
+    assert payment_cards.handle_form_event("cs_test_nobody", now=NOW) == "no open form here"
 
 
-def test_who_asked_and_what_was_saved_stands_in_the_trail(fake: FakeStripe) -> None:
-    form = worked(asked(bill()))
+def test_who_asked_and_what_was_saved_stands_in_the_audit_log(fake: FakeStripe) -> None:
+    form = worked(asked(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     back(form)
-    with as_tenant(form.tenant_id):
+    with tenant_scope(form.tenant_id):
         told = AuditEvent.objects.filter(action__startswith="card.").order_by("pk")
         assert [(each.action, each.actor_label) for each in told] == [
             ("card.ask", MIRA.label),
@@ -216,12 +226,12 @@ def test_who_asked_and_what_was_saved_stands_in_the_trail(fake: FakeStripe) -> N
 
 
 def test_two_workers_who_find_the_same_card_save_it_once(fake: FakeStripe) -> None:
-    form = worked(asked(bill()))
+    form = worked(asked(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     back(form)
-    state, found = looking.saved_card(form.session_id)
+    state, found = lookups.get_saved_card(form.session_id)
     assert (state, found is not None) == ("complete", True)
     assert found is not None
-    saving._save(form, found, NOW)
-    with as_tenant(form.tenant_id):
+    card_setup._save_card(form, found, NOW)
+    with tenant_scope(form.tenant_id):
         assert AuditEvent.objects.filter(action="card.save").count() == 1

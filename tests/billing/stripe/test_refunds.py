@@ -1,4 +1,4 @@
-"""A refund is one at Stripe, whatever befalls its call; what the bank sends back is on the balance again."""
+"""Refunds through Stripe; returned refunds go back to the balance."""
 
 from datetime import timedelta
 from typing import Any
@@ -7,14 +7,19 @@ from unittest import mock
 import pytest
 
 from billing.models import Invoice, PaymentRefund, Refund, StripeDifference
-from billing.services.refunds import collecting, opening
-from billing.services.stripe import inbox, planning, reconciling, working
-from tenants.services.walls import as_tenant
-from tests.billing.credits.notes import credit
-from tests.billing.payments.bills import MIRA, NOW, collect, pay
-from tests.billing.refunds.ways import balance, fresh, payment, send_back, work
-from tests.billing.stripe.purses import SECRETS, at, billed
-from tests.fakestripe.mill import posted
+from billing.services.payments.refunds import refund_creation, refund_submission
+from billing.services.payments.stripe import (
+    reconciliation,
+    reconciliation_schedule,
+    webhook_events,
+    webhook_inbox,
+)
+from tenants.services.rls import tenant_scope
+from tests.billing.credit_notes.issued_notes import issue_note
+from tests.billing.payments.payable_invoices import MIRA, NOW, process_payment, request_payment
+from tests.billing.refunds.refund_setup import balance_of, payment_of, process_refund, reload_refund, request_refund
+from tests.billing.stripe.stripe_customers import SECRETS, create_invoice_with_card, fail_calls
+from tests.fakestripe.mill import webhook_of
 from tests.fakestripe.server import FakeStripe
 
 pytestmark = pytest.mark.django_db
@@ -22,11 +27,11 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def paid(fake: FakeStripe) -> Invoice:
-    """Return an invoice of 2.00 that was paid, all of it given back to the balance."""
+    """Return a paid invoice of 2.00, credited in full."""
     fake.now = NOW
-    invoice = billed(fake)
-    collect(pay(invoice))
-    credit(invoice)
+    invoice = create_invoice_with_card(fake)
+    process_payment(request_payment(invoice))
+    issue_note(invoice)
     return invoice
 
 
@@ -39,27 +44,27 @@ def until_settled(fake: FakeStripe, refund: Refund) -> Refund:
         if refund.due_at is None:
             break
         fake.now = refund.due_at
-        refund = work(refund, now=refund.due_at)
+        refund = process_refund(refund, now=refund.due_at)
     return refund
 
 
 def differences(fake: FakeStripe, now: Any) -> list[str]:
     fake.now = now
-    planning.plan(now=now)
-    for day in planning.due(now=now):
-        reconciling.work(day, now=now)
+    reconciliation_schedule.schedule_days(now=now)
+    for day in reconciliation_schedule.due_days(now=now):
+        reconciliation.reconcile_day(day, now=now)
     return list(StripeDifference.objects.values_list("kind", flat=True))
 
 
 def test_it_is_made_at_stripe_and_booked_and_the_night_agrees(fake: FakeStripe) -> None:
     invoice = paid(fake)
-    done = work(send_back(invoice, 150))
+    done = process_refund(request_refund(invoice, 150))
     (made,) = there(fake)
-    assert (done.status, done.reference, balance(invoice)) == ("succeeded", made["id"], 50)
+    assert (done.status, done.reference, balance_of(invoice)) == ("succeeded", made["id"], 50)
     assert (made["amount"], made["metadata"]["refund"]) == (150, done.pk)
     assert differences(fake, NOW + DAY) == []
     fake.things.all("refund").clear()
-    with as_tenant(invoice.tenant_id):
+    with tenant_scope(invoice.tenant_id):
         PaymentRefund.objects.update(status="canceled")
     assert differences(fake, NOW + 2 * DAY) == ["refund_not_there"]
 
@@ -67,9 +72,9 @@ def test_it_is_made_at_stripe_and_booked_and_the_night_agrees(fake: FakeStripe) 
 @pytest.mark.parametrize("ill", ["429", "500", "500_done", "lost", "lock_timeout", "unreachable", "in_use"])
 def test_whatever_befalls_its_call_it_is_one_refund(fake: FakeStripe, ill: str) -> None:
     invoice = paid(fake)
-    fake.ill = at("refunds", ill, ill)
-    done = until_settled(fake, send_back(invoice, 150))
-    assert (done.status, [each["amount"] for each in there(fake)], balance(invoice)) == (
+    fake.ill = fail_calls("refunds", ill, ill)
+    done = until_settled(fake, request_refund(invoice, 150))
+    assert (done.status, [each["amount"] for each in there(fake)], balance_of(invoice)) == (
         "succeeded",
         [150],
         50,
@@ -78,10 +83,10 @@ def test_whatever_befalls_its_call_it_is_one_refund(fake: FakeStripe, ill: str) 
 
 def test_a_day_later_it_is_found_and_not_made_again(fake: FakeStripe) -> None:
     invoice = paid(fake)
-    fake.ill = at("refunds", "lost")
-    waits = work(send_back(invoice, 150))
+    fake.ill = fail_calls("refunds", "lost")
+    waits = process_refund(request_refund(invoice, 150))
     fake.now = NOW + 3 * DAY
-    assert work(waits, now=NOW + 3 * DAY).status == "succeeded"
+    assert process_refund(waits, now=NOW + 3 * DAY).status == "succeeded"
     assert len(there(fake)) == 1
 
 
@@ -89,8 +94,8 @@ def test_more_than_is_left_there_is_declined_and_on_the_balance_again(fake: Fake
     invoice = paid(fake)
     charge = next(iter(fake.things.all("charge").values()))
     charge["amount_refunded"] = 100  # in the dashboard, and we have not heard of it
-    done = work(send_back(invoice, 150))
-    assert (done.status, done.code, balance(invoice)) == ("declined", "amount_too_large", 200)
+    done = process_refund(request_refund(invoice, 150))
+    assert (done.status, done.code, balance_of(invoice)) == ("declined", "amount_too_large", 200)
     assert there(fake) == []
 
 
@@ -108,68 +113,66 @@ def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(
 ) -> None:
     invoice = paid(fake)
     fake.things.refund_as = first
-    waits = work(send_back(invoice, 150))
-    who = {"pending": "the bank has not answered", "requires_action": "waits for the payer"}[first]
+    waits = process_refund(request_refund(invoice, 150))
+    who = {"pending": "the bank has not responded", "requires_action": "waits for the payer"}[first]
     assert (waits.status, who in waits.trouble) == ("pending", True)
     (made,) = there(fake)
     made["status"] = word
     soon = NOW + timedelta(minutes=1)
     event = fake.things.tell("refund.updated", made)
-    inbox.receive(*posted(event, SECRETS[0], soon), now=soon)
-    working.work(event["id"], now=soon)
-    assert collecting.due(now=soon) == [("billing.refund", waits.pk, waits.tenant_id)]
-    done = work(waits, now=soon)
-    assert (done.status, balance(invoice), len(there(fake))) == (status, left, 1)
+    webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], soon), now=soon)
+    webhook_events.process_event(event["id"], now=soon)
+    assert refund_submission.REFUND_TRANSACTIONS.due(now=soon) == [("billing.refund", waits.pk, waits.tenant_id)]
+    done = process_refund(waits, now=soon)
+    assert (done.status, balance_of(invoice), len(there(fake))) == (status, left, 1)
 
 
 def test_what_the_bank_sends_back_after_it_went_is_on_the_balance_again(fake: FakeStripe) -> None:
     invoice = paid(fake)
-    done = work(send_back(invoice, 150))
+    done = process_refund(request_refund(invoice, 150))
     (made,) = there(fake)
     made["status"] = "failed"
     fake.things.get("charge", made["charge"])["amount_refunded"] = 0
     for _ in range(3):
         event = fake.things.tell("refund.failed", made)
-        inbox.receive(*posted(event, SECRETS[0], NOW), now=NOW)
-        working.work(event["id"], now=NOW)
-    assert (fresh(done).returned_at, balance(invoice)) == (NOW, 200)
+        webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], NOW), now=NOW)
+        webhook_events.process_event(event["id"], now=NOW)
+    assert (reload_refund(done).returned_at, balance_of(invoice)) == (NOW, 200)
     assert differences(fake, NOW + DAY) == []
-    assert work(send_back(invoice, 150)).status == "succeeded"
+    assert process_refund(request_refund(invoice, 150)).status == "succeeded"
 
 
 def test_a_word_that_is_not_known_is_left_to_a_person(fake: FakeStripe) -> None:
     invoice = paid(fake)
     fake.things.refund_as = "teleported"
-    stuck = work(send_back(invoice, 150))
+    stuck = process_refund(request_refund(invoice, 150))
     assert (stuck.status, stuck.code, "teleported" in stuck.reason) == ("stuck", "unforeseen", True)
 
 
 def test_credentials_that_no_longer_hold_wait_for_a_person(fake: FakeStripe) -> None:
     invoice = paid(fake)
-    fake.ill = at("get", "unauthorized")
-    stuck = work(send_back(invoice, 150))
-    assert (stuck.status, stuck.code, balance(invoice)) == ("stuck", "bad_credentials", 50)
+    fake.ill = fail_calls("get", "unauthorized")
+    stuck = process_refund(request_refund(invoice, 150))
+    assert (stuck.status, stuck.code, balance_of(invoice)) == ("stuck", "bad_credentials", 50)
 
 
 def test_what_was_paid_by_no_card_is_left_to_a_person(fake: FakeStripe) -> None:
     invoice = paid(fake)
     next(iter(fake.things.all("payment_intent").values()))["status"] = "canceled"
-    assert work(send_back(invoice, 150)).code == "no_card_payment"
-    assert payment(invoice).status == "succeeded"
+    assert process_refund(request_refund(invoice, 150)).code == "no_card_payment"
+    assert payment_of(invoice).status == "succeeded"
 
 
 @pytest.mark.parametrize("code", ["balance_insufficient", "resource_missing", "testmode_charges_only"])
-def test_what_may_be_mended_waits_for_a_person_and_is_sent_anew_the_same_day(
-    fake: FakeStripe, code: str
-) -> None:
+def test_what_may_be_repaired_waits_for_a_person_and_is_sent_again_the_same_day(fake: FakeStripe, code: str) -> None:
     invoice = paid(fake)
     fake.things.refund_refused = code
-    stuck = work(send_back(invoice, 150))
-    assert (stuck.status, stuck.code, balance(invoice)) == ("stuck", code, 50)
+    stuck = process_refund(request_refund(invoice, 150))
+    assert (stuck.status, stuck.code, balance_of(invoice)) == ("stuck", code, 50)
     fake.things.refund_refused = ""
     soon = NOW + HOUR
-    opening.ask_again(stuck, actor=MIRA, now=soon)
-    done = work(stuck, now=soon)
+    refund_creation.retry_refund(stuck, actor=MIRA, now=soon)
+    done = process_refund(stuck, now=soon)
     assert (done.status, [each["amount"] for each in there(fake)]) == ("succeeded", [150])
 
 
@@ -177,40 +180,40 @@ def test_what_may_be_mended_waits_for_a_person_and_is_sent_anew_the_same_day(
 def test_what_never_goes_back_is_on_the_balance_again(fake: FakeStripe, code: str) -> None:
     invoice = paid(fake)
     fake.things.refund_refused = code
-    done = work(send_back(invoice, 150))
-    assert (done.status, done.code, balance(invoice)) == ("declined", code, 200)
+    done = process_refund(request_refund(invoice, 150))
+    assert (done.status, done.code, balance_of(invoice)) == ("declined", code, 200)
 
 
 def test_what_failed_since_stripe_answered_is_not_taken_for_a_success(fake: FakeStripe) -> None:
     invoice = paid(fake)
-    asked = send_back(invoice, 150)
+    asked = request_refund(invoice, 150)
     with (
-        mock.patch.object(collecting.SENDING, "settle", side_effect=KeyboardInterrupt),
+        mock.patch.object(refund_submission.REFUND_TRANSACTIONS, "settle", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
-        work(asked)
+        process_refund(asked)
     (made,) = there(fake)
     made["status"] = "failed"
-    done = work(asked, now=NOW + HOUR)
-    assert (done.status, done.code, balance(invoice)) == ("declined", "refund_failed", 200)
+    done = process_refund(asked, now=NOW + HOUR)
+    assert (done.status, done.code, balance_of(invoice)) == ("declined", "refund_failed", 200)
 
 
 def test_what_the_bank_sends_back_while_its_success_is_on_its_way_is_on_the_balance_again(
     fake: FakeStripe,
 ) -> None:
     invoice = paid(fake)
-    asked, settle = send_back(invoice, 150), collecting.SENDING.settle
+    asked, settle = request_refund(invoice, 150), refund_submission.REFUND_TRANSACTIONS.settle
 
     def late(*told: Any) -> None:
         (made,) = there(fake)
         made["status"] = "failed"
         fake.things.get("charge", made["charge"])["amount_refunded"] = 0
         event = fake.things.tell("refund.failed", made)
-        inbox.receive(*posted(event, SECRETS[0], NOW), now=NOW)
-        working.work(event["id"], now=NOW)
+        webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], NOW), now=NOW)
+        webhook_events.process_event(event["id"], now=NOW)
         settle(*told)
 
-    with mock.patch.object(collecting.SENDING, "settle", late):
-        done = work(asked)
-    assert (done.status, done.returned_at, balance(invoice)) == ("succeeded", NOW, 200)
-    assert work(send_back(invoice, 150)).status == "succeeded"
+    with mock.patch.object(refund_submission.REFUND_TRANSACTIONS, "settle", late):
+        done = process_refund(asked)
+    assert (done.status, done.returned_at, balance_of(invoice)) == ("succeeded", NOW, 200)
+    assert process_refund(request_refund(invoice, 150)).status == "succeeded"

@@ -1,53 +1,58 @@
-"""Money for a wallet goes through Stripe as any charge does: asked about when Stripe says so, and compared at night."""
+"""Wallet top-ups go through Stripe and are reconciled at night."""
 
 from datetime import timedelta
 
 import pytest
 
 from billing.models import StripeDifference, StripeEvent
-from billing.services.stripe import inbox, planning, reconciling, working
-from tests.billing.payments.bills import Rung
-from tests.billing.stripe.purses import SECRETS, there
-from tests.billing.topups.tills import balance, collect, fresh, top_up
+from billing.services.payments.stripe import (
+    reconciliation,
+    reconciliation_schedule,
+    webhook_events,
+    webhook_inbox,
+)
+from tests.billing.payments.payable_invoices import CapturedMessages
+from tests.billing.stripe.stripe_customers import SECRETS, stripe_invoices
+from tests.billing.topups.topup_setup import process_topup, reload_topup, request_topup, wallet_balance
 from tests.fakestripe import things
-from tests.fakestripe.mill import posted
+from tests.fakestripe.mill import webhook_of
 from tests.fakestripe.server import FakeStripe
-from tests.fakestripe.tenants import holder
-from tests.world import NOW, home
+from tests.fakestripe.tenants import create_card_holder
+from tests.simulation import NOW, create_tenant
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 
 
-def test_an_event_has_a_top_up_asked_about_and_the_books_agree(fake: FakeStripe, rung: Rung) -> None:
-    owner = home("Kestrel")
+def test_an_event_has_a_top_up_asked_about_and_the_books_agree(fake: FakeStripe, rung: CapturedMessages) -> None:
+    owner = create_tenant("Kestrel")
     fake.now = NOW
-    holder(fake, owner.tenant.pk, how="silent")
-    topup = collect(top_up(owner, 5000))
-    assert (topup.status, balance(owner)) == ("pending", 0)
-    things.bank_pays(fake.things, there(fake)[0])
-    inbox.receive(*posted(fake.things.events[-1], SECRETS[0], NOW), now=NOW)
-    (event_id,) = inbox.due(now=NOW)
-    working.work(event_id, now=NOW)
+    create_card_holder(fake, owner.tenant.pk, how="silent")
+    topup = process_topup(request_topup(owner, 5000))
+    assert (topup.status, wallet_balance(owner)) == ("pending", 0)
+    things.bank_pays(fake.things, stripe_invoices(fake)[0])
+    webhook_inbox.receive_event(*webhook_of(fake.things.events[-1], SECRETS[0], NOW), now=NOW)
+    (event_id,) = webhook_inbox.due_events(now=NOW)
+    webhook_events.process_event(event_id, now=NOW)
     assert ("billing.top_up", topup.pk, topup.tenant_id, NOW) in rung
-    assert collect(topup).status == "succeeded"
-    assert (fresh(topup).reference, balance(owner)) == (there(fake)[0]["id"], 5000)
+    assert process_topup(topup).status == "succeeded"
+    assert (reload_topup(topup).reference, wallet_balance(owner)) == (stripe_invoices(fake)[0]["id"], 5000)
     fake.now = NOW + DAY
-    planning.plan(now=NOW + DAY)
-    for day in planning.due(now=NOW + DAY):
-        reconciling.work(day, now=NOW + DAY)
+    reconciliation_schedule.schedule_days(now=NOW + DAY)
+    for day in reconciliation_schedule.due_days(now=NOW + DAY):
+        reconciliation.reconcile_day(day, now=NOW + DAY)
     assert not StripeDifference.objects.exists()
 
 
 def test_a_disputed_top_up_waits_for_a_person(fake: FakeStripe) -> None:
-    owner = home("Kestrel")
+    owner = create_tenant("Kestrel")
     fake.now = NOW
-    holder(fake, owner.tenant.pk)
-    topup = collect(top_up(owner, 5000))
-    things.disputed(fake.things, there(fake)[0]["id"])
-    inbox.receive(*posted(fake.things.events[-1], SECRETS[0], NOW), now=NOW)
-    (event_id,) = inbox.due(now=NOW)
-    working.work(event_id, now=NOW)
+    create_card_holder(fake, owner.tenant.pk)
+    topup = process_topup(request_topup(owner, 5000))
+    things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
+    webhook_inbox.receive_event(*webhook_of(fake.things.events[-1], SECRETS[0], NOW), now=NOW)
+    (event_id,) = webhook_inbox.due_events(now=NOW)
+    webhook_events.process_event(event_id, now=NOW)
     event = StripeEvent.objects.get()
     assert event.state == "parked"
-    assert f"is of top-up {topup.pk}" in event.why
+    assert f"belongs to top-up {topup.pk}" in event.why

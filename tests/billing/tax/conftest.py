@@ -1,23 +1,17 @@
-"""A supplier in Berlin, a gateway that is only simulated, and hints that go nowhere."""
+"""A supplier in Berlin, and payments collected by the simulated gateway."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    from billing.gateways.simulated import SimulatedGateway
-    from ports import payments
-    from tests.billing.payments.bills import heard
-
-    with payments.through(SimulatedGateway()), heard():
-        yield
+def _payments(simulated_payments: None) -> None:
+    """Collect by the simulated gateway in every test here."""
 
 
 @pytest.fixture(autouse=True)
 def _supplier(settings: Any) -> None:
-    from tests.billing.tax.papers import LUMEN
+    from tests.billing.tax.taxed_tenants import LUMEN
 
     settings.SUPPLIER = LUMEN.as_dict()

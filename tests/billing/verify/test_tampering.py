@@ -1,4 +1,4 @@
-"""Months that leases lived by chance, through PostgreSQL: every bundle verifies, and whoever touches one is found out.
+"""Bundles of random months verify, and any change to one is detected.
 
 Each tampering is tried twice: as it is, which the digest tells, and with a digest made anew, which the sums tell.
 """
@@ -16,62 +16,67 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from billing.models import Invoice
-from billing.services import bundles, closing, drafts, rating
+from billing.services.documents import invoice_bundles
+from billing.services.invoicing import drafts
+from billing.services.invoicing.month_close import close_month
+from billing.services.rating import lease_rating
 from billing.verify.verify import Unreadable, check
-from tenants.services.walls import as_tenant
-from tests.billing import stories
-from tests.billing.histories import at, invoices
-from tests.billing.services.test_rating import undone
-from tests.billing.stories import Story, month_start
-from tests.billing.verify.papers import Document, sealed
+from tenants.services.rls import tenant_scope
+from tests.billing import random_tenants
+from tests.billing.histories import invoices_of, utc
+from tests.billing.random_tenants import RandomTenant, month_start
+from tests.billing.rating.test_lease_rating import undone
+from tests.billing.verify.written_bundles import Document, write_bundle
 
 pytestmark = pytest.mark.django_db
-LATER = at("2027-12-01 00:00:00")
+LATER = utc("2027-12-01 00:00:00")
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 Tampering = tuple[str, Document]
 
 
-def month_of_chance(seed: int, zone: str, month: int) -> Story:
-    """Let a tenant live through two months; the first may be closed before half of its leases are heard of."""
+def month_of_chance(seed: int, zone: str, month: int) -> RandomTenant:
+    """Write two months of a tenant; the first may close early."""
     chance, since, until = random.Random(seed), month_start(2026, month), month_start(2026, month + 2)
-    sells = stories.market(chance, since, until, offerings=2, changes=2)
-    story = stories.tenant(zone)
-    stories.lives(chance, story, sells, since, until, leases=4)
-    rating.rate(now=until)
+    sells = random_tenants.create_market(chance, since, until, offerings=2, changes=2)
+    story = random_tenants.create_random_tenant(zone)
+    random_tenants.add_random_leases(chance, story, sells, since, until, leases=4)
+    lease_rating.rate_all_leases(now=until)
     if chance.random() < 0.5:
-        closing.close_due(now=month_start(2026, month + 1) + timedelta(days=2))
-    stories.lives(chance, story, sells, since, until, leases=4)
-    rating.rate(now=LATER)
-    drafts.refresh(story.tenant, now=LATER)
+        close_month.close_due_months(now=month_start(2026, month + 1) + timedelta(days=2))
+    random_tenants.add_random_leases(chance, story, sells, since, until, leases=4)
+    lease_rating.rate_all_leases(now=LATER)
+    drafts.refresh_drafts(story.tenant, now=LATER)
     if chance.random() < 0.5:
-        closing.close_due(now=LATER)
+        close_month.close_due_months(now=LATER)
     return story
 
 
 def written(invoice: Invoice) -> bytes:
-    with as_tenant(invoice.tenant_id):
-        return b"".join(bundles.bundle(invoice))
+    with tenant_scope(invoice.tenant_id):
+        return b"".join(invoice_bundles.build_bundle(invoice))
 
 
+@pytest.mark.deep
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from(stories.ZONES), st.integers(1, 22))
+@given(st.integers(0, 2**32), st.sampled_from(random_tenants.ZONES), st.integers(1, 22))
 def test_the_bundle_of_every_invoice_verifies(seed: int, zone: str, month: int) -> None:
     with undone():
-        for invoice in invoices(month_of_chance(seed, zone, month).tenant):
+        for invoice in invoices_of(month_of_chance(seed, zone, month).tenant):
             raw = written(invoice)
             report = check(raw)
             assert (report.differences, report.unchecked, report.total) == ([], [], invoice.total)
             assert written(invoice) == raw
 
 
+@pytest.mark.deep
 @settings(max_examples=8, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from(stories.ZONES), st.integers(1, 22))
+@given(st.integers(0, 2**32), st.sampled_from(random_tenants.ZONES), st.integers(1, 22))
 def test_every_single_tampering_is_found(seed: int, zone: str, month: int) -> None:
     with undone():
-        for invoice in invoices(month_of_chance(seed, zone, month).tenant):
+        for invoice in invoices_of(month_of_chance(seed, zone, month).tenant):
             raw = written(invoice)
             for what, document in tamperings(json.loads(raw)):
-                assert not passes(sealed(document)), what
+                assert not passes(write_bundle(document)), what
             for place in random.Random(seed).sample(range(len(raw)), 40):
                 assert not passes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]), place
 
@@ -83,14 +88,14 @@ def passes(raw: bytes) -> bool:
         return False
 
 
-def test_a_bundle_that_is_written_anew_verifies_like_the_first() -> None:
+def test_a_bundle_that_is_written_again_verifies_like_the_first() -> None:
     """Else a tampering could be found by the writing alone."""
-    for invoice in invoices(month_of_chance(7, "Australia/Lord_Howe", 3).tenant):
-        assert passes(sealed(json.loads(written(invoice))))
+    for invoice in invoices_of(month_of_chance(7, "Australia/Lord_Howe", 3).tenant):
+        assert passes(write_bundle(json.loads(written(invoice))))
 
 
 def tamperings(good: Document) -> Iterator[Tampering]:
-    """Yield every document in which one thing that bears on the invoice is not as it was."""
+    """Yield the document with each relevant fact changed."""
     yield from by_one(good, ("invoice", "total"))
     if any(line["minor"] for line in good["lines"]):  # nothing is nothing, with however many decimals
         yield from by_one(good, ("invoice", "decimals"))
@@ -126,12 +131,10 @@ def tamperings(good: Document) -> Iterator[Tampering]:
 
 
 def seconds(good: Document, n: int) -> Iterator[Tampering]:
-    """Yield the life of a lease with a moment that begins or ends charged seconds moved by one."""
+    """Yield a lease's steps with one charged moment changed by one."""
     steps = good["leases"][n]["steps"]
     own = next(month for month in good["months"] if month["label"] == good["invoice"]["month"])
-    terms = [
-        (step["state"] == "active" and step["quantity"], step["offering"], step["project"]) for step in steps
-    ]
+    terms = [(step["state"] == "active" and step["quantity"], step["offering"], step["project"]) for step in steps]
     for s, (before, step) in enumerate(pairwise(steps), 1):
         inside = own["start"] < step["at"] < own["end"]
         # What moves between two stretches on the same line is on it either way.

@@ -1,17 +1,13 @@
-"""A tenant on a fleet whose slices cost a euro an hour, with the gates of a real installation."""
+"""The tenant of these tests: on a priced fleet, with all lease gates."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from tests.simulation import TenantContext
+
 
 @pytest.fixture
-def kestrel(settings: Any) -> Any:
-    from config.operator import Operator
-    from tests.billing.histories import EURO, LONG_AGO, reprice
-    from tests.world import fleet, home, offering
-
-    settings.LEASE_GATES = Operator.model_fields["lease_gates"].default
-    fleet()
-    reprice(offering(), EURO, since=LONG_AGO)
-    return home("Kestrel")
+def kestrel(priced_tenant: "TenantContext") -> "TenantContext":
+    return priced_tenant

@@ -1,11 +1,12 @@
-"""The models of the geometry file, and cards of them, for the tests of the domain."""
+"""The GPU models of the geometry file for tests of the domain."""
 
 from pathlib import Path
 
 import broker
-from broker.domain.gpu_models import GpuModelSpec, load_models, model_named
-from broker.domain.profiles import Profile
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_models import GpuModelSpec, load_models, model_named
+from broker.domain.geometry.profiles import Profile
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.repartition.gpu_layouts import WHOLE_GPU
 
 DOCUMENT = (Path(broker.__file__).parent / "mig_geometry.json").read_text()
 MODELS = load_models(DOCUMENT)
@@ -13,6 +14,11 @@ H100 = model_named(MODELS, "H100-80GB")
 A30 = model_named(MODELS, "A30")
 PRO_6000 = model_named(MODELS, "0x2BB510DE")
 PRO_5000 = model_named(MODELS, "RTX PRO 5000 Blackwell")
+
+
+def resource_name(profile: str) -> str:
+    """Return the resource name under which the device plugin offers a profile."""
+    return "nvidia.com/gpu" if profile == WHOLE_GPU else "nvidia.com/mig-" + profile.replace("+", ".", 1)
 
 
 def cut(name: str, model: GpuModelSpec = H100) -> Profile:

@@ -1,17 +1,17 @@
-"""The simulated cluster takes its time as a real one does, and an order takes the same time in every run."""
+"""The simulated cluster takes realistic, reproducible time."""
 
 from statistics import median
 
 import pytest
 from django.conf import LazySettings
 
-from broker.provisioners.base import Order
+from broker.provisioners.base import ProvisionSpec
 from broker.provisioners.simulated import PULL_S, SLOW_S, START_S, SimulatedProvisioner
-from tests.world import NOW
+from tests.simulation import NOW
 
 
 def latencies(number: int, *, image: str = "pytorch/2.9") -> tuple[float, float]:
-    order = Order(
+    order = ProvisionSpec(
         name=f"l-{number}-g1",
         lease_id=f"lse_{number}",
         generation=1,

@@ -4,169 +4,167 @@ from datetime import UTC, datetime
 
 import pytest
 
-from broker.domain.states import LeaseState
+from broker.domain.lifecycle.states import LeaseState
 from broker.models import Lease
 from broker.services import quotas
-from broker.services.leases.growing import extend
+from broker.services.leases.lifecycle.extension import extend_lease
 from tenants.models import Quota, QuotaKind
-from tenants.services.refusals import QuotaExceeded
-from tenants.services.walls import as_tenant
-from tests.world import Home, Life, cards, fresh, home, offering
+from tenants.services.errors import QuotaExceeded
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering, reload_lease
 
 UNITS, HOURS = QuotaKind.UNITS, QuotaKind.GPU_SECONDS
 PLENTY = 10**15
 
 
 @pytest.fixture
-def kestrel(life: Life) -> Home:
-    cards(8)
-    return home("Kestrel")
+def kestrel(sim: Simulation) -> TenantContext:
+    create_gpus(8)
+    return create_tenant("Kestrel")
 
 
-def test_a_gang_weighs_as_much_as_its_members(life: Life, kestrel: Home) -> None:
-    life.ask(kestrel, offering("3g.40gb"), quantity=4)
-    assert kestrel.used() == 12_000
+def test_a_gang_weighs_as_much_as_its_members(sim: Simulation, kestrel: TenantContext) -> None:
+    sim.request_lease(kestrel, offering("3g.40gb"), quantity=4)
+    assert kestrel.quota_used() == 12_000
 
 
-def test_every_node_above_is_charged_and_given_back(life: Life, kestrel: Home) -> None:
-    team = kestrel.child("team")
-    run = kestrel.child("run", parent=team)
+def test_every_node_above_is_charged_and_given_back(sim: Simulation, kestrel: TenantContext) -> None:
+    team = kestrel.create_project("team")
+    run = kestrel.create_project("run", parent=team)
     for project in (team, run):
-        kestrel.quota(UNITS, 7_000, project)
-    lease = life.lease(kestrel, offering("card"), project=run)
-    assert [kestrel.used(project=p) for p in (kestrel.project, team, run)] == [7_000] * 3
-    life.release(lease)
-    life.run(10)
-    assert [kestrel.used(project=p) for p in (kestrel.project, team, run)] == [0] * 3
+        kestrel.set_quota(UNITS, 7_000, project)
+    lease = sim.create_lease(kestrel, offering("card"), project=run)
+    assert [kestrel.quota_used(project=p) for p in (kestrel.project, team, run)] == [7_000] * 3
+    sim.release_lease(lease)
+    sim.run(10)
+    assert [kestrel.quota_used(project=p) for p in (kestrel.project, team, run)] == [0] * 3
 
 
-def test_a_ceiling_far_above_refuses_and_nothing_below_keeps_anything(life: Life, kestrel: Home) -> None:
-    team = kestrel.child("team")
-    kestrel.quota(UNITS, 100_000, team)
-    kestrel.quota(UNITS, 6_000)
-    with pytest.raises(QuotaExceeded, match="a project above this one"):
-        life.ask(kestrel, offering("card"), project=team)
-    assert kestrel.used(project=team) == 0
+def test_a_ceiling_far_above_refuses_and_nothing_below_keeps_anything(sim: Simulation, kestrel: TenantContext) -> None:
+    team = kestrel.create_project("team")
+    kestrel.set_quota(UNITS, 100_000, team)
+    kestrel.set_quota(UNITS, 6_000)
+    with pytest.raises(QuotaExceeded, match="a parent project"):
+        sim.request_lease(kestrel, offering("card"), project=team)
+    assert kestrel.quota_used(project=team) == 0
 
 
-def test_a_sibling_does_not_count(life: Life, kestrel: Home) -> None:
-    one, other = kestrel.child("one"), kestrel.child("other")
-    kestrel.quota(UNITS, 7_000, one)
-    kestrel.quota(UNITS, 7_000, other)
-    life.ask(kestrel, offering("card"), project=one)
-    life.ask(kestrel, offering("card"), project=other)
-    assert (kestrel.used(project=one), kestrel.used(project=other)) == (7_000, 7_000)
+def test_a_sibling_does_not_count(sim: Simulation, kestrel: TenantContext) -> None:
+    one, other = kestrel.create_project("one"), kestrel.create_project("other")
+    kestrel.set_quota(UNITS, 7_000, one)
+    kestrel.set_quota(UNITS, 7_000, other)
+    sim.request_lease(kestrel, offering("card"), project=one)
+    sim.request_lease(kestrel, offering("card"), project=other)
+    assert (kestrel.quota_used(project=one), kestrel.quota_used(project=other)) == (7_000, 7_000)
 
 
-def test_the_soft_limit_is_what_a_grant_is_tested_against(life: Life, kestrel: Home) -> None:
-    quota = kestrel.quota(UNITS, 100_000)
-    life.ask(kestrel, offering("card"))
-    with as_tenant(kestrel.tenant.pk):
+def test_the_soft_limit_is_what_a_grant_is_tested_against(sim: Simulation, kestrel: TenantContext) -> None:
+    quota = kestrel.set_quota(UNITS, 100_000)
+    sim.request_lease(kestrel, offering("card"))
+    with tenant_scope(kestrel.tenant.pk):
         Quota.objects.filter(pk=quota.pk).update(soft_limit=5_000)  # below use: nothing is taken away
     with pytest.raises(QuotaExceeded):
-        life.ask(kestrel, offering("1g.10gb"))
-    assert kestrel.used() == 7_000
+        sim.request_lease(kestrel, offering("1g.10gb"))
+    assert kestrel.quota_used() == 7_000
 
 
-def test_gpu_hours_are_taken_whole_and_what_was_not_used_comes_back(life: Life, kestrel: Home) -> None:
-    kestrel.quota(HOURS, PLENTY)
-    lease = fresh(life.lease(kestrel, offering("1g.10gb"), max_duration_s=3600))
-    assert kestrel.used(HOURS) == 3600 * 1000
-    life.run(100)
-    life.release(lease)
-    life.run(10)
-    ended = fresh(lease)
+def test_gpu_hours_are_taken_whole_and_what_was_not_used_comes_back(sim: Simulation, kestrel: TenantContext) -> None:
+    kestrel.set_quota(HOURS, PLENTY)
+    lease = reload_lease(sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=3600))
+    assert kestrel.quota_used(HOURS) == 3600 * 1000
+    sim.run(100)
+    sim.release_lease(lease)
+    sim.run(10)
+    ended = reload_lease(lease)
     assert ended.active_at
     assert ended.ended_at
     seconds = int((ended.ended_at - ended.active_at).total_seconds())
     assert seconds >= 100
-    assert kestrel.used(HOURS) == seconds * 1000
+    assert kestrel.quota_used(HOURS) == seconds * 1000
 
 
-def test_gpu_hours_beyond_the_window_are_refused_in_hours(life: Life, kestrel: Home) -> None:
-    kestrel.quota(HOURS, 10 * 3600 * 1000)
-    life.ask(kestrel, offering("1g.10gb"), max_duration_s=8 * 3600)
+def test_gpu_hours_beyond_the_window_are_refused_in_hours(sim: Simulation, kestrel: TenantContext) -> None:
+    kestrel.set_quota(HOURS, 10 * 3600 * 1000)
+    sim.request_lease(kestrel, offering("1g.10gb"), max_duration_s=8 * 3600)
     with pytest.raises(QuotaExceeded) as refusal:
-        life.ask(kestrel, offering("1g.10gb"), max_duration_s=2 * 3600 + 36)
-    assert "GPU-hours this month is 10 unit hours; 8 are in use, 2 free, and this asks for 2.01" in (
-        refusal.value.detail
-    )
+        sim.request_lease(kestrel, offering("1g.10gb"), max_duration_s=2 * 3600 + 36)
+    assert "GPU-hours this month is 10 unit hours; 8 are in use, 2 free, and this needs 2.01" in (refusal.value.detail)
 
 
-def test_a_new_month_counts_from_nought(life: Life, kestrel: Home) -> None:
-    kestrel.quota(HOURS, 10 * 3600 * 1000)
-    old = life.lease(kestrel, offering("1g.10gb"), max_duration_s=10 * 3600)
-    life.clock.at = datetime(2026, 12, 1, tzinfo=UTC)
-    life.ask(kestrel, offering("1g.10gb"), max_duration_s=9 * 3600)
-    assert kestrel.used(HOURS) == 9 * 3600 * 1000
-    life.release(old)
-    life.go(10)
-    assert kestrel.used(HOURS) == 9 * 3600 * 1000  # November's hours are November's
+def test_a_new_month_counts_from_zero(sim: Simulation, kestrel: TenantContext) -> None:
+    kestrel.set_quota(HOURS, 10 * 3600 * 1000)
+    old = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=10 * 3600)
+    sim.clock.at = datetime(2026, 12, 1, tzinfo=UTC)
+    sim.request_lease(kestrel, offering("1g.10gb"), max_duration_s=9 * 3600)
+    assert kestrel.quota_used(HOURS) == 9 * 3600 * 1000
+    sim.release_lease(old)
+    sim.run_with_sweeps(10)
+    assert kestrel.quota_used(HOURS) == 9 * 3600 * 1000  # November's hours are November's
 
 
-def test_an_extension_takes_only_the_difference(life: Life, kestrel: Home) -> None:
-    kestrel.quota(HOURS, PLENTY)
-    lease = life.lease(kestrel, offering("1g.10gb"), max_duration_s=3600)
-    with as_tenant(kestrel.tenant.pk):
-        extend(lease, more_s=1800, actor=kestrel.actor, now=life.now)
-    assert kestrel.used(HOURS) == 5400 * 1000
-    assert kestrel.used(UNITS) == 1000
-    life.release(lease)
-    life.run(10)
-    assert kestrel.used(UNITS) == 0
-    assert kestrel.used(HOURS) < 60 * 1000
+def test_an_extension_takes_only_the_difference(sim: Simulation, kestrel: TenantContext) -> None:
+    kestrel.set_quota(HOURS, PLENTY)
+    lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=3600)
+    with tenant_scope(kestrel.tenant.pk):
+        extend_lease(lease, more_s=1800, actor=kestrel.actor, now=sim.now)
+    assert kestrel.quota_used(HOURS) == 5400 * 1000
+    assert kestrel.quota_used(UNITS) == 1000
+    sim.release_lease(lease)
+    sim.run(10)
+    assert kestrel.quota_used(UNITS) == 0
+    assert kestrel.quota_used(HOURS) < 60 * 1000
 
 
-def test_an_extension_into_a_new_month_gives_each_month_its_own_back(life: Life, kestrel: Home) -> None:
-    kestrel.quota(HOURS, PLENTY)
-    life.clock.at = datetime(2026, 11, 30, 23, 0, tzinfo=UTC)
-    lease = life.lease(kestrel, offering("1g.10gb"), max_duration_s=7200)
-    life.clock.at = datetime(2026, 12, 1, 0, 30, tzinfo=UTC)
-    with as_tenant(kestrel.tenant.pk):
-        extend(lease, more_s=600, actor=kestrel.actor, now=life.now)
-    assert kestrel.used(HOURS) == 600 * 1000
-    life.release(lease)
-    life.go(10)
-    assert fresh(lease).state == LeaseState.RELEASED
-    assert kestrel.used(HOURS) == 0  # the 90 minutes used were taken, and stay, in November
+def test_an_extension_into_a_new_month_gives_each_month_its_own_back(sim: Simulation, kestrel: TenantContext) -> None:
+    kestrel.set_quota(HOURS, PLENTY)
+    sim.clock.at = datetime(2026, 11, 30, 23, 0, tzinfo=UTC)
+    lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=7200)
+    sim.clock.at = datetime(2026, 12, 1, 0, 30, tzinfo=UTC)
+    with tenant_scope(kestrel.tenant.pk):
+        extend_lease(lease, more_s=600, actor=kestrel.actor, now=sim.now)
+    assert kestrel.quota_used(HOURS) == 600 * 1000
+    sim.release_lease(lease)
+    sim.run_with_sweeps(10)
+    assert reload_lease(lease).state == LeaseState.RELEASED
+    assert kestrel.quota_used(HOURS) == 0  # the 90 minutes used were taken, and stay, in November
 
 
-def test_a_gate_called_again_takes_nothing_more(life: Life, kestrel: Home) -> None:
-    lease = life.ask(kestrel, offering("card"))
-    with as_tenant(kestrel.tenant.pk):
-        quotas.gate(lease, now=life.now)
-    assert kestrel.used() == 7_000
+def test_a_gate_called_again_takes_nothing_more(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.request_lease(kestrel, offering("card"))
+    with tenant_scope(kestrel.tenant.pk):
+        quotas.gate(lease, now=sim.now)
+    assert kestrel.quota_used() == 7_000
 
 
-def test_where_no_quota_stands_nothing_is_taken_or_given_back(life: Life, kestrel: Home) -> None:
-    with as_tenant(kestrel.tenant.pk):
+def test_where_no_quota_stands_nothing_is_taken_or_given_back(sim: Simulation, kestrel: TenantContext) -> None:
+    with tenant_scope(kestrel.tenant.pk):
         Quota.objects.all().delete()
-    lease = life.lease(kestrel, offering("1g.10gb"), LeaseState.RELEASED)
-    assert fresh(lease).state == LeaseState.RELEASED
+    lease = sim.create_lease(kestrel, offering("1g.10gb"), LeaseState.RELEASED)
+    assert reload_lease(lease).state == LeaseState.RELEASED
 
 
-def test_a_quota_taken_away_meanwhile_is_not_missed(life: Life, kestrel: Home) -> None:
-    lease = life.lease(kestrel, offering("1g.10gb"))
-    with as_tenant(kestrel.tenant.pk):
+def test_a_quota_taken_away_meanwhile_is_not_missed(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, offering("1g.10gb"))
+    with tenant_scope(kestrel.tenant.pk):
         Quota.objects.all().delete()
-    life.release(lease)
-    life.run(10)
-    assert fresh(lease).state == LeaseState.RELEASED
+    sim.release_lease(lease)
+    sim.run(10)
+    assert reload_lease(lease).state == LeaseState.RELEASED
 
 
 @pytest.mark.parametrize(("used", "left"), [(20, 100), (130, 130), (150, 150)])
 def test_what_was_used_counts_against_what_was_taken_first(
-    life: Life, kestrel: Home, used: int, left: int
+    sim: Simulation, kestrel: TenantContext, used: int, left: int
 ) -> None:
-    quota = kestrel.quota(HOURS, PLENTY)
+    quota = kestrel.set_quota(HOURS, PLENTY)
     december = datetime(2026, 12, 1, tzinfo=UTC)
-    lease = life.ask(kestrel, offering("1g.10gb"))
+    lease = sim.request_lease(kestrel, offering("1g.10gb"))
     parts = [[quota.pk, 100, "2026-11-01T00:00:00+00:00"], [quota.pk, 50, december.isoformat()]]
-    with as_tenant(kestrel.tenant.pk):
+    with tenant_scope(kestrel.tenant.pk):
         Lease.objects.filter(pk=lease.pk).update(quota_uses={"gpu_seconds": {"amount": 150, "parts": parts}})
         Quota.objects.filter(pk=quota.pk).update(used=150, window_start=december)
-        quotas.give_back(lease, used_unit_seconds=used)
-    assert kestrel.used(HOURS) == left
+        quotas.return_quota(lease, used_unit_seconds=used)
+    assert kestrel.quota_used(HOURS) == left
 
 
 @pytest.mark.parametrize(
@@ -180,39 +178,37 @@ def test_what_was_used_counts_against_what_was_taken_first(
     ],
 )
 def test_amounts_are_written_without_floats(kind: str, amount: int, text: str) -> None:
-    assert quotas.shown(kind, amount) == text
+    assert quotas.format_amount(kind, amount) == text
 
 
 def test_who_read_the_clock_before_the_new_month_counts_in_it_if_it_came_first(
-    life: Life, kestrel: Home
+    sim: Simulation, kestrel: TenantContext
 ) -> None:
     hour = 3600 * 1000
-    kestrel.quota(HOURS, 100 * hour)
+    kestrel.set_quota(HOURS, 100 * hour)
     before, after = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
-    life.clock.at = after
-    first = life.ask(kestrel, offering("1g.10gb"), max_duration_s=80 * 3600)
-    life.clock.at = before
-    late = life.ask(kestrel, offering("1g.10gb"), max_duration_s=3600)
-    life.clock.at = after
-    assert kestrel.used(HOURS) == 81 * hour
+    sim.clock.at = after
+    first = sim.request_lease(kestrel, offering("1g.10gb"), max_duration_s=80 * 3600)
+    sim.clock.at = before
+    late = sim.request_lease(kestrel, offering("1g.10gb"), max_duration_s=3600)
+    sim.clock.at = after
+    assert kestrel.quota_used(HOURS) == 81 * hour
     with pytest.raises(QuotaExceeded, match="81 are in use, 19 free"):
-        life.ask(kestrel, offering("1g.10gb"), max_duration_s=80 * 3600)
+        sim.request_lease(kestrel, offering("1g.10gb"), max_duration_s=80 * 3600)
     for lease in (late, first):
-        life.release(lease)
-    life.go(10)
-    assert {fresh(lease).state for lease in (late, first)} == {LeaseState.RELEASED}
-    assert kestrel.used(HOURS) == 0
+        sim.release_lease(lease)
+    sim.run_with_sweeps(10)
+    assert {reload_lease(lease).state for lease in (late, first)} == {LeaseState.RELEASED}
+    assert kestrel.quota_used(HOURS) == 0
 
 
-def test_giving_back_more_than_is_counted_leaves_nought_and_no_lease_behind(
-    life: Life, kestrel: Home
+def test_giving_back_more_than_is_counted_leaves_zero_and_no_lease_behind(
+    sim: Simulation, kestrel: TenantContext
 ) -> None:
-    quota = kestrel.quota(UNITS, 100_000)
-    lease = life.lease(kestrel, offering("card"))
-    with as_tenant(kestrel.tenant.pk):
-        Quota.objects.filter(pk=quota.pk).update(
-            used=1_000
-        )  # whatever went wrong, a card must not stay taken
-    life.release(lease)
-    life.go(10)
-    assert (fresh(lease).state, kestrel.used()) == (LeaseState.RELEASED, 0)
+    quota = kestrel.set_quota(UNITS, 100_000)
+    lease = sim.create_lease(kestrel, offering("card"))
+    with tenant_scope(kestrel.tenant.pk):
+        Quota.objects.filter(pk=quota.pk).update(used=1_000)  # whatever went wrong, a card must not stay taken
+    sim.release_lease(lease)
+    sim.run_with_sweeps(10)
+    assert (reload_lease(lease).state, kestrel.quota_used()) == (LeaseState.RELEASED, 0)

@@ -1,4 +1,4 @@
-"""A container without an engine: what the image holds, started as the chart says, in namespaces of its own.
+"""Run the image's contents in namespaces, without a container engine.
 
 The first process in its own process namespace, secrets as files under /run/secrets, a root that nobody writes to.
 """
@@ -87,15 +87,13 @@ class Box:
         return self.log.read_text(errors="replace")
 
     def beside(self, command: list[str]) -> str:
-        """Run a command with its settings, as its probes are run; return what it said, nothing when it failed."""
+        """Run a probe with the container's settings; return its output."""
         limited = ["timeout", "120", *command]
-        done = subprocess.run(
-            limited, env=self.env, cwd=self.app, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(limited, env=self.env, cwd=self.app, capture_output=True, text=True, check=False)
         return done.stdout if done.returncode == 0 else ""
 
     def stop(self) -> int:
-        """Ask it to end as a kubelet would; the first process gets the signal, not its keeper."""
+        """Stop it as a kubelet would, by a signal to its first process."""
         if self.process.poll() is None:
             first = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
             for pid in first:
@@ -112,7 +110,7 @@ def start(
     place: Path,
     app: Path,
 ) -> Box:
-    """Start a pod's container with a command, which is its own unless something here is in its way."""
+    """Start a container with its command, or with one that fits here."""
     files, own = place / "secrets" / "gpubroker", place / "data"
     files.mkdir(parents=True)
     own.mkdir()
@@ -127,9 +125,7 @@ def start(
     inside = ENTER.format(secrets=files.parent, app=app, command=shlex.join(words))
     log = place / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*unshare(), "sh", "-c", inside], env=env, stdout=output, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen([*unshare(), "sh", "-c", inside], env=env, stdout=output, stderr=subprocess.STDOUT)
     asked = container.get("startupProbe", {}).get("exec", {}).get("command", [])
     return Box(name, process, log, env | mounted, asked, app)
 

@@ -1,4 +1,4 @@
-"""Every process of the chart starts from what the image holds, as a pod would start it, and does its work."""
+"""Every process of the chart starts from the image and works."""
 
 import http.client
 import json
@@ -92,7 +92,7 @@ def test_web_answers_probes_people_and_prometheus(start: Callable[..., Box]) -> 
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     status, figures = get(port, "/metrics", **bearer, **{"X-Forwarded-For": "10.0.0.1"})
     assert status == 200
-    assert b'gpubroker_requests_total{method="GET",route="account_login",status="200"} 1.0' in figures
+    assert b'gpubroker_http_requests_total{method="GET",route="account_login",status="200"} 1.0' in figures
     assert get(port, "/metrics", **{"X-Forwarded-For": "10.0.0.1"})[0] == 403
     assert "Traceback" not in web.words()
     assert get(port, "/health", "elsewhere.example.com")[0] == 400
@@ -108,7 +108,7 @@ def test_events_answer_their_probe(start: Callable[..., Box]) -> None:
     assert "Traceback" not in events.words()
 
 
-def test_worker_beat_and_relay_carry_a_hint_to_its_end(
+def test_worker_beat_and_relay_carry_a_message_to_its_end(
     start: Callable[..., Box], own_database: OwnDatabase, valkey_server: Valkey
 ) -> None:
     worker = start("worker")
@@ -116,12 +116,12 @@ def test_worker_beat_and_relay_carry_a_hint_to_its_end(
     beat, relay = start("beat"), start("relay")
     with own_database.server.as_administrator(own_database.name) as connection:
         connection.execute(
-            "INSERT INTO ports_ring (task, subject, tenant_id, at)"
+            "INSERT INTO ports_outboxmessage (task, subject, tenant_id, at)"
             " VALUES ('broker.step', 'lse_nobody', 'ten_nobody', clock_timestamp())"
         )
 
         def sent() -> bool:
-            row = connection.execute("SELECT count(*) FROM ports_ring").fetchone()
+            row = connection.execute("SELECT count(*) FROM ports_outboxmessage").fetchone()
             return bool(row) and row[0] == 0
 
         wait_until(sent, relay)
@@ -129,9 +129,7 @@ def test_worker_beat_and_relay_carry_a_hint_to_its_end(
     inspect = ["python", "-m", "celery", "-A", "config.celery", "inspect", "stats", "--json"]
 
     def answered() -> bool:
-        return {"broker.sweep", "broker.step"} <= set(
-            json.loads(worker.beside(inspect))["worker@worker-1"]["total"]
-        )
+        return {"broker.sweep", "broker.step"} <= set(json.loads(worker.beside(inspect))["worker@worker-1"]["total"])
 
     wait_until(answered, worker)
     for process in (beat, relay, worker):
@@ -142,7 +140,7 @@ def test_worker_beat_and_relay_carry_a_hint_to_its_end(
 def test_an_agent_says_when_its_cluster_has_not_joined(start: Callable[..., Box]) -> None:
     agent = start("agent-north")
     assert agent.process.wait(PATIENCE_S) != 0
-    assert "No Kubernetes cluster is called 'north'; known: none has joined yet." in agent.words()
+    assert "Kubernetes cluster 'north' does not exist. Registered: none." in agent.words()
 
 
 def test_the_migrate_job_ends_well(start: Callable[..., Box]) -> None:

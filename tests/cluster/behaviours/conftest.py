@@ -1,4 +1,4 @@
-"""The two worlds in which every behaviour is played, and the record by which their outcomes are compared."""
+"""The simulated and the real cluster of every behaviour test."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,18 +11,18 @@ from tests.controlplane import binaries
 
 if TYPE_CHECKING:
     from tests.cluster.behaviours.world import World
-    from tests.world import Life
+    from tests.simulation import Simulation
 
 
 @pytest.fixture
-def own_time(db: None) -> "Iterator[Life]":
-    """Let time begin at the real one, and ids be real ones too: the cluster is shared, and remembers."""
-    from ports import clock, doorbell
-    from tests.world import Life
+def own_time(db: None) -> "Iterator[Simulation]":
+    """Start from real time and real ids, for a shared cluster."""
+    from ports import clock, outbox
+    from tests.simulation import Simulation
 
-    with clock.standing_at(datetime.now(UTC).replace(microsecond=0)) as standing:
-        made = Life(standing)
-        with doorbell.heard_by(made.hear):
+    with clock.frozen_at(datetime.now(UTC).replace(microsecond=0)) as standing:
+        made = Simulation(standing)
+        with outbox.captured(made.record_message):
             yield made
 
 
@@ -36,8 +36,8 @@ TOGETHER = [] if binaries.missing() else [pytest.mark.cluster]
         pytest.param("real", marks=pytest.mark.cluster),
     ]
 )
-def world(request: pytest.FixtureRequest, own_time: "Life", settings: Any) -> "Iterator[World]":
-    """Make a world, and once the behaviour was played to its end lay what happened beside the other world's."""
+def world(request: pytest.FixtureRequest, own_time: "Simulation", settings: Any) -> "Iterator[World]":
+    """Create the tested cluster, and compare the outcomes of both."""
     made: World
     if request.param == "simulated":
         from tests.cluster.behaviours.simulated import SimulatedWorld
@@ -55,23 +55,23 @@ def world(request: pytest.FixtureRequest, own_time: "Life", settings: Any) -> "I
         clear()
 
 
-def _real(request: pytest.FixtureRequest, life: "Life", settings: Any) -> Any:
+def _real(request: pytest.FixtureRequest, sim: "Simulation", settings: Any) -> Any:
     from cryptography.fernet import Fernet
 
-    from broker.services import clusters
+    from broker.services.inventory import cluster_provisioners
     from tests.cluster.behaviours.real import RealWorld
     from tests.cluster.installed import install
     from tests.cluster.stages import PLUGIN
 
-    settings.CREDENTIAL_KEYS = Fernet.generate_key().decode()
+    settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
     plane = request.getfixturevalue("control_plane")
     if not getattr(plane, "has_our_rules", False):
         install(plane.api, PLUGIN)
         plane.has_our_rules = True
-    made = RealWorld(life, plane=plane, nodes=request.getfixturevalue("gpu_nodes"))
+    made = RealWorld(sim, plane=plane, nodes=request.getfixturevalue("gpu_nodes"))
 
     def clear() -> None:
         made.clear()
-        clusters._of_cluster.cache_clear()
+        cluster_provisioners._load_for_cluster.cache_clear()
 
     return made, clear

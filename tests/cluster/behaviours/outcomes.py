@@ -1,4 +1,4 @@
-"""What happened in each world, behaviour by behaviour, kept for the session: two records of one must be the same."""
+"""Compare the outcomes of each behaviour on both clusters."""
 
 import hashlib
 import json
@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests import ground
+from tests import session
 
 WORLDS, FOLDER = ("simulated", "real"), "behaviours"
 
 
 def folder() -> Path:
-    made = ground.folder() / FOLDER
+    made = session.folder() / FOLDER
     made.mkdir(exist_ok=True)
     return made
 
@@ -34,18 +34,14 @@ def compare(item: pytest.Item, world: str, outcome: dict[str, Any]) -> None:
         other = folder() / f"{key}.{each}"
         if each != world and other.exists():
             (folder() / f"{key}.{world}").write_text(text)
-            differs = unified_diff(
-                other.read_text().splitlines(), text.splitlines(), each, world, n=1, lineterm=""
-            )
+            differs = unified_diff(other.read_text().splitlines(), text.splitlines(), each, world, n=1, lineterm="")
             assert other.read_text() == text, "\n".join(["the outcomes differ", *differs])
     (folder() / f"{key}.{world}").write_text(text)
 
 
 def table() -> list[str]:
-    """Say how many behaviours were played in both worlds, and how many of them ended alike."""
-    played = {
-        world: {each.stem: each.read_text() for each in folder().glob(f"*.{world}")} for world in WORLDS
-    }
+    """Report how many behaviours matched on both clusters."""
+    played = {world: {each.stem: each.read_text() for each in folder().glob(f"*.{world}")} for world in WORLDS}
     both = played["simulated"].keys() & played["real"].keys()
     if not both:
         return [f"behaviours on simulated clusters alone: {len(played['simulated'])}"]

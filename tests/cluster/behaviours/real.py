@@ -1,4 +1,4 @@
-"""The world of a real control plane: time is real, and what a lease waits for is mostly only said to the product."""
+"""Behaviour tests on a real control plane, in real time."""
 
 import re
 import time
@@ -11,11 +11,13 @@ from typing import Any
 import yaml
 
 from broker.models import Cluster, Lease, Volume
-from broker.provisioners.base import order_name
+from broker.provisioners.base import spec_name
 from broker.provisioners.kubernetes import names
-from broker.provisioners.kubernetes.kubeconfig import parse
-from broker.provisioners.kubernetes.transport import ANSWER_S, Transport
-from broker.services import fencing, joining, reconcile
+from broker.provisioners.kubernetes.client.kubeconfig import parse_kubeconfig
+from broker.provisioners.kubernetes.client.transport import RESPONSE_S, Transport
+from broker.services.clusters.health import node_loss
+from broker.services.clusters.registration import cluster_registration
+from broker.services.reconciler import lease_reconciler
 from tests.cluster.behaviours.world import Machine, Site, World, objects_of
 from tests.cluster.installed import close, install
 from tests.cluster.proxy import Proxy
@@ -23,7 +25,7 @@ from tests.controlplane import devices
 from tests.controlplane.api import Object, Refused
 from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ADMINISTRATORS, ControlPlane
-from tests.world import OPERATOR, Home, fresh
+from tests.simulation import OPERATOR, TenantContext, reload_lease
 
 NAP_S, PATIENCE_S = 0.03, 120.0
 GOES_S = timedelta(seconds=0.3)
@@ -52,7 +54,7 @@ NO_PODS: Object = {"kind": "PodList", "metadata": {"resourceVersion": "1"}, "ite
 
 @dataclass
 class RealWorld(World):
-    """Clusters, each of them some nodes of one control plane that knows nothing of the others'."""
+    """Simulated clusters as separate nodes of one control plane."""
 
     plane: ControlPlane = None  # type: ignore[assignment]
     nodes: Nodes = None  # type: ignore[assignment]
@@ -66,14 +68,14 @@ class RealWorld(World):
             proxy = Proxy(self.plane)
             self.proxies.append(proxy.__enter__())
             kubeconfig = proxy.kubeconfig
-        return joining.join(
+        return cluster_registration.register_cluster(
             name=name,
             region=region,
-            kubeconfig=parse(yaml.safe_dump(kubeconfig)),
+            kubeconfig=parse_kubeconfig(yaml.safe_dump(kubeconfig)),
             driver=driver,
             driver_options=options,
             actor=OPERATOR,
-            now=self.life.now,
+            now=self.sim.now,
         )
 
     def add(self, machine: Machine, way: Any) -> str:
@@ -91,16 +93,14 @@ class RealWorld(World):
         published = []
         if site.driver.name == "dra":
             items = self.plane.api.items(SLICES)
-            published = [
-                {**each, "kind": "ResourceSlice"} for each in items if each["spec"]["nodeName"] in site.hosts
-            ]
+            published = [{**each, "kind": "ResourceSlice"} for each in items if each["spec"]["nodeName"] in site.hosts]
         return objects_of([*nodes, *published])
 
     def wait(self, seconds: float) -> None:
         self.skew += timedelta(seconds=seconds)
         for _ in range(3):
             self.soon()
-            self.life.sweep()
+            self.sim.sweep()
 
     def nobody_looks(self, seconds: float) -> None:
         began = time.monotonic()
@@ -108,7 +108,7 @@ class RealWorld(World):
         while self._something_brief_runs() and time.monotonic() < began + PATIENCE_S:
             time.sleep(NAP_S)
         self.skew += timedelta(seconds=seconds - (time.monotonic() - began))
-        self.life.clock.at = datetime.now(UTC) + self.skew
+        self.sim.clock.at = datetime.now(UTC) + self.skew
 
     def _something_brief_runs(self) -> bool:
         return any(
@@ -118,14 +118,20 @@ class RealWorld(World):
 
     def soon(self) -> None:
         time.sleep(NAP_S)
-        self.life.clock.at = max(self.life.clock.at, datetime.now(UTC) + self.skew)
-        self.life.run()
+        self.sim.clock.at = max(self.sim.clock.at, datetime.now(UTC) + self.skew)
+        self._drop_repeated_messages()
+        self.sim.run()
         for lease in self.leases:  # as the agent's hints would have it
-            current = fresh(lease)
+            current = reload_lease(lease)
             if current.state in ("stopping", "releasing"):
                 self.skew += GOES_S  # without an agent it is looked for twice, some seconds apart
             if current.state in ("provisioning", "active", "releasing"):
-                reconcile.step(lease.pk, lease.tenant_id, now=self.life.now)
+                lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=self.sim.now)
+
+    def _drop_repeated_messages(self) -> None:
+        """Drop duplicate messages, because each would enqueue a message of its own."""
+        once = {(at, task, subject): (at, n, task, subject, *rest) for at, n, task, subject, *rest in self.sim.messages}
+        self.sim.messages[:] = sorted(once.values())  # sorted is a heap, too
 
     def patience(self) -> Iterable[int]:
         end = time.monotonic() + PATIENCE_S
@@ -134,10 +140,10 @@ class RealWorld(World):
             yield number
             number += 1
             if number % 40 == 0:
-                self.life.sweep()
+                self.sim.sweep()
 
     def lose(self, host: str) -> None:
-        """Cut its power, and let the cluster say at once what it would say some seconds later."""
+        """Cut a node's power, and report it at once."""
         self.nodes.power(host, on=False)
         node = self.nodes.see(host)
         for condition in node["status"]["conditions"]:
@@ -157,7 +163,7 @@ class RealWorld(World):
     def _follow(self, host: str, *, hears: bool) -> None:
         """Do what the agent does when it hears of a node."""
         site = next(site for site in self.sites if host in site.hosts)
-        fencing.follow_node(site.cluster, host, hears=hears, now=self.life.now)
+        node_loss.update_node_state(site.cluster, host, hears=hears, now=self.sim.now)
 
     def _ready_again(self, pod: Object) -> None:
         for condition in pod["status"].get("conditions", []):
@@ -165,9 +171,7 @@ class RealWorld(World):
                 condition["status"] = "True"
         where = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         with suppress(Refused):
-            self.plane.api.patch(
-                f"{where}/status", {"status": {"conditions": pod["status"].get("conditions")}}
-            )
+            self.plane.api.patch(f"{where}/status", {"status": {"conditions": pod["status"].get("conditions")}})
 
     def give(self, site: Site, host: str, cards: int) -> None:
         self.nodes.give(host, **{"nvidia.com/gpu": cards})
@@ -182,7 +186,7 @@ class RealWorld(World):
         )
 
     def edit(self, lease: Lease) -> None:
-        space = names.namespace(lease.project_id)
+        space = names.namespace_name(lease.project_id)
         path = f"/apis/apps/v1/namespaces/{space}/statefulsets/{_name(lease)}"
         self.plane.api.patch(path, {"spec": {"replicas": 0}})
         self.until_true(lambda: not self.pods(lease), "that it has no pod")
@@ -216,7 +220,7 @@ class RealWorld(World):
                 self.plane.api.patch(self.held.pop(), {"metadata": {"finalizers": None}})
 
     def delete_all_of(self, lease: Lease) -> None:
-        space, name = names.namespace(lease.project_id), _name(lease)
+        space, name = names.namespace_name(lease.project_id), _name(lease)
         path = f"/api/v1/namespaces/{space}/configmaps/{name}"
         self.plane.api.delete(path, {"propagationPolicy": "Foreground"})
 
@@ -226,13 +230,13 @@ class RealWorld(World):
         self.held.append(_path(pod))
         return self.let_go
 
-    def delete_namespace(self, owner: Home) -> None:
-        path = f"/api/v1/namespaces/{names.namespace(owner.project.pk)}"
+    def delete_namespace(self, owner: TenantContext) -> None:
+        path = f"/api/v1/namespaces/{names.namespace_name(owner.project.pk)}"
         self.plane.api.delete(path)
         self.until_true(lambda: self.plane.api.find(path) is None, "that the namespace is gone")
 
     def squat(self, lease: Lease) -> None:
-        space, name = names.namespace(lease.project_id), order_name(lease.pk, fresh(lease).generation + 1)
+        space, name = names.namespace_name(lease.project_id), spec_name(lease.pk, reload_lease(lease).generation + 1)
         meta = {"name": name, "namespace": space}
         self.plane.api.create(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"mine": "not yours"}}
@@ -249,7 +253,7 @@ class RealWorld(World):
 
         def over() -> None:
             fault.times = no_pods.times = 0
-            Transport.within.__defaults__ = (ANSWER_S,)
+            Transport.within.__defaults__ = (RESPONSE_S,)
 
         return over
 
@@ -258,9 +262,7 @@ class RealWorld(World):
         return f"{claim['metadata']['uid']} {claim['spec']['volumeName']}"
 
     def there(self) -> int:
-        return len(
-            {each["metadata"]["labels"]["gpubroker.dev/lease"] for each in self._of_ours("configmaps")}
-        )
+        return len({each["metadata"]["labels"]["gpubroker.dev/lease"] for each in self._of_ours("configmaps")})
 
     def pods(self, lease: Lease) -> list[Object]:
         mine = f"gpubroker.dev/lease={lease.pk}"
@@ -275,9 +277,7 @@ class RealWorld(World):
         return self.plane.api.items(f"/api/v1/{kind}", labelSelector=marks)
 
     def asks(self, lease: Lease, **limits: str) -> None:
-        wanted = {
-            f"nvidia.com/{name.replace('_', '-', 1).replace('__', '.')}": n for name, n in limits.items()
-        }
+        wanted = {f"nvidia.com/{name.replace('_', '-', 1).replace('__', '.')}": n for name, n in limits.items()}
         asked: dict[str, int] = {}
         for pod in self.pods(lease):
             for name, count in pod["spec"]["containers"][0]["resources"].get("limits", {}).items():
@@ -288,7 +288,7 @@ class RealWorld(World):
     def clear(self) -> None:
         """Take away what the test made; its nodes go by themselves."""
         self.let_go()
-        Transport.within.__defaults__ = (ANSWER_S,)
+        Transport.within.__defaults__ = (RESPONSE_S,)
         for made in self.homes:
             close(self.plane.api, f"gpubroker.dev/tenant={made.tenant.pk}")
         for site in self.sites:
@@ -300,7 +300,7 @@ class RealWorld(World):
 
 
 def _name(lease: Lease) -> str:
-    return order_name(lease.pk, fresh(lease).generation)
+    return spec_name(lease.pk, reload_lease(lease).generation)
 
 
 def _path(pod: Object) -> str:

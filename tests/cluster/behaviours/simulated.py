@@ -1,4 +1,4 @@
-"""The world of simulated clusters: no real time passes, and what breaks is said to the cluster itself."""
+"""Behaviour tests on simulated clusters, without real time."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -6,37 +6,37 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from broker.models import Cluster, Lease, SimulatedPod, Volume
-from broker.provisioners.base import Observation, Order, Seen, Unanswered, order_name
-from broker.provisioners.kubernetes.observing import TAKEN
+from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec, spec_name
+from broker.provisioners.kubernetes.observe.pod_observation import DISRUPTION_TEXTS
 from broker.provisioners.simulated import SimulatedProvisioner
-from broker.services import fencing
+from broker.services.clusters.health import node_loss
 from tests.cluster.behaviours.world import Machine, Site, World, objects_of
 from tests.controlplane import devices
 from tests.controlplane.nodes import GpuNode
-from tests.world import Home, fresh
+from tests.simulation import TenantContext, reload_lease
 
 SOON_S, LONG_S = 1.0, 300.0
 
 
 class Disturbed(SimulatedProvisioner):
-    """A simulated cluster that answers as a test says: about one order, or about everything for a while."""
+    """A simulated cluster whose answers a test can change."""
 
     fates: ClassVar[dict[str, Observation]] = {}  # what became of an order whatever the cluster would say
     troubles: ClassVar[list["Trouble"]] = []
 
-    def ensure(self, order: Order, *, now: Any) -> Observation:
+    def ensure(self, order: ProvisionSpec, *, now: Any) -> Observation:
         told = self._told(order, "ensure")
         return told or super().ensure(order, now=now)
 
-    def observe(self, order: Order, *, now: Any) -> Observation:
+    def observe(self, order: ProvisionSpec, *, now: Any) -> Observation:
         told = self._told(order, "observe")
         return told or super().observe(order, now=now)
 
-    def remove(self, order: Order, *, now: Any) -> Observation:
+    def remove(self, order: ProvisionSpec, *, now: Any) -> Observation:
         told = self._told(order, "remove")
         return told or super().remove(order, now=now)
 
-    def _told(self, order: Order, verb: str) -> Observation | None:
+    def _told(self, order: ProvisionSpec, verb: str) -> Observation | None:
         for trouble in self.troubles:
             if trouble.times > 0 and verb in trouble.verbs and order.cluster in trouble.clusters:
                 trouble.times -= 1
@@ -58,22 +58,22 @@ class Trouble:
 
 ALL = ("ensure", "observe", "remove")
 ANSWERS: dict[str, tuple[tuple[str, ...], Exception | Observation]] = {
-    "409 on apply": (("ensure",), Unanswered("it changed meanwhile: try again", again_in_s=0.5)),
-    "409 on delete": (("remove",), Unanswered("it changed meanwhile: other uid", again_in_s=0.5)),
+    "409 on apply": (("ensure",), ClusterUnreachable("it changed in the meantime: try again", again_in_s=0.5)),
+    "409 on delete": (("remove",), ClusterUnreachable("it changed in the meantime: other uid", again_in_s=0.5)),
     "403 quota": (
         ("ensure",),
-        Observation(Seen.PENDING, "the project's quota in the cluster is used up", again_in_s=30),
+        Observation(ObservedState.PENDING, "the project's resource quota in the cluster is exhausted", again_in_s=30),
     ),
     "422": (
         ("ensure",),
-        Observation(Seen.REFUSED, "the cluster does not take it: spec.template: Invalid value"),
+        Observation(ObservedState.REFUSED, "the cluster rejected it: spec.template: Invalid value"),
     ),
-    "429": (ALL, Unanswered("too many requests", again_in_s=1)),
-    "503": (ALL, Unanswered("unavailable", again_in_s=1)),
-    "silence": (ALL, Unanswered("timed out after 5 s")),
-    "401": (ALL, Unanswered("it denies the broker access: Unauthorized", again_in_s=30)),
-    "403": (ALL, Unanswered("it denies the broker access: forbidden", again_in_s=30)),
-    "nothing there": (("observe",), Observation(Seen.GONE, "it is no longer in the cluster")),
+    "429": (ALL, ClusterUnreachable("too many requests", again_in_s=1)),
+    "503": (ALL, ClusterUnreachable("unavailable", again_in_s=1)),
+    "silence": (ALL, ClusterUnreachable("timed out after 5 s")),
+    "401": (ALL, ClusterUnreachable("the cluster denies the broker access: Unauthorized", again_in_s=30)),
+    "403": (ALL, ClusterUnreachable("the cluster denies the broker access: forbidden", again_in_s=30)),
+    "nothing there": (("observe",), Observation(ObservedState.GONE, "it is no longer in the cluster")),
 }
 
 
@@ -91,7 +91,7 @@ class SimulatedWorld(World):
 
     def join(self, name: str, region: str, driver: str, options: dict[str, Any], fragile: bool) -> Cluster:
         return Cluster.objects.create(
-            name=name, region=region, driver=driver, driver_options=options, created_at=self.life.now
+            name=name, region=region, driver=driver, driver_options=options, created_at=self.sim.now
         )
 
     def add(self, machine: Machine, way: object) -> str:
@@ -114,20 +114,20 @@ class SimulatedWorld(World):
 
     def wait(self, seconds: float) -> None:
         while seconds > LONG_S:  # the sweep alone must do, and in long silences seldom
-            self.life.hints.clear()
-            self.life.clock.at += timedelta(seconds=min(seconds / 20, seconds - LONG_S + 1))
+            self.sim.messages.clear()
+            self.sim.clock.at += timedelta(seconds=min(seconds / 20, seconds - LONG_S + 1))
             seconds -= min(seconds / 20, seconds - LONG_S + 1)
-            self.life.sweep()
-        self.life.go(int(seconds))
-        self.life.run(seconds % 5)
+            self.sim.sweep()
+        self.sim.run_with_sweeps(int(seconds))
+        self.sim.run(seconds % 5)
 
     def nobody_looks(self, seconds: float) -> None:
-        self.life.clock.at += timedelta(seconds=seconds)
+        self.sim.clock.at += timedelta(seconds=seconds)
 
     def soon(self) -> None:
-        self.life.run(SOON_S)
-        if int(self.life.now.timestamp()) % 5 == 0:
-            self.life.sweep()
+        self.sim.run(SOON_S)
+        if int(self.sim.now.timestamp()) % 5 == 0:
+            self.sim.sweep()
 
     def patience(self) -> Iterable[int]:
         return range(600)
@@ -140,39 +140,41 @@ class SimulatedWorld(World):
 
     def _follow(self, host: str, *, hears: bool) -> None:
         site = next(site for site in self.sites if host in site.hosts)
-        fencing.follow_node(site.cluster, host, hears=hears, now=self.life.now)
+        node_loss.update_node_state(site.cluster, host, hears=hears, now=self.sim.now)
 
     def give(self, site: Site, host: str, cards: int) -> None:
         self.fewer[host] = cards
         self.take_inventory(site)
 
     def take_away_pod(self, lease: Lease) -> None:
-        SimulatedPod.objects.filter(name=_name(lease)).update(ready_at=self.life.now + timedelta(seconds=3))
+        SimulatedPod.objects.filter(name=_name(lease)).update(ready_at=self.sim.now + timedelta(seconds=3))
 
     def edit(self, lease: Lease) -> None:
         self.take_away_pod(lease)
 
     def push_out(self, lease: Lease, reason: str) -> None:
-        Disturbed.fates[_name(lease)] = Observation(Seen.LOST, TAKEN[reason], last_seen=self.life.now)
+        Disturbed.fates[_name(lease)] = Observation(
+            ObservedState.LOST, DISRUPTION_TEXTS[reason], last_seen=self.sim.now
+        )
 
     def delete_all_of(self, lease: Lease) -> None:
-        SimulatedPod.objects.filter(name=_name(lease)).update(gone_at=self.life.now)
+        SimulatedPod.objects.filter(name=_name(lease)).update(gone_at=self.sim.now)
 
     def hold_up(self, lease: Lease) -> Callable[[], None]:
         pods = SimulatedPod.objects.filter(name=_name(lease))
-        pods.update(gone_at=self.life.now + timedelta(days=365))
-        return lambda: pods.update(gone_at=self.life.now) and None
+        pods.update(gone_at=self.sim.now + timedelta(days=365))
+        return lambda: pods.update(gone_at=self.sim.now) and None
 
     def let_go(self) -> None:
         Disturbed.fates.clear()
 
-    def delete_namespace(self, owner: Home) -> None:
-        SimulatedPod.objects.update(gone_at=self.life.now)
+    def delete_namespace(self, owner: TenantContext) -> None:
+        SimulatedPod.objects.update(gone_at=self.sim.now)
 
     def squat(self, lease: Lease) -> None:
-        name = order_name(lease.pk, fresh(lease).generation + 1)
-        text = f"the cluster does not take it: ConfigMap {name} is not ours"
-        Disturbed.fates[name] = Observation(Seen.REFUSED, text)
+        name = spec_name(lease.pk, reload_lease(lease).generation + 1)
+        text = f"the cluster rejected it: ConfigMap {name} exists and is not managed by this broker"
+        Disturbed.fates[name] = Observation(ObservedState.REFUSED, text)
 
     def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:
         verbs, answer = ANSWERS[what]
@@ -191,4 +193,4 @@ class SimulatedWorld(World):
 
 
 def _name(lease: Lease) -> str:
-    return order_name(lease.pk, fresh(lease).generation)
+    return spec_name(lease.pk, reload_lease(lease).generation)

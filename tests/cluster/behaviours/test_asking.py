@@ -1,4 +1,4 @@
-"""What may be asked for: names at their limits run, wrong specs are refused in words and reach no cluster."""
+"""Valid requests run at their limits; invalid ones reach no cluster."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from broker.models import Offering
 from tenants.models import QuotaKind
-from tests.broker.domain.test_workloads import KEY
+from tests.broker.domain.workloads.test_workloads import KEY
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
 
@@ -83,15 +83,15 @@ def test_beyond_its_quota_nothing_is_taken(world: World) -> None:
 
 def test_a_quota_of_a_department_stops_only_it(world: World) -> None:
     kestrel, what = world.home(), world.offering()
-    child = kestrel.child("vision")
-    kestrel.quota(QuotaKind.UNITS, 0, child)
+    child = kestrel.create_project("vision")
+    kestrel.set_quota(QuotaKind.UNITS, 0, child)
     world.refused(lambda: world.ask(kestrel, what, project=child))
     world.run(kestrel, what)
 
 
 def test_departments_run_beside_each_other(world: World) -> None:
     kestrel, what = world.home(), world.offering()
-    leases = [world.ask(kestrel, what, project=kestrel.child(name)) for name in ("vision", "speech")]
+    leases = [world.ask(kestrel, what, project=kestrel.create_project(name)) for name in ("vision", "speech")]
     world.until_all(leases, "active")
     world.end(*leases)
     assert world.there() == 0
@@ -99,7 +99,7 @@ def test_departments_run_beside_each_other(world: World) -> None:
 
 def test_hours_of_a_quota_are_given_back_when_they_were_not_used(world: World) -> None:
     kestrel, what = world.home(), world.offering()
-    kestrel.quota(QuotaKind.GPU_SECONDS, 7 * 1000 * 7200)
+    kestrel.set_quota(QuotaKind.GPU_SECONDS, 7 * 1000 * 7200)
     lease = world.run(kestrel, what, max_duration_s=7200)
     world.refused(lambda: world.ask(kestrel, what, max_duration_s=7200))
     world.end(lease)

@@ -1,4 +1,4 @@
-"""Every form in which a slice is handed out: it runs where it was placed, takes its place, and gives it back."""
+"""Every kind of slice runs, takes its place and returns it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ from tests.controlplane.nodes import GpuNode
 
 @dataclass(frozen=True)
 class Form:
-    """One way to hand out slices: what stands there, what is sold of it, and how a pod asks for it."""
+    """One kind of slices: its nodes, offerings and requests."""
 
     name: str
     machine: Machine
@@ -113,6 +113,7 @@ def test_a_lease_never_has_two_shares_for_they_are_not_twice_a_share(form: Form,
     assert world.there() == 0
 
 
+@pytest.mark.deep
 @forms
 def test_what_is_full_lets_wait_and_a_release_wakes(form: Form, world: World) -> None:
     what, kestrel = set_up(world, form), world.home()

@@ -1,4 +1,4 @@
-"""How leases end, from whichever state: by their tenant, by an operator, by time; and what extending does to that."""
+"""How leases end and extend, from every state."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
-from tests.world import fresh
+from tests.simulation import reload_lease
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +47,7 @@ def test_what_is_over_cannot_be_released(world: World) -> None:
     assert world.refused(lambda: world.release(lease)).code == "already-over"
 
 
+@pytest.mark.deep
 def test_what_takes_its_time_to_go_holds_its_place_until_it_went(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     first = world.run(kestrel, what, "takes its time to go")
@@ -54,7 +55,7 @@ def test_what_takes_its_time_to_go_holds_its_place_until_it_went(world: World) -
     world.release(first)
     world.until(first, "releasing")
     world.soon()
-    assert (fresh(first).state, fresh(second).state) == ("releasing", "queued")
+    assert (reload_lease(first).state, reload_lease(second).state) == ("releasing", "queued")
     world.until(first, "released")
     world.until(second, "active")
 
@@ -82,33 +83,33 @@ def test_an_operator_gives_a_reason(world: World) -> None:
 def test_it_expires_after_what_was_asked_for(world: World) -> None:
     lease = world.run(world.home(), world.offering(), max_duration_s=600)
     world.wait(590)
-    assert fresh(lease).state == "active"
+    assert reload_lease(lease).state == "active"
     world.wait(15)
     assert world.until(lease, "released").end_reason == "expired"
     assert world.lasted(lease) == 600
 
 
 def test_a_fixed_end_comes_before_its_duration(world: World) -> None:
-    end = world.life.now + timedelta(seconds=300)
+    end = world.sim.now + timedelta(seconds=300)
     lease = world.run(world.home(), world.offering(), max_duration_s=3600, end_date=end)
-    assert fresh(lease).ends_at == end
-    lease_ends = fresh(lease).ends_at
+    assert reload_lease(lease).ends_at == end
+    lease_ends = reload_lease(lease).ends_at
     world.wait(310)
     world.until(lease, "released")
-    assert fresh(lease).ended_at == lease_ends
+    assert reload_lease(lease).ended_at == lease_ends
     world.leases.clear()  # how long it lasted depends on how long its start took
 
 
 def test_a_fixed_end_passes_in_the_queue(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)
-    waiting = world.ask(kestrel, what, end_date=world.life.now + timedelta(seconds=120))
+    waiting = world.ask(kestrel, what, end_date=world.sim.now + timedelta(seconds=120))
     world.wait(150)
     assert world.until(waiting, "released").end_reason == "expired"
 
 
 def test_a_fixed_end_passes_while_its_image_is_pulled(world: World) -> None:
-    end = world.life.now + timedelta(seconds=100)
+    end = world.sim.now + timedelta(seconds=100)
     lease = world.ask(world.home(), world.offering(), "endless", end_date=end)
     world.until_true(world.there, "something in the cluster")
     world.wait(130)
@@ -124,16 +125,17 @@ def test_what_is_not_ready_in_time_is_given_up(world: World, settings: object) -
     assert world.until(lease, "released").end_reason == "provision_timeout"
 
 
+@pytest.mark.deep
 def test_a_slow_start_takes_nothing_of_its_time(world: World) -> None:
     lease = world.run(world.home(), world.offering(), "slow", max_duration_s=600)
-    assert fresh(lease).ends_at == fresh(lease).active_at + timedelta(seconds=600)
+    assert reload_lease(lease).ends_at == reload_lease(lease).active_at + timedelta(seconds=600)
 
 
 def test_extended_it_expires_later(world: World) -> None:
     lease = world.run(world.home(), world.offering(), max_duration_s=600)
     world.extend(lease, 600)
     world.wait(700)
-    assert fresh(lease).state == "active"
+    assert reload_lease(lease).state == "active"
     world.wait(510)
     world.until(lease, "released")
     assert world.lasted(lease) == 1200
@@ -148,6 +150,7 @@ def test_extended_in_the_queue_it_lasts_longer_once_it_runs(world: World) -> Non
     assert world.until(waiting, "active").max_duration_s == 900
 
 
+@pytest.mark.deep
 def test_extended_while_it_starts_it_lasts_longer(world: World) -> None:
     lease = world.ask(world.home(), world.offering(), "slow", max_duration_s=600)
     world.until_true(world.there, "something in the cluster")

@@ -1,4 +1,4 @@
-"""Leases that are moved to another card while they run: nothing is lost, held twice or charged twice on the way."""
+"""Running leases are relocated without loss or double charges."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from billing.services import conservation, rating
-from billing.services.showcase import prices
-from broker.domain.moves import PLAN_OVER, PlanState
-from broker.models import Allocation, Gpu, Lease, Move, MovePlan, Volume
-from broker.services import outcomes, reconcile
-from broker.services.moving import deciding, proposing, stepping
-from tenants.services.walls import as_staff
-from tests.broker.services.movers import moves, no_contradiction, story
+from billing.services.demo.seed import seed_prices
+from billing.services.rating import lease_rating
+from billing.services.reports import conservation
+from broker.domain.lifecycle.relocation_states import FINAL_PLAN_STATES, RelocationPlanState
+from broker.models import Allocation, Gpu, Lease, Relocation, RelocationPlan, Volume
+from broker.services.reconciler import lease_reconciler, observation_outcomes
+from broker.services.relocation import plan_decisions, plan_proposals, plan_reconciler
+from tenants.services.rls import staff_scope
+from tests.broker.services.relocation.scattered_leases import assert_invariants, plan_log, relocations_of
 from tests.cluster.behaviours.world import Published, World
-from tests.world import OPERATOR, Home, fresh, held, ledger, path
+from tests.simulation import OPERATOR, TenantContext, held_allocations, reload_lease, state_path, transitions_of
 
 HALF, LASTS_S, NOTICE_S = "3g.40gb", 7200, 20
 BEFORE = "requested queued provisioning active active"
@@ -27,24 +28,24 @@ DONE = "proposed accepted 1:noticed running 1:moving 1:done done"
 
 @dataclass
 class Scene:
-    """Two leases, each on half a card of its own, and a plan that brings one beside the other."""
+    """Two leases on a GPU each, and a plan to join them."""
 
     world: World
-    owner: Home
+    owner: TenantContext
     began: datetime
     beside: Lease
     lease: Lease
     volume: Volume | None
-    plan: MovePlan
+    plan: RelocationPlan
 
     @property
-    def move(self) -> Move:
-        (move,) = moves(self.plan)
+    def move(self) -> Relocation:
+        (move,) = relocations_of(self.plan)
         return move
 
     def is_over(self) -> bool:
         self.plan.refresh_from_db()
-        return PlanState(self.plan.state) in PLAN_OVER
+        return RelocationPlanState(self.plan.state) in FINAL_PLAN_STATES
 
     def goes_on(self) -> None:
         """Let the notice pass, so that the move begins."""
@@ -52,11 +53,11 @@ class Scene:
 
     def ends(self) -> None:
         self.world.until_true(self.is_over, "that the plan is over")
-        self.world.note(story(self.plan))
-        no_contradiction(self.world.life)
+        self.world.note(plan_log(self.plan))
+        assert_invariants(self.world.sim)
 
     def is_at(self, gpu_id: str, start: int) -> bool:
-        (place,) = held(self.lease)
+        (place,) = held_allocations(self.lease)
         return (place.gpu_id, place.placement.lower, place.for_move) == (gpu_id, start, False)
 
     def is_moved(self) -> bool:
@@ -66,63 +67,62 @@ class Scene:
         return self.is_at(self.move.from_gpu_id, self.move.from_start)
 
     def balances(self) -> None:
-        """End all, and let the books say for each second of each card whether it was charged, and to whom."""
+        """End everything, and account for every GPU second."""
         world = self.world
-        world.end(*(each for each in (self.beside, self.lease) if fresh(each).state != "released"))
-        rating.rate(now=world.life.now)
-        kept = conservation.over(first=self.began, last=world.life.now)
+        world.end(*(each for each in (self.beside, self.lease) if reload_lease(each).state != "released"))
+        lease_rating.rate_all_leases(now=world.sim.now)
+        kept = conservation.check_conservation(first=self.began, last=world.sim.now)
         assert kept.active_unit_seconds > 0
         assert (kept.charged_minus_active, kept.active_without_place) == (0, 0)
         assert kept.cards("unexplained") == 0
-        steps = ledger(self.lease)
+        steps = transitions_of(self.lease)
         active = sum((b.at - a.at).total_seconds() for a, b in pairwise(steps) if a.after == "active")
-        lease = fresh(self.lease)
+        lease = reload_lease(self.lease)
         assert lease.active_at
         assert lease.ended_at
-        assert active == lease.spent_s + int((lease.ended_at - lease.active_at).total_seconds())
+        assert active == lease.active_seconds + int((lease.ended_at - lease.active_at).total_seconds())
         assert taken() == 0
 
 
 def taken(**which: Any) -> int:
     """Count the places that are not given back, whosever they are."""
-    with as_staff():
+    with staff_scope():
         return Allocation.objects.filter(released_at=None, **which).count()
 
 
 def set_up(world: World, settings: Any, program: str = "runs", *, keeps: bool = True) -> Scene:
-    settings.MOVE_NOTICE_S = NOTICE_S
+    settings.RELOCATION_NOTICE_S = NOTICE_S
     site = world.stand(Published(1), Published(1), driver="dra")
-    began = world.life.now
-    prices.publish_all(since=began.replace(hour=0, minute=0), actor=OPERATOR, now=began)
+    began = world.sim.now
+    seed_prices.publish_list_prices(since=began.replace(hour=0, minute=0), actor=OPERATOR, now=began)
     kestrel, half = world.home(), world.offering(HALF)
     beside, filler = (world.run(kestrel, half, max_duration_s=LASTS_S) for _ in range(2))
-    volume = world.life.volume(kestrel, "kept") if keeps else None
+    volume = world.sim.create_volume(kestrel, "kept") if keeps else None
     wanted = {"volume": volume.pk} if volume else {}
     lease = world.run(kestrel, half, program, movable=True, max_duration_s=LASTS_S, **wanted)
-    assert held(beside)[0].gpu_id == held(filler)[0].gpu_id != held(lease)[0].gpu_id
+    assert held_allocations(beside)[0].gpu_id == held_allocations(filler)[0].gpu_id != held_allocations(lease)[0].gpu_id
     world.end(filler)
-    (plan,) = proposing.propose(site.cluster.pk, now=world.life.now)
-    deciding.accept(plan, why="a whole card is asked for", actor=OPERATOR, now=world.life.now)
+    (plan,) = plan_proposals.propose_plans(site.cluster.pk, now=world.sim.now)
+    plan_decisions.accept_plan(plan, why="a whole card is asked for", actor=OPERATOR, now=world.sim.now)
     scene = Scene(world, kestrel, began, beside, lease, volume, plan)
-    assert (scene.move.lease_id, scene.move.to_gpu_id) == (lease.pk, held(beside)[0].gpu_id)
+    assert (scene.move.lease_id, scene.move.to_gpu_id) == (lease.pk, held_allocations(beside)[0].gpu_id)
     return scene
 
 
-def test_a_moved_lease_keeps_its_volume_and_is_charged_for_each_second_once(
-    world: World, settings: Any
-) -> None:
+@pytest.mark.deep
+def test_a_moved_lease_keeps_its_volume_and_is_charged_for_each_second_once(world: World, settings: Any) -> None:
     scene = set_up(world, settings)
     assert scene.volume
-    kept, ends_at = world.kept(scene.volume), fresh(scene.lease).ends_at
+    kept, ends_at = world.kept(scene.volume), reload_lease(scene.lease).ends_at
     assert ends_at
     scene.goes_on()
     scene.ends()
-    assert (story(scene.plan), path(scene.lease)) == (DONE, f"{BEFORE} {MOVED}")
+    assert (plan_log(scene.plan), state_path(scene.lease)) == (DONE, f"{BEFORE} {MOVED}")
     assert scene.is_moved()
     assert world.kept(scene.volume) == kept
     assert world.there() == 2
-    steps = {step.after: step.at for step in ledger(scene.lease)}
-    assert fresh(scene.lease).ends_at == ends_at + (steps["active"] - steps["stopping"])
+    steps = {step.after: step.at for step in transitions_of(scene.lease)}
+    assert reload_lease(scene.lease).ends_at == ends_at + (steps["active"] - steps["stopping"])
     world.wait(60)
     scene.balances()
 
@@ -132,7 +132,7 @@ class Killed(BaseException):
 
 
 class Deaths:
-    """Kills whoever comes to a place for the first time before it, and for the second time right after it.
+    """Kills before the first visit of a place, and after the second.
 
     Or only after it: of two places in a row that is the same moment, and five deaths in a row end a lease.
     """
@@ -141,9 +141,7 @@ class Deaths:
         self.seen: dict[object, int] = {}
         self.number = 0
 
-    def at(
-        self, place: Callable[..., Any], key: Callable[..., object], *, before: bool
-    ) -> Callable[..., Any]:
+    def at(self, place: Callable[..., Any], key: Callable[..., object], *, before: bool) -> Callable[..., Any]:
         def dies(*args: Any, **named: Any) -> Any:
             which = place.__name__, key(*args)
             self.seen[which] = times = self.seen.get(which, 0 if before else 1) + 1
@@ -161,26 +159,27 @@ class Deaths:
         raise Killed
 
 
-def test_a_worker_killed_before_and_after_every_step_of_a_move_harms_nobody(
+@pytest.mark.deep
+def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobody(
     world: World, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step of the lease and of its plan: before it begins, before it is written, and once it is written."""
+    """The steps of lease and plan at which a worker may die."""
     scene, deaths = set_up(world, settings), Deaths()
 
     def of_lease(lease: Lease, *rest: object) -> object:
-        told = tuple(each.seen for each in rest if isinstance(each, outcomes.Observation))
+        told = tuple(each.seen for each in rest if isinstance(each, observation_outcomes.Observation))
         return lease.pk, lease.state, told
 
-    def of_plan(plan: MovePlan, *_: object) -> object:
+    def of_plan(plan: RelocationPlan, *_: object) -> object:
         return plan.state, scene.move.state
 
     for where, name, key, before in (
-        (reconcile, "_act", of_lease, True),
-        (outcomes, "apply", of_lease, True),
-        (reconcile, "_work", of_lease, False),
-        (stepping, "_next", of_plan, True),
-        (stepping, "_look", of_plan, True),
-        (stepping, "_again", of_plan, True),
+        (lease_reconciler, "_call_provisioner", of_lease, True),
+        (observation_outcomes, "apply_observation", of_lease, True),
+        (lease_reconciler, "_act_and_apply", of_lease, False),
+        (plan_reconciler, "_begin_next", of_plan, True),
+        (plan_reconciler, "_check_progress", of_plan, True),
+        (plan_reconciler, "_schedule_check", of_plan, True),
     ):
         monkeypatch.setattr(where, name, deaths.at(getattr(where, name), key, before=before))
     over = False
@@ -191,44 +190,41 @@ def test_a_worker_killed_before_and_after_every_step_of_a_move_harms_nobody(
             world.wait(12)  # so long each claim lasts, and longer than it takes the sweep to come
         except Killed:
             continue
-    assert over, story(scene.plan)
+    assert over, plan_log(scene.plan)
     monkeypatch.undo()
     assert deaths.number >= 12
-    assert (story(scene.plan), path(scene.lease)) == (DONE, f"{BEFORE} {MOVED}")
+    assert (plan_log(scene.plan), state_path(scene.lease)) == (DONE, f"{BEFORE} {MOVED}")
     assert scene.is_moved()
     assert world.there() == 2
     scene.balances()
 
 
 @pytest.mark.parametrize("state", ["stopping", "provisioning"])
-def test_a_plan_that_is_called_off_brings_back_what_is_under_way(
-    state: str, world: World, settings: Any
-) -> None:
+def test_a_plan_that_is_called_off_brings_back_what_is_under_way(state: str, world: World, settings: Any) -> None:
     scene = set_up(world, settings, "slow" if state == "provisioning" else "takes its time to go")
     scene.goes_on()
-    world.until_true(lambda: fresh(scene.lease).state == state, f"that it is {state}")
+    world.until_true(lambda: reload_lease(scene.lease).state == state, f"that it is {state}")
     scene.plan.refresh_from_db()
-    deciding.cancel(scene.plan, why="not tonight", actor=OPERATOR, now=world.life.now)
+    plan_decisions.cancel_plan(scene.plan, why="not tonight", actor=OPERATOR, now=world.sim.now)
     scene.ends()
     assert scene.is_home()
     world.until(scene.lease, "active")
     scene.balances()
 
 
-def test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was(
-    world: World, settings: Any
-) -> None:
+@pytest.mark.deep
+def test_a_lease_whose_next_node_is_lost_on_the_way_starts_again_where_it_was(world: World, settings: Any) -> None:
     scene = set_up(world, settings, "slow", keeps=False)
     first = scene.lease.generation
     host = Gpu.objects.values_list("node__name", flat=True).get(pk=scene.move.to_gpu_id)
     scene.goes_on()
     world.until_true(
-        lambda: (fresh(scene.lease).state, fresh(scene.lease).generation) == ("provisioning", first + 1),
+        lambda: (reload_lease(scene.lease).state, reload_lease(scene.lease).generation) == ("provisioning", first + 1),
         "that it starts at its next place",
     )
     world.lose(host)
     world.until(scene.lease, "active")
-    assert fresh(scene.lease).generation == first + 2
+    assert reload_lease(scene.lease).generation == first + 2
     assert scene.is_home()
     scene.ends()
     assert taken(leaving_since__isnull=False) == 1, "its next place, until the node proves that it is empty"

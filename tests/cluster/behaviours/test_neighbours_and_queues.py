@@ -1,13 +1,13 @@
-"""Several at once: tenants beside each other, who may share a card, and who is served in which order."""
+"""Several tenants: isolation, sharing and queue order."""
 
 import pytest
 
 from broker.models import Cluster, NodeState
-from broker.services import inventory
-from broker.services.leases import evicting
+from broker.services.inventory import hardware
+from broker.services.leases.lifecycle import eviction
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
-from tests.world import OPERATOR, fresh
+from tests.simulation import OPERATOR, reload_lease
 
 SHARED = {
     "none": (GpuNode(cards=1, replicas=4, sharing="time-slicing"), "quarter"),
@@ -33,14 +33,14 @@ def test_slices_in_hardware_are_shared_by_tenants(world: World) -> None:
 
 
 @ways
-def test_strangers_share_no_card_that_only_software_divides(isolation: str, world: World) -> None:
+def test_strangers_share_no_gpu_that_only_software_divides(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
     what = world.offering(profile, isolation=isolation)
     first = world.run(world.home("Kestrel"), what)
     stranger = world.ask(world.home("Osprey"), what)
     world.wait(30)
-    assert fresh(stranger).state == "queued"
+    assert reload_lease(stranger).state == "queued"
     world.end(first)
     world.until(stranger, "active")
 
@@ -49,7 +49,7 @@ def test_strangers_share_no_card_that_only_software_divides(isolation: str, worl
 def test_strangers_share_it_where_its_owner_allows_it(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
-    Cluster.objects.update(shares_soft_cards=True)
+    Cluster.objects.update(allow_shared_gpus=True)
     what = world.offering(profile, isolation=isolation)
     world.until_all([world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")], "active")
 
@@ -77,7 +77,7 @@ def test_a_small_one_passes_a_gang_that_does_not_fit_yet(world: World) -> None:
     world.wait(5)
     world.run(kestrel, what)
     world.wait(30)
-    assert fresh(gang).state == "queued"
+    assert reload_lease(gang).state == "queued"
 
 
 def test_who_gives_up_in_the_queue_holds_nobody_up(world: World) -> None:
@@ -104,12 +104,12 @@ def test_a_cordoned_node_takes_nobody_new_and_lets_run_what_runs(world: World) -
     kestrel, what = world.home(), world.offering()
     runs = world.run(kestrel, what)
     (node,) = site.nodes
-    inventory.set_node_state(node, NodeState.CORDONED, reason="repair", actor=OPERATOR, now=world.life.now)
+    hardware.set_node_state(node, NodeState.CORDONED, reason="repair", actor=OPERATOR, now=world.sim.now)
     waiting = world.ask(kestrel, what)
     world.wait(60)
-    assert (fresh(runs).state, fresh(waiting).state) == ("active", "queued")
+    assert (reload_lease(runs).state, reload_lease(waiting).state) == ("active", "queued")
     node.refresh_from_db()
-    inventory.set_node_state(node, NodeState.READY, reason="repaired", actor=OPERATOR, now=world.life.now)
+    hardware.set_node_state(node, NodeState.READY, reason="repaired", actor=OPERATOR, now=world.sim.now)
     world.until(waiting, "active")
 
 
@@ -118,7 +118,7 @@ def test_all_of_a_node_is_ended_with_a_reason(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]
     world.until_all(leases, "active")
-    evicting.evict_all(site.nodes[0], why="the hall is closed", actor=OPERATOR, now=world.life.now)
+    eviction.evict_node_leases(site.nodes[0], why="the hall is closed", actor=OPERATOR, now=world.sim.now)
     world.until_all(leases, "released")
     assert world.there() == 0
 

@@ -1,20 +1,20 @@
-"""What runs on a lease: each template, how people get in, and how a program that ends by itself ends its lease."""
+"""Workload templates, access, and programs that end by themselves."""
 
 import pytest
 
-from broker.domain.workloads import TEMPLATES
+from broker.domain.workloads.templates import TEMPLATES
 from broker.models import Cluster, Lease
-from tests.broker.domain.test_workloads import KEY
+from tests.broker.domain.workloads.test_workloads import KEY
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
-from tests.world import fresh
+from tests.simulation import reload_lease
 
 templates = pytest.mark.parametrize("template", TEMPLATES)
 BATCH = {"workload": "batch", "command": "train"}
 
 
 def of_template(world: World, template: str) -> Lease:
-    """Launch a template as the launch page does: with its own image, where it has one."""
+    """Launch a template with its own image."""
     wanted = {"image": "" if TEMPLATES[template].image else "registry.example/own:1", "ssh_keys": [KEY]}
     command = {"command": "sleep 9999"} if template == "batch" else {}
     return world.run(world.home(), world.offering(), workload=template, **wanted, **command)
@@ -32,7 +32,7 @@ def test_a_template_runs_and_leaves_nothing(template: str, world: World) -> None
 @templates
 def test_a_template_says_how_to_get_in(template: str, world: World) -> None:
     world.stand(GpuNode(cards=1))
-    Cluster.objects.update(domain="leases.example", door="ingress/public", bastion="in.example")
+    Cluster.objects.update(domain="leases.example", ingress="ingress/public", bastion="in.example")
     lease = of_template(world, template)
     ways = world.note_ways(lease)
     assert bool(ways) == bool(TEMPLATES[template].ports)
@@ -62,10 +62,10 @@ def test_a_batch_that_ends_badly_says_how(program: str, world: World) -> None:
 def test_a_session_whose_program_ends_is_started_again_and_stays(program: str, world: World) -> None:
     world.stand(GpuNode(cards=1))
     lease = world.run(world.home(), world.offering(), program)
-    world.until_true(lambda: "started again" in world.ails(lease), "words of a restart")
+    world.until_true(lambda: "restarted" in world.ails(lease), "words of a restart")
     world.wait(600)
-    world.until_true(lambda: "started again" in world.ails(lease), "words of another")
-    world.note(sorted(fresh(lease).conditions))
+    world.until_true(lambda: "restarted" in world.ails(lease), "words of another")
+    world.note(sorted(reload_lease(lease).conditions))
     world.end(lease)
     assert world.lasted(lease) >= 600  # it held its card all the time
 

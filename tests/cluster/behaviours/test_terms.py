@@ -16,7 +16,7 @@ def test_each_price_class_runs(profile: str, price_class: str, world: World) -> 
     world.end(world.run(world.home(), world.offering(profile, price_class=price_class)))
 
 
-def test_terms_differ_side_by_side_on_one_card(world: World) -> None:
+def test_terms_differ_side_by_side_on_one_gpu(world: World) -> None:
     world.stand(MIG)
     kestrel = world.home()
     classes = ("on_demand", "spot", "reserved", "spot")
@@ -36,7 +36,7 @@ def test_a_spot_lease_waits_its_turn_as_others_do(world: World) -> None:
 
 
 @pytest.mark.parametrize("quantity", [1, 2, 4])
-def test_cards_of_one_node_are_leased_together(quantity: int, world: World) -> None:
+def test_gpus_of_one_node_are_leased_together(quantity: int, world: World) -> None:
     world.stand(GpuNode(cards=4))
     lease = world.run(world.home(), world.offering(), quantity=quantity, same_node=True)
     world.asks(lease, gpu=str(quantity))
@@ -50,7 +50,7 @@ def test_a_gang_spreads_over_nodes_when_one_has_too_few(world: World) -> None:
     world.end(lease)
 
 
-def test_slices_of_several_cards_are_leased_together(world: World) -> None:
+def test_slices_of_several_gpus_are_leased_together(world: World) -> None:
     world.stand(GpuNode(cards=2, cut=2, mig={"3g.40gb": 4}))
     lease = world.run(world.home(), world.offering("3g.40gb"), quantity=4)
     world.asks(lease, mig_3g__40gb="4")

@@ -1,14 +1,16 @@
-"""A cluster that answers no, later, or not at all: nothing is lost, nothing runs twice, nothing is charged for it."""
+"""A failing or silent cluster loses, doubles and charges nothing."""
 
 from datetime import timedelta
 
 import pytest
 
 from broker.models import Lease
-from broker.services import freezing, orphans, reconcile, vanishing
+from broker.services.clusters import orphan_removal
+from broker.services.clusters.health import cluster_freeze
+from broker.services.reconciler import lease_reconciler, missing_leases
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
-from tests.world import OPERATOR, fresh
+from tests.simulation import OPERATOR, reload_lease
 
 MANY = 10**6
 DENIED = ["401", "403"]
@@ -47,7 +49,7 @@ def test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words(world: World) 
     world.stand(GpuNode(cards=1), fragile=True)
     over = world.trouble("422", times=MANY)
     lease = world.ask(world.home(), world.offering())
-    world.until_true(lambda: fresh(lease).end_reason == "spec_refused", "that it was refused")
+    world.until_true(lambda: reload_lease(lease).end_reason == "spec_refused", "that it was refused")
     over()
     lease = world.until(lease, "released")
     world.note(world.last_cause(lease, "releasing"))
@@ -60,23 +62,21 @@ def test_lost_rights_end_no_lease(answer: str, world: World) -> None:
     lease = world.run(world.home(), world.offering())
     over = world.trouble(answer, times=MANY)
     world.wait(260)
-    assert fresh(lease).state == "active"
+    assert reload_lease(lease).state == "active"
     assert "denies" in world.progress(lease)
     over()
     world.until_true(lambda: world.is_ready(lease), "that it is ready again")
 
 
 @pytest.mark.parametrize("answer", [*DENIED, "silence"])
-def test_what_is_over_while_nobody_answers_holds_its_place_until_its_end_is_proven(
-    answer: str, world: World
-) -> None:
+def test_what_is_over_while_nobody_answers_holds_its_place_until_its_end_is_proven(answer: str, world: World) -> None:
     world.stand(GpuNode(cards=1), fragile=True)
     kestrel, what = world.home(), world.offering()
     lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
     over = world.trouble(answer, times=MANY)
     world.release(lease)
     world.wait(300)
-    assert (fresh(lease).state, fresh(waiting).state) == ("releasing", "queued")
+    assert (reload_lease(lease).state, reload_lease(waiting).state) == ("releasing", "queued")
     over()
     world.wait(30)
     world.until(lease, "released")
@@ -88,7 +88,7 @@ def test_a_cluster_silent_from_the_first_moment_loses_its_leases_to_another(worl
     over = world.trouble("silence", times=MANY)
     lease = world.ask(world.home(), world.offering())
     world.soon()
-    first_try = fresh(lease).generation
+    first_try = reload_lease(lease).generation
     world.stand(GpuNode(cards=1))
     world.wait(50)
     assert world.until(lease, "active").generation == first_try + 1
@@ -102,7 +102,7 @@ def test_a_short_silence_is_not_told(world: World) -> None:
     world.wait(60)
     over()
     world.until_true(lambda: world.is_ready(lease), "that it is ready again")
-    assert fresh(lease).conditions == {}
+    assert reload_lease(lease).conditions == {}
 
 
 def test_a_long_silence_is_told_and_forgotten(world: World) -> None:
@@ -110,20 +110,20 @@ def test_a_long_silence_is_told_and_forgotten(world: World) -> None:
     lease = world.run(world.home(), world.offering(), max_duration_s=5 * 3600)
     over = world.trouble("silence", times=MANY)
     world.wait(600)
-    world.until_true(lambda: "unreachable" in fresh(lease).conditions, "a word about the silence")
+    world.until_true(lambda: "unreachable" in reload_lease(lease).conditions, "a word about the silence")
     over()
-    world.until_true(lambda: not fresh(lease).conditions, "that it is well again")
+    world.until_true(lambda: not reload_lease(lease).conditions, "that it is well again")
 
 
 def test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life(world: World) -> None:
     world.stand(GpuNode(cards=1), fragile=True)
     lease = world.run(world.home(), world.offering(), max_duration_s=3600)
     over = world.trouble("silence", times=MANY)
-    silent_since = world.life.now
+    unreachable_since = world.sim.now
     world.wait(4 * 3600)
     lease = world.until(lease, "releasing")
     assert lease.ended_at is not None
-    assert lease.ended_at <= silent_since + timedelta(seconds=1)
+    assert lease.ended_at <= unreachable_since + timedelta(seconds=1)
     over()
     world.until(lease, "released")
 
@@ -132,14 +132,14 @@ def test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything(world
     site = world.stand(GpuNode(cards=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
-    freezing.freeze(site.cluster.pk, "its versions fell back")
+    cluster_freeze.freeze_cluster(site.cluster.pk, "its versions fell back")
     waiting = world.ask(kestrel, what)
     world.release(lease)
     world.wait(120)
-    assert (fresh(lease).state, fresh(waiting).state) == ("releasing", "queued")
+    assert (reload_lease(lease).state, reload_lease(waiting).state) == ("releasing", "queued")
     assert world.there() == 1
     site.cluster.refresh_from_db()
-    freezing.thaw(site.cluster, why="looked at it", actor=OPERATOR, now=world.life.now)
+    cluster_freeze.thaw_cluster(site.cluster, why="looked at it", actor=OPERATOR, now=world.sim.now)
     world.until(lease, "released")
     world.until(waiting, "active")
 
@@ -157,32 +157,32 @@ def test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease(world: World) -
     world.stand(GpuNode(cards=2), fragile=True)
     leases = run(world, 2)
     over = world.trouble("nothing there", times=MANY)
-    reconcile.look_at_active(now=world.life.now)
-    assert {world.progress(each) for each in leases} == {vanishing.TEXT}
+    lease_reconciler.check_active_leases(now=world.sim.now)
+    assert {world.progress(each) for each in leases} == {missing_leases.PROGRESS_TEXT}
     over()
     for each in leases:
         world.until_true(lambda each=each: not world.progress(each), "that it is well again")
-    assert {fresh(each).state for each in leases} == {"active"}
+    assert {reload_lease(each).state for each in leases} == {"active"}
 
 
 def test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_proof_of_life(
     world: World,
 ) -> None:
-    """Each of their looks is at the right cluster, in no older state, and finds nothing of them."""
-    world.stand(GpuNode(cards=vanishing.FEW + 1), fragile=True)
-    leases = run(world, vanishing.FEW + 1)
+    """Look until the missing leases are confirmed as gone."""
+    world.stand(GpuNode(cards=missing_leases.ALWAYS_ALLOWED + 1), fragile=True)
+    leases = run(world, missing_leases.ALWAYS_ALLOWED + 1)
     over = world.trouble("nothing there", times=MANY)
-    reconcile.look_at_active(now=world.life.now)
+    lease_reconciler.check_active_leases(now=world.sim.now)
     for _ in range(3):  # nobody sleeps longer than a look says something
         world.wait(20)
-    assert {fresh(each).state for each in leases} == {"active"}
-    assert all("unreachable" in fresh(each).conditions for each in leases)
+    assert {reload_lease(each).state for each in leases} == {"active"}
+    assert all("unreachable" in reload_lease(each).conditions for each in leases)
     over()
     for each in leases:
-        world.until_true(lambda each=each: not fresh(each).conditions, "that it is well again")
+        world.until_true(lambda each=each: not reload_lease(each).conditions, "that it is well again")
     over = world.trouble("nothing there", times=MANY)
-    gone_since = world.life.now
-    reconcile.look_at_active(now=gone_since)
+    gone_since = world.sim.now
+    lease_reconciler.check_active_leases(now=gone_since)
     for _ in range(24):  # a machine that dawdles between two of them must not make a look too old to count
         world.wait(30)
     over()
@@ -191,7 +191,7 @@ def test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_
         assert ended.end_reason == "device_lost"
         assert ended.ended_at is not None
         assert ended.ended_at <= gone_since + timedelta(seconds=1)
-    orphans.remove_all(now=world.life.now)  # what was there all along
+    orphan_removal.remove_orphans(now=world.sim.now)  # what was there all along
     world.until_true(lambda: world.there() == 0, "that nothing of them is left")
 
 

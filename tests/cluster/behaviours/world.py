@@ -1,4 +1,4 @@
-"""The product with a fleet and tenants, whatever makes its leases real: the same verbs, and a record of what happened.
+"""The product with fleet and tenants, on any kind of cluster.
 
 A behaviour asks and breaks things through a World. There is one of simulated clusters and one of a real control plane;
 what happened is written down without names and moments, so that the two records can be laid side by side.
@@ -13,24 +13,37 @@ from typing import Any
 
 import msgspec
 
-from broker.domain.states import EndReason, Isolation
-from broker.domain.units import milli_units
+from broker.domain.geometry.quota_units import quota_milli_units
+from broker.domain.lifecycle.states import EndReason, Isolation
 from broker.models import Cluster, Gpu, Lease, Node, Offering, OfferingState, Volume
+from broker.provisioners.kubernetes.client.objects import ClusterNode as NodeSeen
+from broker.provisioners.kubernetes.client.objects import ResourceSlice
 from broker.provisioners.kubernetes.drivers.base import SliceDriver
-from broker.provisioners.kubernetes.drivers.choosing import driver_named
-from broker.provisioners.kubernetes.objects import Node as NodeSeen
-from broker.provisioners.kubernetes.objects import ResourceSlice
-from broker.services import catalogue, clusters, joining, reconcile
-from broker.services.connections import Connection, connections
-from broker.services.leases import ending, evicting, growing, placing
-from ports import doorbell
+from broker.provisioners.kubernetes.drivers.driver_registry import create_driver
+from broker.services.clusters.registration import cluster_registration
+from broker.services.inventory import cluster_provisioners, gpu_catalogue
+from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
+from broker.services.leases.lifecycle import eviction, extension, termination
+from broker.services.queue import lease_placement
+from broker.services.reconciler import lease_reconciler
+from ports import outbox
 from tenants.models import Project, QuotaKind
-from tenants.services.refusals import Refused
-from tenants.services.walls import as_tenant
+from tenants.services.errors import ProblemError
+from tenants.services.rls import tenant_scope
 from tests.broker.domain.fleet import MODELS
 from tests.cluster.installed import some_id
 from tests.controlplane.nodes import GpuNode
-from tests.world import MODEL, OPERATOR, REGION, Home, Life, fresh, held, home, ledger
+from tests.simulation import (
+    MODEL,
+    OPERATOR,
+    REGION,
+    Simulation,
+    TenantContext,
+    create_tenant,
+    held_allocations,
+    reload_lease,
+    transitions_of,
+)
 
 ACTS = "registry.example/acts"
 # What a program does, as the kubelets of a real control plane are told, and as the simulated cluster is.
@@ -46,9 +59,9 @@ PROGRAMS = {
 }
 # What each cluster says in words of its own, and means the same by: told under one name.
 OWN_WORDS = {
-    r"its pod is gone|it is no longer in the cluster": "<gone>",
+    r"its pod no longer exists|it is no longer in the cluster": "<gone>",
     r"the registry (says it does not exist|knows no such image)|Back-off pulling image": "<no such image>",
-    r"(?<=the cluster does not answer: ).*": "<silence>",
+    r"(?<=the cluster does not respond: ).*": "<silence>",
     r"ConfigMap (<project space>/)?": "",
     r"\d\d\d\d-\d\d-\d\d|\d\d:\d\d(:\d\d)?": "<moment>",
 }
@@ -82,9 +95,9 @@ class Site:
 class World(ABC):
     """What a behaviour plays in."""
 
-    life: Life
+    sim: Simulation
     sites: list[Site] = field(default_factory=list)
-    homes: list[Home] = field(default_factory=list)
+    homes: list[TenantContext] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)  # by what the record calls them
@@ -92,7 +105,7 @@ class World(ABC):
 
     def __post_init__(self) -> None:
         self.mark = some_id("wld")[4:14]
-        catalogue.load_gpu_models()
+        gpu_catalogue.load_gpu_models()
 
     # The ground
 
@@ -117,7 +130,7 @@ class World(ABC):
         **options: Any,
     ) -> Site:
         """Set up a cluster with these machines, and sell what they can be."""
-        way = driver_named(driver, options, MODELS)
+        way = create_driver(driver, options, MODELS)
         cluster = self.join(f"{self.mark}-c{len(self.sites)}", region, driver, options, fragile)
         self.names[cluster.name] = f"<cluster {len(self.sites)}>"
         hosts = [self.add(machine, way) for machine in machines]
@@ -132,9 +145,9 @@ class World(ABC):
         self.names[name] = f"<{kind} {sum(told.startswith(f'<{kind}') for told in self.names.values())}>"
 
     def take_inventory(self, site: Site) -> list[str]:
-        """Read what the machines report, as the agent does; return what of it cannot be sold."""
-        problems = joining.take_inventory(site.cluster, self.reported(site), now=self.life.now)
-        catalogue.derive_offerings(now=self.life.now)
+        """Read the reported inventory; return what cannot be sold."""
+        problems = cluster_registration.update_inventory(site.cluster, self.reported(site), now=self.sim.now)
+        gpu_catalogue.derive_offerings(now=self.sim.now)
         Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
         return [self.plain(problem) for problem in problems]
 
@@ -153,7 +166,7 @@ class World(ABC):
     ) -> Offering:
         """Return what is sold under this shape; what nobody derived is put on sale."""
         isolation = isolation or str(Isolation.HARDWARE if "g." in profile else Isolation.DEVICE)
-        shape = catalogue.shape(MODEL, profile, isolation)
+        shape = gpu_catalogue.profile_named(MODEL, profile, isolation)
         sold, _ = Offering.objects.select_related("gpu_model").get_or_create(
             gpu_model_id=MODEL,
             profile=profile,
@@ -162,16 +175,16 @@ class World(ABC):
             region=region,
             defaults={
                 "label": f"H100 {profile}",
-                "milli_units": milli_units(shape, catalogue.spec_of(MODEL)),
+                "milli_units": quota_milli_units(shape, gpu_catalogue.gpu_model_spec(MODEL)),
                 "memory_gb": 10,
                 "state": OfferingState.PUBLISHED,
-                "created_at": self.life.now,
+                "created_at": self.sim.now,
             },
         )
         return sold
 
-    def home(self, name: str = "Kestrel", *, units: int = 1000) -> Home:
-        made = home(name, units=units)
+    def home(self, name: str = "Kestrel", *, units: int = 1000) -> TenantContext:
+        made = create_tenant(name, units=units)
         self.homes.append(made)
         return made
 
@@ -179,7 +192,7 @@ class World(ABC):
 
     def ask(
         self,
-        owner: Home,
+        owner: TenantContext,
         what: Offering,
         program: str = "runs",
         *,
@@ -188,7 +201,7 @@ class World(ABC):
     ) -> Lease:
         """Ask for a lease whose program does something, and leave it in the queue."""
         asked = {"name": f"job-{len(self.leases)}", "image": self.image(program), "workload": "own", **wanted}
-        lease = self.life.ask(owner, what, project=project, **asked)
+        lease = self.sim.request_lease(owner, what, project=project, **asked)
         self.leases.append(lease)
         return lease
 
@@ -198,23 +211,23 @@ class World(ABC):
         return image
 
     def release(self, lease: Lease) -> None:
-        with as_tenant(lease.tenant_id):
+        with tenant_scope(lease.tenant_id):
             current = Lease.objects.select_related("offering").get(pk=lease.pk)
-            ending.release(current, reason=EndReason.BY_TENANT, now=self.life.now)
+            termination.release_lease(current, reason=EndReason.BY_TENANT, now=self.sim.now)
 
     def evict(self, lease: Lease, why: str = "the node is needed") -> None:
-        evicting.evict(lease.pk, why=why, actor=OPERATOR, now=self.life.now)
+        eviction.evict_lease(lease.pk, why=why, actor=OPERATOR, now=self.sim.now)
 
     def extend(self, lease: Lease, more_s: int) -> Lease:
         owner = next(each for each in self.homes if each.tenant.pk == lease.tenant_id)
-        with as_tenant(lease.tenant_id):
-            return growing.extend(fresh(lease), more_s=more_s, actor=owner.actor, now=self.life.now)
+        with tenant_scope(lease.tenant_id):
+            return extension.extend_lease(reload_lease(lease), more_s=more_s, actor=owner.actor, now=self.sim.now)
 
-    def refused(self, act: Callable[[], object]) -> Refused:
+    def refused(self, act: Callable[[], object]) -> ProblemError:
         """Do what must be refused, and write down how it was."""
         try:
             act()
-        except Refused as refused:
+        except ProblemError as refused:
             self.note(f"refused: {refused.code}: {refused.detail}")
             return refused
         raise AssertionError("it was not refused")
@@ -245,13 +258,11 @@ class World(ABC):
         leases = list(leases)
         seen: list[Lease] = []
         for _ in self.patience():
-            seen = [fresh(lease) for lease in leases]
+            seen = [reload_lease(lease) for lease in leases]
             if all(lease.state == state for lease in seen):
                 return seen
             self.soon()
-        raise AssertionError(
-            [f"{each.state}, not {state}: {each.progress} {each.waits_for}" for each in seen]
-        )
+        raise AssertionError([f"{each.state}, not {state}: {each.progress} {each.pending_reason}" for each in seen])
 
     def until_true(self, right: Callable[[], object], what: str) -> None:
         for _ in self.patience():
@@ -260,7 +271,7 @@ class World(ABC):
             self.soon()
         raise AssertionError(f"never: {what}")
 
-    def run(self, owner: Home, what: Offering, program: str = "runs", **wanted: Any) -> Lease:
+    def run(self, owner: TenantContext, what: Offering, program: str = "runs", **wanted: Any) -> Lease:
         """Return a lease that is active."""
         return self.until(self.ask(owner, what, program, **wanted), "active")
 
@@ -271,28 +282,28 @@ class World(ABC):
         return self.until_all(leases, "released")
 
     def waits(self, lease: Lease) -> str:
-        return self.plain(fresh(lease).waits_for)
+        return self.plain(reload_lease(lease).pending_reason)
 
     def progress(self, lease: Lease) -> str:
         """Return what its tenant is told while it is looked at."""
-        return str(fresh(lease).progress.get("text", ""))
+        return str(reload_lease(lease).progress.get("text", ""))
 
     def ails(self, lease: Lease) -> str:
         """Return what its tenant is told is the matter with it."""
-        return " ".join(fresh(lease).conditions.values())
+        return " ".join(reload_lease(lease).conditions.values())
 
     def last_cause(self, lease: Lease, state: str = "") -> str:
-        return [step.cause for step in ledger(lease) if state in ("", step.after)][-1]
+        return [step.cause for step in transitions_of(lease) if state in ("", step.after)][-1]
 
     def lasted(self, lease: Lease) -> float:
         """Return for how many seconds it is charged."""
-        lease = fresh(lease)
+        lease = reload_lease(lease)
         assert lease.active_at is not None
         assert lease.ended_at is not None
         return (lease.ended_at - lease.active_at.replace(microsecond=0)).total_seconds()
 
     def host_of(self, lease: Lease) -> str:
-        return Gpu.objects.values_list("node__name", flat=True).get(pk=held(lease)[0].gpu_id)
+        return Gpu.objects.values_list("node__name", flat=True).get(pk=held_allocations(lease)[0].gpu_id)
 
     def grow(self, site: Site, machine: Machine) -> None:
         """Add a machine to a cluster, and take its inventory as the agent does."""
@@ -300,31 +311,31 @@ class World(ABC):
         self._call(host, "node")
         site.hosts.append(host)
         self.take_inventory(site)
-        doorbell.ring("broker.serve", f"{MODEL}|{site.cluster.region}", now=self.life.now)
+        outbox.enqueue("broker.serve", f"{MODEL}|{site.cluster.region}", now=self.sim.now)
 
     def is_ready(self, lease: Lease) -> bool:
         """Tell whether it was just seen to be well."""
-        lease = fresh(lease)
-        return lease.seen_at is not None and lease.seen_at >= self.life.now - timedelta(seconds=1)
+        lease = reload_lease(lease)
+        return lease.seen_at is not None and lease.seen_at >= self.sim.now - timedelta(seconds=1)
 
     def hopeless(self, lease: Lease) -> None:
         """Wait until an image is seen not to come, and then longer than anybody hopes."""
-        self.until_true(lambda: fresh(lease).state != "queued", "that somebody tries")
+        self.until_true(lambda: reload_lease(lease).state != "queued", "that somebody tries")
         self.until_true(
-            lambda: "cannot be pulled" in self.progress(lease) or fresh(lease).end_reason != "none",
+            lambda: "cannot be pulled" in self.progress(lease) or reload_lease(lease).end_reason != "none",
             "words about the image",
         )
         self.wait(150)
 
     def die_while_working(self, lease: Lease) -> None:
-        """Let a worker take the lease and place it, begin in the cluster, and die before it could say so."""
-        with as_tenant(lease.tenant_id):
+        """Place a lease, start it in the cluster, and kill the worker."""
+        with tenant_scope(lease.tenant_id):
             current = Lease.objects.select_related("offering").get(pk=lease.pk)
-            assert placing.place(current, now=self.life.now)
-            order = reconcile._claim(current, self.life.now)
+            assert lease_placement.place_lease(current, now=self.sim.now)
+            order = lease_reconciler._claim(current, self.sim.now)
         assert order is not None
-        clusters.provisioner_of(order).ensure(order, now=self.life.now)
-        self.life.hints.clear()
+        cluster_provisioners.provisioner_of(order).ensure(order, now=self.sim.now)
+        self.sim.messages.clear()
 
     # What is broken
 
@@ -334,7 +345,7 @@ class World(ABC):
 
     @abstractmethod
     def find(self, host: str) -> None:
-        """Let it be back."""
+        """Cancel back."""
 
     @abstractmethod
     def give(self, site: Site, host: str, cards: int) -> None:
@@ -365,7 +376,7 @@ class World(ABC):
         """Let everything go that is held up."""
 
     @abstractmethod
-    def delete_namespace(self, owner: Home) -> None:
+    def delete_namespace(self, owner: TenantContext) -> None:
         """Delete the namespace of a tenant's first project, with everything in it."""
 
     @abstractmethod
@@ -380,7 +391,7 @@ class World(ABC):
 
     @abstractmethod
     def kept(self, volume: Volume) -> str:
-        """Return what tells a volume's room in its cluster from any other, though that had its name."""
+        """Return what identifies a volume's storage."""
 
     @abstractmethod
     def there(self) -> int:
@@ -388,7 +399,7 @@ class World(ABC):
 
     @abstractmethod
     def asks(self, lease: Lease, **limits: str) -> None:
-        """Hold what its pods ask the cluster for against what they must, where a cluster is asked at all."""
+        """Compare the requests of its pods with what is needed."""
 
     def note(self, what: object) -> None:
         """Write something down that must be the same wherever it is played."""
@@ -404,12 +415,12 @@ class World(ABC):
             text = re.sub(pattern, told, text)
         return text
 
-    def note_ways(self, lease: Lease) -> list[Connection]:
+    def note_ways(self, lease: Lease) -> list[LeaseConnection]:
         """Write down how people get in, without the secret that lets them."""
         for each in self.homes:
             self.names[each.project.pk[4:]] = "<project>"
-        with as_tenant(lease.tenant_id):
-            ways = connections(Lease.objects.get(pk=lease.pk))
+        with tenant_scope(lease.tenant_id):
+            ways = lease_connections_of(Lease.objects.get(pk=lease.pk))
         secret = next((way.secret for way in ways if way.secret), "no secret")
         for way in ways:
             self.note(f"{way.label}: {way.line.replace(secret, '<secret>')} {'link' if way.is_link else ''}")
@@ -420,12 +431,12 @@ class World(ABC):
         return {
             "notes": self.notes,
             "leases": [self._told(lease) for lease in self.leases],
-            "used": [made.used(QuotaKind.UNITS) for made in self.homes],
+            "used": [made.quota_used(QuotaKind.UNITS) for made in self.homes],
             "there": self.there(),
         }
 
     def _told(self, asked: Lease) -> dict[str, Any]:
-        lease, steps, places = fresh(asked), ledger(asked), held(asked)
+        lease, steps, places = reload_lease(asked), transitions_of(asked), held_allocations(asked)
         cards = {each.gpu_id for each in places}
         nodes = {Gpu.objects.values_list("node_id", flat=True).get(pk=card) for card in cards}
         return {
@@ -434,14 +445,14 @@ class World(ABC):
             "why": lease.end_reason,
             "generation": lease.generation,
             "was active": lease.active_at is not None,
-            "waits for": self.plain(lease.waits_for),
+            "waits for": self.plain(lease.pending_reason),
             "conditions": sorted(lease.conditions),
             "places": sorted(each.profile for each in places),
             "on": [len(cards), len(nodes)],
             "lasts": lease.max_duration_s,
             "its end": None
             if not (lease.ends_at and lease.active_at)
-            else lease.spent_s
+            else lease.active_seconds
             + round((lease.ends_at - lease.active_at.replace(microsecond=0)) / timedelta(seconds=1)),
         }
 

@@ -5,23 +5,23 @@ from hypothesis import strategies as st
 
 from tenants.domain.roles import (
     ACTIONS,
+    ADMIN_SCOPE,
     ALLOWED,
-    EVERYTHING,
-    IN_WORDS,
+    ROLE_DESCRIPTIONS,
     SCOPES,
-    Grant,
-    Grants,
-    Path,
+    NodePath,
     Role,
+    RoleGrant,
+    RoleGrants,
     covers,
     scope_allows,
 )
 
-TREE: list[Path] = [(), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "d")]
+TREE: list[NodePath] = [(), ("a",), ("a", "b"), ("a", "b", "c"), ("a", "d")]
 paths = st.sampled_from(TREE)
-grants = st.lists(st.builds(Grant, st.sampled_from(Role), paths), max_size=3).map(tuple)
+grants = st.lists(st.builds(RoleGrant, st.sampled_from(Role), paths), max_size=3).map(tuple)
 scopes = st.none() | st.frozensets(st.sampled_from(sorted(SCOPES)), max_size=4)
-powers = st.builds(Grants, grants, scopes, paths)
+powers = st.builds(RoleGrants, grants, scopes, paths)
 actions = st.sampled_from(sorted(ACTIONS))
 
 
@@ -31,19 +31,19 @@ def test_an_owner_may_everything_and_a_viewer_changes_nothing_but_their_own_toke
 
 
 def test_every_role_is_told_in_words() -> None:
-    assert set(IN_WORDS) == set(Role) == set(ALLOWED)
+    assert set(ROLE_DESCRIPTIONS) == set(Role) == set(ALLOWED)
 
 
 @given(powers, actions, paths, paths)
 def test_what_is_allowed_on_a_node_is_allowed_below_it(
-    power: Grants, action: str, upper: Path, lower: Path
+    power: RoleGrants, action: str, upper: NodePath, lower: NodePath
 ) -> None:
     if covers(upper, lower) and power.may(action, upper):
         assert power.may(action, lower)
 
 
 @given(powers, actions)
-def test_the_nodes_reached_are_exactly_those_allowed(power: Grants, action: str) -> None:
+def test_the_nodes_reached_are_exactly_those_allowed(power: RoleGrants, action: str) -> None:
     reach = power.projects(action)
     for path in TREE[1:]:
         inside = reach is None or bool(reach & set(path))
@@ -53,13 +53,13 @@ def test_the_nodes_reached_are_exactly_those_allowed(power: Grants, action: str)
 
 
 @given(powers, actions, paths)
-def test_a_token_never_does_more_than_its_bearer(power: Grants, action: str, path: Path) -> None:
+def test_a_token_never_does_more_than_its_bearer(power: RoleGrants, action: str, path: NodePath) -> None:
     if power.may(action, path):
-        assert Grants(power.grants).may(action, path)
+        assert RoleGrants(power.grants).may(action, path)
 
 
 @given(powers, st.sampled_from(Role), paths)
-def test_nobody_gives_more_than_they_have(power: Grants, role: Role, path: Path) -> None:
+def test_nobody_gives_more_than_they_have(power: RoleGrants, role: Role, path: NodePath) -> None:
     if power.may_give(role, path):
         assert all(power.may(action, path) for action in ALLOWED[role])
 
@@ -69,10 +69,10 @@ def test_writing_includes_reading_and_nothing_else() -> None:
     assert not scope_allows(frozenset({"leases:read"}), "leases.write")
     assert not scope_allows(frozenset({"leases:write"}), "billing.read")
     assert not scope_allows(frozenset({"tokens:write"}), "tokens.all")
-    assert all(scope_allows(frozenset({EVERYTHING}), action) for action in ACTIONS)
+    assert all(scope_allows(frozenset({ADMIN_SCOPE}), action) for action in ACTIONS)
 
 
 def test_the_highest_role_counts_the_tenant_before_a_project() -> None:
-    assert Grants((Grant(Role.OWNER, ("a",)), Grant(Role.VIEWER))).highest == Role.VIEWER
-    assert Grants((Grant(Role.MEMBER, ("a",)), Grant(Role.ADMIN, ("d",)))).highest == Role.ADMIN
-    assert Grants().highest is None
+    assert RoleGrants((RoleGrant(Role.OWNER, ("a",)), RoleGrant(Role.VIEWER))).highest == Role.VIEWER
+    assert RoleGrants((RoleGrant(Role.MEMBER, ("a",)), RoleGrant(Role.ADMIN, ("d",)))).highest == Role.ADMIN
+    assert RoleGrants().highest is None

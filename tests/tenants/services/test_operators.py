@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tenants.models import AuditEvent, User
-from tenants.services import walls
+from tenants.services import rls
 
 EMAIL = "Ada@example.org"
 
@@ -23,17 +23,17 @@ def say(*words: str) -> str:
 
 
 def trail() -> list[tuple[str, str, str]]:
-    with walls.as_staff():
+    with rls.staff_scope():
         found = AuditEvent.objects.filter(action__startswith="operators.").order_by("at", "id")
         return list(found.values_list("action", "actor_kind", "subject_label"))
 
 
-def test_an_operator_comes_and_goes_and_each_step_is_in_the_trail_once(ada: User) -> None:
+def test_an_operator_comes_and_goes_and_each_step_is_in_the_audit_log_once(ada: User) -> None:
     assert say("appoint", EMAIL) == f"{EMAIL} is an operator."
-    assert say("appoint", EMAIL) == f"{EMAIL} is an operator, as before."
+    assert say("appoint", EMAIL) == f"{EMAIL} is an operator, unchanged."
     ada.refresh_from_db()
     assert ada.is_staff
-    assert say("dismiss", EMAIL) == f"{EMAIL} is no operator."
+    assert say("dismiss", EMAIL) == f"{EMAIL} is not an operator."
     ada.refresh_from_db()
     assert not ada.is_staff
     assert trail() == [
@@ -43,5 +43,5 @@ def test_an_operator_comes_and_goes_and_each_step_is_in_the_trail_once(ada: User
 
 
 def test_whoever_has_not_signed_up_is_told_to(db: None) -> None:
-    with pytest.raises(CommandError, match=r"Nobody here has the address .* Sign up in the portal first"):
+    with pytest.raises(CommandError, match=r"No user has the e-mail address .* Sign up in the portal first"):
         say("appoint", "nobody@example.org")

@@ -1,75 +1,75 @@
-"""What an examination of a cluster finds: what was seen, why it matters, and what to do about it."""
+"""Check results of a cluster: what was found, why it matters, how to fix it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from broker.provisioners.kubernetes.doctor.snapshot import NotSeen, Snapshot
+from broker.provisioners.kubernetes.doctor.snapshot import ClusterSnapshot, UnreadableError
 
 
-class Outcome(StrEnum):
+class CheckOutcome(StrEnum):
     OK = "ok"
-    WARN = "warn"  # works, but something will be missing or surprise
-    BAD = "bad"  # leases would fail, or walls would not stand
-    UNKNOWN = "unknown"  # could not be looked at
+    WARN = "warn"  # works, but something is missing or may surprise
+    BAD = "bad"  # leases would fail, or tenants would not be isolated
+    UNKNOWN = "unknown"  # could not be read
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one check says."""
+class CheckResult:
+    """The result of one check."""
 
-    outcome: Outcome
+    outcome: CheckOutcome
     seen: str
     fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One question about a cluster, and why it is asked."""
+class ClusterCheck:
+    """One check of a cluster, and why it is made."""
 
     name: str
     why: str
-    ask: Callable[[Snapshot], Answer]
+    ask: Callable[[ClusterSnapshot], CheckResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The answer to one check."""
+class ClusterFinding:
+    """A check's result together with its name and reason."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     seen: str
     why: str
     fix: str
 
 
-def ok(seen: str) -> Answer:
-    return Answer(Outcome.OK, seen)
+def ok(seen: str) -> CheckResult:
+    return CheckResult(CheckOutcome.OK, seen)
 
 
-def warn(seen: str, fix: str) -> Answer:
-    return Answer(Outcome.WARN, seen, fix)
+def warn(seen: str, fix: str) -> CheckResult:
+    return CheckResult(CheckOutcome.WARN, seen, fix)
 
 
-def bad(seen: str, fix: str) -> Answer:
-    return Answer(Outcome.BAD, seen, fix)
+def bad(seen: str, fix: str) -> CheckResult:
+    return CheckResult(CheckOutcome.BAD, seen, fix)
 
 
-def unknown(seen: str, fix: str) -> Answer:
-    return Answer(Outcome.UNKNOWN, seen, fix)
+def unknown(seen: str, fix: str) -> CheckResult:
+    return CheckResult(CheckOutcome.UNKNOWN, seen, fix)
 
 
-def answer(check: Check, snapshot: Snapshot) -> Finding:
-    """Ask one question; what it needs and could not be read makes its answer unknown."""
+def run_check(check: ClusterCheck, snapshot: ClusterSnapshot) -> ClusterFinding:
+    """Run one check; its result is unknown if required data could not be read."""
     try:
         said = check.ask(snapshot)
-    except NotSeen as unseen:
-        said = unknown(str(unseen), "Run kube_doctor with an administrator's kubeconfig: --kubeconfig FILE.")
-    return Finding(check.name, said.outcome, said.seen, check.why, said.fix)
+    except UnreadableError as unseen:
+        said = unknown(str(unseen), "Run kube_doctor with an administrator's kubeconfig (--kubeconfig FILE).")
+    return ClusterFinding(check.name, said.outcome, said.seen, check.why, said.fix)
 
 
-def names(all_of_them: Iterable[str], most: int = 4) -> str:
-    """List some names, and say how many more there are."""
+def list_some(all_of_them: Iterable[str], most: int = 4) -> str:
+    """List the first few names and the number of the others."""
     listed = sorted(all_of_them)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more

@@ -1,4 +1,7 @@
-"""A cluster at one moment, as far as it let us look. What could not be read says why, and checks say unknown."""
+"""Snapshot of a cluster at one moment, as far as it could be read.
+
+Parts that could not be read carry the reason, and checks that need them return unknown.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -7,122 +10,120 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from broker.provisioners.kubernetes.inventory import NodeFound
-from broker.provisioners.kubernetes.objects import Meta, Node, ResourceSlice, Struct
-from broker.provisioners.kubernetes.render.access import Right
+from broker.provisioners.kubernetes.client.objects import ApiStruct, ClusterNode, FullObjectMeta, ResourceSlice
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
+from broker.provisioners.kubernetes.render.rbac import AccessRight
 
 T = TypeVar("T")
-Thing = Mapping[str, Any]  # an object of which a check reads a field or two
+RawObject = Mapping[str, Any]  # an undecoded object of which a check reads a few fields
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """Stands where something could not be read."""
+class UnreadablePart:
+    """Placeholder for a part that could not be read, with the reason."""
 
     why: str
 
 
-class NotSeen(Exception):
-    """A check asked for what could not be read."""
+class UnreadableError(Exception):
+    """A check needs a part that could not be read."""
 
 
-def seen(part: T | Unseen) -> T:
-    """Return a part of a snapshot, or raise NotSeen."""
-    if isinstance(part, Unseen):
-        raise NotSeen(part.why)
+def require_readable(part: T | UnreadablePart) -> T:
+    """Return a part of a snapshot, or raise UnreadableError if it could not be read."""
+    if isinstance(part, UnreadablePart):
+        raise UnreadableError(part.why)
     return part
 
 
-class Version(Struct):
+class ServerVersion(ApiStruct):
     git_version: str = ""
 
 
-class Resources(Struct):
+class ResourceLimits(ApiStruct):
     limits: dict[str, str] = {}
 
 
-class AskingContainer(Struct):
-    resources: Resources = msgspec.field(default_factory=Resources)
+class ContainerResources(ApiStruct):
+    resources: ResourceLimits = msgspec.field(default_factory=ResourceLimits)
 
 
-class AskingSpec(Struct):
+class PodResourcesSpec(ApiStruct):
     node_name: str = ""
     host_network: bool = False
-    containers: list[AskingContainer] = []
+    containers: list[ContainerResources] = []
 
 
-class AskingPod(Struct):
-    """A pod, as far as what it asks for and where it is."""
+class PodResources(ApiStruct):
+    """A pod's resource requests, node and phase."""
 
-    class Status(Struct):
+    class Status(ApiStruct):
         phase: str = ""
 
-    metadata: Meta
-    spec: AskingSpec = msgspec.field(default_factory=AskingSpec)
+    metadata: FullObjectMeta
+    spec: PodResourcesSpec = msgspec.field(default_factory=PodResourcesSpec)
     status: Status = msgspec.field(default_factory=Status)
 
     @property
     def wants_cards(self) -> bool:
-        return any(
-            name.startswith("nvidia.com/") for each in self.spec.containers for name in each.resources.limits
-        )
+        return any(name.startswith("nvidia.com/") for each in self.spec.containers for name in each.resources.limits)
 
 
 @dataclass(frozen=True, slots=True)
-class Credential:
-    """How a kubeconfig signs in, and until when; None: it says no end."""
+class ClusterCredentialInfo:
+    """The credential type of a kubeconfig and its expiry; None: no expiry given."""
 
     kind: str
     ends: datetime | None = None
 
 
-NOT_ASKED = Unseen("not looked at")
+NOT_READ = UnreadablePart("not checked")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """Everything the checks may ask about."""
+class ClusterSnapshot:
+    """Everything the checks may use."""
 
-    driver: str  # the name of the driver it is, or will be, registered with
+    driver: str  # name of the driver it is, or will be, registered with
     now: datetime
-    credential: Credential
-    version: Version | Unseen = NOT_ASKED
-    skew: timedelta | Unseen = NOT_ASKED  # how far its clock is ahead of ours
-    round_trip: timedelta | Unseen = NOT_ASKED
-    door: str = ""  # how people come in, as it was registered
-    entrances: tuple[str, ...] = ()  # and from which namespaces
-    uid: str | Unseen = NOT_ASKED  # of kube-system: the cluster's own
-    known_uid: str = ""  # as it was when the cluster was registered
-    groups: frozenset[str] | Unseen = NOT_ASKED  # "resource.k8s.io/v1" and its like
-    rights: Mapping[Right, bool] | Unseen = NOT_ASKED
-    namespaces: Sequence[Thing] | Unseen = NOT_ASKED
-    nodes: Sequence[Node] | Unseen = NOT_ASKED
-    heartbeats: Mapping[str, datetime] | Unseen = NOT_ASKED
-    found: Sequence[NodeFound] | Unseen = NOT_ASKED  # what the driver would sell
-    slices: Sequence[ResourceSlice] | Unseen = NOT_ASKED
+    credential: ClusterCredentialInfo
+    version: ServerVersion | UnreadablePart = NOT_READ
+    skew: timedelta | UnreadablePart = NOT_READ  # how far its clock is ahead of ours
+    round_trip: timedelta | UnreadablePart = NOT_READ
+    ingress: str = ""  # the registered ingress
+    allowed_namespaces: tuple[str, ...] = ()  # namespaces from which people reach leases
+    uid: str | UnreadablePart = NOT_READ  # uid of kube-system, which identifies the cluster
+    known_uid: str = ""  # uid when the cluster was registered
+    groups: frozenset[str] | UnreadablePart = NOT_READ  # such as "resource.k8s.io/v1"
+    rights: Mapping[AccessRight, bool] | UnreadablePart = NOT_READ
+    namespaces: Sequence[RawObject] | UnreadablePart = NOT_READ
+    nodes: Sequence[ClusterNode] | UnreadablePart = NOT_READ
+    heartbeats: Mapping[str, datetime] | UnreadablePart = NOT_READ
+    found: Sequence[DiscoveredNode] | UnreadablePart = NOT_READ  # inventory that the driver would sell
+    slices: Sequence[ResourceSlice] | UnreadablePart = NOT_READ
     unpublished: Mapping[str, Sequence[str]] = field(
         default_factory=dict
-    )  # what a node's cards could be cut into though they do not publish it
-    pods: Sequence[AskingPod] | Unseen = NOT_ASKED  # that ask for cards
-    installed: Mapping[str, bool | Unseen | None] = field(
+    )  # by node: supported profiles that it does not publish
+    pods: Sequence[PodResources] | UnreadablePart = NOT_READ  # that request GPUs
+    installed: Mapping[str, bool | UnreadablePart | None] = field(
         default_factory=dict
-    )  # current, outdated, or not there
-    device_classes: Sequence[Thing] | Unseen = NOT_ASKED
-    cluster_policies: Sequence[Thing] | Unseen = NOT_ASKED
-    gpu_clusters: Sequence[Thing] | Unseen = NOT_ASKED
-    daemon_sets: Sequence[Thing] | Unseen = NOT_ASKED
-    config_maps: Sequence[Thing] | Unseen = NOT_ASKED  # of NVIDIA's operator
-    storage_classes: Sequence[Thing] | Unseen = NOT_ASKED
-    ingress_classes: Sequence[Thing] | Unseen = NOT_ASKED
-    webhooks: Sequence[Thing] | Unseen = NOT_ASKED  # that change what is created
-    quotas: Sequence[Thing] | Unseen = NOT_ASKED  # of ours
-    network: bool | Unseen = NOT_ASKED  # pods tried, and the one that a policy closes was out of reach
-    pod_security: bool | Unseen = NOT_ASKED  # it refuses what cannot be, so it is at work
-    policies_refuse: bool | Unseen = NOT_ASKED  # a Service that our policies forbid was refused
-    # Orders that there are objects of, and since when some of it is gone but for our holding it.
-    ours: Mapping[str, datetime | None] | Unseen = NOT_ASKED
-    accounted: frozenset[str] | None = None  # orders that our books know; None: no books at hand
+    )  # True: current; False: outdated; None: missing
+    device_classes: Sequence[RawObject] | UnreadablePart = NOT_READ
+    cluster_policies: Sequence[RawObject] | UnreadablePart = NOT_READ
+    gpu_clusters: Sequence[RawObject] | UnreadablePart = NOT_READ
+    daemon_sets: Sequence[RawObject] | UnreadablePart = NOT_READ
+    config_maps: Sequence[RawObject] | UnreadablePart = NOT_READ  # of NVIDIA's operator
+    storage_classes: Sequence[RawObject] | UnreadablePart = NOT_READ
+    ingress_classes: Sequence[RawObject] | UnreadablePart = NOT_READ
+    webhooks: Sequence[RawObject] | UnreadablePart = NOT_READ  # mutating webhooks
+    quotas: Sequence[RawObject] | UnreadablePart = NOT_READ  # created by us
+    network: bool | UnreadablePart = NOT_READ  # result of the network probe: policies are enforced
+    pod_security: bool | UnreadablePart = NOT_READ  # PodSecurity refuses an invalid level, so it is active
+    policies_refuse: bool | UnreadablePart = NOT_READ  # a Service that our policies forbid was refused
+    # Spec names with objects in the cluster, and since when one of their pods waits for release.
+    ours: Mapping[str, datetime | None] | UnreadablePart = NOT_READ
+    accounted: frozenset[str] | None = None  # spec names in our database; None: no database at hand
 
     def blind(self) -> list[str]:
-        """Name the parts that could not be read."""
-        return [each.name for each in fields(self) if isinstance(getattr(self, each.name), Unseen)]
+        """Return the names of the parts that could not be read."""
+        return [each.name for each in fields(self) if isinstance(getattr(self, each.name), UnreadablePart)]

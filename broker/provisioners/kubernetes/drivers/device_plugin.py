@@ -1,125 +1,135 @@
-"""Slices as extended resources of NVIDIA's device plugin: whole cards, MIG, and replicas by time-slicing or MPS."""
+"""Slices as extended resources of NVIDIA's device plugin.
+
+Whole GPUs, MIG slices, and replicas by time-slicing or MPS.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.profiles import SHARES
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.profiles import SHARES
+from broker.domain.lifecycle.states import Isolation
+from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.base import Unfit, Wants, profiles_of
-from broker.provisioners.kubernetes.drivers.cutting import cuts_of
-from broker.provisioners.kubernetes.inventory import CardFound, Cut, NodeFound, linked
-from broker.provisioners.kubernetes.objects import Node, ResourceSlice
-from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest, SliceSpec
-
-CARD, SHARED = f"{gfd.PREFIX}gpu", f"{gfd.PREFIX}gpu.shared"
-NO_MODEL = (
-    "cards called {product} are no model we know; add it to the geometry file, with its MIG profiles if any"
+from broker.provisioners.kubernetes.drivers.base import PodSliceRequest, UnsupportedSpec, mig_profile_names
+from broker.provisioners.kubernetes.drivers.discovered_inventory import (
+    DiscoveredGpu,
+    DiscoveredNode,
+    DiscoveredSlice,
+    with_nvlink_domain,
 )
+from broker.provisioners.kubernetes.drivers.slice_layouts import spread_slices
+from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
+
+GPU_RESOURCE, SHARED_GPU_RESOURCE = f"{gfd.PREFIX}gpu", f"{gfd.PREFIX}gpu.shared"
+NO_MODEL = "the GPU model {product} is unknown; run manage.py read_gpus on the node to add it with its MIG profiles"
 
 SLICES_SHARED = (
-    "slices of {profiles} have replicas, so two tenants would get one slice: take MIG out of the device plugin's"
+    "slices of {profiles} have replicas, so two tenants would get one slice; remove MIG from the device plugin's"
     " sharing config"
 )
 UNKNOWN_SHARING = (
-    "its labels say that cards are shared, but not into how many parts by time-slicing or MPS; restart"
-    " gpu-feature-discovery there, and upgrade it if it stays so"
+    "its labels report shared GPUs without the number of shares (time-slicing or MPS); restart"
+    " gpu-feature-discovery there, and upgrade it if that does not help"
 )
 MORE_THAN_LABELLED = (
-    "its device plugin gives more than its labels know of, so cards may be shared: more {more}; restart both"
+    "its device plugin offers more than its labels report, so GPUs may be shared: more {more}; restart both"
     " gpu-feature-discovery and the device plugin there"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DevicePluginDriver:
-    """Asks the device plugin. It picks the silicon: slices of one profile on one node are alike."""
+    """Requests slices from the device plugin, which picks the physical slice.
+
+    Slices of one profile on one node are interchangeable.
+    """
 
     models: tuple[GpuModelSpec, ...]
     name: str = "device_plugin"
     schedulers: tuple[str, ...] = ()
-    uncut: ClassVar[frozenset[Isolation]] = frozenset()  # every card that it gives is cut, or whole
+    uncut: ClassVar[frozenset[Isolation]] = frozenset()  # every GPU it offers is already partitioned, or whole
 
     @property
     def by_claims(self) -> bool:
         return False
 
-    def wants(self, lease: LeaseSpec, node: str) -> Wants:
-        asked = Counter(_asked(lease.offering.isolation, place) for place in lease.slices_on(node))
-        if lease.offering.isolation in gfd.SHARED_AS.values() and asked.total() > 1:
-            raise Unfit(
-                f"{asked.total()} {lease.offering.profile} were asked for on {node}, but a device plugin gives a pod"
-                " one replica: several are not several times the compute"
+    def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
+        requested = Counter(_requested_resource(lease.offering.isolation, place) for place in lease.slices_on(node))
+        if lease.offering.isolation in gfd.SHARED_AS.values() and requested.total() > 1:
+            raise UnsupportedSpec(
+                f"{requested.total()} {lease.offering.profile} were requested on {node}, but a device "
+                "plugin gives a pod one replica: several are not several times the compute"
             )
-        return Wants(limits=dict(sorted(asked.items())))
+        return PodSliceRequest(limits=dict(sorted(requested.items())))
 
     def claims(self, lease: LeaseSpec) -> list[Manifest]:
         return []
 
-    def quota(self, most: Ceilings) -> dict[str, str]:
-        lines = {f"requests.{gfd.resource_of(name)}": str(most.slices) for name in profiles_of(self.models)}
+    def quota(self, most: ProjectCeilings) -> dict[str, str]:
+        lines = {f"requests.{gfd.mig_resource_name(name)}": str(most.slices) for name in mig_profile_names(self.models)}
         return {
             **lines,
-            f"requests.{CARD}": str(most.cards),
-            f"requests.{SHARED}": str(most.slices),
+            f"requests.{GPU_RESOURCE}": str(most.cards),
+            f"requests.{SHARED_GPU_RESOURCE}": str(most.slices),
         }
 
     def cluster_objects(self) -> list[Manifest]:
         return []
 
     def inventory(
-        self, nodes: Sequence[Node], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
-    ) -> list[NodeFound]:
-        found = ((node, gfd.read(node.metadata.labels)) for node in nodes)
+        self, nodes: Sequence[ClusterNode], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
+    ) -> list[DiscoveredNode]:
+        found = ((node, gfd.read_gpu_labels(node.metadata.labels)) for node in nodes)
         return [
-            linked(self._node(node, labels), gfd.fabric(node.metadata.labels))
+            with_nvlink_domain(self._node(node, labels), gfd.nvlink_domain(node.metadata.labels))
             for node, labels in found
             if labels is not None
         ]
 
-    def _node(self, node: Node, found: gfd.Discovered) -> NodeFound:
-        name, model = node.metadata.name, gfd.model_of(found, self.models)
+    def _node(self, node: ClusterNode, found: gfd.GpuLabels) -> DiscoveredNode:
+        name, model = node.metadata.name, gfd.model_of_labels(found, self.models)
         if model is None:
-            return NodeFound(name, (), (NO_MODEL.format(product=found.product),))
-        if why := _doubt(node, found):
-            return NodeFound(name, (), (why,))
+            return DiscoveredNode(name, (), (NO_MODEL.format(product=found.product),))
+        if why := _sharing_doubt(node, found):
+            return DiscoveredNode(name, (), (why,))
         if found.slice_profile:
-            return self._single(name, model, found, _amount(node, CARD))
+            return self._single(name, model, found, _allocatable_amount(node, GPU_RESOURCE))
         if found.sharing is not None:
-            return _shared(node, model, found, found.sharing)
-        counts, whole = gfd.profile_counts(node.status.allocatable), _amount(node, CARD)
-        # Whose plugin gives no slice by a name of its own is not cut by us: it could not say what became of it.
-        asks = "" if found.strategy == "mixed" else CARD
-        cards = [_whole(name, index, model, asks) for index in range(whole)]
-        return _with_slices(name, model, cards, counts, most=max(found.count - whole, 0))
+            return _shared_node(node, model, found, found.sharing)
+        counts, whole = gfd.profile_counts(node.status.allocatable), _allocatable_amount(node, GPU_RESOURCE)
+        # Unless strategy is `mixed`, slices have no resource name of their own: we could not observe a repartition.
+        asks = "" if found.strategy == "mixed" else GPU_RESOURCE
+        gpus = [_whole_gpu(name, index, model, asks) for index in range(whole)]
+        return _node_with_slices(name, model, gpus, counts, most=max(found.count - whole, 0))
 
-    def _single(self, name: str, model: GpuModelSpec, found: gfd.Discovered, slices: int) -> NodeFound:
+    def _single(self, name: str, model: GpuModelSpec, found: gfd.GpuLabels, slices: int) -> DiscoveredNode:
         profile = next((each for each in model.profiles if each.name == found.slice_profile), None)
         if profile is None:
-            why = f"{model.name} has no profile {found.slice_profile}; add it to the geometry file"
-            return NodeFound(name, (), (why,))
-        cards = -(-slices // profile.max_instances)
-        read = _with_slices(name, model, [], {profile.name: slices}, most=cards)
-        return replace(read, cards=tuple(replace(card, asks=CARD) for card in read.cards))
+            why = f"{model.name} has no profile {found.slice_profile}; run manage.py read_gpus on the node to add it"
+            return DiscoveredNode(name, (), (why,))
+        gpus = -(-slices // profile.max_instances)
+        read = _node_with_slices(name, model, [], {profile.name: slices}, most=gpus)
+        return replace(read, cards=tuple(replace(gpu, asks=GPU_RESOURCE) for gpu in read.cards))
 
 
-def _asked(isolation: Isolation, place: SliceSpec) -> str:
-    """Return the resource by which a place is asked for: as its node calls it where that is not the usual name."""
+def _requested_resource(isolation: Isolation, place: SliceSpec) -> str:
+    """Return the resource name by which a slice is requested on its node."""
     if place.asks:
         return place.asks
     if isolation is Isolation.HARDWARE:
-        return gfd.resource_of(place.profile)
-    return CARD if isolation is Isolation.DEVICE else SHARED
+        return gfd.mig_resource_name(place.profile)
+    return GPU_RESOURCE if isolation is Isolation.DEVICE else SHARED_GPU_RESOURCE
 
 
-def _doubt(node: Node, found: gfd.Discovered) -> str:
-    """Say why nobody can tell what is shared on a node and what is not; empty where it is plain.
+def _sharing_doubt(node: ClusterNode, found: gfd.GpuLabels) -> str:
+    """Return why it is unclear what is shared on a node; empty if clear.
 
-    Whoever asks for a replica of a slice gets one whose neighbour sees through no wall, yet the name says hardware.
-    Labels and plugin are written by two programs, and after a change one of them is late: then nothing is sold.
+    A replica of a slice shares it with a neighbour without isolation, although its name says hardware
+    isolation. Labels and device plugin are written by two programs, and after a change one of them is
+    late: then nothing is sold.
     """
     given = gfd.profile_counts(node.status.allocatable)
     shared = {*found.shared_slices, *gfd.shared_profiles(node.status.allocatable)}
@@ -134,81 +144,86 @@ def _doubt(node: Node, found: gfd.Discovered) -> str:
         for profile in given
         if given[profile] > found.slices.get(profile, given[profile])
     ]
-    whole, replicas = _amount(node, CARD), _amount(node, SHARED)
+    whole, replicas = _allocatable_amount(node, GPU_RESOURCE), _allocatable_amount(node, SHARED_GPU_RESOURCE)
     if found.shared:
         most, got = found.count * found.replicas, max(whole, replicas)
         more += [f"replicas than {most}"] if got > most else []
     else:
-        more += [f"cards than {found.count}"] if whole > found.count else []
+        more += [f"GPUs than {found.count}"] if whole > found.count else []
         more += ["replicas than 0"] if replicas else []
     return MORE_THAN_LABELLED.format(more=", ".join(more)) if more else ""
 
 
-def _shared(node: Node, model: GpuModelSpec, found: gfd.Discovered, sharing: Isolation) -> NodeFound:
-    """Read a node whose cards have replicas: as many cards as its plugin gives replicas of, the last maybe in part."""
+def _shared_node(node: ClusterNode, model: GpuModelSpec, found: gfd.GpuLabels, sharing: Isolation) -> DiscoveredNode:
+    """Read a node whose GPUs have replicas, one GPU for each full set of them.
+
+    The last GPU may be incomplete.
+    """
     name = node.metadata.name
     share = next((share for share, parts in SHARES.items() if parts == found.replicas), None)
     if share is None or model.grid % found.replicas:
         parts = " or ".join(str(parts) for parts in sorted(SHARES.values()))
-        why = f"each card has {found.replicas} replicas, which divide no card we sell; configure {parts}"
-        return NodeFound(name, (), (why,))
-    renamed = _amount(
-        node, SHARED
-    )  # beside them cards that are whole may have the usual name: those are not sold
-    size, left = model.grid // found.replicas, renamed or _amount(node, CARD)
-    cuts = tuple(Cut(start, size, share) for start in range(0, model.grid, size))
-    cards = [
-        CardFound(
+        why = f"each GPU has {found.replicas} replicas, which is not a share that is sold; configure {parts}"
+        return DiscoveredNode(name, (), (why,))
+    renamed = _allocatable_amount(
+        node, SHARED_GPU_RESOURCE
+    )  # whole GPUs beside them have the usual name: those are not sold
+    size, left = model.grid // found.replicas, renamed or _allocatable_amount(node, GPU_RESOURCE)
+    cuts = tuple(DiscoveredSlice(start, size, share) for start in range(0, model.grid, size))
+    gpus = [
+        DiscoveredGpu(
             index,
-            _uuid(name, index),
+            _pseudo_uuid(name, index),
             model.name,
             sharing,
             cuts[: left - first],
-            asks="" if renamed else CARD,
+            asks="" if renamed else GPU_RESOURCE,
         )
         for index, first in enumerate(range(0, left, found.replicas))
     ]
-    return NodeFound(name, tuple(cards))
+    return DiscoveredNode(name, tuple(gpus))
 
 
-def _with_slices(
-    name: str, model: GpuModelSpec, cards: list[CardFound], counts: dict[str, int], *, most: int
-) -> NodeFound:
-    """Add the cards that are cut to those that are not, with the fewest that can hold the slices."""
+def _node_with_slices(
+    name: str, model: GpuModelSpec, gpus: list[DiscoveredGpu], counts: dict[str, int], *, most: int
+) -> DiscoveredNode:
+    """Add the fewest partitioned GPUs that can hold the slices to the whole ones."""
     unknown = sorted(set(counts) - {profile.name for profile in model.profiles})
     if unknown:
-        why = f"{model.name} has no profile {', '.join(unknown)}; add it to the geometry file"
-        return NodeFound(name, tuple(cards), (why,))
+        why = f"{model.name} has no profile {', '.join(unknown)}; run manage.py read_gpus on the node to add it"
+        return DiscoveredNode(name, tuple(gpus), (why,))
     if not counts:
-        return NodeFound(name, tuple(cards))
-    for cuts in _ways(model, counts, most):
+        return DiscoveredNode(name, tuple(gpus))
+    for cuts in _possible_layouts(model, counts, most):
         cut = [
-            CardFound(index, _uuid(name, index), model.name, Isolation.HARDWARE, each)
-            for index, each in enumerate(cuts, start=len(cards))
+            DiscoveredGpu(index, _pseudo_uuid(name, index), model.name, Isolation.HARDWARE, each)
+            for index, each in enumerate(cuts, start=len(gpus))
         ]
-        return NodeFound(name, (*cards, *cut))
+        return DiscoveredNode(name, (*gpus, *cut))
     had = ", ".join(f"{count} of {profile}" for profile, count in counts.items())
-    why = f"{most} cut cards of {model.name} cannot hold {had}: some slices are missing or labels are old"
-    return NodeFound(name, tuple(cards), (why,))
+    why = f"{most} partitioned GPUs of {model.name} cannot hold {had}: slices are missing or labels are outdated"
+    return DiscoveredNode(name, tuple(gpus), (why,))
 
 
-def _ways(model: GpuModelSpec, counts: dict[str, int], most: int) -> Iterator[tuple[tuple[Cut, ...], ...]]:
-    """Try all the cards there are, as a node is mostly cut alike, then ever fewer."""
-    for cards in range(most, 0, -1):
-        cuts = cuts_of(model, counts, cards)
+def _possible_layouts(
+    model: GpuModelSpec, counts: dict[str, int], most: int
+) -> Iterator[tuple[tuple[DiscoveredSlice, ...], ...]]:
+    """Yield layouts for all GPUs first, as nodes are mostly uniform, then for fewer."""
+    for gpus in range(most, 0, -1):
+        cuts = spread_slices(model, counts, gpus)
         if cuts is not None and all(cuts):
             yield cuts
 
 
-def _whole(node: str, index: int, model: GpuModelSpec, asks: str) -> CardFound:
-    cut = (Cut(0, model.grid, model.whole.name),)
-    return CardFound(index, _uuid(node, index), model.name, Isolation.DEVICE, cut, asks=asks)
+def _whole_gpu(node: str, index: int, model: GpuModelSpec, asks: str) -> DiscoveredGpu:
+    cut = (DiscoveredSlice(0, model.grid, model.whole.name),)
+    return DiscoveredGpu(index, _pseudo_uuid(node, index), model.name, Isolation.DEVICE, cut, asks=asks)
 
 
-def _uuid(node: str, index: int) -> str:
+def _pseudo_uuid(node: str, index: int) -> str:
     return f"{node}/{index}"
 
 
-def _amount(node: Node, resource: str) -> int:
+def _allocatable_amount(node: ClusterNode, resource: str) -> int:
     text = node.status.allocatable.get(resource, "0")
     return int(text) if text.isdigit() else 0

@@ -1,4 +1,7 @@
-"""Slices as virtual GPUs of HAMi. Rendered and held to golden files; not yet run against its scheduler."""
+"""Slices as virtual GPUs of HAMi.
+
+Manifests are compared with golden files; this driver has not yet been run against HAMi's scheduler.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,23 +9,27 @@ from typing import ClassVar
 
 import msgspec
 
-from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.likeness import model_like
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_matching import match_gpu_model
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.lifecycle.states import Isolation
+from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.base import Unfit, Wants
-from broker.provisioners.kubernetes.inventory import CardFound, NodeFound, linked
-from broker.provisioners.kubernetes.objects import Node, ResourceSlice
-from broker.provisioners.kubernetes.spec import Ceilings, LeaseSpec, Manifest, SliceSpec
+from broker.provisioners.kubernetes.drivers.base import PodSliceRequest, UnsupportedSpec
+from broker.provisioners.kubernetes.drivers.discovered_inventory import (
+    DiscoveredGpu,
+    DiscoveredNode,
+    with_nvlink_domain,
+)
+from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest, ProjectCeilings, SliceSpec
 
 SCHEDULER = "hami-scheduler"
-REGISTER = "hami.io/node-nvidia-register"
+REGISTER_ANNOTATION = "hami.io/node-nvidia-register"
 MEBIBYTES = 1024
-WHOLE = 100
+WHOLE_PERCENT = 100
 
 
-class Registered(msgspec.Struct, frozen=True):
-    """One card as HAMi's device plugin writes it on its node."""
+class HamiGpu(msgspec.Struct, frozen=True):
+    """One GPU as HAMi's device plugin records it on its node."""
 
     id: str
     type: str = ""
@@ -33,7 +40,7 @@ class Registered(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class HamiDriver:
-    """Asks HAMi's scheduler for so much memory and compute of the very cards that the broker chose."""
+    """Requests memory and compute of the GPUs the broker chose from HAMi's scheduler."""
 
     models: tuple[GpuModelSpec, ...]
     name: str = "hami"
@@ -44,61 +51,61 @@ class HamiDriver:
     def by_claims(self) -> bool:
         return False
 
-    def wants(self, lease: LeaseSpec, node: str) -> Wants:
+    def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         places = lease.slices_on(node)
-        cards = sorted({place.card_uuid for place in places})
-        if len(cards) != len(places):
-            raise Unfit("HAMi gives a pod one part of a card; ask for one larger slice, or for more cards")
-        limits = {f"{gfd.PREFIX}gpu": len(places), **_part(lease.offering.isolation, places[0])}
+        gpus = sorted({place.card_uuid for place in places})
+        if len(gpus) != len(places):
+            raise UnsupportedSpec("HAMi gives a pod one share of a GPU; request one larger share, or more GPUs")
+        limits = {f"{gfd.PREFIX}gpu": len(places), **_share_limits(lease.offering.isolation, places[0])}
         mode = "mig" if lease.offering.isolation is Isolation.HARDWARE else "hami-core"
-        annotations = {f"{gfd.PREFIX}use-gpuuuid": ",".join(cards), f"{gfd.PREFIX}vgpu-mode": mode}
-        return Wants(limits=dict(sorted(limits.items())), annotations=annotations, scheduler=SCHEDULER)
+        annotations = {f"{gfd.PREFIX}use-gpuuuid": ",".join(gpus), f"{gfd.PREFIX}vgpu-mode": mode}
+        return PodSliceRequest(limits=dict(sorted(limits.items())), annotations=annotations, scheduler=SCHEDULER)
 
     def claims(self, lease: LeaseSpec) -> list[Manifest]:
         return []
 
-    def quota(self, most: Ceilings) -> dict[str, str]:
+    def quota(self, most: ProjectCeilings) -> dict[str, str]:
         return {f"requests.{gfd.PREFIX}gpu": str(most.slices)}
 
     def cluster_objects(self) -> list[Manifest]:
         return []
 
     def inventory(
-        self, nodes: Sequence[Node], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
-    ) -> list[NodeFound]:
-        return [self._node(node) for node in nodes if gfd.read(node.metadata.labels)]
+        self, nodes: Sequence[ClusterNode], slices: Sequence[ResourceSlice], classes: Collection[str] | None = None
+    ) -> list[DiscoveredNode]:
+        return [self._node(node) for node in nodes if gfd.read_gpu_labels(node.metadata.labels)]
 
-    def _node(self, node: Node) -> NodeFound:
-        found = registered(node)
-        cards, problems = [], []
-        for index, card in enumerate(found):
-            product = card.type.removeprefix("NVIDIA-").removeprefix("NVIDIA ").replace(" ", "-")
-            model = model_like(product, card.devmem, self.models)
+    def _node(self, node: ClusterNode) -> DiscoveredNode:
+        found = registered_gpus(node)
+        gpus, problems = [], []
+        for index, gpu in enumerate(found):
+            product = gpu.type.removeprefix("NVIDIA-").removeprefix("NVIDIA ").replace(" ", "-")
+            model = match_gpu_model(product, gpu.devmem, self.models)
             if model is None:
                 problems.append(
-                    f"the card {card.id} is a {product}, no model we know: manage.py read_cards tells it"
+                    f"GPU {gpu.id} is a {product}, an unknown model; run manage.py read_gpus on the node to add it"
                 )
                 continue
-            below = "" if card.numa is None else str(card.numa)
-            cards.append(CardFound(index, card.id, model.name, Isolation.SOFT, (), card.health, numa=below))
+            below = "" if gpu.numa is None else str(gpu.numa)
+            gpus.append(DiscoveredGpu(index, gpu.id, model.name, Isolation.SOFT, (), gpu.health, numa=below))
         if not found:
-            problems.append("HAMi has registered no card here: look at its device plugin on this node")
-        read = NodeFound(node.metadata.name, tuple(cards), tuple(problems))
-        return linked(read, gfd.fabric(node.metadata.labels))
+            problems.append("HAMi registered no GPU here; check its device plugin on this node")
+        read = DiscoveredNode(node.metadata.name, tuple(gpus), tuple(problems))
+        return with_nvlink_domain(read, gfd.nvlink_domain(node.metadata.labels))
 
 
-def registered(node: Node) -> list[Registered]:
-    """Read the cards a node says it has; none where the annotation is absent or not its usual JSON."""
+def registered_gpus(node: ClusterNode) -> list[HamiGpu]:
+    """Read the GPUs recorded on a node; none if the annotation is missing or malformed."""
     try:
-        return msgspec.json.decode(node.metadata.annotations.get(REGISTER, "[]"), type=list[Registered])
+        return msgspec.json.decode(node.metadata.annotations.get(REGISTER_ANNOTATION, "[]"), type=list[HamiGpu])
     except (msgspec.DecodeError, msgspec.ValidationError):
         return []
 
 
-def _part(isolation: Isolation, place: SliceSpec) -> dict[str, int]:
+def _share_limits(isolation: Isolation, place: SliceSpec) -> dict[str, int]:
     if isolation is Isolation.DEVICE:
-        return {f"{gfd.PREFIX}gpumem-percentage": WHOLE, f"{gfd.PREFIX}gpucores": WHOLE}
+        return {f"{gfd.PREFIX}gpumem-percentage": WHOLE_PERCENT, f"{gfd.PREFIX}gpucores": WHOLE_PERCENT}
     if isolation is Isolation.NONE:
-        raise Unfit("HAMi caps the memory of every share; sell it as soft, not as none")
+        raise UnsupportedSpec("HAMi limits the memory of every share; sell it as soft, not as none")
     memory = place.card_memory_gb * MEBIBYTES * place.size // place.grid
-    return {f"{gfd.PREFIX}gpumem": memory, f"{gfd.PREFIX}gpucores": WHOLE * place.size // place.grid}
+    return {f"{gfd.PREFIX}gpumem": memory, f"{gfd.PREFIX}gpucores": WHOLE_PERCENT * place.size // place.grid}

@@ -1,21 +1,27 @@
-"""What the API server itself refuses in projects' namespaces, whoever asks: the last wall, and it needs no webhook."""
+"""Admission policies: what the API server itself refuses in projects' namespaces.
+
+They apply to whoever asks, are the last line of defence, and need no webhook.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from broker.provisioners.kubernetes import labels
-from broker.provisioners.kubernetes.render.priorities import PRIORITIES
-from broker.provisioners.kubernetes.spec import Manifest
+from broker.provisioners.kubernetes.render.priority_classes import PRIORITY_CLASSES
+from broker.provisioners.kubernetes.render.spec import Manifest
 
 GROUP = "admissionregistration.k8s.io/v1"
 DEFAULT_SCHEDULER = "default-scheduler"
-MARKED = "has(object.metadata.labels)"
+HAS_LABELS = "has(object.metadata.labels)"
 
 
-def policies(schedulers: Sequence[str] = ()) -> list[Manifest]:
-    """Return the policies with their bindings; `schedulers` are those that pods may name beside the cluster's own."""
+def admission_policies(schedulers: Sequence[str] = ()) -> list[Manifest]:
+    """Return the policies with their bindings.
+
+    `schedulers` are those that pods may name besides the cluster's default.
+    """
     rules = {
-        "gpub-pods": (["pods"], ["CREATE"], _pods([DEFAULT_SCHEDULER, *schedulers])),
-        "gpub-services": (["services"], ["CREATE", "UPDATE"], _services()),
+        "gpub-pods": (["pods"], ["CREATE"], _pod_rules([DEFAULT_SCHEDULER, *schedulers])),
+        "gpub-services": (["services"], ["CREATE", "UPDATE"], _service_rules()),
     }
     found = []
     for name, (resources, operations, expressions) in sorted(rules.items()):
@@ -23,49 +29,48 @@ def policies(schedulers: Sequence[str] = ()) -> list[Manifest]:
     return found
 
 
-def _pods(schedulers: Sequence[str]) -> dict[str, str]:
-    """Map what a pod must fulfil to what is said when it does not."""
-    gpu = f"{_asks('containers')} || {_asks('initContainers')} || has(object.spec.resourceClaims)"
-    leased = f"{MARKED} && '{labels.LEASE}' in object.metadata.labels"
-    ranks = ["", *sorted(PRIORITIES)]
+def _pod_rules(schedulers: Sequence[str]) -> dict[str, str]:
+    """Return the rules for pods, each with its error message."""
+    gpu = f"{_requests_gpu('containers')} || {_requests_gpu('initContainers')} || has(object.spec.resourceClaims)"
+    leased = f"{HAS_LABELS} && '{labels.LEASE}' in object.metadata.labels"
+    ranks = ["", *sorted(PRIORITY_CLASSES)]
     return {
-        f"!({gpu}) || ({leased})": f"a pod that asks for GPUs carries the label {labels.LEASE}",
-        _same(labels.TENANT): f"a pod carries the {labels.TENANT} of its namespace or none",
-        _same(labels.PROJECT): f"a pod carries the {labels.PROJECT} of its namespace or none",
-        "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))": "no hostPath volumes",
+        f"!({gpu}) || ({leased})": f"a pod that requests GPUs must have the label {labels.LEASE}",
+        _label_matches_namespace(labels.TENANT): f"the label {labels.TENANT} of a pod must match its namespace",
+        _label_matches_namespace(labels.PROJECT): f"the label {labels.PROJECT} of a pod must match its namespace",
+        "!has(object.spec.volumes) || object.spec.volumes.all(v, !has(v.hostPath))": "hostPath volumes are not allowed",
         " && ".join(
-            f"(!has(object.spec.{each}) || !object.spec.{each})"
-            for each in ("hostIPC", "hostNetwork", "hostPID")
-        ): "no namespaces of the host",
-        _no_privileged("containers"): "no privileged containers",
-        _no_privileged("initContainers"): "no privileged containers to begin with",
-        _one_of("priorityClassName", ranks): f"the priority class is one of {', '.join(sorted(PRIORITIES))}",
-        _one_of("schedulerName", schedulers): f"the scheduler is {' or '.join(schedulers)}",
+            f"(!has(object.spec.{each}) || !object.spec.{each})" for each in ("hostIPC", "hostNetwork", "hostPID")
+        ): "host namespaces are not allowed",
+        _no_privileged("containers"): "privileged containers are not allowed",
+        _no_privileged("initContainers"): "privileged init containers are not allowed",
+        _one_of("priorityClassName", ranks): f"the priority class must be one of {', '.join(sorted(PRIORITY_CLASSES))}",
+        _one_of("schedulerName", schedulers): f"the scheduler must be {' or '.join(schedulers)}",
         "!has(object.spec.tolerations) || object.spec.tolerations.all(t,"
-        f" has(t.key) && t.key != '' && t.key != '{labels.REPARTITION}')": (
-            "no toleration of every taint, nor of a node that is being cut anew"
+        f" has(t.key) && t.key != '' && t.key != '{labels.REPARTITION_TAINT}')": (
+            "tolerations of all taints or of the repartition taint are not allowed"
         ),
-        "!has(object.spec.nodeName) || object.spec.nodeName == ''": "the scheduler places pods: no nodeName",
+        "!has(object.spec.nodeName) || object.spec.nodeName == ''": "nodeName is not allowed; the scheduler sets it",
     }
 
 
-def _services() -> dict[str, str]:
+def _service_rules() -> dict[str, str]:
     return {
-        "!has(object.spec.type) || object.spec.type == 'ClusterIP'": "people come in by the gateway: ClusterIP only",
-        "!has(object.spec.externalIPs) || size(object.spec.externalIPs) == 0": "no external addresses",
+        "!has(object.spec.type) || object.spec.type == 'ClusterIP'": "only Services of type ClusterIP are allowed",
+        "!has(object.spec.externalIPs) || size(object.spec.externalIPs) == 0": "external IPs are not allowed",
     }
 
 
-def _asks(containers: str) -> str:
+def _requests_gpu(containers: str) -> str:
     return (
         f"(has(object.spec.{containers}) && object.spec.{containers}.exists(c, has(c.resources) &&"
         " has(c.resources.limits) && c.resources.limits.exists(name, name.startsWith('nvidia.com/'))))"
     )
 
 
-def _same(label: str) -> str:
+def _label_matches_namespace(label: str) -> str:
     return (
-        f"!({MARKED}) || !('{label}' in object.metadata.labels) ||"
+        f"!({HAS_LABELS}) || !('{label}' in object.metadata.labels) ||"
         f" object.metadata.labels['{label}'] == namespaceObject.metadata.labels['{label}']"
     )
 
@@ -82,14 +87,12 @@ def _one_of(field: str, words: Sequence[str]) -> str:
     return f"!has(object.spec.{field}) || object.spec.{field} in [{listed}]"
 
 
-def _policy(
-    name: str, resources: list[str], operations: list[str], expressions: Mapping[str, str]
-) -> Manifest:
+def _policy(name: str, resources: list[str], operations: list[str], expressions: Mapping[str, str]) -> Manifest:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": operations, "resources": resources}
     return {
         "apiVersion": GROUP,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"labels": {labels.MANAGED_BY: labels.US}, "name": name},
+        "metadata": {"labels": {labels.MANAGED_BY: labels.MANAGER_NAME}, "name": name},
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule]},
@@ -101,14 +104,10 @@ def _policy(
 
 
 def _binding(name: str) -> Manifest:
-    ours = {"matchLabels": {labels.MANAGED_BY: labels.US}}
+    ours = {"matchLabels": {labels.MANAGED_BY: labels.MANAGER_NAME}}
     return {
         "apiVersion": GROUP,
         "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"labels": {labels.MANAGED_BY: labels.US}, "name": name},
-        "spec": {
-            "matchResources": {"namespaceSelector": ours},
-            "policyName": name,
-            "validationActions": ["Deny"],
-        },
+        "metadata": {"labels": {labels.MANAGED_BY: labels.MANAGER_NAME}, "name": name},
+        "spec": {"matchResources": {"namespaceSelector": ours}, "policyName": name, "validationActions": ["Deny"]},
     }

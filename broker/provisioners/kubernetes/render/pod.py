@@ -1,37 +1,44 @@
-"""The pod of one node of a lease: allowed under the restricted Pod Security Standard, pinned, no more than asked."""
+"""The pod of one node of a lease: restricted, pinned, with no extra rights.
 
-from broker.domain.states import PriceClass
-from broker.domain.workloads import HOME, KEYS_AT, TOKEN, USER_ID, Probe, Program, Shape
+It is allowed under the restricted Pod Security Standard.
+"""
+
+from broker.domain.lifecycle.states import PriceClass
+from broker.domain.workloads.templates import (
+    HOME,
+    SSH_KEYS_FILE,
+    TOKEN_KEY,
+    USER_ID,
+    ContainerProgram,
+    ReadinessProbe,
+    WorkloadShape,
+)
 from broker.provisioners.kubernetes import labels, names
-from broker.provisioners.kubernetes.drivers.base import Wants
-from broker.provisioners.kubernetes.spec import LeaseSpec, Manifest
+from broker.provisioners.kubernetes.drivers.base import PodSliceRequest
+from broker.provisioners.kubernetes.render.spec import LeaseSpec, Manifest
 
 SERVICE_ACCOUNT = "tenant"
 KEYS_FOLDER = "/etc/gpubroker/ssh"
-SHARED_MEMORY_PART = 2  # /dev/shm may take up to half of the memory: loaders of data pass batches through it
+SHARED_MEMORY_DIVISOR = 2  # /dev/shm may take half of the memory: data loaders pass batches through it
 GRACE_S = 30
-PRIORITY = {
-    PriceClass.ON_DEMAND: "gpub-ondemand",
-    PriceClass.RESERVED: "gpub-ondemand",
-    PriceClass.SPOT: "gpub-spot",
-}
+PRIORITY = {PriceClass.ON_DEMAND: "gpub-ondemand", PriceClass.RESERVED: "gpub-ondemand", PriceClass.SPOT: "gpub-spot"}
 
 
-def pod_template(lease: LeaseSpec, program: Program, wants: Wants, *, rank: int) -> Manifest:
-    """Return what a controller makes the pod of one node from."""
+def pod_template(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceRequest, *, rank: int) -> Manifest:
+    """Return the pod template for one node's controller."""
     node = lease.nodes[rank]
-    metadata: Manifest = {"labels": {**labels.of_lease(lease), labels.RANK: str(rank)}}
+    metadata: Manifest = {"labels": {**labels.lease_labels(lease), labels.RANK: str(rank)}}
     if wants.annotations:
         metadata["annotations"] = dict(sorted(wants.annotations.items()))
     if lease.metered:
-        metadata["finalizers"] = [labels.METERING]
+        metadata["finalizers"] = [labels.METERING_FINALIZER]
     spec: Manifest = {
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _only(node)}},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _pin_to_node(node)}},
         "automountServiceAccountToken": False,
         "containers": [_container(lease, program, wants, rank)],
         "enableServiceLinks": False,
         "priorityClassName": PRIORITY[lease.offering.price_class],
-        "restartPolicy": "Never" if program.template.shape is Shape.BATCH else "Always",
+        "restartPolicy": "Never" if program.template.shape is WorkloadShape.BATCH else "Always",
         "securityContext": {
             "fsGroup": program.template.group_id,
             "fsGroupChangePolicy": "OnRootMismatch",
@@ -50,47 +57,56 @@ def pod_template(lease: LeaseSpec, program: Program, wants: Wants, *, rank: int)
     if wants.scheduler:
         spec["schedulerName"] = wants.scheduler
     if len(lease.nodes) > 1:  # so that the ranks find each other by name
-        spec["subdomain"] = names.peers(lease.lease_id, lease.generation)
-        spec["hostname"] = host_name(lease, rank)
+        spec["subdomain"] = names.peers_name(lease.lease_id, lease.generation)
+        spec["hostname"] = pod_host_name(lease, rank)
     return {"metadata": metadata, "spec": spec}
 
 
-def host_name(lease: LeaseSpec, rank: int) -> str:
-    """Return the name under which the pod of a rank is found; a StatefulSet's is its own, and ends in -0."""
-    name = names.on_node(lease.lease_id, lease.generation, rank, len(lease.nodes))
+def pod_host_name(lease: LeaseSpec, rank: int) -> str:
+    """Return the host name of a rank's pod.
+
+    A StatefulSet's controller sets its own, which ends in -0.
+    """
+    name = names.controller_name(lease.lease_id, lease.generation, rank, len(lease.nodes))
     return f"{name}-0"
 
 
-def needs_secret(lease: LeaseSpec, program: Program) -> bool:
+def needs_secret(lease: LeaseSpec, program: ContainerProgram) -> bool:
     return bool(program.ssh_keys or (program.template.token_env and lease.access_token))
 
 
-def scratch_at(lease: LeaseSpec, program: Program) -> str:
-    """Return where storage that ends with the lease is mounted; empty where a volume lies there already."""
+def scratch_path(lease: LeaseSpec, program: ContainerProgram) -> str:
+    """Return the mount path of scratch storage; empty if a volume is mounted there.
+
+    Scratch storage ends with the lease.
+    """
     home = program.template.home
     return "" if home in {each.path for each in lease.volumes} else home
 
 
-def _only(node: str) -> Manifest:
-    """Pin by the node's own name: the scheduler looks at this node alone, and still checks that it fits."""
+def _pin_to_node(node: str) -> Manifest:
+    """Return a node affinity that pins by node name.
+
+    The scheduler looks at this node alone, and still checks that the pod fits.
+    """
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"nodeSelectorTerms": [{"matchFields": [field]}]}
 
 
-def _container(lease: LeaseSpec, program: Program, wants: Wants, rank: int) -> Manifest:
+def _container(lease: LeaseSpec, program: ContainerProgram, wants: PodSliceRequest, rank: int) -> Manifest:
     resources: Manifest = {name: str(count) for name, count in wants.limits.items()}
     node = lease.nodes[rank]
-    resources["cpu"] = f"{_part(lease, node, lease.offering.cpu_milli)}m"
-    resources["memory"] = f"{_part(lease, node, lease.offering.memory_mib)}Mi"
-    resources["ephemeral-storage"] = f"{_part(lease, node, lease.offering.scratch_mib)}Mi"
-    asked: Manifest = {"limits": dict(sorted(resources.items())), "requests": dict(sorted(resources.items()))}
+    resources["cpu"] = f"{_proportional(lease, node, lease.offering.cpu_milli)}m"
+    resources["memory"] = f"{_proportional(lease, node, lease.offering.memory_mib)}Mi"
+    resources["ephemeral-storage"] = f"{_proportional(lease, node, lease.offering.scratch_mib)}Mi"
+    requirements: Manifest = {"limits": dict(sorted(resources.items())), "requests": dict(sorted(resources.items()))}
     if wants.claim:
-        asked["claims"] = [{"name": "slices"}]
+        requirements["claims"] = [{"name": "slices"}]
     container: Manifest = {
         "env": _env(lease, program, rank),
         "image": program.image,
         "name": "main",
-        "resources": asked,
+        "resources": requirements,
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -102,46 +118,48 @@ def _container(lease: LeaseSpec, program: Program, wants: Wants, rank: int) -> M
         "workingDir": program.template.home,
     }
     if program.command:
-        container["command"] = [_literal(word) for word in program.command]
+        container["command"] = [_escape_dollar(word) for word in program.command]
     if program.arguments:
-        container["args"] = [_literal(word) for word in program.arguments]
+        container["args"] = [_escape_dollar(word) for word in program.arguments]
     if program.template.ports:
         container["ports"] = [
-            {"containerPort": port.number, "name": port.name, "protocol": "TCP"}
-            for port in program.template.ports
+            {"containerPort": port.number, "name": port.name, "protocol": "TCP"} for port in program.template.ports
         ]
     if program.template.probe:
         container |= _probes(program.template.probe)
     return container
 
 
-def _part(lease: LeaseSpec, node: str, of_a_card: int) -> int:
-    """Return what of the machine comes with the slices on a node: as much of it as they are of their cards."""
-    return max(sum(of_a_card * each.size // each.grid for each in lease.slices_on(node)), 1)
+def _proportional(lease: LeaseSpec, node: str, of_a_gpu: int) -> int:
+    """Return the share of a node's resource that comes with a lease's slices.
+
+    It is proportional to the slices' share of their GPUs.
+    """
+    return max(sum(of_a_gpu * each.size // each.grid for each in lease.slices_on(node)), 1)
 
 
-def _literal(text: str) -> str:
-    """Keep the kubelet from reading $(NAME) as a reference to a variable."""
+def _escape_dollar(text: str) -> str:
+    """Escape text so that the kubelet does not expand $(NAME) in it."""
     return text.replace("$", "$$")
 
 
-def _env(lease: LeaseSpec, program: Program, rank: int) -> list[Manifest]:
+def _env(lease: LeaseSpec, program: ContainerProgram, rank: int) -> list[Manifest]:
     ours = {"GPUBROKER_LEASE": lease.lease_id}
     if program.template.home == HOME:
         ours["HOME"] = HOME
     if len(lease.nodes) > 1:
         ours |= {"GPUBROKER_RANK": str(rank), "GPUBROKER_RANKS": str(len(lease.nodes))}
-        ours["GPUBROKER_FIRST"] = f"{host_name(lease, 0)}.{names.peers(lease.lease_id, lease.generation)}"
-    values = {**ours, **{name: _literal(value) for name, value in program.env}}
+        ours["GPUBROKER_FIRST"] = f"{pod_host_name(lease, 0)}.{names.peers_name(lease.lease_id, lease.generation)}"
+    values = {**ours, **{name: _escape_dollar(value) for name, value in program.env}}
     env: list[Manifest] = [{"name": name, "value": value} for name, value in sorted(values.items())]
     if program.template.token_env and lease.access_token:
         env = [each for each in env if each["name"] != program.template.token_env]
-        secret = {"key": TOKEN, "name": names.keys(lease.lease_id, lease.generation)}
+        secret = {"key": TOKEN_KEY, "name": names.secret_name(lease.lease_id, lease.generation)}
         env.append({"name": program.template.token_env, "valueFrom": {"secretKeyRef": secret}})
     return env
 
 
-def _probes(probe: Probe) -> Manifest:
+def _probes(probe: ReadinessProbe) -> Manifest:
     check: Manifest = {"tcpSocket": {"port": probe.port}}
     if probe.path:
         check = {"httpGet": {"path": probe.path, "port": probe.port, "scheme": "HTTP"}}
@@ -151,31 +169,31 @@ def _probes(probe: Probe) -> Manifest:
     }
 
 
-def _volumes(lease: LeaseSpec, program: Program, node: str) -> list[Manifest]:
-    memory = f"{_part(lease, node, lease.offering.memory_mib) // SHARED_MEMORY_PART}Mi"
+def _volumes(lease: LeaseSpec, program: ContainerProgram, node: str) -> list[Manifest]:
+    memory = f"{_proportional(lease, node, lease.offering.memory_mib) // SHARED_MEMORY_DIVISOR}Mi"
     volumes: list[Manifest] = [{"emptyDir": {"medium": "Memory", "sizeLimit": memory}, "name": "shm"}]
-    if scratch_at(lease, program):
-        size = f"{_part(lease, node, lease.offering.scratch_mib)}Mi"
+    if scratch_path(lease, program):
+        size = f"{_proportional(lease, node, lease.offering.scratch_mib)}Mi"
         volumes.append({"emptyDir": {"sizeLimit": size}, "name": "scratch"})
     if program.ssh_keys:
         secret = {
             "defaultMode": 0o444,
-            "items": [{"key": KEYS_AT, "path": KEYS_AT}],
-            "secretName": names.keys(lease.lease_id, lease.generation),
+            "items": [{"key": SSH_KEYS_FILE, "path": SSH_KEYS_FILE}],
+            "secretName": names.secret_name(lease.lease_id, lease.generation),
         }
         volumes.append({"name": "keys", "secret": secret})
     volumes += [
         {"name": name, "persistentVolumeClaim": {"claimName": name}}
-        for name in (names.volume(each.volume_id) for each in lease.volumes)
+        for name in (names.volume_name(each.volume_id) for each in lease.volumes)
     ]
     return volumes
 
 
-def _mounts(lease: LeaseSpec, program: Program) -> list[Manifest]:
+def _mounts(lease: LeaseSpec, program: ContainerProgram) -> list[Manifest]:
     mounts: list[Manifest] = [{"mountPath": "/dev/shm", "name": "shm"}]
-    if home := scratch_at(lease, program):
+    if home := scratch_path(lease, program):
         mounts.append({"mountPath": home, "name": "scratch"})
     if program.ssh_keys:
         mounts.append({"mountPath": KEYS_FOLDER, "name": "keys", "readOnly": True})
-    mounts += [{"mountPath": each.path, "name": names.volume(each.volume_id)} for each in lease.volumes]
+    mounts += [{"mountPath": each.path, "name": names.volume_name(each.volume_id)} for each in lease.volumes]
     return mounts

@@ -1,27 +1,27 @@
-"""The dead man's switch: with the broker dead, the cluster itself takes down what nobody pays for any longer."""
+"""The dead man's switch: a CronJob that deletes unpaid leases without the broker."""
 
-from broker.domain.workloads import USER_ID
+from broker.domain.workloads.templates import USER_ID
 from broker.provisioners.kubernetes import labels
-from broker.provisioners.kubernetes.render import access
-from broker.provisioners.kubernetes.spec import Manifest
+from broker.provisioners.kubernetes.render import rbac
+from broker.provisioners.kubernetes.render.spec import Manifest
 
 NAME = "gpubroker-reaper"
 COMMAND = ["python", "-m", "broker.provisioners.kubernetes.reaper"]
 EVERY_MINUTE = "* * * * *"
 
 
-def reaper(*, image: str, namespace: str) -> list[Manifest]:
-    """Return the CronJob that deletes overdue anchors, and the little it may do."""
+def reaper_objects(*, image: str, namespace: str) -> list[Manifest]:
+    """Return the CronJob that deletes overdue anchors, and its narrow rights."""
     return [
-        access.account(NAME, namespace=namespace),
-        access.role(NAME, access.REAPER),
-        access.binding(NAME, account=NAME, namespace=namespace),
+        rbac.service_account(NAME, namespace=namespace),
+        rbac.cluster_role(NAME, rbac.REAPER_RULES),
+        rbac.cluster_role_binding(NAME, account=NAME, namespace=namespace),
         _cron_job(image, namespace),
     ]
 
 
 def _cron_job(image: str, namespace: str) -> Manifest:
-    marks = {labels.MANAGED_BY: labels.US, "app.kubernetes.io/name": NAME}
+    marks = {labels.MANAGED_BY: labels.MANAGER_NAME, "app.kubernetes.io/name": NAME}
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -58,10 +58,6 @@ def _pod(image: str) -> Manifest:
     return {
         "containers": [container],
         "restartPolicy": "Never",
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER_ID,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": {"runAsNonRoot": True, "runAsUser": USER_ID, "seccompProfile": {"type": "RuntimeDefault"}},
         "serviceAccountName": NAME,
     }

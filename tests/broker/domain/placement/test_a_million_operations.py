@@ -1,15 +1,15 @@
-"""A million random placements and releases: no overlap, no place that a card does not have, one isolation per card."""
+"""A million random placements and releases break no rule."""
 
 from random import Random
 
 import pytest
 
-from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement.kinds import everything
-from broker.domain.placement.rules import ranks_by_price
-from broker.domain.placement.tables import EMPTY
-from broker.domain.placement.warm_buckets import WarmBuckets
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.buckets.warm_buckets import WarmBuckets
+from broker.domain.placement.costs.bid_price_rule import bid_price_ranks
+from broker.domain.placement.costs.state_tables import EMPTY
+from broker.domain.placement.gpu_kinds import all_profiles
 from tests.broker.domain.fleet import A30, H100, PRO_6000
 
 CARDS = 64
@@ -20,14 +20,14 @@ CARDS = 64
     [(H100, 10**6), (A30, 10**5), (PRO_6000, 10**5)],
     ids=["H100", "A30", "RTX-PRO-6000"],
 )
-def test_random_operations_never_overlap_and_never_leave_the_places_of_a_card(
+def test_random_operations_never_overlap_and_never_leave_the_places_of_a_gpu(
     model: GpuModelSpec, operations: int
 ) -> None:
-    profiles, chance = everything(model), Random(5).random
+    profiles, chance = all_profiles(model), Random(5).random
     worth = tuple(float(its.memory) for its in profiles)
     # As cards that are cut for each lease are kept in the product.
     buckets = WarmBuckets(
-        ranks_by_price(profiles, model.grid, worth, counted=True), [card // 8 for card in range(CARDS)]
+        bid_price_ranks(profiles, model.grid, worth, counted=True), [card // 8 for card in range(CARDS)]
     )
     units = [{place.start: place.mask for place in its.placements} for its in profiles]
     taken, media, serves = [0] * CARDS, [0] * CARDS, dict[int, Isolation]()

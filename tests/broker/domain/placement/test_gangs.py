@@ -2,25 +2,30 @@ from dataclasses import replace
 
 import pytest
 
-from broker.domain.geometry import EMPTY, Geometry, Held
-from broker.domain.placement.gangs import choose_gang, gang_of
-from broker.domain.placement.pool import CardView, PoolIndex
-from broker.domain.placement.seats import Seat
-from broker.domain.placement.topology import Link, Topology
-from broker.domain.profiles import Placement, Profile, shares
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, PlacedSlice
+from broker.domain.geometry.profiles import Placement, Profile, share_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.gangs.gang_search import find_gang_slots
+from broker.domain.placement.gangs.topology import GpuLink, Topology
+from broker.domain.placement.pool import GpuView, PoolIndex
+from broker.domain.placement.slots import Slot
 from tests.broker.domain.fleet import A30, H100, ONE, SEVEN, THREE, TWO
+from tests.broker.domain.placement.slot_choices import choose_gang_slots
 
 CARD = H100.whole
-WAYS = {True: Link.BRIDGE, False: Link.NUMA}
+WAYS = {True: GpuLink.BRIDGE, False: GpuLink.NUMA}
 PAIRS = tuple(tuple(WAYS[a // 2 == b // 2] for b in range(4)) for a in range(4))
 
 
-def node(name: str, *held: tuple[int, Profile]) -> list[CardView]:
+def node(name: str, *held: tuple[int, Profile]) -> list[GpuView]:
     """Four cards, some of them with a slice."""
     on = dict(held)
     return [
-        CardView(f"{name}{n}", name, Geometry(frozenset({Held(p.placements[0], p)})).state if p else EMPTY)
+        GpuView(
+            f"{name}{n}",
+            name,
+            Geometry(frozenset({PlacedSlice(p.placements[0], p)})).state if p else EMPTY_GPU,
+        )
         for n, p in ((n, on.get(n)) for n in range(4))
     ]
 
@@ -29,12 +34,12 @@ def paired(name: str) -> Topology:
     return Topology(tuple(f"{name}{n}" for n in range(4)), PAIRS)
 
 
-def gpus(cards: list[CardView], count: int, **asked: object) -> list[str] | None:
-    gang = choose_gang(cards, CARD, H100, count=count, same_node=True, **asked)  # type: ignore[arg-type]
+def gpus(cards: list[GpuView], count: int, **asked: object) -> list[str] | None:
+    gang = choose_gang_slots(cards, CARD, H100, count=count, same_node=True, **asked)  # type: ignore[arg-type]
     return None if gang is None else [seat.gpu for seat in gang]
 
 
-def test_a_gang_of_whole_cards_takes_those_that_a_bridge_joins() -> None:
+def test_a_gang_of_whole_gpus_takes_those_that_a_bridge_joins() -> None:
     cards = node("a", (0, ONE))
     assert gpus(cards, 2) == ["a1", "a2"]
     assert gpus(cards, 2, topologies={"a": paired("a")}) == ["a2", "a3"]
@@ -42,7 +47,7 @@ def test_a_gang_of_whole_cards_takes_those_that_a_bridge_joins() -> None:
     assert gpus(cards, 4, topologies={"a": paired("a")}) is None
 
 
-def test_fewer_empty_cards_count_before_nearness_and_nearness_before_the_name() -> None:
+def test_fewer_empty_gpus_count_before_nearness_and_nearness_before_the_name() -> None:
     torn, whole, joined = node("a", (1, ONE), (2, ONE)), node("b"), node("c", (0, ONE), (1, ONE))
     known = {name: paired(name) for name in "abc"}
     assert gpus([*torn, *whole], 2, topologies=known) == ["a0", "a3"]
@@ -52,33 +57,31 @@ def test_fewer_empty_cards_count_before_nearness_and_nearness_before_the_name() 
 def test_a_gang_that_asks_for_a_bridge_waits_for_one() -> None:
     torn, unknown = node("a", (1, ONE), (2, ONE)), node("d")
     known = {"a": paired("a"), "b": paired("b")}
-    assert gpus([*torn, *unknown], 2, topologies=known, within=Link.BRIDGE) is None
-    assert gpus([*torn, *node("b")], 2, topologies=known, within=Link.BRIDGE) == ["b0", "b1"]
+    assert gpus([*torn, *unknown], 2, topologies=known, within=GpuLink.BRIDGE) is None
+    assert gpus([*torn, *node("b")], 2, topologies=known, within=GpuLink.BRIDGE) == ["b0", "b1"]
     assert gpus([*torn, *unknown], 2, topologies=known) == ["a0", "a3"]
 
 
-def test_cards_that_the_links_do_not_name_take_no_part_in_nearness() -> None:
+def test_gpus_that_the_links_do_not_name_take_no_part_in_nearness() -> None:
     known = {"a": Topology(("a0", "a1"), tuple(row[:2] for row in PAIRS[:2]))}
     assert gpus(node("a", (0, ONE)), 2, topologies=known) is None
     assert gpus(node("a"), 2, topologies=known) == ["a0", "a1"]
 
 
-def test_a_topology_that_no_node_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="no node has 3 cards that reach each other by BRIDGE or nearer"):
-        gpus(node("a"), 3, topologies={"a": paired("a")}, within=Link.BRIDGE)
-    with pytest.raises(ValueError, match="no node has 2 cards"):
-        gpus(node("a"), 2, within=Link.SYSTEM)
+def test_a_topology_that_no_node_has_gets_no_slots() -> None:
+    assert gpus(node("a"), 3, topologies={"a": paired("a")}, within=GpuLink.BRIDGE) is None
+    assert gpus(node("a"), 2, within=GpuLink.SYSTEM) is None
 
 
 def test_slices_and_gangs_over_nodes_cannot_ask_for_nearness() -> None:
     with pytest.raises(ValueError, match=r"a slice of 1g\.10gb has none"):
-        choose_gang(node("a"), ONE, H100, count=2, same_node=True, within=Link.NUMA)
-    with pytest.raises(ValueError, match="links lie inside a node"):
-        choose_gang(node("a"), CARD, H100, count=2, same_node=False, within=Link.NUMA)
+        choose_gang_slots(node("a"), ONE, H100, count=2, same_node=True, within=GpuLink.NUMA)
+    with pytest.raises(ValueError, match="links exist within a node only"):
+        choose_gang_slots(node("a"), CARD, H100, count=2, same_node=False, within=GpuLink.NUMA)
 
 
 def test_slices_of_a_gang_lie_together_wherever_links_are_known() -> None:
-    gang = choose_gang(node("a"), TWO, H100, count=4, same_node=True, topologies={"a": paired("a")})
+    gang = choose_gang_slots(node("a"), TWO, H100, count=4, same_node=True, topologies={"a": paired("a")})
     assert [(seat.gpu, seat.placement.start) for seat in gang or ()] == [
         ("a0", 0), ("a0", 2), ("a0", 4), ("a1", 0),
     ]  # fmt: skip
@@ -89,22 +92,22 @@ def test_a_gang_starts_whole_or_not_at_all_and_choosing_it_changes_nothing() -> 
     crossing = Profile("2g.odd", 2, 2, runs, 2, False, Isolation.HARDWARE)
     large = Profile("4g.odd", 4, 4, (Placement(3, 4),), 1, False, Isolation.HARDWARE)
     seats = {
-        *(Held(run, crossing) for run in runs),
-        Held(large.placements[0], large),
-        Held(Placement(0, 1), ONE),
+        *(PlacedSlice(run, crossing) for run in runs),
+        PlacedSlice(large.placements[0], large),
+        PlacedSlice(Placement(0, 1), ONE),
     }
-    card = CardView("a", "node-0", EMPTY, Geometry(frozenset(seats)))
+    card = GpuView("a", "node-0", EMPTY_GPU, Geometry(frozenset(seats)))
     pool = PoolIndex(H100, [card])
     assert pool.how_many_fit(crossing) == 2
     for same_node in (False, True):
-        assert gang_of(pool, crossing, count=2, same_node=same_node) is None
-        assert pool.card("a") == card
-    assert choose_gang([card], crossing, H100, count=2, same_node=True) is None
-    assert gang_of(pool, ONE, count=1, same_node=False) == (pool.choose(ONE),)
-    assert pool.card("a") == card
+        assert find_gang_slots(pool, crossing, count=2, same_node=same_node) is None
+        assert pool.gpu_view("a") == card
+    assert choose_gang_slots([card], crossing, H100, count=2, same_node=True) is None
+    assert find_gang_slots(pool, ONE, count=1, same_node=False) == (pool.choose(ONE),)
+    assert pool.gpu_view("a") == card
 
 
-def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_cards() -> None:
+def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_gpus() -> None:
     cards = [*node("a", (0, ONE)), *node("b", (1, TWO), (2, THREE)), *node("c")]
     pool = PoolIndex(H100, cards[:6])
     for card in cards[6:]:
@@ -112,33 +115,33 @@ def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_cards() -
     pool.add(replace(pool.remove("a3"), node="c"))
     cards[3] = replace(cards[3], node="c")
     for profile, count, same_node in ((CARD, 4, False), (CARD, 5, True), (TWO, 9, True), (THREE, 13, False)):
-        gang = gang_of(pool, profile, count=count, same_node=same_node)
-        assert gang == choose_gang(reversed(cards), profile, H100, count=count, same_node=same_node)
+        gang = find_gang_slots(pool, profile, count=count, same_node=same_node)
+        assert gang == choose_gang_slots(reversed(cards), profile, H100, count=count, same_node=same_node)
         assert gang is not None
-    assert [pool.card(card.gpu) for card in cards] == cards
+    assert [pool.gpu_view(card.gpu) for card in cards] == cards
 
 
 def test_a_gang_that_is_stopped_half_way_leaves_its_pool_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, hold = PoolIndex(H100, node("a")), PoolIndex.hold
 
-    def once(self: PoolIndex, seat: Seat, profile: Profile) -> None:
+    def once(self: PoolIndex, seat: Slot, profile: Profile) -> None:
         if seat.gpu != "a0":
             raise KeyboardInterrupt
         hold(self, seat, profile)
 
     monkeypatch.setattr(PoolIndex, "hold", once)
     with pytest.raises(KeyboardInterrupt):
-        gang_of(pool, CARD, count=2, same_node=False)
-    assert [pool.card(card.gpu) for card in node("a")] == node("a")
+        find_gang_slots(pool, CARD, count=2, same_node=False)
+    assert [pool.gpu_view(card.gpu) for card in node("a")] == node("a")
 
 
 def test_a_profile_of_another_model_is_refused() -> None:
     for same_node in (False, True):
         with pytest.raises(ValueError, match=r"A30-24GB has no hardware profile '7g\.80gb'"):
-            choose_gang([CardView("a", "n")], SEVEN, A30, count=1, same_node=same_node)
+            choose_gang_slots([GpuView("a", "n")], SEVEN, A30, count=1, same_node=same_node)
 
 
-def test_shares_of_a_gang_fill_one_card_before_another() -> None:
-    _, quarter = shares(grid=8, isolation=Isolation.SOFT)
-    gang = choose_gang(node("a", (0, ONE)), quarter, H100, count=5, same_node=True)
+def test_shares_of_a_gang_fill_one_gpu_before_another() -> None:
+    _, quarter = share_profiles(grid=8, isolation=Isolation.SOFT)
+    gang = choose_gang_slots(node("a", (0, ONE)), quarter, H100, count=5, same_node=True)
     assert [seat.gpu for seat in gang or ()] == ["a1"] * 4 + ["a2"]

@@ -4,110 +4,111 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.domain.geometry import EMPTY, Geometry, Held
-from broker.domain.placement import lowest
-from broker.domain.placement.pool import CardView, PoolIndex
-from broker.domain.placement.seats import Seat
-from broker.domain.placement.warmth import COLD
-from broker.domain.profiles import Placement, Profile, shares
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, PlacedSlice
+from broker.domain.geometry.profiles import Placement, Profile, share_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.buckets import lowest_names
+from broker.domain.placement.pool import GpuView, PoolIndex
+from broker.domain.placement.slots import Slot
+from broker.domain.placement.warm_slices import NO_WARM_SLICES
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO
+from tests.broker.domain.placement.slot_choices import weigh
 
-HALF, QUARTER = shares(grid=8, isolation=Isolation.SOFT)
-
-
-def at(profile: Profile, start: int) -> Held:
-    return Held(profile.placed_at(start), profile)
+HALF, QUARTER = share_profiles(grid=8, isolation=Isolation.SOFT)
 
 
-def holding(gpu: str, *held: Held, layout: Geometry | None = None) -> CardView:
-    return CardView(gpu, "node", Geometry(frozenset(held)).state, layout)
+def at(profile: Profile, start: int) -> PlacedSlice:
+    return PlacedSlice(profile.placed_at(start), profile)
 
 
-def test_a_card_that_contradicts_its_layout_offers_nothing_and_comes_back_when_it_does_not() -> None:
+def holding(gpu: str, *held: PlacedSlice, layout: Geometry | None = None) -> GpuView:
+    return GpuView(gpu, "node", Geometry(frozenset(held)).state, layout)
+
+
+def test_a_gpu_that_contradicts_its_layout_offers_nothing_and_comes_back_when_it_does_not() -> None:
     layout = Geometry(frozenset({at(SEVEN, 0)}))
     pool = PoolIndex(H100, [holding("a", at(HALF, 0), layout=layout)])
     assert pool.how_many_fit(SEVEN) == 0
     assert pool.choose(SEVEN) is None
-    pool.release(Seat("a", Placement(0, 4)), HALF)
-    assert pool.choose(SEVEN) == Seat("a", Placement(0, 8))
-    pool.hold(Seat("a", Placement(4, 4)), HALF)
+    pool.release(Slot("a", Placement(0, 4)), HALF)
+    assert pool.choose(SEVEN) == Slot("a", Placement(0, 8))
+    pool.hold(Slot("a", Placement(4, 4)), HALF)
     assert pool.remove("a").state.isolation is Isolation.SOFT
     assert pool.choose(SEVEN) is None
 
 
-def test_equal_layouts_are_one_kind_of_card_however_often_they_were_read() -> None:
-    cards = [CardView(gpu, "node", EMPTY, Geometry(frozenset({at(THREE, 4)}))) for gpu in "ba"]
+def test_equal_layouts_are_one_kind_of_gpu_however_often_they_were_read() -> None:
+    cards = [GpuView(gpu, "node", EMPTY_GPU, Geometry(frozenset({at(THREE, 4)}))) for gpu in "ba"]
     pool = PoolIndex(H100, cards)
     assert pool.how_many_fit(THREE) == 2
-    assert pool.choose(THREE) == Seat("a", Placement(4, 4))
+    assert pool.choose(THREE) == Slot("a", Placement(4, 4))
 
 
-def test_a_card_twice_among_the_first_is_refused() -> None:
-    with pytest.raises(ValueError, match="card a is in the pool already"):
-        PoolIndex(H100, [CardView("a", "n"), CardView("a", "n")])
+def test_a_gpu_twice_among_the_first_is_refused() -> None:
+    with pytest.raises(ValueError, match="GPU a is already in the pool"):
+        PoolIndex(H100, [GpuView("a", "n"), GpuView("a", "n")])
 
 
-def test_cards_added_later_are_chosen_as_if_they_had_been_there() -> None:
+def test_gpus_added_later_are_chosen_as_if_they_had_been_there() -> None:
     pool = PoolIndex(H100)
     layout = Geometry(frozenset({at(FOUR, 0)}))
-    for card in (holding("b", at(THREE, 4)), holding("a", at(THREE, 4)), CardView("c", "n", EMPTY, layout)):
+    for card in (
+        holding("b", at(THREE, 4)),
+        holding("a", at(THREE, 4)),
+        GpuView("c", "n", EMPTY_GPU, layout),
+    ):
         pool.add(card)
-    assert pool.choose(FOUR) == Seat("a", Placement(0, 4))
+    assert pool.choose(FOUR) == Slot("a", Placement(0, 4))
     pool.remove("a")
     pool.remove("b")
-    assert pool.choose(FOUR) == Seat("c", Placement(0, 4))
+    assert pool.choose(FOUR) == Slot("c", Placement(0, 4))
 
 
-def test_a_card_in_shares_is_no_place_for_slices_until_it_is_empty() -> None:
+def test_a_gpu_in_shares_is_no_place_for_slices_until_it_is_empty() -> None:
     pool = PoolIndex(H100, [holding("a", at(QUARTER, 0))])
     assert pool.choose(ONE) is None
     assert pool.how_many_fit(H100.whole) == 0
     assert pool.how_many_fit(QUARTER) == 3
-    pool.release(Seat("a", Placement(0, 2)), QUARTER)
+    pool.release(Slot("a", Placement(0, 2)), QUARTER)
     assert pool.how_many_fit(H100.whole) == 1
 
 
 def test_prices_of_a_forecast_decide_what_is_spoiled() -> None:
     cards = [holding("four", at(FOUR, 0)), holding("ones", *(at(ONE, n) for n in range(6)))]
     # By shares of memory the last two units are worth more whole than the half beside the 4g loses.
-    assert PoolIndex(H100, cards).choose(ONE) == Seat("four", Placement(4, 1))
+    assert PoolIndex(H100, cards).choose(ONE) == Slot("four", Placement(4, 1))
     unwanted = {(name, Isolation.HARDWARE): 10 for name in ("1g.10gb", "1g.20gb", "2g.20gb")}
     # Where hardly anybody asks for less than a 3g, its place beside the 4g is what must not be spoiled.
-    assert PoolIndex(H100, cards, price_list=unwanted).choose(ONE) == Seat("ones", Placement(6, 1))
+    assert PoolIndex(H100, cards, price_list=unwanted).choose(ONE) == Slot("ones", Placement(6, 1))
 
 
-def test_of_equal_cards_the_one_with_more_slices_is_taken_and_the_other_left_to_fall_empty() -> None:
+def test_of_equal_gpus_the_one_with_more_slices_is_taken_and_the_other_left_to_fall_empty() -> None:
     cards = [holding("a", at(FOUR, 0)), holding("b", *(at(ONE, n) for n in range(4)))]
     pool = PoolIndex(H100, cards)
-    assert pool.choose(THREE) == Seat("b", Placement(4, 4))
+    assert pool.choose(THREE) == Slot("b", Placement(4, 4))
     for start in (3, 2):
-        pool.release(Seat("b", Placement(start, 1)), ONE)
-    pool.hold(Seat("b", Placement(2, 2)), TWO)
-    assert pool.choose(THREE) == Seat("b", Placement(4, 4))
+        pool.release(Slot("b", Placement(start, 1)), ONE)
+    pool.hold(Slot("b", Placement(2, 2)), TWO)
+    assert pool.choose(THREE) == Slot("b", Placement(4, 4))
     pool.remove("b")
-    assert pool.choose(THREE) == Seat("a", Placement(4, 4))
+    assert pool.choose(THREE) == Slot("a", Placement(4, 4))
 
 
-def test_of_cards_that_are_cut_differently_but_cost_the_same_the_lowest_id_is_taken() -> None:
-    a, b = (CardView(gpu, "n", EMPTY, Geometry(frozenset({at(ONE, n)}))) for n, gpu in enumerate("ab"))
-    assert (
-        PoolIndex(H100, [a, b]).choose(ONE)
-        == PoolIndex(H100, [b, a]).choose(ONE)
-        == Seat("a", Placement(0, 1))
-    )
+def test_of_gpus_that_are_cut_differently_but_cost_the_same_the_lowest_id_is_taken() -> None:
+    a, b = (GpuView(gpu, "n", EMPTY_GPU, Geometry(frozenset({at(ONE, n)}))) for n, gpu in enumerate("ab"))
+    assert PoolIndex(H100, [a, b]).choose(ONE) == PoolIndex(H100, [b, a]).choose(ONE) == Slot("a", Placement(0, 1))
 
 
 LAYOUTS = (None, Geometry(frozenset({at(FOUR, 0), at(THREE, 4)})), Geometry(frozenset({at(SEVEN, 0)})))
 WISHES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
 
 
-@pytest.mark.parametrize("spare", [0, lowest.SPARE])
+@pytest.mark.parametrize("spare", [0, lowest_names.HEAP_SLACK])
 def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> None:
     @settings(max_examples=12, deadline=None)
     @given(st.randoms(use_true_random=False))
     def lives(chance: Random) -> None:
-        pool, cards, held = PoolIndex(H100), set[str](), list[tuple[Seat, Profile]]()
+        pool, cards, held = PoolIndex(H100), set[str](), list[tuple[Slot, Profile]]()
         for _ in range(60):
             act, gpu = chance.randrange(5), f"g{chance.randrange(12):02}"
             on_it = [each for each in held if each[0].gpu == gpu]
@@ -118,27 +119,27 @@ def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> N
             elif act == 0 or gpu not in cards:
                 if gpu not in cards:
                     layout = chance.choice(LAYOUTS)
-                    warm = chance.choice([None, COLD]) if layout is None else None
-                    pool.add(CardView(gpu, f"n{chance.randrange(4)}", EMPTY, layout, warm))
+                    warm = chance.choice([None, NO_WARM_SLICES]) if layout is None else None
+                    pool.add(GpuView(gpu, f"n{chance.randrange(4)}", EMPTY_GPU, layout, warm))
                     cards.add(gpu)
             elif act == 1 and on_it:
                 pool.release(*on_it[0])
                 held.remove(on_it[0])
-            now = [pool.card(each) for each in cards]
+            now = [pool.gpu_view(each) for each in cards]
             chance.shuffle(now)
             for profile in WISHES:
-                assert pool.weigh(profile) == PoolIndex(H100, now).weigh(profile)
+                assert weigh(pool, profile) == weigh(PoolIndex(H100, now), profile)
             if (seat := pool.choose(profile := chance.choice(WISHES))) and act > 1:
                 pool.hold(seat, profile)
                 held.append((seat, profile))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lowest, "SPARE", spare)
+        patch.setattr(lowest_names, "HEAP_SLACK", spare)
         lives()
 
 
-def test_numbers_of_cards_that_left_are_given_to_those_that_come() -> None:
-    pool = PoolIndex(H100, [CardView("a", "n"), CardView("b", "m")])
+def test_numbers_of_gpus_that_left_are_given_to_those_that_come() -> None:
+    pool = PoolIndex(H100, [GpuView("a", "n"), GpuView("b", "m")])
     for _ in range(100):
         for gpu in "ab":
             pool.add(pool.remove(gpu))

@@ -2,21 +2,26 @@ from functools import cache
 
 import pytest
 
-from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement import prices
-from broker.domain.placement.ranks import ranked
-from broker.domain.placement.rules import Cost, best_fill, bid_price, ranks_by_price
-from broker.domain.placement.tables import EMPTY, Table, table_of
-from broker.domain.profiles import shares
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.profiles import share_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.costs import slice_prices
+from broker.domain.placement.costs.bid_price_rule import (
+    PlacementCost,
+    best_fill,
+    bid_price_ranks,
+    bid_price_rule,
+)
+from broker.domain.placement.costs.state_ranks import rank_states
+from broker.domain.placement.costs.state_tables import EMPTY, StateTable, build_state_table
 from tests.broker.domain.fleet import A30, H100, ONE, ONE_ME, PRO_6000, SEVEN, plain
 
 PROFILES = plain(H100)
-TABLE = table_of(PROFILES, 8)
-WORTH = prices.default(PROFILES, 8)
+TABLE = build_state_table(PROFILES, 8)
+WORTH = slice_prices.default_prices(PROFILES, 8)
 
 
-def state_with(table: Table, *held: tuple[str, int]) -> int:
+def state_with(table: StateTable, *held: tuple[str, int]) -> int:
     state, names = EMPTY, [profile.name for profile in table.profiles]
     for name, start in held:
         state = table.put[names.index(name)][start][state]
@@ -26,7 +31,7 @@ def state_with(table: Table, *held: tuple[str, int]) -> int:
 @pytest.mark.parametrize("model", [H100, A30, PRO_6000], ids=lambda m: m.name)
 def test_the_best_fill_is_the_best_of_all_ways_to_go_on(model: GpuModelSpec) -> None:
     profiles = plain(model)
-    table, worth = table_of(profiles, model.grid), [7 * n * n + 3 for n in range(len(profiles))]
+    table, worth = build_state_table(profiles, model.grid), [7 * n * n + 3 for n in range(len(profiles))]
 
     @cache
     def every_way(state: int) -> frozenset[int]:
@@ -43,7 +48,7 @@ def test_the_best_fill_is_the_best_of_all_ways_to_go_on(model: GpuModelSpec) -> 
 
 
 def test_free_compute_is_counted_from_the_units_that_are_taken() -> None:
-    rule = bid_price(TABLE, WORTH)
+    rule = bid_price_rule(TABLE, WORTH)
     for profile, moves in enumerate(TABLE.moves):
         for state, its in enumerate(moves):
             for move in its:
@@ -52,10 +57,10 @@ def test_free_compute_is_counted_from_the_units_that_are_taken() -> None:
 
 
 def test_a_slice_costs_the_difference_of_the_best_fills_before_and_after() -> None:
-    rule, best = bid_price(TABLE, WORTH), best_fill(TABLE, WORTH)
+    rule, best = bid_price_rule(TABLE, WORTH), best_fill(TABLE, WORTH)
     four, state = 4, state_with(TABLE, ("2g.20gb", 4))
     (move,) = TABLE.moves[four][state]
-    cost = Cost(*rule(TABLE, four, state, move))
+    cost = PlacementCost(*rule(TABLE, four, state, move))
     assert cost[:4] == (False, best[state] - best[move.after], 1, 0)
     assert (cost.strands, cost.units_left) == (0, 2)
     assert isinstance(best[state], int)
@@ -64,42 +69,44 @@ def test_a_slice_costs_the_difference_of_the_best_fills_before_and_after() -> No
 def test_of_two_losses_that_only_noise_tells_apart_neither_is_smaller() -> None:
     noisy = [price / 56_000 + 1e-10 * n for n, price in enumerate(WORTH)]
     exact = [price / 56_000 for price in WORTH]
-    assert ranked(TABLE, bid_price(TABLE, noisy)).order == ranked(TABLE, bid_price(TABLE, exact)).order
+    assert (
+        rank_states(TABLE, bid_price_rule(TABLE, noisy)).order == rank_states(TABLE, bid_price_rule(TABLE, exact)).order
+    )
 
 
-def test_of_equal_losses_the_busier_card_is_taken_where_slices_are_counted() -> None:
+def test_of_equal_losses_the_busier_gpu_is_taken_where_slices_are_counted() -> None:
     names = [profile.name for profile in PROFILES]
-    table = table_of(PROFILES, 8, counted=True)
+    table = build_state_table(PROFILES, 8, counted=True)
     assert (table.count(EMPTY), len(table.states)) == (0, 365)
     whole = table.put[names.index("4g.40gb")][0][EMPTY]
     pairs = state_with(table, ("2g.20gb", 0), ("2g.20gb", 2))
     assert (table.count(whole), table.count(pairs)) == (1, 2)
     assert table.bits(names.index("4g.40gb"), 0) == table.states[pairs] & 0xFF
-    order = ranked(table, bid_price(table, WORTH)).order
+    order = rank_states(table, bid_price_rule(table, WORTH)).order
     for profile in order:
         fitting = [state for state in profile if state in (whole, pairs)]
         assert fitting in ([], [pairs, whole])
     assert table.without(table.without(pairs, 2, 0), 2, 2) == EMPTY
     with pytest.raises(KeyError):
         table.without(whole, 2, 0)  # half of a 4g would be a card with nothing on it that is not empty
-    plain_order = ranked(TABLE, bid_price(TABLE, WORTH)).order
+    plain_order = rank_states(TABLE, bid_price_rule(TABLE, WORTH)).order
     kept = [list(dict.fromkeys(table.states[state] & 0xFF for state in its)) for its in order]
     assert [sorted(its) for its in kept] == [sorted(TABLE.states[s] for s in its) for its in plain_order]
 
 
 def test_of_equal_losses_the_one_that_leaves_more_ways_to_go_on_is_smaller() -> None:
-    rule = bid_price(TABLE, WORTH)
+    rule = bid_price_rule(TABLE, WORTH)
     for profile, moves in enumerate(TABLE.moves):
         for state, its in enumerate(moves):
             for move in its:
-                cost = Cost(*rule(TABLE, profile, state, move))
+                cost = PlacementCost(*rule(TABLE, profile, state, move))
                 # Ten times the loss, less at most a tenth for each price that is lower, and never a gain.
                 assert 0 <= cost.narrows <= 10 * len(PROFILES) * cost.loss + max(WORTH)
 
 
 def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
     asked = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
-    rule = bid_price(TABLE, [0] * 6, asked)
+    rule = bid_price_rule(TABLE, [0] * 6, asked)
     right = state_with(TABLE, ("4g.40gb", 0))
     late = next(move for move in TABLE.moves[0][right] if move.start == 6)
     # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.
@@ -108,15 +115,15 @@ def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
     assert rule(TABLE, 0, late.after, TABLE.moves[0][late.after][-1])[5] == -1
 
 
-def test_an_empty_card_is_the_last_resort_for_every_profile() -> None:
-    ranks = ranks_by_price(PROFILES, 8, WORTH)
+def test_an_empty_gpu_is_the_last_resort_for_every_profile() -> None:
+    ranks = bid_price_ranks(PROFILES, 8, WORTH)
     assert all(order[-1] == EMPTY for order in ranks.order)
-    assert ranks_by_price(PROFILES, 8, WORTH) is ranks
+    assert bid_price_ranks(PROFILES, 8, WORTH) is ranks
 
 
-def test_a_quarter_goes_beside_another_before_it_breaks_a_half_or_shares_one_card_more() -> None:
-    soft = shares(grid=8, isolation=Isolation.SOFT)
-    ranks = ranks_by_price(soft, 8, prices.default(soft, 8, compute=7))
+def test_a_quarter_goes_beside_another_before_it_breaks_a_half_or_shares_one_gpu_more() -> None:
+    soft = share_profiles(grid=8, isolation=Isolation.SOFT)
+    ranks = bid_price_ranks(soft, 8, slice_prices.default_prices(soft, 8, compute=7))
     table, quarter = ranks.table, 1
     lone, three = (state_with(table, *held) for held in ([("quarter", 0)], [("half", 0), ("quarter", 4)]))
     half = state_with(table, ("half", 0))
@@ -125,5 +132,5 @@ def test_a_quarter_goes_beside_another_before_it_breaks_a_half_or_shares_one_car
 
 
 def test_the_slice_with_media_engines_is_priced_as_its_plain_twin() -> None:
-    assert len(set(prices.default((ONE, ONE_ME), 8, compute=7))) == 1
-    assert prices.default((SEVEN,), 8) == (56_056,)
+    assert len(set(slice_prices.default_prices((ONE, ONE_ME), 8, compute=7))) == 1
+    assert slice_prices.default_prices((SEVEN,), 8) == (56_056,)

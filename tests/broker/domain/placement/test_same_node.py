@@ -1,4 +1,4 @@
-"""Nodes of one make are looked at once, and the choice is what looking at all of them would have come to."""
+"""Searching each node class once chooses what searching all nodes would."""
 
 from random import Random
 
@@ -6,29 +6,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.domain.geometry import EMPTY, Geometry, Held
-from broker.domain.placement import makes, same_node
-from broker.domain.placement.engines import Engine
-from broker.domain.placement.gangs import gang_of
-from broker.domain.placement.lowest import SPARE
-from broker.domain.placement.pool import CardView, PoolIndex
-from broker.domain.placement.seats import Seat
-from broker.domain.placement.topology import Link, Topology
-from broker.domain.profiles import Placement
+from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, PlacedSlice
+from broker.domain.geometry.profiles import Placement
+from broker.domain.placement.buckets.lowest_names import HEAP_SLACK
+from broker.domain.placement.costs.engines import PlacementEngine
+from broker.domain.placement.gangs import node_classes, same_node
+from broker.domain.placement.gangs.gang_search import find_gang_slots
+from broker.domain.placement.gangs.topology import GpuLink, Topology
+from broker.domain.placement.pool import GpuView, PoolIndex
+from broker.domain.placement.slots import Slot
 from tests.broker.domain.fleet import FOUR, H100, ONE, ONE_ME, SEVEN, THREE, TWO
-from tests.broker.domain.placement.walk import walked
+from tests.broker.domain.placement.naive_gang_search import walked
 
 CARD = H100.whole
 LAYOUTS = (
     None,
     None,
-    Geometry(frozenset({Held(Placement(0, 8), CARD)})),
-    Geometry(frozenset({Held(Placement(0, 4), FOUR), Held(Placement(4, 4), THREE)})),
+    Geometry(frozenset({PlacedSlice(Placement(0, 8), CARD)})),
+    Geometry(frozenset({PlacedSlice(Placement(0, 4), FOUR), PlacedSlice(Placement(4, 4), THREE)})),
 )
 WAYS = (
-    lambda a, b: Link.BRIDGE if a // 2 == b // 2 else Link.NUMA,
-    lambda a, b: Link.NUMA if a // 2 == b // 2 else Link.SYSTEM,
-    lambda a, b: Link.SWITCH,
+    lambda a, b: GpuLink.BRIDGE if a // 2 == b // 2 else GpuLink.NUMA,
+    lambda a, b: GpuLink.NUMA if a // 2 == b // 2 else GpuLink.SYSTEM,
+    lambda a, b: GpuLink.SWITCH,
 )
 ASKED = [(CARD, 1), (CARD, 2), (CARD, 3), (ONE, 3), (THREE, 2), (TWO, 5), (SEVEN, 2), (ONE_ME, 2)]
 
@@ -42,10 +42,10 @@ def topology(node: str, cards: int, kind: int) -> Topology:
 class Fleet:
     """A pool of a few nodes to which anything may happen."""
 
-    def __init__(self, seed: int, engine: Engine) -> None:
+    def __init__(self, seed: int, engine: PlacementEngine) -> None:
         self.chance = Random(seed)
         self.cards = {
-            f"n{n}/{c}": CardView(f"n{n}/{c}", f"n{n}", EMPTY, self.chance.choice(LAYOUTS))
+            f"n{n}/{c}": GpuView(f"n{n}/{c}", f"n{n}", EMPTY_GPU, self.chance.choice(LAYOUTS))
             for n in range(7)
             for c in range(4)
         }
@@ -53,7 +53,7 @@ class Fleet:
         self.links: dict[str, Topology] = {}
         for n in range(7):
             self.link(f"n{n}")
-        self.held: list[tuple[Seat, object]] = []
+        self.held: list[tuple[Slot, object]] = []
 
     def link(self, node: str) -> None:
         kind = self.chance.randrange(4)
@@ -81,42 +81,40 @@ class Fleet:
                 card = self.pool.remove(gpu)
                 if self.chance.random() < 0.7:
                     node = self.chance.choice((card.node, "n0"))
-                    self.pool.add(CardView(gpu, node, EMPTY, self.chance.choice(LAYOUTS)))
+                    self.pool.add(GpuView(gpu, node, EMPTY_GPU, self.chance.choice(LAYOUTS)))
                 else:
                     del self.cards[gpu]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from(list(Engine)))
-def test_the_choice_is_the_one_that_a_walk_over_all_nodes_comes_to(seed: int, engine: Engine) -> None:
+@given(st.integers(0, 10_000), st.sampled_from(list(PlacementEngine)))
+def test_the_choice_is_the_one_that_a_walk_over_all_nodes_comes_to(seed: int, engine: PlacementEngine) -> None:
     fleet = Fleet(seed, engine)
     for _ in range(25):
         for _ in range(fleet.chance.randrange(8)):
             fleet.happen()
         profile, count = fleet.chance.choice(ASKED)
-        within = fleet.chance.choice((None, Link.BRIDGE, Link.NUMA)) if profile is CARD else None
-        found = gang_of(
-            fleet.pool, profile, count=count, same_node=True, topologies=fleet.links, within=within
-        )
+        within = fleet.chance.choice((None, GpuLink.BRIDGE, GpuLink.NUMA)) if profile is CARD else None
+        found = find_gang_slots(fleet.pool, profile, count=count, same_node=True, topologies=fleet.links, within=within)
         assert found == walked(fleet.pool, profile, count, fleet.links, within)
 
 
 @pytest.mark.parametrize("linked", [False, True])
 def test_of_many_equal_nodes_one_is_weighed(linked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    cards = [CardView(f"n{n:03}/{c}", f"n{n:03}") for n in range(300) for c in range(4)]
+    cards = [GpuView(f"n{n:03}/{c}", f"n{n:03}") for n in range(300) for c in range(4)]
     links = {f"n{n:03}": topology(f"n{n:03}", 4, 0) for n in range(300)} if linked else {}
     pool, weighed = PoolIndex(H100, cards), list[str]()
-    once = same_node._on
-    monkeypatch.setattr(same_node, "_on", lambda node, *rest: weighed.append(node) or once(node, *rest))
+    once = same_node._gang_on_node
+    monkeypatch.setattr(same_node, "_gang_on_node", lambda node, *rest: weighed.append(node) or once(node, *rest))
 
     def gang(count: int) -> list[str]:
         weighed.clear()
-        found = gang_of(pool, CARD, count=count, same_node=True, topologies=links)
+        found = find_gang_slots(pool, CARD, count=count, same_node=True, topologies=links)
         return [seat.gpu for seat in found or ()]
 
     assert (gang(2), weighed) == (["n000/0", "n000/1"], ["n000"])
-    pool.hold(Seat("n000/0", Placement(0, 8)), CARD)
-    pool.hold(Seat("n007/0", Placement(0, 8)), CARD)
+    pool.hold(Slot("n000/0", Placement(0, 8)), CARD)
+    pool.hold(Slot("n007/0", Placement(0, 8)), CARD)
     assert gang(2) == (["n000/2", "n000/3"] if linked else ["n000/1", "n000/2"])
     assert weighed == ["n000", "n001"] or sorted(weighed) == ["n000", "n001"]
     gang(2)
@@ -125,33 +123,33 @@ def test_of_many_equal_nodes_one_is_weighed(linked: bool, monkeypatch: pytest.Mo
 
 def test_nodes_that_come_and_go_leave_nothing_behind() -> None:
     nodes = [f"n{n:03}" for n in range(200)]
-    pool = PoolIndex(H100, [CardView(f"{node}/0", node) for node in nodes])
+    pool = PoolIndex(H100, [GpuView(f"{node}/0", node) for node in nodes])
 
     def gang() -> str:
-        found = gang_of(pool, CARD, count=1, same_node=True)
+        found = find_gang_slots(pool, CARD, count=1, same_node=True)
         assert found
         return found[0].gpu
 
     assert gang() == "n000/0"
     for _ in range(3):
         for node in nodes[:100]:
-            pool.hold(Seat(f"{node}/0", Placement(0, 8)), CARD)
+            pool.hold(Slot(f"{node}/0", Placement(0, 8)), CARD)
         assert gang() == "n100/0"
         for node in nodes[:100]:
-            pool.release(Seat(f"{node}/0", Placement(0, 8)), CARD)
+            pool.release(Slot(f"{node}/0", Placement(0, 8)), CARD)
         assert gang() == "n000/0"
-    alike = next(iter(pool.makes(CARD)._alike.values()))
-    assert len(alike._heap) <= 2 * len(nodes) + makes.SPARE + 1
+    alike = next(iter(pool.node_classes(CARD)._alike.values()))
+    assert len(alike._heap) <= 2 * len(nodes) + node_classes.HEAP_SLACK + 1
     for node in nodes:
-        pool.hold(Seat(f"{node}/0", Placement(0, 8)), CARD)
-    assert gang_of(pool, CARD, count=1, same_node=True) is None
-    assert pool.makes(CARD)._alike == {}
+        pool.hold(Slot(f"{node}/0", Placement(0, 8)), CARD)
+    assert find_gang_slots(pool, CARD, count=1, same_node=True) is None
+    assert pool.node_classes(CARD)._alike == {}
 
 
 def test_nodes_that_come_and_go_unseen_leave_no_long_memory() -> None:
-    alike = makes._Alike()
-    for number in range(5 * SPARE):
+    alike = node_classes._EqualNodes()
+    for number in range(5 * HEAP_SLACK):
         alike.nodes.discard(f"node-{number - 2}")
         alike.add(f"node-{number}")
-    assert len(alike._heap) <= 2 * len(alike.nodes) + SPARE + 1
+    assert len(alike._heap) <= 2 * len(alike.nodes) + HEAP_SLACK + 1
     assert alike.first() == min(alike.nodes)

@@ -4,61 +4,61 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.domain.placement.topology import Link, Links, Topology, Wired, wired
+from broker.domain.placement.gangs.topology import GpuLink, GpuWiring, LinkMatrix, Topology, topology_of
 
 EIGHT = tuple("abcdefgh")
 
 
-def pairs_on_two_processors(a: int, b: int) -> Link:
+def pairs_on_two_processors(a: int, b: int) -> GpuLink:
     if a // 2 == b // 2:
-        return Link.BRIDGE
-    return Link.NUMA if a // 4 == b // 4 else Link.SYSTEM
+        return GpuLink.BRIDGE
+    return GpuLink.NUMA if a // 4 == b // 4 else GpuLink.SYSTEM
 
 
-def matrix(size: int, link: object) -> Links:
+def matrix(size: int, link: object) -> LinkMatrix:
     return tuple(tuple(link(a, b) for b in range(size)) for a in range(size))  # type: ignore[operator]
 
 
-SWITCHED = Topology(EIGHT, matrix(8, lambda a, b: Link.SWITCH))
+SWITCHED = Topology(EIGHT, matrix(8, lambda a, b: GpuLink.SWITCH))
 BRIDGED = Topology(EIGHT, matrix(8, pairs_on_two_processors))
 
 
-def test_behind_a_switch_any_cards_will_do() -> None:
-    assert SWITCHED.together("fdb", 2) == (Link.SWITCH, ("b", "d"))
-    assert SWITCHED.together(EIGHT, 8) == (Link.SWITCH, EIGHT)
+def test_behind_a_switch_any_gpus_will_do() -> None:
+    assert SWITCHED.together("fdb", 2) == (GpuLink.SWITCH, ("b", "d"))
+    assert SWITCHED.together(EIGHT, 8) == (GpuLink.SWITCH, EIGHT)
 
 
 @pytest.mark.parametrize(
     ("free", "count", "link", "chosen"),
     [
-        ("abcdefgh", 2, Link.BRIDGE, "ab"),
-        ("bcde", 2, Link.BRIDGE, "cd"),
-        ("bceh", 2, Link.NUMA, "bc"),
-        ("acdefg", 4, Link.SYSTEM, "acdg"),
-        ("abcefgh", 4, Link.NUMA, "efgh"),
-        ("abcefgh", 3, Link.NUMA, "abc"),
-        ("ah", 2, Link.SYSTEM, "ah"),
+        ("abcdefgh", 2, GpuLink.BRIDGE, "ab"),
+        ("bcde", 2, GpuLink.BRIDGE, "cd"),
+        ("bceh", 2, GpuLink.NUMA, "bc"),
+        ("acdefg", 4, GpuLink.SYSTEM, "acdg"),
+        ("abcefgh", 4, GpuLink.NUMA, "efgh"),
+        ("abcefgh", 3, GpuLink.NUMA, "abc"),
+        ("ah", 2, GpuLink.SYSTEM, "ah"),
     ],
 )
 def test_bridges_come_before_processors_and_processors_before_the_rest(
-    free: str, count: int, link: Link, chosen: str
+    free: str, count: int, link: GpuLink, chosen: str
 ) -> None:
     assert BRIDGED.together(free, count) == (link, tuple(chosen))
 
 
-def test_one_card_is_taken_where_no_bridge_is_torn_apart() -> None:
-    assert BRIDGED.together("abc", 1) == (Link.SWITCH, ("c",))
-    assert BRIDGED.together("cdefh", 1) == (Link.SWITCH, ("h",))
+def test_one_gpu_is_taken_where_no_bridge_is_torn_apart() -> None:
+    assert BRIDGED.together("abc", 1) == (GpuLink.SWITCH, ("c",))
+    assert BRIDGED.together("cdefh", 1) == (GpuLink.SWITCH, ("h",))
 
 
-def test_too_few_free_cards_are_no_gang() -> None:
+def test_too_few_free_gpus_are_no_gang() -> None:
     assert BRIDGED.together("ab", 3) is None
 
 
 @st.composite
 def topologies(draw: st.DrawFn) -> Topology:
-    links = {pair: draw(st.sampled_from(Link)) for pair in combinations(range(5), 2)}
-    return Topology(EIGHT[:5], matrix(5, lambda a, b: links.get((a, b)) or links.get((b, a)) or Link.SWITCH))
+    links = {pair: draw(st.sampled_from(GpuLink)) for pair in combinations(range(5), 2)}
+    return Topology(EIGHT[:5], matrix(5, lambda a, b: links.get((a, b)) or links.get((b, a)) or GpuLink.SWITCH))
 
 
 @given(topologies(), st.sets(st.sampled_from(EIGHT[:5]), min_size=1), st.integers(1, 5))
@@ -68,7 +68,7 @@ def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: se
     if found:
         at = {gpu: n for n, gpu in enumerate(topology.cards)}
         longest = [
-            max((topology.links[at[a]][at[b]] for a, b in combinations(chosen, 2)), default=Link.SWITCH)
+            max((topology.links[at[a]][at[b]] for a, b in combinations(chosen, 2)), default=GpuLink.SWITCH)
             for chosen in combinations(sorted(free), count)
         ]
         assert set(found[1]) <= free
@@ -76,37 +76,34 @@ def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: se
 
 
 def test_links_that_are_no_matrix_or_differ_by_direction_are_refused() -> None:
-    with pytest.raises(ValueError, match="the links of 2 cards are 2 rows of 2"):
-        Topology(("a", "b"), ((Link.SWITCH,),))
-    with pytest.raises(ValueError, match="the links of 2 cards are 2 rows of 2"):
-        Topology(("a", "b"), ((Link.SWITCH,), (Link.SWITCH,)))
-    with pytest.raises(ValueError, match="the same from both"):
-        Topology(("a", "b"), ((Link.SWITCH, Link.NUMA), (Link.SYSTEM, Link.SWITCH)))
+    with pytest.raises(ValueError, match="the links of 2 GPUs are 2 rows of 2"):
+        Topology(("a", "b"), ((GpuLink.SWITCH,),))
+    with pytest.raises(ValueError, match="the links of 2 GPUs are 2 rows of 2"):
+        Topology(("a", "b"), ((GpuLink.SWITCH,), (GpuLink.SWITCH,)))
+    with pytest.raises(ValueError, match="must be symmetric"):
+        Topology(("a", "b"), ((GpuLink.SWITCH, GpuLink.NUMA), (GpuLink.SYSTEM, GpuLink.SWITCH)))
 
 
-@pytest.mark.parametrize(("within", "most"), [(Link.BRIDGE, 2), (Link.NUMA, 3), (Link.SYSTEM, 5)])
-def test_how_many_of_some_cards_are_near_enough_is_known(within: Link, most: int) -> None:
+@pytest.mark.parametrize(("within", "most"), [(GpuLink.BRIDGE, 2), (GpuLink.NUMA, 3), (GpuLink.SYSTEM, 5)])
+def test_how_many_of_some_gpus_are_near_enough_is_known(within: GpuLink, most: int) -> None:
     assert BRIDGED.most("abcgh", within) == most
     assert BRIDGED.most("", within) == 0
 
 
-def test_cards_tell_their_links_by_what_they_have_in_common() -> None:
-    pairs = [Wired(gpu, f"bridge {n // 2}", f"processor {n // 4}") for n, gpu in enumerate(EIGHT)]
-    assert wired(pairs) == Topology(
+def test_gpus_tell_their_links_by_what_they_have_in_common() -> None:
+    pairs = [GpuWiring(gpu, f"bridge {n // 2}", f"processor {n // 4}") for n, gpu in enumerate(EIGHT)]
+    assert topology_of(pairs) == Topology(
         EIGHT,
-        tuple(
-            tuple(Link.BRIDGE if a == b else pairs_on_two_processors(a, b) for b in range(8))
-            for a in range(8)
-        ),
+        tuple(tuple(GpuLink.BRIDGE if a == b else pairs_on_two_processors(a, b) for b in range(8)) for a in range(8)),
     )
-    switched = wired([Wired(gpu, "fabric", "") for gpu in EIGHT])
+    switched = topology_of([GpuWiring(gpu, "fabric", "") for gpu in EIGHT])
     assert switched
-    assert switched.together("abc", 2) == (Link.SWITCH, ("a", "b"))
-    alone = wired([Wired("a", "", "0"), Wired("b", "", "")])
+    assert switched.together("abc", 2) == (GpuLink.SWITCH, ("a", "b"))
+    alone = topology_of([GpuWiring("a", "", "0"), GpuWiring("b", "", "")])
     assert alone
-    assert alone.together("ab", 2) == (Link.SYSTEM, ("a", "b"))
+    assert alone.together("ab", 2) == (GpuLink.SYSTEM, ("a", "b"))
 
 
-def test_cards_that_say_nothing_of_themselves_have_no_links() -> None:
-    assert wired([Wired(gpu, "", "") for gpu in EIGHT]) is None
-    assert wired([]) is None
+def test_gpus_that_say_nothing_of_themselves_have_no_links() -> None:
+    assert topology_of([GpuWiring(gpu, "", "") for gpu in EIGHT]) is None
+    assert topology_of([]) is None

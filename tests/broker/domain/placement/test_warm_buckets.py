@@ -4,46 +4,53 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.domain.geometry import Held
-from broker.domain.gpu_models import GpuModelSpec
-from broker.domain.placement import prices
-from broker.domain.placement.ranks import Ranks
-from broker.domain.placement.rules import Cost, ranks_by_price
-from broker.domain.placement.tables import EMPTY, NOWHERE, Move
-from broker.domain.placement.warm_buckets import WarmBuckets
-from broker.domain.placement.warmth import COLD, Cutting, Warm, after_placing, after_release, cutting
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.gpu_state import PlacedSlice
+from broker.domain.placement.buckets.warm_buckets import WarmBuckets
+from broker.domain.placement.costs import slice_prices
+from broker.domain.placement.costs.bid_price_rule import PlacementCost, bid_price_ranks
+from broker.domain.placement.costs.state_ranks import StateRanks
+from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, PlacementOption
+from broker.domain.placement.warm_slices import (
+    NO_WARM_SLICES,
+    CutEffort,
+    WarmSlices,
+    after_placing,
+    after_release,
+    cut_effort,
+)
 from tests.broker.domain.fleet import A30, H100, SEVEN, TWO
-from tests.broker.domain.placement.naive import everything
+from tests.broker.domain.placement.naive_pool import everything
 
 NODES = (0, 0, 1, 1, 1, 2)
 
 
-def ranks_of(model: GpuModelSpec) -> Ranks:
+def ranks_of(model: GpuModelSpec) -> StateRanks:
     profiles = everything(model)
-    worth = prices.default(profiles, model.grid, model.compute)
-    return ranks_by_price(profiles, model.grid, tuple(worth), counted=True)
+    worth = slice_prices.default_prices(profiles, model.grid, model.compute)
+    return bid_price_ranks(profiles, model.grid, tuple(worth), counted=True)
 
 
 class Recounted:
-    """What is left cut, card by card, and every seat looked at one after the other."""
+    """The leftover slices of each GPU, searched one by one."""
 
     def __init__(self, buckets: WarmBuckets) -> None:
         self.buckets, self.ranks, self.profiles = buckets, buckets.ranks, buckets.table.profiles
-        self.warm: list[Warm] = [COLD] * len(NODES)
+        self.warm: list[WarmSlices] = [NO_WARM_SLICES] * len(NODES)
 
-    def seats(self, number: int) -> list[tuple[Cost, Cutting, int, Move]]:
+    def seats(self, number: int) -> list[tuple[PlacementCost, CutEffort, int, PlacementOption]]:
         """Return every free seat by its cost and by how it is had."""
         profile, found = self.profiles[number], []
         for card, state in enumerate(self.buckets.state):
             if state != NOWHERE and self.ranks.fits(number, state):
-                cost = Cost(*self.ranks.cost[number][self.ranks.order[number].index(state)])
+                cost = PlacementCost(*self.ranks.cost[number][self.ranks.order[number].index(state)])
                 for move in self.ranks.alike[number][state]:
-                    how = cutting(self.warm[card], profile, profile.placed_at(move.start))
+                    how = cut_effort(self.warm[card], profile, profile.placed_at(move.start))
                     found.append((cost, how, card, move))
         return found
 
     def check(self) -> None:
-        buckets, seats = self.buckets, self.buckets.seats
+        buckets, seats = self.buckets, self.buckets.slots
         assert buckets.left == [seats.of(warm) for warm in self.warm]
         cards = range(len(NODES))
         for state in {*buckets.state, EMPTY}:
@@ -52,9 +59,7 @@ class Recounted:
             assert buckets.count(state) == len(in_it)
         for card in cards:
             alike = [
-                n
-                for n in cards
-                if (buckets.state[n], buckets.left[n]) == (buckets.state[card], buckets.left[card])
+                n for n in cards if (buckets.state[n], buckets.left[n]) == (buckets.state[card], buckets.left[card])
             ]
             assert sorted(buckets.beside(card)) == alike
             assert {buckets.key(n) for n in alike} == {buckets.key(card)}
@@ -113,22 +118,22 @@ def test_of_all_seats_that_cost_least_the_quickest_is_taken_and_the_index_is_wha
     lives()
 
 
-def test_cards_are_taken_in_with_what_is_left_on_them_and_what_cannot_be_is_refused() -> None:
+def test_gpus_are_taken_in_with_what_is_left_on_them_and_what_cannot_be_is_refused() -> None:
     ranks = ranks_of(H100)
     seven = ranks.table.profiles.index(SEVEN)
-    seats = WarmBuckets(ranks, ()).seats
-    left = seats.of(frozenset({Held(SEVEN.placed_at(0), SEVEN)}))
+    seats = WarmBuckets(ranks, ()).slots
+    left = seats.of(frozenset({PlacedSlice(SEVEN.placed_at(0), SEVEN)}))
     buckets = WarmBuckets(ranks, (0, 0, 0), (EMPTY,) * 3, (0, left, 0), seats)
-    assert (buckets.place(seven), buckets.cutting) == ((1, 0), Cutting.WARM)
-    with pytest.raises(KeyError, match="nothing of profile"):
+    assert (buckets.place(seven), buckets.cutting) == ((1, 0), CutEffort.WARM)
+    with pytest.raises(KeyError, match="no slice of profile"):
         buckets.release(0, seven, 0)
     with pytest.raises(KeyError, match="does not fit"):
         buckets.hold(1, seven, 0)
     with pytest.raises(KeyError):
-        seats.of(frozenset({Held(A30.profiles[0].placements[0], A30.profiles[0])}))
+        seats.of(frozenset({PlacedSlice(A30.profiles[0].placements[0], A30.profiles[0])}))
 
 
-def test_a_card_that_leaves_has_nothing_left_when_it_comes_back() -> None:
+def test_a_gpu_that_leaves_has_nothing_left_when_it_comes_back() -> None:
     ranks = ranks_of(H100)
     two = ranks.table.profiles.index(TWO)
     buckets = WarmBuckets(ranks, (0,))

@@ -1,22 +1,18 @@
-from collections.abc import Iterator
-from contextlib import ExitStack
+"""A cluster without a server, and time that passes only as told."""
+
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ports import clock
-from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire
 
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """Start servers that answer from a script."""
-    with ExitStack() as servers:
-        yield lambda *script: servers.enter_context(Wire(*(script or (Say(),))).up())
+if TYPE_CHECKING:
+    from broker.models import Cluster
 
 
 @pytest.fixture
 def quick_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody sleep, and time be past as if they had: it passes in no other way."""
+    """Replace sleeping by advancing the clock."""
     moment = [clock.monotonic()]
     monkeypatch.setattr(clock, "monotonic", lambda: moment[0])
     monkeypatch.setattr(clock, "sleep", lambda seconds: moment.append(moment.pop() + seconds))
@@ -28,3 +24,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
     monkeypatch.setattr(clock, "sleep", slept.append)
     return slept
+
+
+@pytest.fixture
+def cluster(db: None) -> "Cluster":
+    from broker.models import Cluster
+    from tests.simulation import NOW
+
+    return Cluster.objects.create(name="east", region="eu", provisioner="kubernetes", created_at=NOW)

@@ -1,4 +1,4 @@
-"""Rendered objects as files, so that a change of what is sent shows in a diff. `GOLDEN=write` writes them anew."""
+"""Compare rendered objects with files; `GOLDEN=write` rewrites them."""
 
 import json
 import os

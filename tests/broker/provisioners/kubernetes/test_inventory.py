@@ -5,17 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from broker.domain.geometry import Held, state_of
-from broker.domain.gpu_models import model_named
-from broker.domain.profiles import Placement
-from broker.domain.states import Isolation
+from broker.domain.geometry.gpu_models import model_named
+from broker.domain.geometry.gpu_state import PlacedSlice, state_of
+from broker.domain.geometry.profiles import Placement
+from broker.domain.lifecycle.states import Isolation
+from broker.provisioners.kubernetes.client.objects import ClusterNode, ResourceSlice
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.cutting import cuts_of
 from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
-from broker.provisioners.kubernetes.drivers.dra import DraDriver, class_of, unpublished
-from broker.provisioners.kubernetes.drivers.hami import REGISTER, HamiDriver
-from broker.provisioners.kubernetes.inventory import Cut, NodeFound
-from broker.provisioners.kubernetes.objects import Node, ResourceSlice
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode, DiscoveredSlice
+from broker.provisioners.kubernetes.drivers.dra import DraDriver, device_class_of, unpublished_profiles
+from broker.provisioners.kubernetes.drivers.hami import REGISTER_ANNOTATION, HamiDriver
+from broker.provisioners.kubernetes.drivers.slice_layouts import spread_slices
 from tests.broker.domain.fleet import H100, MODELS
 
 PLUGIN = DevicePluginDriver(MODELS)
@@ -25,14 +25,14 @@ def node(
     labels: dict[str, str],
     allocatable: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
-) -> Node:
+) -> ClusterNode:
     meta = {
         "name": "n1",
         "labels": {f"nvidia.com/{name}": value for name, value in labels.items()},
         "annotations": annotations or {},
     }
     body = {"metadata": meta, "status": {"allocatable": allocatable or {}}}
-    return msgspec.json.decode(msgspec.json.encode(body), type=Node)
+    return msgspec.json.decode(msgspec.json.encode(body), type=ClusterNode)
 
 
 def gpu(product: str, count: int, memory: int, **more: str) -> dict[str, str]:
@@ -40,7 +40,7 @@ def gpu(product: str, count: int, memory: int, **more: str) -> dict[str, str]:
     return {"gpu.product": product, "gpu.count": str(count), "gpu.memory": str(memory), **dotted}
 
 
-def read(labels: dict[str, str], allocatable: dict[str, str] | None = None) -> NodeFound:
+def read(labels: dict[str, str], allocatable: dict[str, str] | None = None) -> DiscoveredNode:
     (found,) = PLUGIN.inventory([node(labels, allocatable)], [])
     return found
 
@@ -67,9 +67,9 @@ def read(labels: dict[str, str], allocatable: dict[str, str] | None = None) -> N
     ],
 )
 def test_products_are_read_whatever_they_are_called_today(product: str, memory: int, model: str) -> None:
-    found = gfd.read(node(gpu(product, 1, memory)).metadata.labels)
+    found = gfd.read_gpu_labels(node(gpu(product, 1, memory)).metadata.labels)
     assert found is not None
-    assert (known := gfd.model_of(found, MODELS)) is not None
+    assert (known := gfd.model_of_labels(found, MODELS)) is not None
     assert known.name == model
 
 
@@ -77,30 +77,28 @@ def test_products_are_read_whatever_they_are_called_today(product: str, memory: 
 def test_a_product_that_is_no_model_of_ours_is_said_to_be_so(product: str) -> None:
     found = read(gpu(product, 2, 15360))
     assert found.cards == ()
-    assert "no model we know" in found.problems[0]
+    assert "unknown" in found.problems[0]
 
 
-@pytest.mark.parametrize(
-    ("product", "known"), [("NVIDIA-A30-MIG-1g.6gb", True), ("NVIDIA-H100-MIG-1g.10gb", False)]
-)
+@pytest.mark.parametrize(("product", "known"), [("NVIDIA-A30-MIG-1g.6gb", True), ("NVIDIA-H100-MIG-1g.10gb", False)])
 def test_without_a_figure_for_memory_a_family_of_one_is_enough(product: str, known: bool) -> None:
-    found = gfd.read(node(gpu(product, 4, 5952)).metadata.labels)
+    found = gfd.read_gpu_labels(node(gpu(product, 4, 5952)).metadata.labels)
     assert found is not None
-    assert (gfd.model_of(found, MODELS) is not None) is known
+    assert (gfd.model_of_labels(found, MODELS) is not None) is known
 
 
-def test_a_machine_without_cards_is_no_node_of_ours() -> None:
+def test_a_machine_without_gpus_is_no_node_of_ours() -> None:
     assert PLUGIN.inventory([node({})], []) == []
 
 
-def test_whole_cards_are_counted_as_the_device_plugin_does() -> None:
+def test_whole_gpus_are_counted_as_the_device_plugin_does() -> None:
     found = read(gpu("NVIDIA-H100-80GB-HBM3", 8, 81559), {"nvidia.com/gpu": "7"})
     assert [(card.index, card.isolation, card.cuts) for card in found.cards] == [
-        (index, Isolation.DEVICE, (Cut(0, 8, "card"),)) for index in range(7)
+        (index, Isolation.DEVICE, (DiscoveredSlice(0, 8, "card"),)) for index in range(7)
     ]
 
 
-def test_slices_of_a_mixed_node_stand_on_its_cards_as_they_may() -> None:
+def test_slices_of_a_mixed_node_stand_on_its_gpus_as_they_may() -> None:
     labels = gpu("NVIDIA-A100-SXM4-80GB", 4, 81920, mig_strategy="mixed")
     slices = {"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-3g.40gb": "2"}
     found = read(labels, {**slices, "nvidia.com/mig-7g.80gb": "0"})
@@ -112,11 +110,11 @@ def test_slices_of_a_mixed_node_stand_on_its_cards_as_they_may() -> None:
 
 def test_every_cut_that_is_found_is_legal() -> None:
     for counts, cards in (({"1g.10gb": 7}, 1), ({"4g.40gb": 1, "3g.40gb": 2, "1g.20gb": 2}, 2)):
-        found = cuts_of(H100, counts, cards)
+        found = spread_slices(H100, counts, cards)
         assert found is not None
         for card in found:
             state_of(
-                Held(Placement(cut.start, cut.size), H100.profile(cut.profile, Isolation.HARDWARE))
+                PlacedSlice(Placement(cut.start, cut.size), H100.profile(cut.profile, Isolation.HARDWARE))
                 for cut in card
             )
         assert sum(len(card) for card in found) == sum(counts.values())
@@ -126,7 +124,7 @@ def test_slices_with_media_engines_are_known_by_the_resource_they_have() -> None
     labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
     found = read(labels, {"nvidia.com/mig-1g.10gb.me": "1", "nvidia.com/mig-1g.10gb": "6"})
     assert sorted(cut.profile for cut in found.cards[0].cuts) == ["1g.10gb"] * 6 + ["1g.10gb+me"]
-    assert gfd.resource_of("1g.10gb+me") == "nvidia.com/mig-1g.10gb.me"
+    assert gfd.mig_resource_name("1g.10gb+me") == "nvidia.com/mig-1g.10gb.me"
 
 
 def test_slices_that_no_cut_can_give_are_a_problem_not_a_guess() -> None:
@@ -152,7 +150,7 @@ def test_where_mig_is_single_the_product_tells_the_profile() -> None:
 @pytest.mark.parametrize(
     ("strategy", "asks"), [("mixed", ""), ("single", "nvidia.com/gpu"), ("none", "nvidia.com/gpu")]
 )
-def test_a_node_that_would_call_its_slices_cards_says_so_before_it_is_cut(strategy: str, asks: str) -> None:
+def test_a_node_that_would_call_its_slices_gpus_says_so_before_it_is_cut(strategy: str, asks: str) -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, mig_strategy=strategy)
     assert [card.asks for card in read(labels, {"nvidia.com/gpu": "2"}).cards] == [asks] * 2
 
@@ -162,14 +160,12 @@ def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
     assert "no profile 1g.99gb" in read(labels, {"nvidia.com/gpu": "14"}).problems[0]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "isolation"), [("time-slicing", Isolation.NONE), ("mps", Isolation.SOFT)]
-)
-def test_replicas_are_shares_of_their_card(strategy: str, isolation: Isolation) -> None:
+@pytest.mark.parametrize(("strategy", "isolation"), [("time-slicing", Isolation.NONE), ("mps", Isolation.SOFT)])
+def test_replicas_are_shares_of_their_gpu(strategy: str, isolation: Isolation) -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559, gpu_replicas="4")
     found = read({**labels, "gpu.sharing-strategy": strategy}, {"nvidia.com/gpu.shared": "8"})
     assert [card.isolation for card in found.cards] == [isolation] * 2
-    assert found.cards[0].cuts == tuple(Cut(start, 2, "quarter") for start in (0, 2, 4, 6))
+    assert found.cards[0].cuts == tuple(DiscoveredSlice(start, 2, "quarter") for start in (0, 2, 4, 6))
 
 
 def shared(count: int = 2, replicas: int = 4, **more: str) -> dict[str, str]:
@@ -186,14 +182,14 @@ def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts
     assert found.problems == ()
 
 
-def test_replicas_that_are_called_cards_are_shares_all_the_same_and_are_asked_for_so() -> None:
+def test_replicas_that_are_called_gpus_are_shares_all_the_same_and_are_asked_for_so() -> None:
     found = read(shared(), {"nvidia.com/gpu": "8"})
     assert [(card.isolation, len(card.cuts), card.asks) for card in found.cards] == [
         (Isolation.NONE, 4, "nvidia.com/gpu")
     ] * 2
 
 
-def test_cards_beside_shared_ones_are_not_sold_for_nobody_can_tell_them_apart() -> None:
+def test_gpus_beside_shared_ones_are_not_sold_for_nobody_can_tell_them_apart() -> None:
     found = read(shared(), {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"})
     assert [(len(card.cuts), card.asks) for card in found.cards] == [(4, "")]
 
@@ -235,9 +231,9 @@ IN_DOUBT = {
     "more slices that are called cards than there are": (
         SINGLE,
         {"nvidia.com/gpu": "14"},
-        "more cards than 7",
+        "more GPUs than 7",
     ),
-    "more cards than there are": (WHOLE, {"nvidia.com/gpu": "8"}, "more cards than 2"),
+    "more GPUs than there are": (WHOLE, {"nvidia.com/gpu": "8"}, "more GPUs than 2"),
     "more replicas than there are": (shared(), {"nvidia.com/gpu.shared": "16"}, "more replicas than 8"),
     "replicas that no label knows": (
         WHOLE,
@@ -247,23 +243,23 @@ IN_DOUBT = {
     "replicas without a way": (
         {**WHOLE, "gpu.replicas": "4"},
         {"nvidia.com/gpu": "8"},
-        "not into how many parts",
+        "without the number of shares",
     ),
     "a way without replicas": (
         {**WHOLE, "gpu.sharing-strategy": "mps"},
         {"nvidia.com/gpu": "2"},
-        "not into how many parts",
+        "without the number of shares",
     ),
     "a product that is called shared": (
         gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559),
         {"nvidia.com/gpu": "2"},
-        "not into how many parts",
+        "without the number of shares",
     ),
 }
 
 
 @pytest.mark.parametrize("case", IN_DOUBT)
-def test_where_a_card_or_slice_may_be_shared_nothing_is_sold_as_a_wall(case: str) -> None:
+def test_where_a_gpu_or_slice_may_be_shared_nothing_is_sold_as_a_wall(case: str) -> None:
     labels, given, why = IN_DOUBT[case]
     found = read(labels, given)
     assert found.cards == ()
@@ -276,7 +272,7 @@ def test_a_slice_that_nobody_shares_is_sold_whatever_its_labels_say_beside() -> 
     assert [len(card.cuts) for card in found.cards] == [7]
 
 
-def test_replicas_that_divide_no_card_we_sell_are_a_problem() -> None:
+def test_replicas_that_divide_no_gpu_we_sell_are_a_problem() -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559, gpu_replicas="10")
     found = read({**labels, "gpu.sharing-strategy": "time-slicing"})
     assert "10 replicas" in found.problems[0]
@@ -292,15 +288,13 @@ def device(name: str, memory: str, **attributes: str) -> dict[str, Any]:
     return {"name": name, "attributes": told, "capacity": {"memory": {"value": memory}}}
 
 
-def test_cards_that_dra_publishes_are_known_by_their_uuid() -> None:
+def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
     whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
     other = device("gpu-1", "80Gi", type="gpu", uuid="GPU-b", productName="NVIDIA A100-SXM4-80GB")
     part = device("gpu-1-mig-19-4-1", "10Gi", type="mig", parentUUID="GPU-b", profile="1g.10gb")
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
     stranger = published(device("x", "1Gi", type="gpu"), driver="other.example")
-    (found,) = DraDriver(MODELS).inventory(
-        [node({})], [published(whole, other), published(part, odd), stranger]
-    )
+    (found,) = DraDriver(MODELS).inventory([node({})], [published(whole, other), published(part, odd), stranger])
     assert [(card.uuid, card.model, card.isolation, bool(card.cuts)) for card in found.cards] == [
         ("GPU-a", "H100-80GB", Isolation.DEVICE, True),
         ("GPU-b", "A100-80GB", Isolation.HARDWARE, False),
@@ -309,7 +303,7 @@ def test_cards_that_dra_publishes_are_known_by_their_uuid() -> None:
 
 
 def part(card: str, profile: str, *units: int, domain: str = "") -> dict[str, Any]:
-    """Return one slice that a card could become, as NVIDIA's driver writes it: with every unit it lies on."""
+    """Return a possible slice as NVIDIA's driver publishes it."""
     told = device(f"{card}-{profile}-{units}", "10Gi", type="mig", parentUUID=card, profile=profile)
     told["capacity"] |= {f"{domain}memorySlice{unit}": {"value": "1"} for unit in units}
     return told
@@ -328,7 +322,7 @@ def told(
     return card.published.starts() if card.published else None
 
 
-def test_a_card_is_sold_as_what_a_claim_would_find_on_it() -> None:
+def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
     parts = [
         part("GPU-a", "1g.10gb", 0),
         part("GPU-a", "1g.10gb", 6, domain="gpu.nvidia.com/"),
@@ -352,46 +346,39 @@ def everything() -> list[dict[str, Any]]:
     ]
 
 
-def test_a_card_that_publishes_all_its_model_can_have_is_none_of_its_own_kind() -> None:
+def test_a_gpu_that_publishes_all_its_model_can_have_is_none_of_its_own_kind() -> None:
     assert told(*everything()) is None
     lacks = everything()[-1]["attributes"]["profile"]["string"]
     assert lacks not in (told(*everything()[:-1]) or {lacks: []})
 
 
 def test_what_has_no_device_class_cannot_be_asked_for() -> None:
-    classes = {"gpu.nvidia.com", class_of("1g.10gb")}
+    classes = {"gpu.nvidia.com", device_class_of("1g.10gb")}
     assert told(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "card": [0]}
     assert told(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
     assert told(*everything(), classes=set()) == {}
     (found,) = DraDriver(MODELS).inventory([node({})], [published(CARD)], set())
     assert found.cards == ()
-    assert "no DeviceClass gpu.nvidia.com" in found.problems[0]
+    assert "DeviceClass gpu.nvidia.com does not exist" in found.problems[0]
 
 
-def test_what_a_card_could_be_cut_into_and_does_not_publish_is_named_by_its_node() -> None:
+def test_what_a_gpu_could_be_cut_into_and_does_not_publish_is_named_by_its_node() -> None:
     whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
     uncut = device("gpu-1", "81559Mi", type="gpu", uuid="GPU-b", productName="NVIDIA H100 80GB HBM3")
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
-    sold = {
-        each.name
-        for model in MODELS
-        if model.name == "H100-80GB"
-        for each in model.sold_as(Isolation.HARDWARE)
-    }
-    parts = [
-        device(f"gpu-0-{n}", "1Gi", parentUUID="GPU-a", profile=name) for n, name in enumerate(sorted(sold))
-    ]
+    sold = {each.name for model in MODELS if model.name == "H100-80GB" for each in model.sold_as(Isolation.HARDWARE)}
+    parts = [device(f"gpu-0-{n}", "1Gi", parentUUID="GPU-a", profile=name) for n, name in enumerate(sorted(sold))]
     odd_part = device("gpu-2-0", "1Gi", parentUUID="GPU-c", profile="1g.10gb")
     slices = [published(whole, uncut, odd, odd_part), published(*parts[1:])]
-    assert unpublished([*slices, published(whole, driver="other.example")], MODELS) == {"n1": [min(sold)]}
-    assert unpublished([*slices, published(parts[0])], MODELS) == {}
+    assert unpublished_profiles([*slices, published(whole, driver="other.example")], MODELS) == {"n1": [min(sold)]}
+    assert unpublished_profiles([*slices, published(parts[0])], MODELS) == {}
 
 
 def test_a_node_that_publishes_nothing_has_nothing_to_sell() -> None:
     assert DraDriver(MODELS).inventory([node({})], []) == []
 
 
-def test_cards_that_hami_registers_are_known_by_their_uuid() -> None:
+def test_gpus_that_hami_registers_are_known_by_their_uuid() -> None:
     card = {
         "id": "GPU-a",
         "count": 10,
@@ -400,17 +387,17 @@ def test_cards_that_hami_registers_are_known_by_their_uuid() -> None:
         "health": True,
     }
     text = msgspec.json.encode([card]).decode()
-    labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER: text})
+    labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER_ANNOTATION: text})
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
     assert [(card.uuid, card.model, card.healthy) for card in found.cards] == [("GPU-a", "H100-80GB", True)]
 
 
 @pytest.mark.parametrize("text", ["", "GPU-a,10,81559:", '{"id": 1}', '[{"type": "x"}]'])
-def test_what_hami_writes_otherwise_is_no_card(text: str) -> None:
-    labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER: text})
+def test_what_hami_writes_otherwise_is_no_gpu(text: str) -> None:
+    labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER_ANNOTATION: text})
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
     assert found.cards == ()
-    assert "registered no card" in found.problems[0]
+    assert "registered no GPU" in found.problems[0]
 
 
 def test_the_whole_file_of_models_is_found_by_its_own_names() -> None:
@@ -418,16 +405,14 @@ def test_the_whole_file_of_models_is_found_by_its_own_names() -> None:
         assert model_named(MODELS, model.name) is model
 
 
-def test_cards_of_a_node_with_a_clique_reach_each_other_by_nvlink() -> None:
+def test_gpus_of_a_node_with_a_clique_reach_each_other_by_nvlink() -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, gpu_clique="6f3c.1")
     assert [card.fabric for card in read(labels, {"nvidia.com/gpu": "2"}).cards] == ["6f3c.1"] * 2
-    assert [
-        card.fabric for card in read(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), {"nvidia.com/gpu": "1"}).cards
-    ] == [""]
+    assert [card.fabric for card in read(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), {"nvidia.com/gpu": "1"}).cards] == [""]
 
 
 @pytest.mark.parametrize(("extended", "numa"), [(False, "pci0000:15"), (True, "")])
-def test_the_root_of_a_card_is_told_where_the_claim_names_the_card(extended: bool, numa: str) -> None:
+def test_the_root_of_a_gpu_is_told_where_the_claim_names_the_gpu(extended: bool, numa: str) -> None:
     """A scheduler that picks the card itself knows nothing of who asked for which."""
     attributes = {
         "type": {"string": "gpu"},
@@ -441,10 +426,11 @@ def test_the_root_of_a_card_is_told_where_the_claim_names_the_card(extended: boo
 
 
 @pytest.mark.parametrize(("told", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
-def test_hami_tells_below_which_processor_a_card_is(told: dict[str, int], numa: str) -> None:
+def test_hami_tells_below_which_processor_a_gpu_is(told: dict[str, int], numa: str) -> None:
     card = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **told}
     labelled = node(
-        gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER: msgspec.json.encode([card]).decode()}
+        gpu("NVIDIA-H100-80GB-HBM3", 1, 81559),
+        annotations={REGISTER_ANNOTATION: msgspec.json.encode([card]).decode()},
     )
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
     assert [card.numa for card in found.cards] == [numa]

@@ -1,4 +1,4 @@
-"""What an operator may hand over as the way into a cluster, and what we say when it leads nowhere."""
+"""Which kubeconfigs operators may give, and what failures say."""
 
 import base64
 import json
@@ -9,8 +9,12 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
-from broker.provisioners.kubernetes.doctor.credentials import credential_of
-from broker.provisioners.kubernetes.kubeconfig import Unusable, parse, server
+from broker.provisioners.kubernetes.client.kubeconfig import (
+    UnusableKubeconfig,
+    parse_kubeconfig,
+    server_address,
+)
+from broker.provisioners.kubernetes.doctor.credentials import read_credential
 from tests.controlplane.certificates import Authority
 
 AUTHORITY = Authority.new()
@@ -46,14 +50,14 @@ def config(**changes: Any) -> dict[str, Any]:
 
 
 def test_only_the_context_in_use_is_kept() -> None:
-    kept = parse(yaml.safe_dump(config()))
-    assert server(kept) == "https://prod.example"
+    kept = parse_kubeconfig(yaml.safe_dump(config()))
+    assert server_address(kept) == "https://prod.example"
     assert "lab" not in str(kept)
-    assert parse(yaml.safe_dump(kept)) == kept
+    assert parse_kubeconfig(yaml.safe_dump(kept)) == kept
 
 
 def test_another_context_can_be_named() -> None:
-    assert server(parse(yaml.safe_dump(config()), context="lab")) == "https://lab.example"
+    assert server_address(parse_kubeconfig(yaml.safe_dump(config()), context="lab")) == "https://lab.example"
 
 
 def test_files_beside_it_are_read_in(tmp_path: Path) -> None:
@@ -61,71 +65,67 @@ def test_files_beside_it_are_read_in(tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_bytes(PAIR.key)
     user = {"client-certificate-data": b64(PAIR.certificate), "client-key": "key.pem"}
     cluster = {"server": "https://prod.example", "certificate-authority": "ca.pem"}
-    text = yaml.safe_dump(
-        config(users=[{"name": "u1", "user": user}], clusters=[{"name": "c1", "cluster": cluster}])
-    )
-    kept = parse(text, beside=tmp_path)
+    text = yaml.safe_dump(config(users=[{"name": "u1", "user": user}], clusters=[{"name": "c1", "cluster": cluster}]))
+    kept = parse_kubeconfig(text, beside=tmp_path)
     read = base64.b64decode(kept["clusters"][0]["cluster"]["certificate-authority-data"])
     assert read == AUTHORITY.certificate
     assert base64.b64decode(kept["users"][0]["user"]["client-key-data"]) == PAIR.key
-    with pytest.raises(Unusable, match="--flatten"):
-        parse(text)
+    with pytest.raises(UnusableKubeconfig, match="--flatten"):
+        parse_kubeconfig(text)
     (tmp_path / "key.pem").unlink()
-    with pytest.raises(Unusable, match="client-key` cannot be read: No such file"):
-        parse(text, beside=tmp_path)
-    with pytest.raises(Unusable, match="no file has such a name"):
-        parse(yaml.safe_dump(of_user(**{"client-key": "a\0b"})), beside=tmp_path)
+    with pytest.raises(UnusableKubeconfig, match="client-key` cannot be read: No such file"):
+        parse_kubeconfig(text, beside=tmp_path)
+    with pytest.raises(UnusableKubeconfig, match="the file name is not valid"):
+        parse_kubeconfig(yaml.safe_dump(of_user(**{"client-key": "a\0b"})), beside=tmp_path)
 
 
 def test_what_is_inside_wins_over_the_file() -> None:
     inside = {"certificate-authority-data": b64(AUTHORITY.certificate)}
-    kept = parse(yaml.safe_dump(of_cluster(**{"certificate-authority": "ca"}, **inside)))
+    kept = parse_kubeconfig(yaml.safe_dump(of_cluster(**{"certificate-authority": "ca"}, **inside)))
     assert kept["clusters"][0]["cluster"] == {"server": "https://prod.example", **inside}
 
 
 def test_dates_stay_text_and_all_of_it_can_be_kept_as_json() -> None:
     program = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1", "args": ["", "-v"]}
     whole = of_user(exec={**program, "env": [{"name": "A", "value": ""}]}, expires="@")
-    kept = parse(yaml.safe_dump(whole).replace("'@'", "2026-01-01"))
+    kept = parse_kubeconfig(yaml.safe_dump(whole).replace("'@'", "2026-01-01"))
     assert json.loads(json.dumps(kept)) == kept
     assert kept["users"][0]["user"]["expires"] == "2026-01-01"
 
 
 def test_a_token_is_kept_without_the_line_end_that_was_copied_with_it() -> None:
-    kept = parse(yaml.safe_dump(of_user(token="abc\n", exec=None, username="")))
+    kept = parse_kubeconfig(yaml.safe_dump(of_user(token="abc\n", exec=None, username="")))
     assert kept["users"][0]["user"] == {"token": "abc"}
 
 
 def test_what_signs_in_otherwise_may() -> None:
     for user in ({"tokenFile": "/run/token"}, {"username": "a", "password": "b"}):
-        assert parse(yaml.safe_dump(of_user(**user)))["users"][0]["user"] == user
+        assert parse_kubeconfig(yaml.safe_dump(of_user(**user)))["users"][0]["user"] == user
 
 
 def test_a_token_whose_end_no_calendar_has_says_nothing_of_it() -> None:
     claims = base64.urlsafe_b64encode(b'{"exp":99999999999999999}').decode().rstrip("=")
-    assert credential_of(parse(yaml.safe_dump(of_user(token=f"a.{claims}.b")))).ends is None
+    assert read_credential(parse_kubeconfig(yaml.safe_dump(of_user(token=f"a.{claims}.b")))).ends is None
 
 
 EXEC = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1"}
 SIGNED = {"client-certificate-data": b64(PAIR.certificate), "client-key-data": b64(PAIR.key)}
-LOCKED = AUTHORITY.key.private_bytes(
-    Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a password")
-)
+LOCKED = AUTHORITY.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"a password"))
 INSECURE = {"server": "https://x", "insecure-skip-tls-verify": True}
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: [", "no YAML in line"),
-        ("\x00", "no YAML"),
-        ("just words", "no kubeconfig"),
-        ("", "no kubeconfig"),
+        ("a: [", "not valid YAML in line"),
+        ("\x00", "not valid YAML"),
+        ("just words", "not a kubeconfig"),
+        ("", "not a kubeconfig"),
         (config(**{"current-context": ""}), "no `current-context`"),
-        (config(**{"current-context": "nowhere"}), "no entry 'nowhere' under `contexts`"),
-        (config(contexts=None), "no entry 'prod' under `contexts`"),
-        (config(users=[]), "no entry 'u1' under `users`"),
-        (config(clusters=[]), "no entry 'c1' under `clusters`"),
+        (config(**{"current-context": "nowhere"}), "'nowhere', which `contexts` does not contain"),
+        (config(contexts=None), "'prod', which `contexts` does not contain"),
+        (config(users=[]), "'u1', which `users` does not contain"),
+        (config(clusters=[]), "'c1', which `clusters` does not contain"),
         (config(clusters=[{"name": "c1", "cluster": {"server": "http://x"}}]), "https://"),
         (config(clusters=[{"name": "c1"}]), "https://"),
         (config(clusters=[{"name": "c1", "cluster": INSECURE}]), "certificate-authority-data"),
@@ -139,42 +139,42 @@ INSECURE = {"server": "https://x", "insecure-skip-tls-verify": True}
         (of_cluster(server="https://x:port"), "https://"),
         (of_cluster(server="https://x y"), "https://"),
         (of_cluster(server=["https://x"]), "https://"),
-        ("a: !!timestamp x", "no YAML"),
-        ("a: !!int x", "no YAML"),
-        ("a: !!bool x", "no YAML"),
-        ("[" * 2000, "no YAML"),
+        ("a: !!timestamp x", "not valid YAML"),
+        ("a: !!int x", "not valid YAML"),
+        ("a: !!bool x", "not valid YAML"),
+        ("[" * 2000, "not valid YAML"),
         (
             yaml.safe_dump(of_user(token="a", b="@")).replace("'@'", "!!timestamp 2026-01-01"),
-            "value of a kind",
+            "unsupported type",
         ),
-        (yaml.safe_dump(of_user(token="a", b="@")).replace("'@'", "&x [*x]"), "more than any"),
-        (of_user(token="a", b=b"bytes"), "value of a kind that none has: bytes"),
-        (of_user(token="a", b=["b"] * 3000), "more than any"),
-        (of_user(token="a€"), "letters in it that no token has"),
+        (yaml.safe_dump(of_user(token="a", b="@")).replace("'@'", "&x [*x]"), "too deeply nested"),
+        (of_user(token="a", b=b"bytes"), "value of the unsupported type bytes"),
+        (of_user(token="a", b=["b"] * 3000), "too deeply nested"),
+        (of_user(token="a€"), "contains blanks or invalid characters"),
         (of_user(token="a b"), "blanks"),
-        (of_user(token=12345), "`token` must be text. Put it in quotes"),
+        (of_user(token=12345), "`token` must be a text. Put it in quotes"),
         (of_user(token=""), "could not sign in"),
-        (of_user(tokenFile=["x"]), "`tokenFile` must be text"),
+        (of_user(tokenFile=["x"]), "`tokenFile` must be a text"),
         (of_user(username="me"), "could not sign in"),
-        (of_user(username="me", password=1), "`password` must be text"),
+        (of_user(username="me", password=1), "`password` must be a text"),
         (of_user(exec=None), "could not sign in"),
-        (of_user(exec="gke-auth"), "`exec` must name its program"),
-        (of_user(exec={"command": "x"}), "`exec` must name its program"),
+        (of_user(exec="gke-auth"), "`exec` must have"),
+        (of_user(exec={"command": "x"}), "`exec` must have"),
         (of_user(exec={**EXEC, "args": "-v"}), "`args` as a list of texts"),
         (of_user(exec={**EXEC, "args": [5]}), "`args` as a list of texts"),
         (of_user(exec={**EXEC, "env": [{"name": "A"}]}), "list of `name` and `value`"),
         (of_user(exec={**EXEC, "env": ["A=b"]}), "list of `name` and `value`"),
-        (of_user(**{"auth-provider": {"name": "gcp"}}), "`auth-provider` went out of Kubernetes"),
-        (of_cluster(**{"certificate-authority-data": "Q0E"}), "no whole base64"),
-        (of_cluster(**{"certificate-authority-data": "Q0E="}), "`certificate-authority-data` holds no PEM"),
-        (of_cluster(**{"certificate-authority-data": 5}), "must be text"),
+        (of_user(**{"auth-provider": {"name": "gcp"}}), "`auth-provider` was removed in Kubernetes"),
+        (of_cluster(**{"certificate-authority-data": "Q0E"}), "not valid base64"),
+        (of_cluster(**{"certificate-authority-data": "Q0E="}), "`certificate-authority-data` contains no readable PEM"),
+        (of_cluster(**{"certificate-authority-data": 5}), "must be a text"),
         (of_user(**{"client-certificate-data": b64(PAIR.certificate)}), "without `client-key-data`"),
         (of_user(**{"client-key-data": b64(PAIR.key)}), "without `client-certificate-data`"),
-        (of_user(**{**SIGNED, "client-key-data": b64(OTHER.key)}), "is not the key of"),
-        (of_user(**{**SIGNED, "client-key-data": b64(PAIR.certificate)}), "`client-key-data` holds no PEM"),
-        (of_user(**{**SIGNED, "client-key-data": b64(LOCKED)}), "locked with a password"),
+        (of_user(**{**SIGNED, "client-key-data": b64(OTHER.key)}), "does not match"),
+        (of_user(**{**SIGNED, "client-key-data": b64(PAIR.certificate)}), "`client-key-data` contains no readable PEM"),
+        (of_user(**{**SIGNED, "client-key-data": b64(LOCKED)}), "protected by a password"),
     ],
 )
 def test_a_broken_one_is_refused_with_what_to_change(text: str | dict[str, Any], says: str) -> None:
-    with pytest.raises(Unusable, match=says):
-        parse(text if isinstance(text, str) else yaml.safe_dump(text))
+    with pytest.raises(UnusableKubeconfig, match=says):
+        parse_kubeconfig(text if isinstance(text, str) else yaml.safe_dump(text))

@@ -16,7 +16,7 @@ generations = st.integers(1, 10**9)
 
 @given(tails, slugs)
 def test_a_namespace_is_a_legal_name_that_keeps_the_whole_id(tail: str, slug: str) -> None:
-    name = names.namespace(f"prj_{tail}", slug)
+    name = names.namespace_name(f"prj_{tail}", slug)
     assert LABEL.fullmatch(name)
     assert len(name) <= 63
     assert name.endswith(f"-{tail}")
@@ -24,21 +24,21 @@ def test_a_namespace_is_a_legal_name_that_keeps_the_whole_id(tail: str, slug: st
 
 @given(tails, tails, slugs, slugs)
 def test_two_projects_never_share_a_namespace(one: str, other: str, slug: str, another: str) -> None:
-    same = names.namespace(f"prj_{one}", slug) == names.namespace(f"prj_{other}", another)
+    same = names.namespace_name(f"prj_{one}", slug) == names.namespace_name(f"prj_{other}", another)
     assert not same or one == other
 
 
 @given(tails, generations, st.integers(0, 511), st.integers(1, 512))
 def test_everything_of_a_lease_has_a_legal_name(tail: str, generation: int, rank: int, ranks: int) -> None:
     lease = f"lse_{tail}"
-    on_node = names.on_node(lease, generation, rank, ranks)
+    on_node = names.controller_name(lease, generation, rank, ranks)
     every = [
-        names.anchor(lease, generation),
+        names.anchor_name(lease, generation),
         on_node,
-        names.peers(lease, generation),
-        names.keys(lease, generation),
-        names.claim(lease, generation, rank),
-        names.volume(f"vol_{tail}"),
+        names.peers_name(lease, generation),
+        names.secret_name(lease, generation),
+        names.resource_claim_name(lease, generation, rank),
+        names.volume_name(f"vol_{tail}"),
     ]
     assert all(LABEL.fullmatch(name) and len(name) <= 63 for name in every)
     assert len(on_node) <= 52
@@ -49,9 +49,7 @@ things = st.tuples(tails, generations, st.integers(0, 600))
 
 @given(things, things)
 def test_two_pods_never_share_a_name(one: tuple[str, int, int], other: tuple[str, int, int]) -> None:
-    names_of = [
-        names.on_node(f"lse_{tail}", generation, rank, 601) for tail, generation, rank in (one, other)
-    ]
+    names_of = [names.controller_name(f"lse_{tail}", generation, rank, 601) for tail, generation, rank in (one, other)]
     assert (names_of[0] == names_of[1]) == (one == other)
 
 
@@ -61,11 +59,11 @@ def test_no_two_kinds_of_name_meet() -> None:
         make(lease, generation, *rest)
         for generation in (1, 11, 111)
         for make, rests in (
-            (names.anchor, [()]),
-            (names.peers, [()]),
-            (names.keys, [()]),
-            (names.on_node, product((0, 1, 11), (2,))),
-            (names.claim, [(0,), (1,), (11,)]),
+            (names.anchor_name, [()]),
+            (names.peers_name, [()]),
+            (names.secret_name, [()]),
+            (names.controller_name, product((0, 1, 11), (2,))),
+            (names.resource_claim_name, [(0,), (1,), (11,)]),
         )
         for rest in rests
     ]
@@ -75,15 +73,15 @@ def test_no_two_kinds_of_name_meet() -> None:
 @given(st.text(CROCKFORD + "-", min_size=1, max_size=90), st.text(CROCKFORD + "-", min_size=1, max_size=90))
 def test_names_that_are_cut_stay_apart(one: str, other: str) -> None:
     plain = "--" in one + other  # the names that we make have no two dashes
-    assert plain or (names.fitted(one, 52) == names.fitted(other, 52)) == (one == other)
+    assert plain or (names.shorten_name(one, 52) == names.shorten_name(other, 52)) == (one == other)
 
 
 def test_a_long_name_is_cut_and_closed_with_a_hash_of_all_of_it() -> None:
-    assert names.fitted("a" * 60, 52) != names.fitted("a" * 61, 52)
-    assert len(names.fitted("a" * 60, 52)) == 52
+    assert names.shorten_name("a" * 60, 52) != names.shorten_name("a" * 61, 52)
+    assert len(names.shorten_name("a" * 60, 52)) == 52
 
 
 @pytest.mark.parametrize("stranger", ["", "lse", "lse_", "LSE_01", "lse_a.b", "lse_" + "a" * 41, "lse_a\n"])
 def test_what_is_no_id_of_ours_names_nothing(stranger: str) -> None:
-    with pytest.raises(ValueError, match="no id of ours"):
-        names.anchor(stranger, 1)
+    with pytest.raises(ValueError, match="not a valid ID"):
+        names.anchor_name(stranger, 1)

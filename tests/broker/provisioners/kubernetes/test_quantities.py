@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from broker.provisioners.kubernetes.objects import Quota, narrow, read
-from broker.provisioners.kubernetes.quantities import amount, used_up
+from broker.provisioners.kubernetes.client.objects import ObservedQuota, decode, reencode
+from broker.provisioners.kubernetes.client.quantities import exhausted_names, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -22,27 +22,27 @@ from broker.provisioners.kubernetes.quantities import amount, used_up
     ],
 )
 def test_what_is_as_much_is_equal(one: str, other: str) -> None:
-    assert amount(one) == amount(other)
+    assert parse_quantity(one) == parse_quantity(other)
 
 
 def test_more_is_more() -> None:
     texts = ["1n", "1u", "1m", "1", "1k", "1Ki", "1M", "1Mi", "1G", "1Gi"]
-    assert [amount(text) for text in texts] == sorted(amount(text) for text in texts)
+    assert [parse_quantity(text) for text in texts] == sorted(parse_quantity(text) for text in texts)
 
 
 def test_what_nobody_may_have_is_not_used_up() -> None:
     most = {"pods": "2", "requests.memory": "1Gi", "services.nodeports": "0"}
-    assert used_up(most, {"pods": "2", "requests.memory": "1023Mi"}) == ["pods"]
-    assert used_up(most, {"requests.memory": "1024Mi"}) == ["requests.memory"]
-    assert used_up(most, {}) == []
+    assert exhausted_names(most, {"pods": "2", "requests.memory": "1023Mi"}) == ["pods"]
+    assert exhausted_names(most, {"requests.memory": "1024Mi"}) == ["requests.memory"]
+    assert exhausted_names(most, {}) == []
 
 
 def test_of_what_is_used_of_a_quota_only_what_is_used_up_is_kept() -> None:
-    def kept(pods: str) -> tuple[bytes, Quota]:
+    def kept(pods: str) -> tuple[bytes, ObservedQuota]:
         status = {"hard": {"pods": "9"}, "used": {"pods": pods}}
         body = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "9"}}, "status": status}
-        small = bytes(narrow(msgspec.json.encode(body), Quota))
-        return small, read(small, Quota)
+        small = bytes(reencode(msgspec.json.encode(body), ObservedQuota))
+        return small, decode(small, ObservedQuota)
 
     assert kept("1")[0] == kept("8")[0]
     assert (kept("9")[1].used_up, kept("9")[1].status.used) == (["pods"], {})

@@ -1,4 +1,4 @@
-"""The dead man's switch: what keeps one lease standing keeps no other, and either kind of address will do."""
+"""The reaper: one lease never keeps another alive."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,17 +6,22 @@ from typing import Any
 import pytest
 
 from broker.provisioners.kubernetes import reaper
-from broker.provisioners.kubernetes.connecting import connect
-from broker.provisioners.kubernetes.transport import Transport
-from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
+from broker.provisioners.kubernetes.client.api_connection import connect_api
+from broker.provisioners.kubernetes.client.transport import Transport
+from tests.broker.provisioners.kubernetes.scripted_server import (
+    ScriptedAnswer,
+    ScriptedServer,
+    StartServer,
+    error_status,
+)
 
 DATED = {"Date": "Sat, 21 Nov 2026 10:00:00 GMT"}
-VERSION = Say(body={"gitVersion": "v1.36.3"}, headers=DATED)
-DONE = Say(body={"kind": "Status", "status": "Success"})
+VERSION = ScriptedAnswer(body={"gitVersion": "v1.36.3"}, headers=DATED)
+DONE = ScriptedAnswer(body={"kind": "Status", "status": "Success"})
 PAST, AHEAD = "2026-11-21T09:59:00Z", "2026-11-21T10:01:00Z"
 
 
-def listed(**until: str) -> Say:
+def listed(**until: str) -> ScriptedAnswer:
     items = [
         {
             "metadata": {
@@ -28,14 +33,14 @@ def listed(**until: str) -> Say:
         }
         for name, paid in until.items()
     ]
-    return Say(body={"metadata": {"resourceVersion": "5"}, "items": items})
+    return ScriptedAnswer(body={"metadata": {"resourceVersion": "5"}, "items": items})
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Wire], int]:
-    """Let the switch run as its CronJob would, against a server that answers from a script."""
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedServer], int]:
+    """Run the reaper against a scripted server."""
 
-    def main(wire: Wire) -> int:
+    def main(wire: ScriptedServer) -> int:
         monkeypatch.setattr(reaper, "Transport", lambda _: wire.transport)
         return reaper.main()
 
@@ -43,7 +48,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Wire], int]:
 
 
 def test_only_what_is_past_its_paid_time_is_deleted(
-    serve: Serve, run: Callable[[Wire], int], capsys: pytest.CaptureFixture[str]
+    serve: StartServer, run: Callable[[ScriptedServer], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     wire = serve(listed(over=PAST, paid=AHEAD, silent=""), VERSION, DONE)
     assert run(wire) == 0
@@ -53,12 +58,10 @@ def test_only_what_is_past_its_paid_time_is_deleted(
 
 
 def test_one_that_cannot_be_deleted_keeps_no_other_from_it(
-    serve: Serve, run: Callable[[Wire], int], capsys: pytest.CaptureFixture[str]
+    serve: StartServer, run: Callable[[ScriptedServer], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    forbidden = refused(403, "admission webhook says no")
-    wire = serve(
-        listed(a=PAST, b=PAST, c=PAST, d=PAST), VERSION, forbidden, DONE, refused(409, "another"), DONE
-    )
+    forbidden = error_status(403, "admission webhook says no")
+    wire = serve(listed(a=PAST, b=PAST, c=PAST, d=PAST), VERSION, forbidden, DONE, error_status(409, "another"), DONE)
     assert run(wire) == 1
     said = capsys.readouterr()
     assert said.out.splitlines() == [f"deleted gt-a/{name}: its paid time is over" for name in "bd"]
@@ -68,16 +71,16 @@ def test_one_that_cannot_be_deleted_keeps_no_other_from_it(
 @pytest.mark.parametrize(
     ("answers", "says"),
     [
-        ((refused(403, "may not list"),), "may not list"),
-        ((Say(body=b"<html>"),), "like Kubernetes"),
-        ((listed(a=PAST), Say(headers={"Date": "Caturday"})), "what time it is: 'Caturday'"),
+        ((error_status(403, "may not list"),), "may not list"),
+        ((ScriptedAnswer(body=b"<html>"),), "like Kubernetes"),
+        ((listed(a=PAST), ScriptedAnswer(headers={"Date": "Caturday"})), "no valid Date header: 'Caturday'"),
     ],
 )
 def test_what_cannot_be_asked_is_said_and_tried_again(
-    answers: tuple[Say, ...],
+    answers: tuple[ScriptedAnswer, ...],
     says: str,
-    serve: Serve,
-    run: Callable[[Wire], int],
+    serve: StartServer,
+    run: Callable[[ScriptedServer], int],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(serve(*answers)) == 1
@@ -96,6 +99,6 @@ def test_the_cluster_is_reached_from_inside_by_either_kind_of_address(
     monkeypatch.setattr(reaper, "ACCOUNT", tmp_path)
     (tmp_path / "token").write_text("mine\n")
     (tmp_path / "ca.crt").write_text("read when it connects")
-    connection = connect(reaper.own_access())
+    connection = connect_api(reaper.pod_kubeconfig())
     assert (connection.host, connection.authorization()) == (server, "Bearer mine")
-    assert Transport(reaper.own_access).connection().host == server
+    assert Transport(reaper.pod_kubeconfig).connection().host == server

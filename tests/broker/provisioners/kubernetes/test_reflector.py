@@ -1,4 +1,4 @@
-"""How one kind is followed: what reaches the sink, what makes us list again, and how trouble is waited out."""
+"""The reflector: what reaches the sink, when it lists again, how it waits."""
 
 import json
 import re
@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 
-from broker.provisioners.kubernetes import objects, reflector, sink
-from broker.provisioners.kubernetes.kinds import POD, Kind
-from broker.provisioners.kubernetes.reflector import Reflector
-from broker.provisioners.kubernetes.sink import Waiting
-from ports.chance import Chance
-from tests.broker.provisioners.kubernetes.wire import Say, Serve, Wire, refused
+from broker.provisioners.kubernetes.agent import event_buffer
+from broker.provisioners.kubernetes.agent.event_buffer import EventBuffer
+from broker.provisioners.kubernetes.client import objects, reflector
+from broker.provisioners.kubernetes.client.kinds import POD, Kind
+from broker.provisioners.kubernetes.client.reflector import Reflector
+from ports.rng import Rng
+from tests.broker.provisioners.kubernetes.scripted_server import (
+    ScriptedAnswer,
+    ScriptedServer,
+    StartServer,
+    error_status,
+)
 
 
 class Told:
@@ -45,29 +51,29 @@ def pod(name: str, version: int) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
 
 
-def listing(*pods: dict[str, Any], version: int) -> Say:
-    return Say(body={"metadata": {"resourceVersion": str(version)}, "items": list(pods)})
+def listing(*pods: dict[str, Any], version: int) -> ScriptedAnswer:
+    return ScriptedAnswer(body={"metadata": {"resourceVersion": str(version)}, "items": list(pods)})
 
 
-def stream(*events: tuple[str, dict[str, Any]]) -> Say:
+def stream(*events: tuple[str, dict[str, Any]]) -> ScriptedAnswer:
     lines = (json.dumps({"type": how, "object": what}).encode() + b"\n" for how, what in events)
-    return Say(chunks=tuple(lines))
+    return ScriptedAnswer(chunks=tuple(lines))
 
 
 GONE = ("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
-Follow = Callable[..., tuple[Wire, Told, Reflector]]
+Follow = Callable[..., tuple[ScriptedServer, Told, Reflector]]
 
 
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     napped: list[float] = []
-    monkeypatch.setattr(reflector, "_nap", lambda seconds, going: napped.append(seconds))
+    monkeypatch.setattr(reflector, "_sleep_while", lambda seconds, going: napped.append(seconds))
     return napped
 
 
 @pytest.fixture
-def follow(serve: Serve, naps: list[float]) -> Follow:
-    def following(*script: Say, words: int) -> tuple[Wire, Told, Reflector]:
+def follow(serve: StartServer, naps: list[float]) -> Follow:
+    def following(*script: ScriptedAnswer, words: int) -> tuple[ScriptedServer, Told, Reflector]:
         wire, told = serve(*script), Told(words)
         made = Reflector(wire.transport, POD, told, labels="a=b")
         made.follow(told.going)
@@ -92,9 +98,7 @@ def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, naps: lis
     assert (made.lists, naps) == (1, [])
 
 
-def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(
-    follow: Follow, naps: list[float]
-) -> None:
+def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(follow: Follow, naps: list[float]) -> None:
     script = listing(pod("a", 3), version=5), stream(GONE), listing(version=9)
     _, told, made = follow(*script, words=2)
     assert told.words == [("LISTED", (["a"], 5)), ("LISTED", ([], 9))]
@@ -117,12 +121,12 @@ def test_each_watch_ends_at_a_moment_of_its_own(follow: Follow) -> None:
 
 
 def test_a_refused_watch_of_an_old_version_lists_again(follow: Follow) -> None:
-    _, told, _ = follow(listing(version=5), refused(410, "too old"), listing(version=9), words=2)
+    _, told, _ = follow(listing(version=5), error_status(410, "too old"), listing(version=9), words=2)
     assert [word for word, _ in told.words] == ["LISTED", "LISTED"]
 
 
 def test_a_broken_stream_is_resumed_without_a_list(follow: Follow, naps: list[float]) -> None:
-    script = listing(version=5), Say(hang_up=True), stream(("ADDED", pod("b", 6)))
+    script = listing(version=5), ScriptedAnswer(hang_up=True), stream(("ADDED", pod("b", 6)))
     wire, _, made = follow(*script, words=2)
     assert (made.lists, len(wire.asked), len(naps)) == (1, 3, 1)
 
@@ -136,10 +140,10 @@ def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, na
     assert len(set(naps[6:])) > 1, "all agents come back at once"
 
 
-def test_the_longest_wait_doubles_with_each_trouble_and_begins_anew_after_peace(
+def test_the_longest_wait_doubles_with_each_trouble_and_begins_again_after_peace(
     follow: Follow, naps: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Chance, "uniform", lambda self, least, most: most)
+    monkeypatch.setattr(Rng, "uniform", lambda self, least, most: most)
     busy = stream(("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"}))
     peaceful = stream(("BOOKMARK", pod("", 6)))
     follow(listing(version=5), *[busy] * 6, peaceful, busy, stream(("ADDED", pod("b", 7))), words=3)
@@ -154,14 +158,14 @@ def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, nap
 
 
 def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[float]) -> None:
-    _, told, _ = follow(refused(403, "forbidden"), refused(403, "forbidden"), listing(version=9), words=1)
+    _, told, _ = follow(error_status(403, "forbidden"), error_status(403, "forbidden"), listing(version=9), words=1)
     assert told.words == [("LISTED", ([], 9))]
     assert len(naps) == 2
 
 
 @pytest.mark.parametrize("trouble", [GONE, ("ERROR", {"kind": "Status", "code": 500, "message": "busy"})])
 def test_it_is_open_from_when_the_server_agrees_until_trouble(
-    trouble: tuple[str, dict[str, Any]], serve: Serve, naps: list[float]
+    trouble: tuple[str, dict[str, Any]], serve: StartServer, naps: list[float]
 ) -> None:
     wire, told = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), Told(9)
     made = Reflector(wire.transport, POD, told)
@@ -175,7 +179,7 @@ def test_it_is_open_from_when_the_server_agrees_until_trouble(
     assert was == [False, True, False]
 
 
-def test_a_stream_that_ended_in_peace_is_not_open_either(serve: Serve) -> None:
+def test_a_stream_that_ended_in_peace_is_not_open_either(serve: StartServer) -> None:
     made = Reflector(serve(listing(version=5), stream(("ADDED", pod("b", 6)))).transport, POD, Told(9))
     made.once(lambda: True)
     assert not made.is_open, "until the server agrees anew, nobody tells us of anything"
@@ -183,11 +187,11 @@ def test_a_stream_that_ended_in_peace_is_not_open_either(serve: Serve) -> None:
 
 def test_a_nap_ends_when_we_are_told_to_stop() -> None:
     left = iter([True, True, False])
-    reflector._nap(60, lambda: next(left))
+    reflector._sleep_while(60, lambda: next(left))
 
 
 def test_what_waits_is_handed_over_in_batches() -> None:
-    waiting = Waiting({POD: objects.Pod})
+    waiting = EventBuffer({POD: objects.ObservedPod})
     assert waiting.batch(0.01) == []
     waiting.begun(POD)
     waiting.paged(POD, [], 5)
@@ -213,17 +217,17 @@ def test_what_waits_is_handed_over_in_batches() -> None:
 
 
 def test_a_crowd_is_waited_for_once_and_not_at_all_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting, naps = Waiting({POD: objects.Pod}), []
+    waiting, naps = EventBuffer({POD: objects.ObservedPod}), []
 
     def nap(seconds: float) -> None:
         naps.append(seconds)
         waiting.heard(POD, 2)
         waiting.heard(POD, 3)
 
-    monkeypatch.setattr(sink.clock, "sleep", nap)
+    monkeypatch.setattr(event_buffer.clock, "sleep", nap)
     waiting.heard(POD, 1)
     assert [found.version for found in waiting.batch()] == [1, 2, 3]
-    assert naps == [sink.MOMENT_S]
+    assert naps == [event_buffer.BATCH_DELAY_S]
     for number in range(501):
         waiting.heard(POD, number)
     assert len(waiting.batch()) == 500

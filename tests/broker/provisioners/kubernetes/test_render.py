@@ -1,4 +1,4 @@
-"""What is sent to a cluster: held to golden files, to the API's own schemas and to the restricted standard."""
+"""Rendered objects match golden files, API schemas and the restricted standard."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,21 +8,20 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from broker.domain.states import Isolation, PriceClass
-from broker.domain.workloads import Workload
+from broker.domain.lifecycle.states import Isolation, PriceClass
+from broker.domain.workloads.templates import Workload
 from broker.provisioners.kubernetes import labels
 from broker.provisioners.kubernetes.drivers import gfd
-from broker.provisioners.kubernetes.drivers.base import SliceDriver, Unfit
-from broker.provisioners.kubernetes.drivers.dra import class_of
-from broker.provisioners.kubernetes.render import access
+from broker.provisioners.kubernetes.drivers.base import SliceDriver, UnsupportedSpec
+from broker.provisioners.kubernetes.drivers.dra import device_class_of
+from broker.provisioners.kubernetes.render import rbac
 from broker.provisioners.kubernetes.render.cluster import cluster_objects
 from broker.provisioners.kubernetes.render.lease import anchor, lease_objects, spec_hash
 from broker.provisioners.kubernetes.render.project import project_objects
-from broker.provisioners.kubernetes.spec import LeaseSpec, OfferingSpec
+from broker.provisioners.kubernetes.render.spec import LeaseSpec, OfferingSpec
 from tests.broker.domain.fleet import H100
 from tests.broker.provisioners.kubernetes import golden
-from tests.broker.provisioners.kubernetes.restricted import violations
-from tests.broker.provisioners.kubernetes.wanted import (
+from tests.broker.provisioners.kubernetes.lease_specs import (
     DRIVERS,
     EVERY_TEMPLATE,
     GANG,
@@ -37,6 +36,7 @@ from tests.broker.provisioners.kubernetes.wanted import (
     of_kind,
     pods,
 )
+from tests.broker.provisioners.kubernetes.restricted_standard import violations
 
 VERSIONS = ("1.34", "1.36", "1.37")
 ENTRANCES = ("edge", "gateway")
@@ -48,16 +48,14 @@ def rendered(lease: Any, driver: SliceDriver = PLUGIN) -> list[dict[str, Any]]:
     return [anchor(lease, driver), *lease_objects(lease, driver, anchor_uid=UID)]
 
 
-A_QUARTER = replace(
-    LEASE, offering=SHARE, slices=(replace(LEASE.slices[0], profile="quarter", start=2, size=2),)
-)
+A_QUARTER = replace(LEASE, offering=SHARE, slices=(replace(LEASE.slices[0], profile="quarter", start=2, size=2),))
 EVERYTHING = {
     **{f"lease-{name}": rendered(lease) for name, lease in EVERY_TEMPLATE.items()},
     **{f"slices-{name}": rendered(LEASE, driver) for name, driver in DRIVERS.items()},
     **{f"gang-{name}": rendered(GANG, driver) for name, driver in DRIVERS.items()},
     **{f"shares-{name}": rendered(A_QUARTER, DRIVERS[name]) for name in ("device_plugin", "hami")},
     **{
-        f"project-{name}": project_objects(PROJECT, driver, entrances=ENTRANCES)
+        f"project-{name}": project_objects(PROJECT, driver, allowed_namespaces=ENTRANCES)
         for name, driver in DRIVERS.items()
     },
     **{f"cluster-{name}": cluster_objects(driver, image="gpubroker:1") for name, driver in DRIVERS.items()},
@@ -78,8 +76,7 @@ def test_nobodys_private_network_is_reached_by_either_kind_of_address() -> None:
     def is_open(address: str) -> bool:
         where = ip_address(address)
         return any(
-            where in ip_network(block["cidr"])
-            and not any(where in ip_network(but) for but in block["except"])
+            where in ip_network(block["cidr"]) and not any(where in ip_network(but) for but in block["except"])
             for block in blocks
         )
 
@@ -132,7 +129,7 @@ def test_another_wish_has_another_hash() -> None:
 @pytest.mark.parametrize("name", [name for name in EVERYTHING if not name.startswith("cluster")])
 def test_everything_of_a_tenant_carries_its_marks(name: str) -> None:
     for each in EVERYTHING[name]:
-        assert each["metadata"]["labels"].items() >= labels.of_project(PROJECT).items()
+        assert each["metadata"]["labels"].items() >= labels.project_labels(PROJECT).items()
 
 
 def test_everything_but_volumes_goes_with_the_anchor() -> None:
@@ -173,7 +170,7 @@ def _pin(pod: dict[str, Any]) -> str:
     return str(pinned["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
 
 
-def test_the_slices_of_a_card_together_leave_the_machine_what_a_whole_card_leaves_it() -> None:
+def test_the_slices_of_a_gpu_together_leave_the_machine_what_a_whole_gpu_leaves_it() -> None:
     (slice_of_it,), (whole,) = pods(rendered(LEASE)), pods(rendered(replace(GANG, slices=GANG.slices[:1])))
     asked = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in (slice_of_it, whole)]
     assert asked == ["1500m", "12000m"]
@@ -228,18 +225,18 @@ def asked(lease: LeaseSpec) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("profile", "size"), [("half", 4), ("quarter", 2)])
-def test_a_share_asks_for_one_replica_whatever_part_of_a_card_that_is(profile: str, size: int) -> None:
+def test_a_share_asks_for_one_replica_whatever_part_of_a_gpu_that_is(profile: str, size: int) -> None:
     place = replace(LEASE.slices[0], profile=profile, start=0, size=size)
     assert asked(replace(LEASE, offering=SHARE, slices=(place,))) == {"nvidia.com/gpu.shared": "1"}
 
 
 def test_a_pod_never_asks_for_two_replicas() -> None:
     places = tuple(replace(LEASE.slices[0], profile="quarter", start=start, size=2) for start in (0, 2))
-    with pytest.raises(Unfit, match="one replica"):
+    with pytest.raises(UnsupportedSpec, match="one replica"):
         rendered(replace(LEASE, offering=SHARE, slices=places))
 
 
-def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_card_that_was_sold() -> None:
+def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_gpu_that_was_sold() -> None:
     (pod,) = pods(EVERYTHING["shares-hami"])
     limits = pod["spec"]["containers"][0]["resources"]["limits"]
     asked = {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
@@ -251,11 +248,11 @@ def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_card_that_was_sold(
     assert pod["spec"]["schedulerName"] == "hami-scheduler"
 
 
-def test_hami_gives_no_two_parts_of_one_card_and_no_share_without_a_cap() -> None:
+def test_hami_gives_no_two_parts_of_one_gpu_and_no_share_without_a_cap() -> None:
     twice = replace(A_QUARTER, slices=(*A_QUARTER.slices, replace(A_QUARTER.slices[0], start=4)))
-    with pytest.raises(Unfit, match="one part of a card"):
+    with pytest.raises(UnsupportedSpec, match="one share of a GPU"):
         rendered(twice, DRIVERS["hami"])
-    with pytest.raises(Unfit, match="sell it as soft"):
+    with pytest.raises(UnsupportedSpec, match="sell it as soft"):
         rendered(replace(A_QUARTER, offering=replace(SHARE, isolation=Isolation.NONE)), DRIVERS["hami"])
 
 
@@ -269,13 +266,13 @@ def test_what_a_node_gives_under_another_name_is_asked_for_by_that(offering: Off
 def test_every_slice_that_could_be_sold_is_counted_by_its_projects_quota(name: str) -> None:
     hard = of_kind(EVERYTHING[f"project-{name}"], "ResourceQuota")[0]["spec"]["hard"]
     for profile in ("1g.10gb", "1g.10gb+me", "3g.40gb", "7g.80gb"):
-        told = gfd.resource_of(profile) if name == "device_plugin" else class_of(profile)
+        told = gfd.mig_resource_name(profile) if name == "device_plugin" else device_class_of(profile)
         assert any(told in line for line in hard), f"no line counts {profile}"
 
 
 def test_every_slice_that_a_claim_could_name_has_a_class() -> None:
     there = {each["metadata"]["name"] for each in of_kind(EVERYTHING["cluster-dra"], "DeviceClass")}
-    assert {class_of(profile.name) for profile in H100.sold_as(Isolation.HARDWARE)} <= there
+    assert {device_class_of(profile.name) for profile in H100.sold_as(Isolation.HARDWARE)} <= there
 
 
 def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None:
@@ -287,12 +284,15 @@ def test_the_broker_may_do_nothing_by_wildcard_and_never_reads_secrets() -> None
 
 
 def test_twenty_rights_and_more_are_tried_that_nobody_gave() -> None:
-    refused, given = set(access.NEVER), set(access.rights((*access.BROKER, *access.DOCTOR)))
+    refused, given = (
+        set(rbac.FORBIDDEN_RIGHTS),
+        set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES))),
+    )
     assert len(refused) >= 20
     assert not refused & given
 
 
 @pytest.mark.parametrize("isolation", [Isolation.SOFT, Isolation.NONE])
 def test_dra_hands_out_no_shares(isolation: Isolation) -> None:
-    with pytest.raises(Unfit, match="not shares"):
+    with pytest.raises(UnsupportedSpec, match="not shares"):
         rendered(replace(LEASE, offering=replace(LEASE.offering, isolation=isolation)), DRIVERS["dra"])

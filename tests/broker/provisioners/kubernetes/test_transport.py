@@ -1,4 +1,4 @@
-"""How we speak to a server: what is asked, what is asked again, and what its refusals become."""
+"""Requests to an API server: retries and errors."""
 
 import json
 from collections.abc import Callable
@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from broker.provisioners.base import Unanswered
-from broker.provisioners.kubernetes import connecting, refusals
-from broker.provisioners.kubernetes.connecting import connect
-from broker.provisioners.kubernetes.kinds import BY_NAME, CONFIG_MAP, POD, Ref
-from broker.provisioners.kubernetes.transport import Api, Transport
+from broker.provisioners.base import ClusterUnreachable
+from broker.provisioners.kubernetes.client import api_connection, api_errors
+from broker.provisioners.kubernetes.client.api_connection import connect_api
+from broker.provisioners.kubernetes.client.kinds import BY_NAME, CONFIG_MAP, POD, ObjectRef
+from broker.provisioners.kubernetes.client.transport import KubernetesApi, Transport
 from ports import clock
-from tests.broker.provisioners.kubernetes.wire import Say, Serve, refused
+from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer, StartServer, error_status
 
 ANCHOR = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "l-1-g1", "namespace": "gt-a"}}
-REF = Ref(CONFIG_MAP, "l-1-g1", "gt-a")
+REF = ObjectRef(CONFIG_MAP, "l-1-g1", "gt-a")
 THING = {"kind": "ConfigMap", "metadata": {"name": "l-1-g1", "uid": "u-1", "resourceVersion": "7"}}
 
 
-def test_an_apply_sends_the_whole_intent_under_its_manager(serve: Serve) -> None:
-    wire = serve(Say(body=THING))
+def test_an_apply_sends_the_whole_intent_under_its_manager(serve: StartServer) -> None:
+    wire = serve(ScriptedAnswer(body=THING))
     made = wire.api.apply(ANCHOR, manager="gpubroker-lease", force=True)
     (asked,) = wire.asked
     assert (made.metadata.uid, made.metadata.resource_version) == ("u-1", "7")
@@ -31,32 +31,32 @@ def test_an_apply_sends_the_whole_intent_under_its_manager(serve: Serve) -> None
     assert asked.headers["Authorization"] == "Bearer first"
 
 
-def test_an_apply_with_a_uid_is_for_that_very_object(serve: Serve) -> None:
-    wire = serve(Say(body=THING))
+def test_an_apply_with_a_uid_is_for_that_very_object(serve: StartServer) -> None:
+    wire = serve(ScriptedAnswer(body=THING))
     wire.api.apply(ANCHOR, manager="gpubroker-lease", uid="u-1")
     assert wire.asked[0].body["metadata"]["uid"] == "u-1"
     assert "uid" not in ANCHOR["metadata"]
 
 
-def test_a_delete_names_the_uid_and_waits_for_dependents(serve: Serve) -> None:
-    wire = serve(Say())
+def test_a_delete_names_the_uid_and_waits_for_dependents(serve: StartServer) -> None:
+    wire = serve(ScriptedAnswer())
     wire.api.delete(REF, uid="u-1")
     assert wire.asked[0].body["preconditions"] == {"uid": "u-1"}
     assert wire.asked[0].body["propagationPolicy"] == "Foreground"
 
 
-def test_deleting_what_is_gone_is_well(serve: Serve) -> None:
-    serve(refused(404, "not found")).api.delete(REF, uid="u-1")
+def test_deleting_what_is_gone_is_well(serve: StartServer) -> None:
+    serve(error_status(404, "not found")).api.delete(REF, uid="u-1")
 
 
-def test_getting_what_is_not_there_is_none(serve: Serve) -> None:
-    assert serve(refused(404, "not found")).api.get(REF) is None
+def test_getting_what_is_not_there_is_none(serve: StartServer) -> None:
+    assert serve(error_status(404, "not found")).api.get(REF) is None
 
 
-def test_a_list_is_read_page_by_page(serve: Serve) -> None:
+def test_a_list_is_read_page_by_page(serve: StartServer) -> None:
     first = {"metadata": {"continue": "next please", "resourceVersion": "5"}, "items": [{"a": 1}]}
     last = {"metadata": {"resourceVersion": "5"}, "items": [{"a": 2}]}
-    wire = serve(Say(body=first), Say(body=last))
+    wire = serve(ScriptedAnswer(body=first), ScriptedAnswer(body=last))
     items, version = wire.api.list_all(POD, labels="app=x")
     assert ([json.loads(bytes(item)) for item in items], version) == ([{"a": 1}, {"a": 2}], "5")
     assert "continue=next+please" in wire.asked[1].path
@@ -64,29 +64,29 @@ def test_a_list_is_read_page_by_page(serve: Serve) -> None:
     assert all("limit=500" in asked.path for asked in wire.asked)
 
 
-def test_an_empty_list_may_be_null(serve: Serve) -> None:
-    assert serve(Say(body={"metadata": {"resourceVersion": "5"}, "items": None})).api.list_all(POD) == (
+def test_an_empty_list_may_be_null(serve: StartServer) -> None:
+    assert serve(ScriptedAnswer(body={"metadata": {"resourceVersion": "5"}, "items": None})).api.list_all(POD) == (
         [],
         "5",
     )
 
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
-def test_a_busy_server_is_asked_again(serve: Serve, pauses: list[float], code: int) -> None:
-    wire = serve(refused(code, "busy"), refused(code, "busy"), Say(body=THING))
+def test_a_busy_server_is_asked_again(serve: StartServer, pauses: list[float], code: int) -> None:
+    wire = serve(error_status(code, "busy"), error_status(code, "busy"), ScriptedAnswer(body=THING))
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
     assert len(wire.asked) == 3
     assert 0 < pauses[0] <= 0.1 < 0.2 >= pauses[1]
 
 
-def test_a_server_that_says_when_is_asked_then(serve: Serve, pauses: list[float]) -> None:
-    wire = serve(refused(429, "busy", headers={"Retry-After": "1"}), Say(body=THING))
+def test_a_server_that_says_when_is_asked_then(serve: StartServer, pauses: list[float]) -> None:
+    wire = serve(error_status(429, "busy", headers={"Retry-After": "1"}), ScriptedAnswer(body=THING))
     wire.api.apply(ANCHOR, manager="m")
     assert 1.0 <= pauses[0] <= 1.1
 
 
-def test_a_server_that_says_nothing_is_asked_less_and_less_often(serve: Serve, pauses: list[float]) -> None:
-    wire = serve(*[refused(503, "busy")] * 6, Say(body=THING))
+def test_a_server_that_says_nothing_is_asked_less_and_less_often(serve: StartServer, pauses: list[float]) -> None:
+    wire = serve(*[error_status(503, "busy")] * 6, ScriptedAnswer(body=THING))
     wire.transport.within(60).apply(ANCHOR, manager="m")
     longest = [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
     assert all(most / 2 <= pause <= most for most, pause in zip(longest, pauses, strict=True))
@@ -94,39 +94,39 @@ def test_a_server_that_says_nothing_is_asked_less_and_less_often(serve: Serve, p
     assert len(shares) > 1, "all who were refused at once come back at once"
 
 
-def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: Serve, pauses: list[float]) -> None:
-    wire = serve(refused(503, "overloaded", headers={"Retry-After": "300"}))
-    with pytest.raises(Unanswered, match="overloaded") as silence:
+def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: StartServer, pauses: list[float]) -> None:
+    wire = serve(error_status(503, "overloaded", headers={"Retry-After": "300"}))
+    with pytest.raises(ClusterUnreachable, match="overloaded") as silence:
         wire.api.apply(ANCHOR, manager="m")
     assert silence.value.again_in_s == 300
     assert (len(wire.asked), pauses) == (1, [])
 
 
-def test_a_server_that_hangs_up_is_asked_again(serve: Serve, pauses: list[float]) -> None:
-    wire = serve(Say(hang_up=True), Say(body=THING))
+def test_a_server_that_hangs_up_is_asked_again(serve: StartServer, pauses: list[float]) -> None:
+    wire = serve(ScriptedAnswer(hang_up=True), ScriptedAnswer(body=THING))
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
 
 
-def test_a_server_that_always_hangs_up_is_silent(serve: Serve, quick_time: None) -> None:
-    wire = serve(Say(hang_up=True))
-    with pytest.raises(Unanswered):
+def test_a_server_that_always_hangs_up_is_silent(serve: StartServer, quick_time: None) -> None:
+    wire = serve(ScriptedAnswer(hang_up=True))
+    with pytest.raises(ClusterUnreachable):
         wire.api.get(REF)
     assert len(wire.asked) > 1
 
 
-def test_nobody_there_is_silence_without_addresses_of_objects(serve: Serve, quick_time: None) -> None:
+def test_nobody_there_is_silence_without_addresses_of_objects(serve: StartServer, quick_time: None) -> None:
     wire = serve()
     wire.host = "http://127.0.0.1:9"
-    with pytest.raises(Unanswered, match="refused") as silence:
+    with pytest.raises(ClusterUnreachable, match="refused") as silence:
         wire.api.get(REF)
     assert "0x" not in str(silence.value)
 
 
 @pytest.fixture
-def oversleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[Api], Api]:
+def oversleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[KubernetesApi], KubernetesApi]:
     """Let the first rest of somebody last until their time is over."""
 
-    def over(api: Api) -> Api:
+    def over(api: KubernetesApi) -> KubernetesApi:
         until_the_end = lambda _: monkeypatch.setattr(clock, "monotonic", lambda: api.ends)  # noqa: E731
         monkeypatch.setattr(clock, "sleep", until_the_end)
         return api
@@ -135,30 +135,30 @@ def oversleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[Api], Api]:
 
 
 def test_whoever_rests_too_long_still_tells_why_it_asked_again(
-    serve: Serve, oversleep: Callable[[Api], Api]
+    serve: StartServer, oversleep: Callable[[KubernetesApi], KubernetesApi]
 ) -> None:
-    api = oversleep(serve(refused(503, "starting up")).api)
-    with pytest.raises(refusals.Throttled, match="starting up"):
+    api = oversleep(serve(error_status(503, "starting up")).api)
+    with pytest.raises(api_errors.ApiThrottled, match="starting up"):
         api.get(REF)
 
 
-def test_no_time_left_asks_nothing(serve: Serve) -> None:
+def test_no_time_left_asks_nothing(serve: StartServer) -> None:
     wire = serve()
-    with pytest.raises(Unanswered, match="no time"):
+    with pytest.raises(ClusterUnreachable, match="time limit"):
         wire.transport.within(0).get(REF)
     assert wire.asked == []
 
 
-def test_a_rotated_token_is_read_anew_once(serve: Serve) -> None:
-    wire = serve(refused(401, "Unauthorized"), Say(body=THING))
+def test_a_rotated_token_is_read_again_once(serve: StartServer) -> None:
+    wire = serve(error_status(401, "Unauthorized"), ScriptedAnswer(body=THING))
     wire.tokens = ["old", "new"]
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
     assert [asked.headers["Authorization"] for asked in wire.asked] == ["Bearer old", "Bearer new"]
 
 
-def test_a_token_that_stays_bad_is_denied(serve: Serve) -> None:
-    wire = serve(refused(401, "Unauthorized"))
-    with pytest.raises(refusals.Denied, match="Unauthorized"):
+def test_a_token_that_stays_bad_is_denied(serve: StartServer) -> None:
+    wire = serve(error_status(401, "Unauthorized"))
+    with pytest.raises(api_errors.AccessDenied, match="Unauthorized"):
         wire.api.get(REF)
     assert len(wire.asked) == 2
 
@@ -166,19 +166,30 @@ def test_a_token_that_stays_bad_is_denied(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("answer", "type_"),
     [
-        (refused(403, 'pods "x" is forbidden: User "broker" cannot create'), refusals.Denied),
-        (refused(403, 'pods "x" is forbidden: exceeded quota: gpub-hard'), refusals.OverQuota),
-        (refused(403, 'pods "x" is forbidden: violates PodSecurity "restricted"'), refusals.Forbidden),
-        (refused(403, "terminating", causes=[{"reason": "NamespaceTerminating"}]), refusals.Closing),
-        (refused(409, "conflict", causes=[{"reason": "FieldManagerConflict"}]), refusals.ForeignField),
-        (refused(409, "the UID in the precondition does not match"), refusals.Conflict),
-        (refused(410, "too old resource version"), refusals.Expired),
-        (refused(422, "spec: Required value"), refusals.Invalid),
-        (refused(400, "unknown field"), refusals.Invalid),
-        (refused(418, "teapot"), Unanswered),
+        (error_status(403, 'pods "x" is forbidden: User "broker" cannot create'), api_errors.AccessDenied),
+        (error_status(403, 'pods "x" is forbidden: exceeded quota: gpub-hard'), api_errors.NamespaceQuotaExceeded),
+        (
+            error_status(403, 'pods "x" is forbidden: violates PodSecurity "restricted"'),
+            api_errors.AdmissionDenied,
+        ),
+        (
+            error_status(403, "terminating", causes=[{"reason": "NamespaceTerminating"}]),
+            api_errors.NamespaceTerminating,
+        ),
+        (
+            error_status(409, "conflict", causes=[{"reason": "FieldManagerConflict"}]),
+            api_errors.FieldManagerConflict,
+        ),
+        (error_status(409, "the UID in the precondition does not match"), api_errors.ObjectConflict),
+        (error_status(410, "too old resource version"), api_errors.VersionExpired),
+        (error_status(422, "spec: Required value"), api_errors.ObjectInvalid),
+        (error_status(400, "unknown field"), api_errors.ObjectInvalid),
+        (error_status(418, "teapot"), ClusterUnreachable),
     ],
 )
-def test_every_refusal_has_a_type_of_its_own(serve: Serve, answer: Say, type_: type[Exception]) -> None:
+def test_every_refusal_has_a_type_of_its_own(
+    serve: StartServer, answer: ScriptedAnswer, type_: type[Exception]
+) -> None:
     wire = serve(answer)
     with pytest.raises(type_) as told:
         wire.api.apply(ANCHOR, manager="m")
@@ -187,14 +198,16 @@ def test_every_refusal_has_a_type_of_its_own(serve: Serve, answer: Say, type_: t
     assert len(wire.asked) == 1
 
 
-def test_a_proxy_that_answers_in_html_is_quoted(serve: Serve, oversleep: Callable[[Api], Api]) -> None:
-    with pytest.raises(Unanswered, match="Bad Gateway"):
-        oversleep(serve(Say(502, b"<html>Bad Gateway</html>")).api).get(REF)
+def test_a_proxy_that_answers_in_html_is_quoted(
+    serve: StartServer, oversleep: Callable[[KubernetesApi], KubernetesApi]
+) -> None:
+    with pytest.raises(ClusterUnreachable, match="Bad Gateway"):
+        oversleep(serve(ScriptedAnswer(502, b"<html>Bad Gateway</html>")).api).get(REF)
 
 
-def test_a_watch_yields_lines_whatever_the_chunks_are(serve: Serve) -> None:
+def test_a_watch_yields_lines_whatever_the_chunks_are(serve: StartServer) -> None:
     chunks = (b'{"type":"AD', b'DED"}\n{"type":', b'"BOOKMARK"}\n\n', b'{"type":"x"}\n')
-    wire = serve(Say(chunks=chunks))
+    wire = serve(ScriptedAnswer(chunks=chunks))
     lines = list(wire.api.watch(POD, version="5", labels="a=b", seconds=300))
     assert lines == [b'{"type":"ADDED"}', b'{"type":"BOOKMARK"}', b'{"type":"x"}']
     assert "resourceVersion=5" in wire.asked[0].path
@@ -202,36 +215,36 @@ def test_a_watch_yields_lines_whatever_the_chunks_are(serve: Serve) -> None:
     assert "timeoutSeconds=300" in wire.asked[0].path
 
 
-def test_a_watch_from_too_long_ago_is_expired(serve: Serve) -> None:
-    with pytest.raises(refusals.Expired):
-        list(serve(refused(410, "too old")).api.watch(POD, version="1", seconds=300))
+def test_a_watch_from_too_long_ago_is_expired(serve: StartServer) -> None:
+    with pytest.raises(api_errors.VersionExpired):
+        list(serve(error_status(410, "too old")).api.watch(POD, version="1", seconds=300))
 
 
-def test_a_watch_tells_that_it_is_open_before_anything_comes(serve: Serve) -> None:
+def test_a_watch_tells_that_it_is_open_before_anything_comes(serve: StartServer) -> None:
     opened: list[bool] = []
     open_ = lambda: opened.append(True)  # noqa: E731
-    assert list(serve(Say()).api.watch(POD, version="1", seconds=300, opened=open_)) == []
+    assert list(serve(ScriptedAnswer()).api.watch(POD, version="1", seconds=300, opened=open_)) == []
     assert opened == [True]
-    with pytest.raises(refusals.Expired):
-        list(serve(refused(410, "too old")).api.watch(POD, version="1", seconds=300, opened=open_))
+    with pytest.raises(api_errors.VersionExpired):
+        list(serve(error_status(410, "too old")).api.watch(POD, version="1", seconds=300, opened=open_))
     assert opened == [True]
 
 
-def test_merging_changes_a_subresource(serve: Serve) -> None:
-    wire = serve(Say(body=THING))
+def test_merging_changes_a_subresource(serve: StartServer) -> None:
+    wire = serve(ScriptedAnswer(body=THING))
     wire.api.merge(REF, {"metadata": {"labels": {"a": "b"}}}, manager="m", subresource="status")
     assert wire.asked[0].path.split("?")[0] == "/api/v1/namespaces/gt-a/configmaps/l-1-g1/status"
     assert wire.asked[0].headers["Content-Type"] == "application/merge-patch+json"
 
 
-def test_creating_posts_to_the_collection(serve: Serve) -> None:
-    wire = serve(Say(201, THING))
+def test_creating_posts_to_the_collection(serve: StartServer) -> None:
+    wire = serve(ScriptedAnswer(201, THING))
     assert wire.api.create(ANCHOR, manager="m").metadata.uid == "u-1"
     assert wire.asked[0].path == "/api/v1/namespaces/gt-a/configmaps?fieldManager=m"
 
 
-def test_a_process_of_its_own_connects_anew(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    wire = serve(Say(body=THING))
+def test_a_process_of_its_own_connects_again(serve: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = serve(ScriptedAnswer(body=THING))
     assert wire.connections == 0, "who only makes it may be forked yet"
     wire.api.get(REF)
     wire.api.get(REF)
@@ -242,12 +255,12 @@ def test_a_process_of_its_own_connects_anew(serve: Serve, monkeypatch: pytest.Mo
 
 
 def test_names_cannot_leave_their_place_in_the_path() -> None:
-    assert Ref(POD, "../../secrets/x", "a/b").path == "/api/v1/namespaces/a%2Fb/pods/..%2F..%2Fsecrets%2Fx"
+    assert ObjectRef(POD, "../../secrets/x", "a/b").path == "/api/v1/namespaces/a%2Fb/pods/..%2F..%2Fsecrets%2Fx"
     assert BY_NAME["v1", "Node"].path("", "n1") == "/api/v1/nodes/n1"
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_denied_with_the_reason() -> None:
-    with pytest.raises(refusals.Denied, match="kubeconfig cannot be used"):
+    with pytest.raises(api_errors.AccessDenied, match="kubeconfig cannot be used"):
         Transport(lambda: {"clusters": []}).within(60).get(REF)
 
 
@@ -269,53 +282,53 @@ BROKEN_WAYS = {
     "No such file": {"tokenFile": "/no/such/token"},
     "AttributeError": {"auth-provider": {"name": "gcp"}},
     "padding": {"client-certificate-data": "abc", "client-key-data": "abc"},
-    "characters that no token has": {"token": "a\nb"},
-    "no token has": {"token": "a€"},
+    "contains invalid characters": {"token": "a\nb"},
+    "invalid characters": {"token": "a€"},
 }
 
 
 @pytest.mark.parametrize(("says", "user"), BROKEN_WAYS.items())
 def test_whoever_cannot_sign_in_is_denied_with_the_reason(says: str, user: dict[str, Any]) -> None:
-    with pytest.raises(refusals.Denied, match=says):
-        connect(of_user(**user))
+    with pytest.raises(api_errors.AccessDenied, match=says):
+        connect_api(of_user(**user))
 
 
 def test_a_way_in_by_a_proxy_that_is_none_is_denied() -> None:
     kubeconfig = of_user(token="a")
     kubeconfig["clusters"][0]["cluster"]["proxy-url"] = "carrier-pigeon://x"
-    with pytest.raises(refusals.Denied, match="carrier-pigeon"):
-        connect(kubeconfig)
+    with pytest.raises(api_errors.AccessDenied, match="carrier-pigeon"):
+        connect_api(kubeconfig)
 
 
 def test_a_line_end_after_a_token_is_not_sent() -> None:
-    assert connect(of_user(token="abc\n")).authorization() == "Bearer abc"
+    assert connect_api(of_user(token="abc\n")).authorization() == "Bearer abc"
 
 
 STRANGERS = {
-    "a page": Say(body=b"<html>Sign in</html>"),
-    "nothing": Say(body=b""),
-    "no JSON": Say(body=b"{no"),
-    "another shape": Say(body={"metadata": ["x"]}),
+    "a page": ScriptedAnswer(body=b"<html>Sign in</html>"),
+    "nothing": ScriptedAnswer(body=b""),
+    "no JSON": ScriptedAnswer(body=b"{no"),
+    "another shape": ScriptedAnswer(body={"metadata": ["x"]}),
 }
 
 
 @pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS)
-def test_a_success_of_something_else_is_no_answer(serve: Serve, answer: Say) -> None:
-    with pytest.raises(Unanswered, match="not answer like Kubernetes"):
+def test_a_success_of_something_else_is_no_answer(serve: StartServer, answer: ScriptedAnswer) -> None:
+    with pytest.raises(ClusterUnreachable, match="not answer like Kubernetes"):
         serve(answer).api.apply(ANCHOR, manager="m")
 
 
-def test_a_list_of_something_else_is_no_empty_list(serve: Serve) -> None:
-    with pytest.raises(Unanswered, match="not answer like Kubernetes: it sent no list"):
-        serve(Say(body={"hello": "world"})).api.list_all(POD)
+def test_a_list_of_something_else_is_no_empty_list(serve: StartServer) -> None:
+    with pytest.raises(ClusterUnreachable, match="not answer like Kubernetes: the response is not a list"):
+        serve(ScriptedAnswer(body={"hello": "world"})).api.list_all(POD)
 
 
-def test_nobody_is_followed_to_another_server(serve: Serve) -> None:
-    away = Say(302, b"<html/>", {"Location": "https://elsewhere.example/"})
+def test_nobody_is_followed_to_another_server(serve: StartServer) -> None:
+    away = ScriptedAnswer(302, b"<html/>", {"Location": "https://elsewhere.example/"})
     wire = serve(away)
-    with pytest.raises(Unanswered, match=r"like Kubernetes: HTTP 302 to https://elsewhere\.example/"):
+    with pytest.raises(ClusterUnreachable, match=r"like Kubernetes: HTTP 302 to https://elsewhere\.example/"):
         wire.api.get(REF)
-    with pytest.raises(Unanswered, match="like Kubernetes: HTTP 302"):
+    with pytest.raises(ClusterUnreachable, match="like Kubernetes: HTTP 302"):
         list(wire.api.watch(POD, version="1", seconds=300))
     assert len(wire.asked) == 2
 
@@ -327,7 +340,7 @@ def test_the_official_client_makes_pool_and_token_of_a_kubeconfig() -> None:
         "clusters": [{"name": "c", "cluster": {"server": "https://cluster.example:6443/"}}],
         "users": [{"name": "u", "user": {"token": "secret"}}],
     }
-    connection = connect(kubeconfig)
+    connection = connect_api(kubeconfig)
     assert connection.host == "https://cluster.example:6443"
     assert connection.authorization() == "Bearer secret"
     assert connection.pool.connection_pool_kw["maxsize"] == 32
@@ -335,7 +348,7 @@ def test_the_official_client_makes_pool_and_token_of_a_kubeconfig() -> None:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """Write a program that signs in: each time it says another token, of which the first is for a minute ago."""
+    """Write a credential program with a new token each time."""
     made = tmp_path / "sign-in"
     made.write_text("""#!/bin/sh
 echo "$WHO" >> "$(dirname "$0")/calls"
@@ -350,14 +363,14 @@ printf ' "status": {"token": "%s-%s", "expirationTimestamp": "%s"}}' "$1" "$numb
 
 
 def test_a_program_that_hangs_is_cut_short_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "SIGNS_IN_WITHIN_S", 0.2)
+    monkeypatch.setattr(api_connection, "SIGN_IN_TIMEOUT_S", 0.2)
     hangs = {**EXEC, "command": "sleep", "args": ["60"]}
-    with pytest.raises(refusals.Denied, match=r"did not end within 0\.2 s"):
-        connect(of_user(exec=hangs))
+    with pytest.raises(api_errors.AccessDenied, match=r"did not finish within 0\.2 s"):
+        connect_api(of_user(exec=hangs))
 
 
 def test_a_program_signs_in_and_is_asked_again_once_its_token_ran_out(program: Path) -> None:
     given = {**EXEC, "command": str(program), "args": ["told"], "env": [{"name": "WHO", "value": "broker"}]}
-    connection = connect(of_user(exec=given))
+    connection = connect_api(of_user(exec=given))
     assert [connection.authorization() for _ in range(2)] == ["Bearer told-2"] * 2
     assert (program.parent / "calls").read_text().split() == ["broker"] * 2

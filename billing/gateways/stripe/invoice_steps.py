@@ -1,0 +1,243 @@
+"""Steps of a charge at Stripe, each done once: create, fill, finalize, pay or void."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from stripe import InvalidRequestError, StripeClient, StripeError
+from stripe.params import InvoiceAddLinesParams, InvoiceCreateParams, InvoiceListParams, InvoicePayParams
+
+from billing.domain.stripe_amounts import lines_to_stripe
+from billing.domain.stripe_states import StripeInvoiceState
+from billing.gateways.stripe import commands, rate_limit
+from billing.gateways.stripe.commands import Answer, Params, StripeWrite
+from billing.gateways.stripe.connection import stripe_client
+from billing.gateways.stripe.error_mapping import error_code, safe_message, to_gateway_error
+from billing.models import StripeCharge
+from ports.payments import ChargeLine, GatewayCharge, GatewayRejected
+
+CLOCK_TOLERANCE = timedelta(minutes=10)  # tolerance between Stripe's clock and ours
+PAYMENTS = "payments.data.payment.payment_intent"
+MAX_LINE_LENGTH = 240
+
+
+def create_invoice(book: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
+    """Create an empty draft with our number, which Stripe does not advance by itself."""
+    params: Params = {
+        "customer": book.customer_id,
+        "currency": book.currency.lower(),
+        "collection_method": "charge_automatically",
+        "auto_advance": False,
+        "automatic_tax": {"enabled": False},
+        "pending_invoice_items_behavior": "exclude",
+        "description": charge.text,
+        "metadata": {"payment": book.pk, "tenant": book.tenant_id, "round": str(book.round)},
+    }
+    if charge.number:
+        params["number"] = charge.number if not book.round else f"{charge.number}-r{book.round}"
+
+    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+        return speaks.v1.invoices.create(cast(InvoiceCreateParams, frozen), {"idempotency_key": idem})
+
+    def look(speaks: StripeClient, since: datetime) -> Answer | None:
+        return _find_created(speaks, book, since)
+
+    return commands.perform_write(_step_write(book, "invoice", params, send, look), now=now)
+
+
+def find_lost_invoice(book: StripeCharge, *, now: datetime) -> str:
+    """Return the Stripe invoice of a charge whose creation was not answered, or ""."""
+    since = commands.sent_since(book.tenant_id, book.pk, "invoice", book.round)
+    if since is None:
+        return ""
+    rate_limit.reserve_call()
+    try:
+        made = _find_created(stripe_client(), book, since)
+    except StripeError as error:
+        raise to_gateway_error(error) from None
+    return str(made["id"]) if made else ""
+
+
+def _find_created(speaks: StripeClient, book: StripeCharge, since: datetime) -> Answer | None:
+    """Find the Stripe invoice created for this round of a charge."""
+    asked: InvoiceListParams = {
+        "customer": book.customer_id,
+        "created": {"gte": int((since - CLOCK_TOLERANCE).timestamp())},
+        "limit": 100,
+    }
+    for invoice in speaks.v1.invoices.list(asked).auto_paging_iter():
+        meant = invoice.metadata.to_dict() if invoice.metadata else {}
+        if (meant.get("payment"), meant.get("round")) == (book.pk, str(book.round)):
+            return stored_invoice(invoice)
+    return None
+
+
+def add_lines(book: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
+    """Add the lines to the draft, in Stripe's integers, with our tax amounts."""
+    parts = charge.parts or (ChargeLine(charge.text, charge.minor),)
+    if sum(part.minor + part.tax for part in parts) != charge.minor:
+        raise GatewayRejected("The sum of its lines differs from the amount to charge.", code="lines_differ")
+    parts = tuple(each for part in parts for each in _without_unnamed_tax(part))
+    amounts = lines_to_stripe([(part.minor, part.tax) for part in parts], book.currency)
+    params: Params = {
+        "lines": [
+            {
+                "amount": sent.minor,
+                "description": part.text[:MAX_LINE_LENGTH],
+                "discountable": False,
+                "metadata": {"line": str(n)},
+                **({"tax_amounts": [_tax_amounts(part, sent.minor, sent.tax)]} if part.taxed else {}),
+            }
+            for n, (part, sent) in enumerate(zip(parts, amounts, strict=True), start=1)
+        ]
+    }
+
+    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+        return speaks.v1.invoices.add_lines(
+            book.stripe_id, cast(InvoiceAddLinesParams, frozen), {"idempotency_key": idem}
+        )
+
+    return commands.perform_write(
+        _step_write(book, "lines", params, send, _lookup_by(book, lambda invoice: invoice.lines.data)), now=now
+    )
+
+
+def _without_unnamed_tax(part: ChargeLine) -> tuple[ChargeLine, ...]:
+    """Turn a tax without a rate into a line, since Stripe requires a rate."""
+    if part.taxed or not part.tax:
+        return (part,)
+    return ChargeLine(part.text, part.minor), ChargeLine("Tax", part.tax)
+
+
+def _tax_amounts(part: ChargeLine, taxable: int, tax: int) -> dict[str, Any]:
+    return {
+        "amount": tax,
+        "taxable_amount": taxable,
+        "tax_rate_data": {"display_name": part.tax_name, "percentage": part.tax_percent, "inclusive": False},
+    }
+
+
+def finalize_invoice(book: StripeCharge, *, now: datetime) -> Answer:
+    """Finalize the draft so that it can be paid."""
+
+    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+        return speaks.v1.invoices.finalize_invoice(
+            book.stripe_id, {"auto_advance": frozen["auto_advance"]}, {"idempotency_key": idem}
+        )
+
+    done = _lookup_by(book, lambda invoice: invoice.status != "draft")
+    return commands.perform_write(_step_write(book, "finalize", {"auto_advance": False}, send, done), now=now)
+
+
+def pay_invoice(book: StripeCharge, *, now: datetime) -> Answer:
+    """Pay it with the saved card, off-session; a declined card is an answer."""
+
+    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+        try:
+            return speaks.v1.invoices.pay(book.stripe_id, cast(InvoicePayParams, frozen), {"idempotency_key": idem})
+        except InvalidRequestError as refusal:
+            if refusal.param == "payment_method":  # the card was removed at Stripe meanwhile
+                return {"declined": error_code(refusal), "reason": safe_message(refusal)}
+            raise
+
+    params = {"payment_method": book.card_id, "off_session": True}
+
+    def look(speaks: StripeClient, since: datetime) -> Answer | None:
+        now_ = _fetch_invoice_state(speaks, book)
+        asked = now_.intent in ("processing", "succeeded")
+        return {"id": book.stripe_id, **_state_fields(now_)} if asked or now_.status != "open" else None
+
+    return commands.perform_write(_step_write(book, "pay", params, send, look), now=now)
+
+
+def void_invoice(book: StripeCharge, *, now: datetime) -> Answer:
+    """Void the invoice so that it can never be paid."""
+
+    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+        return speaks.v1.invoices.void_invoice(book.stripe_id, None, {"idempotency_key": idem})
+
+    done = _lookup_by(book, lambda invoice: invoice.status in ("void", "uncollectible"))
+    return commands.perform_write(_step_write(book, "void", {}, send, done), now=now)
+
+
+def delete_draft(book: StripeCharge, *, now: datetime) -> Answer:
+    """Delete a draft; Stripe voids only finalized invoices."""
+
+    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+        speaks.v1.invoices.delete(book.stripe_id, None, {"idempotency_key": idem})
+        return {"id": book.stripe_id, "status": "deleted"}
+
+    def look(speaks: StripeClient, since: datetime) -> Answer | None:
+        try:
+            speaks.v1.invoices.retrieve(book.stripe_id)
+        except InvalidRequestError as gone:
+            if gone.http_status == 404:
+                return {"id": book.stripe_id, "status": "deleted"}
+            raise
+        return None
+
+    return commands.perform_write(_step_write(book, "drop", {}, send, look), now=now)
+
+
+def get_invoice_state(book: StripeCharge) -> StripeInvoiceState | None:
+    """Return the invoice's current state and latest payment attempt, or None."""
+    rate_limit.reserve_call()
+    try:
+        return _fetch_invoice_state(stripe_client(), book)
+    except InvalidRequestError as error:
+        if error.http_status == 404:
+            return None
+        raise to_gateway_error(error) from None
+    except StripeError as error:
+        raise to_gateway_error(error) from None
+
+
+def _fetch_invoice_state(speaks: StripeClient, book: StripeCharge) -> StripeInvoiceState:
+    told = speaks.v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+    intents = [each["payment"].get("payment_intent") for each in told.get("payments", {}).get("data", [])]
+    latest = next((each for each in intents if isinstance(each, dict)), {})
+    error = latest.get("last_payment_error") or {}
+    return StripeInvoiceState(
+        status=told["status"],
+        total=told["total"],
+        amount_paid=told["amount_paid"],
+        intent=latest.get("status", ""),
+        code=error.get("decline_code") or error.get("code") or "",
+        reason=error.get("message") or "",
+    )
+
+
+def state_in_answer(answer: Answer) -> StripeInvoiceState:
+    """Read the invoice state from a step's answer."""
+    return StripeInvoiceState(answer["status"], answer["total"], answer["amount_paid"])
+
+
+def _state_fields(seen: StripeInvoiceState) -> Answer:
+    return {"status": seen.status, "total": seen.total, "amount_paid": seen.amount_paid}
+
+
+def stored_invoice(invoice: Any) -> Answer:
+    """Return the fields of an invoice that we store."""
+    if isinstance(invoice, dict):
+        return invoice
+    return {
+        "id": invoice.id,
+        "status": invoice.status,
+        "total": invoice.total,
+        "amount_due": invoice.amount_due,
+        "amount_paid": invoice.amount_paid,
+    }
+
+
+def _lookup_by(book: StripeCharge, done: Callable[[Any], object]) -> commands.Lookup:
+    def look(speaks: StripeClient, since: datetime) -> Answer | None:
+        invoice = speaks.v1.invoices.retrieve(book.stripe_id)
+        return stored_invoice(invoice) if done(invoice) else None
+
+    return look
+
+
+def _step_write(
+    book: StripeCharge, step: str, params: Params, send: commands.Send, look: commands.Lookup
+) -> StripeWrite:
+    return StripeWrite(book.tenant_id, book.pk, step, book.round, params, send, look, stored_invoice)

@@ -1,0 +1,39 @@
+"""Billing details of a tenant: the name, address and VAT number for its next invoices."""
+
+from django.db import models
+
+from billing.domain.parties import MAX_VAT_NUMBER_LENGTH, InvoiceParty
+from tenants.models import Tenant
+
+MAX_LENGTH = 120
+
+
+class BillingDetails(models.Model):
+    tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="+")
+    name = models.CharField(max_length=MAX_LENGTH)
+    street = models.CharField(max_length=MAX_LENGTH)
+    extra = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
+    postcode = models.CharField(max_length=20, blank=True, default="")
+    city = models.CharField(max_length=MAX_LENGTH)
+    country = models.CharField(max_length=2)
+    vat_id = models.CharField(max_length=MAX_VAT_NUMBER_LENGTH, blank=True, default="")
+    email = models.EmailField(blank=True, default="")
+    letters = models.BooleanField(default=True, db_default=True)  # whether invoices are e-mailed
+    version = models.PositiveIntegerField(default=1)
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def party(self) -> InvoiceParty:
+        return InvoiceParty(
+            name=self.name,
+            street=self.street,
+            extra=self.extra,
+            postcode=self.postcode,
+            city=self.city,
+            country=self.country,
+            vat_id=self.vat_id,
+            email=self.email,
+        )

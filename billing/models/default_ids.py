@@ -1,0 +1,31 @@
+"""Default ids of each kind of row, by names that migrations can import."""
+
+from functools import partial
+
+from ports import ids
+
+ID_LENGTH = 40
+
+invoice_id = partial(ids.new, "inv")
+quote_id = partial(ids.new, "quo")
+payment_id = partial(ids.new, "pay")
+credit_note_id = partial(ids.new, "crn")
+payment_draw_id = partial(ids.new, "drw")
+budget_id = partial(ids.new, "bud")
+hold_id = partial(ids.new, "hld")
+tax_rate_id = partial(ids.new, "txr")
+grant_id = partial(ids.new, "gra")
+grant_return_id = partial(ids.new, "ret")
+grant_expiry_id = partial(ids.new, "lap")
+payment_card_form_id = partial(ids.new, "crf")
+topup_id = partial(ids.new, "top")
+campaign_id = partial(ids.new, "cam")
+discount_id = partial(ids.new, "dis")
+minimum_id = partial(ids.new, "min")
+commitment_id = partial(ids.new, "com")
+dispute_id = partial(ids.new, "dsp")
+correction_id = partial(ids.new, "cor")
+budget_alert_id = partial(ids.new, "bal")
+budget_stop_id = partial(ids.new, "bst")
+queued_email_id = partial(ids.new, "let")
+refund_id = partial(ids.new, "ref")

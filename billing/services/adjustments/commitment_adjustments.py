@@ -1,0 +1,119 @@
+"""Commitment adjustments: so many units at the agreed price every second, used or not.
+
+Covered seconds are reduced by the difference to the agreed price; they never become dearer. Unused
+units are owed at the agreed price, as a line of their own. billing/domain/commitments.py decides
+which seconds are covered.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+
+from billing.domain.commitments import ActiveUnits, FreeUnits, covered_unit_seconds
+from billing.models import AdjustmentKind, BillingPeriod, Commitment, PriceVersion
+from billing.models.charges import SLICE_SECONDS
+from billing.models.invoices import LineKind
+from billing.services.adjustments.month_amounts import LineKey, MonthAmounts
+from ports.postgres.sql_statements import query_rows
+
+ChargeKey = tuple[str, int, int, int]  # lease, transition, part, price version: a charge of the month
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredUsage:
+    """Coverage of a month by a commitment: by charge, by line, and unused; unit-seconds."""
+
+    agreed: Commitment
+    committed: int
+    uses: dict[ChargeKey, int]
+    lines: dict[LineKey, int]
+    unused: int
+
+
+def apply_commitments(month: MonthAmounts) -> None:
+    """Reduce covered seconds to the agreed price, and add unused units."""
+    found = commitment_usage(month.tenant_id, month.period, month.currency)
+    wanted = {line[2] for each in found for line in each.lines}
+    nano = dict(PriceVersion.objects.filter(pk__in=wanted).values_list("pk", "nano_per_hour"))
+    for each in found:
+        agreed = each.agreed
+        for line, seconds in sorted(each.lines.items()):
+            month.take_off(
+                line,
+                max(nano[line[2]] - agreed.nano_per_hour, 0) * seconds,
+                kind=AdjustmentKind.COMMIT,
+                source=agreed.pk,
+                label="commitment",
+                units=seconds,
+                meter=SLICE_SECONDS,
+                terms={"nano_per_hour": str(agreed.nano_per_hour), "units": agreed.units},
+            )
+        for use, seconds in each.uses.items():
+            month.covered[use] = month.covered.get(use, 0) + seconds
+    for each in found:
+        agreed = each.agreed
+        month.add(
+            each.unused * agreed.nano_per_hour,
+            base=each.committed * agreed.nano_per_hour,
+            kind=AdjustmentKind.SHORTFALL,
+            source=agreed.pk,
+            label=LineKind.SHORTFALL.label,
+            units=each.unused,
+            meter=SLICE_SECONDS,
+            terms={
+                "nano_per_hour": str(agreed.nano_per_hour),
+                "units": agreed.units,
+                "committed": each.committed,
+                "offering": agreed.offering.label,
+            },
+        )
+
+
+def commitment_usage(tenant_id: str, month: BillingPeriod, currency: str) -> list[CoveredUsage]:
+    """Return the coverage of a month by each commitment that holds in it.
+
+    Call in the tenant's RLS scope.
+    """
+    held = commitments_in_force(tenant_id, month, currency)
+    uses = _month_charges(month, held) if held else {}
+    return [_covered_usage(agreed, month, uses.get(agreed.offering_id, [])) for agreed in held]
+
+
+def commitments_in_force(tenant_id: str, month: BillingPeriod, currency: str) -> list[Commitment]:
+    """Return the commitments that hold in a month, by offering and start."""
+    rows = Commitment.objects.filter(tenant_id=tenant_id, currency=currency, valid__overlap=month.span)
+    return sorted(rows.select_related("offering"), key=lambda row: (row.offering_id, row.valid.lower))
+
+
+def commitment_span(agreed: Commitment, month: BillingPeriod) -> tuple[datetime, datetime]:
+    """Return the part of a month in which a commitment holds."""
+    until = agreed.valid.upper
+    return max(agreed.valid.lower, month.span.lower), min(until or month.span.upper, month.span.upper)
+
+
+def _covered_usage(agreed: Commitment, month: BillingPeriod, uses: list[tuple[LineKey, ActiveUnits]]) -> CoveredUsage:
+    since, until = (int(at.timestamp()) for at in commitment_span(agreed, month))
+    free = FreeUnits(since, until, agreed.units)
+    found = covered_unit_seconds((each for _, each in uses), free)
+    lines = defaultdict[LineKey, int](int)
+    for line, each in uses:
+        if each.key in found:
+            lines[line] += found[each.key]
+    return CoveredUsage(
+        agreed=agreed,
+        committed=agreed.units * (until - since),
+        uses=found,  # type: ignore[arg-type]  # the keys that _uses gave
+        lines=dict(lines),
+        unused=free.left,
+    )
+
+
+def _month_charges(month: BillingPeriod, held: list[Commitment]) -> dict[str, list[tuple[LineKey, ActiveUnits]]]:
+    found = defaultdict[str, list[tuple[LineKey, ActiveUnits]]](list)
+    rows = query_rows(
+        "billing/adjustments/commitment_usage", period=month.pk, offerings=[each.offering_id for each in held]
+    )
+    for lease, seq, part, project, offering, price, start, end, units in rows:
+        use = ActiveUnits(lease, start, end, units, (lease, seq, part, price))
+        found[offering].append(((project, offering, price), use))
+    return found

@@ -1,0 +1,81 @@
+"""Adjustments of a month: estimated while it is open, written once at the close.
+
+The rules are applied in one order, each to what the previous ones left. None reads what was written
+before, so that computing them repeatedly gives the same result.
+"""
+
+from collections.abc import Callable, Iterable
+
+from billing.models import Invoice, InvoiceAdjustment
+from billing.services.adjustments import (
+    commitment_adjustments,
+    discount_adjustments,
+    minimum_adjustments,
+    tier_adjustments,
+)
+from billing.services.adjustments.month_amounts import LineKey, MonthAmounts, month_before_adjustments
+from ports.postgres.sql_statements import query_rows
+from tenants.services.errors import ProblemError
+
+AdjustmentRule = Callable[[MonthAmounts], None]
+# Commitments first, because covered usage has its own price; then tiers, on all that is left; then
+# discounts; the minimum sees the result of all others.
+RULES: tuple[AdjustmentRule, ...] = (
+    commitment_adjustments.apply_commitments,
+    tier_adjustments.apply_tiers,
+    discount_adjustments.apply_percent_discounts,
+    discount_adjustments.apply_amount_discounts,
+    minimum_adjustments.apply_minimum,
+)
+
+
+# What rules raise on impossible rows. PostgreSQL refuses the known ones; a new one must not affect
+# other tenants.
+RULE_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError)
+
+
+class AdjustmentFailed(ProblemError):
+    code, status, title = "month-unreckonable", 409, "The agreed terms of this month cannot be calculated"
+
+
+def has_terms(tenant_id: str) -> bool:
+    """Return whether an open month of a tenant may have adjustments; one query."""
+    return bool(query_rows("billing/adjustments/may_have_adjustments", tenant=tenant_id)[0][0])
+
+
+def compute_adjustments(invoice: Invoice) -> list[InvoiceAdjustment]:
+    """Compute the adjustments of an invoice's month from its charges, in order.
+
+    Call in the tenant's RLS scope. Raises Unreckonable, naming the rule that failed.
+    """
+    month = month_before_adjustments(invoice)
+    for rule in RULES:
+        try:
+            rule(month)
+        except RULE_ERRORS as odd:
+            raise AdjustmentFailed(
+                f"{rule.__module__.rpartition('.')[2]} of {month.period}: {odd or type(odd).__name__}",
+                fix="Check the tenant's discounts, minimums and prices, and contact the operator of this installation.",
+            ) from odd
+    return month.charges
+
+
+def adjustments_of(invoice: Invoice) -> list[InvoiceAdjustment]:
+    """Return an invoice's adjustments, in order: as written, or for a draft, computed."""
+    if invoice.number is None:
+        return compute_adjustments(invoice) if has_terms(invoice.tenant_id) else []
+    rows = InvoiceAdjustment.objects.filter(tenant_id=invoice.tenant_id, billed_period_id=invoice.period_id)
+    return list(rows.order_by("n"))
+
+
+def adjustment_by_line(charges: Iterable[InvoiceAdjustment]) -> dict[LineKey, int]:
+    """Return the sum of adjustments by line."""
+    found = dict[LineKey, int]()
+    for charge in charges:
+        found[charge.line] = found.get(charge.line, 0) + int(charge.exact_num)
+    return found
+
+
+def write_adjustments(charges: Iterable[InvoiceAdjustment]) -> None:
+    """Write the adjustments of a closing month; existing ones stay."""
+    InvoiceAdjustment.objects.bulk_create(list(charges), ignore_conflicts=True)

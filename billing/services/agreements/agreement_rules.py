@@ -1,0 +1,53 @@
+"""Rules shared by commitments and minimums: one at a time per tenant, never edited."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from billing.services.catalogue.price_list import whole_second
+from billing.services.funds.budgets.budget_settings import lock_tenant_funds
+from billing.services.funds.wallets import wallet_balances
+from billing.services.invoicing import drafts
+from billing.services.periods import billing_periods
+from tenants.models import Tenant
+from tenants.services.errors import InvalidValue, ProblemError
+from tenants.services.rls import tenant_scope
+
+
+def round_up_span(
+    what: str, since: datetime, until: datetime | None, *, now: datetime
+) -> tuple[datetime, datetime | None]:
+    """Round both moments up to whole seconds, or raise Invalid.
+
+    An agreement begins now or later: earlier usage already had a price.
+    """
+    since, until = whole_second(since), whole_second(until) if until else None
+    if since < now:
+        raise InvalidValue("since", f"A {what} must start now or later.", fix="Choose a later time.")
+    if until and until <= since:
+        raise InvalidValue("until", "The end must be after the start.", fix="Choose a later end, or none.")
+    return since, until
+
+
+@contextmanager
+def agreement_transaction(
+    tenant: Tenant, *, prepaid: ProblemError, overlaps: ProblemError, now: datetime
+) -> Iterator[None]:
+    """Write an agreement in the tenant's RLS scope, then refresh its drafts.
+
+    The tenant's payment terms cannot change meanwhile. Raises `prepaid` if the tenant pays in advance,
+    and `overlaps` if PostgreSQL finds another agreement in that time.
+    """
+    with tenant_scope(tenant.pk):
+        lock_tenant_funds(tenant.pk)
+        if wallet_balances.is_prepaid(tenant.pk):
+            raise prepaid
+        billing_periods.ensure_periods(tenant, since=now, until=now)
+        try:
+            with transaction.atomic():
+                yield
+        except IntegrityError as taken:
+            raise overlaps from taken
+        drafts.refresh_drafts(tenant, now=now)

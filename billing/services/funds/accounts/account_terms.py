@@ -1,0 +1,115 @@
+"""Payment terms and account status of a tenant, set by operators or dunning."""
+
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from billing.models import AccountStatus, AccountTerms, BillingPeriod, Commitment, Minimum, PaymentTerms
+from billing.models.periods import OPEN
+from billing.services.adjustments import commitment_adjustments, minimum_adjustments
+from billing.services.funds.budgets.budget_settings import lock_tenant_funds
+from billing.services.funds.wallets import prepaid_start
+from broker.services.leases.lifecycle import eviction
+from tenants.models import Tenant
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.errors import InvalidValue, ProblemError
+from tenants.services.rls import tenant_scope
+
+
+def terms_of(tenant: Tenant) -> AccountTerms:
+    """Return a tenant's terms; unsaved defaults if nobody set any. One query.
+
+    The defaults are payment by invoice and status good.
+    """
+    return AccountTerms.objects.filter(tenant=tenant).first() or AccountTerms(tenant=tenant, since=tenant.created_at)
+
+
+class HasMinimum(ProblemError):
+    code, status, title = "has-minimum", 409, "This tenant has a minimum"
+
+
+class HasCommitment(ProblemError):
+    code, status, title = "has-commitment", 409, "This tenant has a commitment"
+
+
+@transaction.atomic
+def set_account_terms(
+    tenant: Tenant, *, payment: str, standing: str, why: str, actor: Actor, now: datetime
+) -> AccountTerms:
+    """Set payment terms and account status, for a reason shown to the tenant.
+
+    Setting what is already set changes nothing. Leases of a tenant that now pays in advance are covered
+    by its wallet from the next check on, or ended. Nobody of the tenant takes money meanwhile.
+    """
+    if payment not in PaymentTerms.values:
+        raise InvalidValue(
+            "payment", "The payment terms are not valid.", fix=f"Choose {' or '.join(PaymentTerms.values)}."
+        )
+    if standing not in AccountStatus.values:
+        raise InvalidValue(
+            "standing", "The account status is not valid.", fix=f"Choose {', '.join(AccountStatus.values)}."
+        )
+    reason = eviction.clean_reason(why)
+    with tenant_scope(tenant.pk):
+        lock_tenant_funds(tenant.pk)
+        found = terms_of(tenant)
+        before = {"payment": found.payment, "standing": found.standing}
+        after = {"payment": payment, "standing": standing}
+        if before == after:
+            return found
+        fields = {**after, "why": reason, "since": now}
+        if found.pk is None:
+            found = AccountTerms.objects.create(tenant=tenant, **fields)
+        else:
+            AccountTerms.objects.filter(pk=found.pk).update(**fields, version=F("version") + 1)
+            found.refresh_from_db()
+        if payment == PaymentTerms.PREPAID and payment != before["payment"]:
+            _check_no_obligations(tenant, now)
+        if payment != before["payment"]:
+            if payment == PaymentTerms.PREPAID:
+                prepaid_start.start_prepaid(tenant, now=now)
+            else:
+                prepaid_start.release_wallet(tenant)
+        audit.record(
+            "terms.set",
+            actor=actor,
+            now=now,
+            tenant_id=tenant.pk,
+            subject_id=tenant.pk,
+            subject_label=tenant.name,
+            before=", ".join(before.values()),
+            after=", ".join(after.values()),
+            reason=reason,
+        )
+        return found
+
+
+def _check_no_obligations(tenant: Tenant, now: datetime) -> None:
+    """Refuse prepaid terms to a tenant with a minimum or a commitment.
+
+    Both are owed when a month ends, used or not, and no money is reserved for them.
+    """
+    open_ended = Q(valid__endswith__gt=now) | Q(valid__upper_inf=True)
+    if Minimum.objects.filter(open_ended, tenant=tenant).exists():
+        raise HasMinimum(
+            f"{tenant.name} has a minimum spend, which is billed at the end of the month.",
+            fix="End the minimum spend first.",
+        )
+    if Commitment.objects.filter(open_ended, tenant=tenant).exists():
+        raise HasCommitment(
+            f"{tenant.name} has commitments, which are billed at the end of the month.",
+            fix="End the commitments first.",
+        )
+    for month in BillingPeriod.objects.filter(tenant=tenant, status=OPEN).order_by("-span"):
+        if any(part for _, part in minimum_adjustments.minimums_in_force(tenant.pk, month, tenant.currency)):
+            raise HasMinimum(
+                f"{tenant.name} has a minimum spend in {month.label}, which has no final invoice yet.",
+                fix="Wait until that month is closed.",
+            )
+        if commitment_adjustments.commitments_in_force(tenant.pk, month, tenant.currency):
+            raise HasCommitment(
+                f"{tenant.name} has commitments in {month.label}, which has no final invoice yet.",
+                fix="Wait until that month is closed.",
+            )

@@ -1,0 +1,116 @@
+"""Billing details that a tenant sets for its next invoices."""
+
+from dataclasses import fields
+from datetime import datetime
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.parties import InvalidVatNumber, InvoiceParty, normalize_vat_number
+from billing.models import BillingDetails
+from billing.models.billing_details import MAX_LENGTH
+from billing.services.funds.wallets import tax_reserves
+from billing.services.invoicing import drafts
+from billing.services.periods import billing_periods
+from billing.services.tax import tax_determination
+from tenants.domain.single_line_text import has_control
+from tenants.models import Tenant
+from tenants.services import audit
+from tenants.services.actors import Actor
+from tenants.services.errors import InvalidValue
+
+REQUIRED_FIELDS = ("name", "street", "city", "country")
+MAX_LENGTHS = {"postcode": 20, "country": 2, "email": 254}
+
+
+def details_version(tenant: Tenant) -> int:
+    """Return the version of the billing details; 0 if they were never set."""
+    return BillingDetails.objects.filter(tenant=tenant).values_list("version", flat=True).first() or 0
+
+
+def gets_invoice_emails(tenant: Tenant) -> bool:
+    """Return whether a tenant gets invoice e-mails; the default is yes."""
+    told = BillingDetails.objects.filter(tenant=tenant).values_list("letters", flat=True).first()
+    return told is not False
+
+
+@transaction.atomic
+def set_billing_details(
+    tenant: Tenant, *, told: InvoiceParty, actor: Actor, now: datetime, letters: bool | None = None
+) -> BillingDetails:
+    """Set a tenant's billing details; drafts change at once, final invoices never.
+
+    `gets_invoice_emails` turns invoice e-mails on or off; None leaves them as they are.
+
+    Raises Invalid, naming the field, for missing or impossible values, and if a prepaid tenant would owe
+    more tax than its wallet holds.
+    """
+    told = _validated(told)
+    billing_periods.take_billing_lock()  # no month closes meanwhile, so its tax matches its customer
+    BillingDetails.objects.get_or_create(tenant=tenant, defaults={"version": 0, "changed_at": now})
+    row = BillingDetails.objects.select_for_update().get(tenant=tenant)
+    wanted = row.letters if letters is None else letters
+    if row.party == told and row.letters == wanted:
+        return row
+    before, taxed = row.party.as_dict(), tax_determination.get_tax_status(tenant)
+    for name, value in told.as_dict().items():
+        setattr(row, name, value)
+    said, row.letters = row.letters, wanted
+    row.version, row.changed_at = row.version + 1, now
+    row.save()
+    tax_reserves.reserve_additional_tax(tenant, taxed, tax_determination.get_tax_status(tenant), now=now)
+    changed = {name: value for name, value in told.as_dict().items() if before[name] != value}
+    if said != wanted:
+        changed["letters"] = "yes" if wanted else "no"
+    audit.record(
+        "billing.details",
+        actor=actor,
+        now=now,
+        tenant_id=tenant.pk,
+        subject_id=tenant.pk,
+        subject_label=f"billing details of {tenant.name}",
+        **changed,
+    )
+    drafts.refresh_drafts(tenant, now=now)
+    return row
+
+
+def _validated(told: InvoiceParty) -> InvoiceParty:
+    texts = {each.name: " ".join(getattr(told, each.name).split()) for each in fields(told)}
+    for name, text in texts.items():
+        if has_control(text):
+            raise InvalidValue(name, "The value contains an invisible character.", fix="Enter it again.")
+        if len(text) > MAX_LENGTHS.get(name, MAX_LENGTH):
+            raise InvalidValue(
+                name,
+                f"The value is longer than {MAX_LENGTHS.get(name, MAX_LENGTH)} characters.",
+                fix="Shorten the value.",
+            )
+        if name in REQUIRED_FIELDS and not text:
+            raise InvalidValue(name, "This field is required on invoices.", fix="Fill in the field.")
+    texts["country"] = texts["country"].upper()
+    if texts["country"] not in COUNTRY_NAMES:
+        raise InvalidValue(
+            "country", "The country was not found.", fix="Select a country, or send its two-letter code."
+        )
+    if texts["vat_id"]:
+        texts["vat_id"] = _validated_vat_number(texts)
+    if texts["email"]:
+        try:
+            validate_email(texts["email"])
+        except ValidationError:
+            raise InvalidValue(
+                "email", "The value is not an e-mail address.", fix="Correct it or leave it empty."
+            ) from None
+    return InvoiceParty(**texts)
+
+
+def _validated_vat_number(texts: dict[str, str]) -> str:
+    try:
+        return normalize_vat_number(texts["vat_id"], texts["country"])
+    except InvalidVatNumber as odd:
+        raise InvalidValue(
+            "vat_id", str(odd), fix="Correct it or leave it empty; VAT is then charged as for consumers."
+        ) from odd

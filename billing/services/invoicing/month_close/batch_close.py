@@ -1,0 +1,117 @@
+"""Close simple months in batches of some hundred tenants, with a few statements each.
+
+A month is simple if nothing in it needs a decision per lease or per line: the tenant pays by
+invoice, has no grants and no balance, the month has no adjustments, and nothing of it still runs or
+is uncharged. All other months, and every month of a batch that PostgreSQL refuses, are left to
+`closing`, which closes one month per transaction and says what blocks it. Both write the same rows
+(tests/billing/month_close/test_batch_close.py).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import groupby
+
+import structlog
+from django.db import DatabaseError, connection
+from django.db.models import Exists, OuterRef
+
+from billing.domain.tax import TAXED_TREATMENTS
+from billing.models import BillingPeriod, Invoice, InvoiceLine, InvoiceStatus, InvoiceTax
+from billing.models.periods import CLOSED, OPEN
+from billing.services.invoicing import drafts, finalization
+from billing.services.ledger import posting
+from billing.services.periods import billing_periods
+from billing.services.rating import lease_rating, storage_rating
+from billing.services.rating.lease_rating import PriceGap
+from broker.models import StaleLease
+from ports.postgres.sql_statements import query_rows
+from tenants.models import Tenant
+from tenants.services.rls import batch_scope, system_scope, tenant_scope
+
+BATCH_SIZE = 500  # months per batch: what one transaction writes, and what is redone if it fails
+DueMonth = tuple[str, str]  # tenant, label of the month
+ChargeUntil = Callable[[Tenant, datetime, datetime], None]
+log = structlog.get_logger(__name__)
+
+
+def close_simple_months(due: Iterable[DueMonth], *, meter: ChargeUntil, now: datetime) -> int:
+    """Close the simple months among these, the earliest first; return how many.
+
+    The others are left unchanged.
+    """
+    due, closed = list(due), 0
+    run = lease_rating.rating_run_at(now) if due else 0
+    for label, months in groupby(due, key=lambda each: each[1]):
+        tenants = [tenant_id for tenant_id, _ in months]
+        for first in range(0, len(tenants), BATCH_SIZE):
+            shard = tenants[first : first + BATCH_SIZE]
+            _charge_running_leases(shard, label, meter, now)
+            try:
+                closed += _close_batch(shard, label, run, now)
+            except DatabaseError as refused:
+                log.warning("months are closed individually", label=label, why=str(refused).strip())
+    return closed
+
+
+def _charge_running_leases(shard: Sequence[str], label: str, meter: ChargeUntil, now: datetime) -> None:
+    """Charge leases that run across the month's end, one transaction per tenant."""
+    with system_scope():
+        running = query_rows("billing/invoicing/running_at_month_end", tenants=list(shard), label=label)
+    for tenant_id, border in running:
+        with suppress(PriceGap, StaleLease, DatabaseError), tenant_scope(tenant_id):  # its own close reports it
+            meter(Tenant.objects.get(pk=tenant_id), border, now)
+
+
+def _close_batch(shard: Sequence[str], label: str, run: int, now: datetime) -> int:
+    with batch_scope(shard):
+        _reset_query_plans()
+        rows = BillingPeriod.objects.select_for_update(no_key=True, skip_locked=True)
+        locked = rows.filter(tenant__in=shard, label=label, status=OPEN).order_by("tenant")
+        months = {month.tenant_id: month for month in locked}
+        billing_periods.take_billing_lock()  # nobody charges or changes a price until this commits
+        tenants = _simple_tenants(months, label)
+        tenants -= lease_rating.rate_leases_of(tenants, run=run)
+        tenants -= storage_rating.tenants_with_new_usage(tenants)
+        owners = list(Tenant.objects.filter(pk__in=tenants).order_by("pk"))
+        billing_periods.ensure_following_periods([(tenant, months[tenant.pk]) for tenant in owners], until=now)
+        drafts.refresh_simple_drafts(owners, now=now)
+        closes = {month.pk for tenant_id, month in months.items() if tenant_id in tenants}
+        final, unready = _split_drafts(closes)
+        finalization.finalize_invoices(final, owners, label, now)
+        closes -= unready
+        BillingPeriod.objects.filter(pk__in=closes).update(status=CLOSED, closed_at=now, blocked_reason="")
+        posting.post_invoices([invoice.pk for invoice in final], now=now)
+    return len(closes)
+
+
+def _reset_query_plans() -> None:
+    """Make PostgreSQL discard its cached plans and prefer indexes.
+
+    Queries of triggers and foreign keys are planned once per session. A plan made while a table was
+    empty would scan all rows of earlier batches; the tables grow by a batch faster than their
+    statistics are refreshed.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off; DISCARD PLANS")
+
+
+def _simple_tenants(months: Collection[str], label: str) -> set[str]:
+    return {
+        tenant_id for (tenant_id,) in query_rows("billing/invoicing/simple_months", tenants=list(months), label=label)
+    }
+
+
+def _split_drafts(months: Collection[int]) -> tuple[list[Invoice], set[int]]:
+    """Return the drafts that can become final, and the months of the others.
+
+    The others have no line, or a tax rate that is unknown.
+    """
+    lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
+    unknown = InvoiceTax.objects.filter(invoice=OuterRef("pk"), rate_bp=None).exclude(net=0)
+    rows = Invoice.objects.filter(period__in=months, status=InvoiceStatus.DRAFT).select_related("period")
+    found = list(rows.annotate(lined=Exists(lines), untold=Exists(unknown)).order_by("period__span", "tenant"))
+    ready: list[Invoice] = [
+        each for each in found if each.lined and not (each.untold and each.treatment in TAXED_TREATMENTS)
+    ]
+    return ready, {each.period_id for each in found} - {each.period_id for each in ready}

@@ -1,0 +1,64 @@
+"""Account status while invoices are overdue; a status set by operators is left alone."""
+
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef
+
+from billing.domain.dunning import DunningAction
+from billing.domain.money import Money
+from billing.models import AccountStatus, AccountTerms, DunningStep, Invoice, InvoiceStatus
+from billing.services.funds.accounts import account_terms
+from billing.services.payments import disputed_amounts
+from tenants.models import Tenant
+from tenants.services.actors import BILLING
+from tenants.services.rls import system_scope, tenant_scope
+
+DUNNING_PREFIX = "Overdue: "  # prefix of reasons set by dunning
+PAID_REASON = "All overdue amounts are paid or disputed."
+STATUS_BY_ACTION = {DunningAction.REMIND: AccountStatus.GRACE, DunningAction.SUSPEND: AccountStatus.SUSPENDED}
+STATUS_ORDER = list(AccountStatus)
+
+
+def lower_account_status(tenant: Tenant, action: DunningAction, invoice: Invoice, *, minor: int, now: datetime) -> None:
+    """Lower a tenant's account status as a dunning stage requires, never raise it."""
+    found = account_terms.terms_of(tenant)
+    wanted = STATUS_BY_ACTION.get(action, AccountStatus.SUSPENDED)
+    if STATUS_ORDER.index(wanted) <= STATUS_ORDER.index(AccountStatus(found.standing)):
+        return
+    due = Money(minor, invoice.currency)
+    why = f"{DUNNING_PREFIX}{due} of invoice {invoice} was due on {invoice.due_at:%d %b %Y}."
+    account_terms.set_account_terms(tenant, payment=found.payment, standing=wanted, why=why, actor=BILLING, now=now)
+
+
+def restore_account_status(tenant: Tenant, invoice: Invoice, *, now: datetime) -> None:
+    """Restore the account status of the last stage if an amount is collectible again."""
+    last = DunningStep.objects.filter(invoice=invoice).order_by("-n").first()
+    if last and (minor := disputed_amounts.collectible_amount(invoice)) > 0:
+        lower_account_status(tenant, DunningAction(last.action), invoice, minor=minor, now=now)
+
+
+def clear_overdue_statuses(*, now: datetime) -> int:
+    """Clear the overdue status of tenants with no undisputed overdue invoice left; return how many."""
+    reminded = Invoice.objects.filter(
+        Exists(DunningStep.objects.filter(invoice=OuterRef("pk"))),
+        tenant=OuterRef("tenant"),
+        status=InvoiceStatus.FINALIZED,
+    )
+    due = disputed_amounts.collectible_invoices(reminded)
+    with system_scope():
+        paid = AccountTerms.objects.filter(~Exists(due), why__startswith=DUNNING_PREFIX).exclude(
+            standing=AccountStatus.GOOD
+        )
+        found = list(paid.values_list("tenant_id", flat=True))
+    for tenant_id in found:
+        with tenant_scope(tenant_id):
+            tenant = Tenant.objects.get(pk=tenant_id)
+            account_terms.set_account_terms(
+                tenant,
+                payment=account_terms.terms_of(tenant).payment,
+                standing=AccountStatus.GOOD,
+                why=PAID_REASON,
+                actor=BILLING,
+                now=now,
+            )
+    return len(found)

@@ -1,0 +1,79 @@
+"""Manual settlement: an operator states that a payment or top-up took nothing.
+
+The gateway's own answer takes precedence. If the gateway is set here, it is asked to make sure that
+nothing is ever taken under that key: only then is the row declined, and if money was taken after
+all, that is what is written. If the gateway is gone for good, the operator's word has to do. Nobody
+can state manually that something was taken, because the ledger would have no other evidence of it.
+"""
+
+from datetime import datetime
+
+import structlog
+from django.db import transaction
+
+from billing.models import PaymentStatus
+from billing.services.payments.gateway_transactions import (
+    CLAIM_DURATION,
+    GatewayTransactions,
+    TransactionRow,
+    clean_text,
+    decline_columns,
+    declined_as_not_taken,
+)
+from broker.services.leases.lifecycle import eviction
+from tenants.services.actors import Actor
+from tenants.services.errors import ProblemError
+from tenants.services.rls import tenant_scope
+
+log = structlog.get_logger(__name__)
+
+
+class ManualSettlementRefused(ProblemError):
+    code, status, title = "not-by-hand", 409, "It cannot be settled manually now"
+
+
+@transaction.atomic
+def settle_as_not_taken(
+    moving: GatewayTransactions[TransactionRow], row: TransactionRow, *, why: str, actor: Actor, now: datetime
+) -> TransactionRow:
+    """Record that a transaction took nothing, and return its row.
+
+    It is declined, or pending while its gateway is asked to confirm that. Raises ManualSettlementRefused, Invalid.
+    """
+    reason = eviction.clean_reason(why)
+    with tenant_scope(row.tenant_id):
+        moving.lock(row)
+        found = moving.rows().get(pk=row.pk)
+        _check_no_answer_expected(moving, found, now)
+        log.warning("settled manually", **{moving.name: found.pk}, by=actor.label, why=reason)
+        told = {"gateway": found.gateway, "code": found.code, "reason": reason}
+        if moving.asks_here(found):
+            moving.anew(found, now=now, mark_failed_reason=clean_text(reason))
+        else:
+            columns = decline_columns(declined_as_not_taken(reason), now)
+            if not moving.as_read(found).update(mark_failed_reason=clean_text(reason), **columns):
+                raise ManualSettlementRefused(
+                    f"{moving.title.capitalize()} {found.pk} has changed in the meantime.", fix="Reload the page."
+                )
+            found.refresh_from_db()
+            moving.declined(found, found.reason, now=now)
+        moving.record("nothing_taken", found, actor=actor, now=now, **told)
+        return found
+
+
+def _check_no_answer_expected(moving: GatewayTransactions[TransactionRow], row: TransactionRow, now: datetime) -> None:
+    """Refuse while the gateway's own answer may still arrive."""
+    what = f"{moving.title.capitalize()} {row.pk}"
+    if row.status == PaymentStatus.STUCK:
+        quiet_at = row.stuck_at + CLAIM_DURATION if row.stuck_at else now  # the worker that asked has ended by then
+    elif row.status == PaymentStatus.PENDING and not moving.asks_here(row):
+        quiet_at = row.claimed_until or now
+    else:
+        raise ManualSettlementRefused(
+            f"{what} is {row.status} and cannot be marked as failed.",
+            fix="Reload the list. It may have been settled or is being retried.",
+        )
+    if now < quiet_at:
+        raise ManualSettlementRefused(
+            f"{row.gateway} may still respond to {what}.", fix=f"Wait until {quiet_at:%H:%M:%S} UTC."
+        )

@@ -1,0 +1,77 @@
+"""Alternatives to a requested offering: cheaper, faster or spot, and free now."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from billing.domain.pricing import hold_amount
+from billing.services.catalogue import price_list
+from billing.services.catalogue.price_list import OfferingPrice
+from broker.domain.lifecycle.states import PriceClass
+from broker.models import Lease, Offering
+from broker.services.queue import open_capacity
+from broker.services.volumes import volume_mounts
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingAlternative:
+    """Another offering for the same quantity and duration; `difference_minor` is negative when it is cheaper."""
+
+    kind: str  # spot, cheaper or faster
+    offering: Offering
+    price: OfferingPrice
+    free: int
+    at_most_minor: int
+    difference_minor: int
+
+
+def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) -> tuple[OfferingAlternative, ...]:
+    """Return at most one alternative of each kind that could start now.
+
+    All are of the lease's region, and in the cluster where its volume is.
+    """
+    asked = lease.offering
+    others = [o for o in Offering.objects.published().filter(region=asked.region).order_by("pk") if o != asked]
+    known = price_list.prices_at(
+        now, currency=currency, offerings=[o.pk for o in (*others, asked)], tenant=lease.tenant_id
+    )
+    home = volume_mounts.cluster_name_of(lease.volume_id)
+    free = open_capacity.count_open_capacity((o for o in others if o.pk in known), now=now, cluster=home)
+    buyable = [o for o in others if free.get(o.pk, 0) >= lease.quantity]
+
+    def price(offering: Offering) -> int:
+        return known[offering.pk].nano_per_hour
+
+    own = price(asked)
+    spot = [o for o in buyable if _same_shape(o, asked) and o.price_class == PriceClass.SPOT and price(o) < own]
+    on_terms = [o for o in buyable if o.price_class == asked.price_class]
+    cheaper = [o for o in on_terms if price(o) < own]
+    faster = [o for o in on_terms if o.milli_units > asked.milli_units and o.memory_gb >= asked.memory_gb]
+    found = (
+        # "cheaper" gives up the least memory; "faster" is the cheapest upgrade.
+        ("spot", _min_or_none(spot, price)),
+        ("cheaper", _min_or_none(cheaper, lambda o: (-o.memory_gb, price(o)))),
+        ("faster", _min_or_none(faster, lambda o: (price(o), o.milli_units))),
+    )
+    return tuple(
+        _alternative(kind, offering, known[offering.pk], free[offering.pk], lease, currency, cost)
+        for kind, offering in found
+        if offering
+    )
+
+
+def _min_or_none(offerings: Iterable[Offering], key: Callable[[Offering], object]) -> Offering | None:
+    return min(offerings, key=key, default=None)  # type: ignore[arg-type]  # every key above compares
+
+
+def _same_shape(one: Offering, other: Offering) -> bool:
+    return (one.gpu_model_id, one.profile, one.isolation) == (other.gpu_model_id, other.profile, other.isolation)
+
+
+def _alternative(
+    kind: str, offering: Offering, price: OfferingPrice, free: int, lease: Lease, currency: str, cost: int
+) -> OfferingAlternative:
+    minor = hold_amount(
+        lease.max_duration_s, quantity=lease.quantity, nano_per_hour=price.nano_per_hour, currency=currency
+    )
+    return OfferingAlternative(kind, offering, price, free, minor, minor - cost)

@@ -1,0 +1,205 @@
+"""Money spent and being spent, to the second.
+
+Call in the tenant's RLS scope. Everything is the sum of seconds × quantity × price: rated charges,
+and the same computation for usage that is not rated yet. Amounts are exact integers over 3600·10⁹,
+rounded only for display. Seconds are those of slices; amounts include volumes, whose GiB-seconds
+are not among the seconds.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+
+from billing.domain.money import EXACT_PER_UNIT, exponent_of, to_minor
+from billing.domain.periods import midnight
+from ports.postgres.sql_statements import load_sql, query_rows
+from tenants.models import Tenant
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+GROUPS = ("offering", "project", "lease", "user", "tag")
+MAX_TAGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseCost:
+    """Cost of one lease so far."""
+
+    currency: str
+    seconds: int
+    unit_seconds: int
+    exact_num: int
+    until: datetime | None  # its last billable second, as far as known
+
+    @classmethod
+    def nothing(cls, currency: str) -> "LeaseCost":
+        return cls(currency, 0, 0, 0, None)
+
+    @property
+    def minor(self) -> int:
+        return to_minor(self.exact_num, exponent_of(self.currency))
+
+
+@dataclass(frozen=True, slots=True)
+class DailyUsage:
+    """Usage of one offering, project or lease on one day."""
+
+    day: datetime  # its first moment, UTC
+    key: str
+    unit_seconds: int
+    exact_num: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpendLine:
+    """A project's use of an offering at one price: an invoice line, unrounded."""
+
+    since: datetime  # the border at which its interval begins
+    project: str
+    offering: str
+    price_version: int
+    unit_seconds: int
+    exact_num: int
+    part: str = ""  # requesting user or tag value, if lines are split by it
+
+
+def spend_between(tenant: Tenant, since: datetime, until: datetime, projects: Iterable[str] | None = None) -> int:
+    """Return the spend of a tenant's projects in [since, until), in minor units.
+
+    All projects unless named. Every line is rounded as on the invoice, so the sum equals the invoice's.
+    """
+    asked = {"scale": 10 ** exponent_of(tenant.currency), "per_unit": EXACT_PER_UNIT}
+    return int(_query_usage("billing/rating/usage_total", since=since, until=until, projects=projects, **asked)[0][0])
+
+
+def spend_lines(
+    borders: Sequence[datetime], *, until: datetime, projects: Iterable[str] | None = None, cut: str = "", tag: str = ""
+) -> list[SpendLine]:
+    """Return the lines between consecutive borders, up to `until`; one query.
+
+    Borders are whole seconds. A line is what the invoice will round once; it is split by the requesting
+    user (`user`) or by a lease tag (`tag`, and which).
+    """
+    begins, ends = list(borders[:-1]), list(borders[1:])
+    rows = _query_usage(
+        "billing/rating/usage_lines",
+        since=begins[0],
+        until=min(until, ends[-1]),
+        projects=projects,
+        begins=begins,
+        ends=ends,
+        cut=cut,
+        tag=tag,
+    )
+    return [
+        SpendLine(begins[number - 1], project, offering, version, unit_seconds, int(exact), part)
+        for number, project, offering, version, part, unit_seconds, exact in rows
+    ]
+
+
+def hourly_spend(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime) -> int:
+    """Return the hourly cost of active leases, in 10⁻⁹ currency units."""
+    return _active_cost(projects, tenant, now=now, until=now).nano_per_hour
+
+
+def cost_of_running(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime, until: datetime) -> int:
+    """Return what active leases cost until a moment or their own end, at today's prices.
+
+    Over 3600·10⁹.
+    """
+    return int(_active_cost(projects, tenant, now=now.replace(microsecond=0), until=until).exact_num)
+
+
+def costs_of(leases: Sequence[str], *, now: datetime) -> dict[str, LeaseCost]:
+    """Return each lease's cost so far, in one query; leases without cost are omitted."""
+    rows = _query_usage("billing/rating/usage_by_lease", since=EPOCH, until=now, leases=leases)
+    return {
+        lease: LeaseCost(currency, seconds, unit_seconds, int(exact), until.astimezone(UTC))
+        for lease, currency, seconds, unit_seconds, exact, until in rows
+    }
+
+
+def daily_usage(
+    tenant: Tenant,
+    since: datetime,
+    until: datetime,
+    *,
+    group: str,
+    tag: str = "",
+    projects: Iterable[str] | None = None,
+) -> list[DailyUsage]:
+    """Return the usage of every local day, by offering, project, lease, user or tag.
+
+    The days are those of [since, until).
+    """
+    if group not in GROUPS:
+        raise ValueError(f"usage can be grouped by {', '.join(GROUPS)}, not by {group!r}")
+    begins, ends = local_days(tenant.time_zone, since, until)
+    rows = _query_usage(
+        "billing/rating/usage_by_day",
+        since=since,
+        until=until,
+        projects=projects,
+        begins=begins,
+        ends=ends,
+        group=group,
+        tag=tag,
+    )
+    return [DailyUsage(begins[number - 1], key, unit_seconds, int(exact)) for number, key, unit_seconds, exact in rows]
+
+
+def tag_names(projects: Iterable[str] | None) -> list[str]:
+    """Return the tag names on leases of these projects, most used first; one query.
+
+    All projects unless named.
+    """
+    named = None if projects is None else list(projects)
+    return [name for (name,) in query_rows("billing/rating/tag_names", projects=named, most=MAX_TAGS)]
+
+
+def local_days(time_zone: str, since: datetime, until: datetime) -> tuple[list[datetime], list[datetime]]:
+    """Return the beginnings and ends of the local days that overlap [since, until)."""
+    zone = ZoneInfo(time_zone)
+    day = since.astimezone(zone).date()
+    borders = [midnight(day, zone)]
+    while borders[-1] < until:
+        day += timedelta(days=1)
+        borders.append(midnight(day, zone))
+    return borders[:-1], borders[1:]
+
+
+class _ActiveCost(NamedTuple):
+    """Cost of active leases an hour, and until a moment or their own end."""
+
+    nano_per_hour: int
+    exact_num: Decimal
+
+
+def _active_cost(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime, until: datetime) -> _ActiveCost:
+    asked = {"projects": None if projects is None else list(projects), "tenant": tenant.pk, "currency": tenant.currency}
+    return _ActiveCost(*query_rows("billing/rating/active_cost", now=now, until=until, **asked)[0])
+
+
+def _query_usage(
+    question: str,
+    *,
+    since: datetime,
+    until: datetime,
+    projects: Iterable[str] | None = None,
+    leases: Sequence[str] | None = None,
+    **more: Any,
+) -> list[tuple[Any, ...]]:
+    asked = {
+        "since": since.replace(microsecond=0),
+        "until": until.replace(microsecond=0),
+        "projects": None if projects is None else list(projects),
+        "leases": None if leases is None else list(leases),
+        **more,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(load_sql("billing/rating/usage_costs") + load_sql(question), asked)
+        return list(cursor.fetchall())

@@ -1,0 +1,68 @@
+"""Allocate an invoice's cost by project, by requesting user, or by a lease tag.
+
+Every line is apportioned separately, in whole minor units by the largest remainder, so that the
+parts add up to the line, and all of them to the invoice.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from billing.domain.apportionment import apportion
+from billing.models import Invoice
+from broker.models import Lease
+from ports.postgres.sql_statements import query_rows
+from tenants.models import Project
+
+ALLOCATION_KEYS = ("project", "user", "tag")
+NO_KEY_NAMES = {"project": "no project", "user": "no user"}
+AllocatedLine = tuple[str, str, int]  # project, offering, price version
+
+
+@dataclass(frozen=True, slots=True)
+class CostShare:
+    """Share of one project, user or tag value, in minor units; empty key means none."""
+
+    key: str
+    name: str
+    unit_seconds: int
+    minor: int  # before tax
+    tax: int
+
+    @property
+    def total(self) -> int:
+        return self.minor + self.tax
+
+
+def allocate_cost(invoice: Invoice, *, by: str, tag: str = "") -> list[CostShare]:
+    """Return the shares, the largest first; they add up to the invoice.
+
+    Call in the tenant's RLS scope.
+    """
+    rows = query_rows("billing/reports/allocated_costs", period=invoice.period_id, by=by, tag=tag)
+    exact = defaultdict[AllocatedLine, dict[str, int]](dict)
+    seconds, net, tax = Counter[str](), Counter[str](), Counter[str]()
+    for project, offering, price, key, unit_seconds, num in rows:
+        exact[project, offering, price][key or ""] = int(num)
+        seconds[key or ""] += unit_seconds
+    for line in invoice.lines.order_by("n"):
+        # A line without charges cannot be attributed: it goes to the empty key.
+        weights = exact.get((line.project_id, line.offering_id, line.price_version_id)) or {"": 0}
+        net.update(apportion(line.minor, weights))
+        tax.update(apportion(line.tax_minor, weights))
+    names = {"": NO_KEY_NAMES.get(by, f"without the tag {tag}")} | _key_names(by, set(net))
+    found = [CostShare(key, names.get(key, key), seconds[key], net[key], tax[key]) for key in net]
+    return sorted(found, key=lambda part: (-part.total, part.name, part.key))
+
+
+def invoice_tag_names(invoice: Invoice) -> list[str]:
+    """Return the names of the tags on an invoice's leases, sorted."""
+    return [name for (name,) in query_rows("billing/reports/invoice_tags", period=invoice.period_id)]
+
+
+def _key_names(by: str, keys: set[str]) -> dict[str, str]:
+    if by == "project":
+        return dict(Project.objects.filter(pk__in=keys).values_list("pk", "name"))
+    if by == "user":
+        asked = Lease.objects.filter(requested_by__in=keys - {""}).order_by("created_at")
+        return dict(asked.values_list("requested_by", "requested_by_label"))
+    return {}

@@ -1,0 +1,70 @@
+"""Forecast of the month's cost if usage goes on as before.
+
+Call in the tenant's RLS scope.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+from billing.domain.periods import midnight, month_of
+from billing.domain.spend_forecast import MAX_DAYS, ExpectedCost, WeeklyPattern
+from billing.services.rating import spend
+from tenants.models import Tenant
+
+SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SpendForecastDay:
+    """A future local day, or the rest of today; amounts over 3600·10⁹."""
+
+    day: date
+    cost: ExpectedCost
+    month_by_then: ExpectedCost  # including the month's cost so far
+
+
+@dataclass(frozen=True, slots=True)
+class SpendForecast:
+    """Forecast of the month's remaining days, today's rest first; never empty."""
+
+    days: tuple[SpendForecastDay, ...]
+    going_on: int  # cost of the month if running leases continue to their end and none begins
+
+    @property
+    def month(self) -> ExpectedCost:
+        """The expected cost of the whole month."""
+        return self.days[-1].month_by_then
+
+
+def forecast_spend(tenant: Tenant, *, now: datetime, projects: Iterable[str] | None = None) -> SpendForecast | None:
+    """Forecast the rest of a tenant's month for projects (all, unless named).
+
+    Returns None until there are two weeks of usage. Two queries. Running leases do not influence the
+    expected cost: they may end tonight and others may begin tomorrow, as before. What they cost if they
+    go on is returned separately (`going_on`).
+    """
+    zone, month = ZoneInfo(tenant.time_zone), month_of(tenant.time_zone, now)
+    today = now.astimezone(zone).date()
+    since = min(month.start.astimezone(zone).date(), today - timedelta(days=MAX_DAYS))
+    begins = [midnight(since + timedelta(days=n), zone) for n in range((today - since).days + 2)]
+    cost = Counter[datetime]()
+    for line in spend.spend_lines(begins, until=now, projects=projects):
+        cost[line.since] += line.exact_num
+    *past, current, tomorrow = begins
+    rhythm = WeeklyPattern([cost[day] for day in past])
+    if not rhythm.known:
+        return None
+    so_far = sum(amount for day, amount in cost.items() if day >= month.start)
+    left = Fraction((tomorrow - now) // SECOND, (tomorrow - current) // SECOND)
+    count = ((month.end - SECOND).astimezone(zone).date() - today).days + 1
+    told = rhythm.ahead(count, left_of_first=left)
+    days = (
+        SpendForecastDay(today + timedelta(days=n), each.day, each.until_then.after(so_far))
+        for n, each in enumerate(told)
+    )
+    still = spend.cost_of_running(projects, tenant, now=now, until=month.end)
+    return SpendForecast(tuple(days), so_far + still)

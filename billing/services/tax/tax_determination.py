@@ -1,0 +1,74 @@
+"""Supplier and customers, and how each customer is taxed."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from billing.domain import tax
+from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.parties import InvalidVatNumber, InvoiceParty, normalize_vat_number
+from billing.domain.tax import TaxStatus
+from billing.models import BillingDetails, TaxRate
+from tenants.models import Tenant
+
+
+def get_supplier() -> InvoiceParty | None:
+    """Return the supplier on invoices, or None if none is configured.
+
+    Raises ImproperlyConfigured for an unknown country or an invalid VAT number.
+    """
+    told: dict[str, str] = settings.SUPPLIER
+    if not told["name"]:
+        return None
+    if told["country"] not in COUNTRY_NAMES:
+        raise ImproperlyConfigured(
+            f"GPUBROKER_SUPPLIER_COUNTRY is {told['country']!r}, which is not a country code. Use a code such as DE."
+        )
+    try:
+        number = normalize_vat_number(told["vat_id"], told["country"]) if told["vat_id"] else ""
+    except InvalidVatNumber as odd:
+        raise ImproperlyConfigured(f"GPUBROKER_SUPPLIER_VAT_ID: {odd}") from odd
+    return InvoiceParty(**{**told, "vat_id": number})
+
+
+def get_customer(tenant: Tenant) -> InvoiceParty:
+    """Return a tenant's billing details; only its name until they are set."""
+    return get_customers([tenant])[tenant.pk]
+
+
+def get_customers(tenants: Iterable[Tenant]) -> dict[str, InvoiceParty]:
+    """Return the billing details of these tenants; one query.
+
+    Runs in a scope that sees all of them.
+    """
+    wanted = list(tenants)
+    told = {each.tenant_id: each.party for each in BillingDetails.objects.filter(tenant__in=wanted)}
+    return {tenant.pk: told.get(tenant.pk) or InvoiceParty(name=tenant.name) for tenant in wanted}
+
+
+def get_tax_status(tenant: Tenant) -> TaxStatus:
+    """Return how a tenant's drafts are taxed now."""
+    return get_tax_statuses([tenant])[tenant.pk]
+
+
+def get_tax_statuses(tenants: Iterable[Tenant]) -> dict[str, TaxStatus]:
+    """Return how the drafts of these tenants are taxed now; one query.
+
+    Runs in a scope that sees all of them.
+    """
+    by = get_supplier()
+    country = by.country if by else ""
+    return {
+        tenant_id: tax.tax_status(country, told.country, vat_id=told.vat_id)
+        for tenant_id, told in get_customers(tenants).items()
+    }
+
+
+def standard_rate_on(taxed: TaxStatus, moment: datetime) -> int | None:
+    """Return the standard rate on a day in basis points, or None if unknown."""
+    rates = TaxRate.objects.filter(
+        jurisdiction=taxed.jurisdiction, category=tax.STANDARD, valid__contains=moment.date()
+    )
+    return rates.values_list("rate_bp", flat=True).first()

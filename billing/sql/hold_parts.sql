@@ -1,5 +1,0 @@
--- Write what leases have set aside of months of budgets, over what is there.
-INSERT INTO billing_holdpart (tenant_id, hold_id, month_id, num, spent_num)
-SELECT %(tenant)s, *
-  FROM unnest(%(holds)s::text[], %(months)s::bigint[], %(nums)s::numeric[], %(spent)s::numeric[])
-    ON CONFLICT (tenant_id, hold_id, month_id) DO UPDATE SET num = excluded.num, spent_num = excluded.spent_num

@@ -1,8 +1,0 @@
--- Leases that ran across the end of a month which is still open, and that nobody has seen alive since.
-SELECT l.id, t.name
-  FROM billing_billingperiod p
-  JOIN broker_lease l ON l.tenant_id = p.tenant_id
-  JOIN tenants_tenant t ON t.id = p.tenant_id
- WHERE p.label = %(label)s AND p.status = 'open' AND upper(p.span) <= %(now)s
-   AND l.state = 'active' AND l.at < upper(p.span) AND (l.seen_at IS NULL OR l.seen_at < upper(p.span))
- ORDER BY l.id

@@ -1,6 +1,0 @@
--- Name the transfers that are in no seal at all.
-SELECT t.id, t.tenant_id, t.recorded_at
-  FROM billing_ledgertransfer t
-  LEFT JOIN (SELECT unnest(transfers) AS id FROM billing_ledgerseal) sealed ON sealed.id = t.id
- WHERE sealed.id IS NULL
- ORDER BY t.id

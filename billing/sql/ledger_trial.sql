@@ -1,5 +1,0 @@
--- What is on all accounts of a type, by the balances that are kept: debits less credits, in each currency.
-SELECT a.currency, a.type, count(*),
-       sum(CASE WHEN a.type = ANY(%(by_credit)s) THEN -b.minor ELSE b.minor END)::bigint
-  FROM billing_ledgeraccount a JOIN billing_accountbalance b ON b.account_id = a.id
- GROUP BY a.currency, a.type

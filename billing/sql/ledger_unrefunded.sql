@@ -1,7 +1,0 @@
--- What a refund that never went, or came back, is in the books: the opposite of what was booked when it was asked for.
-SELECT t.tenant_id, t.currency, coalesce(r.returned_at, r.settled_at), 'refund', t.ref, t.id, 'cash', 'wallet_paid', t.minor,
-       (t.idem || ':back') COLLATE "C"
-  FROM billing_refund r
-  JOIN billing_payment p ON p.id = r.payment_id
-  JOIN billing_ledgertransfer t ON t.idem = (p.invoice_id || ':' || r.id) COLLATE "C"
- WHERE r.id = ANY(%(subjects)s) AND (r.status = 'declined' OR r.returned_at IS NOT NULL)

@@ -1,0 +1,1 @@
+"""Plans of relocations that free whole GPUs or make room for a lease."""

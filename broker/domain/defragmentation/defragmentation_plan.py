@@ -1,0 +1,128 @@
+"""Plan relocations across a pool that empty GPUs; nothing is changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from broker.domain.defragmentation.fleet import SliceFleet
+from broker.domain.defragmentation.gpu_drain import drain_gpu, gpus_cheapest_to_empty
+from broker.domain.defragmentation.relocation_budget import RelocationBudget
+from broker.domain.defragmentation.relocation_draft import RelocationDraft, SliceRelocation
+from broker.domain.defragmentation.relocation_order import order_relocations
+from broker.domain.defragmentation.slice_exchange import exchange_wasteful_slices
+from broker.domain.placement.costs.minimum_gpus import min_gpus
+from broker.domain.placement.costs.state_tables import EMPTY
+
+DRAIN_TRIES = (6, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class DefragmentationPlan:
+    """Relocations in a possible order, with the GPUs in use before and after."""
+
+    reason: str
+    steps: tuple[SliceRelocation, ...]
+    before: int
+    after: int
+    least: int | None  # the fewest GPUs any plan could need, where that is known
+
+    @property
+    def cost(self) -> int:
+        return sum(step.cost for step in self.steps)
+
+    @property
+    def gain(self) -> int:
+        return sum(step.gain for step in self.steps)
+
+    @property
+    def inverse(self) -> tuple[SliceRelocation, ...]:
+        """The relocations that undo the plan once all have been made."""
+        return tuple(step.inverse for step in reversed(self.steps))
+
+
+def plan_defragmentation(
+    fleet: SliceFleet,
+    *,
+    reason: str = "",
+    gain: int | None = None,
+    budget: RelocationBudget | None = None,
+    tries: Sequence[int] = DRAIN_TRIES,
+) -> DefragmentationPlan:
+    """Plan how to empty as many GPUs as possible, the cheapest first.
+
+    `gain` is what one more empty GPU is worth: no GPU is emptied at a higher cost. Each GPU is emptied
+    completely or not at all. The fleet is not changed, and equal fleets have equal plans.
+    """
+    draft, least = RelocationDraft(fleet.copy()), _fewest_gpus(fleet)
+    before = draft.fleet.in_use
+    _empty_gpus(draft, gpus_cheapest_to_empty(draft.fleet), (), least, gain, budget)
+    simple, after = draft.mark, draft.fleet.in_use
+    if after != least:
+        sources = gpus_cheapest_to_empty(draft.fleet)
+        exchange_wasteful_slices(draft, sources)
+        _empty_gpus(draft, sources, tries, least, gain, budget)
+        if draft.fleet.in_use == after:
+            draft.undo(simple)  # exchanges alone empty no GPU
+    steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.cards[EMPTY], default=None))
+    if steps is None:  # up to `simple`, all targets were free from the start
+        draft.undo(simple)
+        steps = draft.moved()
+    return DefragmentationPlan(reason, _assign_gains(fleet, steps, gain or 0), before, draft.fleet.in_use, least)
+
+
+def _fewest_gpus(fleet: SliceFleet) -> int | None:
+    counts = [0] * len(fleet.table.profiles)
+    for on in fleet.on:
+        for piece in on.values():
+            counts[piece.profile] += 1
+    try:
+        return min_gpus(fleet.table, counts)
+    except ValueError:  # no closed form is known for GPUs of this kind
+        return None
+
+
+def _empty_gpus(
+    draft: RelocationDraft,
+    sources: Sequence[int],
+    tries: Sequence[int],
+    enough: int | None,
+    gain: int | None,
+    budget: RelocationBudget | None,
+) -> None:
+    """Empty one GPU after another, each completely or not at all.
+
+    Stops when nothing more can be gained.
+    """
+    fleet = draft.fleet
+    stuck: set[int] = set()  # shapes that found no room: room only shrinks from GPU to GPU
+    filled: set[int] = set()
+    for gpu in sources:
+        if fleet.in_use == enough:
+            return
+        shape, mark = fleet.shapes.of[gpu], draft.mark
+        if gpu in filled or shape in stuck:
+            continue
+        if not drain_gpu(draft, gpu, tries):
+            stuck.add(shape)
+            continue
+        put = draft.put_down(mark)
+        pieces = [piece for _, piece in put]
+        dear = gain is not None and sum(piece.cost or 0 for piece in pieces) > gain
+        if dear or (budget is not None and not budget.affords(pieces)):
+            draft.undo(mark)
+            continue
+        if budget is not None:
+            budget.spend(pieces)
+        filled.update(to for to, _ in put)
+
+
+def _assign_gains(fleet: SliceFleet, steps: Sequence[SliceRelocation], gain: int) -> tuple[SliceRelocation, ...]:
+    """Assign the gain of an emptied GPU to the relocation that completes it."""
+    on = {step.card: len(fleet.on[step.card]) for step in steps}
+    for step in steps:
+        on[step.to_card] = on.get(step.to_card, len(fleet.on[step.to_card])) + 1
+        on[step.card] -= 1
+    last = {step.card: number for number, step in enumerate(steps) if fleet.on[step.card]}
+    return tuple(
+        replace(step, gain=gain) if last.get(step.card) == number and not on[step.card] else step
+        for number, step in enumerate(steps)
+    )

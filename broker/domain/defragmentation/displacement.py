@@ -1,0 +1,48 @@
+"""Place a slice by displacing others, which find room elsewhere."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby, islice
+
+from broker.domain.defragmentation.fleet import LiveSlice
+from broker.domain.defragmentation.gpu_shapes import SliceEviction
+from broker.domain.defragmentation.relocation_draft import RelocationDraft
+
+DISPLACEMENT_TRIES = (2, 1)  # more tries bring more relocations, and hardly one more lease
+
+
+def place_by_displacing(
+    draft: RelocationDraft,
+    wanted: LiveSlice,
+    tries: Sequence[int] = DISPLACEMENT_TRIES,
+    may: Callable[[list[LiveSlice]], bool] | None = None,
+) -> bool:
+    """Place a slice by relocating a few others; False, changing nothing, if impossible.
+
+    `tries` says how many ways to try that relocate one slice, two, and so on: those with least compute
+    first, from the fullest GPU on. Of the ways that work with fewest slices the one is taken that loses
+    least of what could still be sold. `may` refuses slices that must not be relocated.
+    """
+    mark, on, ways = draft.mark, draft.fleet.on, draft.fleet.shapes.evictions(wanted.profile, len(tries))
+    for count, alike in groupby(ways, key=lambda found: found[0].slices):
+        best: tuple[float, int, SliceEviction] | None = None
+        for eviction, gpu in islice(alike, tries[count - 1]):
+            if (may is None or may([on[gpu][start] for start in eviction.starts])) and _displace_slices(
+                draft, wanted, gpu, eviction
+            ):
+                found = (draft.loss, gpu, eviction)
+                best = found if best is None else min(best, found)
+                draft.undo(mark)
+        if best:
+            return _displace_slices(draft, wanted, best[1], best[2])
+    return False
+
+
+def _displace_slices(draft: RelocationDraft, wanted: LiveSlice, gpu: int, eviction: SliceEviction) -> bool:
+    fleet, mark = draft.fleet, draft.mark
+    pieces = [draft.lift(fleet.on[gpu][start].allocation) for start in eviction.starts]
+    draft.put(wanted.at(fleet.ranks.best[wanted.profile][fleet.buckets.state[gpu]].start), gpu)
+    pieces.sort(key=lambda piece: -fleet.table.profiles[piece.profile].memory)
+    if all(draft.place(piece) for piece in pieces):
+        return True
+    draft.undo(mark)
+    return False

@@ -1,0 +1,133 @@
+"""Provide whole GPUs for a gang on one node by relocating slices.
+
+The node is chosen where fewest and cheapest slices must be relocated.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+
+from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
+from broker.domain.defragmentation.gpu_drain import slices_largest_first
+from broker.domain.defragmentation.relocation_budget import RelocationBudget
+from broker.domain.defragmentation.relocation_draft import RelocationDraft, SliceRelocation
+from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE
+
+GpuLoad = tuple[int, int, int]  # slices on a GPU, cost of relocating them all, the GPU
+AreNear = Callable[[tuple[int, ...]], bool]  # whether GPUs of one node are near enough to each other
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvacuation:
+    """The GPUs of the gang, one per member, and the relocations needed first."""
+
+    cards: tuple[int, ...]
+    steps: tuple[SliceRelocation, ...]
+
+
+def evacuate_node(
+    fleet: SliceFleet,
+    gang: Sequence[LiveSlice],
+    *,
+    nodes: int = 16,
+    whole_gpus: bool = True,
+    near: AreNear | None = None,
+    opening: bool = False,
+    gain: int | None = None,
+    budget: RelocationBudget | None = None,
+) -> NodeEvacuation | None:
+    """Place a gang of whole GPUs on one node by relocating slices.
+
+    Changes nothing and returns None if that is impossible. A slice goes to a GPU in use, with `opening`
+    also to an empty one; a slice that is a whole GPU goes to an empty GPU of another node, if such may
+    be relocated at all. `nodes` many nodes are tried, in the order of what must be relocated. `near`
+    says which GPUs of a node may be taken together; without it all.
+    """
+    for gpus in _cheapest_gpu_sets(fleet, len(gang), nodes, whole_gpus, near):
+        pieces = slices_largest_first(fleet, gpus)
+        if budget is not None and not budget.affords(pieces):
+            continue
+        if gain is not None and sum(piece.cost or 0 for piece in pieces) > gain:
+            continue
+        steps = _relocate_others(fleet, gang, gpus, pieces, opening, gain or 0)
+        if steps is not None:
+            if budget is not None:
+                budget.spend(pieces)
+            return NodeEvacuation(gpus, tuple(steps))
+    return None
+
+
+def _cheapest_gpu_sets(
+    fleet: SliceFleet, count: int, nodes: int, whole_gpus: bool, near: AreNear | None
+) -> list[tuple[int, ...]]:
+    """Return the GPUs to take on each node, the cheapest node first."""
+    on_node = _emptiable_gpus(fleet, whole_gpus)
+    found = []
+    for node, loads in on_node.items():
+        if len(loads) >= count:
+            taken = sorted(loads)[:count]
+            found.append((*_load_price(taken), node, taken))
+    found.sort()
+    if near is None:
+        return [_load_gpus(taken) for _, _, _, taken in found[:nodes]]
+    # The cheapest cost regardless of links is a lower bound, so it gives the order to try.
+    linked = (_cheapest_linked(on_node[node], count, near) for _, _, node, _ in found)
+    tried = islice((taken for taken in linked if taken), nodes)
+    return [_load_gpus(taken) for taken in sorted(tried, key=lambda taken: (*_load_price(taken), taken))]
+
+
+def _emptiable_gpus(fleet: SliceFleet, whole_gpus: bool) -> dict[int, list[GpuLoad]]:
+    """Return, by node, the GPUs that could be emptied and the cost."""
+    on_node: defaultdict[int, list[GpuLoad]] = defaultdict(list)
+    stays = [not whole_gpus and its.memory == fleet.table.grid for its in fleet.table.profiles]
+    for gpu, (node, state) in enumerate(zip(fleet.buckets.node, fleet.buckets.state, strict=True)):
+        cost = 0
+        for piece in fleet.on[gpu].values():
+            if piece.cost is None or stays[piece.profile]:
+                break
+            cost += piece.cost
+        else:
+            if state != NOWHERE:
+                on_node[node].append((len(fleet.on[gpu]), cost, gpu))
+    return on_node
+
+
+def _cheapest_linked(loads: Sequence[GpuLoad], count: int, near: AreNear) -> tuple[GpuLoad, ...] | None:
+    """Return the cheapest GPUs of a node that are near enough to each other."""
+    ways = (eviction for eviction in combinations(sorted(loads), count) if near(_load_gpus(eviction)))
+    return min(ways, key=lambda eviction: (*_load_price(eviction), eviction), default=None)
+
+
+def _load_price(loads: Sequence[GpuLoad]) -> tuple[int, int]:
+    return sum(load[0] for load in loads), sum(load[1] for load in loads)
+
+
+def _load_gpus(loads: Sequence[GpuLoad]) -> tuple[int, ...]:
+    return tuple(gpu for _, _, gpu in loads)
+
+
+def _relocate_others(
+    fleet: SliceFleet,
+    gang: Sequence[LiveSlice],
+    gpus: tuple[int, ...],
+    pieces: list[LiveSlice],
+    opening: bool,
+    gain: int,
+) -> list[SliceRelocation] | None:
+    table, draft = fleet.table, RelocationDraft(fleet)
+    for piece in pieces:
+        draft.lift(piece.allocation)
+    for member, gpu in zip(gang, gpus, strict=True):
+        draft.put(member.at(table.moves[member.profile][EMPTY][0].start), gpu)
+    if all(
+        draft.place(piece, opening=table.profiles[piece.profile].memory == table.grid)
+        or (opening and draft.place(piece, opening=True))
+        for piece in pieces
+    ):
+        steps = draft.moved()
+        if steps:
+            steps[-1] = replace(steps[-1], gain=gain)
+        return steps
+    draft.undo()
+    return None

@@ -1,0 +1,136 @@
+"""Make room for a gang: place its slices in sequence and relocate others."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from broker.domain.defragmentation.displacement import DISPLACEMENT_TRIES, place_by_displacing
+from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
+from broker.domain.defragmentation.relocation_budget import RelocationBudget
+from broker.domain.defragmentation.relocation_draft import RelocationDraft, SliceRelocation
+from broker.domain.defragmentation.relocation_order import order_relocations
+from broker.domain.geometry.profiles import Placement
+from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, StateTable
+
+MAX_NODES = 16  # nodes tried, in the order of displaced slices
+
+
+@dataclass(frozen=True, slots=True)
+class GangRoom:
+    """The slot of each gang member, and the relocations needed first."""
+
+    slots: tuple[tuple[int, int], ...]
+    steps: tuple[SliceRelocation, ...]
+
+
+def make_room_for_gang(
+    fleet: SliceFleet,
+    gang: Sequence[LiveSlice],
+    *,
+    same_node: bool,
+    tries: Sequence[int] = DISPLACEMENT_TRIES,
+    gain: int | None = None,
+    budget: RelocationBudget | None = None,
+) -> GangRoom | None:
+    """Place a gang's slices, on one node or anywhere, by relocating others.
+
+    Changes nothing and returns None if that is impossible. `tries` says how hard to search where the
+    node does not matter, as `place_by_displacing` takes it. Relocations that together cost more than the gain, or
+    than the budget allows, are not made.
+    """
+    ways = _nodes_by_cost(fleet, gang) if same_node else [None]
+    for gpus in ways:
+        draft = RelocationDraft(fleet)
+        if _place_anywhere(draft, gang, tries) if gpus is None else _place_on_gpus(draft, gang, gpus):
+            steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.cards[EMPTY], default=None))
+            if steps is not None and _spend_if_worth(fleet, steps, gain, budget):
+                if steps:
+                    steps[-1] = replace(steps[-1], gain=gain or 0)
+                slots = tuple((fleet.card[each.allocation], fleet.start[each.allocation]) for each in gang)
+                return GangRoom(slots, tuple(steps))
+        draft.undo()
+    return None
+
+
+def _spend_if_worth(
+    fleet: SliceFleet, steps: Sequence[SliceRelocation], gain: int | None, budget: RelocationBudget | None
+) -> bool:
+    """Tell whether these relocations may be made; if so charge the budget."""
+    # A slice relocated by way of a spare GPU is interrupted twice, and counts twice.
+    pieces = [fleet.on[fleet.card[step.allocation]][fleet.start[step.allocation]] for step in steps]
+    if gain is not None and sum(step.cost for step in steps) > gain:
+        return False
+    if budget is None:
+        return True
+    if not budget.affords(pieces):
+        return False
+    budget.spend(pieces)
+    return True
+
+
+def _place_anywhere(draft: RelocationDraft, gang: Sequence[LiveSlice], tries: Sequence[int]) -> bool:
+    return all(draft.place(each, opening=True) or place_by_displacing(draft, each, tries) for each in gang)
+
+
+def _place_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequence[int]) -> bool:
+    """Place them on some GPUs; displaced slices go anywhere, to empty GPUs last."""
+    gone = _put_on_gpus(draft, gang, gpus) or []  # they do fit: the nodes were chosen by trying
+    gone.sort(key=lambda piece: -draft.fleet.table.profiles[piece.profile].memory)
+    return all(draft.place(piece) or draft.place(piece, opening=True) for piece in gone)
+
+
+def _put_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequence[int]) -> list[LiveSlice] | None:
+    """Place them on some GPUs where fewest slices are displaced.
+
+    Returns the displaced slices; None where they do not fit.
+    """
+    gone: list[LiveSlice] = []
+    for each in gang:
+        eviction = min(
+            (eviction for gpu in gpus for eviction in _candidate_slots(draft.fleet, each, gpu)), default=None
+        )
+        if eviction is None:
+            return None
+        _, _, _, gpu, start, starts = eviction
+        gone += [draft.lift(draft.fleet.on[gpu][at].allocation) for at in starts]
+        draft.put(each.at(start), gpu)
+    return gone
+
+
+CandidateSlot = tuple[int, int, bool, int, int, tuple[int, ...]]
+
+
+def _candidate_slots(fleet: SliceFleet, wanted: LiveSlice, gpu: int) -> Iterable[CandidateSlot]:
+    """Yield the possible slots of a GPU for a slice.
+
+    Each has the number and the cost of displaced slices, whether it opens the GPU, and where it is.
+    """
+    table, on = fleet.table, fleet.on[gpu]
+    if fleet.buckets.state[gpu] == NOWHERE:
+        return
+    for place in table.profiles[wanted.profile].placements:
+        gone = [piece for piece in on.values() if _conflicts(table, piece, wanted, place)]
+        if all(piece.cost is not None and table.profiles[piece.profile].memory < table.grid for piece in gone):
+            cost = sum(piece.cost or 0 for piece in gone)
+            yield len(gone), cost, not on, gpu, place.start, tuple(piece.start for piece in gone)
+
+
+def _conflicts(table: StateTable, piece: LiveSlice, wanted: LiveSlice, place: Placement) -> bool:
+    its, other = table.profiles[wanted.profile], table.profiles[piece.profile]
+    overlap = piece.start < place.end and place.start < piece.start + other.memory
+    return overlap or (its.media and other.media) or its.isolation is not other.isolation
+
+
+def _nodes_by_cost(fleet: SliceFleet, gang: Sequence[LiveSlice]) -> list[list[int]]:
+    """Return the GPUs of each feasible node, those with fewest displaced slices first."""
+    of_node: dict[int, list[int]] = {}
+    for gpu, node in enumerate(fleet.buckets.node):
+        of_node.setdefault(node, []).append(gpu)
+    found = []
+    for node, gpus in of_node.items():
+        draft = RelocationDraft(fleet)
+        gone = _put_on_gpus(draft, gang, gpus)
+        draft.undo()
+        if gone is not None:
+            found.append((len(gone), sum(piece.cost or 0 for piece in gone), node))
+    return [of_node[node] for _, _, node in islice(sorted(found), MAX_NODES)]

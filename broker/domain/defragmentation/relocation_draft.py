@@ -1,0 +1,122 @@
+"""Single relocations, and drafts of several that are kept or undone together."""
+
+from dataclasses import dataclass, replace
+
+from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
+from broker.domain.placement.costs.state_tables import NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRelocation:
+    """Relocation of one slice, with its cost and gain."""
+
+    allocation: str
+    profile: int
+    card: int
+    start: int
+    to_card: int
+    to_start: int
+    cost: int
+    gain: int = 0
+
+    @property
+    def inverse(self) -> "SliceRelocation":
+        """The relocation that undoes this one; the gain is lost, the cost is paid again."""
+        return replace(
+            self, card=self.to_card, start=self.to_start, to_card=self.card, to_start=self.start, gain=-self.gain
+        )
+
+
+def apply_relocation(fleet: SliceFleet, step: SliceRelocation) -> None:
+    """Make a relocation; raise KeyError, changing nothing, if it is outdated.
+
+    It is when the slice is not there or its new placement is taken.
+    """
+    if (fleet.card.get(step.allocation), fleet.start.get(step.allocation)) != (step.card, step.start):
+        raise KeyError(f"{step.allocation} is not at unit {step.start} of GPU {step.card}; create a new plan")
+    if fleet.table.put[step.profile][step.to_start][fleet.buckets.state[step.to_card]] == NOWHERE:
+        raise KeyError(f"unit {step.to_start} of GPU {step.to_card} is in use; create a new plan")
+    fleet.hold(step.to_card, fleet.lift(step.allocation).at(step.to_start))
+
+
+class RelocationDraft:
+    """Relocations tried on the fleet itself, with a log to undo them."""
+
+    def __init__(self, fleet: SliceFleet) -> None:
+        self.fleet = fleet
+        self._log: list[tuple[int, LiveSlice, bool]] = []  # GPU, slice, whether it was placed (else removed)
+        self._lost = 0.0
+
+    @property
+    def mark(self) -> int:
+        """The position of the log, for undoing what comes after."""
+        return len(self._log)
+
+    @property
+    def loss(self) -> float:
+        """The decrease of the best that could be sold on these GPUs."""
+        return round(self._lost, 6)
+
+    def lift(self, allocation: str) -> LiveSlice:
+        gpu = self.fleet.card[allocation]
+        self._log.append((gpu, self._lift(allocation, gpu), False))
+        return self._log[-1][1]
+
+    def put(self, piece: LiveSlice, gpu: int) -> None:
+        self._hold(piece, gpu)
+        self._log.append((gpu, piece, True))
+
+    def place(self, piece: LiveSlice, *, opening: bool = False) -> bool:
+        """Place a slice where it costs least; False if there is no room."""
+        slot = self.fleet.find_cheapest_slot(piece.profile, opening=opening)
+        if slot is None:
+            return False
+        self.put(piece.at(slot[1]), slot[0])
+        return True
+
+    def undo(self, mark: int = 0) -> None:
+        """Restore the fleet as it was at a position of the log.
+
+        By default that is the beginning.
+        """
+        while len(self._log) > mark:
+            gpu, piece, was_put = self._log.pop()
+            if was_put:
+                self._lift(piece.allocation, gpu)
+            else:
+                self._hold(piece, gpu)
+
+    def put_down(self, since: int = 0) -> list[tuple[int, LiveSlice]]:
+        """Return the placed slices with their GPUs, in order."""
+        return [(gpu, piece) for gpu, piece, was_put in self._log[since:] if was_put]
+
+    def moved(self) -> list[SliceRelocation]:
+        """Return one relocation for each slice that lies elsewhere now, unordered.
+
+        The order in which they can be made is found by `ordered`.
+        """
+        origins: dict[str, tuple[int, LiveSlice] | None] = {}
+        for gpu, piece, was_put in self._log:
+            origins.setdefault(piece.allocation, None if was_put else (gpu, piece))
+        steps, fleet = [], self.fleet
+        for allocation, origin in origins.items():
+            if origin is None:  # a new slice, not a relocated one
+                continue
+            gpu, piece = origin
+            to = fleet.card[allocation], fleet.start[allocation]
+            if to != (gpu, piece.start):
+                steps.append(SliceRelocation(allocation, piece.profile, gpu, piece.start, *to, cost=piece.cost or 0))
+        return steps
+
+    def _lift(self, allocation: str, gpu: int) -> LiveSlice:
+        room, state = self.fleet.room, self.fleet.buckets.state
+        self._lost += room[state[gpu]]
+        piece = self.fleet.lift(allocation)
+        self._lost -= room[state[gpu]]
+        return piece
+
+    def _hold(self, piece: LiveSlice, gpu: int) -> None:
+        room, state = self.fleet.room, self.fleet.buckets.state
+        self._lost += room[state[gpu]]
+        self.fleet.hold(gpu, piece)
+        self._lost -= room[state[gpu]]

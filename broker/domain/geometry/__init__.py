@@ -1,0 +1,1 @@
+"""GPU models, MIG profiles and the partitioning of one GPU."""

@@ -1,0 +1,210 @@
+"""Known GPU models: memory grid, compute slices and profiles, from the geometry file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+
+from broker.domain.geometry.profiles import Placement, Profile, share_profiles, whole_gpu
+from broker.domain.lifecycle.states import Isolation
+
+# A GPU of unknown grid is counted in quarters: enough for the whole GPU and for shares.
+NOTIONAL_GRID = 4
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModelSpec:
+    """One GPU model; `profiles` are its MIG slices, without the whole GPU."""
+
+    name: str
+    aliases: tuple[str, ...]
+    pci: tuple[str, ...]
+    memory_gb: int
+    grid: int
+    compute: int
+    profiles: tuple[Profile, ...]
+    verified: bool  # the placements were read from a real GPU
+
+    @property
+    def cuttable(self) -> bool:
+        """Tell whether any profile has a known placement.
+
+        If not, only the GPU as a whole can be sold.
+        """
+        return any(profile.placements for profile in self.profiles)
+
+    @property
+    def whole(self) -> Profile:
+        return whole_gpu(grid=self.grid, compute=self.compute)
+
+    def sold_as(self, isolation: Isolation) -> tuple[Profile, ...]:
+        """Return every profile of this model that has the isolation."""
+        if isolation is Isolation.DEVICE:
+            return (self.whole,)
+        if isolation is Isolation.HARDWARE:
+            return tuple(profile for profile in self.profiles if profile.placements)
+        return share_profiles(grid=self.grid, isolation=isolation)
+
+    def profile(self, name: str, isolation: Isolation) -> Profile:
+        """Return the profile of that name; ValueError listing the known ones otherwise."""
+        for profile in self.sold_as(isolation):
+            if profile.name == name:
+                return profile
+        known = ", ".join(profile.name for profile in self.sold_as(isolation)) or "none"
+        raise ValueError(f"{self.name} has no {isolation} profile {name!r}; it has: {known}")
+
+
+def load_models(document: str, override: str = "") -> tuple[GpuModelSpec, ...]:
+    """Read the geometry file and its override.
+
+    Raises ValueError for profiles that bit masks cannot represent. An override is a file of the same
+    form. It may add models, and add profiles, placements and an unknown grid to existing ones. It
+    removes nothing: leases may use it, and a GPU that offers less than its model reports so itself.
+    """
+    models = {model.name: model for model in _read(document)}
+    for model in _read(override) if override else ():
+        if model.name in models:
+            _check_override_only_adds(models[model.name], model)
+        models[model.name] = model
+    if override:  # without an override, rows of removed models may name the same GPUs
+        _check_names_unique(models.values())
+    return tuple(models.values())
+
+
+def model_named(models: Iterable[GpuModelSpec], name: str) -> GpuModelSpec:
+    """Find a model by name, alias or PCI id, ignoring case; ValueError if unknown."""
+    wanted = name.casefold()
+    known = list(models)
+    for model in known:
+        if wanted in (word.casefold() for word in (model.name, *model.aliases, *model.pci)):
+            return model
+    raise ValueError(f"unknown GPU model {name!r}; known models: {', '.join(model.name for model in known)}")
+
+
+class _SliceEntry(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    compute: int
+    memory: int
+    max: int
+    starts: list[int]
+
+
+class _ModelEntry(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    aliases: list[str]
+    pci: list[str]
+    memory_gb: Annotated[int, msgspec.Meta(gt=0)]
+    memory_grid: Annotated[int, msgspec.Meta(gt=0)] | None  # None: unknown
+    compute_slices: Annotated[int, msgspec.Meta(gt=0)]
+    placements_verified: bool
+    profiles: list[_SliceEntry]
+
+
+class _GeometryFile(msgspec.Struct):
+    models: list[_ModelEntry]
+
+
+def _read(document: str) -> list[GpuModelSpec]:
+    try:
+        entries = msgspec.json.decode(document, type=_GeometryFile).models
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this is not a valid list of GPU models: {error}") from error
+    models = [_model(entry) for entry in entries]
+    for model in models:
+        for profile in model.profiles:
+            _check_profile(model, profile)
+    return models
+
+
+def _model(entry: _ModelEntry) -> GpuModelSpec:
+    return GpuModelSpec(
+        name=entry.name,
+        aliases=tuple(entry.aliases),
+        pci=tuple(entry.pci),
+        memory_gb=entry.memory_gb,
+        grid=entry.memory_grid or NOTIONAL_GRID,
+        compute=entry.compute_slices,
+        profiles=tuple(_profile(each) for each in entry.profiles),
+        verified=entry.placements_verified,
+    )
+
+
+def _profile(entry: _SliceEntry) -> Profile:
+    return Profile(
+        name=entry.name,
+        compute=entry.compute,
+        memory=entry.memory,
+        placements=tuple(Placement(start, entry.memory) for start in entry.starts),
+        max_instances=entry.max,
+        # Only NVML knows which suffixed profiles may be combined; a single +me profile is always legal.
+        media="+me" in entry.name,
+        isolation=Isolation.HARDWARE,
+    )
+
+
+def _check_override_only_adds(known: GpuModelSpec, override: GpuModelSpec) -> None:
+    """Raise ValueError where an override removes or changes something."""
+    ours, theirs = (known.compute, known.memory_gb), (override.compute, override.memory_gb)
+    if known.cuttable and (known.grid, *ours) != (override.grid, *theirs):
+        raise ValueError(
+            f"{known.name} has {known.grid} units, {known.compute} compute slices and {known.memory_gb} GB; an override"
+            f" cannot make it {override.grid}, {override.compute} and {override.memory_gb}: leases are counted in them"
+        )
+    lost = [word for word in (*known.aliases, *known.pci) if word not in (*override.aliases, *override.pci)]
+    of_name = {profile.name: profile for profile in override.profiles}
+    for profile in known.profiles:
+        its = of_name.get(profile.name)
+        if its is None or (profile.placements and _profile_size(its) != _profile_size(profile)):
+            lost.append(profile.name)
+        elif gone := {*profile.placements} - {*its.placements}:
+            lost += [f"{profile.name} at unit {place.start}" for place in sorted(gone)]
+    if lost:
+        raise ValueError(
+            f"the override takes away from {known.name}, where leases may lie: {', '.join(lost)}; list all known"
+            " profiles of a model and the new ones (a GPU that offers less reports so itself)"
+        )
+
+
+def _profile_size(profile: Profile) -> tuple[int, int, int]:
+    return profile.compute, profile.memory, profile.max_instances
+
+
+def _check_names_unique(models: Iterable[GpuModelSpec]) -> None:
+    """Raise ValueError where two models share a name, alias or PCI id."""
+    named: dict[str, str] = {}
+    for model in models:
+        for word in {each.casefold() for each in (model.name, *model.aliases, *model.pci)}:
+            if other := named.get(word):
+                raise ValueError(f"{word!r} names both {other} and {model.name}; a GPU can match only one model")
+            named[word] = model.name
+
+
+def _check_profile(model: GpuModelSpec, profile: Profile) -> None:
+    if min(profile.compute, profile.memory, profile.max_instances) < 1:
+        raise ValueError(f"{model.name}: {profile.name} has no memory units")
+    if profile.compute > model.compute:
+        raise ValueError(f"{model.name}: {profile.name} has more compute slices than the {model.compute} of the GPU")
+    if not profile.placements:
+        return
+    if max(placement.end for placement in profile.placements) > model.grid:
+        raise ValueError(f"{model.name}: {profile.name} exceeds the {model.grid} units of the grid")
+    starts = [placement.start for placement in profile.placements]
+    if min(starts) < 0 or len(set(starts)) < len(starts):
+        raise ValueError(
+            f"{model.name}: {profile.name} starts before the first unit or twice at the same unit: {starts}"
+        )
+    for one, next_one in pairwise(sorted(profile.placements)):
+        if one.overlaps(next_one):
+            raise ValueError(
+                f"{model.name}: {profile.name} of {profile.memory} units overlaps itself at units {one.start} and"
+                f" {next_one.start}; no known GPU supports this"
+            )
+    # Placement checks the mask and the media bit only, so they must imply the vendor's instance limit.
+    side_by_side = len(profile.placements)
+    if (1 if profile.media else side_by_side) > profile.max_instances:
+        raise ValueError(
+            f"{model.name}: {side_by_side} of {profile.name} fit side by side but only"
+            f" {profile.max_instances} are allowed; the occupied units alone cannot express that"
+        )

@@ -1,0 +1,1 @@
+"""States of leases, volumes and relocations, and the transitions between them."""

@@ -1,0 +1,1 @@
+"""Pool GPUs grouped by state, for constant-time slot search."""

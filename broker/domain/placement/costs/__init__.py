@@ -1,0 +1,1 @@
+"""State tables, prices and rules that decide what a placement costs."""

@@ -1,0 +1,1 @@
+"""Placement of several slices or GPUs that start together."""

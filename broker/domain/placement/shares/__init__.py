@@ -1,0 +1,1 @@
+"""Placement of shares on GPUs that several tenants share."""

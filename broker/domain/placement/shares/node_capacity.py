@@ -1,0 +1,91 @@
+"""Free capacity of one node with shared GPUs: processors, memory, GPU shares."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+WHOLE_MILLI = 1000  # thousandths of one GPU
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRequest:
+    """What is requested of one node: milli-processors, MiB, GPUs, and their share.
+
+    The share is in thousandths of each GPU. A part of a GPU is requested on one GPU only, several GPUs
+    only whole; no GPU at all is a request too.
+    """
+
+    cpu: int
+    memory: int
+    cards: int
+    share: int
+
+    def __post_init__(self) -> None:
+        if min(self.cpu, self.memory, self.cards, self.share) < 0:
+            raise ValueError(f"{self} requests a negative amount")
+        if self.share > WHOLE_MILLI or (self.cards == 0) != (self.share == 0):
+            raise ValueError(f"{self} requests {self.share} thousandths of each of {self.cards} GPUs")
+        if self.cards > 1 and self.share != WHOLE_MILLI:
+            raise ValueError(f"{self} requests shares of several GPUs; request each separately")
+
+    @property
+    def partial(self) -> bool:
+        return 0 < self.share < WHOLE_MILLI
+
+    @property
+    def takes(self) -> int:
+        """Return the thousandths of GPUs it takes in total."""
+        return self.cards * self.share
+
+
+class HeldShare(NamedTuple):
+    """Where a request is held."""
+
+    node: int
+    cards: tuple[int, ...]
+
+
+class NodeCapacity:
+    """The free capacity of one node and of each of its GPUs."""
+
+    __slots__ = ("cpu", "free", "left", "memory", "rank", "whole")
+
+    def __init__(self, *, cpu: int, memory: int, gpus: int, rank: float = 0.0) -> None:
+        self.cpu, self.memory = cpu, memory
+        self.left = [WHOLE_MILLI] * gpus
+        self.free, self.whole = WHOLE_MILLI * gpus, gpus  # total free thousandths; number of unused GPUs
+        self.rank = rank  # from 0 to 1: order in which otherwise equal nodes are filled
+
+    def fits(self, request: ShareRequest) -> bool:
+        """Tell whether the request fits on this node."""
+        if request.cpu > self.cpu or request.memory > self.memory:
+            return False
+        if request.partial:
+            return max(self.left, default=0) >= request.share
+        return self.whole >= request.cards
+
+    def wholes(self, count: int) -> tuple[int, ...]:
+        """Return up to this many unused GPUs."""
+        return tuple(gpu for gpu, left in enumerate(self.left) if left == WHOLE_MILLI)[:count]
+
+    def take(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
+        """Hold a request on these GPUs; raise ValueError where it does not fit."""
+        if request.cpu > self.cpu or request.memory > self.memory or len(gpus) != request.cards:
+            raise ValueError(f"{request} does not fit on the node")
+        if any(self.left[gpu] < request.share for gpu in gpus):
+            raise ValueError(f"{request} does not fit on GPUs {gpus}, of which {self.left} is left")
+        self._change(request, gpus, -1)
+
+    def give(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
+        """Release a request; raise ValueError where the GPUs hold less than it took."""
+        if any(self.left[gpu] + request.share > WHOLE_MILLI for gpu in gpus):
+            raise ValueError(f"{request} is not held on GPUs {gpus}, of which {self.left} is left")
+        self._change(request, gpus, 1)
+
+    def _change(self, request: ShareRequest, gpus: tuple[int, ...], sign: int) -> None:
+        self.cpu += sign * request.cpu
+        self.memory += sign * request.memory
+        self.free += sign * request.share * len(gpus)
+        for gpu in gpus:
+            self.whole -= self.left[gpu] == WHOLE_MILLI
+            self.left[gpu] += sign * request.share
+            self.whole += self.left[gpu] == WHOLE_MILLI

@@ -1,0 +1,201 @@
+"""The GPUs of one pool that are sold in shares.
+
+A share has no real placement on its GPU, but it is recorded with units, so that none is sold twice. The
+shared-GPU rule chooses the node and how full a GPU should be; among equally full GPUs on it the units
+decide.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from zlib import crc32
+
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.gpu_state import GpuState
+from broker.domain.geometry.profiles import Placement, Profile
+from broker.domain.geometry.published_profiles import Partitioning
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.gpu_kinds import GpuKind, gpu_kind_of
+from broker.domain.placement.pool import GpuView, PoolIndex
+from broker.domain.placement.shares.least_stranded import LeastStranded, StrandingWeights
+from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, NodeCapacity, ShareRequest
+from broker.domain.placement.shares.shared_nodes import ShareBid, SharedNodes
+from broker.domain.placement.slots import Slot
+
+# The node order only breaks ties: late in a long order, an old gap still beats an empty GPU.
+WEIGHTS = StrandingWeights(order=50.0)
+
+
+class SharedNodeCapacity(NodeCapacity):
+    """The shared GPUs of one node with one layout, by what is left.
+
+    It covers shares that compete with each other.
+    """
+
+    __slots__ = ("gpus", "kind", "sold", "uncut")
+
+    def __init__(self, name: str, kind: GpuKind, shares: Iterable[Profile], *, uncut: bool) -> None:
+        """Begin without GPUs.
+
+        Nodes are filled in the order of a hash of their names, so that all node classes are mixed.
+        """
+        super().__init__(cpu=0, memory=0, gpus=0, rank=crc32(name.encode()) / 2**32)
+        self.kind, self.uncut = kind, uncut
+        self.gpus: list[str] = []  # in the order of `left`
+        self.sold = {_share_request(each, kind.table.grid): kind.number[each.name, each.isolation] for each in shares}
+
+    def put(self, gpu_id: str, gpu: GpuState) -> None:
+        """Add or update a GPU."""
+        if gpu_id not in self.gpus:
+            self.gpus.append(gpu_id)
+            self.left.append(0)
+        self._leave(self.gpus.index(gpu_id), self._left(self.kind.state(gpu)))
+
+    def drop(self, gpu: str) -> None:
+        """Remove a GPU."""
+        at = self.gpus.index(gpu)
+        self._leave(at, 0)
+        del self.gpus[at], self.left[at]
+
+    def like(self, gpu: int) -> list[str]:
+        """Return the GPUs with as much left as this one."""
+        return [gpu_id for gpu_id, left in zip(self.gpus, self.left, strict=True) if left == self.left[gpu]]
+
+    def _leave(self, at: int, left: int) -> None:
+        self.free += left - self.left[at]
+        self.whole += (left == WHOLE_MILLI) - (self.left[at] == WHOLE_MILLI)
+        self.left[at] = left
+
+    def _left(self, state: int) -> int:
+        """Return the sellable thousandths of a GPU in a state.
+
+        No more is returned than every share up to it finds room in.
+        """
+        free = {weights.share: self.kind.most[number][state] * weights.share for weights, number in self.sold.items()}
+        most = max(free.values())
+        largest = max((share for share, fits in free.items() if fits), default=0)
+        scattered = any(largest < share <= most for share in free)
+        return largest if scattered else most
+
+
+class PerNodeRule:
+    """Each node bids by its own rule.
+
+    Where GPUs are partitioned already, no whole GPU can be lost.
+    """
+
+    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
+        if not isinstance(room, SharedNodeCapacity) or request not in room.sold:
+            return None
+        return _share_rule(tuple(room.sold), room.uncut).bid(room, request)
+
+
+class SharePool:
+    """The GPUs of one GpuModel sold in shares of one isolation.
+
+    It has the interface of a PoolIndex. Its choice depends on the GPUs alone, never on their order or
+    history.
+    """
+
+    def __init__(self, model: GpuModelSpec, isolation: Isolation, gpus: Iterable[GpuView] = ()) -> None:
+        self.model, self._isolation = model, isolation
+        self._share_numbers = {share: n for n, share in enumerate(model.sold_as(isolation))}
+        self._fits = PoolIndex(model)
+        self._nodes = SharedNodes(
+            [], [_share_request(share, model.grid) for share in self._share_numbers], PerNodeRule()
+        )
+        self._rooms: list[SharedNodeCapacity] = []
+        self._at: dict[tuple[str, Partitioning], list[int]] = {}  # indexes of the capacity records of a node's GPUs
+        for gpu in gpus:
+            self.add(gpu)
+
+    def add(self, gpu: GpuView) -> None:
+        """Add a GPU; raise ValueError when it is in the pool already."""
+        self._fits.add(gpu)
+        self._update_fit(gpu)
+
+    def linked_anew(self, node: str) -> None:
+        """Do nothing: shares have no links."""
+
+    def remove(self, gpu_id: str) -> GpuView:
+        """Remove a GPU and return its present view."""
+        gpu = self._fits.remove(gpu_id)
+        for at in self._at[gpu.node, gpu.layout]:
+            self._rooms[at].drop(gpu_id)
+            self._nodes.touch(at)
+        return gpu
+
+    def gpu_view(self, gpu: str) -> GpuView:
+        return self._fits.gpu_view(gpu)
+
+    def hold(self, slot: Slot, profile: Profile) -> None:
+        """Take a slot; raise ValueError when it is not free."""
+        self._fits.hold(slot, profile)
+        self._update_fit(self._fits.gpu_view(slot.gpu))
+
+    def release(self, slot: Slot, profile: Profile) -> None:
+        """Free a slot; raise ValueError when it was not held."""
+        self._fits.release(slot, profile)
+        self._update_fit(self._fits.gpu_view(slot.gpu))
+
+    def choose(self, profile: Profile) -> Slot | None:
+        """Return the free slot that costs least, or None when there is none."""
+        if profile not in self._share_numbers:
+            raise ValueError(f"{self.model.name} shared as {self._isolation} is not sold as {profile.name!r}")
+        held = self._nodes.best(self._share_numbers[profile])
+        if held is None:
+            return None
+        room = self._rooms[held.node]
+        kind, number = room.kind, room.sold[_share_request(profile, self.model.grid)]
+        states = {gpu: kind.state(self._fits.gpu_view(gpu).state) for gpu in room.like(held.cards[0])}
+        gpu = min(states, key=lambda each: (kind.cost[number][states[each]], each))
+        return Slot(gpu, Placement(kind.ranks.best[number][states[gpu]].start, profile.memory))
+
+    def how_many_fit(self, profile: Profile) -> int:
+        """Return exactly how many of a profile could be placed now, in sequence."""
+        return self._fits.how_many_fit(profile)
+
+    def _update_fit(self, gpu: GpuView) -> None:
+        """Update the capacity records of a GPU."""
+        key = gpu.node, gpu.layout
+        if key not in self._at:
+            self._at[key] = [self._join(room) for room in self._rooms_of(*key)]
+        for at in self._at[key]:
+            self._rooms[at].put(gpu.gpu, gpu.state)
+            self._nodes.touch(at)
+
+    def _join(self, room: SharedNodeCapacity) -> int:
+        self._rooms.append(room)
+        return self._nodes.join(room)
+
+    def _rooms_of(self, node: str, layout: Partitioning) -> Iterator[SharedNodeCapacity]:
+        """Yield the capacity records of a node's GPUs.
+
+        In a fixed layout each placement is for one share and does not compete with others.
+        """
+        kind = gpu_kind_of(self.model, layout)
+        shares = [each for each in kind.table.profiles if each.isolation is self._isolation]
+        if layout is None:
+            yield SharedNodeCapacity(node, kind, shares, uncut=True)
+            return
+        for share in shares:
+            yield SharedNodeCapacity(f"{node} {layout} {share.name}", kind, [share], uncut=False)
+
+
+def _share_request(share: Profile, grid: int) -> ShareRequest:
+    """Return a share as a request to the rule.
+
+    It requests no processors or memory: a share brings its part of the node, so these limit nothing.
+    """
+    return ShareRequest(cpu=0, memory=0, cards=1, share=share.memory * WHOLE_MILLI // grid)
+
+
+@lru_cache(maxsize=256)
+def _share_rule(sold: tuple[ShareRequest, ...], uncut: bool) -> LeastStranded:
+    """Return the rule for GPUs sold in these shares, and whole while unpartitioned.
+
+    Future demand is unknown, so all are assumed equally frequent.
+    """
+    weights = dict.fromkeys(sold, 1.0)
+    if uncut:
+        weights[ShareRequest(cpu=0, memory=0, cards=1, share=WHOLE_MILLI)] = 1.0
+    return LeastStranded(weights, WEIGHTS)

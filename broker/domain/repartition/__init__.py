@@ -1,0 +1,1 @@
+"""GPU layouts: search for a demand, and steps that apply one."""

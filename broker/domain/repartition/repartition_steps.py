@@ -1,0 +1,169 @@
+"""Steps of repartitioning a node, and the decision which step comes next.
+
+It depends on the progress of the change and on what the node reports.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+
+class RepartitionStep(StrEnum):
+    PLANNED = "planned"  # waits for approval
+    CLOSING = "closing"  # nothing new is placed; the taint must be set
+    DRAINING = "draining"  # waits until the last lease has ended by itself
+    LABELLING = "labelling"  # the wanted layout must be set on the node
+    CUTTING = "cutting"  # the node is repartitioning
+    NUDGING = "nudging"  # it took too long: set the same layout under its other name, and back
+    OPENING = "opening"  # it is done: the taint must be removed, then the node is sold again
+    DONE = "done"
+    QUARANTINED = "quarantined"  # it failed; the node stays closed until an operator decides
+    CANCELLING = "cancelling"  # cancelled before the node was configured: the taint must be removed
+    CANCELLED = "cancelled"
+
+
+S = RepartitionStep
+NEXT_STEPS: dict[RepartitionStep, frozenset[RepartitionStep]] = {
+    S.PLANNED: frozenset({S.CLOSING, S.CANCELLED}),
+    S.CLOSING: frozenset({S.DRAINING, S.CANCELLING}),
+    S.DRAINING: frozenset({S.LABELLING, S.CANCELLING, S.QUARANTINED}),
+    S.LABELLING: frozenset({S.CUTTING, S.DRAINING, S.NUDGING, S.QUARANTINED}),
+    S.CUTTING: frozenset({S.NUDGING, S.OPENING, S.QUARANTINED}),
+    S.NUDGING: frozenset({S.CUTTING, S.QUARANTINED}),
+    S.OPENING: frozenset({S.DONE, S.QUARANTINED}),
+    S.DONE: frozenset(),
+    S.QUARANTINED: frozenset(),
+    S.CANCELLING: frozenset({S.CANCELLED}),
+    S.CANCELLED: frozenset(),
+}
+FINAL_STEPS = frozenset(step for step, following in NEXT_STEPS.items() if not following)
+CANCELLABLE_STEPS = frozenset({S.PLANNED, S.CLOSING, S.DRAINING})
+CLOSED_STEPS = frozenset(RepartitionStep) - {
+    S.PLANNED,
+    S.DONE,
+    S.CANCELLED,
+}  # in these steps nothing new is placed on the node
+# In these steps the node's report of its GPUs is unreliable.
+UNRELIABLE_INVENTORY_STEPS = frozenset({S.LABELLING, S.CUTTING, S.NUDGING, S.OPENING})
+
+PENDING_TIMEOUT = timedelta(minutes=10)
+REBOOT_TIMEOUT = timedelta(minutes=20)
+RENAME_PAUSE = timedelta(seconds=5)
+ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLayout:
+    """What a node reported of its layout at a moment."""
+
+    config: str = ""  # name of the layout it was set to
+    state: str = ""  # "", pending, rebooting, success or failed
+    version: str = ""  # resource version of the node: a label is only set on this version
+    tainted: bool = False
+    pods: int = 0  # pods that hold a slice of it, whatever our database says
+    slots: Mapping[str, int] = field(default_factory=dict)  # what it offers: profile to count
+    there: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLayout:
+    """The target layout of a node: its two names and what it offers."""
+
+    config: str
+    alias: str
+    slots: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RepartitionProgress:
+    """The progress of a change when its node is observed."""
+
+    step: RepartitionStep
+    since: timedelta  # time since the step began
+    held: int = 0  # slots that leases hold on the node
+    attempts: int = 0  # how often the node was set to the layout
+    looked: bool = False  # this step was observed before; that worker may have configured the node and died
+
+
+@dataclass(frozen=True, slots=True)
+class RepartitionDecision:
+    """The next step with its reason; the node is configured or tainted first."""
+
+    step: RepartitionStep
+    why: str
+    tell: str = ""
+    taint: bool = False
+
+
+def decide_next_step(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+    """Return the next step after observing the node.
+
+    The same step means: observe it again later.
+    """
+    if not observed.there:
+        return RepartitionDecision(S.QUARANTINED, "the node is no longer in the cluster")
+    if at.step is S.DRAINING:
+        return _after_draining(at, observed)
+    if at.step is S.LABELLING:
+        return _after_labelling(at, observed, wanted)
+    if at.step is S.CUTTING:
+        return _after_cutting(at, observed, wanted)
+    if at.step is S.NUDGING:
+        return _after_nudging(observed, wanted)
+    raise ValueError(f"a change that is {at.step} asks its node nothing")
+
+
+def _after_draining(at: RepartitionProgress, observed: ObservedLayout) -> RepartitionDecision:
+    if at.held or observed.pods:
+        leases = f"{at.held} slice{'s are' if at.held != 1 else ' is'} still in use"
+        pods = f"{observed.pods} pod{'s' if observed.pods != 1 else ''} still running"
+        return RepartitionDecision(S.DRAINING, f"{leases}; {pods}", taint=not observed.tainted)
+    if not observed.tainted:
+        return RepartitionDecision(S.DRAINING, "the taint was removed; it is set again", taint=True)
+    return RepartitionDecision(S.LABELLING, "no leases are left on the node")
+
+
+def _after_labelling(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+    if observed.config == wanted.config:
+        if at.looked or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
+            return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested")
+        # An earlier failed change set the same name: the node would not react to it.
+        return RepartitionDecision(S.NUDGING, f"config {wanted.config} was requested before and failed")
+    if at.held or observed.pods or not observed.tainted:  # a pod that started there is not evicted
+        return RepartitionDecision(S.DRAINING, "a pod returned before the config was requested")
+    return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested", tell=wanted.config)
+
+
+def _after_cutting(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+    if observed.config != wanted.config:
+        return RepartitionDecision(
+            S.QUARANTINED, f"the requested config was changed to {observed.config or 'nothing'} by someone else"
+        )
+    if observed.state == "failed":
+        return RepartitionDecision(S.QUARANTINED, "the node failed to repartition its GPUs")
+    if observed.state == "success" and dict(observed.slots) == dict(wanted.slots):
+        return RepartitionDecision(S.OPENING, "the node offers the new layout")
+    if at.since < (REBOOT_TIMEOUT if observed.state == "rebooting" else PENDING_TIMEOUT):
+        return RepartitionDecision(S.CUTTING, _describe_state(observed))
+    if at.attempts < ATTEMPTS:
+        return RepartitionDecision(
+            S.NUDGING, f"{_describe_state(observed)} for {at.since.total_seconds() / 60:.0f} min: requested again"
+        )
+    return RepartitionDecision(S.QUARANTINED, f"{_describe_state(observed)} after {at.attempts} requests")
+
+
+def _describe_state(observed: ObservedLayout) -> str:
+    if observed.state == "success":
+        return "done, but the node does not offer the new layout yet"
+    return f"the node is {observed.state}" if observed.state else "the node has not started"
+
+
+def _after_nudging(observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
+    if observed.config == wanted.alias:
+        return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested again", tell=wanted.config)
+    if observed.config == wanted.config:
+        return RepartitionDecision(S.NUDGING, "the same config is requested under another name", tell=wanted.alias)
+    return RepartitionDecision(
+        S.QUARANTINED, f"the requested config was changed to {observed.config or 'nothing'} by someone else"
+    )

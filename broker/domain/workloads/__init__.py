@@ -1,0 +1,1 @@
+"""Workload templates and the validation of what tenants run."""

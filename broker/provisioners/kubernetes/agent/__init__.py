@@ -1,0 +1,1 @@
+"""Parts of the cluster agent: event buffer, heartbeat, drift repair."""

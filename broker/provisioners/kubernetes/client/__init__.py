@@ -1,0 +1,1 @@
+"""Client of the Kubernetes API: connection, retries, errors, object types."""

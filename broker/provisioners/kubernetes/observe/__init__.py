@@ -1,0 +1,1 @@
+"""What a lease's objects in the cluster say about the lease."""

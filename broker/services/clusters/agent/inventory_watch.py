@@ -1,0 +1,103 @@
+"""Decide when an inventory update is due, from the objects the watch has stored."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import structlog
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu
+from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
+from broker.provisioners.kubernetes.client import objects
+from broker.provisioners.kubernetes.client.kinds import NODE, RESOURCE_SLICE, Kind
+from broker.provisioners.kubernetes.client.objects import T, decode
+from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
+from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES
+from broker.services.clusters.registration import cluster_registration
+from ports import clock
+
+log = structlog.get_logger(__name__)
+INVENTORY_S, INVENTORY_DELAY_S = 60.0, 1.0
+UNCHANGED_INVENTORY_S = 300.0  # for an unchanged inventory
+
+
+class InventoryWatch:
+    """The inventory of one cluster, as its agent last took it."""
+
+    def __init__(self, cluster: Cluster, connection: ClusterConnection, watched: Iterable[Kind]) -> None:
+        self.cluster, self.connection = cluster, connection
+        self.due_at = self._taken_at = 0.0
+        self._unlisted = {NODE, RESOURCE_SLICE} & set(watched)  # kinds that inventory needs and that are not listed yet
+        self._digest, self._repeat_at = 0, 0.0  # of the last inventory
+
+    def finish_list(self, kind: Kind) -> None:
+        """Record that a kind was listed completely."""
+        self._unlisted -= {kind}
+        if kind in (NODE, RESOURCE_SLICE, DEVICE_CLASSES):
+            self.schedule()
+
+    def see(self, event: WatchEvent) -> None:
+        """Schedule an update if an event changes what nodes publish."""
+        if event.kind in (RESOURCE_SLICE, DEVICE_CLASSES) and event.items:
+            self.schedule()
+
+    def schedule(self) -> None:
+        """Schedule one update, shortly after the last one."""
+        self.due_at = min(self.due_at, self._taken_at + INVENTORY_DELAY_S)
+
+    def is_due(self, moment: float) -> bool:
+        """Return whether an update is due; the next one is due after the usual interval."""
+        if moment < self.due_at:
+            return False
+        self.due_at = moment + INVENTORY_S
+        return True
+
+    def take(self, *, now: datetime) -> None:
+        """Update the inventory from the nodes as the watch has shown them."""
+        if self._unlisted:
+            return  # once they are listed, an update is due at once
+        self._taken_at = clock.monotonic()
+        nodes, slices = self._rows(NODE, objects.ClusterNode), self._rows(RESOURCE_SLICE, objects.ResourceSlice)
+        found = self.connection.driver.inventory(nodes, slices, self._class_names())
+        if self._was_taken(found):
+            return
+        for problem in cluster_registration.update_inventory(self.cluster, found, now=now):
+            log.warning("node not sold", cluster=self.cluster.name, why=problem)
+
+    def _rows(self, kind: Kind, reads: type[T]) -> list[T]:
+        """Return stored objects of a kind.
+
+        Read from JSON text, because a dict of each would take several times the memory.
+        """
+        rows = ClusterObject.objects.filter(cluster=self.cluster, kind=kind.name).order_by("name")
+        texts = rows.annotate(text=Cast("body", TextField())).values_list("text", flat=True)
+        return [decode(text.encode(), reads) for text in texts]
+
+    def _class_names(self) -> set[str] | None:
+        """Return the cluster's DeviceClass names; None if they were never listed.
+
+        An older role of ours may not be allowed to list them.
+        """
+        rows = ClusterObject.objects.filter(cluster=self.cluster, kind=DEVICE_CLASSES.name)
+        known = ClusterWatch.objects.filter(cluster=self.cluster, kind=DEVICE_CLASSES.name).exists()
+        return set(rows.values_list("name", flat=True)) if known else None
+
+    def _was_taken(self, found: list[DiscoveredNode]) -> bool:
+        """Return whether the same inventory was processed lately and nothing is pending.
+
+        Processing one reads every GPU of the cluster.
+        """
+        digest = hash(repr(found))
+        moment = clock.monotonic()
+        waits = (
+            Cluster.objects.filter(pk=self.cluster.pk)
+            .exclude(inventory_paused_reason="", accept_next_inventory=False)
+            .exists()
+            or Gpu.objects.filter(node__cluster=self.cluster).exclude(closed_since=None).exists()
+        )
+        if digest == self._digest and moment < self._repeat_at and not waits:
+            return True
+        self._digest, self._repeat_at = digest, moment + UNCHANGED_INVENTORY_S
+        return False

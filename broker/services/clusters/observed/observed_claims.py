@@ -1,0 +1,70 @@
+"""Detection of ResourceClaims whose allocated devices differ from what was sold.
+
+The scheduler chooses the device among those that a claim names. A different device, a deleted claim, or
+one whose devices were taken away is reported to its lease. Other changes of a claim are not: the lease's
+pods show them.
+"""
+
+import msgspec
+import structlog
+
+from broker.models import ClusterObject, Lease
+from broker.provisioners.base import parse_spec_name
+from broker.provisioners.kubernetes import names
+from broker.provisioners.kubernetes.client.kinds import RESOURCE_SLICE
+from broker.provisioners.kubernetes.client.objects import AllocatedDevice, ResourceClaim, ResourceSlice
+from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
+from broker.provisioners.kubernetes.drivers.dra import misallocated_device
+from broker.provisioners.kubernetes.spec_conversion import lease_spec
+from broker.services.leases.provision_specs import load_provision_spec
+from tenants.services.rls import system_scope
+
+log = structlog.get_logger(__name__)
+
+
+class ObservedClaims:
+    """The ResourceClaims of one cluster, as its agent knows them."""
+
+    def __init__(self, cluster_id: str, connection: ClusterConnection) -> None:
+        self._cluster, self._connection = cluster_id, connection
+        self._given: dict[
+            str, tuple[list[AllocatedDevice], str]
+        ] = {}  # uid -> (allocated devices, the unexpected one or "")
+
+    def see(self, claim: ResourceClaim, name: str, *, how: str) -> bool:
+        """Record a claim, mark unexpected devices, and return whether its lease must know.
+
+        Claims from a paged list are taken as they are: their rows keep what was found before.
+        """
+        before, strange = self._given.pop(claim.metadata.uid, ([], ""))
+        if how == "DELETED":
+            return True
+        if claim.given != before and how != "PAGED":
+            strange = self._strange(claim, name) if claim.given else ""
+        claim.strange = strange
+        self._given[claim.metadata.uid] = claim.given, strange
+        return bool(before and claim.given != before) or bool(strange and not before)
+
+    def _strange(self, claim: ResourceClaim, name: str) -> str:
+        lease_id, generation = parse_spec_name(name)
+        with system_scope():
+            lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
+            specified = load_provision_spec(lease, generation=generation) if lease else None
+        if specified is None or not specified.slices:
+            return ""
+        spec = lease_spec(specified, self._connection.installation)
+        ranks = [names.resource_claim_name(spec.lease_id, spec.generation, rank) for rank in range(len(spec.nodes))]
+        if claim.metadata.name not in ranks:
+            return ""
+        strange = misallocated_device(
+            spec, ranks.index(claim.metadata.name), claim, self._slices({each.pool for each in claim.given})
+        )
+        if strange:
+            log.error("resource claim got a device that was not sold", lease=lease_id, device=strange)
+        return strange
+
+    def _slices(self, nodes: set[str]) -> list[ResourceSlice]:
+        rows = ClusterObject.objects.filter(
+            cluster=self._cluster, kind=RESOURCE_SLICE.name, body__spec__nodeName__in=sorted(nodes)
+        )
+        return [msgspec.convert(body, ResourceSlice) for body in rows.values_list("body", flat=True)]

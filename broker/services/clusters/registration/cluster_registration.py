@@ -1,0 +1,326 @@
+"""Registration of Kubernetes clusters: credentials, ingress, and inventory updates."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from broker.models import Cluster, ClusterCredential, Gpu, GpuHealth, LayoutPolicy, Node
+from broker.provisioners.kubernetes.client import kubeconfig as kubeconfigs
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredNode
+from broker.services.inventory import gpu_catalogue, hardware
+from broker.services.inventory.gpu_matching import NOT_REPORTED, has_own_uuid, match_gpus
+from broker.services.inventory.inventory_conflicts import QUARANTINED, find_conflict
+from ports import crypto
+from tenants.services import audit
+from tenants.services.actors import SYSTEM, Actor
+from tenants.services.errors import InvalidValue, StaleVersion
+
+LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+HOST = re.compile(rf"(?=.{{1,160}}\Z){LABEL}(?:\.{LABEL})+", re.ASCII)  # leaves room for a lease's own label
+INGRESS = re.compile(rf"ingress/{LABEL}|gateway/{LABEL}/{LABEL}", re.ASCII)
+BASTION = re.compile(rf"(?=.{{1,190}}\Z){LABEL}(?:\.{LABEL})*(?::[1-9]\d{{0,4}})?", re.ASCII)
+MAX_NAMESPACES, PROJECT_NAMESPACE_PREFIX = 4, "gt-"
+ALWAYS_ACCEPTED_LOSS = 8  # GPUs: one machine may disappear without confirmation
+NODES_PER_GROUP = 50  # nodes
+NewGpu = tuple[Gpu, DiscoveredGpu]
+InventoryRow = TypeVar("InventoryRow", Gpu, Node)
+
+
+@transaction.atomic
+def register_cluster(
+    *,
+    name: str,
+    region: str,
+    kubeconfig: Mapping[str, Any],
+    driver: str,
+    driver_options: Mapping[str, Any] | None = None,
+    actor: Actor,
+    now: datetime,
+) -> Cluster:
+    """Register a cluster by a parsed kubeconfig.
+
+    Nothing is sold there before its inventory is taken.
+    """
+    gpu_catalogue.load_gpu_models()  # so that the first cluster finds every model, and later ones the newest
+    cluster = Cluster.objects.create(
+        name=name,
+        region=region,
+        provisioner="kubernetes",
+        driver=driver,
+        driver_options=dict(driver_options or {}),
+        address=kubeconfigs.server_address(dict(kubeconfig)),
+        allow_shared_gpus=settings.ALLOW_SHARED_GPUS,
+        created_at=now,
+    )
+    _store_credentials(cluster, kubeconfig, now)
+    audit.record(
+        "cluster.join",
+        actor=actor,
+        now=now,
+        subject_id=cluster.pk,
+        subject_label=name,
+        address=cluster.address,
+        driver=driver,
+    )
+    return cluster
+
+
+@transaction.atomic
+def renew_credentials(cluster: Cluster, kubeconfig: Mapping[str, Any], *, actor: Actor, now: datetime) -> None:
+    """Replace a cluster's credentials.
+
+    Connected processes read the new ones when the old ones are refused.
+    """
+    address = kubeconfigs.server_address(dict(kubeconfig))
+    Cluster.objects.filter(pk=cluster.pk).update(address=address, version=F("version") + 1)
+    _store_credentials(cluster, kubeconfig, now)
+    audit.record(
+        "cluster.renew", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, address=address
+    )
+
+
+@dataclass(frozen=True)
+class IngressSettings:
+    """Ingress settings of a cluster; an empty field disables that kind of access."""
+
+    domain: str = ""  # each lease has a host name below it
+    ingress: str = ""  # what routes it: ingress/<class>, or gateway/<namespace>/<name>
+    bastion: str = ""  # the SSH bastion host
+    allowed_namespaces: str = ""  # namespaces of the two; empty: derived from ingress and bastion
+
+
+@transaction.atomic
+def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, actor: Actor, now: datetime) -> None:
+    """Set a cluster's ingress; raise Invalid, or Stale unless `version` is current."""
+    check_ingress(ingress)
+    ingress = replace(ingress, allowed_namespaces=" ".join(_parse_namespaces(ingress.allowed_namespaces)))
+    row = Cluster.objects.select_for_update(of=("self",)).get(pk=cluster.pk)
+    if row.version != version:
+        raise StaleVersion(
+            f"{row.name} was changed since you opened the page (version {version}, now {row.version}).",
+            fix="Check the current values and save again.",
+        )
+    before = IngressSettings(row.domain, row.ingress, row.bastion, row.allowed_namespaces)
+    Cluster.objects.filter(pk=row.pk).update(**asdict(ingress), version=version + 1)
+    audit.record(
+        "cluster.let_in",
+        actor=actor,
+        now=now,
+        subject_id=row.pk,
+        subject_label=row.name,
+        before=asdict(before),
+        after=asdict(ingress),
+    )
+
+
+def check_ingress(ingress: IngressSettings) -> None:
+    """Raise Invalid if the ingress settings could not work."""
+    if ingress.domain and not HOST.fullmatch(ingress.domain):
+        raise InvalidValue(
+            "domain", f"{ingress.domain!r} is not a domain name.", fix="Enter it like leases.example.org."
+        )
+    if ingress.ingress and not INGRESS.fullmatch(ingress.ingress):
+        raise InvalidValue(
+            "ingress",
+            f"{ingress.ingress!r} is not an ingress.",
+            fix="Enter ingress/<class> or gateway/<namespace>/<name>.",
+        )
+    if bool(ingress.domain) != bool(ingress.ingress):
+        missing = "ingress" if ingress.domain else "domain"
+        raise InvalidValue(missing, "Domain and ingress need each other.", fix="Set both or neither.")
+    if ingress.bastion and not BASTION.fullmatch(ingress.bastion):
+        raise InvalidValue(
+            "bastion",
+            f"{ingress.bastion!r} is not a host name.",
+            fix="Enter it like ssh.example.org or ssh.example.org:22.",
+        )
+    named = _parse_namespaces(ingress.allowed_namespaces)
+    if len(named) > MAX_NAMESPACES:
+        raise InvalidValue(
+            "allowed_namespaces", f"More than {MAX_NAMESPACES} namespaces are set.", fix="Remove some of them."
+        )
+    for each in named:
+        if not re.fullmatch(LABEL, each, re.ASCII):
+            raise InvalidValue(
+                "allowed_namespaces", f"{each!r} is not a namespace.", fix="Enter them like ingress-nginx ssh."
+            )
+        if each.startswith(PROJECT_NAMESPACE_PREFIX):
+            raise InvalidValue(
+                "allowed_namespaces",
+                f"{each} is a project's namespace; its pods could reach all leases.",
+                fix="Enter the namespace of the ingress or bastion.",
+            )
+
+
+def _parse_namespaces(allowed_namespaces: str) -> list[str]:
+    """Return the namespaces in a text, separated by commas or spaces."""
+    return sorted(set(allowed_namespaces.replace(",", " ").split()))
+
+
+def _store_credentials(cluster: Cluster, kubeconfig: Mapping[str, Any], now: datetime) -> None:
+    sealed = crypto.encrypt(json.dumps(kubeconfig).encode())
+    ClusterCredential.objects.update_or_create(cluster=cluster, defaults={"sealed": sealed, "updated_at": now})
+
+
+@transaction.atomic
+def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: datetime) -> list[str]:
+    """Update nodes and GPUs from a cluster's report; return what cannot be sold.
+
+    GPUs that are no longer reported are taken out of service and never deleted: leases may hold them. A
+    report that lacks many GPUs at once is accepted only when an operator says so.
+    """
+    matches = match_gpus(cluster, list(found))
+    if why := _implausible_loss(cluster, matches.nodes):
+        Cluster.objects.filter(pk=cluster.pk).exclude(inventory_paused_reason=why).update(
+            inventory_paused_reason=why, version=F("version") + 1
+        )
+        return [why]
+    Cluster.objects.filter(pk=cluster.pk).exclude(inventory_paused_reason="").update(
+        inventory_paused_reason="", version=F("version") + 1
+    )
+    problems = [*matches.problems]
+    _retire_moved_gpus(matches.moved, now)
+    reported = {each.name: each for each in sorted(matches.nodes, key=lambda node: node.name)}
+    for group in _node_groups(_load_or_create_nodes(cluster, reported, now)):
+        new: list[NewGpu] = []
+        for node, gpus in _with_gpus(group):
+            if node.name not in reported:
+                _mark_missing(gpus, now)
+                continue
+            if any(gpu.closed_since for gpu in gpus):
+                continue  # it is being repartitioned: its report of its GPUs is worth nothing meanwhile
+            report = reported[node.name]
+            if why := find_conflict(gpus, report.cards):
+                _quarantine(gpus, now)
+                problems.append(f"{node.name}: {why}")
+                continue
+            new += _update_node_gpus(node, gpus, report.cards, now)
+            problems += [f"{node.name}: {problem}" for problem in report.problems]
+        Gpu.objects.bulk_create(_assign_ordered_ids([gpu for gpu, _ in new]))
+        for gpu, found_gpu in new:
+            _update_health(gpu, found_gpu, now)
+    return problems
+
+
+def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
+    """Return why a report lacks too many GPUs to be trusted; else empty."""
+    gpus = Gpu.objects.filter(node__cluster=cluster, health=GpuHealth.HEALTHY, closed_since=None)
+    known = set(gpus.values_list("node__name", "index"))
+    # A node that reports a reason has not lost its GPUs; selling them on regardless might share them by mistake.
+    explained = {node.name for node in found if node.problems}
+    gone = known - {(node.name, gpu.index) for node in found for gpu in node.cards}
+    gone = {place for place in gone if place[0] not in explained}
+    believed = Cluster.objects.filter(pk=cluster.pk, accept_next_inventory=True).update(accept_next_inventory=False)
+    if believed or len(gone) <= ALWAYS_ACCEPTED_LOSS or len(gone) * 2 <= len(known):
+        return ""
+    return f"It reports only {len(known) - len(gone)} of {len(known)} GPUs. Check whether this is correct."
+
+
+@transaction.atomic
+def accept_missing_inventory(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
+    """Accept the next inventory as it is, however much is missing from it."""
+    Cluster.objects.filter(pk=cluster.pk).update(accept_next_inventory=True, version=F("version") + 1)
+    audit.record("cluster.believe", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, reason=why)
+
+
+def _load_or_create_nodes(cluster: Cluster, reported: Iterable[str], now: datetime) -> list[Node]:
+    """Return all nodes of a cluster, and create those that are new."""
+    there = list(Node.objects.filter(cluster=cluster).order_by("name"))
+    new = sorted(set(reported) - {node.name for node in there})
+    made = [Node(cluster=cluster, name=name, state_since=now) for name in new]
+    return there + Node.objects.bulk_create(_assign_ordered_ids(made))
+
+
+def _assign_ordered_ids(rows: list[InventoryRow]) -> list[InventoryRow]:
+    """Assign ids in row order; among equal GPUs, placement prefers the first id."""
+    for row, pk in zip(rows, sorted(row.pk for row in rows), strict=True):
+        row.pk = pk
+    return rows
+
+
+def _node_groups(nodes: list[Node]) -> Iterator[list[Node]]:
+    """Yield nodes in groups, to limit the queries and the GPUs in memory."""
+    for first in range(0, len(nodes), NODES_PER_GROUP):
+        yield nodes[first : first + NODES_PER_GROUP]
+
+
+def _with_gpus(nodes: list[Node]) -> list[tuple[Node, list[Gpu]]]:
+    """Return nodes with their known GPUs."""
+    gpus: dict[str, list[Gpu]] = {node.pk: [] for node in nodes}
+    for gpu in Gpu.objects.filter(node__in=nodes).order_by("index"):
+        gpus[gpu.node_id].append(gpu)
+    return [(node, gpus[node.pk]) for node in nodes]
+
+
+def _update_node_gpus(node: Node, known: list[Gpu], reported: Iterable[DiscoveredGpu], now: datetime) -> list[NewGpu]:
+    """Update a node's GPUs from its report; return new ones, not saved yet."""
+    gpus, new = {gpu.index: gpu for gpu in known}, []
+    for found in reported:
+        wanted = _gpu_columns(node, found)
+        gpu = gpus.pop(found.index, None)
+        if gpu is None:
+            new.append((Gpu(node=node, index=found.index, health_since=now, **wanted), found))
+            continue
+        if changes := {name: value for name, value in wanted.items() if getattr(gpu, name) != value}:
+            Gpu.objects.filter(pk=gpu.pk).update(**changes, version=F("version") + 1)
+        _update_health(gpu, found, now)
+    _mark_missing(gpus.values(), now)
+    return new
+
+
+def _gpu_columns(node: Node, found: DiscoveredGpu) -> dict[str, Any]:
+    """Return a GPU row's columns from its report, except its health."""
+    same = {"isolation": str(found.isolation), **({"asks": found.asks} if found.asks else {})}
+    cuts = [{"profile": cut.profile, "start": cut.start, "size": cut.size, **same} for cut in found.cuts]
+    return {
+        "gpu_model_id": gpu_catalogue.gpu_model_spec(found.model).name,
+        # Without a UUID of its own it gets one from the node's id: two clusters may have equal node names.
+        "uuid": found.uuid if has_own_uuid(found) else f"{node.pk}/{found.index}",
+        "layout_policy": LayoutPolicy.FIXED if cuts else LayoutPolicy.DYNAMIC,
+        "fixed_layout": cuts,
+        "published": found.published.starts() if found.published else None,
+        "fabric": _clean_identifier(found.fabric),
+        "numa": _clean_identifier(found.numa),
+    }
+
+
+def _clean_identifier(name: str) -> str:
+    """Return an identifier that is only compared; empty if it is malformed."""
+    return name if re.fullmatch(r"[A-Za-z0-9:._-]{1,64}", name, re.ASCII) else ""
+
+
+def _update_health(gpu: Gpu, found: DiscoveredGpu, now: datetime) -> None:
+    """Take a GPU reported as broken out of service, and a reappeared one back."""
+    if not found.healthy:
+        hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="reported by its node", actor=SYSTEM, now=now)
+    elif gpu.health_reason in (NOT_REPORTED, QUARANTINED):
+        hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="", actor=SYSTEM, now=now)
+
+
+def _quarantine(gpus: Iterable[Gpu], now: datetime) -> None:
+    for gpu in gpus:
+        if gpu.health == GpuHealth.HEALTHY:
+            hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=QUARANTINED, actor=SYSTEM, now=now)
+
+
+def _retire_moved_gpus(moved: Iterable[str], now: datetime) -> None:
+    """Rename the rows of GPUs that are in another machine now.
+
+    The rows are kept for the leases that were on them.
+    """
+    for gpu in Gpu.objects.filter(pk__in=moved).select_related("node__cluster"):
+        Gpu.objects.filter(pk=gpu.pk).update(uuid=f"{gpu.pk} was {gpu.uuid}")
+        _mark_missing([gpu], now)
+
+
+def _mark_missing(gpus: Iterable[Gpu], now: datetime) -> None:
+    for gpu in gpus:
+        if gpu.health == GpuHealth.HEALTHY:
+            hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason=NOT_REPORTED, actor=SYSTEM, now=now)

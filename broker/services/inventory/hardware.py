@@ -1,0 +1,112 @@
+"""Inventory operations of operators: simulated racks, node states and GPU health."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from broker.models import Cluster, Gpu, GpuHealth, InventoryChange, Node, NodeState
+from broker.services.inventory.gpu_catalogue import gpu_model_spec
+from ports import outbox
+from tenants.services import audit
+from tenants.services.actors import Actor
+
+
+@dataclass(frozen=True)
+class SimulatedRack:
+    """Identical nodes to add to a simulated cluster."""
+
+    cluster: str
+    region: str
+    model: str
+    nodes: int
+    cards_per_node: int = 8
+    first: int = 1
+    fabric: int = 0  # size of groups linked by NVLink; 0: unknown
+    numa: int = 0  # size of groups on one CPU socket; 0: unknown
+
+
+@transaction.atomic
+def add_simulated_racks(racks: Iterable[SimulatedRack], *, now: datetime) -> int:
+    """Add missing simulated clusters, nodes and GPUs; return how many GPUs are new."""
+    before = Gpu.objects.count()
+    for rack in racks:
+        gpu_model_spec(rack.model)
+        cluster, _ = Cluster.objects.get_or_create(
+            name=rack.cluster,
+            defaults={"region": rack.region, "allow_shared_gpus": settings.ALLOW_SHARED_GPUS, "created_at": now},
+        )
+        for number in range(rack.first, rack.first + rack.nodes):
+            node, _ = Node.objects.get_or_create(cluster=cluster, name=f"n{number:02d}", defaults={"state_since": now})
+            Gpu.objects.bulk_create(
+                [
+                    Gpu(
+                        node=node,
+                        index=index,
+                        gpu_model_id=rack.model,
+                        uuid=f"GPU-sim-{rack.cluster}-{node.name}-{index}",
+                        fabric=_link_group(index, rack.fabric),
+                        numa=_link_group(index, rack.numa),
+                        health_since=now,
+                    )
+                    for index in range(rack.cards_per_node)
+                ],
+                ignore_conflicts=True,
+            )
+    return Gpu.objects.count() - before
+
+
+def _link_group(index: int, size: int) -> str:
+    return str(index // size) if size else ""
+
+
+@transaction.atomic
+def set_node_state(node: Node, state: NodeState, *, reason: str, actor: Actor, now: datetime) -> None:
+    """Set a node's state and record why; the reconciler handles its leases."""
+    before = node.state
+    if before == state:
+        return
+    Node.objects.filter(pk=node.pk).update(state=state, state_since=now, version=F("version") + 1)
+    node.refresh_from_db()
+    InventoryChange.objects.create(
+        at=now, node=node, before=before, after=state, reason=reason, actor_label=actor.label
+    )
+    audit.record(
+        f"node.{state}", actor=actor, now=now, subject_id=node.pk, subject_label=str(node), before=before, reason=reason
+    )
+    _enqueue_affected(node, now)
+
+
+@transaction.atomic
+def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, now: datetime) -> None:
+    """Set a GPU's health and record why."""
+    before = gpu.health
+    if before == health:
+        return
+    Gpu.objects.filter(pk=gpu.pk).update(
+        health=health, health_reason=reason, health_since=now, version=F("version") + 1
+    )
+    gpu.refresh_from_db()
+    InventoryChange.objects.create(
+        at=now, node=gpu.node, gpu=gpu, before=before, after=health, reason=reason, actor_label=actor.label
+    )
+    audit.record(
+        f"card.{health}",
+        actor=actor,
+        now=now,
+        subject_id=gpu.pk,
+        subject_label=f"{gpu.node} {gpu}",
+        before=before,
+        reason=reason,
+    )
+    _enqueue_affected(gpu.node, now)
+
+
+def _enqueue_affected(node: Node, now: datetime) -> None:
+    """Enqueue work for what the change may affect: queues and live leases."""
+    for model in Gpu.objects.filter(node=node).values_list("gpu_model", flat=True).distinct():
+        outbox.enqueue("broker.serve", f"{model}|{node.cluster.region}", now=now)
+    outbox.enqueue("broker.sweep_all", "", now=now)

@@ -1,0 +1,124 @@
+"""Provision specs: a lease as its provisioner needs it."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
+from broker.domain.geometry.gpu_models import NOTIONAL_GRID
+from broker.domain.lifecycle.states import LeaseCondition, LeaseState
+from broker.domain.placement.warm_slices import CutEffort
+from broker.models import LayoutPolicy, Lease
+from broker.provisioners.base import ProvisionSlice, ProvisionSpec, VolumeRef, spec_name
+from broker.services.leases.lifecycle import extension
+from broker.services.placement.leftover_slices import required_cut_efforts
+from ports.postgres import sql_statements
+from ports.postgres.sql_statements import load_sql
+
+TOKEN_LENGTH = 40
+SIMULATED = "simulated"  # the provisioner that simulates repartition times
+
+
+class _HeldPlacement(NamedTuple):
+    """The columns of one held placement that a provision spec needs."""
+
+    gpu_id: str
+    profile: str
+    start: int
+    end: int
+    uuid: str
+    grid: int
+    memory_gb: int
+    asks: str
+    node_id: str
+    host: str
+    cluster: str
+    domain: str
+    ingress: str
+    frozen: str
+    provisioner: str
+    policy: str
+
+
+def load_provision_spec(lease: Lease, *, generation: int | None = None) -> ProvisionSpec:
+    """Load the provision spec of a lease's generation; one query.
+
+    Without `generation` that is the present one.
+    """
+    generation = generation or lease.generation
+    with sql_statements.prepared_cursor() as cursor:
+        cursor.execute(load_sql("broker/leases/held_placements"), [lease.pk, generation])
+        held = [_HeldPlacement(*row) for row in cursor.fetchall()]
+    place = held[0] if held else None
+    cuts = _cut_efforts(lease, held)
+    soon = timedelta(seconds=settings.PROVISION_TIMEOUT_S)  # its duration counts from when it is active
+    return ProvisionSpec(
+        name=spec_name(lease.pk, generation),
+        lease_id=lease.pk,
+        generation=generation,
+        placed_at=lease.state_since,
+        image=lease.image,
+        command=lease.command,
+        workload=lease.workload,
+        env=tuple(sorted(lease.env.items())),
+        ssh_keys=tuple(lease.ssh_keys),
+        access_token=access_token(lease.pk),
+        slices=tuple(_slice(each, how) for each, how in zip(held, cuts, strict=True)),
+        cluster=place.cluster if place else "",
+        domain=place.domain if place else "",
+        ingress=place.ingress if place else "",
+        frozen=place.frozen if place else "",
+        provisioner=place.provisioner if place else "",
+        tenant_id=lease.tenant_id,
+        project_id=lease.project_id,
+        gpu_model=lease.offering.model,
+        profile=lease.offering.profile,
+        isolation=lease.offering.isolation,
+        price_class=lease.offering.price_class,
+        volume=_volume_spec(lease),
+        paid_until=lease.ends_at or extension.end_when_active_from(lease, lease.state_since + soon),
+        doubted=LeaseCondition.UNREACHABLE in lease.conditions,
+    )
+
+
+def _volume_spec(lease: Lease) -> VolumeRef | None:
+    if lease.volume is None:
+        return None
+    return VolumeRef(lease.volume.pk, lease.volume.size_gib, lease.tenant_id, lease.project_id)
+
+
+def _cut_efforts(lease: Lease, held: Sequence[_HeldPlacement]) -> Sequence[CutEffort | None]:
+    """Return per slice what a simulated cluster must repartition.
+
+    Only for leases that were not observed yet.
+    """
+    new = lease.state == LeaseState.PROVISIONING and not lease.progress
+    takes_time = settings.SIMULATED_PARTITION_S or settings.SIMULATED_DESTROY_S
+    left = all(each.provisioner == SIMULATED and each.policy == LayoutPolicy.DYNAMIC for each in held)
+    if not (new and takes_time and left and held):
+        return [None] * len(held)
+    places = [(each.gpu_id, each.start) for each in held]
+    return required_cut_efforts(places, lease.offering.profile, lease.offering.isolation)
+
+
+def _slice(held: _HeldPlacement, cutting: CutEffort | None) -> ProvisionSlice:
+    return ProvisionSlice(
+        held.node_id,
+        held.gpu_id,
+        held.profile,
+        held.start,
+        held.end - held.start,
+        host=held.host,
+        uuid=held.uuid,
+        grid=held.grid or NOTIONAL_GRID,
+        memory_gb=held.memory_gb,
+        asks=held.asks,
+        cutting=cutting,
+    )
+
+
+def access_token(lease_id: str) -> str:
+    """Return the secret that opens a lease's page; derived, so that it is not stored."""
+    return salted_hmac("gpubroker.lease.access", lease_id, algorithm="sha256").hexdigest()[:TOKEN_LENGTH]

@@ -1,0 +1,153 @@
+"""A GPU as placement knows it: identity, location and occupied slices."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, GpuState, PlacedSlice, state_of
+from broker.domain.geometry.profiles import Placement, Profile, ProfileKind
+from broker.domain.geometry.published_profiles import Partitioning, PublishedProfiles, parse_published_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.pool import GpuView
+from broker.domain.placement.slots import Slot
+from broker.domain.placement.warm_slices import NO_WARM_SLICES, CutEffort, WarmSlices, cut_effort, remaining_warm_slices
+from broker.services.inventory.gpu_catalogue import gpu_model_spec, profile_named
+
+# A pool is the GPUs that may serve the same requests: one GpuModel in one region.
+PoolKey = tuple[str, str]
+STILL_PARTITIONED = " (reused an existing slice)"
+OccupiedSlots = tuple[tuple[str, Placement, bool], ...]  # profile, placement, whether it is the asker's own
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementGpu:
+    """One GPU with its occupied slices.
+
+    Owners are not included, except in `held` of a preview.
+    """
+
+    gpu: str
+    node: str
+    node_name: str
+    cluster_id: str
+    cluster: str
+    index: int
+    shares_soft: bool
+    model: str
+    region: str
+    sellable: bool  # something new may be placed on it
+    auto_repartition: bool
+    layout: Geometry | None
+    uncut: frozenset[Isolation]  # isolations it is sold with when it has no fixed layout
+    fabric: str = ""  # as its node reports them
+    numa: str = ""
+    state: GpuState = EMPTY_GPU
+    places: int = 0  # number of placements on it
+    held: OccupiedSlots = ()
+    publishes: PublishedProfiles | None = None  # the published profiles, if fewer than its model supports
+    warm: WarmSlices | None = None  # slices left partitioned on it; None: its driver leaves none
+
+    @property
+    def pool(self) -> PoolKey:
+        return self.model, self.region
+
+    @property
+    def view(self) -> GpuView:
+        return GpuView(self.gpu, self.node, self.state, self.cut, self.warm)
+
+    @property
+    def cut(self) -> Partitioning:
+        """Return its fixed partitioning, or the profiles it publishes."""
+        return self.layout or self.publishes
+
+    @property
+    def picked_by_node(self) -> bool:
+        """Return whether its node may serve a share from another GPU of the node."""
+        return self.layout is not None and is_shared_layout(self.layout)
+
+    @property
+    def wiring(self) -> tuple[str, int, str, str]:
+        """Return the fields that its links to other GPUs depend on."""
+        return self.node, self.index, self.fabric, self.numa
+
+    @property
+    def where(self) -> str:
+        return f"{self.cluster} / {self.node_name} / GPU {self.index}"
+
+    def sold_as(self, isolation: Isolation) -> bool:
+        """Return whether it can be sold with this isolation at all, when empty."""
+        return self.layout is not None or isolation in self.uncut
+
+
+def describe_placement(slots: Sequence[Slot], gpus: Mapping[str, PlacementGpu], profile: Profile) -> str:
+    """Return a sentence on the placement, noting slices that are still partitioned."""
+    where = ", ".join(sorted({gpu.where for gpu in gpus.values()}))
+    warm = all(
+        cut_effort(gpus[slot.gpu].warm or NO_WARM_SLICES, profile, slot.placement) is CutEffort.WARM for slot in slots
+    )
+    return f"placed on {where}" + (STILL_PARTITIONED if warm else "")
+
+
+@lru_cache(maxsize=4096)
+def is_shared_layout(layout: Geometry) -> bool:
+    return any(held.profile.kind is ProfileKind.SHARE for held in layout.held)
+
+
+@lru_cache(maxsize=4096)
+def parse_layout(model: str, layout: str) -> Geometry:
+    """Parse a fixed layout once: a fleet has few, and placement reads every GPU."""
+    return geometry_from_layout(gpu_model_spec(model), json.loads(layout))
+
+
+parse_published = lru_cache(maxsize=4096)(parse_published_profiles)  # similar nodes publish the same
+
+
+def geometry_from_layout(spec: GpuModelSpec, layout: Iterable[dict[str, object]]) -> Geometry:
+    """Convert a GPU's stored layout to a geometry.
+
+    Raises ValueError for a slice the model does not have.
+    """
+    held = []
+    for cut in layout:
+        profile = spec.profile(str(cut["profile"]), Isolation(str(cut.get("isolation", Isolation.HARDWARE))))
+        held.append(PlacedSlice(profile.placed_at(int(str(cut["start"]))), profile))
+    return Geometry(frozenset(held))
+
+
+@lru_cache(maxsize=65536)
+def parse_state(model: str, lies: str) -> GpuState:
+    """Parse occupied slices such as `hardware:1g.10gb@0 …`.
+
+    Raises ValueError where they cannot lie so.
+    """
+    return state_of(parse_slices(model, lies))
+
+
+def parse_warm_slices(model: str, lies: str, ended: str) -> WarmSlices:
+    """Return the slices still partitioned on a GPU, from current and ended placements.
+
+    `ended` is ordered latest first; what comes after a profile that the model no longer has is ignored.
+    """
+    return remaining_warm_slices(parse_slices(model, lies), _readable_slices(model, ended))
+
+
+def _readable_slices(model: str, places: str) -> Iterator[PlacedSlice]:
+    with suppress(ValueError, KeyError):
+        for place in places.split():
+            yield _parse_slice(model, place)
+
+
+def parse_slices(model: str, places: str) -> list[PlacedSlice]:
+    """Parse placements; raise ValueError or KeyError if the model does not have one."""
+    return [_parse_slice(model, place) for place in places.split()]
+
+
+@lru_cache(maxsize=4096)
+def _parse_slice(model: str, place: str) -> PlacedSlice:
+    isolation, _, rest = place.partition(":")
+    name, _, start = rest.rpartition("@")
+    profile = profile_named(model, name, isolation)
+    return PlacedSlice(profile.placed_at(int(start)), profile)

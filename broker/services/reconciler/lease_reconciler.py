@@ -1,0 +1,219 @@
+"""Reconciler of leases: checks one lease and performs the next step it needs.
+
+Level-triggered: the messages that start it may be lost or doubled. Loads the lease in its tenant's
+row-level security scope, acts with no transaction open, and applies the result if the row is unchanged.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from django.db.models import F, Q
+
+from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.models import Lease, StaleLease
+from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec
+from broker.services.inventory import cluster_provisioners
+from broker.services.leases import abandoned_placements
+from broker.services.leases.lifecycle import termination
+from broker.services.leases.provision_specs import load_provision_spec
+from broker.services.placement.available_capacity import pool_of
+from broker.services.queue import lease_placement, queue_scheduling
+from broker.services.reconciler import observation_outcomes
+from broker.services.reconciler.observation_kinds import EARLIER_ATTEMPT_TEXT
+from ports import clock, outbox
+from tenants.services.rls import system_scope, tenant_scope
+
+# A worker that died is replaced after this, at the next sweep: nothing under way waits over 15 s. Fencing makes
+# expiry safe; a worker that starts so late that the answer may outlast the claim leaves it to the next.
+CLAIM_TIME = timedelta(seconds=9)
+LATEST_START = timedelta(seconds=2.5)
+MAX_UNFINISHED_CLAIMS = 5  # consecutive claims whose workers died: something about the lease crashes them
+BATCH = 500
+FIRST_PLACED_GENERATION = 2  # a lease that was never placed is of generation 1
+SOON_S = 2.0
+S = LeaseState
+RUNNING_STATES, ENDING_STATES = (S.PROVISIONING, S.ACTIVE), (S.STOPPING, S.RELEASING)
+STATES_IN_CLUSTER = (*RUNNING_STATES, *ENDING_STATES)  # some of it is in its cluster
+
+
+def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
+    """Perform the next step of a lease. Idempotent; may be called at any time."""
+    began = clock.now()
+    with tenant_scope(tenant_id):
+        lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
+        if lease is None or lease.state == S.RELEASED:
+            return
+        # An active (charged) lease is observed before it is ended, unless observing it crashed too many workers.
+        if termination.is_over(lease, now) and (lease.state != S.ACTIVE or lease.tries >= MAX_UNFINISHED_CLAIMS):
+            at = termination.end_of_term(lease) if lease.state != S.ACTIVE else lease.seen_at
+            termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
+            return
+        placed = (
+            lease.state != S.QUEUED
+            or not queue_scheduling.is_first_in_queue(lease)
+            or lease_placement.place_lease(lease, now=now)
+        )
+        if not placed and lease.state == S.QUEUED:
+            return  # in any other state another worker was faster, and left the rest to this message
+        if lease.state == S.PROVISIONING and lease.tries >= MAX_UNFINISHED_CLAIMS:
+            observation_outcomes.give_up_crashing(lease, now)
+            return
+        spec = _claim(lease, now) if lease.state in STATES_IN_CLUSTER else None
+    if spec is not None:
+        _act_and_apply(lease, spec, now, starts_by=began + LATEST_START)
+    elif lease.state == S.QUEUED:
+        queue_scheduling.run_queue(pool_of(lease.offering), now=now, upto=lease_id)
+        with tenant_scope(tenant_id):
+            placed = Lease.objects.filter(pk=lease_id, state=S.PROVISIONING, claimed_until=None).exists()
+        if placed:
+            reconcile_lease(lease_id, tenant_id, now=now)
+
+
+def apply_agent_observation(
+    lease_id: str, tenant_id: str, generation: int, observation: Observation, *, now: datetime
+) -> bool:
+    """Apply an agent's observation of a healthy lease; return False if a worker must check."""
+    try:
+        with tenant_scope(tenant_id):
+            standing = Lease.objects.select_related("offering").filter(pk=lease_id, generation=generation)
+            lease = standing.first()
+            if lease is None or termination.is_over(lease, now):
+                return False
+            match S(lease.state), observation.seen:
+                case S.PROVISIONING, ObservedState.READY:
+                    observation_outcomes.activate_lease(lease, observation, now)
+                case S.PROVISIONING, ObservedState.PENDING:
+                    if observation.text != lease.progress.get("text"):  # the next check is the sweep's
+                        observation_outcomes.schedule_check(
+                            lease,
+                            replace(observation, again_in_s=observation_outcomes.ACTIVE_CHECK_INTERVAL.total_seconds()),
+                            now,
+                        )
+                case _:
+                    return False
+    except StaleLease:
+        return False
+    return True
+
+
+def _claim(lease: Lease, now: datetime) -> ProvisionSpec | None:
+    """Claim the lease for a while; return None if another worker has it.
+
+    The claim is committed before the work, so that a worker killed by the work is counted.
+    """
+    claimed = Lease.objects.filter(
+        Q(claimed_until=None) | Q(claimed_until__lt=now), pk=lease.pk, state=lease.state, seq=lease.seq
+    ).update(claimed_until=now + CLAIM_TIME, tries=F("tries") + 1, due_at=now + observation_outcomes.RECHECK_AFTER)
+    return load_provision_spec(lease) if claimed else None
+
+
+def _clear_claim(lease: Lease, now: datetime) -> None:
+    Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM_TIME).update(claimed_until=None, tries=0)
+
+
+def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_by: datetime) -> None:
+    asked_at, observation, seq = clock.now(), _call_provisioner(lease, spec, now, starts_by), lease.seq
+    if observation is None:
+        with tenant_scope(lease.tenant_id):
+            _clear_claim(lease, now)
+            outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+        return
+    said = now + (clock.now() - asked_at)  # The call may be slow: date the result at the answer, not at the request.
+    if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.runs):
+        observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
+    with tenant_scope(lease.tenant_id):
+        try:
+            observation_outcomes.apply_observation(lease, observation, said)
+            outdated, written = False, True
+        except StaleLease:
+            written = False
+            standing = Lease.objects.holding().filter(pk=lease.pk, generation=spec.generation)
+            outdated = (state := standing.values_list("state", flat=True).first()) is None
+            # Its state changed while we worked, and our claim kept out the worker of that message: enqueue it again.
+            # Not if its agent was faster and made it active, as we would have.
+            if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
+                outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+        if lease.seq == seq or lease.state in ENDING_STATES:  # other transitions clear the claim themselves
+            _clear_claim(lease, now)
+    if lease.state == S.QUEUED:
+        abandoned_placements.free_abandoned_placements(lease.pk, lease.tenant_id, now=now)
+    elif outdated:  # it ended, or was placed again, meanwhile
+        with suppress(ClusterUnreachable):
+            cluster_provisioners.provisioner_of(spec).remove(spec, now=now)
+    elif written and observation.remains and lease.state in RUNNING_STATES:
+        with suppress(ClusterUnreachable):  # the next check finds them again
+            cluster_provisioners.provisioner_of(spec).let_go(spec, observation.remains)
+
+
+def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_by: datetime) -> Observation | None:
+    """Perform the cluster operation for the lease's state; no transaction is open.
+
+    Returns None when it is too late to begin.
+    """
+    if lease.state == S.PROVISIONING and (earlier := _observe_earlier_attempts(lease, spec, now, starts_by)):
+        return earlier
+    if clock.now() > starts_by:
+        return None
+    provisioner = cluster_provisioners.provisioner_of(spec)
+    acts = {S.PROVISIONING: provisioner.ensure, **dict.fromkeys(ENDING_STATES, provisioner.remove)}
+    try:
+        return acts.get(S(lease.state), provisioner.observe)(spec, now=now)
+    except ClusterUnreachable as silence:
+        text = f"the cluster does not respond: {silence}"
+        again_in_s = silence.again_in_s or Observation.again_in_s
+        return Observation(ObservedState.PENDING, text, again_in_s=again_in_s, answered=False)
+
+
+def _observe_earlier_attempts(
+    lease: Lease, spec: ProvisionSpec, now: datetime, asks_by: datetime
+) -> Observation | None:
+    """Return an observation if an earlier attempt may still run, so this must wait.
+
+    If the earlier cluster is unreachable, wait only when the new attempt is in that same cluster: it may
+    stay unreachable for ever.
+    """
+    if lease.generation <= FIRST_PLACED_GENERATION:
+        return None
+    going = abandoned_placements.free_abandoned_placements(
+        lease.pk, lease.tenant_id, now=now, beside=spec.cluster, asks_by=asks_by
+    )
+    waits = [each for cluster, each in going.items() if each.answered or cluster == spec.cluster]
+    if not waits:
+        return None
+    answered = any(each.answered for each in waits)
+    again_in_s = SOON_S if answered else max(each.again_in_s for each in waits)
+    return Observation(ObservedState.PENDING, EARLIER_ATTEMPT_TEXT, again_in_s=again_in_s, answered=answered)
+
+
+def check_active_leases(*, now: datetime) -> None:
+    """Check every active lease at once, for generated histories without workers."""
+    with system_scope():
+        active = list(Lease.objects.filter(state=S.ACTIVE).order_by("id").values_list("id", "tenant_id"))
+    for lease_id, tenant_id in active:
+        reconcile_lease(lease_id, tenant_id, now=now)
+
+
+def due_messages(*, now: datetime) -> list[outbox.TaskMessage]:
+    """Return messages for leases that are due and for pools with a queue."""
+    with system_scope():
+        idle = Lease.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), due_at__lte=now)
+        leases = list(idle.order_by("due_at", "id").values_list("id", "tenant_id")[:BATCH])
+        return [_lease_message(*lease) for lease in leases] + abandoned_placements.due_abandoned() + _queue_messages()
+
+
+def messages_for_all_live() -> list[outbox.TaskMessage]:
+    """Return a message for every live lease and for every pool with a queue."""
+    with system_scope():
+        live = Lease.objects.live().exclude(state=S.QUEUED).order_by("id").values_list("id", "tenant_id")
+        return [_lease_message(*lease) for lease in live] + _queue_messages()
+
+
+def _lease_message(lease_id: str, tenant_id: str) -> outbox.TaskMessage:
+    return "broker.step", lease_id, tenant_id
+
+
+def _queue_messages() -> list[outbox.TaskMessage]:
+    """Return a message for every pool with a queue."""
+    pools = Lease.objects.filter(state=S.QUEUED).values_list("offering__gpu_model", "offering__region")
+    return [("broker.serve", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]

@@ -1,0 +1,46 @@
+"""E-mail that announces a relocation to the people concerned."""
+
+from django.conf import settings
+
+from broker.models import Lease
+from ports import mail
+from tenants.domain.roles import Role
+from tenants.models import Member
+
+EMAIL_TEXT = """{name} {told}.
+
+The lease is then stopped and restarted on another GPU, which takes about {cost_s} seconds. {stays}
+Downtime is free; price and duration do not change. You get this e-mail because moves are allowed for this lease.
+
+To keep the lease where it is, disallow moves before then:
+{link}
+"""
+
+
+def send_relocation_email(lease: Lease, *, news: str, cost_s: int) -> None:
+    """E-mail the requester of the lease, or else its tenant's owners and admins.
+
+    Runs inside its tenant's transaction.
+    """
+    volume = lease.volume.name if lease.volume else ""
+    stays = f"Volume {volume} is kept; data outside /home is lost." if volume else "All data on the lease is lost."
+    text = EMAIL_TEXT.format(
+        name=lease.name,
+        told=news,
+        cost_s=cost_s,
+        stays=stays,
+        link=f"{settings.PUBLIC_URL.rstrip('/')}/leases/{lease.pk}/",
+    )
+    for address in _recipients(lease):
+        mail.send_after_commit(to=address, subject=f"{lease.name} will be moved to another GPU", text=text)
+
+
+def _recipients(lease: Lease) -> list[str]:
+    members = Member.objects.filter(tenant_id=lease.tenant_id, user__is_active=True)
+    requester = members.filter(user=lease.requested_by)
+    # Service accounts read no e-mail, and former members are not told.
+    leads = members.filter(project=None, role__in=[Role.OWNER, Role.ADMIN])
+    for found in (requester, leads):
+        if addresses := sorted(set(found.values_list("user__email", flat=True))):
+            return addresses
+    return []

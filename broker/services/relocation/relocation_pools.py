@@ -1,0 +1,133 @@
+"""Input of the relocation planner: one cluster's GPUs of one model and their leases."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from broker.domain.defragmentation.evacuation import AreNear
+from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
+from broker.domain.geometry.published_profiles import PublishedProfiles, published_profiles
+from broker.domain.lifecycle.states import Isolation, LeaseState
+from broker.domain.placement.buckets.state_buckets import StateBuckets
+from broker.domain.placement.costs import slice_prices
+from broker.domain.placement.costs.bid_price_rule import bid_price_ranks
+from broker.domain.placement.gangs.topology import GpuLink, GpuWiring, topology_of
+from broker.models import Allocation, Cluster, Gpu, LayoutPolicy
+from broker.provisioners.kubernetes.drivers.driver_registry import cluster_picks_gpus, dynamic_isolations
+from broker.services.inventory.gpu_catalogue import gpu_model_spec
+from ports.postgres.sql_statements import query_rows
+from tenants.services.rls import staff_scope
+
+MIN_REMAINING = timedelta(minutes=30)  # leases that end sooner make room by themselves
+STOP_ESTIMATE_S, START_ESTIMATE_S, STARTS_CONSIDERED = 5, 30, 200
+
+
+@dataclass(frozen=True)
+class RelocationPool:
+    """GPUs of one model in one cluster, as the planner reads them.
+
+    GPUs are numbered in list order, slices are named by their allocation's id, and profiles have numbers.
+    """
+
+    cluster: Cluster
+    model: str
+    cards: tuple[Gpu, ...]
+    held: dict[str, Allocation]
+    fleet: SliceFleet
+    numbers: dict[tuple[str, str], int]  # by name and isolation
+
+    @property
+    def grid(self) -> int:
+        return self.fleet.table.grid
+
+    def name(self, gpu: int) -> str:
+        gpu_id = self.cards[gpu]
+        return f"{gpu_id.node} / GPU {gpu_id.index}"
+
+    def near(self, within: GpuLink) -> AreNear:
+        """Return a function that tells whether GPUs are linked at least this closely."""
+        on_node: dict[str, list[GpuWiring]] = {}
+        for gpu in self.cards:
+            on_node.setdefault(gpu.node_id, []).append(GpuWiring(gpu.pk, gpu.fabric, gpu.numa))
+        links = {node: topology_of(gpus) for node, gpus in on_node.items()}
+
+        def are_near(gpus: tuple[int, ...]) -> bool:
+            known = links[self.cards[gpus[0]].node_id]
+            return known is not None and known.most([self.cards[n].pk for n in gpus], within) == len(gpus)
+
+        return are_near
+
+
+def load_relocation_pools(cluster: Cluster, *, now: datetime) -> list[RelocationPool]:
+    """Load the pools of a cluster in which we choose where slices are created.
+
+    Leases of other clusters cannot be relocated to a chosen place.
+    """
+    picks = cluster_picks_gpus(cluster.driver, cluster.driver_options)
+    if picks or Isolation.HARDWARE not in dynamic_isolations(cluster.driver):
+        return []
+    rows = Gpu.objects.filter(layout_policy=LayoutPolicy.DYNAMIC).sellable().filter(node__cluster=cluster)
+    rows = rows.select_related("node").order_by("node__name", "index")
+    # GPUs with a reduced set of profiles are planned together with GPUs of the same set.
+    alike: defaultdict[tuple[str, PublishedProfiles | None], list[Gpu]] = defaultdict(list)
+    with staff_scope():
+        held = _load_placements(list(rows))
+        for gpu in rows:
+            published = published_profiles(gpu.published) if gpu.published is not None else None
+            alike[gpu.gpu_model_id, published].append(gpu)
+        return [
+            _build_pool(cluster, model, published, gpus, held, now)
+            for (model, published), gpus in sorted(alike.items(), key=lambda each: each[0][0])
+        ]
+
+
+def _load_placements(gpus: Sequence[Gpu]) -> dict[str, list[Allocation]]:
+    found: dict[str, list[Allocation]] = {gpu.pk: [] for gpu in gpus}
+    rows = Allocation.objects.filter(gpu__in=list(found), released_at=None).select_related("lease")
+    for each in rows.order_by("gpu_id", "placement"):
+        found[each.gpu_id].append(each)
+    return found
+
+
+def _build_pool(
+    cluster: Cluster,
+    model: str,
+    published: PublishedProfiles | None,
+    gpus: list[Gpu],
+    held: dict[str, list[Allocation]],
+    now: datetime,
+) -> RelocationPool:
+    spec = gpu_model_spec(model)
+    profiles = (spec.whole, *spec.sold_as(Isolation.HARDWARE))
+    profiles = published.only(profiles) if published else profiles
+    numbers = {(each.name, each.isolation.value): n for n, each in enumerate(profiles)}
+    # A share, or a profile that its GPU no longer publishes, has no number: that GPU is left out.
+    walled = [gpu for gpu in gpus if all((each.profile, each.isolation) in numbers for each in held[gpu.pk])]
+    ranks = bid_price_ranks(profiles, spec.grid, slice_prices.default_prices(profiles, spec.grid))
+    nodes = {node: n for n, node in enumerate(sorted({gpu.node_id for gpu in walled}))}
+    fleet = SliceFleet(StateBuckets(ranks, [nodes[gpu.node_id] for gpu in walled]))
+    cost_s = STOP_ESTIMATE_S + _median_start_s(model, cluster.region)
+    for number, gpu in enumerate(walled):
+        for each in held[gpu.pk]:
+            profile, start = numbers[each.profile, each.isolation], each.placement.lower
+            cost = cost_s if _is_relocatable(each, now) else None
+            fleet.hold(number, LiveSlice(each.pk, profile, start, cost, each.tenant_id))
+    everything = {each.pk: each for its in held.values() for each in its}
+    return RelocationPool(cluster, model, tuple(walled), everything, fleet, numbers)
+
+
+def _is_relocatable(held: Allocation, now: datetime) -> bool:
+    """Return whether a lease may be relocated.
+
+    It is movable, does not end soon, and has just this one placement.
+    """
+    lease = held.lease
+    at_rest = lease.state == LeaseState.ACTIVE and not lease.conditions and held.leaving_since is None
+    present = held.generation == lease.generation and lease.quantity == 1
+    return lease.movable and at_rest and present and lease.ends_at is not None and lease.ends_at > now + MIN_REMAINING
+
+
+def _median_start_s(model: str, region: str) -> int:
+    ((median,),) = query_rows("broker/relocation/median_start", [model, region, STARTS_CONSIDERED])
+    return START_ESTIMATE_S if median is None else int(median)

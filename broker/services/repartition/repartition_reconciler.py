@@ -1,0 +1,153 @@
+"""Reconciler of repartitions: checks one and performs the next step it needs.
+
+Level-triggered, like the reconciler of leases: messages may be lost or doubled. Loads and claims the
+row, acts with no transaction open, and applies the result if the row is unchanged. No lease is ever
+evicted: a repartition waits until the last lease has ended.
+"""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from broker.domain.repartition.mig_configs import layout_alias, layout_name, slices_offered
+from broker.domain.repartition.repartition_steps import (
+    RENAME_PAUSE,
+    UNRELIABLE_INVENTORY_STEPS,
+    RepartitionDecision,
+    RepartitionProgress,
+    RepartitionStep,
+    TargetLayout,
+    decide_next_step,
+)
+from broker.models import Allocation, Gpu, Lease, Repartition
+from broker.provisioners.base import ClusterUnreachable
+from broker.provisioners.node_partitioner import NodePartitioner
+from broker.services.repartition import layout_rows
+from broker.services.repartition.node_partitioners import machine_of, partitioner_of
+from broker.services.repartition.repartition_records import MAX_REASON_LENGTH, set_repartition_step
+from ports import outbox
+from tenants.services.rls import staff_scope
+
+CLAIM = timedelta(seconds=30)
+RECHECK_AFTER, RECHECK_LEASES_AFTER = timedelta(seconds=5), timedelta(seconds=15)
+BATCH = 100
+S = RepartitionStep
+
+
+def reconcile_repartition(change_id: str, *, now: datetime) -> None:
+    """Perform the next step of a repartition. Idempotent; may be called at any time."""
+    change = _claim(change_id, now)
+    partitioner = partitioner_of(change.node) if change else None
+    if change is None or partitioner is None:
+        return
+    try:
+        verdict = _act(change, partitioner, now)
+    except ClusterUnreachable as silence:
+        verdict = RepartitionDecision(S(change.step), f"the cluster does not respond: {silence}")
+    _apply_decision(change, verdict, now)
+
+
+def _claim(change_id: str, now: datetime) -> Repartition | None:
+    """Claim the repartition; return None if another worker has it or nothing is due."""
+    change = Repartition.objects.under_way().select_related("node__cluster").filter(pk=change_id).first()
+    if change is None:
+        return None
+    free = Repartition.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), pk=change.pk, seq=change.seq)
+    return change if free.update(claimed_until=now + CLAIM, tries=F("tries") + 1) else None
+
+
+def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> RepartitionDecision:
+    """Observe the node and instruct it; no transaction is open."""
+    machine = machine_of(change.node)
+    if change.step == S.CLOSING:
+        partitioner.taint(machine, on=True)
+        partitioner.prepare(machine, change.cuts, now=now)  # it loads the layout while the last lease is awaited
+        return RepartitionDecision(S.DRAINING, "no new leases are placed on it")
+    if change.step in (S.OPENING, S.CANCELLING):
+        partitioner.taint(machine, on=False)
+        return RepartitionDecision(
+            *(S.DONE, "available again") if change.step == S.OPENING else (S.CANCELLED, "cancelled")
+        )
+    held = _count_placements(change)  # before the node is observed: nothing can be placed while its GPUs are closed
+    observed = partitioner.observe(machine, now=now)
+    verdict = decide_next_step(_progress_of(change, held, now), observed, target_layout_of(change))
+    if verdict.taint:
+        partitioner.taint(machine, on=True)
+    return _instruct_node(change, partitioner, verdict, observed.version, now) if verdict.tell else verdict
+
+
+def _instruct_node(
+    change: Repartition, partitioner: NodePartitioner, verdict: RepartitionDecision, version: str, now: datetime
+) -> RepartitionDecision:
+    machine = machine_of(change.node)
+    if wait := partitioner.prepare(machine, change.cuts, now=now):
+        return RepartitionDecision(
+            S(change.step), f"waiting for the node to read the layout, another {wait.total_seconds():.0f} s"
+        )
+    if not partitioner.tell(machine, verdict.tell, version=version, now=now):
+        return RepartitionDecision(S(change.step), "the node changed while it was read")
+    return verdict
+
+
+def target_layout_of(change: Repartition) -> TargetLayout:
+    name = layout_name(change.cuts)
+    return TargetLayout(name, layout_alias(name), slices_offered(change.cuts.values()))
+
+
+def _progress_of(change: Repartition, held: int, now: datetime) -> RepartitionProgress:
+    return RepartitionProgress(S(change.step), now - change.step_at, held, change.attempts, change.tries > 0)
+
+
+def _count_placements(change: Repartition) -> int:
+    with staff_scope():
+        return Allocation.objects.filter(gpu__node_id=change.node_id, released_at=None).count()
+
+
+@transaction.atomic
+def _apply_decision(change: Repartition, verdict: RepartitionDecision, now: datetime) -> None:
+    if verdict.step == change.step:
+        _schedule_check(change, verdict, now)
+        return
+    if not set_repartition_step(change, verdict.step, why=verdict.why, now=now):
+        return  # another worker was faster; the observation is outdated
+    if change.step == S.DONE:
+        layout_rows.store_node_layout(change.node_id, change.cuts)
+    if change.over:
+        _enqueue_queue_runs(change, now)
+    else:
+        outbox.enqueue("broker.recut", change.pk, now=now)
+
+
+def _schedule_check(change: Repartition, verdict: RepartitionDecision, now: datetime) -> None:
+    after = RECHECK_LEASES_AFTER if change.step == S.DRAINING else RECHECK_AFTER
+    after = RENAME_PAUSE if verdict.tell else after
+    Repartition.objects.filter(pk=change.pk, seq=change.seq).update(
+        why=verdict.why[:MAX_REASON_LENGTH], due_at=now + after, claimed_until=None
+    )
+
+
+def _enqueue_queue_runs(change: Repartition, now: datetime) -> None:
+    """Enqueue a run of the queues of the node's pools."""
+    region = change.node.cluster.region
+    for model in Gpu.objects.filter(node_id=change.node_id).values_list("gpu_model", flat=True).distinct():
+        outbox.enqueue("broker.serve", f"{model}|{region}", now=now)
+
+
+def is_node_repartitioning(lease: Lease) -> bool:
+    """Return whether a node of the lease is being repartitioned.
+
+    Its report of its GPUs is worth nothing meanwhile.
+    """
+    places = lease.allocations.filter(generation=lease.generation, released_at=None)
+    gpus = places.values("gpu__node")
+    return Repartition.objects.filter(
+        node__in=gpus, step__in=[each.value for each in UNRELIABLE_INVENTORY_STEPS]
+    ).exists()
+
+
+def due_repartitions(*, now: datetime) -> list[outbox.TaskMessage]:
+    """Return a message for every repartition that is due."""
+    idle = Q(claimed_until=None) | Q(claimed_until__lt=now)
+    rows = Repartition.objects.under_way().filter(idle, due_at__lte=now).order_by("due_at", "id")
+    return [("broker.recut", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]

@@ -1,0 +1,47 @@
+"""Summary figures of the fleet for the page layout. Must run as staff."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, gpus_by_use
+from ports.postgres.sql_statements import query_rows
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSummary:
+    """Fleet totals; `sold` counts GPUs in parts of SCALE."""
+
+    clusters: int
+    cards: int
+    active: int
+    tenants: int
+    sold: int
+
+    @property
+    def sold_permille(self) -> int:
+        return permille_of(self.sold, self.cards * SCALE)
+
+
+def load_summary() -> FleetSummary:
+    """Return the fleet's size and how much of it is sold; one query."""
+    (totals,) = query_rows("broker/reports/fleet_summary", {"scale": SCALE})
+    return FleetSummary(*totals)
+
+
+def summarise(gpus: Sequence[FleetGpu]) -> FleetSummary:
+    """Return the same for a fleet that is loaded already."""
+    held = [s for gpu in gpus for s in gpu.slices if s.state is LeaseState.ACTIVE]
+    used = gpus_by_use(gpus)
+    return FleetSummary(
+        clusters=len({gpu.cluster for gpu in gpus}),
+        cards=len(gpus),
+        active=len({s.lease for s in held}),
+        tenants=len({s.tenant for s in held}),
+        sold=sum(used[use] for use in CHARGED),
+    )
+
+
+def permille_of(part: int, whole: int) -> int:
+    """Return thousandths, rounded half up; 0 of 0 is 0."""
+    return (part * 2000 + whole) // (2 * whole) if whole else 0

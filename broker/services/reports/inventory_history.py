@@ -1,0 +1,28 @@
+"""History of a node, GPU or lease, newest first. Must run as staff."""
+
+from django.db.models import Q
+
+from broker.models import Allocation, Gpu, InventoryChange, Lease, Node, Transition
+
+MAX_ROWS = 20
+
+
+def latest_placements(gpu: Gpu) -> list[Allocation]:
+    """Return a GPU's latest placements, with lease and tenant."""
+    rows = Allocation.objects.filter(gpu=gpu).select_related("lease__offering", "tenant")
+    return list(rows.order_by("-held_at", "-id")[:MAX_ROWS])
+
+
+def latest_changes(node: Node, gpu: Gpu | None = None) -> list[InventoryChange]:
+    """Return the latest changes of a node and its GPUs.
+
+    With `gpu`: those of that GPU and of the node itself.
+    """
+    which = Q(node=node) if gpu is None else Q(gpu=gpu) | Q(node=node, gpu=None)
+    rows = InventoryChange.objects.filter(which).select_related("node", "gpu")
+    return list(rows.order_by("-at", "-id")[:MAX_ROWS])
+
+
+def transitions_of(lease: Lease) -> list[Transition]:
+    """Return a lease's transitions, oldest first."""
+    return list(Transition.objects.filter(lease_id=lease.pk).order_by("seq"))

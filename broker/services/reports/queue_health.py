@@ -1,0 +1,43 @@
+"""Queue health: unsent outbox messages and overdue leases. Must run as staff."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Max, Min, Q
+
+from broker.models import Lease
+from ports import outbox
+from ports.models import OutboxMessage
+
+LATE_AFTER = timedelta(seconds=30)  # the sweep runs every five seconds; six runs in a row were missed
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHealth:
+    """Counts of pending work.
+
+    `oldest` is the age of the oldest unsent message; `overdue` leases wait for any worker.
+    """
+
+    hints: int
+    oldest: timedelta | None
+    due: int
+    overdue: int
+    looked: datetime | None  # when a worker last observed a lease running
+    valkey: bool  # whether it answers
+
+    @property
+    def late(self) -> bool:
+        return self.overdue > 0 or (self.oldest is not None and self.oldest > LATE_AFTER)
+
+
+def measure_queue_health(*, now: datetime) -> QueueHealth:
+    """Count pending work and check that Valkey answers; two queries."""
+    rung = OutboxMessage.objects.filter(at__lte=now).aggregate(count=Count("id"), first=Min("at"))
+    leases = Lease.objects.live().aggregate(
+        due=Count("id", filter=Q(due_at__lte=now)),
+        late=Count("id", filter=Q(due_at__lt=now - LATE_AFTER)),
+        looked=Max("seen_at"),
+    )
+    oldest = now - rung["first"] if rung["first"] else None
+    return QueueHealth(rung["count"], oldest, leases["due"], leases["late"], leases["looked"], outbox.reachable())

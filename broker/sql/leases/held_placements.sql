@@ -1,0 +1,11 @@
+-- Read at every check of a lease: a prepared statement, because five joins take longer to plan than to run.
+SELECT a.gpu_id, a.profile, lower(a.placement), upper(a.placement), g.uuid, m.memory_grid, m.memory_gb,
+       COALESCE(g.fixed_layout -> 0 ->> 'asks', ''), n.id, n.name, c.id, c.domain, c.ingress, c.frozen, c.provisioner,
+       g.layout_policy
+  FROM broker_allocation a
+  JOIN broker_gpu g ON g.id = a.gpu_id
+  JOIN broker_gpumodel m ON m.name = g.gpu_model_id
+  JOIN broker_node n ON n.id = g.node_id
+  JOIN broker_cluster c ON c.id = n.cluster_id
+ WHERE a.lease_id = %s AND a.generation = %s::integer AND a.released_at IS NULL
+ ORDER BY a.gpu_id, a.placement

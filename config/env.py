@@ -1,0 +1,241 @@
+"""Settings an operator may change: typed, and read once from the environment.
+
+`docs/reference/settings.md` is generated from here.
+"""
+
+import json
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def secrets_directory() -> Path | None:
+    """Return the directory of secret files, one file per value, or None without one."""
+    folder = Path("/run/secrets/gpubroker")
+    return folder if folder.is_dir() else None
+
+
+class EnvironmentSettings(BaseSettings):
+    """Settings read from GPUBROKER_… variables, or from files of that name in the secrets directory."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GPUBROKER_", frozen=True, extra="ignore", secrets_dir=secrets_directory()
+    )
+
+    secret_key: SecretStr = Field(description="Signs sessions. No default: nothing starts without it.")
+    credential_encryption_keys: SecretStr = Field(
+        default=SecretStr(""),
+        description="Fernet keys that encrypt clusters' credentials; newest first, separated by commas.",
+    )
+    database_url: SecretStr = Field(
+        description="PostgreSQL URL with the application's login, which is neither table owner nor superuser."
+    )
+    owner_database_url: SecretStr | None = Field(
+        default=None,
+        description="PostgreSQL URL with the table owner's login, for migrations only; not for web and worker.",
+    )
+    broker_url: str = Field(
+        default="redis://127.0.0.1:6379/0", description="URL of Valkey; redis+socket:///path for a unix socket."
+    )
+    public_url: str = Field(
+        default="http://localhost:8000",
+        description="URL of the portal; with a host name, since browsers allow no passkeys on an IP address.",
+    )
+    events_url: str = Field(
+        default="http://localhost:8001", description="URL of the process that sends live events to browsers."
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=("127.0.0.1", "localhost", "[::1]"), description="Host names that requests may use."
+    )
+    trusted_proxy_count: int = Field(
+        default=0,
+        ge=0,
+        description="Number of proxies in front that set X-Forwarded-For; 0: the client is the connection's peer.",
+    )
+    data_dir: Path = Field(default=Path("build/data"), description="Folder for the product's files.")
+    token_environment: str = Field(
+        default="live",
+        pattern="^[a-z]{1,12}$",
+        description="Environment name inside every API token: gpb_live_…, gpb_test_…",
+    )
+    debug: bool = Field(default=False, description="Shows tracebacks to visitors; never use it in production.")
+    secure_cookies: bool = Field(
+        default=True, description="Send cookies over HTTPS only; `make run` turns it off for an http: address."
+    )
+    operators_require_mfa: bool = Field(
+        default=True, description="Operators need TOTP or a passkey to open /ops/ pages."
+    )
+    metrics_token: SecretStr | None = Field(
+        default=None, description="Bearer token with which other machines may read /metrics."
+    )
+    log_level: str = Field(default="INFO", description="Lowest level that is logged: DEBUG, INFO, WARNING or ERROR.")
+
+    provisioner: str = Field(
+        default="broker.provisioners.simulated.SimulatedProvisioner", description="Class that provisions leases."
+    )
+    extra_gpu_models: str = Field(
+        default="",
+        description="Additional GPU models, profiles and placements as JSON, in the form that `manage.py read_gpus`"
+        " prints on a node.",
+    )
+    simulated_speed: float = Field(
+        default=1.0, description="Factor by which the simulated provisioner pulls and starts faster."
+    )
+    simulated_partition_s: float = Field(
+        default=0.4,
+        ge=0,
+        description="Median seconds to partition a simulated GPU for a slice; none if it already has that geometry.",
+    )
+    simulated_destroy_s: float = Field(
+        default=0.2,
+        ge=0,
+        description="Median seconds more if a leftover slice must be destroyed first.",
+    )
+    lease_gates: tuple[str, ...] = Field(
+        default=(
+            "broker.services.quotas.gate",
+            "billing.services.quotes.burn_rate_gate.gate",
+            "billing.services.funds.holds.budget_holds.gate",
+        ),
+        description="Checks that a lease must pass before it is queued, in this order.",
+    )
+    payment_gateway: str = Field(
+        default="",
+        pattern=r"^([A-Za-z_]\w*(\.[A-Za-z_]\w*)+)?$",
+        description="Class that collects payments of invoices; empty: none are collected, and tenants pay by bank"
+        " transfer. Invoices issued before it was set are never collected automatically."
+        " `make run` uses `billing.gateways.simulated.SimulatedGateway`.",
+    )
+    stripe_secret_key: SecretStr = Field(
+        default=SecretStr(""),
+        description="Stripe's secret or restricted key, for the gateway"
+        " `billing.gateways.stripe.gateway.StripeGateway`. A test key (`sk_test_`, `rk_test_`) moves no real money.",
+    )
+    stripe_webhook_secrets: SecretStr = Field(
+        default=SecretStr(""),
+        description="Signing secrets of Stripe's webhook to `/webhooks/stripe`, newest first, separated by commas;"
+        " two while a secret is rotated. Empty: every event is refused.",
+    )
+    stripe_account: str = Field(
+        default="",
+        pattern=r"^(acct_\w+)?$",
+        description="Stripe account whose events are accepted; empty: events that name no account.",
+    )
+    stripe_calls_per_s: int = Field(
+        default=60,
+        ge=1,
+        le=1_000_000,
+        description="Most requests per second to Stripe, from all processes together. Stripe allows 100 writes, and"
+        " 25 with a test key.",
+    )
+    allow_shared_gpus: bool = Field(
+        default=False,
+        description="Whether tenants may share a GPU of isolation soft or none in clusters registered from now on;"
+        " operators change it for each cluster on its page.",
+    )
+
+    default_tenant_quota_units: int = Field(
+        default=14, ge=0, description="Compute slices that a new tenant may hold at once, until operators set a quota."
+    )
+    default_tenant_storage_gib: int = Field(
+        default=200, ge=0, description="GiB of volumes that a new tenant may have, until operators set a quota."
+    )
+    max_lease_hours: int = Field(default=24 * 30, description="Longest duration of a lease, in hours.")
+    quote_ttl_s: int = Field(default=600, ge=1, le=30 * 86400, description="Time to live of a quote, in seconds.")
+    spot_free_interruption_s: int = Field(
+        default=120,
+        ge=0,
+        le=300,
+        description="A spot lease preempted before it ran this many seconds is free of charge; applies to new prices.",
+    )
+    provision_timeout_s: int = Field(
+        default=600,
+        description="A lease that is not active this many seconds after placement ends as provision_timeout.",
+    )
+    relocation_notice_s: int = Field(
+        default=900,
+        ge=0,
+        description="Seconds between the notice to a tenant and the relocation of a lease that allows it.",
+    )
+    currency: str = Field(default="EUR", description="Currency of new tenants, an ISO 4217 code.")
+    supplier_name: str = Field(
+        default="",
+        description="Legal name of the supplier on invoices; empty: invoices name no supplier and carry no tax.",
+    )
+    supplier_street: str = Field(default="", description="Street and number of the supplier.")
+    supplier_address_line_2: str = Field(default="", description="Second line of the supplier's address.")
+    supplier_postcode: str = Field(default="", description="Postcode of the supplier.")
+    supplier_city: str = Field(default="", description="City of the supplier.")
+    supplier_country: str = Field(
+        default="", description="Country of the supplier, two letters such as DE; decides how tenants are taxed."
+    )
+    supplier_vat_id: str = Field(default="", description="VAT number of the supplier.")
+    supplier_email: str = Field(default="", description="E-mail address for questions about invoices.")
+    payment_term_days: int = Field(default=14, ge=0, le=365, description="Days until an invoice is due.")
+    dunning_steps: tuple[str, ...] = Field(
+        default=("3:remind", "10:remind", "17:suspend", "30:end"),
+        description="Steps of dunning, as days after the due date and action: `remind` sends an e-mail, `suspend`"
+        " allows no new leases, `end` ends running ones. Empty: none.",
+    )
+    dispute_window_days: int = Field(
+        default=14,
+        ge=0,
+        le=365,
+        description="Days after an invoice became final in which its lines can be disputed, counted in the tenant's"
+        " time zone. 0: never.",
+    )
+    correction_approval_threshold: int = Field(
+        default=500,
+        ge=0,
+        description="A correction of charges needs a second approver from this amount on, in units of its currency.",
+    )
+    invoice_font_dir: str = Field(
+        default="",
+        description="Folder of fonts (TTF, OTF) for names on invoices in scripts other than Latin, Greek, Cyrillic,"
+        " Arabic and Hebrew.",
+    )
+
+    oidc_name: str = Field(default="", description="Name on the button for single sign-on, for example the company's.")
+    oidc_client_id: str = Field(default="", description="OpenID Connect client id; empty: no single sign-on.")
+    oidc_client_secret: SecretStr = Field(default=SecretStr(""), description="OpenID Connect client secret.")
+    oidc_server_url: str = Field(
+        default="",
+        description="URL of the OpenID Connect issuer. A person whose address it does not report as verified "
+        "(`email_verified`) confirms it by e-mail, which needs `MAIL_URL`.",
+    )
+    mail_url: str = Field(
+        default="", description="SMTP server, smtp://user:password@host:port; empty: e-mails are written to the log."
+    )
+
+
+env = EnvironmentSettings()  # type: ignore[call-arg]  # pydantic-settings fills it from the environment
+
+
+def settings_markdown() -> str:
+    """Return docs/reference/settings.md: every setting with its default and meaning."""
+    rows = []
+    for name, field in EnvironmentSettings.model_fields.items():
+        default = "**none, must be set**" if field.is_required() else f"`{_default_text(field.default)}`"
+        rows.append(f"| `GPUBROKER_{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            "Read once at the start, from environment variables of these names or files of these names in"
+            " `/run/secrets/gpubroker`. Lists are JSON.",
+            "",
+            "| variable | default | meaning |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _default_text(default: object) -> str:
+    if isinstance(default, SecretStr):
+        return default.get_secret_value()
+    if isinstance(default, tuple):
+        return json.dumps(default)
+    return str(default)

@@ -1,0 +1,50 @@
+"""Relay of the outbox: claims due messages, sends them, deletes them.
+
+Delivery is at least once; the rows survive a crash.
+"""
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from ports import outbox
+from ports.models import OutboxMessage
+from ports.postgres.sql_statements import query_rows
+
+CLAIM_DURATION = timedelta(seconds=15)
+BATCH = 200
+
+
+def send_due_messages(*, now: datetime) -> int:
+    """Send every message that is due; return how many.
+
+    Raises kombu's OperationalError when Valkey is unavailable.
+    """
+    with transaction.atomic():
+        values = {"now": now, "until": now + CLAIM_DURATION, "batch": BATCH}
+        rows = sorted(query_rows("ports/outbox/claim_due", values))
+    hints: dict[outbox.TaskMessage, list[int]] = {}
+    headers: dict[outbox.TaskMessage, dict[str, str]] = {}
+    for _, number, task, subject, tenant_id, request_id in rows:
+        # Equal messages in one batch are sent once, with the first request id.
+        hints.setdefault((task, subject, tenant_id), []).append(number)
+        if request_id:
+            headers.setdefault((task, subject, tenant_id), {"request_id": request_id})
+    sent: list[int] = []
+    try:
+        for each, numbers in hints.items():
+            outbox.send(*each, **headers.get(each, {}))
+            sent += numbers
+    except OperationalError:
+        # Nothing is lost: the next run, soon or after a restart, finds them unclaimed.
+        OutboxMessage.objects.filter(pk__in=[row[1] for row in rows]).exclude(pk__in=sent).update(claimed_until=None)
+        raise
+    finally:
+        OutboxMessage.objects.filter(pk__in=sent).delete()
+    return len(rows)
+
+
+def next_due() -> datetime | None:
+    """Return when the next unclaimed message is due."""
+    return OutboxMessage.objects.filter(claimed_until=None).order_by("at").values_list("at", flat=True).first()

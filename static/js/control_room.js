@@ -1,0 +1,48 @@
+// The control room: pointing at a GPU describes it in the panel beside it, and a new map keeps what was pointed at.
+const DWELL_MS = 140;
+let shown = document.querySelector(".fleet a[aria-current]")?.getAttribute("href") ?? "";
+let dwelling = 0;
+let focused = "";
+
+function mark() {
+  for (const card of document.querySelectorAll(".fleet a")) {
+    if (card.getAttribute("href") === shown) card.setAttribute("aria-current", "true");
+    else card.removeAttribute("aria-current");
+  }
+}
+
+function describe(card) {
+  const href = card.getAttribute("href");
+  clearTimeout(dwelling);
+  if (href === shown) return;
+  dwelling = setTimeout(() => {
+    shown = href;
+    mark();
+    htmx.ajax("GET", `${href}panel/`, { target: "#gpu-panel", swap: "innerHTML" });
+  }, DWELL_MS);
+}
+
+for (const kind of ["pointerover", "focusin"]) {
+  document.addEventListener(kind, (event) => {
+    const card = event.target.closest?.(".fleet.fleet-map a");
+    if (card) describe(card);
+  });
+}
+document.addEventListener("pointerout", (event) => {
+  if (event.target.closest?.(".fleet.fleet-map a")) clearTimeout(dwelling);
+});
+
+// 304: the map is as it was, so what stands here stays.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.xhr.status === 304) event.detail.shouldSwap = false;
+  focused = document.activeElement?.closest?.(".fleet.fleet-map a")?.getAttribute("href") ?? "";
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target.id !== "map") return;
+  mark();
+  const card = focused && document.querySelector(`.fleet.fleet-map a[href="${CSS.escape(focused)}"]`);
+  if (!card) return;
+  document.querySelector('.fleet.fleet-map a[tabindex="0"]')?.setAttribute("tabindex", "-1");
+  card.setAttribute("tabindex", "0");
+  card.focus();
+});

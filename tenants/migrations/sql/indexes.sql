@@ -1,0 +1,13 @@
+-- Drop the indexes for LIKE 'prefix%' that Django adds to every text key: no query uses them, and each slows down
+-- writes.
+
+DO $$
+DECLARE
+  name text;
+BEGIN
+  FOR name IN SELECT indexname FROM pg_indexes
+               WHERE schemaname = current_schema() AND tablename LIKE 'tenants\_%' AND indexname LIKE '%\_like'
+  LOOP
+    EXECUTE format('DROP INDEX %I', name);
+  END LOOP;
+END $$;

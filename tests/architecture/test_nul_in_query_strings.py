@@ -1,0 +1,45 @@
+"""No address breaks on a NUL in its query string."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+
+from broker.models import Offering
+from tests.architecture.visitors import SAFE, VisitorRequest, Visitors, address_with_own_ids, rows
+
+pytestmark = pytest.mark.django_db
+
+QUERIES = ("?tag.x=a%00b", "?tag.x%00y=1", "?project=%00&limit=1")
+OF_PAGES = tuple(f"?{name}=a%00b" for name in ("q", "project", "by", "class", "after", "line", "actor", "x%00y"))
+
+
+@pytest.fixture
+def who() -> Iterator[Visitors]:
+    settings.OPERATORS_REQUIRE_MFA, before = False, settings.OPERATORS_REQUIRE_MFA
+    try:
+        yield Visitors()
+    finally:
+        settings.OPERATORS_REQUIRE_MFA = before
+
+
+def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors) -> None:
+    for kind, visitor in (("api", "owner"), ("shared", "owner"), ("fleet", "staff")):
+        for route, row in rows(kind):
+            for method in row.methods:
+                for query in QUERIES:
+                    knock = VisitorRequest(who, row, visitor, method, address_with_own_ids(who, route, row) + query)
+                    knock.expect(knock.status == 400, why="no column holds a NUL")
+                    knock.expect(b"NUL" in knock.content, why="it has to say what is wrong")
+                    knock.expect(not knock.written, why="nothing may be written")
+
+
+def test_no_page_breaks_on_it(who: Visitors) -> None:
+    for kind, visitor in (("page", "owner"), ("ops", "staff")):
+        for route, row in rows(kind):
+            path = address_with_own_ids(who, route, row)
+            Offering.objects.filter(gpu_model="H200-141GB").update(state="draft")  # of histories: no real shape
+            for method in set(row.methods) & set(SAFE):
+                for query in OF_PAGES:
+                    knock = VisitorRequest(who, row, visitor, method, path + query)
+                    knock.expect(knock.status < 500, why="nothing may break")

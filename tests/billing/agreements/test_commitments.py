@@ -1,0 +1,362 @@
+"""Commitments cover usage at their price; unused units are a line."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from billing.models import Commitment, InvoiceAdjustment, PriceVersion, Quote, RateCard
+from billing.services.agreements import commitments
+from billing.services.agreements.commitments import CommitmentOverlaps, CommitmentPrepaid
+from billing.services.documents import invoice_bundles
+from billing.services.funds.accounts import account_terms
+from billing.services.funds.accounts.account_terms import HasCommitment
+from billing.services.invoicing import drafts
+from billing.services.invoicing.month_close import close_month
+from billing.services.rating import lease_rating
+from billing.services.reports.line_explanations import explain_invoice_line
+from billing.verify.verify import check
+from broker.models import Offering, OfferingState
+from tenants.models import AuditEvent, Tenant
+from tenants.services.errors import InvalidValue, ObjectNotFound
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.agreements.agreed_terms import (
+    CLOSES,
+    NOW,
+    START,
+    adjustments_of,
+    close_and_get_invoice,
+    create_discount,
+    create_draft,
+    line_amounts,
+    set_tiered_price,
+    verify_invoice,
+)
+from tests.billing.histories import (
+    EURO,
+    HOUR,
+    OPERATOR,
+    S,
+    add_ended_lease,
+    add_lease_history,
+    add_quote,
+    create_customer,
+    create_priced_offering,
+    invoice_lines,
+    invoices_of,
+    utc,
+)
+from tests.billing.verify.written_bundles import write_bundle
+
+pytestmark = pytest.mark.django_db
+NOVEMBER = utc("2026-11-01 00:00:00")
+DAY = 24 * HOUR
+MONTH = 30 * DAY
+
+
+def agreed(
+    tenant: Tenant,
+    offering: Offering,
+    units: int = 2,
+    nano: int = EURO // 2,
+    *,
+    since: datetime = START,
+    until: datetime | None = None,
+) -> Commitment:
+    return commitments.create_commitment(
+        tenant,
+        offering,
+        units=units,
+        nano_per_hour=nano,
+        since=since,
+        until=until,
+        actor=OPERATOR,
+        now=min(since, NOW),
+    )
+
+
+def price_of(offering: Offering, **more: int) -> PriceVersion:
+    """Let an offering cost 1.00 an hour from October on."""
+    return PriceVersion.objects.create(
+        rate_card=RateCard.objects.get_or_create(name="list", tenant_id=None)[0],
+        offering=offering,
+        currency="EUR",
+        valid=(utc("2026-10-01 00:00:00"), None),
+        nano_per_hour=EURO,
+        created_at=utc("2026-10-01 00:00:00"),
+        **more,
+    )
+
+
+def day(offering: Offering, tenant: Tenant, *, units: int = 2) -> Commitment:
+    """Commit to two units on the second of November, at half the list's price."""
+    return agreed(tenant, offering, units, until=START + timedelta(days=1))
+
+
+def test_covered_seconds_cost_its_price_the_rest_the_lists_and_what_nobody_used_is_a_line() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    day(offering, tenant)
+    add_ended_lease(project, offering, START, 10 * HOUR, quantity=3)
+    draft = create_draft(tenant)
+    # 10 h of two units at 0.50, of one at 1.00; of the other 14 h, two units at 0.50.
+    assert line_amounts(draft) == [(offering.pk, 1000 + 1000), ("shortfall", 1400)]
+    verify_invoice(draft)
+    final = close_and_get_invoice(tenant)
+    assert (final.total, final.number) == (3400, 1)
+    assert adjustments_of(tenant) == [
+        ("commit", offering.pk, -20 * HOUR * EURO // 2),
+        ("shortfall", "shortfall", 28 * HOUR * EURO // 2),
+    ]
+    assert verify_invoice(final).total == 3400
+    with tenant_scope(tenant.pk):
+        used, short = (explain_invoice_line(line) for line in invoice_lines(final))
+    assert (used.recomputed_equal, short.recomputed_equal) == (True, True)
+    assert short.what == "Unused commitment"
+
+
+def test_a_month_without_any_use_owes_all_of_it_and_so_does_every_one_after() -> None:
+    tenant, _ = create_customer()
+    offering = create_priced_offering(EURO)
+    agreed(tenant, offering, 1, EURO, since=NOVEMBER)
+    assert close_month.close_due_months(now=CLOSES).months == 1
+    final = invoices_of(tenant)[0]
+    assert (final.total, line_amounts(final)) == (720_00, [("shortfall", 720_00)])
+    verify_invoice(final)
+    assert close_month.close_due_months(now=utc("2027-01-01 00:10:00")).months == 1
+    assert [invoice.total for invoice in invoices_of(tenant)] == [720_00, 744_00]
+
+
+def test_all_used_leaves_no_shortfall() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    day(offering, tenant)
+    add_ended_lease(project, offering, START, DAY, quantity=2)
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [(offering.pk, 2400)]
+    verify_invoice(final)
+
+
+def test_who_was_asked_for_first_is_covered_first_whatever_project_it_is_of() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    day(offering, tenant, units=1)
+    first = add_ended_lease(project, offering, START + timedelta(hours=2), 4 * HOUR)
+    second = add_ended_lease(project, offering, START, 24 * HOUR)
+    assert first.pk < second.pk
+    final = close_and_get_invoice(tenant)
+    verify_invoice(final)
+    # All 24 h are covered: 4 h of the first lease, the rest of the second.
+    assert final.total == 24 * 50 + 4 * 100
+
+
+def test_a_price_below_that_of_the_commitment_is_never_made_dearer() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO // 4)
+    day(offering, tenant)
+    add_ended_lease(project, offering, START, 10 * HOUR)
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [(offering.pk, 250), ("shortfall", 38 * 50)]
+    verify_invoice(final)
+
+
+def test_what_was_promised_or_taken_back_uses_none_of_it() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    quoted = add_ended_lease(project, offering, START, 10 * HOUR)
+    add_quote(quoted, offering.price_versions.get())
+    day(offering, tenant, units=1)
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [(offering.pk, 1000), ("shortfall", 1200)]
+    verify_invoice(final)
+    with tenant_scope(tenant.pk):
+        assert Quote.objects.count() == 1
+
+
+def test_a_start_that_was_given_back_uses_none_of_it() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(None)
+    price_of(offering, free_start_s=600)
+    end = START + timedelta(seconds=300)
+    add_lease_history(project, offering, [(START, S.REQUESTED), (START, S.ACTIVE), (end, S.RELEASED)], taken=2)
+    add_ended_lease(project, offering, end, HOUR)
+    day(offering, tenant, units=1)
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [(offering.pk, 50), ("shortfall", 23 * 50)]
+    verify_invoice(final)
+
+
+def test_what_is_covered_counts_for_no_tier() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(None)
+    set_tiered_price(offering, "graduated", [4 * HOUR], [EURO // 10])
+    day(offering, tenant, units=1)
+    add_ended_lease(project, offering, START, 10 * HOUR, quantity=2)
+    final = close_and_get_invoice(tenant)
+    # One unit is covered; of the other, four hours at 1.00 and six at 0.10.
+    assert line_amounts(final) == [(offering.pk, 500 + 400 + 60), ("shortfall", 700)]
+    assert [kind for kind, _, _ in adjustments_of(tenant)] == ["commit", "shortfall", "tier"]
+    verify_invoice(final)
+
+
+def test_discounts_are_of_what_is_left_and_not_of_what_nobody_used() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    day(offering, tenant)
+    add_ended_lease(project, offering, START, 10 * HOUR, quantity=2)
+    create_discount(tenant, percent_bp=1000)
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [(offering.pk, 900), ("shortfall", 1400)]
+    verify_invoice(final)
+
+
+def test_one_follows_another_to_the_second_and_each_has_its_own_shortfall_on_one_line() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    noon = START + timedelta(hours=12)
+    first = agreed(tenant, offering, 1, EURO // 2)
+    with pytest.raises(CommitmentOverlaps):
+        agreed(tenant, offering, since=noon)
+    commitments.end_commitment(first, at=noon, actor=OPERATOR, now=START)
+    agreed(tenant, offering, 2, EURO // 4, since=noon, until=START + timedelta(days=1))
+    other = create_priced_offering(EURO)
+    agreed(tenant, other, 1, EURO, until=noon)
+    add_ended_lease(project, offering, START, 13 * HOUR)
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [(offering.pk, 600 + 25), ("shortfall", 1200 + 25 + 22 * 25)]
+    assert len({row.source for row in _rows(tenant, "shortfall")}) == 2
+    verify_invoice(final)
+
+
+def _rows(tenant: Tenant, kind: str) -> list[InvoiceAdjustment]:
+    with tenant_scope(tenant.pk):
+        return list(InvoiceAdjustment.objects.filter(kind=kind))
+
+
+def test_seconds_that_come_after_the_close_cost_the_lists_price() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    day(offering, tenant)
+    final = close_and_get_invoice(tenant)
+    assert line_amounts(final) == [("shortfall", 2400)]
+    add_ended_lease(project, offering, START, HOUR)
+    later = utc("2026-12-31 00:00:00")
+    lease_rating.rate_all_leases(now=later)
+    drafts.refresh_drafts(tenant, now=later)
+    draft = invoices_of(tenant)[-1]
+    assert line_amounts(draft) == [(offering.pk, 100)]
+    verify_invoice(draft)
+    verify_invoice(final)
+
+
+def test_nothing_of_a_closed_month_moves_any_more() -> None:
+    tenant, _ = create_customer()
+    offering = create_priced_offering(EURO)
+    made = agreed(tenant, offering, 1, EURO, since=NOVEMBER)
+    final = close_and_get_invoice(tenant)
+    commitments.end_commitment(made, at=CLOSES, actor=OPERATOR, now=CLOSES)
+    verify_invoice(final)
+    for change in (
+        "UPDATE billing_commitment SET valid = tstzrange('2026-11-01', '2026-11-20')",
+        "UPDATE billing_commitment SET units = 2",
+        "UPDATE billing_commitment SET valid = tstzrange('2026-11-01', NULL)",
+        "UPDATE billing_commitment SET valid = tstzrange('2026-11-02', upper(valid))",
+        "DELETE FROM billing_commitment",
+        "INSERT INTO billing_commitment (id, units, nano_per_hour, currency, valid, agreed_by, agreed_at, offering_id,"
+        " tenant_id) SELECT 'com_2', 1, nano_per_hour, currency, tstzrange('2026-11-30', '2026-12-01'), agreed_by,"
+        " agreed_at, offering_id, tenant_id FROM billing_commitment",
+    ):
+        with (
+            tenant_scope(tenant.pk),
+            pytest.raises(DatabaseError, match=r"commitment com_|month 2026-11 is closed"),
+            transaction.atomic(),
+        ):
+            connection.cursor().execute(change)
+    verify_invoice(final)
+
+
+def test_whoever_touches_a_commitment_of_a_bundle_is_found_out() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(EURO)
+    day(offering, tenant)
+    add_ended_lease(project, offering, START, 10 * HOUR, quantity=3)
+    final = close_and_get_invoice(tenant)
+    with tenant_scope(tenant.pk):
+        good = json.loads(b"".join(invoice_bundles.build_bundle(final)))
+    assert good["version"] == 7
+    assert check(write_bundle(good)).equal
+    (told,) = good["commitments"]
+    for change in (
+        {"units": 3},
+        {"units": 1},
+        {"units": 0},
+        {"nano_per_hour": "500000001"},
+        {"nano_per_hour": "0"},
+        {"offering": "off_x"},
+        {"since": "2026-11-02T00:00:01Z"},
+        {"until": "2026-11-03T00:00:01Z"},
+        {"since": "2026-12-02T00:00:00Z", "until": None},
+    ):
+        assert not check(write_bundle(good | {"commitments": [told | change]})).equal, change
+    assert not check(write_bundle(good | {"commitments": []})).equal
+    assert not check(write_bundle(good | {"commitments": [told, told | {"id": "com_2"}]})).equal
+    for n in range(len(good["carried"])):
+        assert not check(write_bundle(good | {"carried": good["carried"][:n] + good["carried"][n + 1 :]})).equal
+
+
+def test_what_cannot_be_meant_is_refused() -> None:
+    tenant, _ = create_customer()
+    offering, spot, gone = (
+        create_priced_offering(EURO),
+        create_priced_offering(EURO, price_class="spot"),
+        create_priced_offering(EURO),
+    )
+    Offering.objects.filter(pk=gone.pk).update(state=OfferingState.RETIRED)
+    gone.refresh_from_db()
+    usual = {"offering": offering, "units": 1, "nano_per_hour": EURO, "since": NOW, "until": None}
+    for odd in (
+        {"units": 0},
+        {"units": 100_001},
+        {"nano_per_hour": 0},
+        {"nano_per_hour": -1},
+        {"since": NOW - timedelta(days=1)},
+        {"until": NOW},
+        {"offering": spot},
+        {"offering": gone},
+    ):
+        with pytest.raises(InvalidValue):
+            commitments.create_commitment(tenant, **(usual | odd), actor=OPERATOR, now=NOW)  # type: ignore[arg-type]
+    made = agreed(tenant, offering, since=NOW)
+    for moment in (NOW - timedelta(days=1), NOW):
+        with pytest.raises(InvalidValue):
+            commitments.end_commitment(made, at=moment, actor=OPERATOR, now=NOW)
+    with staff_scope():
+        assert commitments.find_commitment(made.pk).tenant == tenant
+        with pytest.raises(ObjectNotFound):
+            commitments.find_commitment("com_none")
+    with tenant_scope(tenant.pk):
+        assert AuditEvent.objects.filter(action="commitment.agree").count() == 1
+
+
+def test_whoever_pays_beforehand_has_none_and_whoever_has_one_pays_by_invoice() -> None:
+    tenant, _ = create_customer()
+    offering = create_priced_offering(EURO)
+    made = agreed(tenant, offering, since=NOW)
+    with pytest.raises(HasCommitment):
+        account_terms.set_account_terms(
+            tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=NOW
+        )
+    ends = NOW + timedelta(hours=1)
+    commitments.end_commitment(made, at=ends, actor=OPERATOR, now=NOW)
+    with pytest.raises(HasCommitment, match="2026-11, which has no final invoice yet"):
+        account_terms.set_account_terms(
+            tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=ends
+        )
+    assert close_month.close_due_months(now=CLOSES).months == 1
+    account_terms.set_account_terms(
+        tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=CLOSES
+    )
+    with pytest.raises(CommitmentPrepaid):
+        agreed(tenant, offering, since=CLOSES)
+    assert [invoice.total for invoice in invoices_of(tenant)] == [100]

@@ -1,0 +1,181 @@
+"""Holds follow their leases through every change.
+who was let in, and one that cannot be looked at keeps nobody else's waiting.
+"""
+
+from datetime import timedelta
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from billing.models import Budget, Hold
+from billing.services.funds.holds import hold_settlement
+from billing.services.invoicing import metering
+from billing.services.rating import lease_rating
+from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.models import Lease
+from broker.services.leases.lifecycle import stop_and_start
+from tenants.services.actors import SYSTEM
+from tenants.services.rls import tenant_scope
+from tests.billing.budgets.budget_setup import budget_totals, create_budget, exact_month_totals, find_hold, run_metering
+from tests.billing.histories import EURO, set_price
+from tests.simulation import Simulation, TenantContext, offering, reload_lease, simulate
+
+pytestmark = pytest.mark.django_db
+HOUR = 3600
+
+
+def taken(purse: Budget) -> int:
+    """Return what is taken of the present month, in cents, rounded up."""
+    ((num, _),) = exact_month_totals(purse).values()
+    return -(-num * 100 // (HOUR * EURO))
+
+
+def moves_away(sim: Simulation, lease: Lease) -> None:
+    """Let a lease leave its card for another one, as a move does."""
+    with tenant_scope(lease.tenant_id):
+        stop_and_start.pause_lease(
+            reload_lease(lease), reason=EndReason.BY_OPERATOR, cause="moved", actor=SYSTEM, now=sim.now
+        )
+    sim.clock.at += timedelta(seconds=5)
+    run_metering(sim)
+    with tenant_scope(lease.tenant_id):
+        row = reload_lease(lease)
+        row.transition(LeaseState.STOPPED, LeaseState.QUEUED, now=sim.now, cause="moved")
+        row.transition(LeaseState.PROVISIONING, now=sim.now, cause="moved", generation=row.generation + 1)
+    sim.clock.at += timedelta(seconds=5)
+    run_metering(sim)
+
+
+@pytest.mark.parametrize("lowered", [False, True])
+def test_a_lease_that_is_moved_keeps_its_money_and_its_life(kestrel: TenantContext, lowered: bool) -> None:
+    with simulate() as sim:
+        purse = create_budget(kestrel, 300, sim)
+        lease = sim.create_lease(kestrel, offering(), max_duration_s=3 * HOUR, volume=sim.create_volume(kestrel).pk)
+        sim.run(600)
+        if lowered:
+            create_budget(kestrel, 50, sim)
+        with mock.patch.object(hold_settlement.relocation_steps, "started_relocation", return_value=object()):
+            moves_away(sim, lease)
+        assert reload_lease(lease).state == LeaseState.PROVISIONING
+        assert taken(purse) == 300
+
+
+def test_a_new_budget_below_frees_nothing_above(kestrel: TenantContext) -> None:
+    child = kestrel.create_project("docking")
+    with simulate() as sim:
+        root = create_budget(kestrel, 100, sim)
+        lease = sim.create_lease(kestrel, offering(), project=child)
+        sim.run(1800)
+        sim.release_lease(lease)
+        sim.run(20)
+        below = create_budget(kestrel, 500, sim, child)
+        assert taken(root) == 100
+        spent, held, left = budget_totals(below, sim)
+        assert spent + held + left == 500
+        assert taken(below) == 50, "what ran and is yet to be charged"
+
+
+def test_a_new_budget_counts_what_is_uncharged_however_long_ago_it_ended(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        lease = sim.create_lease(kestrel, offering())
+        sim.run(1800)
+        sim.release_lease(lease)
+        sim.run(30)
+        sim.clock.at += timedelta(hours=3)
+        purse = create_budget(kestrel, 100, sim)
+        assert taken(purse) == 50
+        run_metering(sim)
+        sim.clock.at += timedelta(minutes=6)
+        run_metering(sim)
+        assert taken(purse) == 50
+        hold = find_hold(lease)
+        assert hold is not None
+        assert hold.settled_at is not None
+
+
+def test_an_end_between_two_seconds_is_cut_to_the_second(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        end = sim.now + timedelta(hours=2, microseconds=500)
+        purse = create_budget(kestrel, 3000, sim)
+        sim.create_lease(kestrel, offering(), max_duration_s=3 * HOUR, end_date=end)
+        set_price(offering(), 2 * EURO, since=sim.now.replace(microsecond=0) + timedelta(minutes=40))
+        sim.clock.at += timedelta(minutes=6)
+        run_metering(sim)
+        assert budget_totals(purse, sim)[2] > 2600
+
+
+def test_a_start_before_the_last_seconds_are_charged_counts_them(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        purse = create_budget(kestrel, 300, sim)
+        end = sim.now + timedelta(hours=3)
+        lease = sim.create_lease(
+            kestrel, offering(), max_duration_s=3 * HOUR, end_date=end, volume=sim.create_volume(kestrel).pk
+        )
+        sim.run(7200)
+        sim.stop_lease(lease, kestrel)
+        sim.run(15)
+        sim.start_lease(lease, kestrel)
+        assert taken(purse) in (299, 300)
+        run_metering(sim)
+        assert taken(purse) in (299, 300)
+
+
+def test_one_that_cannot_be_looked_at_keeps_nobody_elses_waiting(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        purse = create_budget(kestrel, 500, sim)
+        ill, well = sim.create_lease(kestrel, offering()), sim.create_lease(kestrel, offering())
+        sim.release_lease(well)
+        sim.run(60)
+        real = hold_settlement._update_holds
+
+        def odd(lease: Lease, now: Any) -> None:
+            if lease.pk == ill.pk:
+                raise ValueError("odd")
+            real(lease, now)
+
+        with mock.patch.object(hold_settlement, "_update_holds", odd):
+            lease_rating.rate_all_leases(now=sim.now)
+            assert hold_settlement.settle_holds(now=sim.now) == 2
+            assert hold_settlement.settle_holds(now=sim.now) == 0, "it is pushed back"
+        settled = find_hold(well)
+        assert settled is not None
+        assert settled.settled_at == sim.now
+        assert taken(purse) in (100, 101)
+
+
+def test_what_was_let_in_without_the_gate_is_counted_all_the_same(kestrel: TenantContext, settings: Any) -> None:
+    with simulate() as sim:
+        purse = create_budget(kestrel, 100, sim)
+        gates = settings.LEASE_GATES
+        settings.LEASE_GATES = gates[:2]
+        lease = sim.request_lease(kestrel, offering(), quantity=3)
+        settings.LEASE_GATES = gates
+        metering.run_metering(now=sim.now)
+        assert taken(purse) == 300
+        assert reload_lease(lease).state == LeaseState.QUEUED, "whoever was let in stays"
+
+
+def test_what_has_become_active_meanwhile_is_not_ended(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        create_budget(kestrel, 100, sim)
+        lease = sim.request_lease(kestrel, offering())
+        set_price(offering(), 2 * EURO, since=sim.now + timedelta(seconds=1))
+        sim.run(60)
+        assert reload_lease(lease).state == LeaseState.ACTIVE
+        sim.clock.at += timedelta(minutes=6)
+        run_metering(sim)
+        assert reload_lease(lease).state == LeaseState.ACTIVE
+
+
+def test_a_look_that_finds_nothing_new_writes_nothing(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        purse = create_budget(kestrel, 100, sim)
+        sim.create_lease(kestrel, offering())
+        run_metering(sim)
+        sim.clock.at += timedelta(minutes=6)
+        with mock.patch("billing.services.funds.holds.budget_holds.write_budget_holds") as written:
+            run_metering(sim)
+        assert list(written.call_args.args[1]) == []
+        with tenant_scope(purse.tenant_id):
+            assert Hold.objects.get().checked_at == sim.now

@@ -1,0 +1,157 @@
+"""Edge cases of corrections: free starts, gaps, quotes and races."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import DatabaseError
+
+from billing.domain.corrections import ChargedInterval, uncharged_windows
+from billing.models import Correction, Invoice, TenantCorrection
+from billing.services.invoicing.corrections import correction_bookings, correction_proposals
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Lease, Offering
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.corrections.correction_setup import (
+    ANNA,
+    BEGUN,
+    NOW,
+    OCTOBER,
+    approve_correction,
+    close_period,
+    corrected_charges,
+    create_ten_hour_lease,
+    invoiced_seconds,
+    propose_correction,
+    propose_price,
+    rate_leases,
+)
+from tests.billing.histories import (
+    EURO,
+    HOUR,
+    add_ended_lease,
+    add_lease_history,
+    add_quote,
+    create_customer,
+    create_priced_offering,
+    set_price,
+)
+
+pytestmark = pytest.mark.django_db
+S = LeaseState
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+def still_runs(*, price_class: str) -> Lease:
+    """Return a lease that was active for a minute that is charged, and runs on."""
+    tenant, project = create_customer()
+    steps = [(BEGUN, S.REQUESTED), (BEGUN, S.PROVISIONING), (BEGUN, S.ACTIVE), (BEGUN + MINUTE, S.ACTIVE)]
+    lease = add_lease_history(project, create_priced_offering(36 * EURO, price_class=price_class), steps)
+    rate_leases(tenant, now=BEGUN + MINUTE)
+    return lease
+
+
+def test_a_start_that_may_still_be_given_back_by_itself_is_not_corrected() -> None:
+    lease = still_runs(price_class="spot")
+    span = {"since": BEGUN, "until": BEGUN + MINUTE, "why": "x", "actor": ANNA}
+    with pytest.raises(InvalidValue, match="started recently"):
+        correction_proposals.propose_lease_correction(lease, charge=False, **span, now=BEGUN + 2 * MINUTE)  # type: ignore[arg-type]
+    later = BEGUN + 8 * MINUTE
+    assert correction_proposals.propose_lease_correction(lease, charge=False, **span, now=later).minor == 60  # type: ignore[arg-type]
+
+
+def test_what_runs_on_demand_is_corrected_while_it_runs() -> None:
+    lease = still_runs(price_class="on_demand")
+    span = {"since": BEGUN, "until": BEGUN + MINUTE, "why": "x", "actor": ANNA, "now": BEGUN + 2 * MINUTE}
+    assert correction_proposals.propose_lease_correction(lease, charge=False, **span).minor == 60  # type: ignore[arg-type]
+
+
+def test_what_is_charged_soon_by_itself_is_not_charged_before() -> None:
+    lease = still_runs(price_class="on_demand")
+    span = {
+        "since": BEGUN,
+        "until": BEGUN + 90 * SECOND,
+        "why": "x",
+        "actor": ANNA,
+        "now": BEGUN + 2 * MINUTE,
+    }
+    with pytest.raises(InvalidValue, match="is charged up to"):
+        correction_proposals.propose_lease_correction(lease, charge=True, **span)  # type: ignore[arg-type]
+
+
+def test_what_is_still_to_come_is_not_charged_before() -> None:
+    lease = still_runs(price_class="on_demand")
+    span = {"since": BEGUN + MINUTE, "until": BEGUN + 3 * MINUTE, "why": "x", "actor": ANNA}
+    with pytest.raises(InvalidValue, match="Future usage cannot"):
+        correction_proposals.propose_lease_correction(lease, charge=True, **span, now=BEGUN + 2 * MINUTE)  # type: ignore[arg-type]
+
+
+def test_seconds_without_a_price_are_not_charged() -> None:
+    tenant, project = create_customer()
+    offering = create_priced_offering(2 * EURO, since=BEGUN)
+    steps = [
+        (BEGUN - MINUTE, S.REQUESTED),
+        (BEGUN, S.PROVISIONING),
+        (BEGUN, S.ACTIVE),
+        (BEGUN + MINUTE, S.RELEASED),
+    ]
+    lease = add_lease_history(project, offering, steps)
+    rate_leases(tenant)
+    span = {"since": BEGUN - MINUTE, "until": BEGUN, "why": "x", "actor": ANNA, "now": OCTOBER}
+    with pytest.raises(InvalidValue, match="has no price at"):
+        correction_proposals.propose_lease_correction(lease, charge=True, **span)  # type: ignore[arg-type]
+
+
+def test_what_is_charged_more_is_at_the_price_of_its_second_or_as_promised() -> None:
+    tenant, project, lease = create_ten_hour_lease()
+    offering = Offering.objects.get(pk=lease.offering_id)
+    version = offering.price_versions.get()
+    with tenant_scope(tenant.pk):
+        quoted = add_ended_lease(project, offering, BEGUN, HOUR)
+        add_quote(Lease.objects.get(pk=quoted.pk), version)
+    rate_leases(tenant)
+    set_price(offering, 3 * EURO, since=BEGUN + timedelta(hours=11))
+    approve_correction(propose_correction(lease, 10, 12, charge=True))
+    approve_correction(propose_correction(quoted, 10, 12, charge=True))
+    assert sorted(exact for _, _, exact in corrected_charges(tenant)) == [200, 300, 400]
+    assert invoiced_seconds(tenant) == [(14 * HOUR, 0, 2800), (HOUR, 0, 300)]
+
+
+def test_a_database_that_refuses_one_tenant_is_noted_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, lease = create_ten_hour_lease()
+    version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
+    correction = approve_correction(propose_price(version, 150))
+
+    def breaks(*_: object, **__: object) -> bool:
+        raise DatabaseError("no room left")
+
+    monkeypatch.setattr(correction_bookings, "book_tenant_correction", breaks)
+    assert correction_bookings.book_approved_corrections(now=OCTOBER) == 0
+    with staff_scope():
+        assert TenantCorrection.objects.get(correction=correction).trouble == "no room left"
+    monkeypatch.undo()
+    assert correction_bookings.book_approved_corrections(now=OCTOBER) == 1
+
+
+def test_an_invoice_that_was_made_void_meanwhile_makes_its_tenant_outdated() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    invoice = close_period(tenant)
+    version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
+    correction = approve_correction(propose_price(version, 150, now=NOW), now=NOW)
+    with tenant_scope(tenant.pk):
+        Invoice.objects.filter(pk=invoice.pk).update(status="void")
+    correction_bookings.book_approved_corrections(now=NOW)
+    with staff_scope():
+        assert TenantCorrection.objects.get(correction=correction).status == "outdated"
+    assert Correction.objects.get().status == "booked"
+
+
+def test_what_is_free_of_charges_lies_between_them() -> None:
+    def piece(first: int, last: int) -> ChargedInterval:
+        start, end = BEGUN + first * MINUTE, BEGUN + last * MINUTE
+        return ChargedInterval("lse_x", 2, 1, 1, 1, "prj_x", "off_x", start, end, 1, 1)
+
+    window = BEGUN, BEGUN + 10 * MINUTE
+    found = uncharged_windows([piece(-5, -1), piece(2, 4), piece(4, 5), piece(8, 20), piece(30, 40)], window)
+    assert found == [(BEGUN, BEGUN + 2 * MINUTE), (BEGUN + 5 * MINUTE, BEGUN + 8 * MINUTE)]
+    assert uncharged_windows([], window) == [window]

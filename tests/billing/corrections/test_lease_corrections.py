@@ -1,0 +1,376 @@
+"""Corrected seconds of a lease are previewed, then booked once."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, IntegrityError, transaction
+
+from billing.models import CorrectedInterval, Correction, CreditNote, Invoice, InvoiceLine, TenantCorrection
+from billing.services.documents import csv_exports, invoice_bundles
+from billing.services.invoicing import drafts
+from billing.services.invoicing.corrections import correction_bookings, correction_proposals
+from billing.services.invoicing.corrections.correction_approvals import CorrectionOutdated, OwnProposal
+from billing.services.invoicing.corrections.correction_proposals import NotCorrectable
+from billing.services.invoicing.credit_notes import NotCreditable
+from billing.services.ledger.invariant_checks import INVARIANTS
+from billing.services.rating import lease_rating
+from billing.services.reports import conservation
+from billing.services.reports.line_explanations import explain_invoice_line
+from billing.verify import verify
+from broker.services.reports.invariant_checks import RECENT_LEASES_SQL
+from tenants.models import AuditEvent
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope, system_scope, tenant_scope
+from tests.billing.corrections.correction_setup import (
+    ANNA,
+    BEGUN,
+    BEN,
+    CLEO,
+    NOW,
+    OCTOBER,
+    approve_correction,
+    close_period,
+    corrected_charges,
+    create_ten_hour_lease,
+    invoiced_seconds,
+    propose_correction,
+    rate_leases,
+)
+from tests.billing.credit_notes.issued_notes import issue_note
+from tests.billing.histories import EURO, HOUR, add_ended_lease, create_priced_offering, utc
+from tests.billing.payments.payable_invoices import reload_invoice, request_payment
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+
+
+def verified(invoice: Invoice) -> list[str]:
+    """Return what the independent program finds wrong with an invoice."""
+    with tenant_scope(invoice.tenant_id):
+        found = Invoice.objects.select_related("period").get(pk=invoice.pk)
+        raw = invoice_bundles.build_bundle(found).whole(most=10**7)
+        assert raw is not None
+        for line in InvoiceLine.objects.filter(invoice=found).select_related("invoice__period"):
+            assert explain_invoice_line(line).recomputed_equal
+    return verify.check(raw).differences
+
+
+def conserved() -> tuple[int, ...]:
+    """Return charged against active, lines against charges, misrounded lines and wrong totals."""
+    with system_scope():
+        ((charged, _, _),) = conservation._query_rows("billing/reports/charged_and_active_seconds", {})
+        ((exact, rounding, totals),) = conservation._query_rows(
+            "billing/reports/lines_and_charges", conservation._currency_scales()
+        )
+    return charged, int(exact), rounding, totals
+
+
+def held(name: str) -> list[Any]:
+    """Return what a proof finds against itself."""
+    from django.db import connection
+
+    claim = next(each for each in INVARIANTS if each.name == name)
+    with staff_scope(), connection.cursor() as cursor:
+        cursor.execute(RECENT_LEASES_SQL + claim.counterexamples, {"now": NOW})
+        return cursor.fetchall()
+
+
+def test_what_is_proposed_is_shown_and_books_nothing() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    correction = propose_correction(lease, 2, 5)
+    assert (correction.status, correction.minor, correction.needs_two) == ("proposed", 600, False)
+    with tenant_scope(tenant.pk):
+        share = TenantCorrection.objects.get(correction=correction)
+    (line,) = share.diff
+    assert (line["month"], line["unit_seconds"], line["before"], line["after"]) == (
+        "2026-10",
+        -3 * HOUR,
+        2000,
+        1400,
+    )
+    assert (invoiced_seconds(tenant), corrected_charges(tenant)) == ([(36000, 0, 2000)], [])
+
+
+def test_of_an_open_month_it_is_charged_less_and_everything_adds_up() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    done = approve_correction(propose_correction(lease, 2, 5))
+    assert (done.status, done.closed_at) == ("booked", OCTOBER)
+    assert corrected_charges(tenant) == [("adjust", -3 * HOUR, -600)]
+    assert invoiced_seconds(tenant) == [(7 * HOUR, 0, 1400)]
+    rate_leases(tenant)
+    drafts.refresh_drafts(tenant, now=OCTOBER)
+    assert invoiced_seconds(tenant) == [(7 * HOUR, 0, 1400)]
+    invoice = close_period(tenant)
+    assert invoice.total == 1400
+    assert verified(invoice) == []
+    with tenant_scope(tenant.pk):
+        export = "".join(csv_exports.csv_text(invoice, "focus"))
+    assert export.count("Adjustment") == 1
+    assert conserved() == (0, 0, 0, 0)
+    for name in (
+        "charges match usage",
+        "no charge without usage",
+        "refunds match",
+        "corrected as approved",
+    ):
+        assert held(name) == []
+
+
+def test_never_more_is_given_back_than_was_charged() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    approve_correction(propose_correction(lease, 2, 5))
+    approve_correction(propose_correction(lease, 0, 12))
+    assert invoiced_seconds(tenant) == [(0, 0, 0)]
+    with pytest.raises(InvalidValue, match="Nothing in this period is charged"):
+        propose_correction(lease, 0, 12)
+    with pytest.raises(InvalidValue, match="Nothing in this period is charged"):
+        propose_correction(lease, 11, 12)
+    assert verified(close_period(tenant)) == []
+
+
+def test_of_a_final_invoice_it_is_a_credit_note_once() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    invoice = close_period(tenant)
+    first = approve_correction(propose_correction(lease, 2, 5, now=NOW), now=NOW)
+    with tenant_scope(tenant.pk):
+        (note,) = CreditNote.objects.all()
+        assert (note.total, note.reason, note.correction_id) == (600, "the GPU was down", first.pk)
+        assert corrected_charges(tenant) == []
+    assert reload_invoice(invoice).due == 1400
+    approve_correction(propose_correction(lease, 0, 12, now=NOW), now=NOW)
+    assert reload_invoice(invoice).due == 0
+    with tenant_scope(tenant.pk):
+        assert [each.total for each in CreditNote.objects.order_by("issued_at", "number")] == [600, 1400]
+        before = list(InvoiceLine.objects.values())
+        lease_rating.rate_tenant_leases(tenant, now=NOW)
+        drafts.refresh_drafts(tenant, now=NOW)
+        assert list(InvoiceLine.objects.values()) == before
+    assert verified(invoice) == []
+
+
+def test_thirds_of_a_cent_on_a_final_invoice_come_to_all_of_it() -> None:
+    tenant, project, _ = create_ten_hour_lease()
+    odd = add_ended_lease(project, create_priced_offering(EURO // 1000), BEGUN + DAY, 3 * 3333)
+    rate_leases(tenant)
+    invoice = close_period(tenant)
+    for n in range(3):
+        begun = BEGUN + DAY + timedelta(seconds=3333 * n)
+        span = {"since": begun, "until": begun + timedelta(seconds=3333)}
+        approve_correction(
+            correction_proposals.propose_lease_correction(odd, charge=False, **span, why="it", actor=ANNA, now=NOW),
+            now=NOW,
+        )
+    assert reload_invoice(invoice).due == 2000
+
+
+def test_no_more_is_credited_than_is_left_of_the_line() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    invoice = close_period(tenant)
+    issue_note(invoice, {1: 1900})
+    correction = approve_correction(propose_correction(lease, 2, 5, now=NOW), now=NOW)
+    assert correction.minor == 100
+    assert reload_invoice(invoice).due == 0
+
+
+def test_what_should_have_been_charged_is_a_line_of_the_next_invoice() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    invoice = close_period(tenant)
+    approve_correction(propose_correction(lease, 8, 13, charge=True, now=NOW), now=NOW)
+    assert corrected_charges(tenant) == [("adjust", 3 * HOUR, 600)]
+    assert reload_invoice(invoice).due == 2000
+    assert invoiced_seconds(tenant) == [(36000, 0, 2000), (3 * HOUR, 0, 600)]
+    november = close_period(tenant, "2026-11", now=utc("2026-12-01 00:05:00"))
+    assert (november.total, verified(november), verified(invoice)) == (600, [], [])
+    assert held("no charge without usage") == []
+
+
+def test_what_was_given_back_wrongly_is_charged_again() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    approve_correction(propose_correction(lease, 2, 5))
+    approve_correction(propose_correction(lease, 3, 4, charge=True))
+    assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 1600)]
+    approve_correction(propose_correction(lease, 0, 10))
+    assert invoiced_seconds(tenant) == [(0, 0, 0)]
+    assert verified(close_period(tenant)) == []
+
+
+def test_the_author_does_not_approve_nor_does_anybody_twice(settings: Any) -> None:
+    settings.CORRECTION_APPROVAL_THRESHOLD = 6
+    tenant, _, lease = create_ten_hour_lease()
+    correction = propose_correction(lease, 2, 5)
+    with pytest.raises(OwnProposal, match="You have proposed this correction yourself"):
+        approve_correction(correction, by=ANNA)
+    half = approve_correction(correction)
+    assert (half.status, half.needs_two, corrected_charges(tenant)) == ("proposed", True, [])
+    with pytest.raises(OwnProposal, match="You have approved this correction yourself"):
+        approve_correction(correction)
+    done = approve_correction(correction, by=CLEO)
+    assert (done.status, done.approver, done.second_approver) == ("booked", BEN.label, CLEO.label)
+    with pytest.raises(NotCorrectable, match="The correction is booked"):
+        approve_correction(correction, by=CLEO)
+    assert corrected_charges(tenant) == [("adjust", -3 * HOUR, -600)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"approver_id": ANNA.id},
+        {"second_approver_id": BEN.id},
+        {"approver_id": BEN.id, "second_approver_id": BEN.id},
+        {"approver_id": BEN.id, "second_approver_id": ANNA.id},
+        {"status": "approved"},
+        {"status": "approved", "approver_id": BEN.id},
+    ],
+)
+def test_the_database_knows_that_people_differ_and_that_approval_comes_first(
+    settings: Any, change: dict[str, str]
+) -> None:
+    settings.CORRECTION_APPROVAL_THRESHOLD = 6
+    correction = propose_correction(create_ten_hour_lease()[2], 2, 5)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Correction.objects.filter(pk=correction.pk).update(**change)
+
+
+def test_what_was_proposed_never_changes() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    correction = propose_correction(lease, 2, 5)
+    for attack in ({"minor": 0}, {"author_id": "usr_x"}, {"limit_minor": 10**9}):
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            Correction.objects.filter(pk=correction.pk).update(**attack)
+    with tenant_scope(tenant.pk), pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        TenantCorrection.objects.update(diff=[])
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        Correction.objects.all()._raw_delete("default")  # type: ignore[attr-defined]
+
+
+def test_approving_what_has_changed_since_is_refused_and_nothing_is_booked() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    correction, other = propose_correction(lease, 2, 5), propose_correction(lease, 4, 6)
+    with pytest.raises(CorrectionOutdated, match="The preview has changed"):
+        approve_correction(correction, seen=other.seal)
+    approve_correction(other)
+    with pytest.raises(CorrectionOutdated, match="no longer match the preview"):
+        approve_correction(correction)
+    assert Correction.objects.get(pk=correction.pk).status == "proposed"
+    assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 1600)]
+
+
+def test_a_month_that_was_closed_meanwhile_makes_it_outdated() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    correction = propose_correction(lease, 2, 5)
+    close_period(tenant)
+    with pytest.raises(CorrectionOutdated):
+        approve_correction(correction, now=NOW)
+
+
+def test_what_grows_on_the_same_line_meanwhile_does_not() -> None:
+    tenant, project, lease = create_ten_hour_lease()
+    correction = propose_correction(lease, 2, 5)
+    with tenant_scope(tenant.pk):
+        add_ended_lease(project, lease.offering, BEGUN + DAY, HOUR)
+    rate_leases(tenant)
+    assert approve_correction(correction).status == "booked"
+    assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 1600)]
+
+
+def test_nothing_is_credited_while_a_payment_is_under_way() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    invoice = close_period(tenant)
+    correction = propose_correction(lease, 2, 5, now=NOW)
+    request_payment(invoice)
+    with pytest.raises(NotCreditable, match="in progress"):
+        approve_correction(correction, now=NOW)
+    assert Correction.objects.get(pk=correction.pk).status == "proposed"
+
+
+def test_a_void_invoice_is_not_credited() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    invoice = close_period(tenant)
+    with tenant_scope(tenant.pk):
+        Invoice.objects.filter(pk=invoice.pk).update(status="void")
+    with pytest.raises(InvalidValue, match="is void"):
+        propose_correction(lease, 2, 5, now=NOW)
+
+
+def test_a_proposal_is_withdrawn_once() -> None:
+    _, _, lease = create_ten_hour_lease()
+    correction = propose_correction(lease, 2, 5)
+    assert correction_proposals.withdraw_correction(correction, actor=BEN, now=OCTOBER).status == "withdrawn"
+    for again in (
+        lambda: approve_correction(correction),
+        lambda: correction_proposals.withdraw_correction(correction, actor=BEN, now=OCTOBER),
+    ):
+        with pytest.raises(NotCorrectable, match="The correction is withdrawn"):
+            again()
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "said"),
+    [
+        (BEGUN, BEGUN, "The end is before the start"),
+        (BEGUN + timedelta(microseconds=1), BEGUN + DAY, "charged in whole seconds"),
+        (BEGUN, OCTOBER + DAY, "Future usage"),
+        (BEGUN - 500 * DAY, BEGUN, "at most 400 days"),
+    ],
+)
+def test_a_stretch_that_is_none_is_refused(since: Any, until: Any, said: str) -> None:
+    _, _, lease = create_ten_hour_lease()
+    with pytest.raises(InvalidValue, match=said):
+        correction_proposals.propose_lease_correction(
+            lease, charge=False, since=since, until=until, why="x", actor=ANNA, now=OCTOBER
+        )
+    assert not Correction.objects.exists()
+
+
+def test_it_has_a_reason() -> None:
+    with pytest.raises(InvalidValue, match="A reason must have"):
+        propose_correction(create_ten_hour_lease()[2], 2, 5, why=" ")
+
+
+def test_before_a_lease_was_there_nothing_is_charged_more() -> None:
+    _, _, lease = create_ten_hour_lease()
+    with pytest.raises(InvalidValue, match="did not exist before"):
+        correction_proposals.propose_lease_correction(
+            lease, charge=True, since=BEGUN - DAY, until=BEGUN + DAY, why="x", actor=ANNA, now=OCTOBER
+        )
+
+
+def test_the_audit_log_of_operators_and_of_the_tenant_tell_it() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    correction = approve_correction(propose_correction(lease, 2, 5))
+    with staff_scope():
+        trail = AuditEvent.objects.filter(subject_id=correction.pk).order_by("pk")
+        assert [(each.action, each.tenant_id, each.actor_label) for each in trail] == [
+            ("correction.propose", "", ANNA.label),
+            ("correction.approve", "", BEN.label),
+            ("correction.book", tenant.pk, BEN.label),
+        ]
+
+
+def test_booking_it_again_writes_nothing() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    correction = approve_correction(propose_correction(lease, 2, 5))
+    assert correction_bookings.book_tenant_correction(correction, tenant.pk, now=OCTOBER)
+    assert correction_bookings.book_approved_corrections(now=OCTOBER) == 0
+    with tenant_scope(tenant.pk):
+        assert (CorrectedInterval.objects.count(), len(corrected_charges(tenant))) == (1, 1)
+
+
+def test_a_bundle_whose_correction_was_altered_is_found_out() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    approve_correction(propose_correction(lease, 2, 5))
+    invoice = close_period(tenant)
+    with tenant_scope(tenant.pk):
+        raw = invoice_bundles.build_bundle(Invoice.objects.select_related("period").get(pk=invoice.pk)).whole(
+            most=10**7
+        )
+    assert raw is not None
+    for old, new in (
+        (b'"sign":-1', b'"sign":1'),
+        (b'"sign":-1', b'"sign":0'),
+        (b'"quantity":1,"sign"', b'"quantity":9,"sign"'),
+        (f'"lease":"{lease.pk}"'.encode(), b'"lease":"lse_other"'),
+    ):
+        assert old in raw
+        assert len(verify.check(raw.replace(old, new)).differences) > 1  # beside the seal

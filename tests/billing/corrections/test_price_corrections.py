@@ -1,0 +1,242 @@
+"""A wrongly published price is corrected on every invoice it touched."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from billing.models import Correction, CreditNote, Invoice, PriceVersion, TenantCorrection
+from billing.services.documents import invoice_bundles
+from billing.services.invoicing.corrections import correction_bookings
+from billing.services.invoicing.corrections.correction_approvals import OwnProposal
+from billing.verify import verify
+from broker.models import Lease, Offering
+from ports import outbox
+from tenants.models import Tenant
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.corrections.correction_setup import (
+    ANNA,
+    BEGUN,
+    CLEO,
+    NOW,
+    OCTOBER,
+    approve_correction,
+    close_period,
+    corrected_charges,
+    create_ten_hour_lease,
+    invoiced_seconds,
+    propose_correction,
+    propose_price,
+    rate_leases,
+)
+from tests.billing.corrections.test_lease_corrections import conserved, held, verified
+from tests.billing.histories import HOUR, add_ended_lease, add_quote, create_customer, utc
+from tests.billing.payments.payable_invoices import process_payment, reload_invoice, request_payment
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+LATER = utc("2026-12-01 00:05:00")
+
+
+def two_tenants() -> tuple[PriceVersion, Tenant, Tenant]:
+    """Return a price and two tenants that used ten hours of it."""
+    first, _, lease = create_ten_hour_lease()
+    second, project = create_customer()
+    offering = Offering.objects.get(pk=lease.offering_id)
+    add_ended_lease(project, offering, BEGUN, 10 * HOUR)
+    rate_leases(second)
+    return offering.price_versions.get(), first, second
+
+
+def shares(correction: Correction) -> dict[str, tuple[str, int]]:
+    with staff_scope():
+        found = TenantCorrection.objects.filter(correction=correction)
+        return {each.tenant_id: (each.status, each.minor) for each in found}
+
+
+def booked(correction: Correction, *, now: Any = NOW) -> Correction:
+    correction_bookings.book_approved_corrections(now=now)
+    return Correction.objects.get(pk=correction.pk)
+
+
+def test_final_months_get_credit_notes_and_open_ones_charges_and_prices_stay() -> None:
+    version, final, open_ = two_tenants()
+    invoice = close_period(final)
+    correction = propose_price(version, 150, 2, 8, now=NOW)
+    assert shares(correction) == {final.pk: ("waiting", -300), open_.pk: ("waiting", -300)}
+    assert correction.minor == 600
+    done = (
+        approve_correction(approved_first(correction), by=CLEO, now=NOW)
+        if correction.needs_two
+        else approve_correction(correction, now=NOW)
+    )
+    assert done.status == "approved"
+    assert booked(done).status == "booked"
+    assert reload_invoice(invoice).due == 1700
+    with tenant_scope(final.pk):
+        (note,) = CreditNote.objects.all()
+        assert (note.total, note.correction_id) == (300, correction.pk)
+    assert corrected_charges(open_) == [("adjust", -6 * HOUR, -1200), ("adjust", 6 * HOUR, 900)]
+    assert invoiced_seconds(open_) == [(10 * HOUR, 0, 1700)]
+    version.refresh_from_db()
+    assert version.nano_per_hour == 2 * 10**9
+    assert verified(invoice) == []
+    assert verified(close_period(open_)) == []
+    assert conserved() == (0, 0, 0, 0)
+    for name in (
+        "corrected as approved",
+        "charges match usage",
+        "no charge without usage",
+        "quotes honoured",
+    ):
+        assert held(name) == []
+
+
+def approved_first(correction: Correction) -> Correction:
+    return approve_correction(correction, now=NOW)
+
+
+def test_charging_the_month_again_afterwards_writes_nothing() -> None:
+    version, final, open_ = two_tenants()
+    close_period(final)
+    booked(approve_correction(propose_price(version, 150, now=NOW), now=NOW))
+    before = (corrected_charges(final), corrected_charges(open_), invoiced_seconds(final), invoiced_seconds(open_))
+    for tenant in (final, open_):
+        rate_leases(tenant, now=NOW)
+    correction_bookings.book_approved_corrections(now=NOW)
+    assert (
+        corrected_charges(final),
+        corrected_charges(open_),
+        invoiced_seconds(final),
+        invoiced_seconds(open_),
+    ) == before
+    with pytest.raises(InvalidValue, match="nothing would change"):
+        propose_price(version, 150, now=NOW)
+
+
+def test_a_price_that_was_too_low_is_a_line_of_the_next_invoice() -> None:
+    version, final, _ = two_tenants()
+    invoice = close_period(final)
+    booked(approve_correction(propose_price(version, 250, 0, 4, now=NOW), now=NOW))
+    assert reload_invoice(invoice).due == 2000
+    assert invoiced_seconds(final) == [(10 * HOUR, 0, 2000), (0, 0, 200)]
+    november = close_period(final, "2026-11", now=LATER)
+    assert (november.total, verified(november), verified(invoice)) == (200, [], [])
+
+
+def test_a_wrong_correction_is_corrected() -> None:
+    version, _, open_ = two_tenants()
+    booked(approve_correction(propose_price(version, 150, 2, 8)))
+    booked(approve_correction(propose_price(version, 180, 4, 10)))
+    assert invoiced_seconds(open_) == [(10 * HOUR, 0, 2000 - 2 * 50 - 6 * 20)]
+    assert verified(close_period(open_)) == []
+
+
+def test_seconds_are_given_back_at_what_they_cost_by_then_and_not_repriced_after() -> None:
+    tenant, _, lease = create_ten_hour_lease()
+    version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
+    booked(approve_correction(propose_price(version, 150, 2, 8)))
+    approve_correction(propose_correction(lease, 7, 9))
+    assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 2000 - 300 - 150 - 200)]
+    booked(approve_correction(propose_price(version, 100, 0, 10)))
+    assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 800)]
+    assert verified(close_period(tenant)) == []
+
+
+def test_a_quote_keeps_its_price_where_that_is_less() -> None:
+    tenant, project, lease = create_ten_hour_lease()
+    offering = Offering.objects.get(pk=lease.offering_id)
+    version = offering.price_versions.get()
+    with tenant_scope(tenant.pk):
+        quoted = add_ended_lease(project, offering, BEGUN + timedelta(hours=1), HOUR)
+        add_quote(Lease.objects.get(pk=quoted.pk), version)
+    rate_leases(tenant)
+    booked(approve_correction(propose_price(version, 300)))
+    assert invoiced_seconds(tenant) == [(11 * HOUR, 0, 3200)]
+    booked(approve_correction(propose_price(version, 100)))
+    assert invoiced_seconds(tenant) == [(11 * HOUR, 0, 1100)]
+    assert verified(close_period(tenant)) == []
+
+
+def test_who_dies_between_two_tenants_goes_on_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    version, first, second = two_tenants()
+    correction = approve_correction(propose_price(version, 150))
+
+    class Killed(BaseException):
+        pass
+
+    write, done = correction_bookings._write, []
+
+    def dies(*args: Any) -> None:
+        write(*args)
+        done.append(args)
+        if len(done) == 2:
+            raise Killed
+
+    monkeypatch.setattr(correction_bookings, "_write", dies)
+    with pytest.raises(Killed):
+        correction_bookings.book_approved_corrections(now=OCTOBER)
+    monkeypatch.undo()
+    assert sorted(status for status, _ in shares(correction).values()) == ["booked", "waiting"]
+    assert booked(correction, now=OCTOBER).status == "booked"
+    assert (invoiced_seconds(first), invoiced_seconds(second)) == ([(10 * HOUR, 0, 1500)],) * 2
+    assert correction_bookings.book_approved_corrections(now=OCTOBER) == 0
+
+
+def test_a_tenant_whose_charges_changed_since_is_left_out_and_said_so() -> None:
+    version, first, second = two_tenants()
+    correction = propose_price(version, 150)
+    with tenant_scope(first.pk):
+        lease = Lease.objects.get(tenant=first)
+    approve_correction(propose_correction(lease, 2, 5))
+    assert booked(approve_correction(correction), now=OCTOBER).status == "booked"
+    assert shares(correction) == {first.pk: ("outdated", -500), second.pk: ("booked", -500)}
+    assert invoiced_seconds(first) == [(7 * HOUR, 0, 1400)]
+    booked(approve_correction(propose_price(version, 150)))
+    assert invoiced_seconds(first) == [(7 * HOUR, 0, 1050)]
+
+
+def test_a_payment_under_way_holds_up_only_its_own_tenant() -> None:
+    version, first, second = two_tenants()
+    invoice = close_period(first)
+    correction = approve_correction(propose_price(version, 150, now=NOW), now=NOW)
+    payment = request_payment(invoice)
+    assert booked(correction).status == "approved"
+    assert {status for status, _ in shares(correction).values()} == {"waiting", "booked"}
+    with tenant_scope(first.pk):
+        assert "in progress" in TenantCorrection.objects.get(correction=correction).trouble
+    process_payment(payment)
+    assert booked(correction).status == "booked"
+    assert invoiced_seconds(second) == [(10 * HOUR, 0, 1500)]
+
+
+def test_from_the_limit_on_two_approve_it(settings: Any) -> None:
+    settings.CORRECTION_APPROVAL_THRESHOLD = 10
+    version, *_ = two_tenants()
+    correction = propose_price(version, 150)
+    rung: list[str] = []
+    with outbox.captured(lambda task, *_: rung.append(task)):
+        assert approve_correction(correction).status == "proposed"
+        with pytest.raises(OwnProposal):
+            approve_correction(correction, by=ANNA)
+        assert approve_correction(correction, by=CLEO).status == "approved"
+    assert rung == ["billing.book_corrections"]
+
+
+def test_where_nobody_used_it_nothing_is_proposed() -> None:
+    version, *_ = two_tenants()
+    with pytest.raises(InvalidValue, match="Nothing in this period is charged"):
+        propose_price(version, 150, 11, 12)
+    with pytest.raises(InvalidValue):
+        propose_price(version, -1)
+
+
+def test_an_invoice_of_an_open_month_is_told_with_what_was_corrected() -> None:
+    version, _, open_ = two_tenants()
+    booked(approve_correction(propose_price(version, 150)))
+    with tenant_scope(open_.pk):
+        raw = invoice_bundles.build_bundle(Invoice.objects.select_related("period").get(tenant=open_)).whole(most=10**7)
+    assert raw is not None
+    assert verify.check(raw).differences == []
+    assert b'"instead":"1500000000"' in raw

@@ -1,0 +1,196 @@
+"""PostgreSQL refuses invalid credit notes, whoever writes them."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, connections, transaction
+
+from billing.models import BalanceDraw, CreditNote, CreditNoteLine, Invoice, InvoiceLine
+from billing.services.invoicing.credit_notes import NotCreditable
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import tenant_scope
+from tests.billing.credit_notes.issued_notes import create_october_invoice_of, issue_note
+from tests.billing.payments.payable_invoices import NOW, create_draft_invoice, reload_invoice, request_payment
+from tests.database import OwnDatabase
+
+
+def refused(invoice: Invoice, attack: Callable[[], Any], match: str) -> None:
+    with tenant_scope(invoice.tenant_id), pytest.raises(DatabaseError, match=match):
+        through(attack)
+
+
+@transaction.atomic
+def through(attack: Callable[[], Any]) -> None:
+    """Attack, and let what is looked at when a transaction ends be looked at."""
+    attack()
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def written(invoice: Invoice, lines: dict[int, int], **otherwise: Any) -> Callable[[], None]:
+    """Write a note past the service."""
+
+    def write() -> None:
+        total = otherwise.get("total", sum(lines.values()))
+        off_due = min(total, reload_invoice(invoice).due)
+        fields = {"total": total, "off_due": off_due, "currency": "EUR"} | otherwise
+        note = CreditNote.objects.create(
+            tenant_id=invoice.tenant_id, invoice=invoice, series="CN", number=1, reason="a bug", issued_at=NOW, **fields
+        )  # fmt: skip
+        for line, minor in lines.items():
+            CreditNoteLine.objects.create(tenant_id=invoice.tenant_id, credit_note=note, line_id=line, minor=minor)
+
+    return write
+
+
+def lines_of(invoice: Invoice) -> list[int]:
+    with tenant_scope(invoice.tenant_id):
+        return list(InvoiceLine.objects.filter(invoice=invoice).order_by("n").values_list("pk", flat=True))
+
+
+@pytest.mark.django_db
+def test_a_line_gives_back_no_more_than_it_came_to() -> None:
+    invoice = create_october_invoice_of()
+    first, second = lines_of(invoice)
+    issue_note(invoice, {1: 150})
+    refused(invoice, written(invoice, {first: 51}), "more is credited")
+    refused(invoice, written(invoice, {second: 106}), "more is credited")
+
+
+@pytest.mark.django_db
+def test_a_note_is_of_lines_of_its_own_final_invoice() -> None:
+    ours, theirs, unfinished = create_october_invoice_of(), create_october_invoice_of(), create_draft_invoice()
+    refused(ours, written(ours, {lines_of(theirs)[0]: 1}), "lines of its own|foreign key")
+    refused(unfinished, written(unfinished, {lines_of(unfinished)[0]: 1}), "final invoice")
+    refused(ours, written(ours, {lines_of(ours)[0]: 1}, currency="USD"), "final invoice")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("otherwise", [{"total": 9}, {"total": 11}])
+def test_a_note_is_the_sum_of_its_lines(otherwise: dict[str, int]) -> None:
+    invoice = create_october_invoice_of()
+    refused(invoice, written(invoice, {lines_of(invoice)[0]: 10}, **otherwise), "not the sum of its lines")
+
+
+@pytest.mark.django_db
+def test_a_note_without_lines_and_one_that_takes_off_more_than_it_is_are_none() -> None:
+    invoice = create_october_invoice_of()
+    refused(invoice, written(invoice, {}, total=5), "not the sum of its lines")
+    refused(invoice, written(invoice, {lines_of(invoice)[0]: 5}, off_due=6), "credit_of_something")
+
+
+@pytest.mark.django_db
+def test_what_is_settled_only_grows_and_is_never_more_than_all_of_it() -> None:
+    invoice = create_october_invoice_of()
+    issue_note(invoice, {1: 50})
+    rows = Invoice.objects.filter(pk=invoice.pk)
+    refused(invoice, lambda: rows.update(settled=49), "stays so")
+    refused(invoice, lambda: rows.update(settled=51), "is what was given back and drawn")
+    refused(invoice, lambda: rows.update(settled=305, status="paid", paid_at=NOW), "is what was given back")
+    refused(invoice, lambda: rows.update(status="void"), "stays so")
+    refused(invoice, lambda: rows.update(status="paid", paid_at=NOW), "paid by a payment")
+
+
+@pytest.mark.django_db
+def test_nothing_is_settled_otherwise_while_a_payment_may_have_taken_it() -> None:
+    invoice = create_october_invoice_of()
+    request_payment(invoice)
+    note = written(invoice, {lines_of(invoice)[0]: 1})
+
+    def attack() -> None:
+        note()
+        Invoice.objects.filter(pk=invoice.pk).update(settled=1)
+
+    refused(invoice, attack, "may have taken")
+
+
+@pytest.mark.django_db
+def test_a_draft_has_nothing_settled() -> None:
+    unfinished = create_draft_invoice()
+    rows = Invoice.objects.filter(pk=unfinished.pk)
+    refused(unfinished, lambda: rows.update(settled=1), "is what was given back and drawn")
+
+    def attack() -> None:
+        draw(unfinished, 1)()
+        rows.update(settled=1)
+
+    refused(unfinished, attack, "settled_is_a_part_of_it")
+
+
+@pytest.mark.django_db
+def test_a_note_lowers_what_is_due_before_anything_goes_to_the_balance() -> None:
+    invoice = create_october_invoice_of()
+    line = lines_of(invoice)[0]
+    refused(invoice, written(invoice, {line: 10}, off_due=0), "lowers what is due")
+    refused(invoice, written(invoice, {line: 10}, off_due=9), "lowers what is due")
+
+
+@pytest.mark.django_db
+def test_a_note_grows_by_no_line_later() -> None:
+    invoice = create_october_invoice_of()
+    note, line = issue_note(invoice, {1: 50}), lines_of(invoice)[1]
+    refused(
+        invoice,
+        lambda: CreditNoteLine.objects.create(tenant_id=invoice.tenant_id, credit_note=note, line_id=line, minor=1),
+        "not the sum of its lines",
+    )
+
+
+def draw(invoice: Invoice, minor: int) -> Callable[[], None]:
+    def write() -> None:
+        BalanceDraw.objects.create(tenant_id=invoice.tenant_id, invoice=invoice, minor=minor, at=NOW)
+
+    return write
+
+
+@pytest.mark.django_db
+def test_a_draw_is_of_an_invoice_that_becomes_final_and_of_no_more_than_it_came_to() -> None:
+    final, unfinished, others = create_october_invoice_of(), create_draft_invoice(), create_draft_invoice()
+    refused(final, draw(final, 1), "becomes final now")
+    refused(unfinished, draw(unfinished, unfinished.total + 1), "becomes final now")
+    with tenant_scope(unfinished.tenant_id):
+        stranger = BalanceDraw(tenant_id=unfinished.tenant_id, invoice=others, minor=1, at=NOW)
+        with pytest.raises(DatabaseError, match=r"becomes final now|foreign key"), transaction.atomic():
+            stranger.save()
+
+
+def test_many_who_give_back_one_line_at_once_give_back_one_line(own_database: OwnDatabase) -> None:
+    invoice = create_october_invoice_of(100)
+
+    def one(_: int) -> int:
+        try:
+            while True:
+                try:
+                    return issue_note(invoice, {1: 30}).total
+                except NotCreditable:
+                    continue  # somebody was faster: look again
+        except InvalidValue:
+            return 0
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        given_back = list(pool.map(one, range(16)))
+    assert sorted(given_back, reverse=True)[:4] == [30, 30, 30, 0]
+    assert reload_invoice(invoice).to_pay == 10
+    with tenant_scope(invoice.tenant_id):
+        assert sorted(CreditNote.objects.values_list("number", flat=True)) == [1, 2, 3]
+
+
+def test_one_request_that_comes_many_times_gives_back_once(own_database: OwnDatabase) -> None:
+    invoice = create_october_invoice_of(100)
+
+    def one(_: int) -> int:
+        try:
+            return issue_note(invoice, {1: 30}, seen=0).total
+        except NotCreditable:
+            return 0
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(8) as pool:
+        given_back = list(pool.map(one, range(16)))
+    assert sorted(given_back, reverse=True)[:2] == [30, 0]
+    assert reload_invoice(invoice).to_pay == 70

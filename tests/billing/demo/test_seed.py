@@ -1,0 +1,84 @@
+"""A first start seeds a fleet, users who can sign in, and a token."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.contrib.auth import authenticate
+from django.core.management import call_command
+
+from billing.gateways.simulated import SimulatedGateway
+from billing.models import Invoice
+from billing.services.ledger import ledger_balances
+from broker.models import Lease, Offering
+from broker.services.reports import invariant_checks as capacity_proofs
+from ports import clock, payments
+from tenants.domain import credentials
+from tenants.models import Project, Quota
+from tenants.services import authentication
+from tenants.services.actors import Actor
+from tenants.services.rls import staff_scope, system_scope
+from tests.simulation import TenantContext, reload_lease, simulate
+
+NOW = datetime(2026, 11, 21, 14, 30, tzinfo=UTC)
+
+pytestmark = pytest.mark.django_db
+
+
+def seed() -> dict[str, Any]:
+    said = StringIO()
+    with clock.frozen_at(NOW), payments.using_gateway(SimulatedGateway()):
+        call_command("seed", stdout=said)
+    answer: dict[str, Any] = json.loads(said.getvalue())
+    return answer
+
+
+def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
+    answer = seed()
+    with system_scope():
+        states = list(Lease.objects.values_list("state", flat=True))
+        assert states.count("active") > 50
+        assert states.count("released") > 80
+        assert [lease.name for lease in Lease.objects.filter(state="queued")] == ["sweep-32"]
+        assert {invoice.status for invoice in Invoice.objects.all()} == {"draft", "paid"}
+        assert all(quota.used <= quota.limit for quota in Quota.objects.all())
+    with staff_scope():
+        assert all(proof.holds for proof in capacity_proofs.check_invariants(now=NOW))
+        (euros,), drifts = ledger_balances.recomputed_trial_balance()
+        assert (
+            euros.balanced,
+            drifts,
+            ledger_balances.uncleared_invoices(),
+            ledger_balances.missing_events(),
+        ) == (True, (), [], [])
+        paid = sum(invoice.total for invoice in Invoice.objects.filter(status="paid"))
+        assert {line.type: line.debit for line in euros.lines if line.debit} == {"cash": paid}
+        assert paid > 0
+    for account in answer["accounts"]:
+        assert authenticate(None, username=account["email"], password=account["password"])
+    with clock.frozen_at(NOW):
+        visitor = authentication.authenticate_token(credentials.parse_token(answer["token"]), request_id="", now=NOW)  # type: ignore[arg-type]
+    assert visitor is not None
+    assert visitor.tenant.name == "Kestrel Bio"
+    assert visitor.grants.anywhere("leases.write")
+    offering = Offering.objects.get(label="H200 1g.18gb", price_class="on_demand")
+    assert answer["launch"]["offering"] == offering.pk
+    assert seed() == {"seeded": False}, "a second seed changes nothing"
+    with system_scope():
+        assert Lease.objects.count() == len(states)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("later", [timedelta(), timedelta(minutes=30), timedelta(hours=2)])
+def test_what_is_printed_launches_at_once_however_long_it_has_run(later: timedelta) -> None:
+    wanted = seed()["launch"]
+    with staff_scope():
+        project = Project.objects.select_related("tenant").get(pk=wanted["project"])
+    mira = TenantContext(project.tenant, project, Actor("user", "usr_mira", "mira@kestrel.example"))
+    with simulate(NOW + later) as sim:
+        sim.run_with_sweeps(60)
+        lease = sim.request_lease(mira, Offering.objects.get(pk=wanted["offering"]))
+        sim.run(30)
+        assert reload_lease(lease).state == "active"

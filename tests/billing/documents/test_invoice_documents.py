@@ -1,0 +1,249 @@
+"""Invoice and credit note PDFs state the facts, and final ones never change."""
+
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from billing.domain.documents import DocumentParty, TwoLineCell
+from billing.models import Invoice, StoredDocument
+from billing.services.documents import document_store
+from billing.services.invoicing.month_close import close_month
+from billing.services.rating import lease_rating
+from tenants.models import Project, Tenant
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.credit_notes.issued_notes import (
+    LATER,
+    WHY,
+    create_november_invoice,
+    create_october_invoice_of,
+    issue_note,
+)
+from tests.billing.documents.sample_documents import document_text, document_words, stored_documents
+from tests.billing.grants.grant_setup import create_grant
+from tests.billing.histories import EURO, HOUR, add_ended_lease, create_customer, create_priced_offering, set_price, utc
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    create_draft_invoice,
+    create_final_invoice,
+    process_payment,
+    request_payment,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(invoice: Invoice, **more: Any) -> document_store.PdfFile:
+    """Ask for the paper of an invoice."""
+    return document_store.invoice_pdf(invoice, now=more.get("now", NOW))
+
+
+def test_an_invoice_says_who_charges_whom_for_what_when_and_how_much() -> None:
+    october = create_october_invoice_of(200, 105)
+    told = document_text(october)
+    assert (told.title, told.number, told.draft) == ("Invoice", "2026-10-0001", False)
+    assert told.customer == DocumentParty(tenant_of(october).name)
+    assert told.foot == f"Invoice 2026-10-0001 · {october.pk} · {october.tenant_id}"
+    assert told.supplier == DocumentParty("gpubroker")
+    assert told.facts == (
+        ("Issued", "1 November 2026"),
+        ("Due", "15 November 2026"),
+        ("Period", "1 – 31 October 2026"),
+        ("Time zone", "UTC"),
+        ("Currency", "EUR"),
+    )
+    assert (told.headline.amount, told.headline.words) == ("€3.05", "due by 15 November 2026")
+    (group,) = told.groups
+    assert group.amount == "€3.05"
+    assert [row[2:] for row in group.rows] == [("3,600", "€2.00", "€2.00"), ("3,600", "€1.05", "€1.05")]
+    assert [(each.label, each.amount) for each in told.sums] == [("Total", "€3.05")]
+    assert [note.code for note in told.notes if note.code] == ["python verify.py invoice-2026-10-0001.json"]
+    assert october.pk in told.foot
+
+
+def test_lines_are_grouped_by_project_and_say_when_their_price_changed() -> None:
+    tenant, root = create_customer("Asia/Kolkata")
+    with tenant_scope(tenant.pk):
+        below = Project.objects.create(
+            tenant=tenant, parent=root, path=[root.pk, "prj_below"], name="below", pk="prj_below",
+            created_at=NOW,
+        )  # fmt: skip
+    offering = create_priced_offering(EURO)
+    set_price(offering, 2_375 * EURO // 1000, since=utc("2026-10-14 19:00:00"))
+    for project in (root, below):
+        add_ended_lease(project, offering, utc("2026-10-14 18:00:00"), 2 * HOUR)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    october = close_month.close_period(tenant, "2026-10", now=NOW)
+    assert october is not None
+    told = document_text(october)
+    assert sorted((group.name, group.amount) for group in told.groups) == sorted(
+        [(root.name, "€3.38"), ("below", "€3.38")]
+    )
+    subs = {row[1].sub for group in told.groups for row in group.rows if isinstance(row[1], TwoLineCell)}
+    assert subs == {"1 lease · on-demand, until 15 Oct", "1 lease · on-demand, from 15 Oct"}
+    assert {row[3] for group in told.groups for row in group.rows} == {"€1.00", "€2.375"}
+    assert ("Time zone", "Asia/Kolkata") in told.facts
+
+
+def test_what_was_drawn_from_the_balance_is_said_with_what_is_due_then() -> None:
+    october = create_october_invoice_of(200, 105)
+    process_payment(request_payment(october))
+    issue_note(october, {1: 150})
+    partly = document_text(create_november_invoice(october, 200))
+    assert [(each.label, each.amount) for each in partly.sums] == [
+        ("Total", "€2.00"),
+        ("Paid from your balance", "−€1.50"),
+        ("Due", "€0.50"),
+    ]
+    assert partly.headline.more == "Of €2.00, €1.50 paid from your balance. It is collected automatically."
+
+
+def test_where_the_balance_was_enough_nothing_is_due() -> None:
+    october = create_october_invoice_of(200, 105)
+    process_payment(request_payment(october))
+    issue_note(october, {1: 150})
+    told = document_text(create_november_invoice(october, 100))
+    assert (told.headline.amount, told.headline.words) == ("€0.00", "no amount due")
+    assert told.headline.more == "Of €1.00, €1.00 paid from your balance."
+
+
+def test_an_invoice_of_nothing_says_so() -> None:
+    assert document_text(create_final_invoice(0)).headline.words == "no amount due"
+
+
+def test_where_nobody_collects_it_is_paid_by_transfer() -> None:
+    october = create_october_invoice_of()
+    october.collected = False
+    assert document_text(october).headline.more == "Pay by bank transfer with the reference 2026-10-0001."
+
+
+def test_a_draft_says_that_it_is_one_and_is_not_kept() -> None:
+    open_ = create_draft_invoice()
+    told = document_text(open_)
+    assert (told.draft, told.headline.words) == (True, "so far")
+    assert dict(told.facts)["As of"] == "1 November 2026"
+    handed = asked(open_)
+    assert (handed.name, stored_documents(open_)) == ("invoice-2026-11-draft.pdf", [])
+
+
+@pytest.mark.parametrize(("currency", "shown"), [("JPY", "¥2"), ("KWD", "KWD\xa02.000"), ("EUR", "€2.00")])
+def test_amounts_have_the_decimals_of_their_currency(currency: str, shown: str) -> None:
+    told = document_text(create_final_invoice(currency=currency))
+    assert (told.sums[0].amount, told.groups[0].rows[0][3]) == (shown, shown)
+
+
+def test_whoever_asks_again_gets_the_same_bytes_whatever_was_renamed_since() -> None:
+    october = create_october_invoice_of()
+    first = asked(october)
+    with tenant_scope(october.tenant_id):
+        Project.objects.filter(tenant=october.tenant_id).update(name="renamed")
+        Tenant.objects.filter(pk=october.tenant_id).update(name="another name")
+    process_payment(request_payment(october))
+    issue_note(october, {1: 150})
+    with tenant_scope(october.tenant_id):
+        again = Invoice.objects.select_related("period", "tenant").get(pk=october.pk)
+    assert "renamed" in document_words(document_text(again))  # as it would be laid out now; who stood on it stays
+    assert "another name" not in document_words(document_text(again))
+    assert asked(again, now=LATER) == first
+    assert len(stored_documents(october)) == 1
+
+
+def test_of_two_who_ask_at_once_both_get_the_one_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    october = create_october_invoice_of()
+    lay = document_store.render_pdf
+
+    def slowly(paper: Any, *, at: Any) -> bytes:
+        monkeypatch.setattr(document_store, "render_pdf", lay)
+        asked(october)  # somebody else, meanwhile
+        return b"%PDF-another"
+
+    monkeypatch.setattr(document_store, "render_pdf", slowly)
+    assert asked(october).pdf == bytes(stored_documents(october)[0].pdf) != b"%PDF-another"
+
+
+def test_a_credit_note_says_what_is_given_back_of_which_lines_why_and_where_it_went() -> None:
+    october = create_october_invoice_of(200, 105)
+    note = issue_note(october, {2: 50})
+    told = document_text(note)
+    assert (told.title, told.number, told.reason) == ("Credit note", "CN-2026-11-0001", WHY)
+    assert told.headline.words == "credited of invoice 2026-10-0001"
+    assert told.headline.more == "The amount due is reduced by €0.50."
+    assert [(row[0], *row[2:]) for row in told.groups[0].rows] == [("2", "€1.05", "€0.50")]
+    assert ("Invoice", "2026-10-0001") in told.facts
+
+
+def test_a_credit_note_says_what_went_to_the_balance() -> None:
+    october = create_october_invoice_of(200, 105)
+    process_payment(request_payment(october))
+    note = issue_note(october, {2: 50})
+    assert document_text(note).headline.more.startswith("€0.50 was already paid and is added to your balance")
+    assert [each.label for each in document_text(note).sums] == ["Credited", "Added to your balance"]
+
+
+def test_a_credit_note_is_kept_too() -> None:
+    note = issue_note(create_october_invoice_of(), {2: 50})
+    first = document_store.credit_note_pdf(note, now=NOW)
+    assert first.name == "credit-note-CN-2026-11-0001.pdf"
+    with staff_scope():  # as an operator's page asks
+        assert document_store.credit_note_pdf(note, now=LATER) == first
+    (paper,) = stored_documents(note)
+    assert (paper.content_sha256, paper.pdf_sha256) == (document_text(note).sha256, first.sha256)
+
+
+def test_an_operator_who_asks_first_has_it_kept_for_its_tenant() -> None:
+    october = create_october_invoice_of()
+    with staff_scope():
+        found = Invoice.objects.select_related("period", "tenant").get(pk=october.pk)
+        first = asked(found)
+    assert asked(october, now=LATER) == first
+
+
+def test_no_document_is_kept_of_a_draft_or_of_what_is_anothers() -> None:
+    october, other = create_october_invoice_of(), create_october_invoice_of()
+    row = {"content_sha256": "x", "pdf": b"x", "pdf_sha256": "x", "made_at": NOW}
+    for invoice in (october.pk, draft_of(other)):
+        with (
+            pytest.raises(DatabaseError, match="a final invoice, or of a credit note, of its tenant"),
+            transaction.atomic(),
+            tenant_scope(other.tenant_id),
+        ):
+            StoredDocument.objects.create(tenant_id=other.tenant_id, invoice_id=invoice, **row)
+
+
+def draft_of(invoice: Invoice) -> str:
+    with tenant_scope(invoice.tenant_id):
+        month = invoice.period
+        month.pk, month.label = None, "2030-01"
+        month.span = (utc("2030-01-01 00:00:00"), utc("2030-02-01 00:00:00"))
+        month.save(force_insert=True)
+        made = Invoice.objects.create(tenant_id=invoice.tenant_id, period=month, currency="EUR", refreshed_at=NOW)
+        return str(made.pk)
+
+
+def tenant_of(invoice: Invoice) -> Tenant:
+    with tenant_scope(invoice.tenant_id):
+        return Tenant.objects.get(pk=invoice.tenant_id)
+
+
+def test_what_grants_paid_is_said_and_what_goes_back_to_them() -> None:
+    tenant, project = create_customer()
+    create_grant(tenant, 120)
+    add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    october = close_month.close_period(tenant, "2026-10", now=NOW)
+    assert october is not None
+    told = document_text(october)
+    assert [(each.label, each.amount) for each in told.sums] == [
+        ("Total", "€2.00"),
+        ("Paid by credits", "−€1.20"),
+        ("Due", "€0.80"),
+    ]
+    assert told.headline.more.startswith("Of €2.00, €1.20 paid by credits.")
+    note = document_text(issue_note(october))
+    assert [(each.label, each.amount) for each in note.sums[1:]] == [
+        ("Deducted from the amount due", "€0.80"),
+        ("Returned to credits", "€1.20"),
+    ]
+    assert (
+        note.headline.more == "The amount due is reduced by €0.80. €1.20 was paid by credits and is returned to them."
+    )

@@ -1,0 +1,73 @@
+"""PDF rendering is reproducible, and no typed text becomes markup."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from billing.services.documents.pdf_rendering import FOLDER, load_fonts, render_pdf
+from tests.billing.documents.sample_documents import sample_invoice
+from tests.billing.histories import utc
+
+ISSUED = utc("2026-11-01 00:05:00")
+ROOT = Path(__file__).parents[3]
+ELSEWHERE = """
+import django, hashlib, sys
+django.setup()
+from tests.billing.documents.sample_documents import sample_invoice
+from tests.billing.documents.test_pdf_rendering import ISSUED
+from billing.services.documents.pdf_rendering import render_pdf
+print(hashlib.sha256(render_pdf(sample_invoice("Zoë Łukasz", lines=40), at=ISSUED)).hexdigest())
+"""
+
+
+def test_another_process_in_another_time_zone_lays_out_the_same_bytes() -> None:
+    here = hashlib.sha256(render_pdf(sample_invoice("Zoë Łukasz", lines=40), at=ISSUED)).hexdigest()
+    seen = set()
+    for zone in ("Asia/Kolkata", "America/St_Johns"):
+        env = os.environ | {"TZ": zone, "LANG": "C", "SOURCE_DATE_EPOCH": "1"}
+        found = subprocess.run(
+            [sys.executable, "-c", ELSEWHERE], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+        )
+        seen.add(found.stdout.strip())
+    assert seen == {here}
+
+
+def test_the_moment_it_was_issued_at_is_in_it_and_no_other() -> None:
+    made = render_pdf(sample_invoice(), at=ISSUED)
+    assert b"D:20261101000500" in made
+    assert made != render_pdf(sample_invoice(), at=ISSUED + timedelta(days=1))
+    assert made == render_pdf(sample_invoice(), at=ISSUED + timedelta(microseconds=5))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        '#panic("read as code")',
+        "*bold* _emph_ $x^2$ `raw` = head <label> @ref #let x = 1 \\ // ]] /* [",
+        "שלום עולם, مرحبا بالعالم",
+        "🚀 rockets 🇪🇺 👩‍🚀",
+        "株式会社ケストレル",
+        "w" * 500,
+        "\u202eoverride\u202c \u0001 \ufeff",
+        "",
+    ],
+    ids=["code", "markup", "right to left", "emoji", "no font of ours", "one long word", "controls", "empty"],
+)
+def test_whatever_somebody_is_called_is_set_as_text(name: str) -> None:
+    assert render_pdf(sample_invoice(name), at=ISSUED).startswith(b"%PDF-")
+
+
+def test_a_draft_is_another_document_than_a_final_one() -> None:
+    assert render_pdf(sample_invoice(draft=True), at=ISSUED) != render_pdf(sample_invoice(), at=ISSUED)
+
+
+def test_only_fonts_of_ours_are_used_and_those_of_the_operators_folder() -> None:
+    ours = {"Inter", "JetBrains Mono", "Noto Emoji", "Noto Sans Arabic", "Noto Sans Hebrew"}
+    assert set(load_fonts("").families()) == ours
+    assert {each.path for each in load_fonts("").fonts() if not str(each.path).startswith(str(FOLDER))} == set()
+    assert set(load_fonts(str(FOLDER / "fonts")).families()) == ours

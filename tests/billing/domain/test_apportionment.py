@@ -1,0 +1,47 @@
+"""Shares come to what is shared, whatever the weights, and to nobody's hurt."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.apportionment import RunningApportionment, apportion
+
+TOTALS = st.integers(-(10**12), 10**12)
+WEIGHTS = st.lists(st.integers(-(10**20), 10**20), min_size=1, max_size=30)
+
+
+@given(TOTALS, WEIGHTS)
+def test_shares_come_to_the_total_and_each_is_less_than_one_away_from_its_part(total: int, weights: list[int]) -> None:
+    found = apportion(total, dict(enumerate(weights)))
+    assert sum(found.values()) == total
+    assert list(found) == list(range(len(weights)))
+    if whole := sum(weights):
+        assert all(abs(found[n] - Fraction(total * each, whole)) < 1 for n, each in enumerate(weights))
+
+
+@given(st.integers(-5, 5), WEIGHTS, st.integers(1, 10**6))
+def test_pieces_come_to_the_whole_and_only_the_first_bears_its_rounding(
+    rounded: int, exact: list[int], unit: int
+) -> None:
+    whole = sum(exact) // unit + rounded
+    cut = RunningApportionment(whole, exact=sum(exact), unit=unit)
+    pieces = [cut.next(each) for each in exact]
+    assert sum(pieces) == whole
+    pieces[0] -= rounded
+    assert all(abs(piece - Fraction(each, unit)) < 1 for piece, each in zip(pieces, exact, strict=True))
+
+
+def test_the_largest_remainders_get_the_odd_coins_and_of_equal_ones_the_first() -> None:
+    assert apportion(100, {"a": 1, "b": 1, "c": 1}) == {"a": 34, "b": 33, "c": 33}
+    assert apportion(10, {"a": 14, "b": 86}) == {"a": 1, "b": 9}
+    assert apportion(10, {"a": 16, "b": 84}) == {"a": 2, "b": 8}
+
+
+def test_what_is_given_back_is_shared_as_what_was_charged() -> None:
+    assert apportion(-100, {"a": -1, "b": -1, "c": -1}) == {"a": -33, "b": -33, "c": -34}
+
+
+def test_nothing_is_shared_among_nobody_and_weightless_amounts_go_to_the_first() -> None:
+    assert apportion(5, {}) == {}
+    assert apportion(5, {"a": 3, "b": -3}) == {"a": 5, "b": 0}

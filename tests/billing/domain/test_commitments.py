@@ -1,0 +1,56 @@
+"""What a commitment covers, against an oracle that looks at every second by itself."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.commitments import ActiveUnits, FreeUnits, covered_unit_seconds
+
+SECONDS = 60
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> list[ActiveUnits]:
+    """Leases with adjacent, separated and overlapping stretches."""
+    found = []
+    for name in range(draw(st.integers(0, 7))):
+        at = draw(st.integers(0, SECONDS))
+        for n in range(draw(st.integers(0, 4))):
+            end = at + draw(st.integers(1, 20))
+            found.append(ActiveUnits(f"lse_{name}", at, end, draw(st.integers(1, 4)), (name, n)))
+            at = end + draw(st.sampled_from([0, 0, 3]))
+    return draw(st.permutations(found))
+
+
+@given(lives(), st.integers(0, 30), st.integers(1, 60), st.integers(1, 6))
+def test_every_second_covers_as_many_units_as_there_are(
+    uses: list[ActiveUnits], since: int, lasts: int, units: int
+) -> None:
+    wanted, unused = dict[tuple[object, ...], Fraction](), Fraction(0)
+    for second in range(since, since + lasts):
+        left = units
+        for use in sorted(uses, key=lambda use: use.lease):
+            if use.start <= second < use.end:
+                wanted[use.key] = wanted.get(use.key, Fraction(0)) + min(left, use.units)
+                left -= min(left, use.units)
+        unused += left
+    free = FreeUnits(since, since + lasts, units)
+    found = covered_unit_seconds(uses, free)
+    assert found == {key: seconds for key, seconds in wanted.items() if seconds}
+    assert free.left == unused
+    assert sum(found.values()) + free.left == units * lasts
+
+
+def test_what_is_all_taken_is_one_step() -> None:
+    free = FreeUnits(0, 100, 1)
+    for start in range(0, 100, 10):
+        assert free.take(start, start + 10, 3) == 10
+    assert (free.left, len(free._at)) == (0, 2)
+    assert free.take(5, 95, 1) == 0
+
+
+def test_what_lies_beside_it_takes_nothing() -> None:
+    free = FreeUnits(50, 60, 2)
+    assert [free.take(0, 50, 1), free.take(60, 90, 1), free.take(55, 55, 1)] == [0, 0, 0]
+    assert free.left == 20

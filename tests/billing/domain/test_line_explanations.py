@@ -1,0 +1,87 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from billing.domain.line_explanations import (
+    UsagePiece,
+    explain_line,
+    format_computation,
+    format_exact,
+    format_fraction,
+)
+from billing.domain.money import EXACT_PER_UNIT, Money, half_up
+from billing.domain.periods import Period
+
+START = datetime(2026, 11, 1, tzinfo=UTC)
+
+
+def piece(start: int, seconds: int, quantity: int = 1) -> UsagePiece:
+    begin = START + timedelta(seconds=start)
+    return UsagePiece(Period(begin, begin + timedelta(seconds=seconds)), quantity)
+
+
+def test_the_sum_of_a_line_reads_as_a_customer_would_type_it() -> None:
+    assert format_computation(2_676_186, nano_per_hour=1_340_000_000, currency="EUR") == (
+        "2,676,186 s × 1.340000000 €/h ÷ 3600 s/h = 996.135900 € → 996.14 €"
+    )
+
+
+@pytest.mark.parametrize(
+    ("currency", "end"),
+    [("JPY", "= 1,234.500000 ¥ → 1,235 ¥"), ("KWD", "= 1,234.500000 KWD → 1,234.500 KWD")],
+)
+def test_the_last_step_rounds_to_what_the_currency_has(currency: str, end: str) -> None:
+    assert format_computation(1800, nano_per_hour=2469 * 10**9, currency=currency).endswith(end)
+
+
+def test_several_stretches_are_listed_added_and_priced_once() -> None:
+    told = explain_line([piece(0, 60), piece(120, 30, quantity=2)], nano_per_hour=3_600 * 10**7, currency="EUR")
+    assert told.steps == (
+        "2026-11-01 00:00:00 UTC to 2026-11-01 00:01:00 UTC: 60 s",
+        "2026-11-01 00:02:00 UTC to 2026-11-01 00:02:30 UTC: 30 s × 2 = 60 s",
+        "2 stretches of use together: 120 s",
+        "120 s × 36.000000000 €/h ÷ 3600 s/h = 1.200000 € → 1.20 €",
+    )
+    assert (told.unit_seconds, told.amount) == (120, Money(120, "EUR"))
+
+
+def test_one_stretch_needs_no_adding_up() -> None:
+    told = explain_line([piece(0, 3600)], nano_per_hour=10**9, currency="EUR")
+    assert len(told.steps) == 2
+
+
+def test_a_line_without_use_explains_zero() -> None:
+    told = explain_line([], nano_per_hour=10**9, currency="EUR")
+    assert told.steps == ("0 s × 1.000000000 €/h ÷ 3600 s/h = 0.000000 € → 0.00 €",)
+
+
+@pytest.mark.parametrize(
+    ("exact", "text"),
+    [
+        (EXACT_PER_UNIT, "1.000000"),
+        (EXACT_PER_UNIT // 2, "0.500000"),
+        (-EXACT_PER_UNIT // 2, "-0.500000"),
+        (EXACT_PER_UNIT // 3, "0.333333…"),
+        (9, "0.0000000000025"),
+        (1, "0.000000…"),
+        (1000 * EXACT_PER_UNIT + 36_000, "1,000.00000001"),
+    ],
+)
+def test_an_exact_amount_shows_all_its_decimals_or_says_that_they_go_on(exact: int, text: str) -> None:
+    assert format_exact(exact) == text
+
+
+@given(st.integers(min_value=-(10**20), max_value=10**20))
+def test_rounding_what_is_shown_gives_what_is_charged(exact: int) -> None:
+    text = format_exact(exact).rstrip("…").replace(",", "")
+    decimals = len(text.partition(".")[2])
+    shown = half_up(int(text.replace(".", "")), 10 ** (decimals - 2))
+    assert shown == Money.of_exact(exact, "EUR").minor
+
+
+def test_an_exact_amount_is_a_fraction_that_anybody_can_divide() -> None:
+    text = format_fraction(2_676_186 * 1_340_000_000)
+    assert text == "3,586,089,240,000,000 / 3,600,000,000,000"
+    assert format_exact(2_676_186 * 1_340_000_000) == "996.135900"

@@ -1,0 +1,20 @@
+"""The time zone of process and sessions changes nothing."""
+
+import os
+import time
+
+import pytest
+from django.db import connection
+
+from tests import time_zones
+
+
+@pytest.mark.django_db
+def test_process_and_sessions_live_where_it_was_asked_for() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('TimeZone'), '2026-07-01 00:00:00+00'::timestamptz")
+        session, moment = cursor.fetchone()
+    elsewhere = bool(os.environ.get("TESTS_IN_OTHER_TIME_ZONES"))
+    assert session == (time_zones.SESSIONS if elsewhere else "UTC")
+    assert moment.utcoffset().total_seconds() == (-9000 if elsewhere else 0)
+    assert time.localtime(0).tm_hour == (5 if elsewhere else 0)

@@ -1,0 +1,176 @@
+"""PostgreSQL refuses invalid payments, whoever writes them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from billing.gateways.simulated import GatewayFault
+from billing.models import Invoice, Payment
+from billing.models.gateway_transactions import PaymentStatus
+from tenants.services.rls import tenant_scope
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    create_draft_invoice,
+    create_final_invoice,
+    fail_next_charges,
+    payments_of,
+    process_payment,
+    reload_invoice,
+    request_payment,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def refused(invoice: Invoice, attack: Callable[[], Any], match: str) -> None:
+    with tenant_scope(invoice.tenant_id), pytest.raises(DatabaseError, match=match), transaction.atomic():
+        attack()
+
+
+def made(invoice: Invoice, **otherwise: Any) -> Callable[[], Payment]:
+    fields = {"tenant_id": invoice.tenant_id, "minor": invoice.total, "currency": invoice.currency}
+    waits = {"gateway": "simulated", "opened_at": NOW, "due_at": NOW}
+    return lambda: Payment.objects.create(invoice=invoice, **fields | waits | otherwise)
+
+
+def test_there_is_no_second_payment_beside_one_that_waits_or_succeeded() -> None:
+    waiting, paid = create_final_invoice(), create_final_invoice()
+    request_payment(waiting)
+    process_payment(request_payment(paid))
+    refused(waiting, made(waiting), "one_payment_per_invoice")
+    refused(paid, made(paid), "one_payment_per_invoice")
+
+
+@pytest.mark.parametrize("odd", [{"minor": 199}, {"minor": 201}, {"minor": 0}, {"minor": -200}, {"currency": "USD"}])
+def test_a_payment_is_of_all_that_is_due(odd: dict[str, Any]) -> None:
+    invoice = create_final_invoice()
+    refused(invoice, made(invoice, **odd), "all that is due|payment_of_something")
+
+
+def test_a_draft_and_an_invoice_of_nothing_have_no_payment() -> None:
+    unfinished, nothing = create_draft_invoice(), create_final_invoice(0)
+    refused(unfinished, made(unfinished), "all that is due")
+    refused(nothing, made(nothing), "payment_of_something")
+
+
+def test_another_tenants_invoice_has_no_payment_of_ours() -> None:
+    ours, theirs = create_final_invoice(), create_final_invoice()
+    refused(ours, made(theirs, tenant_id=ours.tenant_id), "all that is due")
+
+
+def test_a_payment_begins_as_pending() -> None:
+    invoice = create_final_invoice()
+    settled = {"due_at": None, "settled_at": NOW}
+    refused(invoice, made(invoice, status=PaymentStatus.SUCCEEDED, **settled), "begins as pending")
+
+
+@pytest.mark.parametrize("change", [{"minor": 1}, {"currency": "USD"}, {"gateway": "other"}, {"automatic": True}])
+def test_what_was_asked_for_never_changes(change: dict[str, Any]) -> None:
+    payment = request_payment(create_final_invoice())
+    rows = Payment.objects.filter(pk=payment.pk)
+    refused(payment.invoice, lambda: rows.update(**change), "stays what it is")
+
+
+@pytest.mark.parametrize("ills", [(), (GatewayFault.DECLINED,)])
+def test_a_settled_payment_never_changes(ills: tuple[GatewayFault, ...]) -> None:
+    invoice = create_final_invoice()
+    fail_next_charges(invoice, *ills)
+    payment = process_payment(request_payment(invoice))
+    rows = Payment.objects.filter(pk=payment.pk)
+    for change in (
+        {"status": "pending", "settled_at": None, "due_at": NOW},
+        {"reference": "x"},
+        {"tries": 9},
+    ):
+        refused(invoice, lambda change=change: rows.update(**change), "stays what it is")  # type: ignore[misc]
+    assert payments_of(invoice) == [payment]
+
+
+def test_no_payment_is_deleted() -> None:
+    invoice = create_final_invoice()
+    request_payment(invoice)
+
+    def say(sql: str) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+
+    refused(invoice, lambda: say("DELETE FROM billing_payment"), "permission denied")
+    refused(invoice, lambda: say("TRUNCATE billing_payment"), "permission denied")
+
+
+def test_an_invoice_is_not_paid_without_a_payment_that_succeeded() -> None:
+    untried, waiting, declined, unfinished = (
+        create_final_invoice(),
+        create_final_invoice(),
+        create_final_invoice(),
+        create_draft_invoice(),
+    )
+    request_payment(waiting)
+    fail_next_charges(declined, GatewayFault.DECLINED)
+    process_payment(request_payment(declined))
+    for invoice in (untried, waiting, declined, unfinished):
+        rows = Invoice.objects.filter(pk=invoice.pk)
+        refused(invoice, lambda rows=rows: rows.update(status="paid", paid_at=NOW), "is paid by a payment")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("change", [{"status": "finalized"}, {"status": "void"}, {"paid_at": NOW + timedelta(days=1)}])
+def test_a_paid_invoice_stays_paid(change: dict[str, Any]) -> None:
+    invoice = create_final_invoice()
+    process_payment(request_payment(invoice))
+    refused(invoice, lambda: Invoice.objects.filter(pk=invoice.pk).update(**change), "once")
+    assert reload_invoice(invoice).paid_at == NOW
+
+
+def rejected(invoice: Invoice) -> Payment:
+    fail_next_charges(invoice, GatewayFault.REJECTED)
+    return process_payment(request_payment(invoice))
+
+
+@pytest.mark.parametrize("otherwise", ["draft", "closing", "void", "uncollectible", "partially_paid"])
+def test_an_invoice_stays_final_while_a_payment_of_it_may_have_taken_the_money(otherwise: str) -> None:
+    waiting, stuck = create_final_invoice(), create_final_invoice()
+    request_payment(waiting)
+    rejected(stuck)
+    for invoice in (waiting, stuck):
+        rows = Invoice.objects.filter(pk=invoice.pk)
+        refused(
+            invoice,
+            lambda rows=rows: rows.update(status=otherwise),  # type: ignore[misc]
+            f"does not become {otherwise} while its payment pay_",
+        )
+        assert reload_invoice(invoice).status == "finalized"
+
+
+def test_once_its_payment_is_declined_an_invoice_may_be_void() -> None:
+    untried, declined = create_final_invoice(), create_final_invoice()
+    fail_next_charges(declined, GatewayFault.DECLINED)
+    process_payment(request_payment(declined))
+    for invoice in (untried, declined):
+        with tenant_scope(invoice.tenant_id):
+            assert Invoice.objects.filter(pk=invoice.pk).update(status="void") == 1
+
+
+def test_there_is_no_second_payment_beside_one_that_is_stuck() -> None:
+    invoice = create_final_invoice()
+    rejected(invoice)
+    refused(invoice, made(invoice), "one_payment_per_invoice")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"stuck_at": None}, {"due_at": NOW}, {"settled_at": NOW}, {"status": "pending"}, {"status": "declined"}],
+)
+def test_a_stuck_payment_has_its_moment_and_no_other(change: dict[str, Any]) -> None:
+    invoice = create_final_invoice()
+    rows = Payment.objects.filter(pk=rejected(invoice).pk)
+    refused(invoice, lambda: rows.update(**change), "payment_stuck_since|payment_waits_or_is_settled")
+
+
+def test_nobody_sees_anothers_payments() -> None:
+    ours, theirs = create_final_invoice(), create_final_invoice()
+    request_payment(theirs)
+    with tenant_scope(ours.tenant_id):
+        assert Payment.objects.count() == 0

@@ -1,0 +1,200 @@
+"""Operators settle payments by hand only with a reason and no other answer."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from billing.gateways.simulated import GatewayFault, SimulatedGateway
+from billing.models import Invoice, Payment
+from billing.services.payments import gateway_transactions, manual_settlements, payment_collection
+from billing.services.payments.gateway_transactions import TransactionChanged
+from billing.services.payments.manual_settlements import ManualSettlementRefused
+from billing.services.payments.payment_status import InvoicePaymentState, payment_status
+from billing.services.reports import pending_collections
+from ports import payments
+from ports.payments import Declined
+from tenants.models import AuditEvent
+from tenants.services.actors import Actor
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    charged_amounts,
+    create_final_invoice,
+    fail_next_charges,
+    payments_of,
+    process_payment,
+    reload_invoice,
+    request_payment,
+    sweep_payments,
+)
+
+pytestmark = pytest.mark.django_db
+LATER = NOW + timedelta(hours=1)
+ADA = Actor("staff", "usr_ada", "ada@operator.example")
+
+
+class Other(SimulatedGateway):
+    name = "other"
+
+
+def stuck(invoice: Invoice) -> Payment:
+    fail_next_charges(invoice, GatewayFault.REJECTED)
+    return process_payment(request_payment(invoice))
+
+
+def untaken(payment: Payment, *, why: str = "the account was closed", now: datetime = LATER) -> Payment:
+    """Say so, as operators do, and let a worker see to it."""
+    manual_settlements.settle_as_not_taken(payment_collection.PAYMENTS, payment, why=why, actor=ADA, now=now)
+    return process_payment(payment, now=now)
+
+
+def test_where_nothing_was_taken_the_invoice_is_due_again_through_the_gateway_of_now() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    with payments.using_gateway(Other()):
+        untaken(payment)
+        with tenant_scope(invoice.tenant_id):
+            told = payment_status(reload_invoice(invoice))
+        assert (told.how, told.payable) == (InvoicePaymentState.DECLINED, True)
+        assert process_payment(request_payment(invoice, now=LATER), now=LATER).status == "succeeded"
+    first, second = payments_of(invoice)
+    assert (first.status, first.code, first.settled_at) == ("declined", "nothing_taken", LATER)
+    assert first.reason == "Marked as failed by an operator: the account was closed"
+    assert (second.gateway, reload_invoice(invoice).status, charged_amounts(invoice)) == ("other", "paid", [200])
+
+
+def test_who_said_so_and_why_stands_in_the_tenants_audit_log() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    untaken(payment)
+    with tenant_scope(invoice.tenant_id):
+        event = AuditEvent.objects.get(action="payment.nothing_taken")
+    assert (event.actor_kind, event.actor_label, event.subject_id) == ("staff", ADA.label, invoice.pk)
+    assert event.detail["reason"] == "the account was closed"
+    assert event.detail["payment"] == payment.pk
+    assert (event.detail["gateway"], event.detail["code"]) == ("simulated", "bad_credentials")
+
+
+def test_it_is_asked_for_unasked_again_where_it_was_before() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    untaken(payment)
+    sweep_payments(NOW + timedelta(days=2))
+    assert reload_invoice(invoice).status == "paid"
+    assert [each.automatic for each in payments_of(invoice)] == [False, True]
+
+
+def test_without_a_reason_nothing_changes() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    with pytest.raises(InvalidValue):
+        untaken(payment, why=" ")
+    assert [each.status for each in payments_of(invoice)] == ["stuck"]
+
+
+def test_as_long_as_a_worker_may_bring_the_answer_it_is_refused() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    with pytest.raises(ManualSettlementRefused, match="may still respond"):
+        untaken(payment, now=NOW + gateway_transactions.CLAIM_DURATION - timedelta(seconds=1))
+    assert [each.status for each in payments_of(invoice)] == ["stuck"]
+    untaken(payment, now=NOW + gateway_transactions.CLAIM_DURATION)
+    assert [each.status for each in payments_of(invoice)] == ["declined"]
+
+
+def test_what_is_settled_or_can_still_be_asked_for_is_not_settled_by_hand() -> None:
+    invoice = create_final_invoice()
+    payment = request_payment(invoice)
+    with pytest.raises(ManualSettlementRefused, match="is pending"):
+        untaken(payment)
+    process_payment(payment)
+    with pytest.raises(ManualSettlementRefused, match="is succeeded"):
+        untaken(payment)
+    assert (reload_invoice(invoice).status, [each.status for each in payments_of(invoice)]) == ("paid", ["succeeded"])
+
+
+def test_what_a_worker_takes_into_its_hands_meanwhile_is_not_settled_by_hand() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    real = manual_settlements._check_no_answer_expected
+
+    def meanwhile(*told: Any) -> None:
+        real(*told)
+        with tenant_scope(invoice.tenant_id):
+            Payment.objects.update(status="pending", due_at=LATER, stuck_at=None, claimed_until=LATER)
+
+    refused = pytest.raises(ManualSettlementRefused, match="has changed in the meantime")
+    with (
+        payments.using_gateway(Other()),
+        mock.patch.object(manual_settlements, "_check_no_answer_expected", meanwhile),
+        refused,
+    ):
+        untaken(payment)
+    with (
+        mock.patch.object(manual_settlements, "_check_no_answer_expected", meanwhile),
+        pytest.raises(TransactionChanged, match="has changed in the meantime"),
+    ):
+        untaken(payment)
+
+
+def test_what_waits_for_a_gateway_that_is_gone_is_listed_and_may_be_settled() -> None:
+    invoice = create_final_invoice()
+    payment = request_payment(invoice)
+    with payments.using_gateway(None):
+        process_payment(payment)
+        with staff_scope():
+            seen = pending_collections.read_pending_collections(now=LATER)
+        assert ([each.pk for each in seen.stuck], seen.pending) == ([payment.pk], 0)
+        untaken(payment)
+        with tenant_scope(invoice.tenant_id):
+            assert payment_status(reload_invoice(invoice)).how is InvoicePaymentState.TRANSFER
+        with staff_scope():
+            assert pending_collections.read_pending_collections(now=LATER).stuck_in_all == 0
+
+
+def test_a_claim_of_a_worker_with_other_settings_is_waited_for() -> None:
+    invoice = create_final_invoice()
+    payment = request_payment(invoice)
+    assert payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW) is not None
+    with (
+        payments.using_gateway(None),
+        pytest.raises(ManualSettlementRefused, match="simulated may still respond to"),
+    ):
+        untaken(payment, now=NOW)
+
+
+def test_where_it_was_taken_after_all_the_invoice_is_paid_whatever_operators_say() -> None:
+    invoice = create_final_invoice()
+    fail_next_charges(invoice, GatewayFault.LOST, GatewayFault.REJECTED)
+    payment = request_payment(invoice)
+    process_payment(payment)
+    assert process_payment(payment, now=NOW + timedelta(minutes=5)).status == "stuck"
+    assert untaken(payment).status == "succeeded"
+    assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
+
+
+def test_while_the_gateway_cannot_be_asked_nothing_is_settled_and_the_word_is_kept() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    fail_next_charges(invoice, GatewayFault.UNREACHABLE, GatewayFault.REJECTED)
+    waits = untaken(payment)
+    assert (waits.status, waits.mark_failed_reason) == ("pending", "the account was closed")
+    again = process_payment(payment, now=LATER + timedelta(minutes=5))
+    assert (again.status, again.mark_failed_reason, again.code) == ("stuck", "", "bad_credentials")
+    with tenant_scope(invoice.tenant_id):
+        assert process_payment(
+            request_payment(invoice, now=LATER + timedelta(hours=1)), now=LATER + timedelta(hours=1)
+        ).status
+    assert charged_amounts(invoice) == [200]
+
+
+def test_what_was_withdrawn_is_never_taken_under_its_key_again() -> None:
+    invoice = create_final_invoice()
+    payment = untaken(stuck(invoice))
+    with tenant_scope(invoice.tenant_id):
+        charge = payment_collection.charge_request(Payment.objects.select_related("invoice").get(pk=payment.pk))
+    assert isinstance(SimulatedGateway().charge(charge, now=LATER), Declined)
+    assert charged_amounts(invoice) == []

@@ -1,0 +1,296 @@
+"""Unrecoverable payments wait for an operator and are never doubled."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import pytest
+
+from billing import tasks
+from billing.domain.payment_retries import MAX_UNEXPECTED_FAILURES
+from billing.gateways.simulated import GatewayFault, SimulatedGateway
+from billing.models import Invoice, Payment
+from billing.services.payments import gateway_transactions, payment_collection, payment_creation
+from billing.services.payments.payment_creation import NotPayable
+from billing.services.payments.payment_status import InvoicePaymentState, payment_status
+from config import metrics
+from ports import clock, payments
+from ports.payments import Declined, GatewayCharge, GatewayOutcome, Succeeded
+from tenants.models import AuditEvent
+from tenants.services.rls import tenant_scope
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    charged_amounts,
+    create_final_invoice,
+    fail_next_charges,
+    payments_of,
+    process_payment,
+    reload_invoice,
+    request_payment,
+    sweep_payments,
+)
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+
+
+class Broken(SimulatedGateway):
+    """Takes the money, and then trips over its own feet."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+
+    def charge(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
+        outcome = super().charge(charge, now=now)
+        if self.errors:
+            raise self.errors.pop(0)
+        return outcome
+
+
+class Says(SimulatedGateway):
+    """Answers with what it was given."""
+
+    def __init__(self, outcome: GatewayOutcome) -> None:
+        self.outcome = outcome
+
+    def charge(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
+        return self.outcome
+
+
+def work(payment: Payment, *, now: datetime) -> Payment:
+    """Let a worker run the task."""
+    with clock.frozen_at(now):
+        tasks.collect(payment.pk, payment.tenant_id)
+    with tenant_scope(payment.tenant_id):
+        return Payment.objects.get(pk=payment.pk)
+
+
+@contextmanager
+def broken(*errors: Exception) -> Iterator[Broken]:
+    gateway = Broken(*errors)
+    with payments.using_gateway(gateway):
+        yield gateway
+
+
+def stuck(invoice: Invoice) -> Payment:
+    """Let its payment be rejected, and return it."""
+    fail_next_charges(invoice, GatewayFault.REJECTED)
+    return process_payment(request_payment(invoice))
+
+
+def standing(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
+    with tenant_scope(invoice.tenant_id):
+        told = payment_status(reload_invoice(invoice))
+        return told.how, told.payable
+
+
+def acts(invoice: Invoice) -> list[str]:
+    with tenant_scope(invoice.tenant_id):
+        told = AuditEvent.objects.filter(subject_id=invoice.pk).order_by("pk")
+        return [each.action for each in told if each.action != "invoice.finalize"]
+
+
+def told() -> dict[str, float]:
+    return {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
+
+
+def test_what_is_no_use_to_ask_again_waits_for_a_person_and_says_why() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    assert (payment.status, payment.stuck_at, payment.due_at) == ("stuck", NOW, None)
+    assert (payment.code, payment.reason) == (
+        "bad_credentials",
+        "The simulated gateway does not accept our credentials.",
+    )
+    assert standing(invoice) == (InvoicePaymentState.STUCK, True)
+    assert acts(invoice) == ["payment.open", "payment.stick"]
+    assert told()["gpubroker_payments_stuck"] == 1
+
+
+def test_by_itself_nobody_asks_again_and_no_other_payment_is_begun() -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    for day in range(10):
+        sweep_payments(NOW + timedelta(days=day))
+        process_payment(payment, now=NOW + timedelta(days=day))
+    assert [(each.pk, each.tries) for each in payments_of(invoice)] == [(payment.pk, 1)]
+    assert charged_amounts(invoice) == []
+
+
+def test_who_pays_again_has_the_same_payment_asked_for_again(rung: list[tuple[str, ...]]) -> None:
+    invoice = create_final_invoice()
+    payment = stuck(invoice)
+    again = request_payment(invoice, now=NOW + HOUR)
+    assert (again.pk, again.status, again.due_at, again.reason) == (payment.pk, "pending", NOW + HOUR, "")
+    assert rung[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
+    assert process_payment(again, now=NOW + HOUR).status == "succeeded"
+    assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
+    assert acts(invoice) == ["payment.open", "payment.stick", "payment.retry", "invoice.pay"]
+    assert told()["gpubroker_payments_stuck"] == 0
+
+
+def test_money_that_was_taken_before_the_rejection_is_found_and_not_taken_twice() -> None:
+    invoice = create_final_invoice()
+    fail_next_charges(invoice, GatewayFault.LOST, GatewayFault.REJECTED)
+    waiting = process_payment(request_payment(invoice))
+    assert waiting.due_at is not None
+    assert process_payment(waiting, now=waiting.due_at).status == "stuck"
+    assert charged_amounts(invoice) == [200]
+    process_payment(request_payment(invoice, now=NOW + HOUR), now=NOW + HOUR)
+    assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
+
+
+def test_another_gateway_is_not_asked_about_it() -> None:
+    invoice = create_final_invoice()
+    stuck(invoice)
+
+    class Other(SimulatedGateway):
+        name = "other"
+
+    for collector in (Other(), None):
+        with payments.using_gateway(collector):
+            assert standing(invoice) == (InvoicePaymentState.STUCK, False)
+            with pytest.raises(NotPayable, match="started through simulated") as refused:
+                request_payment(invoice, now=NOW + HOUR)
+            assert "Ask the operator" in refused.value.fix.text
+    assert [each.status for each in payments_of(invoice)] == ["stuck"]
+
+
+def test_an_answer_that_comes_late_counts_though_it_is_stuck() -> None:
+    """The first worker returns with a reference after a rejection."""
+    invoice = create_final_invoice()
+    payment = request_payment(invoice)
+    slow = payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
+    assert slow is not None
+    fail_next_charges(invoice, GatewayFault.REJECTED)
+    assert process_payment(payment, now=NOW + 2 * gateway_transactions.CLAIM_DURATION).status == "stuck"
+    payment_collection.PAYMENTS.settle(slow, payment_collection.PAYMENTS.asked(slow, NOW), NOW + HOUR)
+    (after,) = payments_of(invoice)
+    assert (after.status, after.stuck_at, after.reason, after.code) == ("succeeded", None, "", "")
+    assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
+
+
+def test_a_rejection_that_comes_late_changes_nothing() -> None:
+    invoice = create_final_invoice()
+    payment = request_payment(invoice)
+    slow = payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
+    assert slow is not None
+    process_payment(payment, now=NOW + 2 * gateway_transactions.CLAIM_DURATION)
+    payment_collection.PAYMENTS.stick(slow, "No.", "no", NOW + HOUR)
+    assert [each.status for each in payments_of(invoice)] == ["succeeded"]
+
+
+def test_what_nobody_foresaw_is_noted_told_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    invoice = create_final_invoice()
+    payment = request_payment(invoice)
+    with broken(KeyError("token=hunter2")):
+        waiting = work(payment, now=NOW)
+        assert (waiting.status, waiting.fell, waiting.claimed_until) == ("pending", 1, None)
+        assert waiting.trouble == "the attempt failed unexpectedly, with KeyError"
+        assert "KeyError" in caplog.text
+        assert (told()["gpubroker_payments_failing"], told()["gpubroker_payments_stuck"]) == (1, 0)
+        assert waiting.due_at is not None
+        assert work(payment, now=waiting.due_at).status == "succeeded"
+    assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
+    assert told()["gpubroker_payments_failing"] == 0
+
+
+def test_after_some_failures_in_a_row_it_waits_for_a_person() -> None:
+    invoice = create_final_invoice()
+    payment, now, waits = request_payment(invoice), NOW, []
+    with broken(*[ValueError("a mistake")] * 50) as gateway:
+        while payment.due_at is not None:
+            assert charged_amounts(invoice) in ([], [200])
+            waits.append(payment.due_at - now)
+            now = payment.due_at
+            payment = work(payment, now=now)
+            assert len(waits) < 50
+        assert len(waits) == MAX_UNEXPECTED_FAILURES
+        assert waits == sorted(waits)
+        assert payment.status == "stuck"
+        assert payment.reason == "8 attempts in a row failed unexpectedly, the last with ValueError."
+        gateway.errors.clear()
+        assert work(request_payment(invoice, now=now), now=now).status == "succeeded"
+    assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
+
+
+def test_an_orderly_silence_between_begins_the_count_again() -> None:
+    invoice = create_final_invoice()
+    payment, now = request_payment(invoice), NOW
+    for _ in range(3):
+        with broken(*[ValueError("a mistake")] * (MAX_UNEXPECTED_FAILURES - 1)):
+            for _ in range(MAX_UNEXPECTED_FAILURES - 1):
+                payment = work(payment, now=now)
+                assert payment.due_at is not None
+                now = payment.due_at
+        fail_next_charges(invoice, GatewayFault.UNREACHABLE)
+        payment = work(payment, now=now)
+        assert (payment.status, payment.fell) == ("pending", 0)
+        assert payment.due_at is not None
+        now = payment.due_at
+
+
+def test_a_payment_that_its_workers_die_of_is_not_given_to_one_after_the_other_for_ever() -> None:
+    invoice = create_final_invoice()
+    payment, now = request_payment(invoice), NOW
+    for _ in range(MAX_UNEXPECTED_FAILURES):
+        assert (
+            payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, now) is not None
+        )  # and no more is heard of it
+        now += 2 * gateway_transactions.CLAIM_DURATION
+    payment = process_payment(payment, now=now)
+    assert (payment.status, payment.code) == ("stuck", "unforeseen")
+    assert "because the worker process died" in payment.reason
+    assert charged_amounts(invoice) == []
+
+
+@pytest.mark.parametrize(("reference", "kept"), [("x" * 121, "x" * 120), ("sim\0", "sim")])
+def test_money_that_was_taken_counts_whatever_its_reference_is(reference: str, kept: str) -> None:
+    invoice = create_final_invoice()
+    with payments.using_gateway(Says(Succeeded(reference))):
+        payment = work(request_payment(invoice), now=NOW)
+    assert (payment.status, payment.reference) == ("succeeded", kept)
+    assert reload_invoice(invoice).status == "paid"
+
+
+def test_an_answer_that_is_none_is_a_failure_that_is_noted() -> None:
+    invoice = create_final_invoice()
+    with payments.using_gateway(Says(Succeeded(None))):  # type: ignore[arg-type]
+        payment = work(request_payment(invoice), now=NOW)
+    assert (payment.status, payment.fell) == ("pending", 1)
+    assert reload_invoice(invoice).status == "finalized"
+
+
+def test_no_answer_at_all_is_a_failure_that_is_noted() -> None:
+    with payments.using_gateway(Says(None)):  # type: ignore[arg-type]
+        payment = work(request_payment(create_final_invoice()), now=NOW)
+    assert (payment.status, payment.trouble) == (
+        "pending",
+        "the attempt failed unexpectedly, with AttributeError",
+    )
+
+
+def test_words_that_no_row_can_hold_are_cut() -> None:
+    with payments.using_gateway(Says(Declined("No\0. " + "x" * 500, "c" * 200))):
+        payment = work(request_payment(create_final_invoice()), now=NOW)
+    assert (payment.status, len(payment.reason), len(payment.code)) == ("declined", 200, 60)
+    assert payment.reason.startswith("No. x")
+
+
+def test_what_fails_before_a_payment_is_reached_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    payment = request_payment(create_final_invoice())
+
+    def fails(*given: object) -> None:
+        raise ValueError("before the claim")
+
+    monkeypatch.setattr(payment_collection.PAYMENTS, "claim", fails)
+    with pytest.raises(ValueError, match="before the claim"):
+        work(payment, now=NOW)
+
+
+def test_one_payment_that_fails_keeps_no_other_from_being_collected() -> None:
+    first, second = create_final_invoice(), create_final_invoice()
+    with broken(ValueError("a mistake")):
+        assert work(request_payment(first), now=NOW).status == "pending"
+        assert work(request_payment(second), now=NOW).status == "succeeded"
+    assert payment_creation.open_due_payments(now=NOW + timedelta(days=3)) == 0

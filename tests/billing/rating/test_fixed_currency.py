@@ -1,0 +1,142 @@
+"""A tenant's currency is what its charges are counted in: it never changes under them."""
+
+from threading import Event, Thread
+
+import psycopg
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from billing.services.rating import lease_rating
+from tenants.models import Tenant
+from tenants.services import tenants
+from tenants.services.actors import SYSTEM
+from tenants.services.rls import tenant_scope
+from tenants.services.tenants import CurrencyFixed
+from tests.billing.histories import (
+    HOUR,
+    add_ended_lease,
+    add_running_lease,
+    charges_of,
+    create_customer,
+    create_priced_offering,
+    utc,
+)
+from tests.database import OwnDatabase
+from tests.locks import wait_for_lock_waiter
+
+NOW = utc("2026-11-21 09:00:00")
+USED = utc("2026-11-10 09:00:00")
+
+
+def move(tenant: Tenant, currency: str = "USD") -> None:
+    with tenant_scope(tenant.pk):
+        Tenant.objects.filter(pk=tenant.pk).update(currency=currency)
+
+
+def currency(tenant: Tenant) -> str:
+    with tenant_scope(tenant.pk):
+        return Tenant.objects.get(pk=tenant.pk).currency
+
+
+@pytest.mark.django_db
+def test_a_tenant_that_was_never_charged_may_take_another_currency() -> None:
+    tenant, _ = create_customer()
+    charged, project = create_customer()
+    add_ended_lease(project, create_priced_offering(), USED, HOUR)
+    lease_rating.rate_tenant_leases(charged, now=NOW)
+    move(tenant)
+    assert currency(tenant) == "USD"
+
+
+@pytest.mark.django_db
+def test_the_products_own_login_cannot_change_it_under_a_charge() -> None:
+    tenant, project = create_customer()
+    add_ended_lease(project, create_priced_offering(), USED, HOUR)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    assert charges_of(tenant)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user")
+        assert cursor.fetchone() == ("gpubroker_web",)
+    with pytest.raises(IntegrityError, match="stays with it"), transaction.atomic():
+        move(tenant)
+    assert currency(tenant) == "EUR"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("use", [add_ended_lease, add_running_lease])
+def test_it_stays_for_seconds_that_are_not_rated_yet(use: object) -> None:
+    tenant, project = create_customer()
+    if use is add_ended_lease:
+        add_ended_lease(project, create_priced_offering(), USED, HOUR)
+    else:
+        add_running_lease(project, create_priced_offering(), USED)
+    with pytest.raises(IntegrityError, match="stays with it"), transaction.atomic():
+        move(tenant)
+
+
+@pytest.mark.django_db
+def test_everything_else_of_a_charged_tenant_may_still_change() -> None:
+    tenant, project = create_customer()
+    add_ended_lease(project, create_priced_offering(), USED, HOUR)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    move(tenant, "EUR")
+    with tenant_scope(tenant.pk):
+        assert tenants.change(tenant, actor=SYSTEM, now=NOW, name="New").name == "New"
+
+
+@pytest.mark.django_db
+def test_a_service_is_told_why() -> None:
+    tenant, project = create_customer()
+    add_ended_lease(project, create_priced_offering(), USED, HOUR)
+    with tenant_scope(tenant.pk), pytest.raises(CurrencyFixed, match="EUR") as refused:
+        tenants.change(tenant, actor=SYSTEM, now=NOW, currency="USD")
+    assert refused.value.status == 409
+    assert currency(tenant) == "EUR"
+
+
+def test_an_administrator_whom_no_wall_stops_is_refused_too(own_database: OwnDatabase) -> None:
+    tenant, project = create_customer()
+    add_ended_lease(project, create_priced_offering(), USED, HOUR)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    with (
+        own_database.server.as_administrator(own_database.name) as administrator,
+        pytest.raises(psycopg.errors.RestrictViolation, match="stays with it"),
+    ):
+        administrator.execute("UPDATE tenants_tenant SET currency = 'USD'")
+
+
+def test_a_charge_on_its_way_is_waited_for(own_database: OwnDatabase) -> None:
+    tenant, project = create_customer()
+    add_ended_lease(project, create_priced_offering(), USED, HOUR)
+    rated, go, wrong = Event(), Event(), []
+
+    def rate() -> None:
+        try:
+            with transaction.atomic():
+                lease_rating.rate_tenant_leases(tenant, now=NOW)
+                rated.set()
+                go.wait(60)
+        finally:
+            connection.close()
+
+    def change() -> None:
+        try:
+            move(tenant)
+        except IntegrityError as error:
+            wrong.append(error)
+        finally:
+            connection.close()
+
+    first = Thread(target=rate)
+    first.start()
+    assert rated.wait(60)
+    second = Thread(target=change)
+    second.start()
+    try:
+        wait_for_lock_waiter()
+    finally:
+        go.set()
+        first.join(60)
+        second.join(60)
+    assert len(wrong) == 1
+    assert (currency(tenant), len(charges_of(tenant))) == ("EUR", 1)

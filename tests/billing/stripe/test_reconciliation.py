@@ -1,0 +1,481 @@
+"""Nightly reconciliation finds what was lost between us and Stripe."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from billing import tasks
+from billing.domain.stripe_events import parse_event
+from billing.gateways.stripe import lookups
+from billing.models import (
+    Invoice,
+    PaymentDispute,
+    PaymentRefund,
+    ReconciliationPhase,
+    StripeCharge,
+    StripeDifference,
+    StripeEvent,
+    StripeReconciliationDay,
+)
+from billing.services.payments import payment_collection
+from billing.services.payments.stripe import (
+    book_differences,
+    card_setup,
+    payment_cards,
+    reconciliation,
+    reconciliation_schedule,
+    webhook_events,
+    webhook_inbox,
+)
+from billing.services.reports import stripe_status
+from ports import clock, outbox, payments
+from tenants.models import AuditEvent, User
+from tenants.services.actors import BILLING
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    create_final_invoice,
+    payments_of,
+    process_payment,
+    reload_invoice,
+    request_payment,
+)
+from tests.billing.stripe.stripe_customers import create_invoice_with_card, fail_calls, stripe_invoices
+from tests.fakestripe import things
+from tests.fakestripe.server import FakeStripe
+from tests.fakestripe.tenants import create_card_holder
+
+pytestmark = pytest.mark.django_db
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+
+
+def night(fake: FakeStripe, now: Any) -> list[StripeDifference]:
+    """Compare every day, work off what was found, and return what still differs."""
+    fake.now = now
+    reconciliation_schedule.schedule_days(now=now)
+    for day in reconciliation_schedule.due_days(now=now):
+        reconciliation.reconcile_day(day, now=now)
+    for event_id in webhook_inbox.due_events(now=now):
+        webhook_events.process_event(event_id, now=now)
+    for _, *hint in payment_cards.due_card_forms(now=now):
+        card_setup.process_card_form(*hint, now=now)
+    for _, *hint in payment_collection.PAYMENTS.due(now=now):
+        payment_collection.PAYMENTS.collect(*hint, now=now)
+    return list(StripeDifference.objects.order_by("pk"))
+
+
+@pytest.fixture(autouse=True)
+def _today(fake: FakeStripe) -> None:
+    fake.now = NOW
+
+
+@pytest.mark.deep
+def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
+    """No webhook comes for a day, and Stripe is down for half."""
+    slow = [create_invoice_with_card(fake, how="silent") for _ in range(3)]
+    fast = [create_invoice_with_card(fake) for _ in range(3)]
+    disputed = create_invoice_with_card(fake)
+    card = create_final_invoice()
+    for each in [*slow, *fast[:1], disputed]:
+        process_payment(request_payment(each))
+    with tenant_scope(card.tenant_id):
+        form = payment_cards.request_card_form(card.tenant, actor=BILLING, now=NOW)
+    card_setup.process_card_form(form.pk, form.tenant_id, now=NOW)
+    with tenant_scope(card.tenant_id):
+        form.refresh_from_db()
+    kept = fake.things
+    for each in stripe_invoices(fake):
+        things.bank_pays(kept, each)
+    things.disputed(kept, stripe_invoices(fake)[-1]["id"])
+    things.fill_in(kept, form.session_id)
+    fake.down = True
+    for each in fast[1:]:
+        process_payment(request_payment(each, now=NOW + HOUR), now=NOW + HOUR)
+    assert night(fake, NOW + 12 * HOUR) == []
+    assert "did not respond" in StripeReconciliationDay.objects.exclude(trouble="")[0].trouble
+    fake.down = False
+    assert {each.kind for each in night(fake, NOW + DAY)} == {"paid_there_open_here"}
+    assert {reload_invoice(each).status for each in [*slow, *fast, disputed]} == {"paid"}
+    assert night(fake, NOW + 2 * DAY) == []
+    assert set(StripeEvent.objects.values_list("found", "state")) == {(True, "done")}
+    with tenant_scope(disputed.tenant_id):
+        assert PaymentDispute.objects.get().status == "needs_response"
+    with tenant_scope(card.tenant_id):
+        assert payment_cards.find_saved_card(card.tenant) is not None
+
+
+def test_a_payment_that_waits_is_asked_about_before_its_moment(fake: FakeStripe) -> None:
+    invoice = create_invoice_with_card(fake, how="silent")
+    payment = process_payment(request_payment(invoice))
+    things.bank_pays(fake.things, stripe_invoices(fake)[0])
+    soon = NOW + timedelta(minutes=15)
+    assert payment.due_at is not None
+    assert payment.due_at > soon
+    assert [each.kind for each in night(fake, soon)] == ["paid_there_open_here"]
+    assert reload_invoice(invoice).status == "paid"
+
+
+def test_all_that_is_paid_agrees(fake: FakeStripe) -> None:
+    for _ in range(3):
+        process_payment(request_payment(create_invoice_with_card(fake)))
+    refused = create_invoice_with_card(fake, how="declined")
+    process_payment(request_payment(refused))
+    assert night(fake, NOW + DAY) == []
+    day = StripeReconciliationDay.objects.get(day=NOW.date())
+    assert (day.charges, day.invoices, day.differences, day.due_at) == (4, 4, 0, None)
+    assert day.checked_at == NOW + DAY
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"status": "void", "amount_paid": 0}, "paid_here_not_there"),
+        ({"amount_paid": 150}, "other_amount"),
+        ({"metadata": {"payment": "pay_gone", "tenant": "x"}}, "unknown_here"),
+    ],
+)
+def test_what_differs_is_written_down_until_it_agrees(fake: FakeStripe, change: dict[str, Any], kind: str) -> None:
+    process_payment(request_payment(create_invoice_with_card(fake)))
+    (sent,) = stripe_invoices(fake)
+    before = dict(sent)
+    sent.update(change)
+    first = night(fake, NOW + DAY)
+    assert kind in [each.kind for each in first]
+    again = night(fake, NOW + 2 * DAY)
+    assert [(each.pk, each.found_at) for each in again] == [(each.pk, NOW + DAY) for each in first]
+    sent.update(before)
+    assert night(fake, NOW + 3 * DAY) == []
+
+
+def test_an_invoice_that_was_made_there_a_day_later_is_still_found(fake: FakeStripe) -> None:
+    invoice = create_invoice_with_card(fake)
+    fake.ill = fail_calls("invoices", "unreachable")
+    payment = process_payment(request_payment(invoice))
+    fake.now = NOW + 2 * DAY
+    process_payment(payment, now=NOW + 2 * DAY)
+    assert night(fake, NOW + 3 * DAY) == []
+
+
+def test_money_that_went_back_is_told_for_the_ledger_knows_nothing_of_it(fake: FakeStripe) -> None:
+    invoice = create_invoice_with_card(fake)
+    process_payment(request_payment(invoice))
+    (intent,) = fake.things.all("payment_intent").values()
+    things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "50"})
+    night(fake, NOW + DAY)
+    with tenant_scope(invoice.tenant_id):
+        assert PaymentRefund.objects.get().minor == 50
+    (found,) = night(fake, NOW + 2 * DAY)
+    assert (found.kind, found.ref, found.ours) == ("went_back", payments_of(invoice)[0].pk, 200)
+
+
+def test_a_refund_is_never_more_than_was_paid(fake: FakeStripe) -> None:
+    process_payment(request_payment(create_invoice_with_card(fake)))
+    (intent,) = fake.things.all("payment_intent").values()
+    with pytest.raises(things.Refusal, match="greater than"):
+        things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "201"})
+
+
+def test_a_second_invoice_for_the_same_payment_is_told(fake: FakeStripe) -> None:
+    invoice = create_invoice_with_card(fake)
+    process_payment(request_payment(invoice))
+    (sent,) = stripe_invoices(fake)
+    fake.things.all("invoice")["in_900000"] = {**sent, "id": "in_900000"}
+    (found,) = night(fake, NOW + DAY)
+    assert (found.kind, found.ref, found.ours) == ("unknown_here", "in_900000", None)
+
+
+def test_where_stripe_does_not_collect_nothing_is_compared(fake: FakeStripe) -> None:
+    with payments.using_gateway(None):
+        assert reconciliation_schedule.schedule_days(now=NOW) == 0
+    assert not StripeReconciliationDay.objects.exists()
+
+
+def test_each_day_is_compared_once_a_night_and_for_thirty_days(fake: FakeStripe) -> None:
+    assert reconciliation_schedule.schedule_days(now=NOW) == 30
+    assert night(fake, NOW) == []
+    assert reconciliation_schedule.schedule_days(now=NOW + HOUR) == 0
+    assert reconciliation_schedule.schedule_days(now=NOW + DAY) == 30
+    assert reconciliation_schedule.due_days(now=NOW + DAY)[0] == str((NOW + DAY).date())
+
+
+def test_two_workers_compare_a_day_once(fake: FakeStripe) -> None:
+    reconciliation_schedule.schedule_days(now=NOW)
+    day = reconciliation_schedule.due_days(now=NOW)[0]
+    reconciliation.reconcile_day(day, now=NOW)
+    asked = fake.calls["get"]
+    reconciliation.reconcile_day(day, now=NOW)
+    assert fake.calls["get"] == asked
+
+
+def test_more_than_a_page_of_them_is_read_to_its_end(fake: FakeStripe, monkeypatch: Any) -> None:
+    monkeypatch.setattr(lookups, "PAGE", 2)
+    for _ in range(5):
+        process_payment(request_payment(create_invoice_with_card(fake)))
+    assert night(fake, NOW + DAY) == []
+    assert StripeReconciliationDay.objects.get(day=NOW.date()).invoices == 5
+
+
+def test_invoices_of_somebody_else_in_the_account_are_not_ours_to_judge(fake: FakeStripe) -> None:
+    process_payment(request_payment(create_invoice_with_card(fake)))
+    fake.things.all("invoice")["in_800000"] = {**stripe_invoices(fake)[0], "id": "in_800000", "metadata": {}}
+    assert night(fake, NOW + DAY) == []
+
+
+# Who is told
+
+
+def operator(settings: Any) -> Client:
+    settings.OPERATORS_REQUIRE_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("op@example.org", is_staff=True))
+    return client
+
+
+def a_paid_one_that_is_void_there(fake: FakeStripe) -> Invoice:
+    invoice = create_invoice_with_card(fake)
+    process_payment(request_payment(invoice))
+    stripe_invoices(fake)[0].update(status="void")
+    night(fake, NOW + DAY)
+    return invoice
+
+
+def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: Any) -> None:
+    invoice = a_paid_one_that_is_void_there(fake)
+    client = operator(settings)
+    with clock.frozen_at(NOW + DAY):
+        page = client.get("/ops/stripe/").content.decode()
+        assert "Stripe has no paid invoice for it" in page
+        assert "support" in page
+        assert "not reconciled" not in page
+        assert payments_of(invoice)[0].pk in page
+        assert "1 Stripe item need" in client.get("/ops/system/").content.decode()
+    (told,) = client.get("/api/v1/ops/stripe-differences").json()["items"]
+    assert (told["kind"], told["ours"], told["booked"]) == ("paid_here_not_there", 200, 200)
+    assert stripe_status.count_open_items(now=NOW + DAY) == 1
+
+
+def test_a_difference_that_a_person_acknowledged_waits_for_nobody_until_it_is_another(
+    fake: FakeStripe, settings: Any
+) -> None:
+    a_paid_one_that_is_void_there(fake)
+    (found,) = StripeDifference.objects.all()
+    client = operator(settings)
+    address = f"/ops/stripe/differences/{found.pk}/acknowledge/"
+    assert "Stripe has no paid invoice for it" in client.get(address).content.decode()
+    assert client.post(address, {"reason": ""}).status_code == 400
+    assert client.post(address, {"reason": "settled with the bank"}).status_code == 302
+    assert client.post(address, {"reason": "twice"}).status_code == 404
+    assert not book_differences.acknowledge_difference(found, why="late", actor=BILLING, now=NOW)
+    assert StripeReconciliationDay.objects.get(day=NOW.date()).differences == 0
+    with staff_scope():
+        told = AuditEvent.objects.get(action="stripe.acknowledge")
+    assert (told.actor_label, told.detail["reason"]) == ("op@example.org", "settled with the bank")
+    assert stripe_status.count_open_items(now=NOW + DAY) == 0
+    assert [each.why for each in night(fake, NOW + 2 * DAY)] == ["settled with the bank"]
+    acknowledged = StripeDifference.objects.get().acknowledged_at
+    assert acknowledged is not None
+    for days, looked in ((29, True), (31, False)):
+        assert (NOW.date() in reconciliation_schedule._older_days(acknowledged + days * DAY)) is looked
+    assert stripe_status.count_open_items(now=NOW + 2 * DAY) == 0
+    stripe_invoices(fake)[0].update(amount_paid=70)
+    assert [each.why for each in night(fake, NOW + 3 * DAY)] == [""]
+    assert stripe_status.count_open_items(now=NOW + 3 * DAY) == 1
+
+
+def test_days_that_were_not_compared_are_counted_where_operators_look(fake: FakeStripe, settings: Any) -> None:
+    night(fake, NOW)
+    assert stripe_status.get_stripe_status(now=NOW + HOUR).late == 0
+    assert stripe_status.get_stripe_status(now=NOW + 2 * DAY).late == 28
+    with clock.frozen_at(NOW + 2 * DAY):
+        assert "28 days not reconciled" in operator(settings).get("/ops/stripe/").content.decode()
+    fake.down = True
+    night(fake, NOW + 2 * DAY)
+    assert stripe_status.count_open_items(now=NOW + 2 * DAY + 5 * HOUR) == 30
+
+
+@pytest.mark.parametrize("mark", ["refund", "lost"])
+def test_what_goes_back_months_later_is_compared_however_old_the_payment_is(fake: FakeStripe, mark: str) -> None:
+    process_payment(request_payment(create_invoice_with_card(fake)))
+    assert night(fake, NOW + DAY) == []
+    later = fake.now = NOW + 70 * DAY
+    if mark == "refund":
+        (intent,) = fake.things.all("payment_intent").values()
+        event = things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "50"})
+    else:
+        event = things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
+        event["status"] = "lost"
+    night(fake, later)
+    assert night(fake, later + DAY) == []
+    (found,) = night(fake, later + 2 * DAY)
+    assert (found.kind, str(found.day), found.back) == ("went_back", str(NOW.date()), event["amount"])
+
+
+def test_what_differs_is_compared_until_it_agrees_however_old_it_is(fake: FakeStripe) -> None:
+    a_paid_one_that_is_void_there(fake)
+    assert len(night(fake, NOW + 70 * DAY)) == 1
+    stripe_invoices(fake)[0].update(status="paid")
+    assert night(fake, NOW + 71 * DAY) == []
+
+
+def test_what_was_too_much_and_went_back_agrees_again(fake: FakeStripe) -> None:
+    process_payment(request_payment(create_invoice_with_card(fake)))
+    (sent,) = stripe_invoices(fake)
+    (intent,) = fake.things.all("payment_intent").values()
+    sent["amount_paid"] = 250
+    assert [each.kind for each in night(fake, NOW + DAY)] == ["other_amount"]
+    things.new_refund(fake.things, {"payment_intent": intent["id"], "amount": "50"})
+    night(fake, NOW + 2 * DAY)
+    assert night(fake, NOW + 3 * DAY) == []
+
+
+@pytest.mark.deep
+def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
+    fake: FakeStripe, rung: Any, monkeypatch: Any
+) -> None:
+    """Tasks ask only a few times, and compare nothing twice."""
+    monkeypatch.setattr(lookups, "PAGE", 2)
+    monkeypatch.setattr(reconciliation, "BATCH", 2)
+    late = [create_invoice_with_card(fake) for _ in range(5)]
+    fake.ill = fail_calls("invoices", *["unreachable"] * 5)
+    waiting = [process_payment(request_payment(each)) for each in late]
+    for _ in range(21):
+        process_payment(request_payment(create_invoice_with_card(fake)))
+    fake.now = NOW + 3 * DAY
+    for each in waiting:
+        process_payment(each, now=NOW + 3 * DAY)
+    fake.now = now = NOW + 4 * DAY
+    reconciliation_schedule.schedule_days(now=now)
+    day, tasks_ = str(NOW.date()), 0
+    while day in reconciliation_schedule.due_days(now=now):
+        before, before_rung = fake.calls["get"], len(rung)
+        reconciliation.reconcile_day(day, now=now)
+        tasks_ += 1
+        assert fake.calls["get"] - before <= reconciliation.PAGES_PER_TASK * reconciliation.BATCH
+        again = [hint[0] for hint in rung[before_rung:]]
+        assert again == (["billing.stripe_day"] if day in reconciliation_schedule.due_days(now=now) else [])
+    assert tasks_ > 2
+    found = StripeReconciliationDay.objects.get(day=day)
+    assert (found.charges, found.invoices, found.differences, found.seen.count()) == (26, 26, 0, 0)
+    assert not StripeDifference.objects.exists()
+
+
+def test_a_day_that_ends_with_the_last_piece_of_its_task_notifies_for_no_other(
+    fake: FakeStripe, rung: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(reconciliation, "PAGES_PER_TASK", len(ReconciliationPhase))
+    process_payment(request_payment(create_invoice_with_card(fake)))
+    fake.now = now = NOW + 2 * DAY
+    reconciliation_schedule.schedule_days(now=now)
+    rung.clear()
+    reconciliation.reconcile_day(str(NOW.date()), now=now)
+    assert rung == []
+    assert StripeReconciliationDay.objects.get(day=NOW.date()).checked_at == now
+
+
+def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(fake: FakeStripe, monkeypatch: Any) -> None:
+    monkeypatch.setattr(lookups, "PAGE", 2)
+    for _ in range(7):
+        process_payment(request_payment(create_invoice_with_card(fake)))
+    fake.now = now = NOW + DAY
+    reconciliation_schedule.schedule_days(now=now)
+    left = ["", "", "", "unreachable"]
+    fake.ill = lambda call: left.pop(0) if left and call.path.endswith(("events", "invoices")) else ""
+    reconciliation.reconcile_day(str(NOW.date()), now=now)
+    day = StripeReconciliationDay.objects.get(day=NOW.date())
+    assert (day.phase, day.charges, "did not respond" in day.trouble) == ("theirs", 4, True)
+    reconciliation.reconcile_day(str(NOW.date()), now=now + HOUR)
+    day.refresh_from_db()
+    assert (day.charges, day.invoices, day.trouble, day.due_at) == (7, 7, "", None)
+
+
+def test_what_is_declined_here_and_can_still_be_paid_there_is_told(fake: FakeStripe) -> None:
+    process_payment(request_payment(create_invoice_with_card(fake, how="declined")))
+    stripe_invoices(fake)[0]["status"] = "open"
+    (found,) = night(fake, NOW + DAY)
+    assert (found.kind, "Void it" in found.next) == ("open_there_declined_here", True)
+
+
+def test_what_was_parked_is_looked_at_again_by_night(fake: FakeStripe) -> None:
+    process_payment(request_payment(create_invoice_with_card(fake)))
+    (sent,) = stripe_invoices(fake)
+    sent["status"] = "teleported"
+    told = fake.things.tell("invoice.updated", sent)
+    other = fake.things.tell("invoice.updated", sent)
+    for event, version in ((told, told["api_version"]), (other, "2020-01-01")):
+        webhook_inbox.store_events([parse_event({**event, "api_version": version})], now=NOW)
+    webhook_events.process_event(told["id"], now=NOW)
+    assert StripeEvent.objects.get(pk=told["id"]).state == "parked"
+    sent["status"] = "paid"
+    night(fake, NOW + DAY)
+    assert dict(StripeEvent.objects.values_list("pk", "state")) == {told["id"]: "done", other["id"]: "parked"}
+
+
+def test_operators_have_a_parked_event_looked_at_again(fake: FakeStripe, settings: Any) -> None:
+    invoice = create_invoice_with_card(fake)
+    process_payment(request_payment(invoice))
+    sent = stripe_invoices(fake)[0]
+    sent["status"] = "teleported"
+    now = clock.now()
+    told = fake.things.tell("invoice.updated", sent)
+    StripeEvent.objects.create(
+        id=told["id"],
+        type=told["type"],
+        api_version="2026-10-28.endive",
+        object_id=sent["id"],
+        created=now,
+        received_at=now,
+        due_at=now,
+    )
+    webhook_events.process_event(told["id"], now=now)
+    client = operator(settings)
+    assert "teleported" in client.get("/ops/stripe/").content.decode()
+    sent["status"] = "paid"
+    answer = client.post(f"/ops/stripe/events/{told['id']}/retry/")
+    assert answer.status_code == 302
+    with staff_scope():
+        assert AuditEvent.objects.get(action="stripe.look_again").actor_label == "op@example.org"
+    webhook_events.process_event(told["id"], now=clock.now())
+    assert StripeEvent.objects.get().state == "done"
+    assert client.post(f"/ops/stripe/events/{told['id']}/retry/").status_code == 404
+
+
+def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: Any) -> None:
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
+    invoice = create_final_invoice()
+    with clock.frozen_at(NOW):
+        with tenant_scope(invoice.tenant_id):
+            form = payment_cards.request_card_form(invoice.tenant, actor=BILLING, now=NOW)
+        webhook_inbox.store_events([told_of(fake)], now=NOW)
+        tasks.reconcile_stripe()
+        tasks.collect_due()
+        run = {
+            "billing.stripe_day": tasks.stripe_day,
+            "billing.stripe_event": tasks.stripe_event,
+            "billing.card_form": tasks.card_form,
+        }
+        for task, *subject in sent:
+            if task in run:
+                run[task](*filter(None, subject))
+    assert StripeReconciliationDay.objects.filter(due_at=None).count() == 30
+    assert StripeEvent.objects.get().state == "done"
+    with tenant_scope(form.tenant_id):
+        form.refresh_from_db()
+    assert form.state == "open"
+
+
+def told_of(fake: FakeStripe) -> Any:
+    return parse_event(fake.things.tell("plan.created", {"id": "plan_1"}))
+
+
+def test_a_charge_that_was_never_sent_has_nothing_to_compare(fake: FakeStripe) -> None:
+    invoice = create_invoice_with_card(fake)
+    fake.ill = fail_calls("invoices", "unreachable")
+    process_payment(request_payment(invoice))
+    fake.down = False
+    with tenant_scope(invoice.tenant_id):
+        assert StripeCharge.objects.get().stripe_id == ""
+    assert create_card_holder(fake, invoice.tenant_id)
+    assert night(fake, NOW + HOUR) == []

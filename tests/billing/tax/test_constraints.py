@@ -1,0 +1,142 @@
+"""What PostgreSQL itself refuses about tax, whoever asks."""
+
+from datetime import date
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from billing.models import CreditNoteLine, Invoice, InvoiceLine, InvoiceTax, TaxRate
+from tenants.services.rls import tenant_scope
+from tests.billing.credit_notes.issued_notes import issue_note
+from tests.billing.tax.taxed_tenants import ATELIER, create_october_invoice, set_billing_details, set_tax_rate
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def invoice() -> Invoice:
+    set_tax_rate("DE", 19)
+    return create_october_invoice(200, 105)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tax": 1}, {"treatment": "outside"}, {"customer": {}}, {"supplier": None}, {"due_at": None}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_final_invoice_keeps_its_tax_and_its_parties(invoice: Invoice, change: dict[str, object]) -> None:
+    with (
+        tenant_scope(invoice.tenant_id),
+        pytest.raises(DatabaseError, match="is final"),
+        transaction.atomic(),
+    ):
+        Invoice.objects.filter(pk=invoice.pk).update(**change)
+
+
+def test_the_taxes_of_a_final_invoice_stay(invoice: Invoice) -> None:
+    with (
+        tenant_scope(invoice.tenant_id),
+        pytest.raises(DatabaseError, match="is final"),
+        transaction.atomic(),
+    ):
+        InvoiceTax.objects.filter(invoice=invoice).update(tax=0)
+
+
+@pytest.mark.parametrize("model", [InvoiceTax, InvoiceLine])
+def test_nothing_of_a_final_invoice_becomes_that_of_a_draft(invoice: Invoice, model: type[InvoiceTax]) -> None:
+    with tenant_scope(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        model.objects.filter(invoice=draft).delete()
+        with pytest.raises(DatabaseError, match=f"{invoice.pk} is final"), transaction.atomic():
+            model.objects.filter(invoice=invoice).update(invoice=draft)
+
+
+@pytest.mark.parametrize("model", [InvoiceTax, InvoiceLine])
+def test_an_invoice_whose_tax_does_not_add_up_never_becomes_final(invoice: Invoice, model: type[InvoiceTax]) -> None:
+    column = "tax" if model is InvoiceTax else "tax_minor"
+    with tenant_scope(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        model.objects.filter(invoice=draft).update(**{column: 37})
+        with pytest.raises(DatabaseError, match="is not that of its lines"), transaction.atomic():
+            Invoice.objects.filter(pk=draft.pk).update(status="finalized", series="x", number=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"customer": None}, "nobody has decided"),  # as a release that knows nothing of tax leaves it
+        ({"supplier": None}, "nobody has decided"),
+        ({"treatment": "", "supplier": {"name": "x"}}, "nobody has decided"),
+        ({"status": "finalized"}, ""),
+    ],
+)
+@pytest.mark.parametrize("told_who", [True, False])
+def test_an_invoice_whose_tax_nobody_decided_never_becomes_final(
+    invoice: Invoice, change: dict[str, object], why: str, told_who: bool
+) -> None:
+    if told_who:
+        set_billing_details(invoice.tenant, ATELIER)
+    with tenant_scope(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        whole = {
+            "status": "finalized",
+            "series": "x",
+            "number": 1,
+            "customer": {"name": "a"},
+            "supplier": {"name": "b"},
+        }
+        rows = Invoice.objects.filter(pk=draft.pk)
+        if not why:
+            assert rows.update(**whole | change) == 1
+            return
+        with pytest.raises(DatabaseError, match=why), transaction.atomic():
+            rows.update(**whole | change)
+
+
+def test_a_rate_that_is_corrected_as_a_month_closes_is_looked_up_again(invoice: Invoice) -> None:
+    set_tax_rate("DE", 7, since=date(2026, 11, 30))
+    with tenant_scope(invoice.tenant_id):
+        draft = _draft_like(invoice)
+        assert draft.tax == 14
+        TaxRate.objects.filter(rate_bp=700).update(rate_bp=1900)
+        with pytest.raises(DatabaseError, match="was corrected since"), transaction.atomic():
+            Invoice.objects.filter(pk=draft.pk).update(
+                status="finalized", series="x", number=1, customer={"name": "a"}, supplier={"name": "b"}
+            )
+
+
+def _draft_like(invoice: Invoice) -> Invoice:
+    """Return a taxed draft of the next month with one line."""
+    from billing.services.invoicing import drafts
+    from billing.services.rating import lease_rating
+    from tenants.models import Project
+    from tests.billing.histories import EURO, HOUR, add_ended_lease, create_priced_offering, utc
+    from tests.billing.payments.payable_invoices import NOW
+
+    project = Project.objects.get(tenant=invoice.tenant_id)
+    add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-11-01 00:00:00"), HOUR)
+    lease_rating.rate_tenant_leases(invoice.tenant, now=NOW)
+    drafts.refresh_drafts(invoice.tenant, now=NOW)
+    return Invoice.objects.get(tenant=invoice.tenant_id, status="draft")
+
+
+def test_a_rate_that_was_used_is_never_changed_and_none_overlaps(invoice: Invoice) -> None:
+    rate = TaxRate.objects.get()
+    assert rate.used
+    for change in ({"rate_bp": 1}, {"used": False}, {"jurisdiction": "FR"}):
+        with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+            TaxRate.objects.filter(pk=rate.pk).update(**change)
+    with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
+        rate.delete()
+    rate.pk = "txr_other"
+    with pytest.raises(DatabaseError, match="one_tax_rate_at_a_time"), transaction.atomic():
+        rate.save(force_insert=True)
+
+
+def test_a_note_cannot_give_back_tax_beside_its_line(invoice: Invoice) -> None:
+    note = issue_note(invoice, {1: 100})
+    with tenant_scope(invoice.tenant_id):
+        line = InvoiceLine.objects.get(invoice=invoice, n=2)
+        odd = CreditNoteLine(tenant_id=invoice.tenant_id, credit_note=note, line=line, minor=50, tax_minor=5)
+        with pytest.raises(DatabaseError, match="is not its part of it"), transaction.atomic():
+            odd.save()

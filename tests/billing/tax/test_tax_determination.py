@@ -1,0 +1,285 @@
+"""Which part of an invoice is tax, and that all figures add up."""
+
+import random
+from datetime import date, timedelta
+
+import pytest
+
+from billing.domain.parties import InvoiceParty
+from billing.models import Invoice, InvoiceStatus, InvoiceTax, LedgerTransfer, TaxRate
+from billing.services.invoicing import drafts
+from billing.services.invoicing.month_close import close_month
+from billing.services.ledger import ledger_balances
+from billing.services.rating import lease_rating
+from billing.services.tax import tax_rates
+from billing.services.tax.tax_rates import MissingTaxRate, TaxRateInUse
+from tenants.models import AuditEvent
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.histories import (
+    EURO,
+    HOUR,
+    OPERATOR,
+    add_ended_lease,
+    create_customer,
+    create_priced_offering,
+    invoice_lines,
+    invoices_of,
+    utc,
+)
+from tests.billing.payments.payable_invoices import NOW
+from tests.billing.tax.tax_split import split_tax, tax_of
+from tests.billing.tax.taxed_tenants import (
+    ATELIER,
+    LUMEN,
+    PERSON,
+    SWISS,
+    charge_amounts,
+    close_taxed_month,
+    create_october_invoice,
+    set_billing_details,
+    set_tax_rate,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def taxes(invoice: Invoice) -> list[tuple[str, int | None, int, int]]:
+    with tenant_scope(invoice.tenant_id):
+        rows = InvoiceTax.objects.filter(invoice=invoice).order_by("category")
+        return list(rows.values_list("category", "rate_bp", "net", "tax"))
+
+
+def test_a_tenant_at_home_pays_the_rate_of_home() -> None:
+    set_tax_rate("DE", 19)
+    invoice = create_october_invoice(200, 105)
+    assert (invoice.subtotal, invoice.tax, invoice.total) == (305, 58, 363)
+    assert invoice.treatment == "domestic"
+    assert taxes(invoice) == [("standard", 1900, 305, 58)]
+    assert [line.tax_minor for line in invoice_lines(invoice)] == [38, 20]
+
+
+def test_a_business_of_another_member_state_owes_the_tax_itself() -> None:
+    set_tax_rate("DE", 19)
+    invoice = create_october_invoice(200, party=ATELIER)
+    assert (invoice.total, invoice.tax, invoice.treatment) == (200, 0, "reverse_charge")
+    assert taxes(invoice) == [("standard", 0, 200, 0)]
+
+
+def test_a_person_of_another_member_state_pays_its_rate() -> None:
+    set_tax_rate("DE", 19)
+    set_tax_rate("FR", 20)
+    assert create_october_invoice(200, party=PERSON).tax == 40
+
+
+def test_who_is_outside_of_the_union_pays_none() -> None:
+    set_tax_rate("DE", 19)
+    invoice = create_october_invoice(200, party=SWISS)
+    assert (invoice.tax, invoice.treatment) == (0, "outside")
+
+
+def test_without_a_supplier_nothing_is_said_of_tax(settings: object) -> None:
+    settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}  # type: ignore[attr-defined]
+    set_tax_rate("DE", 19)
+    invoice = create_october_invoice(200)
+    assert (invoice.total, invoice.tax, invoice.treatment, invoice.supplier) == (200, 0, "", None)
+    assert taxes(invoice) == []
+
+
+def test_an_unknown_rate_keeps_the_invoice_a_draft_and_is_never_zero() -> None:
+    tenant, project = create_customer()
+    charge_amounts(project, 200)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    drafts.refresh_drafts(tenant, now=NOW)
+    with pytest.raises(MissingTaxRate, match="There is no standard tax rate on the last day of 2026-10"):
+        close_month.close_period(tenant, "2026-10", now=NOW)
+    (draft,) = invoices_of(tenant)
+    assert (draft.status, draft.number) == (InvoiceStatus.DRAFT, None)
+    waits = close_month.close_due_months(now=NOW).waiting
+    assert [(each.tenant_id, each.broken) for each in waits] == [(tenant.pk, True)]
+    set_tax_rate("DE", 19)
+    assert close_month.close_due_months(now=NOW).months >= 1
+    assert invoices_of(tenant)[0].tax == 38
+
+
+def test_the_last_day_of_a_month_decides() -> None:
+    set_tax_rate("DE", 19)
+    set_tax_rate("DE", 16, since=date(2026, 10, 31))
+    assert create_october_invoice(10_000).tax == 1600
+
+
+def test_a_wrong_rate_is_corrected_until_a_final_invoice_was_taxed_by_it() -> None:
+    set_tax_rate("DE", 19)
+    wrong = set_tax_rate("DE", 91, since=date(2026, 10, 31))
+    assert create_october_invoice(100).tax == 91
+    with pytest.raises(TaxRateInUse, match="which final invoices use"):
+        set_tax_rate("DE", 16, since=date(2026, 10, 31))
+    later = set_tax_rate("DE", 16, since=date(2026, 11, 30))
+    again = set_tax_rate("DE", 7, since=date(2026, 11, 30))
+    assert (again.pk, again.rate_bp, again.valid) == (later.pk, 700, later.valid)
+    with staff_scope():
+        event = AuditEvent.objects.filter(action="tax.publish").latest("at", "pk")
+    assert (event.detail["before"], event.detail["after"]) == (1600, 700)
+    assert TaxRate.objects.get(pk=wrong.pk).rate_bp == 9100
+
+
+def test_a_rate_that_begins_on_the_last_day_of_an_open_month_is_corrected_before_it_is_closed() -> None:
+    set_tax_rate("DE", 19)
+    set_tax_rate("DE", 91, since=date(2026, 10, 31))
+    tenant, project = create_customer()
+    charge_amounts(project, 100)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    drafts.refresh_drafts(tenant, now=NOW)
+    set_tax_rate("DE", 16, since=date(2026, 10, 31))
+    assert close_taxed_month(tenant).tax == 16
+
+
+def test_a_rate_that_begins_a_day_later_changes_nothing_of_the_month() -> None:
+    set_tax_rate("DE", 19)
+    set_tax_rate("DE", 16, since=date(2026, 11, 1))
+    assert create_october_invoice(10_000).tax == 1900
+
+
+def test_what_a_final_invoice_was_taxed_by_is_not_changed() -> None:
+    set_tax_rate("DE", 19)
+    create_october_invoice(200)
+    with pytest.raises(TaxRateInUse, match="Germany has a standard rate on 2026-10-31, which final invoices use"):
+        set_tax_rate("DE", 7, since=date(2026, 10, 31))
+    assert set_tax_rate("DE", 7, since=date(2026, 11, 1)).rate_bp == 700
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"jurisdiction": "XX"}, "jurisdiction"),
+        ({"category": "odd"}, "category"),
+        ({"rate_bp": -1}, "rate"),
+        ({"rate_bp": 10_001}, "rate"),
+        ({"since": date(1999, 12, 31)}, "since"),
+    ],
+)
+def test_a_rate_that_cannot_be_meant_is_refused_by_its_field(change: dict[str, object], field: str) -> None:
+    wanted = {
+        "jurisdiction": "DE",
+        "category": "standard",
+        "rate_bp": 1900,
+        "since": date(2026, 1, 1),
+    } | change
+    with pytest.raises(InvalidValue) as refused:
+        tax_rates.publish_tax_rate(**wanted, actor=OPERATOR, now=NOW)  # type: ignore[arg-type]
+    assert refused.value.field == field
+
+
+def test_a_rate_that_stands_is_found_again() -> None:
+    rate = set_tax_rate("DE", 19)
+    wanted = {"jurisdiction": "DE", "category": "standard", "since": date(2020, 1, 1)}
+    assert tax_rates.find_tax_rate(**wanted, rate_bp=1900) == rate  # type: ignore[arg-type]
+    assert tax_rates.find_tax_rate(**wanted, rate_bp=1800) is None  # type: ignore[arg-type]
+
+
+def test_categories_are_taxed_and_rounded_each_for_itself() -> None:
+    set_tax_rate("DE", 19)
+    set_tax_rate("DE", 7, category="reduced")
+    tenant, project = create_customer()
+    cheap = create_priced_offering(EURO)
+    tax_rates.set_tax_category(cheap, "reduced", actor=OPERATOR, now=NOW)
+    add_ended_lease(project, cheap, utc("2026-10-01 00:00:00"), HOUR)
+    charge_amounts(project, 150, 33)
+    invoice = close_taxed_month(tenant)
+    assert taxes(invoice) == [("reduced", 700, 100, 7), ("standard", 1900, 183, 35)]
+    assert (invoice.tax, invoice.total) == (42, 325)
+
+
+def test_an_offering_goes_back_to_the_standard() -> None:
+    offering = create_priced_offering()
+    for category in ("reduced", "reduced", "exempt", "standard"):
+        tax_rates.set_tax_category(offering, category, actor=OPERATOR, now=NOW)
+        assert tax_rates.get_tax_category(offering) == category
+    with pytest.raises(InvalidValue, match="category was not found"):
+        tax_rates.set_tax_category(offering, "luxury", actor=OPERATOR, now=NOW)
+
+
+@pytest.mark.parametrize("party", [None, ATELIER])
+def test_an_offering_that_goes_to_another_category_and_back_leaves_nothing_behind(
+    party: InvoiceParty | None,
+) -> None:
+    set_tax_rate("DE", 19)
+    tenant, project = create_customer()
+    if party:
+        set_billing_details(tenant, party)
+    offering = create_priced_offering(2 * EURO)
+    add_ended_lease(project, offering, utc("2026-10-01 00:00:00"), HOUR)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    for category in ("standard", "reduced", "standard"):
+        tax_rates.set_tax_category(offering, category, actor=OPERATOR, now=NOW)
+        drafts.refresh_drafts(tenant, now=NOW)
+        assert [row[0] for row in taxes(invoices_of(tenant)[0])] == [category]
+    assert close_taxed_month(tenant).tax == (0 if party else 38)
+
+
+def test_a_draft_follows_when_its_tenant_says_who_it_is() -> None:
+    set_tax_rate("DE", 19)
+    tenant, project = create_customer()
+    charge_amounts(project, 200)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    drafts.refresh_drafts(tenant, now=NOW)
+    assert invoices_of(tenant)[0].tax == 38
+    set_billing_details(tenant, ATELIER)
+    (draft,) = invoices_of(tenant)
+    assert (draft.tax, draft.total, draft.treatment) == (0, 200, "reverse_charge")
+    assert taxes(draft) == [("standard", 0, 200, 0)]
+
+
+def test_a_supplier_that_is_gone_again_leaves_no_tax_behind(settings: object) -> None:
+    set_tax_rate("DE", 19)
+    tenant, project = create_customer()
+    charge_amounts(project, 200)
+    lease_rating.rate_tenant_leases(tenant, now=NOW)
+    drafts.refresh_drafts(tenant, now=NOW)
+    settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}  # type: ignore[attr-defined]
+    invoice = close_taxed_month(tenant)
+    assert (invoice.tax, invoice.total, invoice.treatment) == (0, 200, "")
+    assert taxes(invoice) == [("standard", 0, 200, 0)]
+
+
+def test_parties_and_terms_are_kept_as_they_were() -> None:
+    set_tax_rate("DE", 19)
+    invoice = create_october_invoice(200, party=ATELIER)
+    tenant = invoice.tenant
+    set_billing_details(tenant, PERSON)
+    (kept,) = invoices_of(tenant)
+    assert (kept.customer, kept.supplier) == (ATELIER.as_dict(), LUMEN.as_dict())
+    assert kept.due_at == NOW + timedelta(days=14)
+
+
+def test_who_never_said_who_it_is_stands_there_by_its_name() -> None:
+    set_tax_rate("DE", 19)
+    invoice = create_october_invoice(200)
+    assert invoice.customer is not None
+    assert invoice.customer["name"] == invoice.tenant.name
+
+
+def test_the_tax_is_owed_to_the_state_and_not_earned() -> None:
+    set_tax_rate("DE", 19)
+    invoice = create_october_invoice(200, 105)
+    with tenant_scope(invoice.tenant_id):
+        moved = LedgerTransfer.objects.filter(ref=invoice.pk).values_list(
+            "debit_account__type", "credit_account__type", "minor"
+        )
+        assert set(moved) == {
+            ("receivable", "accrued", 363),
+            ("accrued", "revenue", 305),
+            ("accrued", "tax_payable", 58),
+        }
+        assert [each.minor for each in ledger_balances.amounts_owed(invoice.tenant_id)] == [363]
+
+
+def test_b21_e2_lines_of_any_month_share_their_tax_as_the_plain_rule_says() -> None:
+    chance = random.Random(20261123)
+    set_tax_rate("DE", 19)
+    for _ in range(5):
+        cents = [chance.choice([1, 2, 3, 33, 105, 9_999, 123_457]) for _ in range(chance.randrange(1, 12))]
+        invoice = create_october_invoice(*cents)
+        found = invoice_lines(invoice)
+        assert [line.tax_minor for line in found] == split_tax([line.minor for line in found], 1900)
+        assert invoice.tax == tax_of(sum(cents), 1900)

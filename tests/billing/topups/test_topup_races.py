@@ -1,0 +1,100 @@
+"""Concurrent settlements of a top-up credit the wallet once."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connections, transaction
+
+from billing.gateways.simulated import GatewayFault, SimulatedGateway
+from billing.models import TopUp
+from billing.services.payments import gateway_transactions, manual_settlements
+from billing.services.payments.manual_settlements import ManualSettlementRefused
+from billing.services.payments.topups import topup_collection
+from billing.services.payments.topups.topup_creation import TopUpRefused
+from ports import clock, outbox, payments
+from ports.payments import Succeeded
+from tenants.services.rls import tenant_scope
+from tests.billing.topups.topup_setup import (
+    fail_next_topups,
+    process_topup,
+    reload_topup,
+    request_topup,
+    topups_of,
+    wallet_balance,
+)
+from tests.database import OwnDatabase
+from tests.simulation import NOW, TenantContext, create_tenant
+
+MANY = 32
+
+
+def at_once(act: Callable[[], Any]) -> int:
+    start = Barrier(MANY)
+
+    def one(_: int) -> bool:
+        try:
+            start.wait(60)
+            act()
+        except (TopUpRefused, ManualSettlementRefused):
+            return False
+        else:
+            return True
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(MANY) as pool:
+        return sum(pool.map(one, range(MANY)))
+
+
+@pytest.fixture
+def kestrel(own_database: OwnDatabase) -> Iterator[TenantContext]:
+    with (
+        clock.frozen_at(NOW),
+        outbox.captured(lambda *hint: None),
+        payments.using_gateway(SimulatedGateway()),
+    ):
+        yield create_tenant("Kestrel")
+
+
+def test_b15_thirty_two_settles_at_once_credit_once(kestrel: TenantContext) -> None:
+    made = request_topup(kestrel, 5000)
+    at_once(partial(topup_collection.TOPUPS.settle, made, Succeeded("sim_1"), NOW))
+    assert wallet_balance(kestrel) == 5000
+
+
+def test_of_thirty_two_who_ask_at_once_one_is_let_in(kestrel: TenantContext) -> None:
+    assert at_once(partial(request_topup, kestrel, 5000)) == 1
+    assert len(topups_of(kestrel)) == 1
+
+
+def test_of_settles_and_the_operators_word_at_once_what_was_taken_counts(kestrel: TenantContext) -> None:
+    fail_next_topups(kestrel, GatewayFault.REJECTED)
+    stuck = process_topup(request_topup(kestrel, 5000))
+    turns = iter(range(MANY))
+
+    def act() -> None:
+        if next(turns) % 2:
+            topup_collection.TOPUPS.settle(stuck, Succeeded("sim_1"), NOW)
+        else:
+            manual_settlements.settle_as_not_taken(
+                topup_collection.TOPUPS,
+                stuck,
+                why="no",
+                actor=kestrel.actor,
+                now=NOW + gateway_transactions.CLAIM_DURATION,
+            )
+
+    at_once(act)
+    assert (reload_topup(stuck).status, wallet_balance(kestrel)) == ("succeeded", 5000)
+
+
+def test_a_settled_topup_stays_what_it_is(kestrel: TenantContext) -> None:
+    done = process_topup(request_topup(kestrel, 5000))
+    for change in ({"minor": 1}, {"status": "declined"}):
+        refused = pytest.raises(DatabaseError, match="stays what it is")
+        with tenant_scope(kestrel.tenant.pk), refused, transaction.atomic():
+            TopUp.objects.filter(pk=done.pk).update(**change)

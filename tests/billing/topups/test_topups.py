@@ -1,0 +1,238 @@
+"""A top-up credits the wallet once, whatever is repeated or lost."""
+
+from datetime import timedelta
+from unittest import mock
+
+import pytest
+from django.db import DatabaseError
+
+from billing import tasks
+from billing.domain.payment_retries import MAX_UNEXPECTED_FAILURES
+from billing.gateways.simulated import GatewayFault, SimulatedGateway
+from billing.models import AutoTopUp, TopUp
+from billing.services.ledger import invariant_checks, ledger_balances
+from billing.services.payments.gateway_transactions import TransactionChanged
+from billing.services.payments.topups import automatic_topups, topup_collection
+from billing.services.payments.topups.topup_creation import TopUpRefused
+from ports import clock, payments
+from ports.payments import Declined, Succeeded
+from tenants.models import AuditEvent
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.payments.payable_invoices import captured_messages
+from tests.billing.topups.topup_setup import (
+    charged_topups,
+    fail_next_topups,
+    process_topup,
+    reload_topup,
+    request_topup,
+    topups_of,
+    wallet_balance,
+)
+from tests.simulation import NOW, TenantContext
+
+pytestmark = pytest.mark.django_db
+LATER = NOW + timedelta(minutes=5)
+
+
+def test_money_that_is_put_in_is_there_once_it_is_collected(kestrel: TenantContext) -> None:
+    made = request_topup(kestrel, 5000)
+    assert (made.status, wallet_balance(kestrel)) == ("pending", 0)
+    done = process_topup(made)
+    assert (done.status, done.reference != "", wallet_balance(kestrel), charged_topups(kestrel)) == (
+        "succeeded",
+        True,
+        5000,
+        [5000],
+    )
+    process_topup(made)
+    assert wallet_balance(kestrel) == 5000
+    with staff_scope():
+        assert ledger_balances.recomputed_trial_balance()[1] == ()
+        assert [proof.name for proof in invariant_checks.check_invariants(now=LATER) if not proof.holds] == []
+    with tenant_scope(kestrel.tenant.pk):
+        told = list(
+            AuditEvent.objects.filter(action__startswith="topup.").order_by("pk").values_list("action", flat=True)
+        )
+    assert told == ["topup.open", "topup.settle"]
+
+
+@pytest.mark.parametrize("cents", [0, -1, 99, 5_000_001])
+def test_what_is_too_little_or_too_much_is_refused_and_nothing_is_booked(kestrel: TenantContext, cents: int) -> None:
+    with pytest.raises(InvalidValue, match="A top-up must be"):
+        request_topup(kestrel, cents)
+    assert topups_of(kestrel) == []
+
+
+def test_where_nobody_collects_it_is_said(kestrel: TenantContext) -> None:
+    with payments.using_gateway(None), pytest.raises(TopUpRefused, match="does not collect payments"):
+        request_topup(kestrel, 100)
+
+
+def test_one_is_under_way_at_a_time(kestrel: TenantContext) -> None:
+    request_topup(kestrel, 100)
+    with pytest.raises(TopUpRefused, match="is in progress"):
+        request_topup(kestrel, 100)
+
+
+def test_a_decline_ends_it_and_puts_nothing_in(kestrel: TenantContext) -> None:
+    fail_next_topups(kestrel, GatewayFault.DECLINED)
+    done = process_topup(request_topup(kestrel, 100))
+    assert (done.status, done.code, wallet_balance(kestrel)) == ("declined", "insufficient_funds", 0)
+    assert process_topup(request_topup(kestrel, 100, now=LATER), now=LATER).status == "succeeded"
+
+
+@pytest.mark.parametrize("silence", [GatewayFault.LOST, GatewayFault.UNREACHABLE, GatewayFault.SLOW])
+def test_a_silence_is_asked_about_again_with_the_same_key(kestrel: TenantContext, silence: GatewayFault) -> None:
+    fail_next_topups(kestrel, silence)
+    waits = process_topup(request_topup(kestrel, 100))
+    assert (waits.status, waits.trouble != "", waits.due_at > NOW) == ("pending", True, True)  # type: ignore[operator]
+    assert topup_collection.TOPUPS.due(now=NOW) == []
+    later = NOW + timedelta(hours=1)
+    ((task, key, tenant),) = topup_collection.TOPUPS.due(now=later)
+    assert (task, key, tenant) == ("billing.top_up", waits.pk, kestrel.tenant.pk)
+    assert process_topup(waits, now=later).status == "succeeded"
+    assert (wallet_balance(kestrel), charged_topups(kestrel)) == (100, [100])
+
+
+def test_what_a_gateway_never_takes_waits_for_a_person_who_asks_for_the_same(kestrel: TenantContext) -> None:
+    fail_next_topups(kestrel, GatewayFault.REJECTED)
+    stuck = process_topup(request_topup(kestrel, 100))
+    assert (stuck.status, stuck.code) == ("stuck", "bad_credentials")
+    with pytest.raises(TopUpRefused, match="is stuck"):
+        request_topup(kestrel, 200)
+    again = request_topup(kestrel, 100, now=LATER)
+    assert (again.pk, again.status) == (stuck.pk, "pending")
+    assert process_topup(again, now=LATER).status == "succeeded"
+    assert wallet_balance(kestrel) == 100
+
+
+def test_what_a_late_worker_settles_meanwhile_is_not_asked_for_again(kestrel: TenantContext) -> None:
+    fail_next_topups(kestrel, GatewayFault.REJECTED)
+    stuck = process_topup(request_topup(kestrel, 100))
+    lock = topup_collection.TOPUPS.lock
+
+    def late(row: TopUp) -> None:
+        with mock.patch.object(topup_collection.TOPUPS, "lock", lock):
+            topup_collection.TOPUPS.settle(row, Succeeded("sim_late"), NOW)
+        lock(row)
+
+    refused = pytest.raises(TopUpRefused, match="has just succeeded")
+    with mock.patch.object(topup_collection.TOPUPS, "lock", late), refused:
+        request_topup(kestrel, 100, now=LATER)
+    topup_collection.TOPUPS.settle(stuck, Succeeded("sim_late"), NOW)
+    with tenant_scope(kestrel.tenant.pk), pytest.raises(TransactionChanged, match="has changed in the meantime"):
+        topup_collection.TOPUPS.anew(stuck, now=LATER)
+    assert (reload_topup(stuck).status, wallet_balance(kestrel)) == ("succeeded", 100)
+
+
+def test_only_the_gateway_that_it_was_begun_with_is_asked(kestrel: TenantContext) -> None:
+    made = request_topup(kestrel, 100)
+    with payments.using_gateway(None):
+        assert "no longer configured" in process_topup(made).trouble
+    assert charged_topups(kestrel) == []
+
+
+def test_what_fails_as_nobody_foresaw_is_tried_again_and_then_left_to_a_person(kestrel: TenantContext) -> None:
+    made, now = request_topup(kestrel, 100), NOW
+    with mock.patch.object(SimulatedGateway, "charge", side_effect=ZeroDivisionError("odd")):
+        for _ in range(MAX_UNEXPECTED_FAILURES):
+            with clock.frozen_at(now):
+                tasks.top_up(made.pk, made.tenant_id)
+            now += timedelta(hours=2)
+    assert (reload_topup(made).status, reload_topup(made).code) == ("stuck", "unforeseen")
+    odd = mock.patch.object(topup_collection.TOPUPS, "collect", side_effect=ZeroDivisionError)
+    with clock.frozen_at(now), odd, pytest.raises(ZeroDivisionError):
+        tasks.top_up(made.pk, made.tenant_id)
+
+
+def test_a_worker_that_dies_again_and_again_leaves_it_to_a_person(kestrel: TenantContext) -> None:
+    made, now = request_topup(kestrel, 100), NOW
+    for _ in range(MAX_UNEXPECTED_FAILURES):
+        with (
+            mock.patch.object(topup_collection.TOPUPS, "ask", side_effect=KeyboardInterrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            process_topup(made, now=now)
+        now += timedelta(minutes=2)
+    assert process_topup(made, now=now).status == "stuck"
+
+
+def rule(owner: TenantContext, *, threshold: int = 1000, minor: int = 5000) -> AutoTopUp:
+    with tenant_scope(owner.tenant.pk):
+        return automatic_topups.set_automatic_topup(
+            owner.tenant, threshold=threshold, minor=minor, actor=owner.actor, now=NOW
+        )
+
+
+def test_b18_below_its_threshold_a_wallet_is_topped_up_by_itself_once(kestrel: TenantContext) -> None:
+    rule(kestrel)
+    assert [automatic_topups.open_due_topups(now=NOW), automatic_topups.open_due_topups(now=NOW)] == [1, 0]
+    (made,) = topups_of(kestrel)
+    assert (made.automatic, made.minor) == (True, 5000)
+    process_topup(made)
+    assert wallet_balance(kestrel) == 5000
+    assert automatic_topups.open_due_topups(now=LATER) == 0
+    rule(kestrel, threshold=6000)
+    assert automatic_topups.open_due_topups(now=NOW) == 0  # in the same stretch of time
+    assert automatic_topups.open_due_topups(now=LATER) == 1
+
+
+def test_b18_what_is_under_way_counts_as_there(kestrel: TenantContext) -> None:
+    rule(kestrel)
+    automatic_topups.open_due_topups(now=NOW)
+    assert automatic_topups.open_due_topups(now=LATER) == 0
+    assert len(topups_of(kestrel)) == 1
+
+
+def test_after_a_decline_nothing_is_asked_for_until_somebody_says_so(kestrel: TenantContext) -> None:
+    rule(kestrel)
+    fail_next_topups(kestrel, GatewayFault.DECLINED)
+    automatic_topups.open_due_topups(now=NOW)
+    process_topup(topups_of(kestrel)[0])
+    with tenant_scope(kestrel.tenant.pk):
+        stopped = AutoTopUp.objects.get()
+    assert (stopped.stopped_at, "insufficient funds" in stopped.why) == (NOW, True)
+    assert automatic_topups.open_due_topups(now=LATER) == 0
+    rule(kestrel)
+    assert automatic_topups.open_due_topups(now=LATER) == 1
+
+
+def test_where_nobody_collects_nothing_is_begun_and_one_tenant_keeps_nobody_waiting(kestrel: TenantContext) -> None:
+    rule(kestrel)
+    with payments.using_gateway(None):
+        assert automatic_topups.open_due_topups(now=NOW) == 0
+    with mock.patch.object(automatic_topups, "_open_if_below", side_effect=DatabaseError("no")):
+        assert automatic_topups.open_due_topups(now=NOW) == 0
+    with tenant_scope(kestrel.tenant.pk):
+        automatic_topups.remove_automatic_topup(kestrel.tenant, actor=kestrel.actor, now=NOW)
+        automatic_topups.remove_automatic_topup(kestrel.tenant, actor=kestrel.actor, now=NOW)
+        assert not automatic_topups._open_if_below(kestrel.tenant, NOW)
+
+
+def test_the_beat_tops_up_and_repeats_lost_messages(kestrel: TenantContext) -> None:
+    rule(kestrel)
+    with clock.frozen_at(NOW), captured_messages() as rung, mock.patch("ports.outbox.send") as sent:
+        tasks.collect_due()
+    assert [hint[0] for hint in rung] == ["billing.top_up"]
+    assert sent.call_args.args[0] == "billing.top_up"
+
+
+def test_b15_however_many_settle_it_at_once_it_is_booked_once(kestrel: TenantContext) -> None:
+    made = request_topup(kestrel, 5000)
+    with tenant_scope(kestrel.tenant.pk):
+        row = TopUp.objects.get(pk=made.pk)
+    for _ in range(3):
+        topup_collection.TOPUPS.settle(row, Succeeded("sim_1"), NOW)
+    assert wallet_balance(kestrel) == 5000
+
+
+def test_whatever_comes_after_it_is_settled_changes_nothing(kestrel: TenantContext) -> None:
+    made = request_topup(kestrel, 5000)
+    with tenant_scope(kestrel.tenant.pk):
+        old = TopUp.objects.get(pk=made.pk)
+    done = process_topup(made)
+    topup_collection.TOPUPS.settle(old, Declined("too late", "late"), NOW)
+    topup_collection.TOPUPS.stick(old, "too late", "late", NOW)
+    topup_collection.TOPUPS.wait(old, 10, "too late", NOW)
+    assert reload_topup(made).__dict__ | {"_state": None} == done.__dict__ | {"_state": None}

@@ -1,0 +1,127 @@
+"""Slices of a gang find room where others can be relocated."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.defragmentation import gang_room
+from broker.domain.defragmentation.fleet import LiveSlice
+from broker.domain.defragmentation.gang_room import make_room_for_gang
+from broker.domain.defragmentation.relocation_budget import RelocationBudget
+from broker.domain.defragmentation.relocation_draft import apply_relocation
+from tests.broker.domain.defragmentation.gpus import COUNTING, P1, P2, P3, P4, P7, RANKS, drawn, fleet
+
+
+def gang(count: int, profile: int = P3) -> list[LiveSlice]:
+    return [LiveSlice(f"gang-{member}", profile, 0) for member in range(count)]
+
+
+def test_what_fits_on_one_node_moves_nobody() -> None:
+    cards = fleet("3@0", "", "3@4", "3@0!", per_node=2)
+    found = make_room_for_gang(cards, gang(3), same_node=True)
+    assert found is not None
+    assert found.steps == ()
+    assert {card // 2 for card, _ in found.slots} == {0}
+
+
+def test_others_leave_the_node_on_which_fewest_have_to() -> None:
+    cards = fleet("1@0 1@4", "3@0", "3@0", "1@0", "2@4!", "3@4!", per_node=2)
+    found = make_room_for_gang(cards, gang(4), same_node=True, gain=50)
+    assert found is not None
+    assert {card // 2 for card, _ in found.slots} == {1}
+    assert {step.allocation for step in found.steps} == {"2.0", "3.0"}
+    assert [step.gain for step in found.steps] == [0, 50]
+    assert 1 not in {step.to_card // 2 for step in found.steps}
+    assert sorted(drawn(cards)[2:4]) == ["3@0 3@4", "3@0 3@4"]
+
+
+def test_who_has_to_go_opens_an_empty_gpu_only_where_there_is_no_other_room() -> None:
+    cards = fleet("3@0", "3@0", "4@0!", "", per_node=2)
+    found = make_room_for_gang(cards, gang(4), same_node=True)
+    assert found is not None
+    assert sorted((step.card, step.to_card) for step in found.steps) == [(0, 2), (1, 3)]
+
+
+def test_those_who_must_stay_and_whole_gpus_keep_a_node_to_themselves() -> None:
+    cards = fleet("3@0!", "7@0", "", "", per_node=2)
+    assert make_room_for_gang(cards, gang(3), same_node=True) is not None  # where both cards are empty
+    cards = fleet("3@0!", "7@0", "7@0", "", per_node=2)
+    before = drawn(cards)
+    assert make_room_for_gang(cards, gang(3), same_node=True) is None
+    assert drawn(cards) == before
+
+
+def test_where_the_node_does_not_matter_each_goes_where_room_can_be_made() -> None:
+    cards = fleet("1@0 3@4!", "1@0 3@4!", "1@0 2@2!", per_node=1)
+    found = make_room_for_gang(cards, gang(2, P4), same_node=False)
+    assert found is not None
+    assert {card for card, _ in found.slots} == {0, 1}
+    assert {step.to_card for step in found.steps} == {2}
+
+
+def test_if_those_who_made_way_find_no_room_nothing_is_changed() -> None:
+    cards = fleet("2@0 3@4!", "7@0!", per_node=1)
+    before = drawn(cards)
+    assert make_room_for_gang(cards, gang(1, P4), same_node=True) is None
+    assert make_room_for_gang(cards, gang(1, P4), same_node=False) is None
+    assert drawn(cards) == before
+
+
+def test_a_gpu_that_left_the_pool_is_no_place_for_them() -> None:
+    cards = fleet("", "", per_node=2)
+    cards.buckets.remove(0)
+    assert make_room_for_gang(cards, gang(3), same_node=True) is None
+    assert make_room_for_gang(cards, gang(2), same_node=True) is not None
+
+
+def test_where_those_who_make_way_wait_for_each_other_in_a_circle_nothing_is_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cards = fleet("1@0 3@4!", "2@0!", per_node=1)
+    before = drawn(cards)
+    monkeypatch.setattr(gang_room, "order_relocations", lambda *steps: None)
+    assert make_room_for_gang(cards, gang(1, P4), same_node=True) is None
+    assert drawn(cards) == before
+
+
+@pytest.mark.parametrize("same_node", [True, False])
+def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: bool) -> None:
+    def again() -> list[str]:
+        return ["1@0 3@4!", "2@0!"]
+
+    assert make_room_for_gang(fleet(*again(), per_node=1), gang(1, P4), same_node=same_node, gain=0) is None
+    assert (
+        make_room_for_gang(fleet(*again(), per_node=1), gang(1, P4), same_node=same_node, budget=RelocationBudget(0))
+        is None
+    )
+    budget = RelocationBudget(2)
+    found = make_room_for_gang(fleet(*again(), per_node=1), gang(1, P4), same_node=same_node, gain=1, budget=budget)
+    assert found is not None
+    assert (len(found.steps), budget.left) == (1, 1)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_the_steps_can_be_taken_in_their_order(data: st.DataObject) -> None:
+    ranks = data.draw(st.sampled_from([RANKS, COUNTING]))
+    cards, twin = fleet(*[""] * 6, per_node=3, ranks=ranks), fleet(*[""] * 6, per_node=3, ranks=ranks)
+    for number in range(data.draw(st.integers(1, 24))):
+        profile = data.draw(st.sampled_from([*range(P4 + 1), P7]))
+        cost = data.draw(st.sampled_from([None, 1, 2, 3]))
+        if seat := cards.place(piece := LiveSlice(str(number), profile, 0, cost)):
+            twin.hold(seat[0], piece.at(seat[1]))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
+        cards.lift(allocation)
+        twin.lift(allocation)
+    members = gang(data.draw(st.integers(1, 4)), data.draw(st.sampled_from([P1, P2, P3, P4])))
+    same_node, before = data.draw(st.booleans()), drawn(cards)
+    found = make_room_for_gang(cards, members, same_node=same_node)
+    if found is None:
+        assert drawn(cards) == before
+        return
+    for step in found.steps:
+        apply_relocation(twin, step)
+    for member, (card, start) in zip(members, found.slots, strict=True):
+        twin.hold(card, member.at(start))
+    assert drawn(twin) == drawn(cards)
+    assert not same_node or len({card // 3 for card, _ in found.slots}) == 1

@@ -1,0 +1,36 @@
+from bench.placing.consolidation import consolidate_gpu
+from broker.domain.defragmentation.relocation_budget import RelocationBudget
+from tests.broker.domain.defragmentation.gpus import drawn, fleet
+
+
+def test_what_little_is_left_on_a_gpu_moves_where_others_are() -> None:
+    cards = fleet("1@0 1@2", "3@0 1@4", "")
+    steps = consolidate_gpu(cards, 0)
+    assert [(step.allocation, step.to_card, step.cost) for step in steps] == [("0.0", 1, 1), ("0.2", 1, 1)]
+    assert drawn(cards)[0] == drawn(cards)[2] == ""
+
+
+def test_all_of_it_moves_or_nothing() -> None:
+    cards = fleet("1@0 1@2", "4@0 2@4", "")
+    assert consolidate_gpu(cards, 0) == ()
+    assert drawn(cards) == ["1@0 1@2", "4@0 2@4", ""]
+
+
+def test_a_gpu_that_is_still_used_well_is_left_alone() -> None:
+    cards = fleet("3@0", "4@0")
+    assert consolidate_gpu(cards, 0) == ()
+    assert consolidate_gpu(cards, 0, compute=3) != ()
+
+
+def test_an_empty_gpu_needs_no_relocation() -> None:
+    assert consolidate_gpu(fleet("", "3@0"), 0) == ()
+
+
+def test_a_slice_that_must_stay_keeps_its_gpu_in_use() -> None:
+    assert consolidate_gpu(fleet("1@0!", "3@0"), 0) == ()
+
+
+def test_no_more_is_relocated_than_the_budget_allows() -> None:
+    cards, budget = fleet("1@0 1@2", "1@0", "3@0", "3@0"), RelocationBudget(2)
+    assert len(consolidate_gpu(cards, 0, budget=budget)) == 2
+    assert consolidate_gpu(cards, 1, budget=budget) == ()

@@ -1,0 +1,152 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.placing.slice_room import SliceRoom, displacement_tries, make_room_for_slice
+from broker.domain.defragmentation.displacement import DISPLACEMENT_TRIES
+from broker.domain.defragmentation.fleet import LiveSlice
+from broker.domain.defragmentation.relocation_budget import RelocationBudget
+from broker.domain.defragmentation.relocation_draft import apply_relocation
+from broker.domain.geometry.profiles import share_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.costs.state_tables import build_state_table
+from tests.broker.domain.defragmentation.gpus import (
+    COUNTING,
+    P1,
+    P1_DOUBLE,
+    P2,
+    P3,
+    P4,
+    P7,
+    RANKS,
+    drawn,
+    fleet,
+)
+
+NEW_3G = LiveSlice("new", P3, 0, 4)
+
+
+def test_what_fits_is_placed_without_a_relocation() -> None:
+    cards = fleet("3@0")
+    assert make_room_for_slice(cards, NEW_3G) == SliceRoom(0, 4, ())
+
+
+def test_a_small_slice_makes_way_for_a_large_one() -> None:
+    cards = fleet("1@3 3@4", "3@0 2@4!")
+    repack = make_room_for_slice(cards, NEW_3G, gain=4)
+    assert repack is not None
+    assert (repack.card, repack.start) == (0, 0)
+    (step,) = repack.steps
+    assert (step.allocation, step.card, step.start, step.to_card, step.to_start) == ("0.3", 0, 3, 1, 6)
+    assert (step.cost, step.gain) == (1, 4)
+    assert drawn(cards) == ["3@0 3@4", "3@0 2@4 1@6"]
+
+
+def test_of_two_ways_the_one_is_taken_after_which_more_can_be_sold() -> None:
+    cards = fleet("4@0! 1@5 d@6!", "4@0! d@4")
+    assert make_room_for_slice(cards, LiveSlice("new", P2, 0, 2), tries=(6,)) is not None
+    assert drawn(cards) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
+
+
+def test_two_slices_make_way_for_more_than_half_a_gpu_only() -> None:
+    beside = ("4@0! 1@4! 1@5!", "4@0! 1@4! 1@6!")
+    assert make_room_for_slice(fleet("1@0 1@2 3@4!", *beside), NEW_3G) is None
+    assert make_room_for_slice(fleet("1@0 1@2 3@4!", *beside), LiveSlice("new", P4, 0, 4)) is not None
+    assert make_room_for_slice(fleet("1@0 1@2", *beside), LiveSlice("new", P7, 0, 8)) is not None
+
+
+def test_a_share_is_weighed_by_its_memory() -> None:
+    halves = build_state_table(share_profiles(grid=8, isolation=Isolation.SOFT), 8)
+    assert [(its.name, displacement_tries(halves, p)) for p, its in enumerate(halves.profiles)] == [
+        ("half", DISPLACEMENT_TRIES[:1]),
+        ("quarter", ()),
+    ]
+
+
+def test_nothing_is_relocated_for_what_is_small() -> None:
+    cards = fleet("3@0 2@4! 1@6", "4@0! 1@4! 1@6!")
+    assert make_room_for_slice(cards, LiveSlice("new", P1_DOUBLE, 0, 2)) is None
+    assert make_room_for_slice(cards, LiveSlice("new", P1_DOUBLE, 0, 2), tries=(6,)) is not None
+
+
+def test_a_slice_may_make_way_on_its_own_gpu() -> None:
+    cards = fleet("1@3")
+    cards.hold(0, LiveSlice("other", P1, 6, None))
+    assert make_room_for_slice(cards, NEW_3G) is not None
+    assert drawn(cards) == ["3@0 1@4 1@6"] or drawn(cards) == ["3@0 1@5 1@6"]
+
+
+def test_where_those_evicted_find_no_room_nothing_is_changed() -> None:
+    cards = fleet("2@0 3@4", "4@0 3@4")
+    before = drawn(cards)
+    assert make_room_for_slice(cards, NEW_3G) is None
+    assert drawn(cards) == before
+    assert "new" not in cards.card
+
+
+def test_a_whole_gpu_is_never_relocated() -> None:
+    cards = fleet("7@0", "7@0", "1@0")
+    assert make_room_for_slice(cards, LiveSlice("new", P7, 0, 8)) is None
+
+
+def test_a_slice_that_must_stay_stays() -> None:
+    cards = fleet("1@3! 3@4", "3@0 2@4!")
+    assert make_room_for_slice(cards, NEW_3G) is None
+    assert drawn(cards) == ["1@3 3@4", "3@0 2@4"]
+
+
+def test_a_relocation_that_costs_more_than_it_gains_is_not_made() -> None:
+    cards = fleet("3@4", "3@0 2@4!")
+    cards.hold(0, LiveSlice("dear", P1, 3, 9))
+    assert make_room_for_slice(cards, NEW_3G, gain=8) is None
+    assert make_room_for_slice(cards, NEW_3G, gain=9) is not None
+
+
+def test_a_budget_is_spent_by_what_is_relocated_and_by_nothing_else() -> None:
+    budget = RelocationBudget(1)
+    assert make_room_for_slice(fleet("7@0"), NEW_3G, budget=budget) is None
+    assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is not None
+    assert budget.left == 0
+    assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is None
+
+
+def test_a_tenant_is_not_disturbed_beyond_its_share() -> None:
+    pieces = [
+        LiveSlice("a", P1, 0, 1, "ten_a"),
+        LiveSlice("b", P1, 1, 1, "ten_a"),
+        LiveSlice("c", P1, 2, 1, "ten_b"),
+    ]
+    budget = RelocationBudget(3, per_tenant=1)
+    assert not budget.affords(pieces)
+    assert budget.affords(pieces[1:])
+    budget.spend(pieces[1:])
+    assert not budget.affords(pieces[:1])
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_every_step_can_be_taken_in_the_order_given_and_taken_back(data: st.DataObject) -> None:
+    size, ranks = data.draw(st.integers(1, 4)), data.draw(st.sampled_from([RANKS, COUNTING]))
+    cards, twin = fleet(*[""] * size, ranks=ranks), fleet(*[""] * size, ranks=ranks)
+    for number in range(data.draw(st.integers(1, 20))):
+        profile, cost = data.draw(st.integers(0, P4)), data.draw(st.sampled_from([None, 1, 2]))
+        piece = LiveSlice(str(number), profile, 0, cost)
+        if seat := cards.place(piece):
+            twin.hold(seat[0], piece.at(seat[1]))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
+        cards.lift(allocation)
+        twin.lift(allocation)
+    before = drawn(cards)
+    profile = data.draw(st.integers(0, P7))
+    repack = make_room_for_slice(cards, LiveSlice("new", profile, 0, 1), tries=(40, 40, 40))
+    if repack is None:
+        assert drawn(cards) == before
+        return
+    for step in repack.steps:
+        assert twin.on[step.card][step.start].cost is not None
+        apply_relocation(twin, step)
+    twin.hold(repack.card, LiveSlice("new", profile, repack.start, 1))
+    assert drawn(twin) == drawn(cards)
+    twin.lift("new")
+    for step in reversed(repack.steps):
+        apply_relocation(twin, step.inverse)
+    assert drawn(twin) == before

@@ -1,0 +1,181 @@
+import json
+
+import pytest
+
+from broker.domain.geometry.gpu_models import NOTIONAL_GRID, GpuModelSpec, load_models, model_named
+from broker.domain.geometry.profiles import Placement, ProfileKind, share_profiles
+from broker.domain.lifecycle.states import Isolation
+from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000, PRO_6000
+
+
+def edited(model: int, **changes: object) -> str:
+    document = json.loads(DOCUMENT)
+    document["models"][model].update(changes)
+    return json.dumps(document)
+
+
+def test_fourteen_models_load_and_their_names_are_unique() -> None:
+    assert len(MODELS) == 14
+    words = [word.casefold() for m in MODELS for word in {m.name, *m.aliases, *m.pci}]
+    assert len(words) == len(set(words))
+
+
+def test_placements_seen_on_a_real_gpu_are_told_from_assumed_ones() -> None:
+    assert {m.name.split()[0] for m in MODELS if m.verified} == {
+        "A30-24GB", "A100-40GB", "A100-80GB", "H100-80GB", "H100-94GB", "RTX",
+    }  # fmt: skip
+    assert PRO_6000.verified
+    assert not PRO_5000.verified
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+def test_every_profile_lies_inside_the_grid_and_has_its_own_size(model: GpuModelSpec) -> None:
+    for profile in model.profiles:
+        assert profile.kind is ProfileKind.SLICE
+        assert profile.compute <= model.compute
+        for placement in profile.placements:
+            assert placement.size == profile.memory
+            assert 0 <= placement.start < placement.end <= model.grid
+
+
+def test_the_whole_gpu_covers_the_grid_and_is_shared_with_nobody() -> None:
+    for model in MODELS:
+        assert model.whole.placements == (Placement(0, model.grid),)
+        assert (model.whole.compute, model.whole.kind) == (model.compute, ProfileKind.CARD)
+        assert (model.whole.max_instances, model.whole.media) == (1, False)
+        assert model.sold_as(Isolation.DEVICE) == (model.whole,)
+
+
+def test_the_rtx_pro_6000_counts_twelve_units() -> None:
+    assert (PRO_6000.grid, PRO_6000.compute) == (12, 4)
+    assert [p.start for p in PRO_6000.profile("1g.24gb", Isolation.HARDWARE).placements] == [0, 3, 6, 9]
+
+
+def test_a_model_without_known_placements_is_sold_whole_or_in_shares_but_never_cut() -> None:
+    assert not PRO_5000.cuttable
+    assert PRO_5000.grid == NOTIONAL_GRID
+    assert PRO_5000.sold_as(Isolation.HARDWARE) == ()
+    assert [share.name for share in PRO_5000.sold_as(Isolation.SOFT)] == ["half", "quarter"]
+    with pytest.raises(ValueError, match="it has: none"):
+        PRO_5000.profile("1g.24gb", Isolation.HARDWARE)
+
+
+@pytest.mark.parametrize("model", MODELS[:-1], ids=lambda m: m.name)
+def test_all_other_models_can_be_cut(model: GpuModelSpec) -> None:
+    assert model.cuttable
+    assert model.sold_as(Isolation.HARDWARE) == model.profiles
+
+
+def test_a_model_answers_to_its_name_its_aliases_and_its_pci_id_in_any_case() -> None:
+    for word in ("H100-80GB", "h100-sxm5-80gb", "0x233010de"):
+        assert model_named(MODELS, word) is H100
+
+
+def test_an_unknown_model_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"unknown GPU model 'H1000'; known models: A30-24GB, A100-40GB"):
+        model_named(MODELS, "H1000")
+
+
+def test_an_unknown_profile_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"H100-80GB has no hardware profile '5g.60gb'; it has: 1g.10gb,"):
+        H100.profile("5g.60gb", Isolation.HARDWARE)
+
+
+def test_a_profile_says_where_it_may_start() -> None:
+    three = H100.profile("3g.40gb", Isolation.HARDWARE)
+    assert three.placed_at(4) == Placement(4, 4)
+    with pytest.raises(ValueError, match=r"3g.40gb cannot start at unit 2; it may start at 0, 4"):
+        three.placed_at(2)
+
+
+def test_only_soft_and_none_are_sold_in_shares_that_divide_the_grid() -> None:
+    half, quarter = share_profiles(grid=8, isolation=Isolation.NONE)
+    assert [p.start for p in quarter.placements] == [0, 2, 4, 6]
+    assert (quarter.compute, quarter.media) == (0, False)
+    assert (half.max_instances, half.memory, half.kind) == (2, 4, ProfileKind.SHARE)
+    assert [share.name for share in share_profiles(grid=6, isolation=Isolation.SOFT)] == ["half"]
+    with pytest.raises(ValueError, match="isolation hardware is not sold in shares"):
+        share_profiles(grid=8, isolation=Isolation.HARDWARE)
+
+
+def test_a_file_whose_profile_leaves_the_grid_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"A30-24GB: 1g.6gb exceeds the 3 units of the grid"):
+        load_models(edited(0, memory_grid=3))
+
+
+def test_a_file_whose_limits_a_mask_cannot_express_is_refused() -> None:
+    tight = [{"name": "1g.6gb", "compute": 1, "memory": 1, "max": 3, "starts": [0, 1, 2, 3]}]
+    with pytest.raises(ValueError, match=r"4 of 1g.6gb fit side by side but only 3 are allowed"):
+        load_models(edited(0, profiles=tight))
+
+
+def test_a_file_in_which_places_of_one_profile_lie_on_each_other_is_refused() -> None:
+    crossing = [{"name": "2g.12gb", "compute": 2, "memory": 2, "max": 2, "starts": [0, 2, 1]}]
+    with pytest.raises(ValueError, match=r"A30-24GB: 2g.12gb of 2 units overlaps itself at units 0 and 1"):
+        load_models(edited(0, profiles=crossing))
+
+
+@pytest.mark.parametrize("starts", [[0, 0], [-1, 0]])
+def test_a_file_whose_placements_lie_on_each_other_or_before_the_gpu_is_refused(starts: list[int]) -> None:
+    odd = [{"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": starts}]
+    with pytest.raises(ValueError, match=r"1g.6gb starts before the first unit or twice at"):
+        load_models(edited(0, profiles=odd))
+
+
+@pytest.mark.parametrize("broken", ["{", "[]", '{"models": [{"name": 3}]}', '{"models": [{"name": "Z"}]}'])
+def test_what_is_no_file_of_models_is_refused_with_where_it_is_wrong(broken: str) -> None:
+    with pytest.raises(ValueError, match="this is not a valid list of GPU models"):
+        load_models(DOCUMENT, broken)
+
+
+def overriding(model: int, **changes: object) -> str:
+    entry = {**json.loads(DOCUMENT)["models"][model], **changes}
+    return json.dumps({"models": [entry]})
+
+
+def test_an_override_adds_models_profiles_and_places_and_leaves_the_others() -> None:
+    new = overriding(0, name="Z900", aliases=[], pci=["0xBEEF10DE"])
+    assert [m.name for m in load_models(DOCUMENT, new)] == [*(m.name for m in MODELS), "Z900"]
+    h100 = MODELS.index(H100)
+    assert load_models(DOCUMENT, overriding(h100)) == MODELS
+    profiles = json.loads(DOCUMENT)["models"][h100]["profiles"]
+    wider = {"name": "5g.60gb", "compute": 5, "memory": 6, "max": 1, "starts": [0]}
+    (model,) = (m for m in load_models(DOCUMENT, overriding(h100, profiles=[*profiles, wider])) if m.name == H100.name)
+    assert {*model.profiles} - {*H100.profiles} == {model.profile("5g.60gb", Isolation.HARDWARE)}
+
+
+def test_an_override_takes_nothing_away_and_makes_nothing_another_thing() -> None:
+    def refused(model: int, **changes: object) -> str:
+        with pytest.raises(ValueError, match="override") as refusal:
+            load_models(DOCUMENT, overriding(model, **changes))
+        return str(refusal.value)
+
+    h100, pro_5000 = MODELS.index(H100), MODELS.index(PRO_5000)
+    profiles = json.loads(DOCUMENT)["models"][h100]["profiles"]
+    assert "takes away from H100-80GB, where leases may lie: 7g.80gb; list" in refused(h100, profiles=profiles[:-1])
+    fewer = [{**profiles[0], "starts": [0, 1, 2]}, *profiles[1:]]
+    assert ": 1g.10gb at unit 3, 1g.10gb at unit 4, 1g.10gb at unit 5, 1g.10gb at unit 6;" in refused(
+        h100, profiles=fewer
+    )
+    assert ": 1g.10gb;" in refused(h100, profiles=[{**profiles[0], "compute": 2}, *profiles[1:]])
+    assert ": 0x233010DE" in refused(h100, pci=[])
+    assert "cannot make it 16, 7 and 80" in refused(h100, memory_grid=16)
+    assert "cannot make it 8, 7 and 96" in refused(h100, memory_gb=96)
+    assert ": 1g.24gb, 2g.48gb;" in refused(pro_5000, profiles=[])
+    assert PRO_5000.name in {m.name for m in load_models(DOCUMENT, overriding(pro_5000, memory_grid=12))}
+
+
+def test_one_gpu_is_never_two_models() -> None:
+    with pytest.raises(ValueError, match="'a30' names both A30-24GB and Z900"):
+        load_models(DOCUMENT, overriding(0, name="Z900", pci=[]))
+    rows = json.dumps({"models": [*json.loads(DOCUMENT)["models"], *json.loads(overriding(0, name="Z900"))["models"]]})
+    assert len(load_models(rows)) == 15  # what was known once may stand beside what is known now
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"), [({"max": 0}, "has no memory units"), ({"compute": 9}, "more compute slices than")]
+)
+def test_a_profile_that_takes_nothing_or_more_than_there_is_is_refused(changes: dict[str, int], why: str) -> None:
+    profile = {"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": [0, 1, 2, 3], **changes}
+    with pytest.raises(ValueError, match=why):
+        load_models(edited(0, profiles=[profile]))

@@ -1,0 +1,122 @@
+"""A GPU's own MIG report is compared with the model file."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from broker.domain.geometry.gpu_models import GpuModelSpec, load_models
+from broker.domain.geometry.gpu_reports import (
+    GpuReport,
+    SliceReport,
+    geometry_entry,
+    known_model,
+    model_differences,
+)
+from broker.domain.lifecycle.states import Isolation
+from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000
+
+
+def told(model: GpuModelSpec) -> GpuReport:
+    """What a card of a model says that is just as the file has it."""
+    slices = tuple(
+        SliceReport(
+            each.name,
+            each.compute,
+            each.max_instances,
+            tuple((place.start, place.size) for place in each.placements),
+        )
+        for each in model.profiles
+    )
+    pci = model.pci[0] if model.pci else "0xBEEF10DE"
+    return GpuReport(f"NVIDIA {model.aliases[0]}", pci, model.memory_gb, slices)
+
+
+def loaded(report: GpuReport, known: GpuModelSpec | None) -> dict[str, GpuModelSpec]:
+    document = json.dumps({"models": [geometry_entry(report, known)]})
+    return {model.name: model for model in load_models(DOCUMENT, document)}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
+def test_a_gpu_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model: GpuModelSpec) -> None:
+    report = told(model)
+    assert known_model(report, MODELS) is model
+    assert list(model_differences(report, model)) == (
+        [] if model.pci else [f"{model.name} is not known with this PCI ID"]
+    )
+    made = loaded(report, model)[model.name]
+    assert made == replace(model, pci=made.pci, verified=model.cuttable)
+
+
+def test_a_model_whose_cuts_nobody_knew_is_cut_once_a_gpu_told_them() -> None:
+    report = replace(
+        told(PRO_5000),
+        slices=(
+            SliceReport("1g.24gb", 1, 2, ((6, 6), (0, 6))),
+            SliceReport("2g.48gb", 2, 1, ((0, 12),)),
+        ),
+    )
+    assert list(model_differences(report, PRO_5000)) == [
+        "RTX PRO 5000 Blackwell (48GB) is not known with this PCI ID",
+        "1g.24gb is at no unit, but at 0+6, 6+6 on the GPU",
+        "2g.48gb is at no unit, but at 0+12 on the GPU",
+    ]
+    model = loaded(report, PRO_5000)[PRO_5000.name]
+    assert known_model(report, MODELS) is PRO_5000  # by its name and memory: no id of it is known
+    assert (model.grid, model.cuttable, model.verified, model.pci) == (12, True, True, ("0xBEEF10DE",))
+    assert [place.start for place in model.profile("1g.24gb", Isolation.HARDWARE).placements] == [0, 6]
+    assert len(loaded(report, PRO_5000)) == 14
+
+
+def test_a_gpu_of_no_known_model_becomes_one_of_its_own() -> None:
+    report = GpuReport("NVIDIA Z900", "0xBEEF10DE", 192, (SliceReport("2g.96gb", 2, 2, ((0, 4), (4, 4))),))
+    assert known_model(report, MODELS) is None
+    model = loaded(report, None)["Z900-192GB"]
+    assert (model.grid, model.compute, model.memory_gb, model.pci) == (8, 2, 192, ("0xBEEF10DE",))
+    uncut = GpuReport("NVIDIA Z100", "0xBEEE10DE", 24)
+    assert not loaded(uncut, None)["Z100-24GB"].cuttable
+
+
+def test_what_a_gpu_has_beside_is_added_and_what_it_lacks_is_only_said() -> None:
+    report = replace(told(H100), pci="0xBEEF10DE")
+    more = SliceReport("5g.60gb", 5, 1, ((0, 6),))
+    fewer = [replace(each, places=each.places[:1]) for each in report.slices if each.name != "7g.80gb"]
+    report = replace(report, slices=(*fewer, more))
+    assert known_model(report, MODELS) is H100
+    assert set(model_differences(report, H100)) == {
+        "H100-80GB is not known with this PCI ID",
+        "H100-80GB has no 5g.60gb, but the GPU has it at 0",
+        "1g.10gb is at 0+1, 1+1, 2+1, 3+1, 4+1, 5+1, 6+1, but at 0+1 on the GPU",
+        "1g.10gb+me is at 0+1, 1+1, 2+1, 3+1, 4+1, 5+1, 6+1, but at 0+1 on the GPU",
+        "1g.20gb is at 0+2, 2+2, 4+2, 6+2, but at 0+2 on the GPU",
+        "2g.20gb is at 0+2, 2+2, 4+2, but at 0+2 on the GPU",
+        "3g.40gb is at 0+4, 4+4, but at 0+4 on the GPU",
+        "the GPU has no 7g.80gb",
+    }
+    model = loaded(report, H100)[H100.name]
+    assert {*H100.profiles} < {*model.profiles}
+    assert model.profile("5g.60gb", Isolation.HARDWARE).memory == 6
+    assert set(model.pci) == {*H100.pci, "0xBEEF10DE"}
+
+
+def test_places_that_nobody_has_seen_stay_assumed() -> None:
+    (h200,) = (m for m in MODELS if m.name == "H200-141GB")
+    assert not h200.verified
+    assert geometry_entry(told(h200), h200)["placements_verified"]
+    fewer = replace(told(h200), slices=told(h200).slices[1:])
+    assert not geometry_entry(fewer, h200)["placements_verified"]
+
+
+def test_other_counts_are_told_and_places_of_two_sizes_are_no_profile() -> None:
+    report = told(H100)
+    odd = replace(report.slices[0], compute=2, instances=8)
+    assert list(model_differences(replace(report, slices=(odd, *report.slices[1:])), H100)) == [
+        "1g.10gb has 1 compute slices, but 2 on the GPU",
+        "1g.10gb has 7 max instances, but 8 on the GPU",
+    ]
+    torn = replace(report.slices[0], places=((0, 1), (1, 2)))
+    with pytest.raises(ValueError, match=r"1g.10gb has placements of \[1, 2\] units"):
+        geometry_entry(replace(report, slices=(torn,)), H100)
+    coarse = replace(report.slices[0], places=((0, 2), (2, 2)))
+    with pytest.raises(ValueError, match=r"1g.10gb has 2 units, but 1 on other GPUs of this model"):
+        geometry_entry(replace(report, slices=(coarse,)), H100)

@@ -1,0 +1,91 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, PlacedSlice, state_of
+from broker.domain.geometry.profiles import Placement
+from broker.domain.geometry.published_profiles import (
+    PublishedProfiles,
+    available_placements,
+    dedicated_profiles,
+    missing_from_model,
+    parse_published_profiles,
+    published_profiles,
+)
+from broker.domain.geometry.slice_packing import max_instances_that_fit
+from broker.domain.placement.costs.state_tables import NOWHERE
+from broker.domain.placement.gpu_kinds import gpu_kind_of
+from broker.domain.placement.pool import GpuView, PoolIndex
+from broker.domain.placement.slots import Slot
+from tests.broker.domain.fleet import H100, ONE, SEVEN, THREE, TWO
+
+EVERY = {profile.name: [place.start for place in profile.placements] for profile in dedicated_profiles(H100)}
+ONES = published_profiles({ONE.name: [0, 1, 2, 3], SEVEN.name: [0]})
+PLACES = sorted((name, start) for name, its in EVERY.items() for start in its)
+
+
+def test_a_gpu_that_publishes_all_its_model_can_have_is_like_any_other() -> None:
+    assert missing_from_model(H100, EVERY) is None
+    assert missing_from_model(H100, {**EVERY, "9g.90gb": [0]}) is None  # nobody sells what the file does not know
+    assert missing_from_model(H100, {**EVERY, ONE.name: [0]}) is not None
+    assert missing_from_model(H100, {ONE.name: {3, 1, 77}}) == published_profiles({ONE.name: [1, 3]})
+
+
+def test_a_row_keeps_what_was_published_and_tells_it_again() -> None:
+    assert ONES.starts() == {ONE.name: [0, 1, 2, 3], SEVEN.name: [0]}
+    assert parse_published_profiles('{"1g.10gb": [3, 1, 0, 2], "7g.80gb": [0]}') == ONES
+    assert published_profiles({}) == PublishedProfiles(())
+    assert PublishedProfiles(()).starts() == {}
+
+
+def test_where_a_profile_can_be_had_is_said_by_the_cut_of_the_gpu() -> None:
+    assert available_placements(THREE, None) == THREE.placements
+    assert available_placements(ONE, ONES) == ONE.placements[:4]
+    assert available_placements(THREE, ONES) == ()
+    assert available_placements(THREE, Geometry(frozenset({PlacedSlice(Placement(4, 4), THREE)}))) == (Placement(4, 4),)
+
+
+def test_what_is_not_published_is_never_chosen_however_well_it_would_fit() -> None:
+    pool = PoolIndex(H100, [GpuView("a", "n", EMPTY_GPU, ONES), GpuView("b", "n")])
+    assert pool.how_many_fit(THREE) == 2
+    seats = [pool.choose(THREE)]
+    assert seats == [Slot("b", Placement(0, 4))] or seats == [Slot("b", Placement(4, 4))]
+    pool.remove("b")
+    assert pool.choose(THREE) is None
+    assert pool.how_many_fit(ONE) == 4
+    for _ in range(4):
+        seat = pool.choose(ONE)
+        assert seat
+        assert seat.placement.start < 4
+        pool.hold(seat, ONE)
+    assert pool.choose(ONE) is None
+
+
+def test_a_slice_that_is_published_no_longer_takes_its_own_units_and_no_others() -> None:
+    held = state_of([PlacedSlice(Placement(4, 4), THREE)])
+    kind = gpu_kind_of(H100, ONES)
+    assert kind.most[kind.number[ONE.name, ONE.isolation]][kind.state(held)] == 4
+
+
+@settings(max_examples=150)
+@given(st.sets(st.sampled_from(PLACES), max_size=12), st.lists(st.sampled_from(PLACES), max_size=6))
+def test_room_is_never_promised_where_something_lies_or_nothing_is_published(
+    told: set[tuple[str, int]], lies: list[tuple[str, int]]
+) -> None:
+    """Whatever lies on the card was had before it stopped publishing that."""
+    cut, card = PublishedProfiles(tuple(sorted(told))), EMPTY_GPU
+    by_name = {profile.name: profile for profile in dedicated_profiles(H100)}
+    for name, start in lies:
+        if card.fits(by_name[name], by_name[name].placed_at(start)):
+            card = card.with_held(by_name[name], by_name[name].placed_at(start))
+    kind = gpu_kind_of(H100, cut)
+    state = kind.state(card)
+    for number, profile in enumerate(kind.table.profiles):
+        assert kind.most[number][state] == max_instances_that_fit(profile, card, cut)
+        for move in kind.table.moves[number][state] if state != NOWHERE else ():
+            assert card.fits(profile, profile.placed_at(move.start))
+            assert (profile.name, move.start) in told
+    if card.empty:
+        assert {name for name, _ in told} == {profile.name for profile in kind.table.profiles}
+        assert max_instances_that_fit(TWO, card, cut) == len(
+            [1 for name, start in told if name == TWO.name]
+        )  # its placements lie side by side

@@ -1,0 +1,32 @@
+from dataclasses import replace
+
+import pytest
+
+from broker.domain.geometry.profiles import Profile, share_profiles
+from broker.domain.geometry.quota_units import quota_milli_units
+from broker.domain.lifecycle.states import Isolation
+from tests.broker.domain.fleet import FOUR, H100, MODELS, ONE, ONE_DOUBLE, ONE_ME, SEVEN, THREE
+
+
+@pytest.mark.parametrize(
+    ("profile", "weight"),
+    [(ONE, 1000), (ONE_ME, 1000), (ONE_DOUBLE, 1000), (THREE, 3000), (FOUR, 4000), (SEVEN, 7000)],
+)
+def test_a_slice_weighs_its_compute(profile: Profile, weight: int) -> None:
+    assert quota_milli_units(profile, H100) == weight
+
+
+def test_a_whole_gpu_weighs_all_its_compute() -> None:
+    assert quota_milli_units(H100.whole, H100) == 7000
+
+
+def test_the_shares_of_a_gpu_weigh_together_what_the_gpu_weighs() -> None:
+    for model in MODELS:
+        for share in model.sold_as(Isolation.SOFT):
+            assert quota_milli_units(share, model) * share.max_instances == quota_milli_units(model.whole, model)
+
+
+def test_a_share_that_weighs_no_whole_thousandths_is_refused() -> None:
+    (half,) = share_profiles(grid=6, isolation=Isolation.NONE)
+    with pytest.raises(ValueError, match="half of H100-80GB is not a whole number of thousandths"):
+        quota_milli_units(half, replace(H100, grid=9))

@@ -1,0 +1,46 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.placement.shares.fragmentation import FragmentationMeasure
+from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, NodeCapacity, ShareRequest
+
+SHARES = st.sampled_from([100, 320, 470, 810, WHOLE_MILLI])
+REQUESTS = st.builds(ShareRequest, st.integers(0, 12), st.just(1), st.just(1), SHARES) | st.builds(
+    ShareRequest, st.integers(0, 12), st.just(1), st.sampled_from([2, 4]), st.just(WHOLE_MILLI)
+)
+
+
+def room(cpu: int, left: list[int]) -> NodeCapacity:
+    node = NodeCapacity(cpu=cpu, memory=1, gpus=len(left))
+    for card, rest in enumerate(left):
+        if rest < WHOLE_MILLI:
+            node.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (card,))
+    return node
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(REQUESTS, st.integers(1, 9), min_size=1, max_size=6),
+    st.integers(0, 12),
+    st.lists(st.sampled_from([0, 100, 190, 470, 530, 999, WHOLE_MILLI]), max_size=5),
+)
+def test_what_is_lost_is_counted_gpu_by_gpu_and_request_by_request(
+    popular: dict[ShareRequest, int], cpu: int, left: list[int]
+) -> None:
+    node, expected = room(cpu, left), 0.0
+    for request, times in popular.items():
+        whole = sum(rest == WHOLE_MILLI for rest in left)
+        runs = request.cpu <= cpu and request.cards <= (whole if request.cards > 1 else len(left))
+        lost = sum(rest for rest in left if rest < request.share or not runs)
+        expected += times * lost / sum(popular.values())
+    assert FragmentationMeasure(popular).of(node) == pytest.approx(expected)
+
+
+def test_who_asks_for_no_gpu_loses_none() -> None:
+    popular = {ShareRequest(4, 1, 1, 500): 1.0, ShareRequest(9, 1, 0, 0): 99.0}
+    assert FragmentationMeasure(popular).of(room(5, [WHOLE_MILLI, 400])) == pytest.approx(400)
+
+
+def test_nothing_is_lost_while_nothing_is_asked_for() -> None:
+    assert FragmentationMeasure({}).of(room(5, [WHOLE_MILLI, 400])) == 0

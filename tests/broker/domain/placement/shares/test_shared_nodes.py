@@ -1,0 +1,173 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.placing_shared.trace import fill_order_by_class
+from broker.domain.placement.shares.cutting_stock import best_value_by_free, share_prices
+from broker.domain.placement.shares.fragmentation import FragmentationMeasure
+from broker.domain.placement.shares.least_stranded import LeastStranded, StrandingWeights
+from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, HeldShare, NodeCapacity, ShareRequest
+from broker.domain.placement.shares.shared_nodes import ShareBid, SharedNodes
+
+KINDS = (
+    ShareRequest(2, 8, 1, 470),
+    ShareRequest(3, 8, 1, 810),
+    ShareRequest(2, 4, 1, 190),
+    ShareRequest(4, 8, 1, WHOLE_MILLI),
+    ShareRequest(8, 16, 2, WHOLE_MILLI),
+    ShareRequest(6, 8, 0, 0),
+)
+POPULAR = dict(zip(KINDS, (5, 4, 1, 6, 1, 2), strict=True))
+NODES = ((8, 32, 2), (16, 64, 2), (24, 40, 4))  # processors, memory, cards
+
+
+def rooms(count: int = 6) -> list[NodeCapacity]:
+    makes = [NODES[node % len(NODES)] for node in range(count)]
+    rank = fill_order_by_class(dict(enumerate(makes)))
+    return [
+        NodeCapacity(cpu=cpu, memory=memory, gpus=cards, rank=rank[node])
+        for node, (cpu, memory, cards) in enumerate(makes)
+    ]
+
+
+def fleet(count: int = 6, weights: StrandingWeights | None = None) -> SharedNodes:
+    return SharedNodes(rooms(count), KINDS, LeastStranded(POPULAR, weights))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, len(KINDS) - 1), st.integers(0, 99)), max_size=60))
+def test_every_request_goes_where_the_cheapest_bid_of_all_nodes_is(steps: list[tuple[int, int, int]]) -> None:
+    nodes, rule = fleet(), LeastStranded(POPULAR)
+    held: list[tuple[int, HeldShare]] = []
+    for leaves, kind, pick in steps:
+        if not leaves and held:
+            nodes.release(*held.pop(pick % len(held)))
+            continue
+        bids = [bid.cost for room in nodes.rooms if (bid := rule.bid(room, KINDS[kind]))]
+        before = [rule.bid(room, KINDS[kind]) for room in nodes.rooms]
+        got = nodes.place(kind)
+        assert (got is None) == (not bids)
+        if got:
+            assert before[got.node] == ShareBid(min(bids), got.cards)
+            held.append((kind, got))
+    for kind, got in held:
+        nodes.release(kind, got)
+    fresh = rooms()
+    assert [(r.cpu, r.memory, r.left, r.free, r.whole) for r in nodes.rooms] == [
+        (r.cpu, r.memory, r.left, r.free, r.whole) for r in fresh
+    ]
+
+
+def cost_as_defined(
+    room: NodeCapacity, request: ShareRequest, cards: tuple[int, ...], weights: StrandingWeights
+) -> float:
+    """What a way of holding a request costs, by taking it and looking."""
+    fragments = FragmentationMeasure(POPULAR)
+    takes = sum(r.takes * n for r, n in POPULAR.items())
+    a_cpu = takes / sum(r.cpu * n for r, n in POPULAR.items())
+    a_mib = takes / sum(r.memory * n for r, n in POPULAR.items())
+
+    def stranded() -> float:
+        return max(0.0, room.free - min((room.cpu + 1) * a_cpu, (room.memory + 1) * a_mib))
+
+    before, stood = fragments.of(room), stranded()
+    room.take(request, cards)
+    after, stands = fragments.of(room), stranded()
+    room.give(request, cards)
+    cost = weights.order * room.rank + after - before + weights.stranded * (stands - stood)
+    if request.partial:
+        parts = {r.share: n for r, n in POPULAR.items() if r.partial}
+        worth = best_value_by_free({**share_prices(parts), WHOLE_MILLI: 1.0})
+        left = room.left[cards[0]]
+        cost += weights.cut * WHOLE_MILLI * (worth[left] - worth[left - request.share])
+    return cost
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from([0, 190, 530, 999, WHOLE_MILLI]), min_size=1, max_size=4),
+    st.integers(0, 30),
+    st.sampled_from(KINDS),
+)
+def test_a_bid_is_the_least_that_any_gpu_of_the_node_costs(left: list[int], cpu: int, request: ShareRequest) -> None:
+    weights = StrandingWeights()
+    room = NodeCapacity(cpu=cpu, memory=64, gpus=len(left), rank=0.25)
+    for card, rest in enumerate(left):
+        if rest < WHOLE_MILLI:
+            room.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (card,))
+    bid = LeastStranded(POPULAR, weights).bid(room, request)
+    if not room.fits(request):
+        assert bid is None
+        return
+    ways = [room.wholes(request.cards)]
+    if request.partial:
+        ways = [(card,) for card, rest in enumerate(left) if rest >= request.share]
+    costs = [cost_as_defined(room, request, cards, weights) for cards in ways]
+    assert bid is not None
+    assert bid.cost == pytest.approx(min(costs))
+    assert cost_as_defined(room, request, bid.cards, weights) == pytest.approx(min(costs))
+
+
+def test_a_request_that_fits_nowhere_is_refused_until_somebody_leaves() -> None:
+    nodes = fleet(1)
+    first, second = nodes.place(3), nodes.place(3)
+    assert first
+    assert second
+    assert nodes.place(0) is None
+    nodes.release(3, first)
+    assert nodes.place(0) == HeldShare(0, first.cards)
+
+
+def test_a_place_of_the_callers_choosing_is_held_and_a_taken_one_refused() -> None:
+    nodes = fleet(2)
+    nodes.take(3, HeldShare(1, (0,)))
+    with pytest.raises(ValueError, match="does not fit on GPUs"):
+        nodes.take(0, HeldShare(1, (0,)))
+    with pytest.raises(ValueError, match="is not held"):
+        nodes.release(0, HeldShare(1, (1,)))
+    assert nodes.rooms[1].left == [0, WHOLE_MILLI]
+
+
+def test_bids_of_the_past_are_forgotten_however_often_nodes_change() -> None:
+    nodes = fleet(2)
+    for _ in range(100):
+        nodes.take(3, HeldShare(1, (0,)))
+        nodes.release(3, HeldShare(1, (0,)))
+        got = nodes.place(0)
+        assert got
+        assert got.node == 0
+        nodes.release(0, got)
+    assert len(nodes._bids[0]) <= 4 * 2 + 64
+
+
+def test_processors_are_kept_for_gpus_that_still_need_them() -> None:
+    # Both nodes have two cards free; on the first there are just enough processors for them, on the second plenty.
+    lean, rich = (NodeCapacity(cpu=cpu, memory=64, gpus=2) for cpu in (8, 20))
+    nodes = SharedNodes([lean, rich], KINDS, LeastStranded(POPULAR))
+    assert nodes.place(5) == HeldShare(1, ())
+
+
+def test_equal_nodes_are_filled_in_one_order_and_all_makes_evenly() -> None:
+    ranks = fill_order_by_class(dict(enumerate(["a", "b", "a", "a", "a", "b"])))
+    assert ranks == {0: 0.125, 2: 0.375, 3: 0.625, 4: 0.875, 1: 0.25, 5: 0.75}
+    nodes = SharedNodes(
+        [NodeCapacity(cpu=8, memory=32, gpus=2, rank=rank) for rank in (0.75, 0.25)],
+        KINDS,
+        LeastStranded(POPULAR),
+    )
+    assert [nodes.place(0), nodes.place(0)] == [HeldShare(1, (0,)), HeldShare(1, (0,))]
+
+
+def test_demand_without_processors_strands_no_gpu() -> None:
+    rule = LeastStranded({ShareRequest(0, 0, 1, 500): 1.0}, StrandingWeights(cut=0.0))
+    bid = rule.bid(NodeCapacity(cpu=0, memory=0, gpus=1), ShareRequest(0, 0, 1, 500))
+    assert bid == ShareBid(0.0, (0,))
+
+
+def test_a_part_goes_on_the_gpu_that_it_fills() -> None:
+    room = NodeCapacity(cpu=20, memory=64, gpus=3)
+    room.take(ShareRequest(0, 0, 1, 530), (1,))
+    room.take(ShareRequest(0, 0, 1, 1), (2,))
+    bid = LeastStranded(POPULAR).bid(room, KINDS[0])
+    assert bid
+    assert bid.cards == (1,)

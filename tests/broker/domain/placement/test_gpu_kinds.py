@@ -1,0 +1,100 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, GpuState, PlacedSlice, state_of
+from broker.domain.geometry.profiles import Placement, Profile, share_profiles
+from broker.domain.geometry.slice_packing import all_placements, max_instances_that_fit
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.costs.state_tables import EMPTY as UNTOUCHED
+from broker.domain.placement.costs.state_tables import NOWHERE
+from broker.domain.placement.gpu_kinds import all_profiles, check_profile_of_model, gpu_kind_of
+from tests.broker.domain.fleet import A30, FOUR, H100, ONE, ONE_ME, PRO_5000, SEVEN, THREE, TWO
+
+UNCUT = gpu_kind_of(H100, None)
+SEATS = all_placements(all_profiles(H100))
+
+
+def at(profile: Profile, start: int) -> PlacedSlice:
+    return PlacedSlice(profile.placed_at(start), profile)
+
+
+@settings(max_examples=80)
+@given(st.lists(st.sampled_from(SEATS), max_size=10))
+def test_a_gpu_has_room_for_exactly_what_its_state_says(asked: list[PlacedSlice]) -> None:
+    card, state = EMPTY_GPU, UNTOUCHED
+    for held in asked:
+        number = UNCUT.number[held.profile.name, held.profile.isolation]
+        after = UNCUT.table.put[number][held.placement.start][state]
+        assert (after != NOWHERE) == card.fits(held.profile, held.placement)
+        if after != NOWHERE:
+            card, state = card.with_held(held.profile, held.placement), after
+    assert UNCUT.state(card) == state
+    for number, profile in enumerate(UNCUT.table.profiles):
+        assert UNCUT.most[number][state] == max_instances_that_fit(profile, card, None)
+        assert (state in UNCUT.cost[number]) == bool(UNCUT.most[number][state])
+
+
+def test_a_gpu_that_tells_no_count_is_taken_for_the_one_with_fewest_slices() -> None:
+    told = state_of([at(TWO, 0), at(TWO, 2)])
+    untold = GpuState(told.mask, told.media, told.compute, told.isolation)
+    assert untold == told
+    assert UNCUT.state(untold) == UNCUT.state(state_of([at(FOUR, 0)]))
+    assert UNCUT.table.count(UNCUT.state(told)) == 2
+
+
+def test_gpus_of_one_model_and_layout_share_one_kind() -> None:
+    layout = Geometry(frozenset({at(THREE, 4)}))
+    assert gpu_kind_of(H100, None) is UNCUT
+    assert gpu_kind_of(H100, Geometry(frozenset({at(THREE, 4)}))) is gpu_kind_of(H100, layout)
+    assert gpu_kind_of(H100, layout) is not UNCUT
+    # One that is never cut, and whose grid is notional, is a card as well.
+    names = [profile.name for profile in gpu_kind_of(PRO_5000, None).table.profiles]
+    assert names == ["card", "half", "quarter", "half", "quarter"]
+
+
+def test_slices_of_an_earlier_layout_take_the_seats_that_they_touch() -> None:
+    kind = gpu_kind_of(H100, Geometry(frozenset({at(FOUR, 0), at(ONE, 4), at(ONE, 5), at(ONE, 6)})))
+    two = state_of([at(TWO, 4)])
+    assert kind.state(two) == kind.state(state_of([at(ONE, 4), at(ONE, 5)]))
+    assert kind.most[kind.number["1g.10gb", Isolation.HARDWARE]][kind.state(two)] == 1
+    alone = gpu_kind_of(H100, Geometry(frozenset({at(THREE, 4)})))
+    assert alone.state(state_of([at(ONE_ME, 0)])) == UNTOUCHED
+
+
+def test_a_gpu_whose_slices_contradict_its_layout_is_nowhere() -> None:
+    (half, _) = share_profiles(grid=8, isolation=Isolation.SOFT)
+    fixed = gpu_kind_of(H100, Geometry(frozenset({at(SEVEN, 0)})))
+    assert fixed.state(state_of([at(half, 0)])) == NOWHERE
+    runs = (Placement(0, 2), Placement(1, 2))
+    crossing = Profile("2g.odd", 2, 2, runs, 1, False, Isolation.HARDWARE)
+    odd = gpu_kind_of(H100, Geometry(frozenset(PlacedSlice(run, crossing) for run in runs)))
+    assert odd.state(GpuState(0b10, False, 1, Isolation.HARDWARE)) == NOWHERE
+    assert odd.most[0][NOWHERE] == 0
+    assert NOWHERE not in odd.cost[0]
+
+
+def test_media_engines_in_use_count_where_the_layout_sells_them() -> None:
+    kind = gpu_kind_of(H100, Geometry(frozenset({at(ONE_ME, 0), at(ONE, 1), at(ONE_ME, 2)})))
+    media = kind.number[ONE_ME.name, Isolation.HARDWARE]
+    held = state_of([at(ONE_ME, 2)])
+    assert kind.most[media][UNTOUCHED] == 1
+    assert kind.most[media][kind.state(held)] == 0
+
+
+def test_prices_of_a_forecast_replace_the_shares_of_memory() -> None:
+    dear = gpu_kind_of(H100, None, ((("3g.40gb", Isolation.HARDWARE), 10**6),))
+    number = dear.number["1g.10gb", Isolation.HARDWARE]
+    usual = UNCUT.ranks.best[number][UNTOUCHED].start
+    beside_four = dear.state(state_of([at(FOUR, 0)]))
+    assert usual == 0
+    # The right half is worth a 3g now, and a 1g spoils it: that is the loss.
+    assert dear.cost[number][beside_four].loss > 900_000
+    assert UNCUT.cost[number][beside_four].loss < 10_000
+
+
+def test_a_profile_of_another_model_is_refused_and_a_known_one_without_places_is_not() -> None:
+    check_profile_of_model(PRO_5000, PRO_5000.profiles[0])
+    check_profile_of_model(H100, H100.whole)
+    with pytest.raises(ValueError, match=r"A30-24GB has no hardware profile '7g\.80gb'"):
+        check_profile_of_model(A30, SEVEN)

@@ -1,0 +1,43 @@
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from broker.domain.placement.buckets import lowest_names
+from broker.domain.placement.buckets.lowest_names import LowestNames
+
+
+def test_the_lowest_name_of_a_key_is_found_whoever_comes_and_goes() -> None:
+    key = dict.fromkeys("dbca", 0)
+    names = LowestNames(lambda wanted, name: key[name] == wanted)
+
+    def of(wanted: int) -> list[str]:
+        return [name for name in key if key[name] == wanted]
+
+    def become(name: str, wanted: int) -> None:
+        key[name] = wanted
+        names.enter(wanted, name, len(of(wanted)))
+
+    chance = Random(1)
+    for _ in range(300):
+        become(chance.choice("abcd"), chance.randrange(3))
+        for wanted in range(3):
+            if of(wanted):
+                assert names.first(wanted, lambda wanted=wanted: of(wanted)) == min(of(wanted))
+
+
+def test_names_that_came_and_went_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowest_names, "HEAP_SLACK", 3)
+    asked = []
+
+    def everybody() -> Iterator[str]:
+        asked.append(1)
+        yield "a"
+
+    names = LowestNames(lambda key, name: name == "a")
+    assert names.first(0, everybody) == "a"
+    for n in range(20):
+        names.enter(0, f"b{n}", 1)
+    assert names.first(0, everybody) == "a"
+    assert len(asked) == 2
+    assert sum(len(heap) for heap in names._heaps.values()) == 1

@@ -1,0 +1,93 @@
+from functools import cache
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.placing.running_minimum import MinimumGpus
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.profiles import Placement, Profile
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.costs.covering_lp import maximal_layouts
+from broker.domain.placement.costs.minimum_gpus import fits_eight_unit_gpus, min_gpus
+from broker.domain.placement.costs.state_tables import build_state_table
+from tests.broker.domain.fleet import A30, FOUR, H100, ONE, ONE_DOUBLE, PRO_6000, SEVEN, THREE, TWO, plain
+from tests.broker.domain.placement.naive_pool import everything
+
+TABLES = {model.name: build_state_table(plain(model), model.grid) for model in (H100, A30, PRO_6000)}
+CUTS = {name: maximal_layouts(table) for name, table in TABLES.items()}
+ANYTHING = build_state_table(everything(H100), 8)
+
+
+@cache
+def by_trying(name: str, counts: tuple[int, ...]) -> int:
+    """The fewest cards, by trying every full cut for each of them."""
+    if not any(counts):
+        return 0
+    after = {tuple(max(n - c, 0) for n, c in zip(counts, cut, strict=True)) for cut in CUTS[name]}
+    return 1 + min(by_trying(name, each) for each in after if each != counts)
+
+
+def test_the_closed_form_is_what_trying_every_cut_finds() -> None:
+    cuts = maximal_layouts(build_state_table((ONE, ONE_DOUBLE, TWO, THREE, FOUR), 8))
+
+    @cache
+    def held(cards: int, left: tuple[int, ...]) -> bool:
+        if not any(left):
+            return True
+        return cards > 0 and any(
+            held(cards - 1, tuple(max(n - c, 0) for n, c in zip(left, cut, strict=True))) for cut in cuts
+        )
+
+    for counts in product(range(9), range(5), range(5), range(3), range(3)):
+        for cards in (1, 2):
+            assert fits_eight_unit_gpus(cards, *counts) == held(cards, counts), (cards, counts)
+
+
+@pytest.mark.parametrize("model", [H100, A30, PRO_6000], ids=lambda m: m.name)
+@settings(max_examples=25, deadline=None)
+@given(numbers=st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_the_fewest_gpus_are_found_for_any_mix_of_a_model(model: GpuModelSpec, numbers: list[int]) -> None:
+    table = TABLES[model.name]
+    counts = tuple(numbers[: len(table.profiles)])
+    assert min_gpus(table, counts) == by_trying(model.name, counts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 10**6), max_size=40))
+def test_the_running_minimum_is_the_minimum_of_what_there_is(numbers: list[int]) -> None:
+    running, live = MinimumGpus(ANYTHING), [0] * len(ANYTHING.profiles)
+    for number in numbers:
+        profile = number % len(live)
+        if number % 3 and live[profile]:
+            live[profile] -= 1
+            running.remove(profile)
+        else:
+            live[profile] += 1
+            running.add(profile)
+        assert running.cards == min_gpus(ANYTHING, live)
+    for profile, count in enumerate(live):
+        for _ in range(count):
+            running.remove(profile)
+    assert running.cards == 0
+
+
+def test_gpus_of_different_isolation_are_never_the_same() -> None:
+    profiles = everything(A30)
+    table = build_state_table(profiles, 4)
+    one_of = [int(p in (A30.profiles[0], A30.whole) or p.name == "quarter") for p in profiles]
+    assert sum(one_of) == 4
+    assert min_gpus(table, one_of) == 4
+
+
+def test_whole_gpus_alone_need_as_many() -> None:
+    assert min_gpus(build_state_table((SEVEN,), 8), [3]) == 3
+
+
+def test_profiles_that_nobody_has_worked_out_are_refused_by_name() -> None:
+    odd = Profile("2g.odd", 2, 2, (Placement(0, 2), Placement(1, 2)), 2, False, Isolation.HARDWARE)
+    with pytest.raises(ValueError, match=r"GPUs of 8 units that hold 2g\.odd"):
+        MinimumGpus(build_state_table((odd,), 8))
+    with pytest.raises(ValueError, match=r"GPUs of 4 units that hold 2g\.odd"):
+        min_gpus(build_state_table((odd,), 4), [1])

@@ -1,0 +1,132 @@
+from itertools import accumulate
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.placing.fleets import node_with
+from broker.domain.geometry.profiles import Placement
+from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBuckets
+from broker.domain.placement.costs.state_ranks import rank_states
+from broker.domain.placement.costs.state_tables import EMPTY, PlacementOption, StateTable, build_state_table
+from tests.broker.domain.fleet import H100
+from tests.broker.domain.placement.naive_pool import NaiveCard, everything
+
+PROFILES = everything(H100)
+TABLE = build_state_table(PROFILES, 8)
+
+
+def tightest(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[int, ...]:
+    return (state == EMPTY, table.free(move.after))
+
+
+RANKS = rank_states(TABLE, tightest)
+NODES = (0, 0, 1, 1, 1)
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["place", "place", "place", "release", "hold"]), st.integers(0, 10**6)),
+    max_size=40,
+)
+
+
+def cost(card: NaiveCard, profile: int) -> tuple[int, ...] | None:
+    """The least that a slice costs on a card, counted on the slices themselves."""
+    if not card.seats(profile):
+        return None
+    return (not card.on, 8 - len(card.units()) - PROFILES[profile].memory)
+
+
+@settings(max_examples=60, deadline=None)
+@given(OPERATIONS)
+def test_random_operations_never_overlap_and_every_choice_is_a_least_cost_one(
+    operations: list[tuple[str, int]],
+) -> None:
+    buckets, cards = StateBuckets(RANKS, NODES), [NaiveCard(PROFILES) for _ in NODES]
+    live: list[tuple[int, int, int]] = []
+    for what, number in operations:
+        profile = number % len(PROFILES)
+        if what == "place":
+            costs = {n: price for n, card in enumerate(cards) if (price := cost(card, profile)) is not None}
+            emptiest = {n: sum(not c.on for c, m in zip(cards, NODES, strict=True) if m == n) for n in NODES}
+            seat = buckets.place(profile)
+            assert (seat is None) == (not costs)
+            if seat:
+                assert cards[seat[0]].fits(profile, seat[1])
+                assert costs[seat[0]] == min(costs.values())
+                if not cards[seat[0]].on:
+                    least = min(count for count in emptiest.values() if count)
+                    assert emptiest[NODES[seat[0]]] == least
+                cards[seat[0]].on.add((profile, seat[1]))
+                live.append((seat[0], profile, seat[1]))
+        elif what == "release" and live:
+            card, its, start = live.pop(number % len(live))
+            buckets.release(card, its, start)
+            cards[card].on.remove((its, start))
+        elif what == "hold":
+            card, places = number % len(cards), PROFILES[profile].placements
+            start = places[number % len(places)].start
+            if cards[card].fits(profile, start):
+                buckets.hold(card, profile, start)
+                cards[card].on.add((profile, start))
+                live.append((card, profile, start))
+            else:
+                with pytest.raises(KeyError, match="does not fit at unit"):
+                    buckets.hold(card, profile, start)
+    for number, card in enumerate(cards):
+        assert state_of(card) == buckets.state[number]
+        assert number in buckets.cards[buckets.state[number]]
+    assert sum(len(bucket) for bucket in buckets.cards) == len(cards)
+    for card, its, start in live:
+        buckets.release(card, its, start)
+    assert buckets.state == [EMPTY] * len(NODES)
+
+
+def state_of(card: NaiveCard) -> int:
+    return list(accumulate(sorted(card.on), lambda s, each: TABLE.put[each[0]][each[1]][s], initial=EMPTY))[-1]
+
+
+def test_what_is_not_on_a_gpu_is_not_released_and_nothing_changes() -> None:
+    buckets = StateBuckets(RANKS, (0,))
+    buckets.hold(0, 0, 3)
+    with pytest.raises(KeyError, match="no slice of profile 0 is at unit 2 of GPU 0"):
+        buckets.release(0, 0, 2)
+    assert buckets.state == [TABLE.put[0][3][EMPTY]]
+
+
+def test_gpus_may_be_taken_in_as_they_are() -> None:
+    full = TABLE.put[PROFILES.index(H100.whole)][0][EMPTY]
+    buckets = StateBuckets(RANKS, (0, 0), (full, EMPTY))
+    assert buckets.place(0) == (1, Placement(0, 1).start)
+    assert buckets.place(PROFILES.index(H100.whole)) is None
+
+
+def test_a_gpu_enters_later_and_leaves_for_good() -> None:
+    buckets, whole = StateBuckets(RANKS, ()), PROFILES.index(H100.whole)
+    assert buckets.place(whole) is None
+    first, second = buckets.add(2), buckets.add(0)
+    buckets.remove(first)
+    assert buckets.place(whole) == (second, 0)
+    assert buckets.place(whole) is None
+    for act in (buckets.hold, buckets.release):
+        with pytest.raises(KeyError):
+            act(first, whole, 0)
+    with pytest.raises(KeyError, match="GPU 0 is already out of service"):
+        buckets.remove(first)
+
+
+def test_becoming_what_it_is_changes_nothing() -> None:
+    buckets = StateBuckets(RANKS, (0, 0))
+    buckets.become(0, EMPTY)
+    assert sorted(buckets.cards[EMPTY]) == [0, 1]
+
+
+def test_the_node_with_fewest_but_enough_empty_gpus_is_found() -> None:
+    empties = EmptyGpus(3)
+    for card, node in enumerate((0, 1, 1, 1, 1, 2, 2)):
+        empties.give(node, card)
+    assert [node_with(empties, count) for count in range(1, 6)] == [0, 2, 1, 1, None]
+    assert empties.first() == 0
+    empties.take(0, 0)
+    assert [node_with(empties, count) for count in range(1, 6)] == [2, 2, 1, 1, None]
+    empties.take(1, 3)
+    assert node_with(empties, 4) is None
+    assert sorted(empties.on[1]) == [1, 2, 4]

@@ -1,0 +1,112 @@
+from collections.abc import Iterable
+
+import pytest
+
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.profiles import Placement, Profile, share_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, build_state_table
+from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
+from tests.broker.domain.placement.naive_pool import NaiveCard, Slice, cuts, everything
+
+
+def shape(model: GpuModelSpec) -> object:
+    """What a table is made from: models of one shape have one table."""
+    return [(p.compute, p.memory, p.placements, p.media) for p in model.profiles if p.placements], model.grid
+
+
+SHAPES = [m for n, m in enumerate(MODELS) if shape(m) not in [shape(other) for other in MODELS[:n]]]
+
+
+@pytest.mark.parametrize(
+    ("model", "without", "states"),
+    [(H100, None, 192), (H100, ONE_DOUBLE, 144), (A30, None, 16), (PRO_6000, None, 16)],
+)
+def test_a_gpu_reaches_the_known_number_of_masks(model: GpuModelSpec, without: Profile | None, states: int) -> None:
+    table = build_state_table([p for p in plain(model) if p != without], model.grid)
+    assert len(table.states) == states
+    assert table.states[EMPTY] == 0
+
+
+def test_every_model_has_the_shape_of_one_that_is_tried_below() -> None:
+    assert {m.name.split()[0] for m in SHAPES} >= {"A30-24GB", "A100-40GB", "RTX"}
+    assert all(shape(m) in [shape(each) for each in SHAPES] for m in MODELS)
+
+
+@pytest.mark.parametrize("counted", [False, True], ids=["by what is taken", "and by how many take it"])
+@pytest.mark.parametrize("model", SHAPES, ids=lambda m: m.name)
+def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
+    model: GpuModelSpec, counted: bool
+) -> None:
+    profiles = everything(model)
+    table = build_state_table(profiles, model.grid, counted=counted)
+    tried: dict[tuple[frozenset[int], bool, Isolation | None, int], int] = {}
+
+    def key(slices: Iterable[Slice]) -> tuple[frozenset[int], bool, Isolation | None, int]:
+        on = set(slices)
+        return *NaiveCard(profiles, on).key(), len(on) if counted else 0
+
+    for slices in cuts(profiles):
+        state = EMPTY
+        for profile, start in slices:
+            state = table.put[profile][start][state]
+        assert tried.setdefault(key(slices), state) == state
+        assert table.count(state) == (len(slices) if counted else 0)
+    for slices in cuts(profiles):
+        for profile, start in slices:
+            after = tried[key(slices - {(profile, start)})]
+            assert table.without(tried[key(slices)], profile, start) == after
+    assert sorted(tried.values()) == list(range(len(table.states)))
+    for (units, media, isolation, _), state in tried.items():
+        assert table.free(state) == model.grid - len(units)
+        for p, profile in enumerate(profiles):
+            fitting = [
+                place.start
+                for place in profile.placements
+                if units.isdisjoint(range(place.start, place.end))
+                and isolation in (None, profile.isolation)
+                and not (media and profile.media)
+            ]
+            assert [move.start for move in table.moves[p][state]] == fitting
+            assert all(table.put[p][move.start][state] == move.after for move in table.moves[p][state])
+
+
+def test_a_gpu_serves_one_isolation_until_it_is_empty() -> None:
+    soft = share_profiles(grid=8, isolation=Isolation.SOFT)
+    none = share_profiles(grid=8, isolation=Isolation.NONE)
+    table = build_state_table((*soft, *none), 8)
+    state = table.put[1][0][EMPTY]  # a soft quarter
+    assert not table.moves[3][state]  # a quarter of the other kind has no place beside it
+    assert table.moves[1][state]
+    assert table.gone[3][0][state] == NOWHERE
+    both = table.put[1][2][state]
+    assert table.without(both, 1, 0) == table.put[1][2][EMPTY]
+    assert table.without(state, 1, 0) == EMPTY
+
+
+def test_a_slice_that_is_not_on_a_gpu_cannot_be_taken_off() -> None:
+    table = build_state_table(plain(H100), 8)
+    with pytest.raises(KeyError, match=r"1g.10gb at unit 3 is not on a GPU in state 0"):
+        table.without(EMPTY, 0, 3)
+
+
+def test_the_media_engines_are_a_bit_above_the_units() -> None:
+    table = build_state_table((ONE_ME,), 8)
+    assert table.bits(0, 2) == table.media | 0b100
+    assert table.free(table.put[0][2][EMPTY]) == 7
+    assert len(table.states) == 8
+
+
+@pytest.mark.parametrize(
+    ("starts", "size", "told"),
+    [
+        ((0, 0), 2, r"2g\.odd starts twice at the same unit: \[0, 0\]"),
+        ((7,), 2, r"2g\.odd of 2 units cannot occupy units 7 to 8 of a GPU of 8"),
+        ((-1,), 2, r"cannot occupy units -1 to 0"),
+        ((0,), 3, r"2g\.odd of 2 units cannot occupy units 0 to 2 of a GPU"),
+    ],
+)
+def test_places_that_a_gpu_does_not_have_are_refused(starts: tuple[int, ...], size: int, told: str) -> None:
+    places = tuple(Placement(start, size) for start in starts)
+    with pytest.raises(ValueError, match=told):
+        build_state_table([Profile("2g.odd", 2, 2, places, 2, False, Isolation.HARDWARE)], 8)

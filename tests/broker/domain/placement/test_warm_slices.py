@@ -1,0 +1,95 @@
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.geometry.gpu_state import PlacedSlice
+from broker.domain.geometry.profiles import Profile, share_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.warm_slices import (
+    NO_WARM_SLICES,
+    CutEffort,
+    WarmSlices,
+    after_placing,
+    after_release,
+    cut_effort,
+    remaining_warm_slices,
+)
+from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO, cut
+from tests.broker.domain.placement.naive_pool import NaiveCard, everything
+
+HALF, _ = share_profiles(grid=8, isolation=Isolation.SOFT)
+MEDIA = cut("1g.10gb+me")
+PROFILES = everything(H100)
+
+
+def at(profile: Profile, start: int) -> PlacedSlice:
+    return PlacedSlice(profile.placed_at(start), profile)
+
+
+def warm(*left: PlacedSlice) -> WarmSlices:
+    return frozenset(left)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "how"),
+    [
+        (at(TWO, 2), CutEffort.WARM),
+        (at(TWO, 4), CutEffort.FREE),
+        (at(ONE, 2), CutEffort.ANEW),
+        (at(THREE, 0), CutEffort.ANEW),
+        (at(H100.whole, 0), CutEffort.ANEW),
+    ],
+)
+def test_only_the_same_slice_at_the_same_place_is_had_as_it_is_left(wanted: PlacedSlice, how: CutEffort) -> None:
+    assert cut_effort(warm(at(TWO, 2)), wanted.profile, wanted.placement) is how
+
+
+def test_what_is_placed_destroys_what_it_overlaps_and_nothing_else() -> None:
+    left = warm(at(ONE, 0), at(ONE, 1), at(TWO, 4))
+    assert after_placing(left, TWO, TWO.placed_at(0)) == warm(at(TWO, 4))
+    assert after_placing(left, TWO, TWO.placed_at(4)) == warm(at(ONE, 0), at(ONE, 1))
+
+
+def test_media_engines_exist_once_so_a_slice_left_with_them_makes_way() -> None:
+    left = warm(at(MEDIA, 0), at(ONE, 1))
+    assert cut_effort(left, MEDIA, MEDIA.placed_at(3)) is CutEffort.ANEW
+    assert after_placing(left, MEDIA, MEDIA.placed_at(3)) == warm(at(ONE, 1))
+
+
+@pytest.mark.parametrize("other", [H100.whole, HALF])
+def test_a_gpu_that_becomes_something_else_than_slices_has_none_left(other: Profile) -> None:
+    left = warm(at(ONE, 6))
+    assert after_placing(left, other, other.placements[0]) == NO_WARM_SLICES
+    assert after_release(NO_WARM_SLICES, other, other.placements[0]) == NO_WARM_SLICES
+    assert remaining_warm_slices([at(other, 0)], [at(ONE, 6)]) == NO_WARM_SLICES
+    assert remaining_warm_slices([], [at(other, 0), at(ONE, 6)]) == NO_WARM_SLICES
+
+
+def test_the_latest_at_a_place_is_what_is_left_there() -> None:
+    assert remaining_warm_slices([], [at(TWO, 0), at(ONE, 1), at(THREE, 4), at(FOUR, 0)]) == warm(
+        at(TWO, 0), at(THREE, 4)
+    )
+    assert remaining_warm_slices([at(ONE, 5)], [at(THREE, 4), at(TWO, 0)]) == warm(at(TWO, 0))
+    assert remaining_warm_slices([at(SEVEN, 0)], [at(TWO, 0)]) == NO_WARM_SLICES
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_what_the_books_say_is_left_is_what_was_left_step_by_step(chance: Random) -> None:
+    card, left, ended = NaiveCard(PROFILES), NO_WARM_SLICES, list[PlacedSlice]()
+    for _ in range(40):
+        if card.on and chance.random() < 0.5:
+            number, start = chance.choice(sorted(card.on))
+            card.on.remove((number, start))
+            ended.insert(0, at(PROFILES[number], start))
+            left = after_release(left, PROFILES[number], PROFILES[number].placed_at(start))
+        else:
+            number = chance.randrange(len(PROFILES))
+            if not (starts := card.seats(number)):
+                continue
+            start = chance.choice(starts)
+            card.on.add((number, start))
+            left = after_placing(left, PROFILES[number], PROFILES[number].placed_at(start))
+        assert remaining_warm_slices([at(PROFILES[n], start) for n, start in card.on], ended) == left

@@ -1,0 +1,23 @@
+"""The most that GPUs can serve, by exhaustive search."""
+
+from functools import cache
+
+from broker.domain.repartition.served_demand import ServedDemand
+
+
+def exactly(filling: ServedDemand, cards: int) -> int:
+    rows, prices = [filling.row(cut) for cut in filling.cuts], filling.prices
+
+    @cache
+    def best(left: int, asked: tuple[int, ...]) -> int:
+        if not left or not any(asked):
+            return 0
+        found = 0
+        for row in rows:
+            got = [min(count * 1000, milli) for count, milli in zip(row, asked, strict=True)]
+            now = sum(price * milli for price, milli in zip(prices, got, strict=True))
+            rest = tuple(milli - taken for milli, taken in zip(asked, got, strict=True))
+            found = max(found, now + best(left - 1, rest))
+        return found
+
+    return best(cards, tuple(filling.asked))

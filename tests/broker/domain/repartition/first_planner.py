@@ -1,0 +1,15 @@
+"""The earlier planner, which the current one must not be worse than."""
+
+from collections.abc import Sequence
+
+from broker.domain.repartition import layout_search as ways
+from broker.domain.repartition.gpu_layouts import GpuLayout
+from broker.domain.repartition.served_demand import ServedDemand
+
+
+def card_by_card(filling: ServedDemand, now: Sequence[GpuLayout]) -> Sequence[GpuLayout]:
+    """Improve the layout, or fill GPUs anew, whichever serves more."""
+    nothing = filling.supply([])
+    mended = ways._improve_layouts(filling, list(now), nothing, 1)
+    filled = ways._improve_layouts(filling, ways._fill_greedily(filling, len(now), nothing), nothing, 1)
+    return max(mended, filled, key=lambda cuts: filling.worth(filling.supply(cuts)))

@@ -1,0 +1,131 @@
+"""A demand is served on the fewest possible GPUs."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.domain.geometry.profiles import Placement
+from broker.domain.placement.costs.minimum_gpus import min_gpus
+from broker.domain.placement.costs.state_tables import build_state_table
+from broker.domain.repartition.demand_cover import cover_demand
+from broker.domain.repartition.gpu_layouts import WHOLE_GPU, WHOLE_GPU_LAYOUT, GpuLayout, LayoutCatalogue
+from broker.domain.repartition.layout_plans import CurrentGpu, CurrentNode, LayoutPlanRules, plan_node_layouts
+from broker.domain.repartition.layout_search import best_gpu_layouts
+from broker.domain.repartition.served_demand import ServedDemand
+from tests.broker.domain.fleet import A30, H100, PRO_6000, TWO, plain
+from tests.broker.domain.repartition.exhaustive_search import exactly
+from tests.broker.domain.repartition.first_planner import card_by_card
+
+CATALOGUES = {model.name: LayoutCatalogue(model, plain(model)) for model in (H100, A30, PRO_6000)}
+CATALOGUE = CATALOGUES[H100.name]
+ONES, THREES = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb"] * 2)
+
+
+def fewest(catalogue: LayoutCatalogue, demand: dict[str, int]) -> int:
+    """The exact minimum over all profiles of the model."""
+    profiles = (*catalogue.profiles, catalogue.model.whole)
+    table = build_state_table(profiles, catalogue.model.grid)
+    return min_gpus(table, [demand.get(profile.name, 0) // 1000 for profile in profiles])
+
+
+@st.composite
+def asked(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCatalogue, dict[str, int]]:
+    catalogue = draw(st.sampled_from([CATALOGUE, CATALOGUE, *CATALOGUES.values()]))
+    names = [*(profile.name for profile in catalogue.profiles), WHOLE_GPU]
+    counts = draw(st.dictionaries(st.sampled_from(names), st.integers(1, most), min_size=1))
+    return catalogue, {name: count * unit for name, count in counts.items()}
+
+
+@settings(max_examples=150, deadline=None)
+@given(asked(), st.data())
+def test_a_demand_takes_exactly_the_fewest_gpus(
+    asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
+) -> None:
+    catalogue, demand = asks
+    cards = fewest(catalogue, demand)
+    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=cards, max_size=cards))
+    filling = ServedDemand(catalogue, demand)
+    chosen = cover_demand(filling, now, filling.supply([]))
+    assert chosen is not None
+    assert len(chosen) == cards
+    assert all(have * 1000 >= milli for have, milli in zip(filling.supply(chosen), filling.asked, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(asked(most=9), st.data())
+def test_the_planner_takes_no_gpu_more_than_the_fewest(
+    asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
+) -> None:
+    catalogue, demand = asks
+    cards = fewest(catalogue, demand)
+    cuts = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=cards, max_size=cards))
+    node = CurrentNode("n", tuple(CurrentGpu(index, cut) for index, cut in enumerate(cuts)))
+    after = dict(enumerate(cuts))
+    for each in plan_node_layouts([node], demand, catalogue, LayoutPlanRules(least_gain_milli=1)):
+        after |= dict(each.cuts)
+    filling = ServedDemand(catalogue, demand)
+    supply = filling.supply(after.values())
+    assert all(have * 1000 >= milli for have, milli in zip(supply, filling.asked, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(asked(unit=500, most=9), st.data())
+def test_what_is_served_is_never_worth_less_than_by_filling_gpu_by_gpu(
+    asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
+) -> None:
+    catalogue, demand = asks
+    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=1, max_size=5))
+    filling = ServedDemand(catalogue, demand)
+    served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
+    assert served >= filling.worth(filling.supply(card_by_card(filling, now)))
+
+
+def test_where_gpus_are_short_more_is_served_than_by_filling_gpu_by_gpu() -> None:
+    demand = {"1g.10gb": 4500, "1g.20gb": 2000, "3g.40gb": 6000, "4g.40gb": 2500}
+    filling, now = ServedDemand(CATALOGUE, demand), [WHOLE_GPU_LAYOUT] * 3
+    served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
+    assert served == exactly(filling, 3)
+    assert served > filling.worth(filling.supply(card_by_card(filling, now)))
+
+
+def test_gpus_that_are_cut_of_use_already_stay_so() -> None:
+    filling = ServedDemand(CATALOGUE, {"1g.10gb": 14_000, "3g.40gb": 4000})
+    now = [THREES, WHOLE_GPU_LAYOUT, ONES, WHOLE_GPU_LAYOUT, WHOLE_GPU_LAYOUT]
+    chosen = cover_demand(filling, now, filling.supply([]))
+    assert chosen is not None
+    assert Counter(now) - Counter(chosen) == Counter({WHOLE_GPU_LAYOUT: 2})
+
+
+def test_what_other_gpus_serve_is_not_served_twice() -> None:
+    filling = ServedDemand(CATALOGUE, {"1g.10gb": 14_000, "3g.40gb": 2000})
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([ONES, ONES])) == [THREES]
+
+
+def test_what_runs_comes_before_what_ended_lately() -> None:
+    filling = ServedDemand(CATALOGUE, {"3g.40gb": 2000, "card": 500})
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) == [THREES]
+
+
+def test_slices_that_no_closed_form_knows_are_left_to_the_other_ways() -> None:
+    odd = replace(TWO, name="2g.odd", placements=(Placement(1, 2), Placement(4, 2)))
+    filling = ServedDemand(LayoutCatalogue(H100, [odd]), {"2g.odd": 2000})
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None
+    assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.of(["2g.odd"] * 2),)
+
+
+def test_a_node_that_can_do_less_than_its_model_is_left_to_the_other_ways() -> None:
+    few = LayoutCatalogue(H100, plain(H100), {"1g.10gb": 2})
+    filling = ServedDemand(few, {"1g.10gb": 7000})
+    assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None
+    assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.of(["1g.10gb"] * 2),)
+
+
+@pytest.mark.parametrize("cards", [1, 2, 3])
+def test_where_the_gpus_are_too_few_most_is_served(cards: int) -> None:
+    demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "card": 1000}
+    filling = ServedDemand(CATALOGUE, demand)
+    chosen = best_gpu_layouts(filling, [ONES] * cards, [])
+    assert filling.worth(filling.supply(chosen)) == exactly(filling, cards)

@@ -1,0 +1,79 @@
+"""GPU layouts are possible, complete and maximal."""
+
+from itertools import combinations
+
+import pytest
+
+from broker.domain.geometry.gpu_models import GpuModelSpec
+from broker.domain.geometry.gpu_state import Geometry
+from broker.domain.geometry.slice_packing import all_placements
+from broker.domain.repartition.gpu_layouts import (
+    WHOLE_GPU_LAYOUT,
+    GpuLayout,
+    LayoutCatalogue,
+)
+from tests.broker.domain.fleet import A30, H100, MODELS, PRO_5000, PRO_6000, plain
+from tests.broker.domain.geometry.geometry_rules import geometry_faults
+
+
+def layout_of_geometry(geometry: Geometry) -> GpuLayout:
+    return GpuLayout.of(held.profile.name for held in geometry.held)
+
+
+def slowly(model: GpuModelSpec) -> set[GpuLayout]:
+    """Every maximal legal set of placements, the slow way."""
+    seats = all_placements(plain(model))
+    legal = {
+        layout_of_geometry(Geometry(frozenset(some)))
+        for count in range(1, model.compute + 1)
+        for some in combinations(seats, count)
+        if not geometry_faults(Geometry(frozenset(some)), grid=model.grid)
+    }
+
+    def inside(cut: GpuLayout, other: GpuLayout) -> bool:
+        more = dict(other.counts)
+        return cut != other and all(more.get(name, 0) >= count for name, count in cut.counts)
+
+    return {cut for cut in legal if not any(inside(cut, other) for other in legal)} | {WHOLE_GPU_LAYOUT}
+
+
+@pytest.mark.parametrize("model", [A30, PRO_6000], ids=lambda model: model.name)
+def test_the_catalogue_is_what_brute_force_finds(model: GpuModelSpec) -> None:
+    assert set(LayoutCatalogue(model, plain(model)).cuts) == slowly(model)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_every_cut_is_a_legal_geometry_of_its_gpu(model: GpuModelSpec) -> None:
+    catalogue = LayoutCatalogue(model, model.profiles)
+    for cut in catalogue.cuts:
+        geometry = catalogue.geometry(cut)
+        assert not geometry_faults(geometry, grid=model.grid)
+        assert layout_of_geometry(geometry) == cut
+
+
+def test_what_the_node_does_not_know_is_in_no_cut() -> None:
+    catalogue = LayoutCatalogue(H100, plain(H100), {"1g.10gb": 7, "3g.40gb": 1, "9g.90gb": 1})
+    assert {name for cut in catalogue.cuts for name, _ in cut.counts} == {"1g.10gb", "3g.40gb", "card"}
+    assert max(dict(cut.counts).get("3g.40gb", 0) for cut in catalogue.cuts) == 1
+    with pytest.raises(ValueError, match=r"has no 2g.20gb; its profiles: 3g.40gb, 1g.10gb"):
+        catalogue.geometry(GpuLayout.of(["2g.20gb"]))
+    with pytest.raises(ValueError, match=r"cannot be partitioned into 2 × 3g.40gb"):
+        catalogue.geometry(GpuLayout.of(["3g.40gb", "3g.40gb"]))
+
+
+def test_a_cut_beyond_the_gpu_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match=r"H100-80GB cannot be partitioned into 8 × 1g.10gb"):
+        LayoutCatalogue(H100, plain(H100)).geometry(GpuLayout.of(["1g.10gb"] * 8))
+
+
+def test_a_gpu_whose_slices_nobody_knows_stays_whole() -> None:
+    catalogue = LayoutCatalogue(PRO_5000, plain(PRO_5000), {})
+    assert catalogue.cuts == (WHOLE_GPU_LAYOUT,)
+    assert [held.profile.name for held in catalogue.geometry(WHOLE_GPU_LAYOUT).held] == ["card"]
+    with pytest.raises(ValueError, match="its profiles: no profiles"):
+        catalogue.geometry(GpuLayout.of(["1g.24gb"]))
+
+
+def test_a_cut_says_what_it_is() -> None:
+    assert str(GpuLayout.of(["3g.40gb", "1g.10gb", "1g.10gb"])) == "2 × 1g.10gb + 1 × 3g.40gb"
+    assert str(GpuLayout.counted({"1g.10gb": 0})) == "nothing"

@@ -1,0 +1,184 @@
+"""The next repartition step follows from its state and the node."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.domain.repartition.repartition_steps import (
+    ATTEMPTS,
+    CANCELLABLE_STEPS,
+    CLOSED_STEPS,
+    FINAL_STEPS,
+    NEXT_STEPS,
+    UNRELIABLE_INVENTORY_STEPS,
+    ObservedLayout,
+    RepartitionProgress,
+    RepartitionStep,
+    TargetLayout,
+    decide_next_step,
+)
+
+WANTED = TargetLayout("gpub-1", "gpub-1-again", {"1g.10gb": 7})
+OLD = ObservedLayout(config="gpub-0", state="success", tainted=True, slots={"card": 1})
+TOLD = ObservedLayout(config="gpub-1", tainted=True)
+DONE = ObservedLayout(config="gpub-1", state="success", tainted=True, slots={"1g.10gb": 7})
+MINUTE = timedelta(minutes=1)
+ASKING = (
+    RepartitionStep.DRAINING,
+    RepartitionStep.LABELLING,
+    RepartitionStep.CUTTING,
+    RepartitionStep.NUDGING,
+)
+
+
+def at(
+    step: RepartitionStep, *, minutes: float = 0, held: int = 0, attempts: int = 0, looked: bool = False
+) -> RepartitionProgress:
+    return RepartitionProgress(step, minutes * MINUTE, held, attempts, looked)
+
+
+@given(
+    st.sampled_from(ASKING),
+    st.builds(
+        ObservedLayout,
+        config=st.sampled_from(["", "gpub-0", "gpub-1", "gpub-1-again"]),
+        state=st.sampled_from(["", "pending", "rebooting", "success", "failed", "odd"]),
+        tainted=st.booleans(),
+        pods=st.integers(0, 2),
+        slots=st.sampled_from([{}, {"card": 1}, {"1g.10gb": 7}]),
+        there=st.booleans(),
+    ),
+    st.integers(0, 30),
+    st.integers(0, 2),
+    st.integers(0, 3),
+    st.booleans(),
+)
+def test_whatever_a_node_says_the_next_step_is_one_of_the_machine(
+    step: RepartitionStep, seen: ObservedLayout, minutes: int, held: int, attempts: int, looked: bool
+) -> None:
+    verdict = decide_next_step(at(step, minutes=minutes, held=held, attempts=attempts, looked=looked), seen, WANTED)
+    assert verdict.step == step or verdict.step in NEXT_STEPS[step]
+    assert verdict.why
+    if verdict.tell:  # nobody is thrown out: a node is told only when nobody was seen on it
+        assert step is RepartitionStep.NUDGING or not (held or seen.pods)
+    if verdict.step is RepartitionStep.OPENING:
+        assert dict(seen.slots) == WANTED.slots
+
+
+def test_every_step_leads_to_an_end() -> None:
+    reach = {step: {step, *following} for step, following in NEXT_STEPS.items()}
+    for _ in NEXT_STEPS:
+        reach = {step: set().union(*(reach[each] for each in known)) for step, known in reach.items()}
+    assert all(known & FINAL_STEPS for known in reach.values())
+    assert {RepartitionStep.DONE, RepartitionStep.QUARANTINED, RepartitionStep.CANCELLED} == FINAL_STEPS
+    called_off = {RepartitionStep.CANCELLING, RepartitionStep.CANCELLED}
+    assert {step for step, following in NEXT_STEPS.items() if following & called_off} - called_off == CANCELLABLE_STEPS
+    assert not UNRELIABLE_INVENTORY_STEPS & CANCELLABLE_STEPS
+    assert CLOSED_STEPS >= UNRELIABLE_INVENTORY_STEPS
+
+
+def test_it_waits_for_leases_and_for_pods_that_we_know_nothing_of() -> None:
+    assert decide_next_step(at(RepartitionStep.DRAINING, held=1), OLD, WANTED).step is RepartitionStep.DRAINING
+    verdict = decide_next_step(at(RepartitionStep.DRAINING, minutes=10_000), replace(OLD, pods=2), WANTED)
+    assert (verdict.step, verdict.why) == (
+        RepartitionStep.DRAINING,
+        "0 slices are still in use; 2 pods still running",
+    )
+    assert decide_next_step(at(RepartitionStep.DRAINING), OLD, WANTED).step is RepartitionStep.LABELLING
+
+
+def test_a_taint_that_somebody_took_away_is_set_again() -> None:
+    assert decide_next_step(at(RepartitionStep.DRAINING, held=1), replace(OLD, tainted=False), WANTED).taint
+    verdict = decide_next_step(at(RepartitionStep.DRAINING), replace(OLD, tainted=False), WANTED)
+    assert (verdict.step, verdict.taint) == (RepartitionStep.DRAINING, True)
+    assert (
+        decide_next_step(at(RepartitionStep.LABELLING), replace(OLD, tainted=False), WANTED).step
+        is RepartitionStep.DRAINING
+    )
+
+
+def test_the_node_is_told_once_nobody_is_there() -> None:
+    verdict = decide_next_step(at(RepartitionStep.LABELLING), OLD, WANTED)
+    assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "gpub-1")
+    assert (
+        decide_next_step(at(RepartitionStep.LABELLING), replace(OLD, pods=1), WANTED).step is RepartitionStep.DRAINING
+    )
+
+
+def test_a_worker_that_told_it_and_died_tells_it_only_once() -> None:
+    verdict = decide_next_step(at(RepartitionStep.LABELLING, looked=True), replace(TOLD, state="pending"), WANTED)
+    assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "")
+
+
+def test_what_an_earlier_change_told_in_vain_is_told_under_another_name() -> None:
+    assert (
+        decide_next_step(at(RepartitionStep.LABELLING), replace(TOLD, state="failed"), WANTED).step
+        is RepartitionStep.NUDGING
+    )
+    assert decide_next_step(at(RepartitionStep.LABELLING), DONE, WANTED).step is RepartitionStep.CUTTING
+
+
+def test_success_is_what_the_node_offers_and_not_what_it_says() -> None:
+    assert decide_next_step(at(RepartitionStep.CUTTING), DONE, WANTED).step is RepartitionStep.OPENING
+    verdict = decide_next_step(at(RepartitionStep.CUTTING), replace(DONE, slots={"1g.10gb": 6}), WANTED)
+    assert verdict.step is RepartitionStep.CUTTING
+    assert "does not offer" in verdict.why
+
+
+@pytest.mark.parametrize("state", ["", "pending", "success"])
+def test_a_node_that_is_silent_for_ten_minutes_is_told_again_and_then_quarantined(state: str) -> None:
+    silent = replace(TOLD, state=state)
+    assert (
+        decide_next_step(at(RepartitionStep.CUTTING, minutes=9.9, attempts=1), silent, WANTED).step
+        is RepartitionStep.CUTTING
+    )
+    assert (
+        decide_next_step(at(RepartitionStep.CUTTING, minutes=10, attempts=1), silent, WANTED).step
+        is RepartitionStep.NUDGING
+    )
+    assert (
+        decide_next_step(at(RepartitionStep.CUTTING, minutes=10, attempts=ATTEMPTS), silent, WANTED).step
+        is RepartitionStep.QUARANTINED
+    )
+
+
+def test_a_reboot_may_take_twice_as_long() -> None:
+    reboots = replace(TOLD, state="rebooting")
+    assert (
+        decide_next_step(at(RepartitionStep.CUTTING, minutes=19, attempts=1), reboots, WANTED).step
+        is RepartitionStep.CUTTING
+    )
+    assert (
+        decide_next_step(at(RepartitionStep.CUTTING, minutes=20, attempts=1), reboots, WANTED).step
+        is RepartitionStep.NUDGING
+    )
+
+
+def test_telling_again_is_the_other_name_and_back() -> None:
+    first = decide_next_step(at(RepartitionStep.NUDGING), TOLD, WANTED)
+    assert (first.step, first.tell) == (RepartitionStep.NUDGING, "gpub-1-again")
+    second = decide_next_step(at(RepartitionStep.NUDGING), replace(TOLD, config="gpub-1-again"), WANTED)
+    assert (second.step, second.tell) == (RepartitionStep.CUTTING, "gpub-1")
+
+
+def test_failed_strangers_and_nodes_that_vanish_end_in_quarantine() -> None:
+    assert (
+        decide_next_step(at(RepartitionStep.CUTTING), replace(TOLD, state="failed"), WANTED).step
+        is RepartitionStep.QUARANTINED
+    )
+    for step in (RepartitionStep.CUTTING, RepartitionStep.NUDGING):
+        verdict = decide_next_step(at(step), replace(TOLD, config="all-disabled"), WANTED)
+        assert verdict.step is RepartitionStep.QUARANTINED
+        assert "all-disabled" in verdict.why
+    assert (
+        decide_next_step(at(RepartitionStep.DRAINING), ObservedLayout(there=False), WANTED).step
+        is RepartitionStep.QUARANTINED
+    )
+
+
+def test_a_change_that_asks_nothing_is_not_judged() -> None:
+    with pytest.raises(ValueError, match="asks its node nothing"):
+        decide_next_step(at(RepartitionStep.PLANNED), OLD, WANTED)

@@ -1,0 +1,145 @@
+import base64
+from dataclasses import replace
+
+import pytest
+
+from broker.domain.workloads.templates import Workload
+from broker.domain.workloads.validation import WorkloadFault, find_workload_faults, ssh_key_fault
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
+FINE = Workload("ssh", "acme/box:1", "run --fast", (("MODE", "train"), ("EMPTY", "")), (KEY,))
+RSA = base64.b64encode(b"\x00\x00\x00\x07ssh-rsa" + bytes(260)).decode()
+
+
+def told(**wishes: object) -> tuple[WorkloadFault, ...]:
+    return find_workload_faults(replace(FINE, **wishes))  # type: ignore[arg-type]
+
+
+def test_a_plain_wish_is_fine() -> None:
+    assert told() == ()
+
+
+def test_a_workload_that_is_unknown_is_told_which_there_are() -> None:
+    (fault,) = told(template="root" * 100)
+    assert fault.field == "workload"
+    assert len(fault.text) < 100
+    assert "jupyter" in fault.fix
+
+
+@pytest.mark.parametrize("image", ["https://a/b", "169.254.169.254/latest/meta-data"])
+def test_a_bad_image_is_told_beside_its_field(image: str) -> None:
+    (fault,) = told(image=image)
+    assert fault.field == "image"
+
+
+def test_an_own_image_must_be_named() -> None:
+    (fault,) = told(template="own", image="")
+    assert (fault.field, fault.fix) == ("image", "Enter an image.")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("x" * 2001, "at most 2000"),
+        ("echo \x1b[31m", "control characters"),
+        ("echo \x00", "control characters"),
+        ("echo 'open", "not closed"),
+    ],
+)
+def test_a_command_that_cannot_be_read_is_refused(command: str, words: str) -> None:
+    (fault,) = told(command=command)
+    assert fault.field == "command"
+    assert words in fault.text
+
+
+def test_a_line_of_shell_may_quote_as_it_likes() -> None:
+    assert told(template="batch", command="cat <<'E'\nit's\nE") == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA_VISIBLE_DEVICES",
+        "nvidia_visible_devices",
+        "NVIDIA_DRIVER_CAPABILITIES",
+        "NVIDIA_MIG_CONFIG_DEVICES",
+        "CUDA_DEVICE_MEMORY_LIMIT_0",
+        "CUDA_DISABLE_CONTROL",
+        "CUDA_MPS_PIPE_DIRECTORY",
+        "LD_PRELOAD",
+        "LD_AUDIT",
+        "KUBERNETES_SERVICE_HOST",
+        "GPUBROKER_RANK",
+    ],
+)
+def test_variables_that_others_read_first_are_not_the_tenants(name: str) -> None:
+    (fault,) = told(env=((name, "all"),))
+    assert fault.field == "env"
+    assert "cannot be set" in fault.text
+
+
+@pytest.mark.parametrize("name", ["", "1A", "A-B", "A=B", "A\n", "Ä", "A" * 129])
+def test_a_variable_has_a_name(name: str) -> None:
+    (fault,) = told(env=((name, "x"),))
+    assert "not a valid variable name" in fault.text
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ((("A", "x" * 8193),), "maximum is 8192"),
+        ((("A", "\x00"),), "control characters"),
+        ((("A", "a\rb"),), "control characters"),
+        ((("A", "1"), ("A", "2")), "set twice"),
+        (tuple((f"V{n}", "x") for n in range(1000)), "1000 variables"),
+        (tuple((f"V{n}", "x" * 8000) for n in range(5)), "together"),
+    ],
+)
+def test_variables_are_few_short_and_plain(env: tuple[tuple[str, str], ...], words: str) -> None:
+    (fault,) = told(env=env)
+    assert words in fault.text
+
+
+def test_a_value_may_have_several_lines() -> None:
+    assert told(env=(("CONFIG", "a: 1\n\tb: 2\n"),)) == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("-----BEGIN OPENSSH PRIVATE KEY-----", "private key"),
+        (KEY + "\n" + KEY, "one line"),
+        (KEY + "\x07", "one line"),
+        ("ssh-ed25519 " + "A" * 9000, "one line"),
+        ('command="/bin/sh" ' + KEY, "must start with one of"),
+        ("ssh-dss AAAA", "must start with one of"),
+        ("ssh-ed25519", "must start with one of"),
+        ("", "must start with one of"),
+        ("ssh-ed25519 AAAA!", "damaged"),
+        ("ssh-ed25519 AA==", "does not match its prefix"),
+        (f"ssh-ed25519 {RSA}", "does not match its prefix"),
+    ],
+)
+def test_a_key_is_a_public_key_and_nothing_else(key: str, words: str) -> None:
+    assert words in ssh_key_fault(key)
+    assert [fault.field for fault in told(ssh_keys=(key,))] == ["ssh_keys"]
+
+
+def test_other_kinds_of_key_are_taken() -> None:
+    assert ssh_key_fault(f"ssh-rsa {RSA}") == ""
+
+
+def test_a_box_without_a_key_is_of_no_use() -> None:
+    (fault,) = told(ssh_keys=())
+    assert "at least one public SSH key" in fault.text
+    assert find_workload_faults(Workload("jupyter")) == ()
+
+
+def test_a_box_has_at_most_twenty_keys() -> None:
+    (fault,) = told(ssh_keys=(KEY,) * 21)
+    assert "maximum is 20" in fault.text
+
+
+def test_everything_wrong_is_told_at_once() -> None:
+    found = told(image="a b", command="'", env=(("LD_PRELOAD", "x"), ("1", "y")), ssh_keys=("x",))
+    assert [fault.field for fault in found] == ["image", "command", "env", "env", "ssh_keys"]

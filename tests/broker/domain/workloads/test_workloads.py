@@ -1,0 +1,62 @@
+import pytest
+
+from broker.domain.workloads.templates import (
+    TEMPLATES,
+    Workload,
+    WorkloadShape,
+    build_program,
+    template_name_for,
+)
+from broker.domain.workloads.validation import find_workload_faults
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_every_template_runs_as_it_is(name: str) -> None:
+    wish = Workload(name, image="" if TEMPLATES[name].image else "python:3", ssh_keys=(KEY,))
+    assert find_workload_faults(wish) == ()
+    assert build_program(wish).image
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_what_is_probed_is_a_port_that_is_open(name: str) -> None:
+    template = TEMPLATES[name]
+    assert template.probe is None or template.probe.port in {port.number for port in template.ports}
+
+
+def test_a_batch_command_is_a_line_of_shell() -> None:
+    found = build_program(Workload("batch", command="python a.py && ls"))
+    assert found.command == ("/bin/sh", "-c", "python a.py && ls")
+    assert found.template.shape is WorkloadShape.BATCH
+
+
+def test_a_batch_without_a_command_is_what_its_image_does() -> None:
+    assert build_program(Workload("batch", image="acme/train:1")).command == ()
+
+
+def test_other_commands_are_arguments_after_the_templates() -> None:
+    found = build_program(Workload("vllm", command="--model 'Qwen/Qwen3 8B'"))
+    assert found.arguments[-2:] == ("--model", "Qwen/Qwen3 8B")
+    assert found.arguments[0] == "--host"
+
+
+def test_the_tenants_variables_win_over_the_templates() -> None:
+    found = build_program(Workload("vllm", env=(("HF_HOME", "/models"), ("A", "b"))))
+    assert dict(found.env)["HF_HOME"] == "/models"
+    assert [name for name, _ in found.env] == sorted(name for name, _ in found.env)
+
+
+def test_keys_reach_only_what_opens_by_key() -> None:
+    assert build_program(Workload("jupyter", ssh_keys=(KEY,))).ssh_keys == ()
+    assert build_program(Workload("ssh", ssh_keys=(KEY,))).ssh_keys == (KEY,)
+
+
+def test_a_template_that_is_unknown_runs_nothing() -> None:
+    with pytest.raises(ValueError, match="known templates: ssh, jupyter"):
+        build_program(Workload("root-shell"))
+
+
+@pytest.mark.parametrize(("image", "name"), [("", "ssh"), ("vllm/vllm-openai", "vllm"), ("python:3", "own")])
+def test_an_image_names_its_template(image: str, name: str) -> None:
+    assert template_name_for(image) == name

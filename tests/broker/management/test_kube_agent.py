@@ -1,0 +1,117 @@
+"""`manage.py kube_agent` runs a thread per cluster and waits for absent ones."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+
+from broker.management.commands import kube_agent
+from broker.models import Cluster
+from broker.provisioners.base import ClusterUnreachable
+from broker.services.clusters.agent import cluster_agent, leadership
+from ports import clock
+
+
+class Scene:
+    """A command whose clusters, leads and agents the test decides."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.command = kube_agent.Command()
+        self.followed: list[str] = []
+        self.frozen: set[str] = set()
+        self.refusals: list[Exception] = []
+        self.led = True
+        self.naps = self.loaded = 0
+        monkeypatch.setattr(kube_agent.clock, "sleep", self.nap)
+        monkeypatch.setattr(kube_agent.cluster_freeze, "is_frozen", lambda pk: pk in self.frozen)
+        monkeypatch.setattr(kube_agent, "try_to_lead", lambda cluster: self.led)
+        monkeypatch.setattr(kube_agent, "ClusterAgent", self.agent)
+        monkeypatch.setattr(kube_agent.gpu_catalogue, "load_gpu_models", self.load)
+
+    def load(self) -> None:
+        self.loaded += 1
+
+    def agent(self, cluster: Cluster) -> Any:
+        scene = self
+
+        class Played:
+            def follow(self, going: Callable[[], bool], alive: Callable[[], None]) -> None:
+                if scene.refusals:
+                    raise scene.refusals.pop()
+                scene.followed.append(cluster.name)
+
+        return Played()
+
+    def nap(self, seconds: float) -> None:
+        self.naps += 1
+        if self.naps >= 3:
+            self.command.going = False
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(monkeypatch)
+
+
+EAST = Cluster(id="clu_east", name="east")
+
+
+def test_an_agent_begins_again_after_whatever_was_away(scene: Scene) -> None:
+    scene.refusals = [OperationalError("the database restarts"), ClusterUnreachable("no credentials yet")]
+    scene.command.follow(EAST)
+    assert scene.followed == ["east"]
+    assert scene.loaded == 3  # whoever leads sees to it that all models are known
+
+
+def test_a_frozen_cluster_and_one_that_another_leads_are_waited_for(scene: Scene) -> None:
+    scene.frozen = {"clu_east"}
+    scene.command.follow(EAST)
+    scene.frozen, scene.led, scene.naps, scene.command.going = set(), False, 0, True
+    scene.command.follow(EAST)
+    assert scene.followed == []
+
+
+def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    lasting = Event()
+
+    def follow(cluster: Cluster) -> None:
+        begun.append(cluster.name)
+        if cluster.name == "west":
+            lasting.wait(60)
+
+    joined = iter([[], [Cluster(id="clu_west", name="west")], [Cluster(id="clu_west", name="west"), EAST]])
+    monkeypatch.setattr(scene.command, "follow", follow)
+    monkeypatch.setattr(scene.command, "_joined", lambda: next(joined))
+    try:
+        scene.command.follow_all()
+    finally:
+        lasting.set()
+    assert begun == ["west", "east"]
+
+
+@pytest.mark.django_db
+def test_a_thread_that_died_leads_no_longer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kube_agent, "try_to_lead", leadership.try_to_lead)
+    scene.refusals = [cluster_agent.WatchEnded("a watch ended")]
+    kept: list[Any] = []
+
+    def dies() -> None:
+        kept.append(connections["default"])  # what is in a circle is thrown away whenever Python thinks of it
+        with suppress(cluster_agent.WatchEnded):
+            scene.command.follow(EAST)
+
+    thread = Thread(target=dies)
+    thread.start()
+    thread.join()
+    assert scene.refusals == []
+    ends = clock.monotonic() + 10
+    while not leadership.try_to_lead(EAST):  # the server hears of it a moment later
+        assert clock.monotonic() < ends
+    with connections["default"].cursor() as cursor:  # the session goes on
+        cursor.execute("SELECT pg_advisory_unlock_all()")

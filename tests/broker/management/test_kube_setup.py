@@ -1,0 +1,50 @@
+"""`manage.py kube_setup` checks ingress settings before it asks the cluster."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+from django.core.management import CommandError, call_command
+
+from broker.management.commands.kube_setup import Command
+from broker.models import Cluster
+from broker.services.clusters.registration import cluster_registration
+from tests.broker.services.clusters.kubeconfigs import KUBECONFIG
+
+FILE = {"kubeconfig": Path("never-read.yaml")}
+WAY = {"domain": "leases.example", "ingress": "ingress/public", "allowed_namespaces": "edge"}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            {"register": "north", "region": "eu", "allowed_namespaces": "gt-x"},
+            "--allowed-namespaces: gt-x is a project's",
+        ),
+        ({"register": "north", "region": "eu", "domain": "a.b"}, "--ingress: Domain and ingress need each other"),
+        (WAY, "Use --register NAME"),
+    ],
+)
+def test_a_way_in_that_leads_nowhere_is_refused_before_anything_is_done(
+    options: dict[str, str], says: str, db: None
+) -> None:
+    with pytest.raises(CommandError, match=says):
+        call_command("kube_setup", **FILE, **options)
+
+
+def test_a_cluster_joins_with_its_ways_in(db: None, settings: Any) -> None:
+    settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
+    options = {"register": "north", "region": "eu", "driver": "device_plugin", "driver_options": {}}
+    Command()._register(KUBECONFIG, options, cluster_registration.IngressSettings(**WAY))
+    kept = Cluster.objects.get(name="north")
+    assert (kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == (
+        "leases.example",
+        "ingress/public",
+        "",
+        "edge",
+    )
+    with pytest.raises(CommandError, match="Choose another name"):
+        Command()._register(KUBECONFIG, options, cluster_registration.IngressSettings())
+    assert Cluster.objects.count() == 1

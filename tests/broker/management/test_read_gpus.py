@@ -1,0 +1,229 @@
+"""`manage.py read_gpus` over a simulated NVML driver."""
+
+import ctypes
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+import pynvml
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from broker.domain.lifecycle.states import Isolation
+from broker.models import Gpu, GpuModel, Offering
+from broker.services.inventory import gpu_catalogue, hardware
+from broker.services.inventory.hardware import SimulatedRack
+from ports import clock
+from tests.broker.domain.fleet import H100, PRO_5000
+from tests.simulation import REGION, Simulation, create_fleet, create_tenant
+
+# Name, compute, instances and places, by the profile's number.
+Cuts = dict[int, tuple[str, int, int, list[tuple[int, int]]]]
+AS_KNOWN: Cuts = {
+    number: (
+        f"MIG {each.name}",
+        each.compute,
+        each.max_instances,
+        [(place.start, place.size) for place in each.placements],
+    )
+    for number, each in enumerate(H100.profiles)
+}
+
+
+@dataclass
+class Driver:
+    """What pynvml answers on a node."""
+
+    cards: list[tuple[str, int, int, Cuts]] = field(default_factory=list)  # product, PCI, MiB
+    missing: bool = False
+    broken: int = 0  # the error of every question about profiles
+    opened: int = 0
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        names: dict[str, Callable[..., Any]] = {
+            "nvmlInit": self.open,
+            "nvmlShutdown": self.close,
+            "nvmlDeviceGetCount": lambda: len(self.cards),
+            "nvmlDeviceGetHandleByIndex": lambda index: self.cards[index],
+            "nvmlDeviceGetName": lambda card: card[0].encode(),
+            "nvmlDeviceGetPciInfo": self.pci,
+            "nvmlDeviceGetMemoryInfo": self.memory,
+            "nvmlDeviceGetGpuInstanceProfileInfo": self.profile,
+            "nvmlDeviceGetGpuInstancePossiblePlacements": self.places,
+        }
+        for name, function in names.items():
+            patch.setattr(pynvml, name, function)
+
+    def open(self) -> None:
+        if self.missing:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+        self.opened += 1
+
+    def close(self) -> None:
+        self.opened -= 1
+
+    def pci(self, card: Any) -> Any:
+        return pynvml.nvmlPciInfo_t(pciDeviceId=card[1])
+
+    def memory(self, card: Any) -> Any:
+        return pynvml.c_nvmlMemory_t(total=card[2] * 2**20)
+
+    def profile(self, card: Any, number: int, version: int) -> Any:
+        if self.broken:
+            raise pynvml.NVMLError(self.broken)
+        if number not in card[3]:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        name, compute, instances, _ = card[3][number]
+        info = pynvml.c_nvmlGpuInstanceProfileInfo_v2_t()
+        info.id, info.sliceCount, info.instanceCount, info.name = number, compute, instances, name.encode()
+        return info
+
+    def places(self, card: Any, number: int, found: Any, count: Any) -> None:
+        its = card[3][number][3]
+        for index, (start, size) in enumerate(its if found is not None else ()):
+            found[index].start, found[index].size = start, size
+        ctypes.cast(count, ctypes.POINTER(ctypes.c_uint))[0] = len(its)
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    played = Driver()
+    played.install(monkeypatch)
+    return played
+
+
+def read() -> tuple[dict[str, Any], str]:
+    """Run the command; return its document and its messages."""
+    out, err, said = StringIO(), StringIO(), ""
+    try:
+        call_command("read_gpus", stdout=out, stderr=err)
+    except CommandError as error:
+        said = str(error)
+    return json.loads(out.getvalue() or "{}"), said
+
+
+def test_gpus_that_are_as_known_are_said_to_be_and_a_gpu_without_cuts_is_not(driver: Driver) -> None:
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)] * 2
+    assert read() == ({}, "")
+    driver.cards.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
+    document, said = read()
+    assert said == "GPU 2, NVIDIA T4 0x1EB810DE: unknown model"
+    assert [(model["name"], model["profiles"]) for model in document["models"]] == [("T4-15GB", [])]
+    assert driver.opened == 0  # each time closed again
+
+
+def test_a_wider_gpu_is_told_and_what_is_printed_makes_it_known(driver: Driver) -> None:
+    wider = {**AS_KNOWN, 12: ("MIG 5g.60gb", 5, 1, [(0, 6)])}
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, wider)]
+    document, said = read()
+    assert said == ("GPU 0, NVIDIA H100 80GB HBM3 0x233010DE: H100-80GB has no 5g.60gb, but the GPU has it at 0")
+    with known_beside(json.dumps(document)):
+        assert gpu_catalogue.profile_named("H100-80GB", "5g.60gb", Isolation.HARDWARE.value).memory == 6
+        assert read() == (document, "")
+        driver.cards.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
+        assert [model["name"] for model in read()[0]["models"]] == [
+            "H100-80GB",
+            "T4-15GB",
+        ]  # with what is set now
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN), *driver.cards]
+    assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever card told it
+
+
+def test_a_gpu_that_has_less_is_said_to_and_changes_nothing(driver: Driver) -> None:
+    fewer = {number: its for number, its in AS_KNOWN.items() if its[0] != "MIG 7g.80gb"}
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, fewer)]
+    assert read() == ({}, "GPU 0, NVIDIA H100 80GB HBM3 0x233010DE: the GPU has no 7g.80gb")
+
+
+def test_without_a_driver_or_when_it_breaks_it_is_said_what_to_do(driver: Driver) -> None:
+    assert "NVML is not available: the driver sees no GPU. Run this on a node" in read()[1]
+    driver.missing = True
+    assert "NVML is not available: NVML Shared Library Not Found. Run this on a node" in read()[1]
+    driver.missing = False
+    driver.cards = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)]
+    driver.broken = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert "GPU is lost" in read()[1]
+    assert driver.opened == 0
+
+
+def test_places_of_two_sizes_are_refused(driver: Driver) -> None:
+    driver.cards = [("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.10gb", 1, 2, [(0, 1), (1, 2)])})]
+    assert "0xBEEF10DE cannot be used: 1g.10gb has placements of [1, 2] units" in read()[1]
+
+
+class known_beside(override_settings):  # noqa: N801
+    """The setting of additional GPU models; caches are cleared on both sides."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__(EXTRA_GPU_MODELS=document)
+
+    def enable(self) -> None:
+        super().enable()
+        forget()
+
+    def disable(self) -> None:
+        super().disable()
+        forget()
+
+
+def forget() -> None:
+    gpu_catalogue.gpu_model_specs.cache_clear()
+    gpu_catalogue.profile_named.cache_clear()
+
+
+def test_a_setting_that_cannot_be_taken_stops_the_start() -> None:
+    with (
+        known_beside('{"models": [{}]}'),
+        pytest.raises(ImproperlyConfigured, match="GPUBROKER_EXTRA_GPU_MODELS: this is"),
+    ):
+        gpu_catalogue.gpu_model_specs()
+
+
+Z900 = ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1, 1), (2, 1), (3, 1)])})
+
+
+@pytest.mark.django_db
+def test_a_model_of_the_setting_becomes_a_row_that_gpus_can_be_of_and_stays_while_they_are(
+    driver: Driver,
+) -> None:
+    driver.cards = [Z900]
+    with known_beside(json.dumps(read()[0])):
+        assert gpu_catalogue.load_gpu_models() == 15
+        row = GpuModel.objects.get(name="Z900-88GB")
+        assert (row.memory_grid, row.compute_slices, row.spec["profiles"][0]["starts"]) == (
+            4,
+            1,
+            [0, 1, 2, 3],
+        )
+        hardware.add_simulated_racks([SimulatedRack("north-1", REGION, row.name, nodes=1)], now=clock.now())
+    with pytest.raises(ImproperlyConfigured, match="no longer contains Z900-88GB, which GPUs"):
+        gpu_catalogue.load_gpu_models()
+    Gpu.objects.all().delete()
+    assert gpu_catalogue.load_gpu_models() == 14
+    assert not GpuModel.objects.filter(pk=row.pk).exists()
+
+
+@pytest.mark.django_db
+def test_a_model_is_not_counted_again_while_leases_lie_on_its_gpus(sim: Simulation) -> None:
+    document = json.loads(gpu_catalogue.GEOMETRY_FILE.read_text())
+    (entry,) = (each for each in document["models"] if each["name"] == PRO_5000.name)
+    counted = json.dumps({"models": [{**entry, "memory_grid": 12}]})
+    create_fleet(SimulatedRack("north-1", REGION, PRO_5000.name, nodes=1))
+    owner = create_tenant("Kestrel")
+    sold = Offering.objects.get(gpu_model=PRO_5000.name, profile="card", price_class="on_demand")
+    Offering.objects.filter(pk=sold.pk).update(state="published")
+    lease = sim.create_lease(owner, sold)
+    with (
+        known_beside(counted),
+        pytest.raises(ImproperlyConfigured, match="in 12 units, but active leases use"),
+    ):
+        gpu_catalogue.load_gpu_models()
+    sim.release_lease(lease)
+    sim.run(60)
+    with known_beside(counted):
+        assert gpu_catalogue.load_gpu_models() == 14
+        assert GpuModel.objects.get(name=PRO_5000.name).memory_grid == 12

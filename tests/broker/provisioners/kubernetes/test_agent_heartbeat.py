@@ -1,0 +1,102 @@
+"""One write of the agent heartbeat proves reachability, identity and leadership."""
+
+from typing import Any
+
+import pytest
+
+from broker.provisioners.kubernetes.agent import agent_heartbeat
+from broker.provisioners.kubernetes.agent.agent_heartbeat import (
+    BEAT_ANNOTATION,
+    LATE_S,
+    AgentHeartbeat,
+    heartbeat_age_s,
+    heartbeat_ref,
+)
+from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, FullObjectMeta
+from broker.provisioners.kubernetes.client.transport import KubernetesApi
+from ports import clock
+from tests.broker.provisioners.kubernetes.scripted_server import (
+    ScriptedAnswer,
+    ScriptedServer,
+    StartServer,
+    error_status,
+)
+
+WHERE = "/api/v1/namespaces/gpubroker-system/configmaps"
+BEATEN = ScriptedAnswer(body={"metadata": {"name": "pulse-cls-1", "uid": "u", "resourceVersion": "9"}})
+
+
+def beating(wire: ScriptedServer, *, strange: bool = False, asked: list[Any] | None = None) -> AgentHeartbeat:
+    def judge(api: KubernetesApi, answer: ClusterObjectHeader | None) -> bool:
+        if asked is not None:
+            asked.append(answer and answer.metadata.resource_version)
+        return strange
+
+    return AgentHeartbeat(wire.transport, heartbeat_ref("cls_1"), "ins_1", well=lambda: True, strange=judge)
+
+
+def test_a_beat_is_one_write_and_its_answer_is_judged(serve: StartServer) -> None:
+    wire, asked = serve(BEATEN), list[Any]()
+    made = beating(wire, asked=asked)
+    made.once()
+    (sent,) = wire.asked
+    assert (sent.method, sent.path.split("?")[0]) == ("PATCH", f"{WHERE}/pulse-cls-1")
+    assert sent.body["metadata"]["annotations"][BEAT_ANNOTATION].isdecimal()
+    assert (made.beats, asked) == (1, ["9"])
+
+
+def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: StartServer) -> None:
+    wire, asked = serve(error_status(404, "not found"), BEATEN), list[Any]()
+    beating(wire, asked=asked).once()
+    made = wire.asked[1]
+    assert (made.method, made.path.split("?")[0], asked) == ("POST", WHERE, [None, "9"])
+    marks = made.body["metadata"]["labels"]
+    assert (marks["gpubroker.dev/role"], marks["gpubroker.dev/installation"]) == ("pulse", "ins_1")
+
+
+def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: StartServer) -> None:
+    wire = serve(error_status(404, "not found"), BEATEN)
+    AgentHeartbeat(
+        wire.transport, heartbeat_ref("cls_1"), "", well=lambda: True, strange=lambda api, answer: False
+    ).once()
+    assert wire.asked[1].body["metadata"]["name"] == "pulse-cls-1"
+    assert "gpubroker.dev/installation" not in wire.asked[1].body["metadata"]["labels"]
+
+
+def test_nothing_is_made_in_a_strange_cluster_and_no_beat_counts_there(serve: StartServer) -> None:
+    wire = serve(error_status(404, "not found"))
+    made = beating(wire, strange=True)
+    made.once()
+    assert ([each.method for each in wire.asked], made.beats) == (["PATCH"], 0)
+    restored = beating(serve(BEATEN), strange=True)
+    restored.once()
+    assert restored.beats == 0
+
+
+def test_what_is_refused_is_no_beat(serve: StartServer) -> None:
+    made = beating(serve(error_status(403, "forbidden")))
+    made.once()
+    assert made.beats == 0
+
+
+def test_it_beats_every_few_seconds_while_all_is_watched(serve: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire, moment, left = serve(BEATEN), [100.0], iter([True] * 60 + [False])
+    monkeypatch.setattr(agent_heartbeat.clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(agent_heartbeat.clock, "sleep", lambda seconds: moment.__setitem__(0, moment[0] + seconds))
+    made, well = beating(wire), iter([False, *[True] * 60])
+    made._well = lambda: next(well)
+    monkeypatch.setattr(made, "once", lambda: setattr(made, "beats", made.beats + 1))
+    made.follow(lambda: next(left))
+    assert made.beats == 3  # of twelve seconds
+
+
+def test_a_beat_proves_what_was_when_it_was_sent() -> None:
+    def sent(ago_s: float) -> ClusterObjectHeader:
+        at = clock.milliseconds() - int(ago_s * 1000)
+        return ClusterObjectHeader(metadata=FullObjectMeta(annotations={BEAT_ANNOTATION: str(at)}))
+
+    assert 1 <= heartbeat_age_s(sent(1)) < LATE_S < 60 <= heartbeat_age_s(sent(60)) < 60 + LATE_S
+    assert [heartbeat_age_s(sent(-1)), heartbeat_age_s(ClusterObjectHeader())] == [
+        0,
+        0,
+    ]  # the host's clock was put back

@@ -1,0 +1,138 @@
+"""Nothing unpaid keeps running, and waiting objects are released."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.models import Cluster, ClusterObject
+from broker.provisioners.base import ClusterUnreachable, HeldPod, ObservedState
+from broker.provisioners.kubernetes import labels, provisioner
+from broker.provisioners.kubernetes.spec_conversion import lease_spec
+from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer, StartServer, error_status
+from tests.broker.provisioners.kubernetes.test_observation_cache import (
+    NODE,
+    NOTHING,
+    OVER,
+    READY,
+    Scene,
+    a_pod,
+    listed,
+    order,
+)
+from tests.simulation import NOW
+
+WEBHOOK = error_status(403, 'admission webhook "pods.example.org" denied the request: no', reason="Forbidden")
+INVALID = error_status(422, "metadata.finalizers: Forbidden", reason="Invalid")
+CLOSING = error_status(403, "it is being terminated", causes=[{"reason": "NamespaceTerminating"}])
+MARKS = {
+    "gpubroker.dev/lease": order().lease_id,
+    "gpubroker.dev/generation": "1",
+    "gpubroker.dev/installation": "ins_1",
+}
+
+
+def anchor(**meta: Any) -> ScriptedAnswer:
+    marks = labels.lease_labels(lease_spec(order(), "ins_1"))
+    made = {"name": order().name, "uid": "u-anchor", "labels": marks, "resourceVersion": "7"}
+    return ScriptedAnswer(body={"metadata": {**made, **meta}})
+
+
+@pytest.mark.parametrize("failure", [WEBHOOK, INVALID])
+def test_a_lease_whose_pod_cannot_be_let_go_is_taken_down_all_the_same(
+    cluster: Cluster, serve: StartServer, failure: ScriptedAnswer
+) -> None:
+    pods = listed(a_pod(READY, namespace="gt-1"), a_pod(READY, namespace="gt-1", name="q", uid="u-q"))
+    scene = Scene(cluster, serve(anchor(), pods, failure, ScriptedAnswer()))
+    with pytest.raises(ClusterUnreachable):
+        scene.provisioner.remove(order(), now=NOW)
+    assert scene.verbs == ["GET", "GET", "PATCH", "PATCH", "DELETE"]
+    assert scene.wire.asked[-1].body["preconditions"] == {"uid": "u-anchor"}
+
+
+def test_who_does_not_answer_leaves_time_to_take_down(
+    cluster: Cluster, serve: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provisioner, "RELEASE_TIMEOUT_S", 0.0)
+    scene = Scene(cluster, serve(anchor(), listed(a_pod(READY, namespace="gt-1")), ScriptedAnswer()))
+    with pytest.raises(ClusterUnreachable):
+        scene.provisioner.remove(order(), now=NOW)
+    assert scene.verbs == ["GET", "GET", "DELETE"]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_what_belongs_to_no_lease_and_cannot_be_let_go_is_deleted_all_the_same(
+    cluster: Cluster, serve: StartServer, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    orphan = listed(a_pod(READY, namespace="gt-1", labels=MARKS))
+    failure = [WEBHOOK] if answers else []
+    if not answers:
+        monkeypatch.setattr(provisioner, "RELEASE_TIMEOUT_S", 0.0)
+    scene = Scene(cluster, serve(NOTHING, orphan, *failure, NOTHING, NOTHING, NOTHING, orphan, ScriptedAnswer()))
+    with pytest.raises(ClusterUnreachable):
+        scene.provisioner.remove_named(order().name, now=NOW)
+    assert scene.verbs == ["GET", "GET", *["PATCH"] * len(failure), "GET", "GET", "GET", "GET", "DELETE"]
+
+
+def test_what_still_runs_though_its_anchor_went_was_there_until_now(cluster: Cluster, serve: StartServer) -> None:
+    scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(READY)), NODE))
+    seen = scene.provisioner.observe(order(), now=NOW)
+    assert (seen.seen, seen.last_seen) == (ObservedState.GONE, NOW)
+
+
+def test_what_was_taken_away_before_it_was_ready_is_let_go(cluster: Cluster, serve: StartServer) -> None:
+    scene = Scene(cluster, serve(anchor()))
+    scene.provisioner.ensure(order(), now=NOW)
+    runs = a_pod(READY, name="q", uid="u-q")
+    going = anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.wire.script = [going, listed(a_pod(OVER), runs, a_pod(OVER, finalizers=[]))]
+    seen = scene.provisioner.ensure(order(), now=NOW)
+    assert (seen.seen, seen.remains) == (ObservedState.GONE, (HeldPod("p", "u-p"),))
+
+
+def test_a_namespace_that_goes_waits_for_nothing_of_ours(cluster: Cluster, serve: StartServer) -> None:
+    scene = Scene(cluster, serve(CLOSING, error_status(404, "not found"), listed(a_pod(OVER))))
+    seen = scene.provisioner.ensure(order(), now=NOW)
+    assert (seen.seen, seen.remains) == (ObservedState.PENDING, (HeldPod("p", "u-p"),))
+
+
+def test_a_look_that_finds_nothing_where_a_watch_still_sees_a_pod_frees_no_place(
+    cluster: Cluster, serve: StartServer
+) -> None:
+    empty = (error_status(404, "not found"), listed())
+    scene = Scene(cluster, serve(*empty, *empty))
+    scene.beats()
+    scene.pod(READY)
+    seen = scene.provisioner.remove(order(), now=NOW)
+    assert (seen.seen, seen.text) == (ObservedState.PENDING, "shutting down")
+    ClusterObject.objects.filter(kind="Pod").delete()
+    assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.GONE
+
+
+def test_where_nobody_follows_a_look_that_finds_nothing_frees_no_place_before_the_second(
+    cluster: Cluster, serve: StartServer
+) -> None:
+    empty = (error_status(404, "not found"), listed())
+    scene = Scene(cluster, serve(*empty, *empty, *empty, *empty))
+    looks = [scene.provisioner.remove(order(), now=NOW + timedelta(seconds=s)) for s in (0, 2, 3, 4)]
+    assert [each.seen for each in looks] == [
+        ObservedState.PENDING,
+        ObservedState.PENDING,
+        ObservedState.GONE,
+        ObservedState.PENDING,
+    ]
+    assert [each.again_in_s for each in looks[:2]] == [3, 1]
+
+
+def test_what_is_seen_between_two_looks_that_find_nothing_is_looked_for_twice_more(
+    cluster: Cluster, serve: StartServer
+) -> None:
+    empty = (error_status(404, "not found"), listed())
+    scene = Scene(cluster, serve(*empty, anchor(), listed(), ScriptedAnswer(), *empty, *empty))
+    looks = [scene.provisioner.remove(order(), now=NOW + timedelta(seconds=s)) for s in (0, 3, 6, 9)]
+    assert [each.seen for each in looks] == [
+        ObservedState.PENDING,
+        ObservedState.PENDING,
+        ObservedState.PENDING,
+        ObservedState.GONE,
+    ]

@@ -1,0 +1,463 @@
+"""What a lease's owner is told, for every sort of pod a cluster shows."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.provisioners.base import ObservedState
+from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, ObservedPod
+from broker.provisioners.kubernetes.observe.pod_observation import ended_at, observe_pods, pod_usage
+
+MADE = datetime(2026, 7, 1, 12, tzinfo=UTC)
+SOON, LATE = MADE + timedelta(seconds=10), MADE + timedelta(seconds=130)
+STARTED, ENDED = MADE + timedelta(seconds=4), MADE + timedelta(seconds=64)
+READY = {"type": "Ready", "status": "True"}
+
+
+def pod(
+    phase: str,
+    *,
+    rank: int = 0,
+    node: str = "n1",
+    age: int = 0,
+    restarts: str = "Always",
+    held: bool = True,
+    **status: Any,
+) -> ObservedPod:
+    made = MADE + timedelta(seconds=age)
+    meta: dict[str, Any] = {
+        "name": f"p{rank}",
+        "uid": f"uid-{rank}-{age}",
+        "creationTimestamp": made,
+        "labels": {"gpubroker.dev/rank": str(rank)},
+    }
+    if held:
+        meta["finalizers"] = ["batch.kubernetes.io/job-tracking", "gpubroker.dev/metering"]
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if name in status:
+            meta[name] = status.pop(name)
+    body = {
+        "metadata": meta,
+        "spec": {"nodeName": node, "restartPolicy": restarts},
+        "status": {"phase": phase, **status},
+    }
+    return msgspec.json.decode(msgspec.json.encode(body), type=ObservedPod)
+
+
+def container(**state: Any) -> list[dict[str, Any]]:
+    last = state.pop("last", {})
+    restarts = state.pop("restarts", 0)
+    return [
+        {
+            "name": "main",
+            "image": "acme/solver:1",
+            "restartCount": restarts,
+            "state": state,
+            "lastState": last,
+        }
+    ]
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> ObservedPod:
+    return pod("Pending", containerStatuses=container(waiting={"reason": reason, "message": message}, **more))
+
+
+def look(*pods: ObservedPod, ranks: int = 1, now: datetime = SOON) -> tuple[ObservedState, str]:
+    seen = observe_pods(pods, ranks=ranks, now=now)
+    return seen.seen, seen.text
+
+
+RUNS = pod("Running", conditions=[READY], containerStatuses=container(running={"startedAt": STARTED}))
+OVER = {"exitCode": 0, "reason": "Completed", "startedAt": STARTED, "finishedAt": ENDED}
+
+
+def test_a_ready_pod_is_a_ready_lease() -> None:
+    assert look(RUNS) == (ObservedState.READY, "readiness verified")
+
+
+def test_no_pod_yet_is_not_a_pod_that_is_gone() -> None:
+    assert look() == (ObservedState.PENDING, "being created")
+
+
+def test_a_gang_is_ready_when_every_rank_is() -> None:
+    other = pod("Running", rank=1, conditions=[READY])
+    starting = pod("Running", rank=1)
+    assert look(RUNS, ranks=2) == (ObservedState.PENDING, "being created")
+    assert look(RUNS, starting, ranks=2) == (ObservedState.PENDING, "starting")
+    assert look(RUNS, other, ranks=2)[0] is ObservedState.READY
+
+
+def test_the_newest_pod_of_a_rank_counts() -> None:
+    old = pod("Failed", reason="Evicted")
+    assert look(pod("Running", age=5, conditions=[READY]), old)[0] is ObservedState.READY
+
+
+def test_an_image_is_pulled() -> None:
+    assert look(waiting("ContainerCreating")) == (ObservedState.PENDING, "pulling image")
+    assert look(pod("Pending")) == (ObservedState.PENDING, "pulling image")
+
+
+def test_a_registry_may_stumble_but_not_for_ever() -> None:
+    stuck = waiting("ImagePullBackOff", "manifest unknown")
+    assert look(stuck)[0] is ObservedState.PENDING
+    assert look(stuck, now=LATE) == (
+        ObservedState.REFUSED,
+        "the image acme/solver:1 cannot be pulled: manifest unknown",
+    )
+
+
+def test_an_image_that_is_none_is_refused_at_once() -> None:
+    assert look(waiting("InvalidImageName"))[0] is ObservedState.REFUSED
+
+
+def test_a_container_that_cannot_be_made_is_refused_after_patience() -> None:
+    broken = waiting("CreateContainerConfigError", "image will run as root")
+    assert look(broken)[0] is ObservedState.PENDING
+    assert look(broken, now=LATE)[0] is ObservedState.REFUSED
+
+
+def test_an_image_whose_signature_is_not_valid_is_refused_after_patience() -> None:
+    unsigned = waiting("SignatureValidationFailed", "no signature")
+    assert look(unsigned) == (ObservedState.PENDING, "the image acme/solver:1 cannot be pulled: no signature")
+    assert look(unsigned, now=LATE)[0] is ObservedState.REFUSED
+
+
+@pytest.mark.parametrize("reason", ["StartError", "ContainerCannotRun"])
+def test_a_program_that_cannot_be_started_is_not_told_as_a_pull(reason: str) -> None:
+    said = {"exitCode": 128, "reason": reason, "message": 'exec: "trian": not found\n'}
+    text = 'the container cannot be started: exec: "trian": not found'
+    ended = pod("Running", containerStatuses=container(terminated=said))
+    assert look(ended) == (ObservedState.PENDING, text)
+    again = waiting("CrashLoopBackOff", restarts=2, last={"terminated": said})
+    assert look(again, now=LATE) == (ObservedState.PENDING, text)
+    assert look(waiting(reason, "no such file"))[0] is ObservedState.PENDING
+    assert look(waiting(reason, "no such file"), now=LATE)[0] is ObservedState.REFUSED
+
+
+def test_a_container_that_waits_for_what_nobody_foresaw_says_for_what() -> None:
+    assert look(waiting("MoonPhase", "not full")) == (
+        ObservedState.PENDING,
+        "its container waits (MoonPhase): not full",
+    )
+
+
+def test_a_program_that_ends_again_and_again_is_the_tenants_own() -> None:
+    last = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    seen, text = look(waiting("CrashLoopBackOff", restarts=3, last=last))
+    assert seen is ObservedState.PENDING
+    assert "exited 3 times: it exceeded its memory limit (OOMKilled)" in text
+    assert "exited 0 times" in look(waiting("CrashLoopBackOff"))[1]
+
+
+def unplaced(reason: str, **more: Any) -> ObservedPod:
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": "0/3 nodes", **more}
+    return pod("Pending", node="", conditions=[condition])
+
+
+def test_a_pod_that_no_node_takes_is_lost_after_45_seconds() -> None:
+    stuck = unplaced("Unschedulable", lastTransitionTime=MADE)
+    assert look(stuck) == (ObservedState.PENDING, "waiting for its node")
+    assert look(stuck, now=MADE + timedelta(seconds=45)) == (
+        ObservedState.LOST,
+        "its node does not accept it: 0/3 nodes",
+    )
+
+
+def test_a_pod_that_was_not_looked_at_yet_waits() -> None:
+    assert look(pod("Pending", node=""), now=LATE) == (ObservedState.PENDING, "waiting for its node")
+    assert look(unplaced("SchedulingGated"), now=LATE) == (ObservedState.PENDING, "waiting for its node")
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("PreemptionByScheduler", "preempted"),
+        ("DeletionByTaintManager", "drained"),
+        ("EvictionByEvictionAPI", "through the Kubernetes API"),
+        ("Novelty", "the cluster ended it"),
+    ],
+)
+def test_a_pod_that_the_cluster_takes_away_is_lost_at_its_last_proof(reason: str, words: str) -> None:
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": ENDED}
+    seen = observe_pods([pod("Running", conditions=[READY, taken])], ranks=1, now=LATE)
+    assert seen.seen is ObservedState.LOST
+    assert words in seen.text
+    assert seen.last_seen == ENDED
+
+
+def test_an_evicted_pod_was_last_seen_when_its_program_ended() -> None:
+    ended = container(terminated={**OVER, "exitCode": 137})
+    seen = observe_pods([pod("Failed", reason="Evicted", containerStatuses=ended)], ranks=1, now=LATE)
+    assert (seen.seen, seen.last_seen) == (ObservedState.LOST, ENDED)
+
+
+@pytest.mark.parametrize("reason", ["OutOfcpu", "OutOfnvidia.com/gpu", "UnexpectedAdmissionError"])
+def test_a_node_that_did_not_take_it_after_all_is_a_loss(reason: str) -> None:
+    assert look(pod("Failed", reason=reason, message="no room"))[0] is ObservedState.LOST
+
+
+def test_a_disrupted_pod_that_is_over_says_why() -> None:
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    assert look(pod("Failed", conditions=[taken])) == (ObservedState.LOST, "it was preempted by another pod")
+
+
+def test_a_command_that_is_done_is_over_by_itself() -> None:
+    seen = observe_pods([pod("Succeeded", containerStatuses=container(terminated=OVER))], ranks=1, now=LATE)
+    assert (seen.seen, seen.text, seen.last_seen) == (ObservedState.ENDED, "its command finished", ENDED)
+
+
+def test_a_command_that_fails_is_over_with_its_last_words() -> None:
+    failed = {**OVER, "exitCode": 2, "reason": "Error", "message": "Traceback\nValueError: no data\n"}
+    assert look(pod("Failed", containerStatuses=container(terminated=failed))) == (
+        ObservedState.ENDED,
+        "its command failed: exit code 2: ValueError: no data",
+    )
+
+
+def test_a_gang_is_over_when_every_rank_is_and_says_what_failed() -> None:
+    done = pod("Succeeded", containerStatuses=container(terminated=OVER))
+    failed = pod("Failed", rank=1, message="deadline exceeded")
+    assert look(done, pod("Running", rank=1, conditions=[READY]), ranks=2)[0] is ObservedState.READY
+    assert look(done, failed, ranks=2) == (ObservedState.ENDED, "deadline exceeded")
+
+
+def test_a_pod_that_failed_without_a_container_says_what_the_cluster_said() -> None:
+    assert look(pod("Failed", message="deadline exceeded")) == (ObservedState.ENDED, "deadline exceeded")
+    assert look(pod("Failed")) == (ObservedState.ENDED, "it ended as failed")
+
+
+def test_a_pod_that_is_going_is_shutting_down() -> None:
+    assert look(pod("Running", conditions=[READY], deletionTimestamp=SOON)) == (
+        ObservedState.PENDING,
+        "shutting down",
+    )
+
+
+def test_the_worst_pod_of_a_gang_decides() -> None:
+    bad, lost = waiting("InvalidImageName"), pod("Failed", rank=1, reason="Evicted")
+    assert look(RUNS, lost, ranks=2)[0] is ObservedState.LOST
+    assert look(bad, lost, ranks=2)[0] is ObservedState.REFUSED
+
+
+def test_use_is_counted_from_start_to_end() -> None:
+    over = pod_usage(pod("Succeeded", containerStatuses=container(terminated=OVER)))
+    assert over is not None
+    assert (over.since, over.until) == (STARTED, ENDED)
+
+
+def test_use_goes_on_while_it_runs() -> None:
+    running = pod_usage(RUNS)
+    assert running is not None
+    assert (running.since, running.until) == (STARTED, None)
+
+
+def test_use_goes_on_between_two_starts() -> None:
+    crashed = container(waiting={"reason": "CrashLoopBackOff"}, last={"terminated": OVER}, restarts=1)
+    between = pod_usage(pod("Running", containerStatuses=crashed))
+    assert between is not None
+    assert between.until is None
+
+
+def test_a_pod_that_never_ran_was_never_used() -> None:
+    assert pod_usage(waiting("ImagePullBackOff")) is None
+
+
+def test_what_restarted_often_was_in_use_since_its_pod_began() -> None:
+    later = {"startedAt": ENDED}
+    often = pod("Running", startTime=MADE, containerStatuses=container(running=later, restarts=5))
+    found = pod_usage(often)
+    assert found is not None
+    assert found.since == MADE
+
+
+DELETED = {"deletionTimestamp": ENDED + timedelta(seconds=30)}
+KILLED = container(terminated={**OVER, "exitCode": 143, "reason": "Error"})
+
+
+def uids(*pods: ObservedPod, ranks: int = 1) -> list[str]:
+    return [each.uid for each in observe_pods(pods, ranks=ranks, now=LATE).remains]
+
+
+def test_a_session_whose_pod_was_deleted_is_lost_since_its_program_ended_and_is_not_over() -> None:
+    taken = pod("Failed", containerStatuses=KILLED, **DELETED)
+    seen = observe_pods([taken], ranks=1, now=LATE)
+    assert (seen.seen, seen.text, seen.last_seen) == (ObservedState.LOST, "its pod no longer exists", ENDED)
+    assert uids(taken) == ["uid-0-0"], "what keeps it makes no other before this one is let go"
+
+
+def test_a_batch_whose_pod_was_deleted_is_over_and_held_until_its_lease_is() -> None:
+    for deleted in ({}, DELETED):
+        done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER), **deleted)
+        seen = observe_pods([done], ranks=1, now=LATE)
+        assert (seen.seen, seen.last_seen, seen.remains) == (ObservedState.ENDED, ENDED, ())
+
+
+def test_a_rank_that_is_done_stays_held_while_the_others_run() -> None:
+    done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER))
+    runs = pod("Running", rank=1, restarts="Never", conditions=[READY])
+    assert observe_pods([done, runs], ranks=2, now=LATE).seen is ObservedState.READY
+    assert uids(done, runs, ranks=2) == []
+
+
+def test_what_was_replaced_is_kept_no_longer_unless_it_still_runs_or_others_hold_it() -> None:
+    new = pod("Running", age=5, conditions=[READY])
+    assert uids(pod("Failed", **DELETED), new) == ["uid-0-0"]
+    assert uids(pod("Running", **DELETED), new) == []
+    assert uids(pod("Failed", held=False, **DELETED), new) == []
+
+
+def anchor(**meta: Any) -> ClusterObjectHeader:
+    body = {"metadata": {"name": "l", **meta}}
+    return msgspec.json.decode(msgspec.json.encode(body), type=ClusterObjectHeader)
+
+
+def test_what_was_deleted_by_hand_ended_then_however_slow_its_program_was() -> None:
+    deleted = anchor(deletionTimestamp=ENDED - timedelta(seconds=20))
+    dead, dying = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Running", **DELETED)
+    for pods in ([dead], [dying], [dead, dying]):
+        assert ended_at(deleted, pods) == ENDED - timedelta(seconds=20)
+
+
+def test_what_ran_no_longer_when_it_was_deleted_had_ended_before() -> None:
+    deleted = anchor(deletionTimestamp=LATE)
+    dead, next_one = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Pending", age=70, node="")
+    assert ended_at(deleted, [dead, next_one]) == ENDED
+    for pods in ([next_one], []):  # the one before was let go of: our books know when it ended
+        assert ended_at(deleted, pods) is None
+
+
+def test_what_was_over_before_it_was_deleted_ended_by_itself() -> None:
+    done = pod("Succeeded", containerStatuses=container(terminated=OVER), **DELETED)
+    early = {**OVER, "finishedAt": STARTED + timedelta(seconds=9)}
+    first = pod("Succeeded", rank=1, containerStatuses=container(terminated=early), **DELETED)
+    assert ended_at(anchor(deletionTimestamp=LATE), [first, done]) == ENDED
+
+
+def test_without_an_anchor_only_what_is_over_can_tell_its_end() -> None:
+    dead, dying = pod("Failed", containerStatuses=KILLED, **DELETED), pod("Running", **DELETED)
+    assert ended_at(None, [dead]) == ENDED
+    assert ended_at(None, [dead, dying]) is None
+    assert ended_at(None, []) is None
+
+
+def test_a_pod_of_which_nobody_knows_when_it_ended_leaves_it_to_its_anchor() -> None:
+    nothing = pod("Failed")
+    assert ended_at(anchor(), [nothing]) is None
+    assert ended_at(anchor(deletionTimestamp=LATE), [nothing]) == LATE
+
+
+FORCED = {**DELETED, "deletionGracePeriodSeconds": 0}
+
+
+def proven_until(*pods: ObservedPod, ranks: int = 1) -> datetime | None:
+    return observe_pods(pods, ranks=ranks, now=LATE).proven_until
+
+
+def test_what_is_over_proves_nothing_after_its_end_whoever_saw_it_run_later() -> None:
+    dead = pod("Failed", containerStatuses=KILLED, **FORCED)
+    assert proven_until(dead) == ENDED
+    assert proven_until(dead, pod("Pending", age=70, node="")) == ENDED
+    assert proven_until(RUNS) is None
+    assert proven_until(pod("Running", containerStatuses=container(running={"startedAt": STARTED}))) is None
+
+
+def test_what_still_shuts_down_may_run_on() -> None:
+    runs = container(running={"startedAt": STARTED})
+    dying = pod("Running", containerStatuses=runs, **DELETED)
+    assert proven_until(dying) is None
+    assert proven_until(dying, pod("Pending", age=70, node="")) is None
+
+
+def test_what_waits_to_begin_proves_that_nothing_ran_since_it_was_made() -> None:
+    assert proven_until(pod("Pending", age=70, node="")) == MADE + timedelta(seconds=70)
+    never = pod("Pending", node="", **FORCED)
+    assert proven_until(never) == MADE
+    assert proven_until(never, pod("Pending", age=70, node="")) == MADE + timedelta(seconds=70)
+
+
+def test_a_pod_whose_node_forgot_that_it_ran_did_so_until_it_was_ready_no_more() -> None:
+    since = {"type": "Ready", "status": "False", "lastTransitionTime": ENDED}
+    assert proven_until(pod("Pending", conditions=[since])) == ENDED
+
+
+def test_a_gang_is_not_whole_since_the_first_of_its_ranks_ended() -> None:
+    dead = pod("Failed", containerStatuses=KILLED, **FORCED)
+    made_later = pod("Pending", rank=1, age=70, node="")
+    assert proven_until(dead, made_later, ranks=2) == ENDED
+    runs = pod("Running", rank=1, conditions=[READY])
+    assert proven_until(dead, runs, ranks=2) == ENDED
+    done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER))
+    assert proven_until(done, runs, ranks=2) is None
+    evicted = pod("Failed", reason="Evicted", rank=1, containerStatuses=container(terminated=OVER))
+    early = container(terminated={**OVER, "finishedAt": STARTED})
+    gone = pod("Failed", reason="Evicted", rank=2, containerStatuses=early)
+    seen = observe_pods([evicted, gone], ranks=3, now=LATE)
+    assert (seen.last_seen, seen.proven_until) == (STARTED, STARTED)
+
+
+def test_a_pod_that_is_told_to_go_was_so_when_that_was_said_and_not_when_its_time_is_up() -> None:
+    taken = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+    dying = pod("Running", conditions=[READY, taken], **DELETED, deletionGracePeriodSeconds=30)
+    assert observe_pods([dying], ranks=1, now=LATE).last_seen == ENDED
+
+
+def test_a_pod_that_was_taken_away_before_it_ran_is_let_go_and_made_again() -> None:
+    for restarts in ("Always", "Never"):
+        waits = pod("Pending", restarts=restarts, node="", **FORCED)
+        seen = observe_pods([waits], ranks=1, now=LATE)
+        assert (seen.seen, seen.text) == (ObservedState.PENDING, "being created")
+        assert [each.uid for each in seen.remains] == ["uid-0-0"]
+
+
+def test_a_pod_that_is_gone_but_for_us_never_runs_again_whatever_its_kubelet_said_last() -> None:
+    forced = pod("Running", containerStatuses=container(running={"startedAt": STARTED}), **FORCED)
+    seen = observe_pods([forced], ranks=1, now=LATE)
+    assert (seen.seen, seen.last_seen) == (ObservedState.LOST, DELETED["deletionTimestamp"])
+    assert uids(forced) == ["uid-0-0"]
+    assert ended_at(None, [forced]) == DELETED["deletionTimestamp"]
+    batch = pod("Running", restarts="Never", **FORCED)
+    assert observe_pods([batch], ranks=1, now=LATE).seen is ObservedState.ENDED
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"running": {"startedAt": STARTED}}, "starting"),
+        ({"waiting": {"reason": "CrashLoopBackOff"}, "restarts": 3}, "the program exited 3 times"),
+        ({"terminated": {"exitCode": 1, "startedAt": STARTED, "finishedAt": ENDED}}, "starting"),
+        ({"waiting": {"reason": "ImagePullBackOff"}, "restarts": 1}, "cannot be pulled"),
+    ],
+)
+def test_a_program_that_began_holds_its_slices_though_it_is_not_ready(state: dict[str, Any], words: str) -> None:
+    seen = observe_pods([pod("Running", containerStatuses=container(**state))], ranks=1, now=SOON)
+    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, True, SOON)
+    assert words in seen.text
+
+
+def test_a_program_that_never_began_proves_nothing() -> None:
+    for each in (waiting("ContainerCreating"), pod("Pending"), unplaced("Unschedulable")):
+        seen = observe_pods([each], ranks=1, now=SOON)
+        assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, None)
+
+
+def test_a_program_that_began_and_whose_image_is_gone_for_good_held_its_slices_until_now() -> None:
+    gone = container(waiting={"reason": "ErrImageNeverPull"}, restarts=1)
+    seen = observe_pods([pod("Running", containerStatuses=gone)], ranks=1, now=LATE)
+    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.REFUSED, False, LATE)
+
+
+def test_a_gang_of_which_one_rank_does_not_run_does_not_run() -> None:
+    ill = pod("Running", containerStatuses=container(running={"startedAt": STARTED}))
+    seen = observe_pods([ill, pod("Pending", rank=1)], ranks=2, now=SOON)
+    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, None)
+
+
+def test_what_is_made_again_did_not_run_since_what_it_replaces_ended() -> None:
+    ended = container(terminated={"exitCode": 0, "startedAt": STARTED, "finishedAt": ENDED})
+    old = pod("Succeeded", containerStatuses=ended, deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
+    seen = observe_pods([old, pod("Pending", age=70)], ranks=1, now=LATE)
+    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, ENDED)
+    never = pod("Pending", deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
+    assert observe_pods([never, pod("Pending", age=70)], ranks=1, now=LATE).last_seen is None

@@ -1,0 +1,226 @@
+"""Resource claims are compared with what was sold."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.domain.lifecycle.states import Isolation
+from broker.models import Cluster, ClusterWatch
+from broker.provisioners.base import Observation, ObservedState
+from broker.provisioners.kubernetes import labels, names, provisioner
+from broker.provisioners.kubernetes.client.objects import ResourceClaim, ResourceSlice
+from broker.provisioners.kubernetes.drivers.dra import DRA_DRIVER_NAME, DraDriver, misallocated_device
+from broker.provisioners.kubernetes.render.spec import SliceSpec
+from broker.provisioners.kubernetes.spec_conversion import lease_spec
+from tests.broker.domain.fleet import MODELS
+from tests.broker.provisioners.kubernetes.lease_specs import CARD, DRIVERS, LEASE, WHOLE
+from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer, StartServer, error_status
+from tests.broker.provisioners.kubernetes.test_observation_cache import NOTHING, READY, Scene, a_pod, order
+from tests.simulation import NOW
+
+Body = dict[str, Any]
+
+
+def device(name: str, *, card: str = "", of: str = "", units: tuple[int, ...] = ()) -> Body:
+    kind = {"uuid": {"string": card}} if card else {"parentUUID": {"string": of}}
+    return {"name": name, "attributes": kind, "capacity": {f"memorySlice{n}": {"value": "1"} for n in units}}
+
+
+def published(*devices: Body, node: str = "gpu-node-1", driver: str = DRA_DRIVER_NAME) -> Body:
+    spec = {"driver": driver, "nodeName": node, "devices": list(devices)}
+    return {"metadata": {"name": f"s-{node}"}, "spec": spec}
+
+
+def claim(*given: str, pool: str = "gpu-node-1", driver: str = DRA_DRIVER_NAME, **meta: Any) -> Body:
+    """Return a claim as its cluster shows it, with the devices that it was given."""
+    results = [{"request": "slice-0", "driver": driver, "pool": pool, "device": each} for each in given]
+    status = {"allocation": {"devices": {"results": results}}} if given else {}
+    return {"metadata": {"name": "c", **meta}, "spec": {"devices": {}}, "status": status}
+
+
+NODE = published(
+    device("own", of=CARD, units=(5,)),
+    device("beside", of=CARD, units=(6,)),
+    device("elsewhere", of="GPU-other", units=(5,)),
+    device("card", card=CARD),
+    device("other-card", card="GPU-other"),
+)
+
+
+def strange(body: Body, *, lease: Any = LEASE) -> str:
+    slices = [msgspec.convert(NODE, ResourceSlice), msgspec.convert(published(driver="x"), ResourceSlice)]
+    return misallocated_device(lease, 0, msgspec.convert(body, ResourceClaim), slices)
+
+
+def test_a_device_that_was_sold_is_none_of_anybody_elses() -> None:
+    assert strange(claim("own")) == ""
+    assert strange(claim()) == ""
+    whole = replace(LEASE, offering=WHOLE, slices=(SliceSpec("gpu-node-1", CARD, "card", 0, 8, 8, 80),))
+    assert whole.offering.isolation is Isolation.DEVICE
+    assert strange(claim("card"), lease=whole) == ""
+    assert strange(claim("other-card"), lease=whole) == "other-card of gpu-node-1"
+
+
+@pytest.mark.parametrize("given", ["beside", "elsewhere"])
+def test_a_device_that_was_not_sold_is_named(given: str) -> None:
+    assert strange(claim("own", given)) == f"{given} of gpu-node-1"
+
+
+def test_of_what_nobody_publishes_nobody_knows_where_it_is() -> None:
+    for each in (claim("unheard-of"), claim("beside", pool="elsewhere"), claim("beside", driver="nic")):
+        assert strange(each) == ""
+
+
+def test_only_who_writes_claims_holds_devices_by_them() -> None:
+    assert {name: driver.by_claims for name, driver in DRIVERS.items()} == {
+        "device_plugin": False,
+        "dra": True,
+        "dra_extended": False,
+        "hami": False,
+    }
+
+
+class Claiming(Scene):
+    """A provisioner where leases hold their devices by claims."""
+
+    def __init__(self, cluster: Cluster, *script: ScriptedAnswer, serve: StartServer) -> None:
+        super().__init__(cluster, serve(*script))
+        self.provisioner._connection = replace(self.provisioner._cluster_connection, driver=DraDriver(MODELS))
+
+    def follows(self) -> None:
+        ClusterWatch.objects.create(
+            cluster=self.cluster, kind="ResourceClaim", version=5, synced_at=NOW, last_event_at=NOW
+        )
+
+    def claim(self, body: Body, **more: Any) -> None:
+        self.row("ResourceClaim", "c", {**body, **more}, space=self.space, mine=order().name)
+
+
+@pytest.mark.parametrize(
+    ("held", "asked"),
+    [
+        (claim("own"), False),
+        (claim(), True),
+        (None, True),
+        ({**claim("own"), "strange": "beside of n01"}, True),
+    ],
+)
+def test_what_runs_is_believed_while_its_claim_holds_what_was_sold(
+    cluster: Cluster, serve: StartServer, held: Body | None, asked: bool
+) -> None:
+    scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
+    scene.runs()
+    scene.follows()
+    if held:
+        scene.claim(held)
+    seen = scene.provisioner.observe(order(), now=NOW)
+    assert (seen.seen, bool(scene.verbs)) == ((ObservedState.GONE, True) if asked else (ObservedState.READY, False))
+
+
+def test_where_claims_are_not_followed_pods_are_believed(cluster: Cluster, serve: StartServer) -> None:
+    scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
+    scene.runs()
+    assert scene.provisioner.observe(order(), now=NOW).seen is ObservedState.READY
+    assert scene.verbs == []
+
+
+def test_what_does_not_run_yet_need_hold_nothing(cluster: Cluster, serve: StartServer) -> None:
+    scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
+    scene.runs()
+    scene.follows()
+    scene.claim(claim())
+    scene.pod({"phase": "Pending"})
+    assert scene.provisioner.observe(order(), now=NOW).seen is ObservedState.PENDING
+    assert scene.verbs == []
+    assert scene.memory.names(now=NOW) == [order().name]
+
+
+def test_a_claim_alone_is_no_order_that_is_there(cluster: Cluster, serve: StartServer) -> None:
+    scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
+    scene.beats()
+    scene.claim(claim("own"))
+    assert scene.memory.names(now=NOW) == []
+
+
+def checked_at(
+    cluster: Cluster, serve: StartServer, *answers: ScriptedAnswer, pod: Body, ends: bool = False
+) -> tuple[Observation, list[str]]:
+    """Ask the cluster for a lease; return the requests beyond its anchor."""
+    spec = lease_spec(order(), "ins_1")
+    marks = {**labels.lease_labels(spec), labels.ROLE: labels.ANCHOR_ROLE}
+    paid = {labels.PAID_UNTIL: "2026-11-21T10:00:00Z"}
+    meta = {"name": order().name, "uid": "u-anchor", "labels": marks, "annotations": paid}
+    anchor = {"metadata": {**meta, "creationTimestamp": "2026-11-21T08:00:00Z"}}
+    node = {"metadata": {"name": "n01"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    pods = {"metadata": {"resourceVersion": "5"}, "items": [pod]}
+    there = (ScriptedAnswer(body=anchor), ScriptedAnswer(body=pods))
+    ended = a_pod({"phase": "Succeeded"}, namespace="gt-1")
+    ended["spec"]["restartPolicy"] = "Never"
+    after = {**pods, "items": [ended if ends else pod]}
+    script = (*there, ScriptedAnswer(body=node), *answers, ScriptedAnswer(body=anchor), ScriptedAnswer(body=after))
+    scene = Claiming(cluster, *script, serve=serve)
+    seen = scene.provisioner.observe(order(), now=NOW)
+    return seen, [f"{each.method} {each.path.split('?')[0].rsplit('/', 1)[-1]}" for each in scene.wire.asked[3:]]
+
+
+def ours(*given: str) -> ScriptedAnswer:
+    return ScriptedAnswer(body=claim(*given, pool="n01", labels=labels.lease_labels(lease_spec(order(), "ins_1"))))
+
+
+def of_node(*devices: Body) -> ScriptedAnswer:
+    return ScriptedAnswer(body={"metadata": {"resourceVersion": "5"}, "items": [published(*devices, node="n01")]})
+
+
+CLAIM_NAME = names.resource_claim_name(order().lease_id, 1, 0)
+RUNS = a_pod(READY, namespace="gt-1")
+WAITS = a_pod({"phase": "Pending"}, namespace="gt-1")
+
+
+def test_a_cluster_that_gave_what_was_sold_is_asked_no_further(cluster: Cluster, serve: StartServer) -> None:
+    seen, asked = checked_at(cluster, serve, ours("card"), of_node(device("card", card="GPU-1")), pod=RUNS)
+    assert seen.seen is ObservedState.READY
+    assert asked == [f"GET {CLAIM_NAME}", "GET resourceslices"]
+
+
+def test_a_lease_that_was_given_what_was_not_sold_is_lost(cluster: Cluster, serve: StartServer) -> None:
+    for pod in (RUNS, WAITS):
+        seen, _ = checked_at(cluster, serve, ours("card"), of_node(device("card", card="GPU-2")), pod=pod)
+        assert (seen.seen, seen.text) == (
+            ObservedState.LOST,
+            "its resource claim got card of n01, where it was not placed",
+        )
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (error_status(404, "not found"), "its resource claim was deleted, and with it its devices"),
+        (ScriptedAnswer(body=claim("card", pool="n01")), "its resource claim was deleted, and with it its devices"),
+        (ours(), "its devices were removed from its resource claim"),
+    ],
+)
+def test_a_lease_that_runs_and_whose_devices_somebody_took_is_lost(
+    cluster: Cluster, serve: StartServer, answer: ScriptedAnswer, words: str
+) -> None:
+    seen, _ = checked_at(cluster, serve, answer, pod=RUNS)
+    assert (seen.seen, seen.text) == (ObservedState.LOST, words)
+
+
+def test_a_program_that_ended_while_its_claim_was_read_has_given_its_devices_back(
+    cluster: Cluster, serve: StartServer
+) -> None:
+    seen, _ = checked_at(cluster, serve, ours(), pod=RUNS, ends=True)
+    assert seen.seen is ObservedState.ENDED
+
+
+def test_a_claim_that_is_missing_before_its_pod_runs_is_made_again(
+    cluster: Cluster, serve: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mended: list[str] = []
+    monkeypatch.setattr(provisioner, "repair_children", lambda api, driver, spec, found: mended.append(spec.lease_id))
+    seen, asked = checked_at(cluster, serve, error_status(404, "not found"), pod=WAITS)
+    assert (seen.seen, asked, mended) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
+    seen, _ = checked_at(cluster, serve, ours(), pod=WAITS)
+    assert (seen.seen, len(mended)) == (ObservedState.PENDING, 1)

@@ -1,0 +1,10 @@
+"""Kubeconfigs of clusters that nobody reaches."""
+
+KUBECONFIG = {
+    "clusters": [{"name": "cluster", "cluster": {"server": "https://one.example"}}],
+    "users": [{"name": "cluster", "user": {"token": "first"}}],
+}
+AGENT_KUBECONFIG = {
+    "clusters": [{"name": "cluster", "cluster": {"server": "https://one.example"}}],
+    "users": [{"name": "cluster", "user": {"token": "t"}}],
+}

@@ -1,0 +1,449 @@
+"""The cluster agent handles events without a cluster."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connections
+
+from broker.management.cluster_lookup import find_cluster
+from broker.models import Cluster, ClusterObject, ClusterWatch, Gpu, Node
+from broker.provisioners.kubernetes import cluster_connection as clusters
+from broker.provisioners.kubernetes.agent.agent_heartbeat import BEAT_ANNOTATION
+from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
+from broker.provisioners.kubernetes.client.kinds import CONFIG_MAP, NODE, POD, RESOURCE_SLICE, Kind
+from broker.provisioners.kubernetes.client.objects import ClusterObjectHeader, FullObjectMeta, Raw
+from broker.services.clusters.agent import cluster_agent, inventory_watch, leadership
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.clusters.agent.watched_kinds import DEVICE_CLASSES, WATCHED_KINDS
+from broker.services.clusters.health import cluster_freeze
+from broker.services.clusters.registration import cluster_registration
+from ports import clock
+from tests.broker.provisioners.kubernetes.scripted_server import (
+    ScriptedAnswer,
+    ScriptedServer,
+    StartServer,
+    error_status,
+)
+from tests.simulation import NOW, OPERATOR, Simulation, create_gpus
+
+
+def node(name: str = "n01", ready: str = "True", version: int = 3, **allocatable: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "uid": f"u-{name}",
+            "resourceVersion": str(version),
+            "labels": {
+                "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                "nvidia.com/gpu.count": "1",
+                "nvidia.com/gpu.memory": "81559",
+                "nvidia.com/gpu.replicas": "1",
+                "nvidia.com/mig.strategy": "mixed",
+            },
+        },
+        "status": {
+            "allocatable": {"nvidia.com/gpu": "1"},
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }
+
+
+def found(kind: Kind, how: str, *objects: dict[str, Any], version: int = 9) -> WatchEvent:
+    return WatchEvent(kind, how, [Raw(msgspec.json.encode(each)) for each in objects], version)
+
+
+def pod(version: int = 5) -> dict[str, Any]:
+    marks = {"gpubroker.dev/lease": "lse_1", "gpubroker.dev/tenant": "ten_1", "gpubroker.dev/generation": "2"}
+    meta = {"name": "p", "namespace": "gt-1", "uid": "u", "resourceVersion": str(version), "labels": marks}
+    return {"metadata": meta, "status": {"phase": "Running"}}
+
+
+def test_changes_around_a_list_are_kept_in_order(agent: ClusterAgent, sim: Simulation) -> None:
+    batch = [
+        found(POD, "ADDED", pod(5), version=5),
+        found(POD, "BEGUN"),
+        found(POD, "LISTED", version=6),
+        found(POD, "ADDED", pod(8), version=8),
+        found(POD, "HEARD", version=12),
+    ]
+    agent.absorb(batch, now=sim.now)
+    kept = ClusterObject.objects.get()
+    assert (kept.order_name, kept.version, kept.body["status"]["phase"]) == ("l-1-g2", 8, "Running")
+    assert ClusterWatch.objects.get().version == 12
+    agent.absorb([found(POD, "DELETED", pod(13), version=13)], now=sim.now)
+    assert not ClusterObject.objects.exists()
+
+
+def test_what_changes_in_nothing_that_is_read_is_neither_written_nor_told(agent: ClusterAgent, sim: Simulation) -> None:
+    def seen(how: str, version: int, **more: Any) -> tuple[int, str]:
+        agent.absorb([found(POD, how, {**pod(version), **more}, version=version)], now=sim.now)
+        kept = ClusterObject.objects.get()
+        return kept.version, kept.body["status"]["phase"]
+
+    assert seen("ADDED", 5) == (5, "Running")
+    assert seen("MODIFIED", 6) == (5, "Running")  # somebody annotated it
+    assert ClusterWatch.objects.get().version == 6
+    assert seen("MODIFIED", 7, status={"phase": "Failed"}) == (7, "Failed")
+    agent.absorb([found(POD, "DELETED", pod(8), version=8)], now=sim.now)
+    assert seen("ADDED", 9, status={"phase": "Failed"}) == (9, "Failed")
+
+
+def test_a_pod_that_writes_a_nul_is_kept_without_it(agent: ClusterAgent, sim: Simulation) -> None:
+    """One pod's NUL must not stop the others' observation."""
+    words, kept = "over\0 \\u0000", "over \\u0000"
+    said = {"message": words}
+    state = {"state": {"terminated": said}, "lastState": {"waiting": said}}
+    status = {"phase": "Failed", **said, "conditions": [said], "containerStatuses": [state]}
+    agent.absorb([found(POD, "ADDED", {**pod(5), "status": status}, version=5)], now=sim.now)
+    seen = ClusterObject.objects.get().body["status"]
+    (container,) = seen["containerStatuses"]
+    assert seen["message"] == seen["conditions"][0]["message"] == kept
+    assert container["state"]["terminated"]["message"] == container["lastState"]["waiting"]["message"] == kept
+
+
+def test_a_list_of_what_is_known_already_is_not_written_again(agent: ClusterAgent, sim: Simulation) -> None:
+    def listed(version: int, *there: dict[str, Any]) -> dict[str, int]:
+        begun, paged = found(POD, "BEGUN"), found(POD, "PAGED", *there, version=version)
+        agent.absorb([begun, paged, found(POD, "LISTED", version=version)], now=sim.now)
+        return dict(ClusterObject.objects.values_list("name", "version"))
+
+    other = {**pod(5), "metadata": {**pod(5)["metadata"], "name": "q"}}
+    assert listed(5, pod(5), other) == {"p": 5, "q": 5}
+    assert listed(7, pod(6)) == {"p": 5}
+    assert listed(9, pod(6), other) == {"p": 5, "q": 5}  # it went and came back
+
+
+def test_a_node_that_falls_silent_or_is_deleted_is_lost_until_it_is_heard(agent: ClusterAgent, sim: Simulation) -> None:
+    create_gpus(1)
+    Node.objects.update(cluster=agent.cluster)
+
+    def state(*batch: WatchEvent) -> str:
+        agent.absorb(batch, now=sim.now)
+        return Node.objects.get().state
+
+    assert state(found(NODE, "BEGUN"), found(NODE, "PAGED", node()), found(NODE, "LISTED")) == "ready"
+    assert state(found(NODE, "MODIFIED", node(ready="Unknown", version=10))) == "lost"
+    agent.nodes.check_lost(now=sim.now)
+    assert Node.objects.get().state == "lost"
+    ClusterObject.objects.update(body=node())
+    agent.nodes.check_lost(now=sim.now)
+    assert Node.objects.get().state == "ready"
+    assert state(found(NODE, "DELETED", node(version=11))) == "lost"
+    assert state(found(NODE, "ADDED", node(version=12))) == "ready"
+
+
+def listing(*objects: dict[str, Any]) -> ScriptedAnswer:
+    return ScriptedAnswer(body={"metadata": {"resourceVersion": "5"}, "items": list(objects)})
+
+
+def reconnect(agent: ClusterAgent, connection: clusters.ClusterConnection) -> None:
+    """Let every part of the agent that asks its cluster do so through this."""
+    for part in (agent, agent.identity, agent.objects, agent.inventory):
+        part.connection = connection
+
+
+def through(agent: ClusterAgent, serve: StartServer, *script: ScriptedAnswer) -> ScriptedServer:
+    """Let the agent speak to a server that answers from a script."""
+    wire = serve(*script)
+    reconnect(agent, clusters.ClusterConnection(wire.transport, agent.connection.driver))
+    return wire
+
+
+def nodes(*there: dict[str, Any]) -> list[WatchEvent]:
+    return [found(NODE, "BEGUN"), found(NODE, "PAGED", *there), found(NODE, "LISTED")]
+
+
+def test_inventory_is_taken_from_the_rows_once_they_are_there(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation
+) -> None:
+    wire = through(agent, serve)
+    agent.turn(0)
+    assert not Gpu.objects.exists()
+    agent.absorb(nodes(node()), now=sim.now)
+    agent.turn(0)
+    assert Gpu.objects.get().node.name == "n01"
+    assert wire.asked == []  # the watch has told it all
+
+
+def test_an_inventory_in_which_nothing_is_new_is_not_taken_again(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through(agent, serve)
+    taken: list[int] = []
+    monkeypatch.setattr(
+        cluster_registration, "update_inventory", lambda cluster, found, now: taken.append(len(found)) or []
+    )
+
+    def take(*there: dict[str, Any]) -> int:
+        agent.absorb(nodes(*there), now=sim.now)
+        agent.take_inventory(now=sim.now)
+        return len(taken)
+
+    assert take(node()) == 1
+    assert take(node(version=4)) == 1
+    assert take(node(version=5), node("n02")) == 2
+    Cluster.objects.update(inventory_paused_reason="It reports only 1 of 9 cards.")
+    assert take(node(version=6), node("n02")) == 3
+    Cluster.objects.update(inventory_paused_reason="")
+    agent.inventory._repeat_at = 0
+    assert take(node(version=7), node("n02")) == 4
+
+
+def test_what_is_not_for_sale_is_said(agent: ClusterAgent, serve: StartServer, sim: Simulation) -> None:
+    strange = node()
+    strange["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z9"
+    through(agent, serve)
+    agent.absorb(nodes(strange), now=sim.now)
+    agent.turn(0)
+    assert not Gpu.objects.exists()
+
+
+def test_without_a_pulse_the_cluster_is_asked_who_it_is_and_its_silence_keeps_the_inventory(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation
+) -> None:
+    through(agent, serve)
+    agent.absorb(nodes(node()), now=sim.now)
+    agent.turn(0)
+    Cluster.objects.update(uid="uid-1")
+    through(agent, serve, error_status(403, "forbidden"))
+    agent.absorb(nodes(), now=sim.now)
+    agent.identity.uid, agent.inventory.due_at = "uid-1", 0
+    agent.turn(0)
+    assert Gpu.objects.get().health == "healthy"
+    assert not agent.frozen
+    kube_system = {"metadata": {"name": "kube-system", "uid": "uid-2"}}
+    through(agent, serve, listing(kube_system))
+    agent.take_inventory(now=sim.now)
+    assert agent.frozen
+
+
+def published(version: int, *cards: str) -> dict[str, Any]:
+    """Return what the DRA driver of n01 says it has."""
+    devices = [
+        {
+            "name": name,
+            "attributes": {
+                "type": {"string": "gpu"},
+                "uuid": {"string": f"GPU-{name}"},
+                "productName": {"string": "NVIDIA H100 80GB HBM3"},
+            },
+            "capacity": {"memory": {"value": "81559Mi"}},
+        }
+        for name in cards
+    ]
+    meta = {"name": "slice-n01", "uid": "u-slice", "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": {"driver": "gpu.nvidia.com", "nodeName": "n01", "devices": devices}}
+
+
+def test_a_driver_of_claims_is_told_what_nodes_publish_and_asks_for_nothing(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert RESOURCE_SLICE not in {each.kind for each in agent.reflectors}
+    Cluster.objects.update(driver="dra")
+    claims = ClusterAgent(Cluster.objects.get())
+    assert RESOURCE_SLICE in {each.kind for each in claims.reflectors}
+    wire = serve()
+    reconnect(claims, clusters.ClusterConnection(wire.transport, claims.connection.driver))
+    monkeypatch.setattr(inventory_watch, "INVENTORY_DELAY_S", 0.0)
+
+    def cards(*batch: WatchEvent) -> list[str]:
+        claims.absorb(batch, now=sim.now)
+        claims.turn(0)
+        return list(Gpu.objects.order_by("index").values_list("uuid", flat=True))
+
+    assert cards(*nodes(node())) == []  # their cards are yet to be listed
+    listed = [
+        found(RESOURCE_SLICE, "BEGUN"),
+        found(RESOURCE_SLICE, "PAGED", published(4, "gpu-0")),
+        found(RESOURCE_SLICE, "LISTED"),
+    ]
+    assert cards(*listed) == ["GPU-gpu-0"]
+    assert cards(found(RESOURCE_SLICE, "MODIFIED", published(12, "gpu-0", "gpu-1"), version=12)) == [
+        "GPU-gpu-0",
+        "GPU-gpu-1",
+    ]
+    cards(found(RESOURCE_SLICE, "DELETED", published(13, "gpu-0", "gpu-1"), version=13))
+    assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
+    assert wire.asked == []
+
+
+def a_class(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
+
+
+def test_what_has_no_device_class_is_not_for_sale_until_it_has_one(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the right to list them, they count as present."""
+    Cluster.objects.update(driver="dra")
+    claims = ClusterAgent(Cluster.objects.get())
+    reconnect(claims, clusters.ClusterConnection(serve().transport, claims.connection.driver))
+    monkeypatch.setattr(inventory_watch, "INVENTORY_DELAY_S", 0.0)
+
+    def sold(*batch: WatchEvent) -> list[Any]:
+        claims.absorb(batch, now=sim.now)
+        claims.turn(0)
+        return [card.published or card.health for card in Gpu.objects.all()]
+
+    slices = published(4, "gpu-0")
+    part = {
+        "type": {"string": "mig"},
+        "parentUUID": {"string": "GPU-gpu-0"},
+        "profile": {"string": "1g.10gb"},
+    }
+    slices["spec"]["devices"].append({"name": "p", "attributes": part, "capacity": {"memorySlice3": {"value": "1"}}})
+    sold(*nodes(node()))
+    listed = [found(RESOURCE_SLICE, "BEGUN"), found(RESOURCE_SLICE, "PAGED", slices), found(RESOURCE_SLICE, "LISTED")]
+    assert sold(*listed) == [{"1g.10gb": [3], "card": [0]}]
+    whole = a_class("gpu.nvidia.com", 5)
+    listed = [
+        found(DEVICE_CLASSES, "BEGUN"),
+        found(DEVICE_CLASSES, "PAGED", whole),
+        found(DEVICE_CLASSES, "LISTED"),
+    ]
+    assert sold(*listed) == [{"card": [0]}]
+    mine = a_class("mig-1g.10gb.gpubroker.dev", 12)
+    assert sold(found(DEVICE_CLASSES, "ADDED", mine, version=12)) == [{"1g.10gb": [3], "card": [0]}]
+    assert sold(found(DEVICE_CLASSES, "DELETED", mine, version=13)) == [{"card": [0]}]
+
+
+def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(
+    agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    through(agent, serve)
+    moment, taken = [1000.0], []
+    monkeypatch.setattr(cluster_agent.clock, "monotonic", lambda: moment[0])
+    monkeypatch.setattr(
+        cluster_registration, "update_inventory", lambda cluster, found, now: taken.append(len(found)) or []
+    )
+    agent.absorb(nodes(node()), now=sim.now)
+    agent.turn(0)
+    for number in range(2, 5):
+        moment[0] += 0.2
+        agent.absorb([found(NODE, "ADDED", node(f"n0{number}", version=number + 9))], now=sim.now)
+        agent.turn(0)
+    assert taken == [1]
+    moment[0] += 0.5
+    agent.turn(0)
+    assert taken == [1, 4]
+
+
+class Still:
+    """Whatever it should follow, it ends, as a thread does that met what nobody foresaw."""
+
+    beats, is_open, is_idle, kind = 0, False, True, POD
+
+    def follow(self, going: object) -> None:
+        """End at once."""
+
+
+def test_following_ends_when_told(agent: ClusterAgent, serve: StartServer) -> None:
+    through(agent, serve)
+    asked: list[bool] = []
+    agent.reflectors = []
+    agent.heartbeat = agent.repair.repairer = Still()  # type: ignore[assignment]
+    agent.follow(lambda: asked.append(True) or len(asked) < 2)  # type: ignore[func-returns-value]
+
+
+def test_an_agent_that_lost_a_watch_ends_loudly(agent: ClusterAgent, serve: StartServer) -> None:
+    through(agent, serve)
+
+    agent.reflectors = [Still()]  # type: ignore[list-item]
+    with pytest.raises(cluster_agent.WatchEnded, match="unexpected error"):
+        agent.follow(lambda: True)
+
+
+def test_one_agent_leads_a_cluster(agent: ClusterAgent) -> None:
+    assert leadership.try_to_lead(agent.cluster)
+    assert leadership.try_to_lead(agent.cluster)  # the same session may ask again
+    other = connections.create_connection("default")
+    try:
+        with other.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_try_advisory_lock(%s, hashtext(%s))",
+                [leadership.LEADER_LOCK_KEY, agent.cluster.pk],
+            )
+            assert cursor.fetchone() == (False,)
+    finally:
+        other.close()
+
+
+def test_a_second_agent_waits_until_the_first_is_gone(agent: ClusterAgent) -> None:
+    first = connections.create_connection("default")
+    try:
+        with first.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [leadership.LEADER_LOCK_KEY, agent.cluster.pk])
+        assert not leadership.try_to_lead(agent.cluster)
+        assert leadership.try_to_lead(Cluster(id="clu_other"))
+    finally:
+        first.close()
+    ends = clock.monotonic() + 10
+    while not leadership.try_to_lead(agent.cluster):  # the server hears of it a moment later
+        assert clock.monotonic() < ends
+
+
+def test_a_cluster_nobody_knows_is_refused_with_those_that_are(agent: ClusterAgent) -> None:
+    assert find_cluster("east") == find_cluster(agent.cluster.pk) == agent.cluster
+    with pytest.raises(CommandError, match="Registered: east"):
+        call_command("kube_agent", "west")
+
+
+def test_a_pulse_that_waited_long_is_no_row(agent: ClusterAgent, sim: Simulation) -> None:
+    name = agent.objects._heartbeat_name
+
+    def beat(version: int, ago_s: float) -> WatchEvent:
+        notes = {BEAT_ANNOTATION: str(clock.milliseconds() - int(ago_s * 1000))}
+        meta = {"name": name, "namespace": "gpubroker-system", "uid": "u", "resourceVersion": str(version)}
+        return found(CONFIG_MAP, "MODIFIED", {"metadata": {**meta, "annotations": notes}}, version=version)
+
+    agent.absorb([beat(5, 60)], now=sim.now)
+    assert not ClusterObject.objects.exists()
+    agent.absorb([beat(6, 0)], now=sim.now)
+    assert ClusterObject.objects.get().name == name
+    at = sim.now + timedelta(seconds=30)
+    agent.absorb([beat(7, 3)], now=at)  # it proves what was true when it was sent
+    assert timedelta(seconds=3) <= at - ClusterObject.objects.get().seen_at < timedelta(seconds=5)
+    mine = {"metadata": {"name": name, "namespace": "gpubroker-system", "uid": "u", "resourceVersion": "8"}}
+    agent.absorb([found(CONFIG_MAP, "MODIFIED", mine, version=8)], now=at)  # sent by whom, nobody knows
+    assert ClusterObject.objects.get().seen_at == at
+
+
+def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: ClusterAgent, serve: StartServer) -> None:
+    wire = through(agent, serve, listing({"metadata": {"name": "kube-system", "uid": "uid-1"}}))
+    agent.identity.uid = "uid-1"
+
+    def answer(version: str) -> ClusterObjectHeader:
+        return ClusterObjectHeader(metadata=FullObjectMeta(resource_version=version))
+
+    assert not agent.identity.is_strange(wire.api, None)
+    assert not agent.identity.is_strange(wire.api, answer("9"))
+    assert agent.identity.is_strange(wire.api, answer("7"))
+    agent.turn(0)
+    assert agent.frozen
+    assert "its state is older" in Cluster.objects.get().frozen
+    agent.turn(0)  # nothing is due
+
+
+def test_who_missed_that_its_cluster_froze_and_thawed_begins_again(agent: ClusterAgent, serve: StartServer) -> None:
+    through(agent, serve)
+    agent.absorb([found(POD, "BEGUN"), found(POD, "PAGED", pod()), found(POD, "LISTED")], now=NOW)
+    agent.turn(0)
+    assert not agent.frozen
+    cluster_freeze.freeze_cluster(agent.cluster.pk, "an operator says so")
+    cluster_freeze.thaw_cluster(agent.cluster, why="it is well", actor=OPERATOR, now=NOW)
+    agent.absorb([found(POD, "MODIFIED", pod(version=12))], now=NOW)  # and what it knows is not written again
+    agent._check_at = 0.0
+    agent.turn(0)
+    assert agent.frozen
+
+
+def test_it_sees_all_only_while_every_watch_is_open(agent: ClusterAgent) -> None:
+    agent.reflectors.append(Still())  # type: ignore[arg-type]
+    agent.reflectors[-1].kind = RESOURCE_SLICE
+    assert not agent.sees_all()
+    for each in agent.reflectors:
+        each.is_open = each.kind in WATCHED_KINDS
+    assert agent.sees_all()

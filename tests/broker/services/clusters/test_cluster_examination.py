@@ -1,0 +1,243 @@
+"""Clusters are probed, examined by a worker, and checked for plausibility."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+
+from broker.domain.lifecycle.states import Isolation
+from broker.models import (
+    Cluster,
+    ClusterCredential,
+    ClusterExamination,
+    ClusterObject,
+    ClusterWatch,
+    Gpu,
+    GpuHealth,
+)
+from broker.provisioners.kubernetes.agent.agent_heartbeat import heartbeat_ref
+from broker.provisioners.kubernetes.doctor import snapshot_collection
+from broker.provisioners.kubernetes.doctor.snapshot_collection import RegisteredCluster
+from broker.provisioners.kubernetes.drivers.discovered_inventory import (
+    DiscoveredGpu,
+    DiscoveredNode,
+    DiscoveredSlice,
+)
+from broker.provisioners.kubernetes.drivers.driver_registry import create_driver
+from broker.services.clusters.health import health_probe
+from broker.services.clusters.registration import cluster_examination, cluster_registration
+from broker.services.inventory import gpu_catalogue
+from tenants.services.errors import ProblemError
+from tests.broker.provisioners.kubernetes.doctor.healthy_cluster import WELL
+from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer, ScriptedServer, error_status
+from tests.simulation import MODEL, OPERATOR, REGION, Simulation, create_fleet
+
+KUBECONFIG = {
+    "clusters": [{"name": "c", "cluster": {"server": "https://192.0.2.1:6443"}}],
+    "users": [{"name": "u", "user": {"token": "t"}}],
+}
+Named = Callable[[str], ScriptedAnswer]
+
+
+@pytest.fixture
+def joined(sim: Simulation, settings: Any) -> Cluster:
+    settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
+    gpu_catalogue.load_gpu_models()
+    return cluster_registration.register_cluster(
+        name="north",
+        region=REGION,
+        kubeconfig=KUBECONFIG,
+        driver="device_plugin",
+        actor=OPERATOR,
+        now=sim.now,
+    )
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ScriptedServer]]:
+    """Let whatever is knocked at be a server that answers from a script."""
+    with ExitStack() as running:
+
+        def serve(*script: ScriptedAnswer) -> ScriptedServer:
+            wire = running.enter_context(ScriptedServer(*script).up())
+            monkeypatch.setattr(health_probe, "Transport", lambda kubeconfig: (kubeconfig(), wire.transport)[1])
+            return wire
+
+        yield serve
+
+
+def who(uid: str, *, version: int = 1) -> ScriptedAnswer:
+    namespace = {"metadata": {"name": "kube-system", "uid": uid}}
+    return ScriptedAnswer(body={"metadata": {"resourceVersion": str(version)}, "items": [namespace] if uid else []})
+
+
+def fresh(cluster: Cluster) -> Cluster:
+    return Cluster.objects.get(pk=cluster.pk)
+
+
+def knock(cluster: Cluster, sim: Simulation) -> Cluster:
+    health_probe.probe_cluster(cluster.pk, now=sim.now)
+    return fresh(cluster)
+
+
+def test_a_cluster_that_answers_is_known_by_its_uid(
+    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+) -> None:
+    answers(who("uid-1"))
+    seen = knock(joined, sim)
+    assert (seen.uid, seen.unreachable_since) == ("uid-1", None)
+    assert knock(joined, sim).version == seen.version
+    assert health_probe.clusters_to_probe() == [joined.pk]
+
+
+def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
+    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+) -> None:
+    wire, ref = answers(who("uid-1")), heartbeat_ref(joined.pk)
+    ClusterObject.objects.create(
+        cluster=joined, kind="ConfigMap", namespace=ref.namespace, name=ref.name, version=1, seen_at=sim.now
+    )
+    assert knock(joined, sim).uid == "uid-1"  # who it is must be known first
+    knock(joined, sim)
+    assert len(wire.asked) == 1
+    sim.clock.at += timedelta(seconds=21)
+    knock(joined, sim)
+    assert len(wire.asked) == 2
+
+
+def test_silence_is_dated_from_the_first_knock_and_ends_with_an_answer(
+    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+) -> None:
+    answers(error_status(403, "forbidden"))
+    began = sim.now
+    assert knock(joined, sim).unreachable_since == began
+    sim.clock.at += timedelta(seconds=15)
+    silent = knock(joined, sim)
+    assert (silent.unreachable_since, silent.unreachable_reason) == (began, "forbidden")
+    answers(who("uid-1"))
+    back = knock(joined, sim)
+    assert (back.unreachable_since, back.unreachable_reason) == (None, "")
+
+
+def test_another_cluster_in_its_place_gets_nothing_new(
+    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+) -> None:
+    Cluster.objects.update(uid="uid-1")
+    answers(who("uid-2"))
+    seen = knock(joined, sim)
+    assert seen.unreachable_since is not None
+    assert "another cluster" in seen.unreachable_reason
+    assert seen.uid == "uid-1"
+
+
+def test_an_older_state_of_a_cluster_is_frozen_though_nobody_lists_anything(
+    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+) -> None:
+    """Watches ahead of an older state hear nothing."""
+    Cluster.objects.update(uid="uid-1")
+    ClusterWatch.objects.create(cluster=joined, kind="Pod", version=120, last_event_at=sim.now, synced_at=sim.now)
+    answers(who("uid-1", version=120))
+    assert not knock(joined, sim).frozen
+    answers(who("uid-1", version=119))
+    seen = knock(joined, sim)
+    assert "its state is older" in seen.frozen
+    assert seen.unreachable_since == sim.now
+
+
+def test_a_cluster_without_the_namespace_of_every_cluster_is_none(
+    joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
+) -> None:
+    Cluster.objects.update(uid="uid-1")
+    answers(who(""))
+    assert "another cluster" in knock(joined, sim).unreachable_reason
+
+
+def test_an_examination_is_asked_for_done_by_a_worker_and_kept(
+    joined: Cluster, sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = []
+    monkeypatch.setattr(
+        snapshot_collection,
+        "collect_snapshot",
+        lambda kubeconfig, driver, **rest: (known.append(rest["known"]), WELL)[1],
+    )
+    cluster_examination.request_examination(joined, actor=OPERATOR, now=sim.now)
+    assert ("broker.examine", joined.pk) in {hint[2:4] for hint in sim.messages}
+    assert ClusterExamination.objects.get().done_at is None
+    cluster_examination.run_examination(joined.pk, now=sim.now)
+    done = ClusterExamination.objects.get()
+    assert (done.asked_by, done.done_at) == (OPERATOR.label, sim.now)
+    assert len(json.loads(json.dumps(done.findings))) > 40
+    assert known[0].orders == frozenset()
+
+
+def test_a_cluster_is_examined_before_it_joins(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu_catalogue.load_gpu_models()
+    known = []
+    monkeypatch.setattr(
+        snapshot_collection,
+        "collect_snapshot",
+        lambda kubeconfig, driver, **rest: (known.append(rest["known"]), WELL)[1],
+    )
+    driver = create_driver("device_plugin", {}, cluster_examination.known_gpu_models())
+    assert len(cluster_examination.examine_kubeconfig(KUBECONFIG, driver=driver, now=sim.now)) > 40
+    assert known == [RegisteredCluster()]
+
+
+def test_without_credentials_there_is_one_finding(joined: Cluster, sim: Simulation) -> None:
+    ClusterCredential.objects.all().delete()
+    (only,) = cluster_examination.examine_cluster(joined, now=sim.now)
+    assert (only.name, only.outcome) == ("reachable", "bad")
+    assert "an operator must add them" in only.seen
+
+
+def test_a_simulated_cluster_has_nothing_to_examine(sim: Simulation) -> None:
+    create_fleet()
+    with pytest.raises(ProblemError, match="simulated"):
+        cluster_examination.request_examination(Cluster.objects.get(), actor=OPERATOR, now=sim.now)
+
+
+def nodes(count: int, cards: int = 8) -> list[DiscoveredNode]:
+    whole = (DiscoveredSlice(0, 8, "card"),)
+    return [
+        DiscoveredNode(
+            f"n{number}",
+            tuple(DiscoveredGpu(index, f"n{number}/{index}", MODEL, Isolation.DEVICE, whole) for index in range(cards)),
+        )
+        for number in range(count)
+    ]
+
+
+def healthy() -> int:
+    return Gpu.objects.filter(health=GpuHealth.HEALTHY).count()
+
+
+def test_a_list_that_is_suddenly_empty_is_not_believed(joined: Cluster, sim: Simulation) -> None:
+    cluster_registration.update_inventory(joined, nodes(4), now=sim.now)
+    (why,) = cluster_registration.update_inventory(joined, [], now=sim.now)
+    assert "0 of 32" in why
+    assert (healthy(), fresh(joined).inventory_paused_reason) == (32, why)
+    cluster_registration.update_inventory(joined, nodes(4), now=sim.now)
+    assert fresh(joined).inventory_paused_reason == ""
+
+
+def test_a_machine_may_vanish_and_come_back_unasked(joined: Cluster, sim: Simulation) -> None:
+    cluster_registration.update_inventory(joined, nodes(2), now=sim.now)
+    cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
+    assert healthy() == 8
+    cluster_registration.update_inventory(joined, nodes(2), now=sim.now)
+    assert healthy() == 16
+
+
+def test_a_person_may_say_that_the_gpus_are_really_gone(joined: Cluster, sim: Simulation) -> None:
+    cluster_registration.update_inventory(joined, nodes(4), now=sim.now)
+    cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
+    assert healthy() == 32
+    cluster_registration.accept_missing_inventory(joined, why="the rack was sold", actor=OPERATOR, now=sim.now)
+    cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
+    assert healthy() == 8
+    assert (fresh(joined).accept_next_inventory, fresh(joined).inventory_paused_reason) == (False, "")

@@ -1,0 +1,307 @@
+"""How a cluster's nodes and cards become inventory, and stay what the cluster says."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from broker.domain.geometry.published_profiles import published_profiles
+from broker.domain.lifecycle.states import Isolation
+from broker.models import Allocation, Cluster, ClusterCredential, Gpu, Lease, Node, Offering, OfferingState
+from broker.provisioners.kubernetes.drivers.discovered_inventory import (
+    DiscoveredGpu,
+    DiscoveredNode,
+    DiscoveredSlice,
+)
+from broker.services.clusters.registration import cluster_registration
+from broker.services.inventory import gpu_catalogue
+from broker.services.inventory.inventory_conflicts import QUARANTINED
+from broker.services.queue import queue_scheduling
+from ports import crypto, ids
+from tenants.models.audit import AuditEvent
+from tenants.services.errors import InvalidValue, StaleVersion
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.broker.services.clusters.kubeconfigs import KUBECONFIG
+from tests.simulation import MODEL, NOW, OPERATOR, Simulation, create_tenant, held_allocations, offering, reload_lease
+
+WHOLE = (DiscoveredSlice(0, 8, "card"),)
+
+
+def card(index: int = 0, **changes: Any) -> DiscoveredGpu:
+    found = {"uuid": f"n1/{index}", "model": MODEL, "isolation": Isolation.DEVICE, "cuts": WHOLE, **changes}
+    return DiscoveredGpu(index=index, **found)
+
+
+def take(cluster: Cluster, *cards: DiscoveredGpu, problems: tuple[str, ...] = ()) -> list[str]:
+    return cluster_registration.update_inventory(cluster, [DiscoveredNode("n1", cards, problems)], now=NOW)
+
+
+def test_new_credentials_replace_the_old(cluster: Cluster) -> None:
+    way = {**KUBECONFIG, "clusters": [{"name": "cluster", "cluster": {"server": "https://two.example"}}]}
+    cluster_registration.renew_credentials(cluster, way, actor=OPERATOR, now=NOW)
+    cluster.refresh_from_db()
+    assert cluster.address == "https://two.example"
+    assert b"two.example" in crypto.decrypt(bytes(ClusterCredential.objects.get().sealed))
+
+
+def test_without_a_key_no_cluster_joins(cluster: Cluster, settings: Any) -> None:
+    settings.CREDENTIAL_ENCRYPTION_KEYS = ""
+    with pytest.raises(crypto.CredentialKeyError):
+        cluster_registration.register_cluster(
+            name="west", region="eu", kubeconfig=KUBECONFIG, driver="dra", actor=OPERATOR, now=NOW
+        )
+    assert not Cluster.objects.filter(name="west").exists()
+
+
+def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
+    for _ in range(2):
+        assert take(cluster, card(0), card(1, cuts=(), uuid="GPU-real")) == []
+    node = Node.objects.get()
+    fixed, dynamic = Gpu.objects.order_by("index")
+    assert (fixed.uuid, fixed.layout_policy) == (f"{node.pk}/0", "fixed")
+    assert fixed.fixed_layout == [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
+
+
+def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluster: Cluster) -> None:
+    """Labels of sharing are read long before a lease is rendered."""
+    halves = (DiscoveredSlice(0, 4, "half"), DiscoveredSlice(4, 4, "half"))
+    shared = card(0, isolation=Isolation.SOFT, cuts=halves, asks="nvidia.com/gpu")
+    assert take(cluster, shared) == []
+    assert [cut["asks"] for cut in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
+    take(cluster, card(0, isolation=Isolation.SOFT, cuts=halves))
+    assert "asks" not in Gpu.objects.get().fixed_layout[0]
+
+
+def test_what_a_gpu_publishes_is_kept_until_it_publishes_all_again(cluster: Cluster) -> None:
+    told = published_profiles({"1g.10gb": [0, 1]})
+    for publishes, kept in ((told, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
+        for _ in range(2):
+            assert take(cluster, card(0, cuts=(), uuid="GPU-real", published=publishes)) == []
+        assert Gpu.objects.get().published == kept
+    assert Gpu.objects.get().version == 3
+    assert Gpu.objects.filter(published__isnull=True).exists()
+
+
+def test_gpus_of_one_moment_have_their_ids_in_their_own_order(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among equal GPUs the one with the first id is chosen."""
+    monkeypatch.setattr(ids.clock, "milliseconds", lambda: 1_800_000_000_000)
+    found = [DiscoveredNode(f"n{node}", tuple(card(index, uuid="") for index in range(8)), ()) for node in range(4)]
+    cluster_registration.update_inventory(cluster, found, now=NOW)
+    assert [node.name for node in Node.objects.order_by("id")] == ["n0", "n1", "n2", "n3"]
+    places = Gpu.objects.order_by("id").values_list("node__name", "index")
+    assert list(places) == [(f"n{node}", index) for node in range(4) for index in range(8)]
+
+
+def test_a_gpu_that_was_cut_again_has_its_new_places(cluster: Cluster) -> None:
+    take(cluster, card())
+    take(cluster, card(cuts=(DiscoveredSlice(0, 4, "3g.40gb"),), isolation=Isolation.HARDWARE))
+    changed = Gpu.objects.get()
+    assert (changed.fixed_layout[0]["profile"], changed.version) == ("3g.40gb", 2)
+
+
+ONES = tuple(DiscoveredSlice(start, 1, "1g.10gb") for start in range(7))
+
+
+def cut(index: int, cuts: tuple[DiscoveredSlice, ...] = ONES, **changes: Any) -> DiscoveredGpu:
+    return card(index, cuts=cuts, isolation=Isolation.HARDWARE, **changes)
+
+
+@pytest.fixture
+def leased(cluster: Cluster, sim: Simulation) -> Lease:
+    """A lease on the last slice of the first of two GPUs."""
+    take(cluster, cut(0), cut(1))
+    gpu_catalogue.derive_offerings(now=NOW)
+    Offering.objects.update(state=OfferingState.PUBLISHED)
+    kestrel = create_tenant("Kestrel")
+    leases = [sim.request_lease(kestrel, offering("1g.10gb")) for _ in range(7)]
+    assert queue_scheduling.run_queue((MODEL, "eu"), now=sim.now) == 7
+    last = next(lease for lease in leases if held_allocations(lease)[0].placement.lower == 6)
+    with tenant_scope(kestrel.tenant.pk):
+        Allocation.objects.exclude(lease=last).update(released_at=sim.now)
+    return last
+
+
+@pytest.mark.parametrize(
+    "reported",
+    [
+        (cut(0, ONES[:4]), cut(1, ONES[:3])),
+        (cut(0, (DiscoveredSlice(0, 4, "3g.40gb"), DiscoveredSlice(4, 4, "3g.40gb"))), cut(1)),
+        (card(0), cut(1)),
+        (cut(0, model="A100-80GB"), cut(1)),
+    ],
+)
+def test_a_report_that_has_no_place_for_a_lease_changes_nothing_and_nothing_new_is_placed(
+    cluster: Cluster, leased: Lease, reported: tuple[DiscoveredGpu, ...]
+) -> None:
+    before = list(Gpu.objects.order_by("index").values_list("gpu_model_id", "fixed_layout"))
+    problems = take(cluster, *reported)
+    assert len(problems) == 1
+    assert "GPU 0 has no 1g.10gb at 6" in problems[0]
+    assert list(Gpu.objects.order_by("index").values_list("gpu_model_id", "fixed_layout")) == before
+    assert not Gpu.objects.sellable().exists()
+    assert set(Gpu.objects.values_list("health_reason", flat=True)) == {QUARANTINED}
+    assert reload_lease(leased).state in ("provisioning", "active")
+    assert take(cluster, *reported) == problems
+
+
+def test_a_node_is_sold_again_once_its_report_agrees_with_its_leases(cluster: Cluster, leased: Lease) -> None:
+    take(cluster, cut(0, ONES[:4]), cut(1))
+    assert not Gpu.objects.sellable().exists()
+    take(cluster, cut(0), cut(1))
+    assert Gpu.objects.sellable().count() == 2
+
+
+def test_a_node_is_sold_as_it_is_once_its_leases_have_ended(cluster: Cluster, leased: Lease) -> None:
+    take(cluster, cut(0, ONES[:4]), cut(1))
+    with tenant_scope(leased.tenant_id):
+        Allocation.objects.update(released_at=NOW + timedelta(hours=1))
+    assert take(cluster, cut(0, ONES[:4]), cut(1)) == []
+    assert Gpu.objects.sellable().count() == 2
+    assert len(Gpu.objects.get(index=0).fixed_layout) == 4
+
+
+def test_a_cut_that_keeps_every_leased_place_is_believed(cluster: Cluster, leased: Lease) -> None:
+    assert take(cluster, cut(0, ONES[4:]), cut(1, ONES[:3])) == []
+    assert [len(each.fixed_layout) for each in Gpu.objects.order_by("index")] == [3, 3]
+
+
+def test_a_gpu_no_longer_reported_is_out_of_the_pool_until_it_is(cluster: Cluster) -> None:
+    take(cluster, card(0), card(1))
+    take(cluster, card(0))
+    assert Gpu.objects.get(index=1).health_reason == cluster_registration.NOT_REPORTED
+    assert Gpu.objects.sellable().count() == 1
+    take(cluster, card(0), card(1))
+    assert Gpu.objects.sellable().count() == 2
+
+
+def test_a_gpu_that_its_node_calls_broken_is_out_of_the_pool(cluster: Cluster) -> None:
+    take(cluster, card(healthy=False))
+    take(cluster, card())  # what an operator or its node said stands until an operator looks
+    assert Gpu.objects.get().health == "unhealthy"
+
+
+def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_that(cluster: Cluster) -> None:
+    def fleet(*broken: str) -> list[DiscoveredNode]:
+        names = [f"n{number}" for number in range(60)]
+        return [DiscoveredNode(name, tuple(card(i, healthy=name not in broken) for i in range(2))) for name in names]
+
+    def statements(*broken: str) -> int:
+        with CaptureQueriesContext(connection) as asked:
+            cluster_registration.update_inventory(cluster, fleet(*broken), now=NOW)
+        return len(asked)
+
+    assert statements() < 20  # 120 cards are new
+    assert statements() < 12
+    statements("n7")
+    assert set(Gpu.objects.filter(health="unhealthy").values_list("node__name", "index")) == {
+        ("n7", 0),
+        ("n7", 1),
+    }
+    for _ in range(2):
+        cluster_registration.update_inventory(cluster, fleet()[:59], now=NOW)
+    assert Gpu.objects.filter(health_reason=cluster_registration.NOT_REPORTED).values_list(
+        "node__name"
+    ).distinct().get() == ("n59",)
+
+
+def test_a_node_that_is_being_cut_again_is_not_believed(cluster: Cluster) -> None:
+    take(cluster, card(0), card(1))
+    Gpu.objects.filter(index=0).update(closed_since=NOW)
+    assert take(cluster, card(0, cuts=()), problems=("half of it is gone",)) == []
+    assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
+
+
+def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
+    assert take(cluster, problems=("cards of unknown",)) == ["n1: cards of unknown"]
+
+
+@pytest.mark.parametrize(("problems", "for_sale"), [((), 12), (("slices have replicas",), 0)])
+def test_what_nodes_say_may_be_shared_is_not_sold_on_until_somebody_looks(
+    cluster: Cluster, problems: tuple[str, ...], for_sale: int
+) -> None:
+    """A suddenly empty list waits for a person, unless nodes explain it."""
+    take(cluster, *(card(index) for index in range(12)))
+    told = take(cluster, problems=problems)
+    cluster.refresh_from_db()
+    assert bool(cluster.inventory_paused_reason) is not bool(problems)
+    assert told == ([f"n1: {each}" for each in problems] or [cluster.inventory_paused_reason])
+    assert Gpu.objects.filter(health="healthy").count() == for_sale
+
+
+WAY = cluster_registration.IngressSettings("leases.example.org", "ingress/public", "ssh.example.org:2222", "edge ssh")
+
+
+def let_in(cluster: Cluster, way: cluster_registration.IngressSettings, *, version: int | None = None) -> None:
+    seen = Cluster.objects.get(pk=cluster.pk).version if version is None else version
+    cluster_registration.set_ingress(cluster, way, version=seen, actor=OPERATOR, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        WAY,
+        cluster_registration.IngressSettings(),
+        cluster_registration.IngressSettings("a.b", "gateway/edge/public"),
+        cluster_registration.IngressSettings(bastion="jump"),
+    ],
+)
+def test_how_people_come_in_is_kept_and_recorded(way: cluster_registration.IngressSettings, cluster: Cluster) -> None:
+    let_in(cluster, way)
+    kept = Cluster.objects.get(pk=cluster.pk)
+    assert cluster_registration.IngressSettings(kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == way
+    with staff_scope():
+        (told,) = AuditEvent.objects.filter(action="cluster.let_in")
+    assert way.bastion in str(told.detail)
+
+
+@pytest.mark.parametrize(
+    ("field", "way"),
+    [
+        ("domain", cluster_registration.IngressSettings("no domain", "ingress/public")),
+        ("domain", cluster_registration.IngressSettings("https://leases.example", "ingress/public")),
+        ("domain", cluster_registration.IngressSettings("", "ingress/public")),
+        ("ingress", cluster_registration.IngressSettings("leases.example", "")),
+        ("ingress", cluster_registration.IngressSettings("leases.example", "node-port/x")),
+        ("ingress", cluster_registration.IngressSettings("leases.example", "gateway/only-one")),
+        ("bastion", cluster_registration.IngressSettings(bastion="-oProxyCommand=evil")),
+        ("bastion", cluster_registration.IngressSettings(bastion="host;rm -rf")),
+        ("allowed_namespaces", cluster_registration.IngressSettings(allowed_namespaces="Edge")),
+        ("allowed_namespaces", cluster_registration.IngressSettings(allowed_namespaces="edge ../kube-system")),
+        ("allowed_namespaces", cluster_registration.IngressSettings(allowed_namespaces="gt-01m7ytenants")),
+        ("allowed_namespaces", cluster_registration.IngressSettings(allowed_namespaces="a b c d e")),
+    ],
+)
+def test_a_way_in_that_leads_nowhere_is_refused(
+    field: str, way: cluster_registration.IngressSettings, cluster: Cluster
+) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        let_in(cluster, way)
+    assert refused.value.field == field
+
+
+def test_who_saw_an_older_version_changes_no_way_in(cluster: Cluster) -> None:
+    let_in(cluster, WAY)
+    with pytest.raises(StaleVersion):
+        let_in(cluster, cluster_registration.IngressSettings(), version=1)
+    assert Cluster.objects.get(pk=cluster.pk).ingress == "ingress/public"
+
+
+def test_entrances_are_kept_in_one_way_however_they_were_written(cluster: Cluster) -> None:
+    let_in(cluster, replace(WAY, allowed_namespaces=" ssh,edge , ssh"))
+    assert Cluster.objects.get(pk=cluster.pk).allowed_namespaces == "edge ssh"
+
+
+def test_how_gpus_are_linked_is_kept_and_what_nobody_could_mean_is_not(cluster: Cluster) -> None:
+    take(cluster, card(0, fabric="6f3c.1", numa="pci0000:15"), card(1, fabric="a\0b", numa="n" * 65))
+    assert list(Gpu.objects.order_by("index").values_list("fabric", "numa")) == [
+        ("6f3c.1", "pci0000:15"),
+        ("", ""),
+    ]
+    take(cluster, card(0), card(1))
+    assert set(Gpu.objects.values_list("fabric", "numa")) == {("", "")}

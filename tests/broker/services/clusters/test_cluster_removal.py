@@ -1,0 +1,64 @@
+"""Which leases count on a cluster that is to be given up."""
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState, VolumeState
+from broker.models import Allocation, Cluster, Volume
+from broker.provisioners.base import spec_name
+from broker.services.clusters.registration import cluster_removal
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, create_gpus, create_tenant, offering
+
+
+@pytest.mark.parametrize(
+    ("state", "counts"),
+    [(LeaseState.PROVISIONING, True), (LeaseState.ACTIVE, True), (LeaseState.RELEASING, False)],
+)
+def test_only_what_starts_or_runs_there_counts_on_it(sim: Simulation, state: LeaseState, counts: bool) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering(), state)
+    there = [spec_name(lease.pk, lease.generation), "nobody's", spec_name("lse_" + "0" * 26, 1)]
+    assert cluster_removal.leases_needing_cluster(there) == ([lease.pk] if counts else [])
+
+
+def test_what_a_lease_went_on_without_does_not_count(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering())
+    assert cluster_removal.leases_needing_cluster([spec_name(lease.pk, lease.generation + 1)]) == []
+    assert cluster_removal.leases_needing_cluster([]) == []
+
+
+@pytest.mark.parametrize(
+    ("uid", "provisioner", "is_there"),
+    [
+        ("u-1", "kubernetes", True),
+        ("", "kubernetes", True),
+        ("u-2", "kubernetes", False),
+        ("", "simulated", False),
+    ],
+)
+def test_what_goes_there_is_unfinished_until_it_is_gone(
+    sim: Simulation, uid: str, provisioner: str, is_there: bool
+) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASING)
+    Cluster.objects.update(uid=uid, provisioner=provisioner)
+    assert cluster_removal.unfinished_work("u-1") == ([lease.pk] if is_there else [])
+    with tenant_scope(lease.tenant_id):
+        Allocation.objects.update(released_at=sim.now)
+    assert cluster_removal.unfinished_work("u-1") == []
+
+
+@pytest.mark.parametrize("where", ["there", "left there", "elsewhere"])
+def test_a_volume_that_is_being_deleted_is_unfinished_where_something_of_it_is(sim: Simulation, where: str) -> None:
+    create_gpus(1)
+    Cluster.objects.update(uid="u-1", provisioner="kubernetes")
+    there = Cluster.objects.get()
+    volume = sim.create_volume(create_tenant())
+    places = {"there": {"cluster": there}, "left there": {"left_in": [there.pk]}}
+    with tenant_scope(volume.tenant_id):
+        Volume.objects.filter(pk=volume.pk).update(**places.get(where, {}))
+    assert cluster_removal.unfinished_work("u-1") == [], "a volume that is kept is its tenant's, and stays"
+    with tenant_scope(volume.tenant_id):
+        Volume.objects.filter(pk=volume.pk).update(state=VolumeState.DELETING)
+    assert cluster_removal.unfinished_work("u-1") == ([] if where == "elsewhere" else [volume.pk])

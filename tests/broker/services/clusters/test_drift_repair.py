@@ -1,0 +1,189 @@
+"""Drift repair checks projects and leases in turn, within its rate."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, ClusterObject, Lease
+from broker.provisioners.base import spec_name
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.agent import agent_heartbeat
+from broker.provisioners.kubernetes.client.transport import Transport
+from broker.provisioners.kubernetes.cluster_connection import ClusterConnection
+from broker.provisioners.kubernetes.drivers.base import UnsupportedSpec
+from broker.provisioners.kubernetes.drivers.device_plugin import DevicePluginDriver
+from broker.services.clusters import drift_repair_queue
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.clusters.drift_repair_queue import DriftRepairQueue
+from tests.broker.domain.fleet import MODELS
+from tests.broker.provisioners.kubernetes.scripted_server import StartServer
+from tests.broker.services.clusters.test_cluster_agent import reconnect
+from tests.simulation import Simulation, TenantContext, offering
+
+WALLS = ["Namespace", "ServiceAccount", "ResourceQuota", "LimitRange", *["NetworkPolicy"] * 3]
+
+
+def going_round(installation: str = "ins_1") -> DriftRepairQueue:
+    Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
+    way = ClusterConnection(
+        Transport(dict), DevicePluginDriver(MODELS), installation, allowed_namespaces=lambda: ("edge",)
+    )
+    return DriftRepairQueue(Cluster.objects.get().pk, way)
+
+
+def anchored(lease: Lease, **meta: Any) -> None:
+    """Write down what the agent saw of a lease's anchor."""
+    marks = {
+        labels.TENANT: lease.tenant_id,
+        labels.PROJECT: lease.project_id,
+        labels.LEASE: lease.pk,
+        labels.INSTALLATION: "ins_1",
+    }
+    name = spec_name(lease.pk, lease.generation)
+    ClusterObject.objects.create(
+        cluster=Cluster.objects.get(),
+        kind="ConfigMap",
+        namespace="gt-x",
+        name=name,
+        uid=f"u-{name}",
+        version=1,
+        order_name=name,
+        body={"metadata": {"name": name, "labels": marks, **meta}},
+        seen_at=lease.created_at,
+    )
+
+
+def kinds(found: list[dict[str, Any]]) -> list[str]:
+    return [each["kind"] for each in found]
+
+
+def test_walls_and_doors_have_their_turn_and_then_ten_minutes_of_rest(
+    sim: Simulation, kestrel: TenantContext, moments: list[float]
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), workload="jupyter")
+    anchored(lease)
+    walk = going_round()
+    assert kinds(walk.next()) == WALLS
+    doors = walk.next()
+    assert kinds(doors) == ["Ingress", "Secret", "Service"], "never what makes pods"
+    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in doors} == {
+        f"u-{spec_name(lease.pk, lease.generation)}"
+    }
+    assert walk.next() == []
+    moments.append(drift_repair_queue.REPEAT_AFTER_S - 1)
+    assert walk.next() == []
+    moments.append(1)
+    assert {tuple(kinds(walk.next())) for _ in range(2)} == {tuple(WALLS), ("Ingress", "Secret", "Service")}
+
+
+def test_a_project_is_walled_once_however_many_leases_it_has(
+    sim: Simulation, kestrel: TenantContext, moments: list[float]
+) -> None:
+    for _ in range(2):
+        anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    walk = going_round()
+    found = [tuple(kinds(walk.next())) for _ in range(4)]
+    assert (found.count(tuple(WALLS)), found.count(("Ingress", "Secret", "Service"))) == (1, 2)
+    assert found[-1] == ()
+
+
+def test_what_is_going_or_anothers_has_no_turn(sim: Simulation, kestrel: TenantContext, moments: list[float]) -> None:
+    lease = sim.create_lease(kestrel, offering())
+    anchored(lease, deletionTimestamp="2026-11-21T09:00:00Z")
+    assert going_round().next() == []
+    ClusterObject.objects.all().delete()
+    anchored(lease)
+    assert going_round("ins_2").next() == []
+
+
+def test_only_leases_that_are_active_have_doors_put_right(
+    sim: Simulation, kestrel: TenantContext, moments: list[float]
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), LeaseState.PROVISIONING, workload="jupyter")
+    anchored(lease)
+    walk = going_round()
+    assert [kinds(walk.next()) for _ in range(2)] == [WALLS, []]
+
+
+def test_an_anchor_of_another_generation_owns_no_doors(
+    sim: Simulation, kestrel: TenantContext, moments: list[float]
+) -> None:
+    anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    ClusterObject.objects.update(order_name="l-another-g1")
+    walk = going_round()
+    assert [kinds(walk.next()) for _ in range(2)] == [WALLS, []]
+
+
+def test_what_cannot_be_rendered_is_left_to_workers(
+    sim: Simulation, kestrel: TenantContext, moments: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unfit(*_: Any, **__: Any) -> None:
+        raise UnsupportedSpec("no such slice")
+
+    monkeypatch.setattr(drift_repair_queue, "lease_objects", unfit)
+    anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    walk = going_round()
+    assert [kinds(walk.next()) for _ in range(2)] == [WALLS, []]
+
+
+def test_whoever_hurries_begins_again_and_rests_afterwards(
+    sim: Simulation, kestrel: TenantContext, moments: list[float]
+) -> None:
+    anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
+    walk = going_round()
+    while walk.next():
+        pass
+    walk.hurry()
+    assert (bool(walk.next()), walk.every_s) == (True, drift_repair_queue.HURRIED_PACE_S)
+    while walk.next():
+        pass
+    assert walk.every_s == drift_repair_queue.PACE_S
+
+
+def test_however_many_leases_are_at_rest_they_are_written_to_less_than_once_in_a_second() -> None:
+    assert 1 / drift_repair_queue.PACE_S + 1 / agent_heartbeat.EVERY_S <= 0.7
+
+
+def test_an_agent_hands_over_one_subject_at_a_time_in_a_cluster_that_it_sees(
+    agent: ClusterAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [["first"], ["second"], [], ["third"]]
+    monkeypatch.setattr(agent.repair.queue, "next", lambda: turns.pop(0))
+    monkeypatch.setattr(agent, "sees_all", lambda: True)
+    waiting = agent.repair.repairer._waiting
+
+    def turned() -> list[Any]:
+        agent._repair_next()
+        return list(waiting)
+
+    assert turned() == [], "nothing vouches for the cluster yet"
+    agent.heartbeat.beats = 1
+    assert (turned(), turned()) == (["first"], ["first"]), "the first is not done"
+    waiting.clear()
+    assert turned() == ["second"]
+    waiting.clear()
+    assert turned() == []
+    agent.identity.frozen = True
+    assert turned() == []
+    agent.identity.frozen, agent.identity.suspicion = False, "another cluster responds"
+    assert turned() == []
+    agent.identity.suspicion = ""
+    monkeypatch.setattr(agent, "sees_all", lambda: False)
+    assert turned() == []
+
+
+def test_when_people_shall_come_in_another_way_an_agent_hurries(
+    agent: ClusterAgent, serve: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reconnect(agent, replace(agent.connection, transport=serve().transport))
+    agent.inventory.due_at = float("inf")
+    agent.turn(0)
+    assert agent.repair.queue.every_s == drift_repair_queue.PACE_S
+    Cluster.objects.update(allowed_namespaces="edge")
+    agent.turn(0)
+    assert agent.repair.queue.every_s == drift_repair_queue.PACE_S, "it looks every few seconds"
+    agent._check_at = 0.0
+    agent.turn(0)
+    assert agent.repair.queue.every_s == drift_repair_queue.HURRIED_PACE_S

@@ -1,0 +1,186 @@
+"""Observed objects are stored in any order and notify only of news."""
+
+import re
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from broker.models import Cluster, ClusterObject, ClusterWatch, Node, NodeState
+from broker.services.clusters.health import node_loss
+from broker.services.clusters.observed import observed_objects
+from broker.services.clusters.observed.observed_objects import ObservedObject
+from tests.simulation import NOW, Simulation, create_gpus, create_tenant, node_of, offering, set_node_state
+
+Rings = list[tuple[str, str]]
+
+
+@pytest.fixture
+def rings(monkeypatch: pytest.MonkeyPatch) -> Rings:
+    """Note which leases are told of news."""
+    told: Rings = []
+
+    def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, robbed: object) -> int:
+        told.extend(orders.values())
+        return len(orders)
+
+    monkeypatch.setattr(observed_objects.lease_notifications, "notify_leases", tell)
+    return told
+
+
+@pytest.fixture
+def cluster(db: None) -> Cluster:
+    return Cluster.objects.create(name="east", region="eu", provisioner="kubernetes", created_at=NOW)
+
+
+def pod(name: str = "p", version: int = 1, *, node: str = "n01", order: str = "l-1-g1") -> ObservedObject:
+    marks = {"gpubroker.dev/lease": "lse_1", "gpubroker.dev/tenant": "ten_1"}
+    body: dict[str, Any] = {"metadata": {"labels": marks}, "spec": {"nodeName": node}}
+    return ObservedObject("Pod", "gt-1", name, f"u-{name}", version, "lse_1", "ten_1", order, body)
+
+
+def gone(sighting: ObservedObject, version: int) -> ObservedObject:
+    return replace(sighting, version=version, body=None)
+
+
+STEP = ("lse_1", "ten_1")
+FLEET = """
+INSERT INTO broker_clusterobject (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
+SELECT %s, 'Pod', 'gt-1', 'p' || n, 'u-' || n, 1, '', '{"metadata": {}}', now() FROM generate_series(1, 70000) n
+"""
+
+
+def test_news_of_a_lease_is_told_once_however_much_of_it_there_is(cluster: Cluster, rings: Rings) -> None:
+    assert observed_objects.record_observed(cluster, [pod("a"), pod("b"), pod("b", 2)], now=NOW) == 1
+    assert rings == [STEP]
+    assert observed_objects.record_observed(cluster, [pod("b", 2)], now=NOW) == 0
+    assert rings == [STEP]
+
+
+def test_an_older_word_never_replaces_a_newer_one(cluster: Cluster, rings: Rings) -> None:
+    observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
+    observed_objects.record_observed(cluster, [pod(version=4, node="n02")], now=NOW)
+    observed_objects.record_observed(cluster, [gone(pod(), 3)], now=NOW)
+    assert ClusterObject.objects.get().body["spec"]["nodeName"] == "n01"
+
+
+def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluster, rings: Rings) -> None:
+    observed_objects.record_observed(cluster, [pod("a"), pod("b")], now=NOW)
+    with CaptureQueriesContext(connection) as asked:
+        observed_objects.record_observed(cluster, [pod("a", 7), pod("c", 9)], now=NOW, reached={"Pod": 9})
+    words = [re.sub(r"^(--.*\n)+", "", each["sql"]).split()[0] for each in asked.captured_queries]
+    assert [word for word in words if word not in ("SAVEPOINT", "RELEASE")] == ["WITH"]
+    assert set(ClusterObject.objects.values_list("name", "version")) == {("a", 7), ("b", 1), ("c", 9)}
+    assert ClusterWatch.objects.get().version == 9
+
+
+def test_what_is_gone_is_dropped_and_told(cluster: Cluster, rings: Rings) -> None:
+    observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
+    observed_objects.record_observed(cluster, [gone(pod(), 6)], now=NOW)
+    assert not ClusterObject.objects.exists()
+    assert rings == [STEP, STEP]
+
+
+def test_a_list_tells_of_what_went_while_nobody_watched(cluster: Cluster, rings: Rings) -> None:
+    observed_objects.record_observed(cluster, [pod("a", 5), pod("b", 5)], now=NOW)
+    rings.clear()
+    observed_objects.prune_missing(cluster, "Pod", {("gt-1", "a")}, version=9, now=NOW)
+    assert list(ClusterObject.objects.values_list("name", flat=True)) == ["a"]
+    assert rings == [STEP]
+    rings.clear()
+    observed_objects.prune_missing(cluster, "Pod", {("gt-1", "a")}, version=10, now=NOW)
+    assert rings == []
+
+
+@pytest.mark.deep
+def test_more_may_have_gone_than_a_statement_has_values(cluster: Cluster, rings: Rings) -> None:
+    """PostgreSQL takes 65,535 values beside a statement, and a large cluster has more objects."""
+    with connection.cursor() as cursor:
+        cursor.execute(FLEET, [cluster.pk])
+    observed_objects.prune_missing(cluster, "Pod", {("gt-1", "p1")}, version=9, now=NOW)
+    assert ClusterObject.objects.get().name == "p1"
+
+
+def test_what_is_newer_than_the_list_stays(cluster: Cluster, rings: Rings) -> None:
+    observed_objects.record_observed(cluster, [pod("late", 12)], now=NOW)
+    observed_objects.prune_missing(cluster, "Pod", set(), version=9, now=NOW)
+    assert ClusterObject.objects.exists()
+
+
+def test_clusters_do_not_mix(cluster: Cluster, rings: Rings) -> None:
+    west = Cluster.objects.create(name="west", region="eu", provisioner="kubernetes", created_at=NOW)
+    observed_objects.record_observed(cluster, [pod()], now=NOW)
+    observed_objects.prune_missing(west, "Pod", set(), version=9, now=NOW)
+    assert ClusterObject.objects.count() == 1
+
+
+def follow(node: Node, hears: bool, sim: Simulation) -> NodeState:
+    node_loss.update_node_state(node.cluster, node.name, hears=hears, now=sim.now)
+    node.refresh_from_db()
+    return NodeState(node.state)
+
+
+def test_a_silent_node_is_lost_and_sold_again_once_it_is_heard_and_clean(sim: Simulation) -> None:
+    create_gpus(1)
+    node = Node.objects.select_related("cluster").get()
+    assert follow(node, True, sim) is NodeState.READY
+    assert follow(node, False, sim) is NodeState.LOST
+    assert follow(node, False, sim) is NodeState.LOST
+    observed_objects.record_observed(node.cluster, [pod(node=node.name)], now=sim.now)
+    assert follow(node, True, sim) is NodeState.LOST
+    observed_objects.record_observed(node.cluster, [gone(pod(), 2)], now=sim.now)
+    assert follow(node, True, sim) is NodeState.READY
+
+
+def test_a_pod_that_a_lease_accounts_for_keeps_no_node_from_coming_back(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering())
+    node = node_of(lease)
+    order = f"l-{lease.pk.removeprefix('lse_')}-g{lease.generation}"
+    observed_objects.record_observed(node.cluster, [pod(node=node.name, order=order)], now=sim.now)
+    assert node_loss.specs_without_lease(node.cluster, node.name) == set()
+
+
+def test_what_operators_decided_about_a_node_stands(sim: Simulation) -> None:
+    create_gpus(1)
+    Node.objects.update(state=NodeState.DRAINING)
+    node = Node.objects.select_related("cluster").get()
+    assert follow(node, True, sim) is NodeState.DRAINING
+
+
+@pytest.mark.parametrize("decided", [NodeState.CORDONED, NodeState.DRAINING])
+def test_a_node_under_repair_that_falls_silent_comes_back_as_it_was(decided: NodeState, sim: Simulation) -> None:
+    create_gpus(1)
+    node = Node.objects.select_related("cluster").get()
+    assert [follow(node, hears, sim) for hears in (False, True)] == [NodeState.LOST, NodeState.READY]
+    set_node_state(node, decided, sim)
+    for _ in range(2):  # it reboots, and reboots again
+        assert follow(node, False, sim) is NodeState.LOST
+        assert follow(node, True, sim) is decided
+    set_node_state(node, NodeState.READY, sim)
+    assert follow(node, True, sim) is NodeState.READY
+
+
+def test_a_node_that_a_person_gave_up_waits_for_a_person(sim: Simulation) -> None:
+    create_gpus(1)
+    node = Node.objects.select_related("cluster").get()
+    set_node_state(node, NodeState.LOST, sim)
+    for hears in (True, False, True):
+        assert follow(node, hears, sim) is NodeState.LOST
+    set_node_state(node, NodeState.READY, sim)
+    assert follow(node, False, sim) is NodeState.LOST
+    assert follow(node, True, sim) is NodeState.READY
+
+
+def test_a_lost_node_of_which_nobody_knows_who_lost_it_waits_for_a_person(sim: Simulation) -> None:
+    create_gpus(1)
+    Node.objects.update(state=NodeState.LOST)
+    assert follow(Node.objects.select_related("cluster").get(), True, sim) is NodeState.LOST
+
+
+def test_a_node_that_is_not_inventory_is_none_of_ours(cluster: Cluster) -> None:
+    node_loss.update_node_state(cluster, "control-plane", hears=False, now=NOW)
+    assert not Node.objects.exists()

@@ -1,0 +1,127 @@
+"""Orphans are removed late, one by one, and never when in doubt."""
+
+from datetime import timedelta
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, Installation, Lease, Orphan, SimulatedPod, get_installation_id
+from broker.provisioners.base import parse_spec_name, spec_name
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.clusters import orphan_removal
+from broker.services.inventory import cluster_provisioners
+from tenants.services.rls import staff_scope
+from tests.simulation import OPERATOR, Simulation, create_gpus, create_tenant, offering
+
+DAY = timedelta(hours=24)
+
+
+def strange(sim: Simulation, count: int) -> list[str]:
+    """Run pods that the database does not know."""
+    names = [f"l-strange{number:03}-g1" for number in range(count)]
+    for name in names:
+        SimulatedPod.objects.create(name=name, created_at=sim.now)
+    return names
+
+
+def there() -> set[str]:
+    return set(SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True))
+
+
+def test_what_the_books_do_not_know_waits_a_day(sim: Simulation) -> None:
+    (name,) = strange(sim, 1)
+    assert orphan_removal.remove_orphans(now=sim.now) == 0
+    assert orphan_removal.remove_orphans(now=sim.now + DAY - timedelta(seconds=1)) == 0
+    assert there() == {name}
+    assert orphan_removal.remove_orphans(now=sim.now + DAY) == 1
+    assert there() == set()
+
+
+def test_what_a_lease_went_on_without_goes_at_once(sim: Simulation) -> None:
+    create_gpus(1)
+    over = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASED)
+    SimulatedPod.objects.create(name=spec_name(over.pk, 1), created_at=sim.now)
+    assert orphan_removal.remove_orphans(now=sim.now) == 1
+    assert there() == set()
+
+
+def test_one_cluster_is_looked_at_alone_where_its_agent_rang(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_gpus(1)
+    over = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASED)
+    SimulatedPod.objects.create(name=spec_name(over.pk, 1), created_at=sim.now)
+    cluster, fleet = Cluster.objects.get(), SimulatedProvisioner()
+    monkeypatch.setattr(cluster_provisioners, "provisioners_by_cluster", lambda: [(None, fleet), (cluster.pk, fleet)])
+    assert orphan_removal.remove_orphans_in("clu_other", now=sim.now) == 0
+    assert orphan_removal.remove_orphans_in(cluster.pk, now=sim.now) == 1
+    assert there() == set()
+
+
+def test_a_generation_that_the_books_have_not_reached_is_not_taken_for_an_old_one(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering())
+    ahead = spec_name(lease.pk, lease.generation + 1)
+    SimulatedPod.objects.create(name=ahead, created_at=sim.now)
+    assert orphan_removal.remove_orphans(now=sim.now) == 0
+    assert there() == {ahead, spec_name(lease.pk, lease.generation)}
+
+
+def test_what_is_accounted_for_after_all_begins_its_day_again(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering())
+    with staff_scope():
+        generation = Lease.objects.get().generation
+    ahead = spec_name(lease.pk, generation + 1)
+    SimulatedPod.objects.create(name=ahead, created_at=sim.now)
+    orphan_removal.remove_orphans(now=sim.now)
+    assert Orphan.objects.get().name == ahead
+    SimulatedPod.objects.filter(name=ahead).delete()
+    orphan_removal.remove_orphans(now=sim.now + DAY)
+    assert not Orphan.objects.exists()
+
+
+def test_too_many_at_once_stop_the_sweep_until_an_operator_agrees(sim: Simulation) -> None:
+    names = strange(sim, orphan_removal.ALWAYS_ALLOWED + 1)
+    orphan_removal.remove_orphans(now=sim.now)
+    later = sim.now + DAY
+    assert orphan_removal.remove_orphans(now=later) == 0
+    assert there() == set(names)
+    assert set(Orphan.objects.exclude(held_at=None).values_list("name", flat=True)) == set(names)
+    assert orphan_removal.approve_removal(None, names[:4], why="a drill", actor=OPERATOR, now=later) == 4
+    # What was not agreed to is few now, but it was held, and stays so until somebody says a word about it.
+    assert orphan_removal.remove_orphans(now=later) == 4
+    assert there() == set(names[4:])
+
+
+def test_a_few_more_than_usual_go_where_much_more_runs(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering())
+    running = [spec_name(f"lse_{number:04}", 1) for number in range(200)]
+    for name in running:
+        SimulatedPod.objects.create(name=name, created_at=sim.now)
+    Orphan.objects.bulk_create(Orphan(name=name, found_at=sim.now - DAY) for name in running[:20])
+    assert orphan_removal.remove_orphans(now=sim.now) == 20
+    assert len(there()) == 181
+    assert spec_name(lease.pk, lease.generation) in there()
+
+
+def test_what_is_slow_to_go_is_told_again_and_counts_no_more(sim: Simulation) -> None:
+    first = strange(sim, orphan_removal.ALWAYS_ALLOWED)
+    SimulatedPod.objects.update(slow=True)
+    orphan_removal.remove_orphans(now=sim.now)
+    later = sim.now + DAY
+    assert orphan_removal.remove_orphans(now=later) == len(first)
+    for number in range(3):
+        SimulatedPod.objects.create(name=f"l-more{number}-g1", created_at=later)
+    Orphan.objects.bulk_create(Orphan(name=f"l-more{number}-g1", found_at=sim.now) for number in range(3))
+    assert orphan_removal.remove_orphans(now=later) == len(first) + 3
+
+
+def test_an_installation_is_told_from_another_by_one_mark_for_ever(sim: Simulation) -> None:
+    assert get_installation_id() == get_installation_id() == Installation.objects.get().mark
+    assert get_installation_id().startswith("ins_")
+
+
+@pytest.mark.parametrize("name", ["", "l-", "l-x-g", "x-abc-g1", "l-a_b-g1", "l-abc-g1 "])
+def test_a_name_that_was_never_an_orders_belongs_to_no_lease(name: str) -> None:
+    assert parse_spec_name(name) == ("", 0)
+    assert parse_spec_name(spec_name("lse_abc", 12)) == ("lse_abc", 12)

@@ -1,0 +1,164 @@
+"""Changed or exhausted project quotas in a cluster are repaired and reported."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, Node
+from broker.provisioners.base import Observation, ObservedState
+from broker.provisioners.kubernetes import labels
+from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
+from broker.provisioners.kubernetes.client.kinds import Kind
+from broker.provisioners.kubernetes.client.objects import Raw
+from broker.provisioners.kubernetes.render.project import project_objects
+from broker.provisioners.kubernetes.render.spec import ProjectSpec
+from broker.services.clusters import drift_repair_queue
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.clusters.agent.watched_kinds import QUOTAS
+from broker.services.reconciler import observation_outcomes
+from tenants.services.rls import tenant_scope
+from tests.broker.services.clusters.test_cluster_agent import reconnect
+from tests.broker.services.clusters.test_drift_repair import WALLS, anchored, kinds
+from tests.simulation import Simulation, TenantContext, offering, reload_lease
+
+Body = dict[str, Any]
+
+
+class Scene:
+    """An agent of the lease's cluster, and what it observes of the quota."""
+
+    def __init__(self, agent: ClusterAgent, sim: Simulation, kestrel: TenantContext) -> None:
+        self.sim, self.lease = sim, sim.create_lease(kestrel, offering(), LeaseState.PROVISIONING)
+        Node.objects.update(cluster=agent.cluster)
+        Cluster.objects.exclude(pk=agent.cluster.pk).delete()
+        self.agent = agent
+        self.is_of("ins_1")
+        sim.messages.clear()
+
+    def is_of(self, installation: str) -> None:
+        """Let the agent be one of a certain installation."""
+        way = replace(self.agent.connection, installation=installation)
+        reconnect(self.agent, way)
+        self.agent.repair.queue._connection = self.agent.quotas._connection = way
+
+    def quota(self, *, used: str = "1", marks: Body | None = None, **hard: str) -> Body:
+        whose = ProjectSpec(
+            self.lease.tenant_id, self.lease.project_id, installation=self.agent.connection.installation
+        )
+        made = project_objects(whose, self.agent.connection.driver)
+        (wanted,) = (each for each in made if each["kind"] == "ResourceQuota")
+        meta = {**wanted["metadata"], "uid": "u-q", "resourceVersion": "5"}
+        meta["labels"] = {**meta["labels"], **(marks or {})}
+        lines = {**wanted["spec"]["hard"], **hard}
+        return {"metadata": meta, "spec": {"hard": lines}, "status": {"hard": lines, "used": {"pods": used}}}
+
+    def hears(self, how: str, *quotas: Body, version: int = 9) -> int:
+        """Let the agent find something; return how often the lease was rung for."""
+        self.sim.messages.clear()
+        items = [Raw(msgspec.json.encode(each)) for each in quotas]
+        self.agent.absorb([WatchEvent(QUOTAS, how, items, version)], now=self.sim.now)
+        return [hint[3] for hint in self.sim.messages].count(self.lease.pk)
+
+    def lists(self, *quotas: Body) -> int:
+        return sum(self.hears(how, *items) for how, items in (("BEGUN", ()), ("PAGED", quotas), ("LISTED", ())))
+
+    def hurried(self) -> list[str]:
+        """Return what the agent would put right now."""
+        found = kinds(self.agent.repair.queue._hurried_objects())
+        assert not found or found[:2] == ["Namespace", "ResourceQuota"]
+        return found
+
+
+@pytest.fixture
+def scene(agent: ClusterAgent, sim: Simulation, kestrel: TenantContext, moments: list[float]) -> Scene:
+    made = Scene(agent, sim, kestrel)
+    anchored(made.lease)
+    return made
+
+
+def test_a_quota_as_it_should_be_concerns_nobody_however_its_server_writes_it(scene: Scene) -> None:
+    assert scene.hears("ADDED", scene.quota(**{"requests.memory": "32Ti"})) == 0
+    assert scene.hears("MODIFIED", scene.quota(used="3"), version=10) == 0
+    assert scene.lists(scene.quota()) == 0
+    assert scene.hurried() == []
+
+
+@pytest.mark.parametrize("how", ["edited", "lines taken away", "deleted", "deleted unseen"])
+def test_what_somebody_did_to_a_quota_is_put_right_at_once_and_told_to_what_is_being_made(
+    scene: Scene, how: str
+) -> None:
+    assert scene.lists(scene.quota()) == 0
+    less = scene.quota()
+    less["spec"]["hard"].pop("pods")
+    match how:
+        case "edited":
+            rung = scene.hears("MODIFIED", scene.quota(pods="0"))
+        case "lines taken away":
+            rung = scene.hears("MODIFIED", less)
+        case "deleted":
+            rung = scene.hears("DELETED", scene.quota())
+        case _:
+            rung = scene.lists()
+    assert rung == 1
+    assert sorted(scene.hurried()) == sorted(WALLS)
+    assert scene.hears("ADDED", scene.quota(), version=12) == (how in ("edited", "lines taken away"))
+    assert scene.hurried() == []
+
+
+def test_who_uses_a_quota_up_or_leaves_room_again_is_told_to_what_waits_for_it(scene: Scene) -> None:
+    full = scene.quota()["spec"]["hard"]["pods"]
+    assert scene.hears("ADDED", scene.quota()) == 0
+    assert scene.hears("MODIFIED", scene.quota(used=full)) == 1
+    assert scene.hears("MODIFIED", scene.quota(used=full)) == 0
+    assert scene.hears("MODIFIED", scene.quota(used="1")) == 1
+    assert scene.hurried() == []
+
+
+def test_what_is_at_rest_is_not_looked_at_and_what_is_made_again_is(scene: Scene) -> None:
+    Cluster.objects.update(provisioner="simulated")
+    scene.sim.run(30)
+    scene.sim.sweep()
+    assert reload_lease(scene.lease).state == LeaseState.ACTIVE
+    assert scene.hears("DELETED", scene.quota()) == 0
+    now = scene.sim.now
+    with tenant_scope(scene.lease.tenant_id):
+        observation_outcomes.apply_observation(
+            reload_lease(scene.lease), Observation(ObservedState.LOST, "evicted", last_seen=now), now
+        )
+    assert scene.hears("DELETED", scene.quota(), version=10) == 1
+
+
+def test_a_strangers_or_a_neighbours_quota_is_his_own(scene: Scene) -> None:
+    neighbours = scene.quota(pods="0", marks={labels.INSTALLATION: "ins_2"})
+    another = scene.quota(pods="0")
+    another["metadata"]["name"] = "somebody-elses"
+    nobodys = scene.quota(pods="0", marks={labels.PROJECT: ""})
+    for each in (neighbours, another, nobodys):
+        assert scene.hears("ADDED", each) == 0
+    assert scene.hurried() == []
+
+
+def test_a_project_without_leases_here_is_left_to_its_next(scene: Scene) -> None:
+    scene.is_of("ins_2")
+    scene.hears("DELETED", scene.quota())
+    assert scene.hurried() == []
+
+
+def test_who_edits_it_again_and_again_is_answered_every_ten_seconds(scene: Scene, moments: list[float]) -> None:
+    for version in (9, 10):
+        scene.hears("MODIFIED", scene.quota(pods=str(version)), version=version)
+        assert bool(scene.hurried()) == (version == 9)
+    moments.append(drift_repair_queue.URGENT_REPEAT_AFTER_S)
+    assert scene.agent.repair.queue.next()[1]["kind"] == "ResourceQuota"
+    assert scene.agent.repair.queue.every_s == drift_repair_queue.HURRIED_PACE_S
+
+
+def test_quotas_are_followed_everywhere_and_vouch_for_no_lease(agent: ClusterAgent) -> None:
+    followed: dict[Kind, Any] = {each.kind: each for each in agent.reflectors}
+    assert followed[QUOTAS]._labels == labels.OURS_SELECTOR
+    for kind, each in followed.items():
+        each.is_open = kind is not QUOTAS
+    assert agent.sees_all()

@@ -1,0 +1,181 @@
+"""A resource claim that differs from its lease is reported to it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, ClusterObject, Node
+from broker.provisioners.base import spec_name
+from broker.provisioners.kubernetes import labels, names
+from broker.provisioners.kubernetes.agent.event_buffer import WatchEvent
+from broker.provisioners.kubernetes.client.kinds import RESOURCE_CLAIM
+from broker.provisioners.kubernetes.client.objects import Raw
+from broker.provisioners.kubernetes.drivers.dra import DRA_DRIVER_NAME
+from broker.services.clusters.agent.cluster_agent import ClusterAgent
+from broker.services.leases.provision_specs import load_provision_spec
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, TenantContext, offering, reload_lease
+
+Body = dict[str, Any]
+
+
+class Scene:
+    """A lease held by a claim, and what the agent observes of it."""
+
+    def __init__(self, joined: Cluster, sim: Simulation, kestrel: TenantContext) -> None:
+        self.sim, self.lease = sim, sim.create_lease(kestrel, offering())
+        Node.objects.update(cluster=joined)
+        Cluster.objects.exclude(pk=joined.pk).delete()
+        Cluster.objects.update(driver="dra")
+        self.agent, self.version = ClusterAgent(Cluster.objects.get()), 9
+        with tenant_scope(self.lease.tenant_id):
+            (self.place,) = load_provision_spec(reload_lease(self.lease)).slices
+        self.publishes("own", self.place.uuid)
+        self.publishes("other", "GPU-other")
+        sim.messages.clear()
+
+    def publishes(self, name: str, card: str) -> None:
+        units = range(self.place.start, self.place.start + self.place.size)
+        device = {
+            "name": name,
+            "attributes": {"parentUUID": {"string": card}},
+            "capacity": {f"memorySlice{unit}": {"value": "1"} for unit in units},
+        }
+        ClusterObject.objects.create(
+            cluster=Cluster.objects.get(),
+            kind="ResourceSlice",
+            name=f"s-{name}",
+            uid=f"u-{name}",
+            version=1,
+            body={
+                "metadata": {"name": f"s-{name}"},
+                "spec": {"driver": DRA_DRIVER_NAME, "nodeName": self.place.host, "devices": [device]},
+            },
+            seen_at=self.sim.now,
+        )
+
+    def claim(self, *given: str, rank: int = 0, **marks: str) -> Body:
+        self.version += 1
+        mine = {
+            labels.LEASE: self.lease.pk,
+            labels.GENERATION: str(self.lease.generation),
+            labels.TENANT: self.lease.tenant_id,
+            **marks,
+        }
+        meta = {
+            "name": names.resource_claim_name(self.lease.pk, self.lease.generation, rank),
+            "namespace": "gt-1",
+            "uid": f"u-{rank}",
+            "resourceVersion": str(self.version),
+            "labels": mine,
+        }
+        results = [{"driver": DRA_DRIVER_NAME, "pool": self.place.host, "device": each} for each in given]
+        return {
+            "metadata": meta,
+            "status": {"allocation": {"devices": {"results": results}}} if given else {},
+        }
+
+    def hears(self, how: str, *claims: Body) -> int:
+        """Let the agent find claims; return how often the lease was rung for."""
+        self.sim.messages.clear()
+        items = [Raw(msgspec.json.encode(each)) for each in claims]
+        self.agent.absorb([WatchEvent(RESOURCE_CLAIM, how, items, self.version)], now=self.sim.now)
+        return [hint[3] for hint in self.sim.messages].count(self.lease.pk)
+
+    @property
+    def strange(self) -> str:
+        return str(ClusterObject.objects.get(kind="ResourceClaim").body.get("strange", ""))
+
+
+@pytest.fixture
+def scene(agent: ClusterAgent, sim: Simulation, kestrel: TenantContext) -> Scene:
+    return Scene(agent.cluster, sim, kestrel)
+
+
+def test_a_claim_that_is_given_what_was_sold_is_no_news(scene: Scene) -> None:
+    assert scene.hears("ADDED", scene.claim()) == 0
+    assert scene.hears("MODIFIED", scene.claim("own")) == 0
+    assert scene.hears("MODIFIED", scene.claim("own")) == 0
+    assert scene.strange == ""
+    kept = ClusterObject.objects.get(kind="ResourceClaim")
+    assert kept.order_name == spec_name(scene.lease.pk, scene.lease.generation)
+
+
+def test_a_claim_that_is_given_another_device_is_told_once_and_stays_known_for_it(scene: Scene) -> None:
+    assert scene.hears("ADDED", scene.claim()) == 0
+    assert scene.hears("MODIFIED", scene.claim("other")) == 1
+    assert scene.hears("MODIFIED", scene.claim("other")) == 0
+    assert scene.strange == f"other of {scene.place.host}"
+
+
+@pytest.mark.parametrize("how", ["taken away", "exchanged", "deleted", "deleted unseen"])
+def test_a_claim_that_somebody_was_at_is_told(scene: Scene, how: str) -> None:
+    assert scene.hears("BEGUN") == scene.hears("PAGED", scene.claim("own")) == scene.hears("LISTED") == 0
+    match how:
+        case "taken away":
+            rung = scene.hears("MODIFIED", scene.claim())
+        case "exchanged":
+            rung = scene.hears("MODIFIED", scene.claim("other"))
+        case "deleted":
+            rung = scene.hears("DELETED", scene.claim("own"))
+        case _:
+            scene.version += 1
+            rung = scene.hears("BEGUN") + scene.hears("LISTED")
+    assert rung == 1
+
+
+def test_a_claim_that_is_gone_and_there_again_within_a_moment_is_told(scene: Scene) -> None:
+    scene.hears("ADDED", scene.claim("own"))
+    scene.sim.messages.clear()
+    batch = [
+        WatchEvent(RESOURCE_CLAIM, how, [Raw(msgspec.json.encode(scene.claim()))], scene.version)
+        for how in ("DELETED", "ADDED")
+    ]
+    scene.agent.absorb(batch, now=scene.sim.now)
+    assert [hint[3] for hint in scene.sim.messages] == [scene.lease.pk]
+
+
+def test_a_list_shows_nothing_new_of_what_was_judged_before(scene: Scene) -> None:
+    assert scene.hears("ADDED", scene.claim("other")) == 1
+    another = ClusterAgent(scene.agent.cluster)
+    scene.agent, scene.version = another, scene.version - 1
+    again = scene.claim("other")
+    assert scene.hears("BEGUN") == scene.hears("PAGED", again) == scene.hears("LISTED") == 0
+    assert scene.strange == f"other of {scene.place.host}"
+
+
+def test_what_nobody_sold_or_publishes_is_judged_by_nobody(scene: Scene) -> None:
+    assert scene.hears("ADDED", scene.claim("unheard-of")) == 0
+    assert scene.hears("ADDED", scene.claim("other", rank=7)) == 0
+    assert scene.hears("ADDED", scene.claim("other", **{labels.LEASE: "lse_" + "9" * 26})) == 0
+
+
+def test_a_lease_that_goes_is_not_told_that_its_claim_went(scene: Scene) -> None:
+    scene.hears("ADDED", scene.claim("own"))
+    ClusterObject.objects.create(
+        cluster=scene.agent.cluster,
+        kind="Pod",
+        namespace="gt-1",
+        name="p",
+        uid="u-p",
+        version=1,
+        order_name=spec_name(scene.lease.pk, scene.lease.generation),
+        body={"metadata": {"name": "p"}},
+        seen_at=scene.sim.now,
+    )
+    scene.sim.release_lease(reload_lease(scene.lease))
+    assert reload_lease(scene.lease).state == LeaseState.RELEASING
+    assert scene.hears("DELETED", scene.claim("own")) == 0
+
+
+def test_claims_are_followed_only_where_leases_are_given_by_them(agent: ClusterAgent) -> None:
+    def followed() -> bool:
+        return RESOURCE_CLAIM in {each.kind for each in ClusterAgent(Cluster.objects.get()).reflectors}
+
+    assert not followed()
+    Cluster.objects.update(driver="dra")
+    assert followed()
+    Cluster.objects.update(driver_options={"extended": True})
+    assert not followed()

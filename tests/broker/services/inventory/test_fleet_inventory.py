@@ -1,0 +1,99 @@
+"""What operators do to the fleet."""
+
+import pytest
+
+from broker.models import Gpu, GpuHealth, GpuModel, InventoryChange, LayoutPolicy, Node, NodeState, Offering
+from broker.services.inventory import gpu_catalogue, hardware
+from broker.services.inventory.hardware import SimulatedRack
+from tenants.models import AuditEvent
+from tenants.services.rls import staff_scope
+from tests.simulation import (
+    MODEL,
+    NOW,
+    OPERATOR,
+    REGION,
+    Simulation,
+    create_fleet,
+    create_gpus,
+    offering,
+    set_node_state,
+)
+
+
+def test_racks_are_added_once(sim: Simulation) -> None:
+    rack = SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=4)
+    create_fleet(rack)
+    assert Gpu.objects.count() == 8
+    assert hardware.add_simulated_racks([rack], now=NOW) == 0
+    assert hardware.add_simulated_racks([SimulatedRack("north-1", REGION, MODEL, nodes=1, first=3)], now=NOW) == 8
+    assert sorted(Node.objects.values_list("name", flat=True)) == ["n01", "n02", "n03"]
+
+
+def test_a_model_nobody_knows_is_refused(sim: Simulation) -> None:
+    with pytest.raises(KeyError):
+        hardware.add_simulated_racks([SimulatedRack("north-1", REGION, "H900", nodes=1)], now=NOW)
+    assert not Node.objects.exists()
+
+
+def test_every_change_of_a_node_is_kept_and_audited_and_wakes_what_it_touches(sim: Simulation) -> None:
+    create_gpus(1)
+    node = Node.objects.get()
+    set_node_state(node, NodeState.CORDONED, sim)
+    set_node_state(node, NodeState.CORDONED, sim)
+    change = InventoryChange.objects.get()
+    assert (change.before, change.after, change.gpu_id, change.reason) == (
+        "ready",
+        "cordoned",
+        None,
+        "a test",
+    )
+    assert {hint[2] for hint in sim.messages} == {"broker.serve", "broker.sweep_all"}
+    with staff_scope():
+        event = AuditEvent.objects.get(action="node.cordoned")
+    assert event.actor_label == OPERATOR.label
+    assert (event.tenant_id, event.subject_label) == ("", "n01")
+
+
+def test_every_change_of_a_gpus_health_is_kept_and_audited(sim: Simulation) -> None:
+    create_gpus(1)
+    card = Gpu.objects.get()
+    for _ in range(2):
+        hardware.set_gpu_health(card, GpuHealth.UNHEALTHY, reason="ECC", actor=OPERATOR, now=NOW)
+    hardware.set_gpu_health(card, GpuHealth.HEALTHY, reason="swapped", actor=OPERATOR, now=NOW)
+    changes = InventoryChange.objects.order_by("id").values_list("before", "after", "reason")
+    assert list(changes) == [("healthy", "unhealthy", "ECC"), ("unhealthy", "healthy", "swapped")]
+    with staff_scope():
+        assert AuditEvent.objects.get(action="card.unhealthy").subject_label == "n01 GPU 0"
+
+
+def test_models_are_loaded_from_the_projects_own_geometry(sim: Simulation) -> None:
+    assert gpu_catalogue.load_gpu_models() == 14
+    assert gpu_catalogue.load_gpu_models() == 14
+    assert GpuModel.objects.get(pk=MODEL).memory_grid == 8
+
+
+def test_offerings_are_derived_once_from_what_stands_there(sim: Simulation) -> None:
+    create_gpus(1)
+    assert gpu_catalogue.derive_offerings(now=NOW) == 0
+    shapes = Offering.objects.filter(price_class="on_demand").values_list("profile", flat=True)
+    assert set(shapes) == {"card", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb"}
+    assert offering("3g.40gb").label == "H100 3g.40gb"
+    assert (offering("3g.40gb").memory_gb, offering("card").memory_gb) == (40, 80)
+    assert offering("card").milli_units == 7000
+    assert Offering.objects.filter(price_class="spot").count() == 7
+
+
+@pytest.mark.parametrize(
+    ("isolation", "label"), [("soft", "H100 half, memory capped"), ("none", "H100 half, time-sliced")]
+)
+def test_shares_are_offered_where_nodes_divide_their_gpus_so(sim: Simulation, isolation: str, label: str) -> None:
+    create_gpus(1)
+    halves = [
+        {"profile": "half", "start": start, "size": 4, "isolation": isolation, "asks": "nvidia.com/gpu"}
+        for start in (0, 4)
+    ]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)
+    assert gpu_catalogue.derive_offerings(now=NOW) == 2
+    drafted = Offering.objects.filter(profile="half").values_list("isolation", "price_class", "state", "label")
+    assert set(drafted) == {(isolation, each, "draft", label) for each in ("on_demand", "spot")}
+    assert gpu_catalogue.derive_offerings(now=NOW) == 0

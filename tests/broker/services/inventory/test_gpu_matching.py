@@ -1,0 +1,93 @@
+"""A GPU is matched by its UUID wherever it is reported."""
+
+from typing import Any
+
+from broker.models import Allocation, Cluster, Gpu
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredNode
+from broker.services.clusters.registration import cluster_registration
+from tenants.services.rls import tenant_scope
+from tests.broker.services.clusters.test_cluster_registration import card
+from tests.simulation import NOW, Simulation, create_gpus, create_tenant, held_allocations, offering
+
+
+def take(cluster: Cluster, **nodes: str) -> list[str]:
+    """Let nodes report cards, each named by a letter."""
+    found = [DiscoveredNode(name, tuple(_card(*each) for each in enumerate(told))) for name, told in nodes.items()]
+    return cluster_registration.update_inventory(cluster, found, now=NOW)
+
+
+def _card(index: int, letter: str) -> DiscoveredGpu:
+    return card(index, uuid=f"GPU-{letter}" if letter != "-" else f"n1/{index}")
+
+
+def fleet(**where: Any) -> dict[tuple[str, int], str]:
+    """Return which card has which place, of those that can be sold."""
+    rows = Gpu.objects.sellable().filter(**where).values_list("node__name", "index", "uuid")
+    return {(node, index): uuid.removeprefix("GPU-") for node, index, uuid in rows}
+
+
+def test_a_gpu_keeps_its_number_when_one_before_it_disappears_and_comes_back(cluster: Cluster) -> None:
+    take(cluster, n1="abc")
+    rows = dict(Gpu.objects.values_list("uuid", "id"))
+    take(cluster, n1="ac")
+    assert fleet() == {("n1", 0): "a", ("n1", 2): "c"}
+    take(cluster, n1="cab")
+    assert fleet() == {("n1", 0): "a", ("n1", 1): "b", ("n1", 2): "c"}
+    assert dict(Gpu.objects.values_list("uuid", "id")) == rows
+
+
+def test_a_new_gpu_takes_the_number_of_the_one_it_replaces_or_one_that_nobody_had(cluster: Cluster) -> None:
+    take(cluster, n1="abc")
+    take(cluster, n1="axc")
+    assert fleet() == {("n1", 0): "a", ("n1", 1): "x", ("n1", 2): "c"}
+    take(cluster, n1="cyz")
+    assert fleet() == {("n1", 2): "c", ("n1", 1): "y", ("n1", 3): "z"}
+
+
+def test_gpus_without_a_uuid_of_their_own_are_their_places(cluster: Cluster) -> None:
+    assert take(cluster, n1="-a-") == []
+    assert take(cluster, n1="-a-") == []
+    assert [index for _, index in sorted(fleet())] == [0, 1, 2]
+
+
+def test_a_gpu_that_moved_is_sold_where_it_is_and_its_old_row_never(cluster: Cluster) -> None:
+    take(cluster, n1="ab", n2="c")
+    assert take(cluster, n1="b", n2="ca") == []
+    assert fleet() == {("n1", 1): "b", ("n2", 0): "c", ("n2", 1): "a"}
+    old = Gpu.objects.get(node__name="n1", index=0)
+    assert (old.uuid, old.health_reason) == (f"{old.pk} was GPU-a", cluster_registration.NOT_REPORTED)
+    assert take(cluster, n1="ab", n2="c") == []
+    assert fleet() == {("n1", 0): "a", ("n1", 1): "b", ("n2", 0): "c"}
+
+
+def test_a_gpu_that_two_report_is_taken_once_and_told(cluster: Cluster) -> None:
+    take(cluster, n2="a")
+    (why,) = take(cluster, n1="a", n2="a")
+    assert why == "n1: GPU-a is not accepted: n2 reports it too"
+    (why,) = take(cluster, n2="a", n3="bb")
+    assert why == "n3: GPU-b is not accepted: it is reported twice"
+    assert fleet() == {("n2", 0): "a", ("n3", 0): "b"}
+
+
+def test_a_gpu_of_another_cluster_is_taken_once_it_is_gone_there(cluster: Cluster) -> None:
+    other = Cluster.objects.create(name="west", region="eu", provisioner="kubernetes", created_at=NOW)
+    take(other, w1="ab")
+    (why,) = take(cluster, n1="a")
+    assert why == "n1: GPU-a is not accepted: w1 reports it too"
+    take(other, w1="b")
+    assert take(cluster, n1="a") == []
+    assert fleet(node__cluster=cluster) == {("n1", 0): "a"}
+
+
+def test_a_gpu_moves_only_when_no_lease_stands_on_it(cluster: Cluster, sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering())
+    (place,) = held_allocations(lease)
+    Gpu.objects.filter(pk=place.gpu_id).update(uuid="GPU-a")
+    place.gpu.node.cluster.nodes.update(cluster=cluster)
+    (why,) = take(cluster, new="a")
+    assert why.endswith(f"leases still use it on {place.gpu.node.name}")
+    with tenant_scope(lease.tenant_id):
+        Allocation.objects.update(released_at=NOW)
+    assert take(cluster, new="a") == []
+    assert fleet() == {("new", 0): "a"}

@@ -1,0 +1,128 @@
+"""What operators end, and what they may do to offerings."""
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Lease, Node, Offering, OfferingState
+from broker.services.inventory import offering_admin
+from broker.services.leases.lifecycle import eviction, termination
+from broker.services.reports import queue_health
+from ports import outbox
+from tenants.models import AuditEvent
+from tenants.services.errors import InvalidValue, ObjectNotFound, StaleVersion
+from tenants.services.rls import staff_scope
+from tests import simulation
+from tests.simulation import OPERATOR, Simulation, TenantContext
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_operator_ends_a_lease_of_any_tenant_with_a_reason_it_can_read(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
+    lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    eviction.evict_lease(lease.pk, why="  the card   is replaced ", actor=OPERATOR, now=sim.now)
+    step = simulation.transitions_of(lease)[-1]
+    assert (step.after, step.reason, step.cause) == ("releasing", "by_operator", "the card is replaced")
+    assert (step.actor_kind, step.actor_label) == ("staff", OPERATOR.label)
+
+
+def test_a_waiting_lease_leaves_the_queue_for_good(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.request_lease(kestrel, simulation.offering("1g.10gb"))
+    eviction.evict_lease(lease.pk, why="asked for by mistake", actor=OPERATOR, now=sim.now)
+    assert simulation.reload_lease(lease).state == LeaseState.RELEASED
+
+
+def test_a_lease_that_is_not_there_is_missing(sim: Simulation, kestrel: TenantContext) -> None:
+    with pytest.raises(ObjectNotFound):
+        eviction.evict_lease("lse_nobody", why="cleaning", actor=OPERATOR, now=sim.now)
+
+
+@pytest.mark.parametrize("why", ["", "   ", "x" * 151, "a\x00b"])
+def test_without_a_readable_reason_nothing_ends(sim: Simulation, kestrel: TenantContext, why: str) -> None:
+    lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    with pytest.raises(InvalidValue):
+        eviction.evict_lease(lease.pk, why=why, actor=OPERATOR, now=sim.now)
+    assert simulation.reload_lease(lease).state == LeaseState.ACTIVE
+
+
+def test_all_leases_of_a_node_end_and_no_other(sim: Simulation, kestrel: TenantContext) -> None:
+    tern = simulation.create_tenant("Tern")
+    first, second = (
+        sim.create_lease(kestrel, simulation.offering("1g.10gb")),
+        sim.create_lease(tern, simulation.offering("card")),
+    )
+    node = simulation.node_of(first)
+    simulation.create_fleet(simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=1))
+    elsewhere = sim.create_lease(kestrel, simulation.offering("card", model="A100-80GB"))
+    ended = eviction.evict_node_leases(node, why="power works", actor=OPERATOR, now=sim.now)
+    assert {lease.pk for lease in ended} == {first.pk, second.pk}
+    assert {simulation.reload_lease(lease).state for lease in (first, second)} == {LeaseState.RELEASING}
+    assert simulation.reload_lease(elsewhere).state == LeaseState.ACTIVE
+    assert eviction.evict_node_leases(node, why="power works", actor=OPERATOR, now=sim.now) == []
+
+
+def test_a_lease_that_ends_by_itself_meanwhile_is_passed_over(
+    sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+
+    def over(*_: object, **__: object) -> None:
+        raise termination.LeaseAlreadyOver("it ended", fix="nothing")
+
+    monkeypatch.setattr(termination, "release_lease", over)
+    assert eviction.evict_node_leases(Node.objects.get(), why="power works", actor=OPERATOR, now=sim.now) == []
+
+
+def test_an_offering_is_renamed_once_and_the_audit_log_tells(sim: Simulation, kestrel: TenantContext) -> None:
+    offering = simulation.offering("card")
+    offering_admin.rename_offering(offering, label=" H100,  whole ", actor=OPERATOR, now=sim.now)
+    offering_admin.rename_offering(offering, label="H100, whole", actor=OPERATOR, now=sim.now)
+    assert Offering.objects.get(pk=offering.pk).label == "H100, whole"
+    with staff_scope():
+        events = AuditEvent.objects.filter(action="offering.rename")
+        assert [event.detail["after"] for event in events] == ["H100, whole"]
+
+
+@pytest.mark.parametrize("label", ["", "x" * 121, "a\x07b"])
+def test_a_label_nobody_can_read_is_refused(kestrel: TenantContext, label: str) -> None:
+    with pytest.raises(InvalidValue):
+        offering_admin.rename_offering(simulation.offering("card"), label=label, actor=OPERATOR, now=simulation.NOW)
+
+
+def test_an_offering_is_published_and_retired_and_never_a_draft_again(kestrel: TenantContext) -> None:
+    offering = simulation.offering("card")
+    for state in (OfferingState.RETIRED, OfferingState.PUBLISHED, OfferingState.PUBLISHED):
+        offering_admin.set_offering_state(offering, state, actor=OPERATOR, now=simulation.NOW)
+        assert Offering.objects.get(pk=offering.pk).state == state
+    with pytest.raises(offering_admin.OfferingStateConflict):
+        offering_admin.set_offering_state(offering, OfferingState.DRAFT, actor=OPERATOR, now=simulation.NOW)
+
+
+def test_two_operators_at_once_do_not_overwrite_each_other(kestrel: TenantContext) -> None:
+    mine, theirs = simulation.offering("card"), simulation.offering("card")
+    offering_admin.rename_offering(theirs, label="Theirs", actor=OPERATOR, now=simulation.NOW)
+    with pytest.raises(StaleVersion):
+        offering_admin.rename_offering(mine, label="Mine", actor=OPERATOR, now=simulation.NOW)
+
+
+def test_upkeep_counts_what_is_due_and_what_is_late(
+    sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "reachable", lambda: True)
+    with staff_scope():
+        seen = queue_health.measure_queue_health(now=sim.now)
+    assert (seen.hints, seen.oldest, seen.due, seen.overdue, seen.late) == (0, None, 0, 0, False)
+    sim.create_lease(kestrel, simulation.offering("card"), LeaseState.PROVISIONING)
+    outbox._insert("broker.step", "lse_x", "", sim.now)
+    sim.clock.at += 2 * queue_health.LATE_AFTER
+    with staff_scope():
+        seen = queue_health.measure_queue_health(now=sim.now)
+    assert (seen.hints, seen.oldest, seen.due, seen.overdue) == (1, 2 * queue_health.LATE_AFTER, 1, 1)
+    assert seen.late
+    assert seen.valkey
+    assert seen.looked is None
+    active = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    with staff_scope():
+        assert queue_health.measure_queue_health(now=sim.now).looked == active.seen_at
+    assert Lease.objects.count() == 0  # nobody but staff sees another's

@@ -1,0 +1,97 @@
+"""How people reach what runs on a lease."""
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, Lease
+from broker.provisioners.kubernetes.render.ingress import host_name_of
+from broker.provisioners.kubernetes.render.spec import RouteSpec
+from broker.provisioners.kubernetes.spec_conversion import lease_spec, route_spec
+from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
+from broker.services.leases.provision_specs import access_token, load_provision_spec
+from tenants.services.rls import tenant_scope
+from tests.broker.domain.workloads.test_workloads import KEY
+from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering
+
+WAYS = {"domain": "leases.example", "ingress": "ingress/public", "bastion": "in.example"}
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_gpus(2)
+    return create_tenant("Kestrel")
+
+
+def ways(lease: Lease, **cluster: str) -> list[LeaseConnection]:
+    """Return the ways in, were the lease's cluster a real one, set up like this."""
+    Cluster.objects.update(**{"provisioner": "kubernetes", **WAYS, **cluster})
+    with tenant_scope(lease.tenant_id):
+        return lease_connections_of(Lease.objects.get(pk=lease.pk))
+
+
+def test_a_box_is_entered_over_the_bastion(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, offering(), workload="ssh", ssh_keys=[KEY])
+    tail, project = lease.pk.removeprefix("lse_"), lease.project_id.removeprefix("prj_")
+    line = f"ssh -J gpubroker@in.example gpubroker@l-{tail}-g{lease.generation}.gt-{project}.svc"
+    assert ways(lease) == [LeaseConnection("SSH", line)]
+    assert ways(lease, bastion="") == []
+
+
+def test_a_notebook_has_an_address_where_its_route_leads(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, offering(), workload="jupyter")
+    (way,) = ways(lease)
+    with tenant_scope(lease.tenant_id):
+        spec = lease_spec(load_provision_spec(Lease.objects.select_related("offering").get(pk=lease.pk)))
+    assert spec.route is not None
+    assert way.line == f"https://{host_name_of(spec, spec.route)}/"
+    assert (way.is_link, way.secret) == (True, access_token(lease.pk))
+    assert spec.access_token == way.secret
+
+
+def test_an_endpoint_comes_with_a_call_that_tries_it(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, offering(), workload="vllm")
+    endpoint, call = ways(lease)
+    assert endpoint.line.endswith("/v1")
+    assert call.line.startswith(f"curl {endpoint.line}/models")
+    assert access_token(lease.pk) in call.line
+
+
+@pytest.mark.parametrize("missing", ["domain", "ingress"])
+def test_where_a_cluster_lets_nobody_in_there_is_no_address(
+    missing: str, sim: Simulation, kestrel: TenantContext
+) -> None:
+    lease = sim.create_lease(kestrel, offering(), workload="vscode")
+    assert ways(lease, **{missing: ""}) == []
+
+
+def test_what_listens_to_nobody_has_no_way_in(sim: Simulation, kestrel: TenantContext) -> None:
+    leases = [
+        sim.create_lease(kestrel, offering(), workload="batch", command="true"),
+        sim.create_lease(kestrel, offering()),
+    ]
+    assert [ways(lease) for lease in leases] == [[], []]
+
+
+def test_before_and_after_it_runs_there_is_no_way_in(sim: Simulation, kestrel: TenantContext) -> None:
+    assert ways(sim.create_lease(kestrel, offering(), LeaseState.QUEUED, workload="jupyter")) == []
+
+
+def test_a_lease_whose_place_was_just_given_back_has_none(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, offering(), workload="jupyter")
+    with tenant_scope(lease.tenant_id):
+        lease.allocations.update(released_at=sim.now)
+    assert ways(lease) == []
+
+
+@pytest.mark.parametrize(
+    ("ingress", "domain", "found"),
+    [
+        ("ingress/public", "x.example", RouteSpec("ingress", "public", "x.example")),
+        ("gateway/edge/main", "x.example", RouteSpec("gateway", "main", "x.example", "edge")),
+        ("ingress/public", "", None),
+        ("", "x.example", None),
+        ("ingress", "x.example", None),
+    ],
+)
+def test_a_door_is_read(ingress: str, domain: str, found: RouteSpec | None) -> None:
+    assert route_spec(ingress, domain) == found

@@ -1,0 +1,22 @@
+"""What a provisioner is told of a lease."""
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Gpu, LayoutPolicy, Lease
+from broker.provisioners.kubernetes.spec_conversion import lease_spec
+from broker.services.leases.provision_specs import load_provision_spec
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, create_gpus, create_tenant, soft_offering
+
+
+@pytest.mark.parametrize("name", ["", "nvidia.com/gpu"])
+def test_an_order_tells_by_which_name_its_node_gives_its_slices(sim: Simulation, name: str) -> None:
+    create_gpus(1)
+    own = {"asks": name} if name else {}
+    quarters = [{"profile": "quarter", "start": start, "size": 2, "isolation": "soft", **own} for start in (0, 2, 4, 6)]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=quarters)
+    lease = sim.create_lease(create_tenant(), soft_offering(), LeaseState.PROVISIONING)
+    with tenant_scope(lease.tenant_id):
+        spec = lease_spec(load_provision_spec(Lease.objects.select_related("offering", "volume").get(pk=lease.pk)))
+    assert [place.asks for place in spec.slices] == [name]

@@ -1,0 +1,150 @@
+"""Asking for a lease."""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Lease, Offering
+from broker.services.leases.lease_requests import (
+    MAX_END_DATE_AHEAD,
+    OfferingRetired,
+    PlacementImpossible,
+)
+from tenants.models import AuditEvent, QuotaKind
+from tenants.services.errors import InvalidValue, ObjectNotFound, QuotaExceeded
+from tenants.services.rls import tenant_scope
+from tests.simulation import (
+    NOW,
+    Simulation,
+    TenantContext,
+    create_fleet,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    soft_offering,
+    state_path,
+    transitions_of,
+)
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_fleet()
+    return create_tenant("Kestrel")
+
+
+def count(owner: TenantContext) -> int:
+    with tenant_scope(owner.tenant.pk):
+        return Lease.objects.count()
+
+
+def test_a_lease_is_queued_with_its_first_two_transitions(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.request_lease(kestrel, offering(), name=" fold-run-7 ")
+    assert lease.state == LeaseState.QUEUED
+    assert lease.name == "fold-run-7"
+    assert state_path(lease) == "requested queued"
+    first, second = transitions_of(lease)
+    assert (first.actor_id, first.prev_at, second.prev_at) == (kestrel.actor.id, None, first.at)
+
+
+def test_asking_notifies_and_is_audited_with_its_actor(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.request_lease(kestrel, offering())
+    assert [hint[2:] for hint in sim.messages] == [("broker.step", lease.pk, kestrel.tenant.pk)]
+    with tenant_scope(kestrel.tenant.pk):
+        event = AuditEvent.objects.get(action="lease.request", subject_id=lease.pk)
+    assert (event.actor_id, event.actor_label) == (kestrel.actor.id, kestrel.actor.label)
+
+
+def test_a_lease_beyond_quota_holds_nothing(sim: Simulation, kestrel: TenantContext) -> None:
+    kestrel.set_quota(QuotaKind.UNITS, 6_999)
+    with pytest.raises(QuotaExceeded) as refusal:
+        sim.request_lease(kestrel, offering("card"))
+    assert "is 7 units; 0 are in use, 7 free, and this needs 7" in refusal.value.detail
+    assert refusal.value.extra["quota"]["limit"] == 6_999
+    assert count(kestrel) == 0
+    assert kestrel.quota_used() == 0
+    assert not sim.messages
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "   "}, "name"),
+        ({"name": "x" * 1000}, "name"),
+        ({"name": "a\x07b"}, "name"),
+        ({"name": "a\u2028b"}, "name"),
+        ({"name": "a\u202eb"}, "name"),
+        ({"name": "a\u200bb"}, "name"),
+        ({"quantity": 0}, "quantity"),
+        ({"quantity": 10**9}, "quantity"),
+        ({"max_duration_s": 59}, "max_duration_s"),
+        ({"max_duration_s": 10**9}, "max_duration_s"),
+        ({"end_date": NOW - timedelta(days=1)}, "end_date"),
+        ({"end_date": NOW + timedelta(seconds=30)}, "end_date"),
+        ({"end_date": NOW + MAX_END_DATE_AHEAD + timedelta(seconds=1)}, "end_date"),
+        ({"end_date": datetime(9999, 12, 31, 23, 59, tzinfo=ZoneInfo("America/New_York"))}, "end_date"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_field(
+    sim: Simulation, kestrel: TenantContext, wanted: dict[str, object], field: str
+) -> None:
+    with pytest.raises(InvalidValue) as refusal:
+        sim.request_lease(kestrel, offering(), **wanted)
+    assert refusal.value.field == field
+    assert refusal.value.fix.text
+    assert count(kestrel) == 0
+
+
+def test_an_unknown_and_a_drafted_offering_look_the_same(sim: Simulation, kestrel: TenantContext) -> None:
+    drafted = offering()
+    Offering.objects.filter(pk=drafted.pk).update(state="draft")
+    with pytest.raises(ObjectNotFound):
+        sim.request_lease(kestrel, drafted)
+    with pytest.raises(ObjectNotFound):
+        sim.request_lease(kestrel, Offering(pk="off_none"))
+
+
+def test_a_retired_offering_takes_no_new_lease(sim: Simulation, kestrel: TenantContext) -> None:
+    Offering.objects.update(state="retired")
+    with pytest.raises(OfferingRetired):
+        sim.request_lease(kestrel, offering())
+
+
+def test_a_gang_no_node_could_ever_hold_is_refused_with_the_most_there_is(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
+    with pytest.raises(PlacementImpossible) as refusal:
+        sim.request_lease(kestrel, offering("card"), quantity=9, same_node=True)
+    assert refusal.value.extra["most"] == 8
+    assert "or allow several nodes" in refusal.value.fix.text
+
+
+def test_a_gang_the_region_could_never_hold_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
+    with pytest.raises(PlacementImpossible) as refusal:
+        sim.request_lease(kestrel, offering("1g.10gb"), quantity=8 * 7 + 1)
+    assert refusal.value.extra["most"] == 56
+
+
+def test_a_gang_that_fits_when_empty_is_accepted(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, offering("card"), quantity=8, same_node=True)
+    assert len(held_allocations(lease)) == 8
+
+
+def test_a_same_node_gang_where_no_gpu_stands_is_refused(sim: Simulation) -> None:
+    create_gpus(1)
+    owner = create_tenant()
+    Offering.objects.update(region="nowhere")
+    with pytest.raises(PlacementImpossible) as refusal:
+        sim.request_lease(owner, offering("card"), quantity=2, same_node=True)
+    assert refusal.value.extra["most"] == 0
+
+
+def test_two_shares_of_a_gpu_are_not_sold_to_one_lease(sim: Simulation, kestrel: TenantContext) -> None:
+    """A pod gets one replica; a kubelet would refuse two."""
+    with pytest.raises(InvalidValue, match="not twice the compute"):
+        sim.request_lease(kestrel, soft_offering(), quantity=2)
+    assert count(kestrel) == 0

@@ -1,0 +1,67 @@
+"""A wish for what runs, from the request to the order that a provisioner gets."""
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Lease
+from broker.services.leases.lease_requests import LeaseRequest, check_workload
+from broker.services.leases.provision_specs import access_token, load_provision_spec
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import tenant_scope
+from tests.broker.domain.workloads.test_workloads import KEY
+from tests.simulation import Simulation, TenantContext, create_fleet, create_tenant, offering
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_fleet()
+    return create_tenant("Kestrel")
+
+
+def test_a_wish_reaches_the_provisioner_as_it_was_made(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(
+        kestrel, offering(), workload="ssh", env={"B": "2", "A": "$1"}, ssh_keys=[KEY], image="acme/box:1"
+    )
+    with tenant_scope(kestrel.tenant.pk):
+        order = load_provision_spec(Lease.objects.select_related("offering").get(pk=lease.pk))
+    assert (order.workload, order.image) == ("ssh", "acme/box:1")
+    assert order.env == (("A", "$1"), ("B", "2"))
+    assert order.ssh_keys == (KEY,)
+    assert order.access_token == access_token(lease.pk)
+    assert lease.state == LeaseState.ACTIVE
+
+
+def test_every_lease_has_a_secret_of_its_own() -> None:
+    assert access_token("lse_a") == access_token("lse_a") != access_token("lse_b")
+    assert len(access_token("lse_a")) == 40
+
+
+def test_a_wish_that_must_not_run_is_refused_with_everything_that_is_wrong(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
+    with pytest.raises(InvalidValue) as refused:
+        sim.request_lease(
+            kestrel,
+            offering(),
+            workload="vllm",
+            image="169.254.169.254/x",
+            env={"NVIDIA_VISIBLE_DEVICES": "all"},
+        )
+    told = [each["field"] for each in refused.value.extra["errors"]]  # type: ignore[attr-defined]
+    assert (refused.value.field, told) == ("image", ["image", "env"])
+    with tenant_scope(kestrel.tenant.pk):
+        assert not Lease.objects.exists()
+
+
+def test_a_box_that_was_asked_for_needs_a_key() -> None:
+    with pytest.raises(InvalidValue, match="at least one public SSH key"):
+        check_workload(LeaseRequest("off_1", "job", 3600, workload="ssh"))
+
+
+def test_a_lease_for_which_nothing_was_chosen_needs_none() -> None:
+    check_workload(LeaseRequest("off_1", "job", 3600))
+
+
+def test_a_key_that_was_given_is_judged_even_so() -> None:
+    with pytest.raises(InvalidValue, match="must start with"):
+        check_workload(LeaseRequest("off_1", "job", 3600, ssh_keys=("nonsense",)))

@@ -1,0 +1,186 @@
+"""What is free, exactly."""
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, Gpu, LayoutPolicy
+from broker.services.inventory.gpu_catalogue import gpu_model_spec
+from broker.services.inventory.hardware import SimulatedRack
+from broker.services.placement import available_capacity
+from broker.services.placement.placement_gpus import geometry_from_layout
+from tenants.services.rls import tenant_scope
+from tests.simulation import (
+    MODEL,
+    REGION,
+    Simulation,
+    create_fleet,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    soft_offering,
+)
+
+
+def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> None:
+    create_gpus(2)
+    kestrel = create_tenant()
+    sim.create_lease(kestrel, offering("3g.40gb"))
+    asked = [offering(name) for name in ("card", "7g.80gb", "3g.40gb", "1g.10gb")]
+    with tenant_scope(kestrel.tenant.pk):
+        told = available_capacity.count_available(asked)
+    for what in asked[2:]:
+        placed = 0
+        for _ in range(20):
+            lease = sim.request_lease(kestrel, what)
+            sim.run()
+            placed += bool(held_allocations(lease))
+        with tenant_scope(kestrel.tenant.pk):
+            assert told[what.pk] == placed
+        break
+    assert list(told.values()) == [1, 1, 3, 11]
+
+
+def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(sim: Simulation) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    kestrel = create_tenant()
+    sim.create_lease(kestrel, offering("1g.10gb"))
+    with tenant_scope(kestrel.tenant.pk):
+        seen = available_capacity.preview_placement(offering("3g.40gb"))
+    assert seen
+    assert kestrel.quota_used() == 1000
+    lease = sim.create_lease(kestrel, offering("3g.40gb"), LeaseState.PROVISIONING)
+    assert [(p.gpu_id, p.placement.lower) for p in held_allocations(lease)] == [
+        (s.gpu, s.placement.start) for s in seen.slots
+    ]
+
+
+def test_a_preview_of_what_does_not_fit_is_none(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    with tenant_scope(kestrel.tenant.pk):
+        assert available_capacity.preview_placement(offering("card"), quantity=2) is None
+
+
+def test_of_a_neighbour_only_the_place_is_known(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
+    sim.create_lease(kestrel, offering("1g.10gb"))
+    with tenant_scope(swift.tenant.pk):
+        seating = available_capacity.preview_placement(offering("1g.10gb"))
+    assert seating
+    (card,) = seating.cards.values()
+    assert [(profile, mine) for profile, _, mine in card.held] == [("1g.10gb", False)]
+
+
+def test_places_on_gpus_out_of_service_are_not_counted(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    sim.create_lease(kestrel, offering("1g.10gb"))
+    Gpu.objects.update(health="unhealthy")
+    with tenant_scope(kestrel.tenant.pk):
+        assert available_capacity.count_available([offering("1g.10gb")]) == {offering("1g.10gb").pk: 0}
+
+
+def test_fixed_gpus_count_for_what_they_are_cut_into_even_when_empty(sim: Simulation) -> None:
+    create_gpus(2)
+    layout = [{"profile": "3g.40gb", "start": 0, "size": 4}]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=layout)
+    assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=9, same_node=False) == 2
+    assert available_capacity.max_when_empty(offering("1g.10gb"), quantity=9, same_node=True) == 0
+
+
+def test_a_layout_the_model_does_not_have_is_an_error_that_says_so(sim: Simulation) -> None:
+    create_gpus(1)
+    with pytest.raises(ValueError, match=r"3g\.40gb cannot start at unit 1"):
+        geometry_from_layout(gpu_model_spec(MODEL), [{"profile": "3g.40gb", "start": 1, "isolation": "hardware"}])
+
+
+def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
+    sim: Simulation, django_assert_num_queries: object
+) -> None:
+    create_fleet(
+        SimulatedRack("north-1", REGION, MODEL, nodes=1),
+        SimulatedRack("south-1", "eu-south", "A100-80GB", nodes=1),
+    )
+    asked = [offering("card"), offering("card", model="A100-80GB"), soft_offering()]
+    kestrel = create_tenant()
+    with tenant_scope(kestrel.tenant.pk):
+        available_capacity.count_available([])
+        with django_assert_num_queries(3):  # type: ignore[operator]  # what changed, those cards, and which are ours
+            assert sorted(available_capacity.count_available(asked).values()) == [8, 8, 32]
+
+
+def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) -> None:
+    create_fleet(
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4),
+        SimulatedRack("north-2", REGION, MODEL, nodes=2, cards_per_node=1),
+        SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1),
+    )
+    card, kestrel = offering("card"), create_tenant()
+
+    def clusters(quantity: int) -> set[str]:
+        with tenant_scope(kestrel.tenant.pk):
+            seating = available_capacity.preview_placement(card, quantity=quantity)
+        return {each.cluster for each in seating.cards.values()} if seating else set()
+
+    assert [clusters(quantity) for quantity in (2, 3, 5)] == [{"north-2"}, {"north-1"}, set()]
+    assert available_capacity.max_when_empty(card, quantity=9, same_node=False) == 4
+
+
+@pytest.mark.parametrize(
+    ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda told: str(told)
+)
+def test_an_uncut_gpu_is_sold_only_as_what_its_cluster_can_make_of_it(
+    sim: Simulation, driver: str, shares: int
+) -> None:
+    """Claims offer no shares; the driver would refuse them."""
+    create_gpus(1)
+    quarter, kestrel = soft_offering(), create_tenant()
+    Cluster.objects.update(driver=driver)
+    with tenant_scope(kestrel.tenant.pk):
+        assert available_capacity.count_available([quarter]) == {quarter.pk: shares}
+        assert (available_capacity.preview_placement(quarter) is not None) is bool(shares)
+    assert available_capacity.max_when_empty(quarter, quantity=1, same_node=False) == shares
+
+
+@pytest.mark.parametrize(("driver", "there"), [("dra", 1), ("hami", 1), ("device_plugin", 0)])
+def test_a_gpu_is_sold_whole_where_its_cluster_can_hand_it_out(sim: Simulation, driver: str, there: int) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    Cluster.objects.update(driver=driver)
+    with tenant_scope(kestrel.tenant.pk):
+        assert available_capacity.count_available([offering("card")]) == {offering("card").pk: there}
+
+
+def test_nodes_that_are_cut_again_never_come_to_have_shares(sim: Simulation) -> None:
+    create_gpus(1)
+    whole = [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=whole)
+    Cluster.objects.update(auto_repartition=True)
+    assert available_capacity.max_when_empty(soft_offering(), quantity=1, same_node=False) == 0
+    assert available_capacity.max_when_empty(offering("1g.10gb"), quantity=1, same_node=False) == 7
+
+
+def test_a_node_that_calls_its_slices_gpus_never_comes_to_have_others(sim: Simulation) -> None:
+    create_gpus(1)
+    halves = [{"profile": "3g.40gb", "start": start, "size": 4, "asks": "nvidia.com/gpu"} for start in (0, 4)]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=halves)
+    Cluster.objects.update(auto_repartition=True)
+    assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=1, same_node=False) == 2
+    assert available_capacity.max_when_empty(offering("1g.10gb"), quantity=1, same_node=False) == 0
+
+
+def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(sim: Simulation) -> None:
+    create_fleet(
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4),
+        SimulatedRack("north-2", REGION, MODEL, nodes=1),
+    )
+    Gpu.objects.filter(node__cluster__name="north-2").update(health="unhealthy")
+    told = {
+        name: available_capacity.max_when_empty(offering("card"), quantity=9, same_node=False, cluster=name)
+        for name in ("north-1", "north-2")
+    }
+    assert told == {"north-1": 4, "north-2": 8}
+    in_service = available_capacity.max_when_empty(offering("card"), quantity=9, same_node=False, in_service=True)
+    assert in_service == 4

@@ -1,0 +1,145 @@
+"""Leftover slices serve the next request without repartitioning."""
+
+from datetime import timedelta
+
+import pytest
+
+from broker.domain.geometry.gpu_state import PlacedSlice
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.placement.warm_slices import NO_WARM_SLICES, WarmSlices
+from broker.models import Cluster, Gpu, LayoutPolicy, Lease, NodeState
+from broker.services.inventory.gpu_catalogue import profile_named
+from broker.services.placement.shared_index import SharedIndex
+from broker.services.queue import queue_scheduling
+from tenants.services.rls import tenant_scope
+from tests.simulation import (
+    MODEL,
+    REGION,
+    Simulation,
+    TenantContext,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    node_of,
+    offering,
+    set_node_state,
+    transitions_of,
+)
+
+ONE, TWO, THREE, FOUR, SEVEN, CARD = "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "card"
+HARDWARE = Isolation.HARDWARE
+
+
+def at(profile: str, start: int) -> PlacedSlice:
+    its = profile_named(MODEL, profile, HARDWARE)
+    return PlacedSlice(its.placed_at(start), its)
+
+
+def left() -> list[WarmSlices | None]:
+    """Return the leftover slices as a new process reads them."""
+    with SharedIndex().up_to_date() as stock:
+        return [card.warm for card in sorted(stock.cards.values(), key=lambda card: card.index)]
+
+
+def end(sim: Simulation, *leases: Lease) -> None:
+    for lease in leases:
+        sim.release_lease(lease)
+    sim.run(10)
+
+
+def place_of(lease: Lease) -> tuple[int, int]:
+    """Return the number of the card a lease lies on and its first unit there."""
+    (place,) = held_allocations(lease)
+    return Gpu.objects.get(pk=place.gpu_id).index, place.placement.lower
+
+
+def two_halves(sim: Simulation, owner: TenantContext) -> tuple[int, int]:
+    """Leave half of each GPU free, cut in different profiles."""
+    create_gpus(2)
+    for _ in range(2):
+        sim.create_lease(owner, offering(FOUR))
+    three, other = sim.create_lease(owner, offering(THREE)), sim.create_lease(owner, offering(THREE))
+    first, second = place_of(three)[0], place_of(other)[0]
+    end(sim, three)
+    two = sim.create_lease(owner, offering(TWO))
+    assert place_of(two) == (first, 4)
+    end(sim, two, other)
+    return first, second
+
+
+def test_the_next_lease_of_the_kind_goes_where_the_slice_is_still_cut_whoever_left_it(sim: Simulation) -> None:
+    first, second = two_halves(sim, create_tenant("Kestrel"))
+    assert (left()[first], left()[second]) == ({at(TWO, 4)}, {at(THREE, 4)})
+    lease = sim.create_lease(create_tenant("Swift"), offering(THREE))
+    assert place_of(lease) == (second, 4)
+    assert [step.cause for step in transitions_of(lease) if step.after == "provisioning"] == [
+        f"placed on north-1 / n01 / GPU {second} (reused an existing slice)"
+    ]
+    assert (left()[first], left()[second]) == ({at(TWO, 4)}, NO_WARM_SLICES)
+
+
+def test_several_that_are_placed_at_once_go_where_theirs_are_still_cut(sim: Simulation) -> None:
+    kestrel = create_tenant()
+    first, second = two_halves(sim, kestrel)
+    asked = [sim.request_lease(kestrel, offering(THREE)) for _ in range(2)]
+    queue_scheduling.run_queue((MODEL, REGION), now=sim.now)
+    assert [place_of(lease) for lease in asked] == [(second, 4), (first, 4)]
+    assert [" (reused an existing slice)" in transitions_of(lease)[-1].cause for lease in asked] == [True, False]
+
+
+def test_a_gpu_that_was_had_whole_has_nothing_left(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    end(sim, sim.create_lease(kestrel, offering(SEVEN)))
+    assert left() == [{at(SEVEN, 0)}]
+    end(sim, sim.create_lease(kestrel, offering(CARD)))
+    assert left() == [NO_WARM_SLICES]
+
+
+@pytest.mark.parametrize("driver", ["dra", "device_plugin", "hami"])
+def test_where_a_driver_destroys_what_ended_or_never_cuts_nothing_is_left(sim: Simulation, driver: str) -> None:
+    create_gpus(1)
+    end(sim, sim.create_lease(create_tenant(), offering(ONE)))
+    Cluster.objects.update(driver=driver)
+    assert left() == [None]
+
+
+def test_gpus_that_are_cut_in_advance_are_always_cut(sim: Simulation) -> None:
+    create_gpus(1)
+    end(sim, sim.create_lease(create_tenant(), offering(ONE)))
+    layout = [{"profile": THREE, "start": 0, "size": 4}]
+    Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=layout)
+    assert left() == [None]
+
+
+def test_what_was_left_before_a_node_was_away_is_not_counted_on(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    lease = sim.create_lease(kestrel, offering(ONE))
+    node = node_of(lease)
+    end(sim, lease)
+    sim.run(60)
+    for state in (NodeState.LOST, NodeState.READY):
+        set_node_state(node, state, sim)
+    assert left() == [NO_WARM_SLICES]
+    end(sim, sim.create_lease(kestrel, offering(SEVEN)))
+    assert left() == [{at(SEVEN, 0)}]
+
+
+def test_what_ended_before_something_nobody_knows_any_more_is_not_counted_on(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering(ONE))
+    end(sim, lease)
+    with tenant_scope(lease.tenant_id):
+        lease.allocations.update(profile="9g.90gb")
+    assert left() == [NO_WARM_SLICES]
+
+
+def test_a_gpu_that_was_ill_may_have_been_restarted(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = sim.create_lease(create_tenant(), offering(ONE))
+    gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
+    end(sim, lease)
+    later = sim.now + timedelta(minutes=1)
+    Gpu.objects.filter(pk=gpu.pk).update(health_since=later)
+    assert left() == [NO_WARM_SLICES]

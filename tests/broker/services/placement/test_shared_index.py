@@ -1,0 +1,289 @@
+"""The in-memory GPU index always equals the database."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from random import Random
+
+import pytest
+from django.db import connections, transaction
+
+from broker.domain.lifecycle.states import EndReason, Isolation
+from broker.domain.placement.costs.engines import PlacementEngine
+from broker.models import Cluster, Gpu, LayoutPolicy, Lease, Node
+from broker.services.inventory.gpu_catalogue import profile_of
+from broker.services.inventory.hardware import SimulatedRack
+from broker.services.leases.lease_requests import LeaseRequest, request_lease
+from broker.services.leases.lifecycle import termination
+from broker.services.placement import available_capacity, gpu_changes, shared_index
+from broker.services.placement.shared_index import SharedIndex, using_engine
+from broker.services.queue import lease_placement
+from ports import clock, outbox
+from tenants.services.rls import system_scope, tenant_scope
+from tests.database import OwnDatabase
+from tests.simulation import (
+    MODEL,
+    NOW,
+    REGION,
+    Simulation,
+    TenantContext,
+    create_fleet,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    soft_offering,
+)
+
+POOL = (MODEL, REGION)
+KINDS = [(isolation, cluster) for isolation in (Isolation.HARDWARE, Isolation.SOFT) for cluster in ("", "north-1")]
+THREES = [{"profile": "3g.40gb", "start": start, "size": 4} for start in (0, 4)]
+QUARTERS = [{"profile": "quarter", "start": at, "size": 2, "isolation": "soft"} for at in (0, 2, 4, 6)]
+
+
+def known(keeper: SharedIndex) -> dict[object, object]:
+    """Return all that a keeper knows: its cards, and what is in its indexes."""
+    with keeper.up_to_date() as found:
+        told: dict[object, object] = {"cards": dict(found.cards), "clusters": found.clusters(POOL)}
+        for kind in KINDS:
+            index = found.index(POOL, *kind)
+            told[kind] = {gpu: index.best.gpu_view(gpu) for gpu in index.cards}
+        return told
+
+
+def exact(keeper: SharedIndex) -> bool:
+    """Tell whether an old index equals a new one."""
+    return known(keeper) == known(SharedIndex())
+
+
+def place(owner: TenantContext, profile: str = "1g.10gb") -> Lease:
+    with tenant_scope(owner.tenant.pk):
+        wanted = LeaseRequest(offering_id=offering(profile).pk, name="job", max_duration_s=3600)
+        lease = request_lease(wanted, project=owner.project, actor=owner.actor, now=NOW)
+    with tenant_scope(owner.tenant.pk):
+        lease_placement.place_lease(Lease.objects.select_related("offering").get(pk=lease.pk), now=NOW)
+    return lease
+
+
+def release_one(owner: TenantContext, chance: Random) -> None:
+    with tenant_scope(owner.tenant.pk):
+        leases = list(Lease.objects.select_related("offering").filter(state="provisioning").order_by("pk"))
+        if leases:
+            lease = chance.choice(leases)
+            termination.release_lease(lease, reason=EndReason.BY_TENANT, now=NOW)
+            termination.finish_release(lease, now=NOW)
+
+
+def some_card(chance: Random) -> str:
+    return chance.choice(sorted(Gpu.objects.values_list("pk", flat=True)))
+
+
+def change_something(owner: TenantContext, chance: Random) -> None:
+    """Do one of all the things that placement has to know of."""
+    gpu, node = some_card(chance), chance.choice(sorted(Node.objects.values_list("pk", flat=True)))
+    toss = chance.random() < 0.5
+    acts: list[Callable[[], object]] = [
+        lambda: place(owner),
+        lambda: place(owner, "3g.40gb"),
+        lambda: place(owner, "card"),
+        lambda: release_one(owner, chance),
+        lambda: Gpu.objects.filter(pk=gpu).update(health="unhealthy" if toss else "healthy"),
+        lambda: Gpu.objects.filter(pk=gpu).update(closed_since=NOW if toss else None),
+        lambda: Node.objects.filter(pk=node).update(state="cordoned" if toss else "ready"),
+        lambda: Cluster.objects.filter(name="north-2").update(unreachable_since=NOW if toss else None),
+        lambda: Cluster.objects.filter(name="north-2").update(region="eu-south" if toss else REGION),
+        lambda: Cluster.objects.update(allow_shared_gpus=toss),
+        lambda: Gpu.objects.filter(pk=gpu).update(
+            layout_policy="fixed" if toss else "dynamic", fixed_layout=chance.choice([THREES, QUARTERS])
+        ),
+    ]
+    chance.choice(acts)()
+
+
+@contextmanager
+def elsewhere() -> Iterator[Callable[[Callable[[], object]], object]]:
+    """Run somebody step by step on a connection of their own."""
+    with ThreadPoolExecutor(1) as thread:
+        yield lambda act: thread.submit(act).result(60)
+        thread.submit(connections.close_all).result(60)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgotten(
+    own_database: OwnDatabase, seed: int
+) -> None:
+    chance, keeper = Random(seed), SharedIndex()
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
+        create_fleet(
+            SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2),
+            SimulatedRack("north-2", REGION, MODEL, nodes=1),
+        )
+        owners = create_tenant("Kestrel"), create_tenant("Swift")
+        for _ in range(25):
+            match chance.randrange(4):
+                case 0:
+                    change_something(owners[0], chance)
+                case 1:
+                    stranger(lambda: change_something(owners[1], chance))
+                case 2:  # somebody is at it, while others look, and thinks better of it
+                    with transaction.atomic():
+                        change_something(owners[0], chance)
+                        assert exact(keeper)
+                        stranger(lambda: known(keeper))
+                        assert exact(keeper)
+                        transaction.set_rollback(chance.random() < 0.5)
+                case _:  # only a part of it is undone
+                    with transaction.atomic():
+                        with transaction.atomic():
+                            change_something(owners[0], chance)
+                            assert exact(keeper)
+                            transaction.set_rollback(True)
+                        assert exact(keeper)
+            assert exact(keeper)
+
+
+def test_what_others_have_not_committed_is_seen_when_they_have(own_database: OwnDatabase) -> None:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
+        create_gpus(2)
+        kestrel, keeper = create_tenant(), SharedIndex()
+        with transaction.atomic():
+            taken = held_allocations(place(kestrel, "card"))[0].gpu_id
+            stranger(lambda: Gpu.objects.exclude(pk=taken).update(health="unhealthy"))
+            assert exact(keeper)
+            stranger(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
+        assert exact(keeper)
+        with system_scope(), keeper.up_to_date() as found:
+            assert sum(card.places for card in found.cards.values()) == 1
+
+
+def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> None:
+    create_gpus(3)
+    keeper, kestrel = SharedIndex(), create_tenant()
+    lease = sim.create_lease(kestrel, offering("card"))
+    assert exact(keeper)
+    with transaction.atomic():
+        with tenant_scope(kestrel.tenant.pk):
+            lease.allocations.all().delete()
+        Gpu.objects.filter(index=2).delete()
+        assert exact(keeper)
+        transaction.set_rollback(True)
+    assert exact(keeper)
+    with keeper.up_to_date() as found:
+        assert len(found.cards) == 3
+
+
+def test_who_is_too_far_behind_reads_everything(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_gpus(4)
+    keeper = SharedIndex()
+    assert exact(keeper)
+    monkeypatch.setattr(gpu_changes, "MAX_CHANGES", 3)
+    Gpu.objects.update(health="unhealthy")
+    read = []
+    every = gpu_changes.read_all_gpus
+    monkeypatch.setattr(gpu_changes, "read_all_gpus", lambda: read.append(1) or every())
+    known(keeper)
+    assert read
+    assert exact(keeper)
+
+
+def test_an_error_on_the_way_leaves_nothing_half_known(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_gpus(2)
+    keeper = SharedIndex()
+    assert exact(keeper)
+    Gpu.objects.update(health="unhealthy")
+    with monkeypatch.context() as broken:
+        broken.setattr(gpu_changes, "read_gpus", lambda ids: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            known(keeper)
+    assert exact(keeper)
+
+
+def test_what_went_wrong_unseen_is_read_again_after_five_minutes(
+    own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with clock.frozen_at(NOW):
+        create_gpus(2)
+    keeper, passed = SharedIndex(), [0.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: passed[0])
+    with keeper.up_to_date() as found:
+        found.drop([some_card(Random(1))])  # as a change of which nobody was told
+    passed[0] = shared_index.RELOAD_AFTER_S - 1
+    assert not exact(keeper)
+    passed[0] = shared_index.RELOAD_AFTER_S
+    assert exact(keeper)
+
+
+def test_what_somebody_was_stopped_at_trying_out_is_forgotten(sim: Simulation) -> None:
+    create_gpus(2)
+    keeper = SharedIndex()
+    assert exact(keeper)
+
+    def stopped_on_the_way() -> None:
+        with keeper.up_to_date() as found:
+            found.drop([some_card(Random(1))])
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        stopped_on_the_way()
+    assert exact(keeper)
+
+
+def test_a_process_that_was_forked_begins_again() -> None:
+    before = shared_index._shared_index
+    shared_index._reset_after_fork()
+    assert shared_index._shared_index is not before
+
+
+def test_a_gpu_whose_books_cannot_be_is_not_sold_and_the_others_are(sim: Simulation) -> None:
+    create_gpus(2)
+    kestrel = create_tenant()
+    Gpu.objects.filter(index=0).update(
+        layout_policy=LayoutPolicy.FIXED, fixed_layout=[{"profile": "3g.40gb", "start": 1, "size": 4}]
+    )
+    with tenant_scope(kestrel.tenant.pk):
+        assert available_capacity.count_available([offering("card")]) == {offering("card").pk: 1}
+
+
+def test_an_index_does_not_grow_with_what_came_and_went(sim: Simulation) -> None:
+    create_gpus(2)
+    keeper = SharedIndex()
+    for health in ("unhealthy", "healthy") * 5:
+        Gpu.objects.update(health=health)
+        assert exact(keeper)
+    with keeper.up_to_date() as found:
+        best = found.index(POOL, Isolation.HARDWARE).best
+    shelf, _ = best.selling(profile_of(offering("card")))[0]
+    assert len(shelf.gpus) == 2
+
+
+def test_another_rule_chooses_until_its_block_ends_and_ours_again_then(sim: Simulation) -> None:
+    create_gpus(2)
+    kestrel = create_tenant()
+    first, second = sorted(Gpu.objects.values_list("pk", flat=True))
+    Gpu.objects.filter(pk=first).update(health="unhealthy")
+    place(kestrel, "3g.40gb")
+    Gpu.objects.update(health="healthy")
+    assert [each.gpu_id for each in held_allocations(place(kestrel))] == [second]  # which is not empty any more
+    usual = shared_index._shared_index
+    with using_engine(PlacementEngine.FIRST_FIT):
+        assert [each.gpu_id for each in held_allocations(place(kestrel))] == [first]
+    assert shared_index._shared_index is usual
+
+
+def test_a_gpu_in_anothers_hands_is_left_to_them_and_the_next_taken(own_database: OwnDatabase) -> None:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
+        create_gpus(2)
+        kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
+        with transaction.atomic():
+            first = place(kestrel, "1g.10gb")
+            second = stranger(lambda: place(swift, "1g.10gb"))
+            assert isinstance(second, Lease)
+        assert held_allocations(first)[0].gpu_id != held_allocations(second)[0].gpu_id
+
+
+def test_a_share_goes_to_a_gpu_of_ones_own_and_never_to_a_strangers(sim: Simulation) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    kestrel, swift, quarter = create_tenant("Kestrel"), create_tenant("Swift"), soft_offering()
+    first, second = sim.create_lease(kestrel, quarter), sim.create_lease(swift, quarter)
+    third = sim.create_lease(swift, quarter)
+    assert held_allocations(third)[0].gpu_id == held_allocations(second)[0].gpu_id != held_allocations(first)[0].gpu_id

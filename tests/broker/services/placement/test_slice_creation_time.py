@@ -1,0 +1,103 @@
+"""The simulated cluster takes time to create a slice, not to reuse one."""
+
+from django.test.utils import override_settings
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.domain.placement.warm_slices import CutEffort
+from broker.models import Lease, SimulatedPod
+from broker.provisioners.base import spec_name
+from broker.services.leases.provision_specs import load_provision_spec
+from broker.services.queue import lease_placement
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering, reload_lease
+
+TWO, THREE, SEVEN, CARD = "2g.20gb", "3g.40gb", "7g.80gb", "card"
+
+
+def end(sim: Simulation, lease: Lease) -> None:
+    sim.release_lease(lease)
+    sim.run(10)
+
+
+def cuttings(lease: Lease) -> list[CutEffort | None]:
+    with tenant_scope(lease.tenant_id):
+        return [each.cutting for each in load_provision_spec(reload_lease(lease)).slices]
+
+
+def provisioned_s(lease: Lease) -> float:
+    pod = SimulatedPod.objects.get(name=spec_name(lease.pk, reload_lease(lease).generation))
+    assert pod.ready_at
+    return (pod.ready_at - pod.created_at).total_seconds()
+
+
+def asked_for(sim: Simulation, owner: TenantContext, profile: str) -> Lease:
+    """Return a lease that was placed, and that nobody has looked at yet."""
+    lease = sim.request_lease(owner, offering(profile))
+    with tenant_scope(lease.tenant_id):
+        assert lease_placement.place_lease(reload_lease(lease), now=sim.now)
+    return lease
+
+
+def test_a_simulated_cluster_is_told_once_what_its_gpu_needs(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel = create_tenant()
+    for profile, how in (
+        (TWO, CutEffort.FREE),
+        (TWO, CutEffort.WARM),
+        (SEVEN, CutEffort.ANEW),
+        (CARD, CutEffort.ANEW),
+        (CARD, CutEffort.FREE),
+    ):
+        lease = asked_for(sim, kestrel, profile)
+        assert cuttings(lease) == [how]
+        sim.run()
+        assert cuttings(lease) == [None]
+        end(sim, lease)
+
+
+def test_cutting_takes_its_time_and_what_is_still_cut_takes_none(sim: Simulation) -> None:
+    create_gpus(1)
+    kestrel, took = create_tenant(), []
+    for profile, cut_s, destroy_s in (
+        (TWO, 60, 0),
+        (TWO, 60, 0),
+        (SEVEN, 0, 900),
+        (CARD, 60, 900),
+        (CARD, 60, 900),
+    ):
+        with override_settings(SIMULATED_PARTITION_S=cut_s, SIMULATED_DESTROY_S=destroy_s):
+            lease = asked_for(sim, kestrel, profile)
+            sim.run()
+        took.append(provisioned_s(lease))
+        end(sim, lease)
+    quick = 15  # pulling and starting take less each time
+    assert [seconds > quick for seconds in took] == [True, False, True, True, False]
+
+
+def test_while_its_slice_is_cut_a_lease_says_so(sim: Simulation) -> None:
+    create_gpus(1)
+    with override_settings(SIMULATED_PARTITION_S=60):
+        lease = asked_for(sim, create_tenant(), TWO)
+        told = []
+        for _ in range(400):
+            sim.run(0.5)
+            if (now := reload_lease(lease)).state != LeaseState.PROVISIONING:
+                break
+            told.append(now.progress.get("text"))
+    assert list(dict.fromkeys(told)) == ["pulling image", "partitioning GPU for 2g.20gb", "starting"]
+
+
+def test_without_a_time_for_it_nobody_asks(sim: Simulation) -> None:
+    create_gpus(1)
+    with override_settings(SIMULATED_PARTITION_S=0, SIMULATED_DESTROY_S=0):
+        assert cuttings(asked_for(sim, create_tenant(), TWO)) == [None]
+
+
+def test_a_gang_is_cut_side_by_side(sim: Simulation) -> None:
+    create_gpus(2)
+    kestrel = create_tenant()
+    end(sim, sim.create_lease(kestrel, offering(THREE)))
+    lease = sim.request_lease(kestrel, offering(THREE), quantity=3)
+    with tenant_scope(lease.tenant_id):
+        assert lease_placement.place_lease(reload_lease(lease), now=sim.now)
+    assert sorted(cuttings(lease), key=str) == [CutEffort.WARM, CutEffort.FREE, CutEffort.FREE]

@@ -1,0 +1,306 @@
+"""A lease that waits an hour blocks younger ones while it can be served."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DataError
+
+from broker.models import Allocation, Gpu, GpuHealth, Lease
+from broker.services.inventory import hardware
+from broker.services.inventory.hardware import SimulatedRack
+from broker.services.queue import (
+    batch_placement,
+    gpu_reservations,
+    lease_placement,
+    open_capacity,
+    queue_scheduling,
+)
+from broker.services.queue.starvation_guard import MAX_WAIT
+from tenants.services.rls import system_scope, tenant_scope
+from tests.simulation import (
+    MODEL,
+    OPERATOR,
+    REGION,
+    Simulation,
+    TenantContext,
+    create_fleet,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    reload_lease,
+)
+
+POOL = (MODEL, REGION)
+
+
+def test_a_gang_that_the_gpus_in_service_cannot_hold_halts_nobody(sim: Simulation) -> None:
+    create_gpus(4)
+    kestrel = create_tenant("Kestrel")
+    running = sim.create_lease(kestrel, offering("card"))
+    gang = sim.request_lease(kestrel, offering("card"), quantity=4)
+    sim.run()
+    elsewhere = Gpu.objects.exclude(pk=held_allocations(running)[0].gpu_id).earliest("index")
+    hardware.set_gpu_health(elsewhere, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
+    sim.clock.at += MAX_WAIT + timedelta(seconds=1)
+    small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    sim.run()
+    assert (reload_lease(gang).state, reload_lease(small).state) == ("queued", "provisioning")
+
+
+def test_who_is_held_back_is_told_behind_what(sim: Simulation) -> None:
+    create_gpus(4)
+    kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
+    running = sim.create_lease(kestrel, offering("card"), max_duration_s=40 * 3600)
+    gang = sim.request_lease(kestrel, offering("card"), quantity=4)
+    sim.run()
+    sim.clock.at += MAX_WAIT + timedelta(seconds=1)
+    small, other = sim.request_lease(swift, offering("1g.10gb")), sim.request_lease(kestrel, offering("1g.10gb"))
+    sim.run()
+    for lease in (small, other):
+        assert reload_lease(lease).state == "queued"
+        assert reload_lease(lease).pending_reason == (
+            f"Waits behind an older request for 4 × {gang.offering.label}, which has waited for more than an hour"
+            " and goes first."
+        )
+    version = reload_lease(small).version
+    queue_scheduling.run_queue(POOL, now=sim.now)
+    assert reload_lease(small).version == version
+    sim.release_lease(running)
+    sim.run_with_sweeps(60)
+    assert (reload_lease(gang).state, reload_lease(small).state) == ("active", "queued")
+    assert "free H100 1g.10gb" in reload_lease(small).pending_reason
+
+
+def nodes_of(lease: Lease) -> set[str]:
+    return {place.gpu.node.name for place in held_allocations(lease)}
+
+
+@pytest.fixture
+def two_nodes(sim: Simulation) -> tuple[TenantContext, Lease, Lease]:
+    """Take one of two GPUs on two nodes, for two and ten hours."""
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    kestrel = create_tenant("Kestrel")
+    short = sim.create_lease(kestrel, offering("card"), max_duration_s=2 * 3600)
+    beside = sim.create_lease(kestrel, offering("card"))
+    long = sim.create_lease(kestrel, offering("card"), max_duration_s=10 * 3600)
+    sim.release_lease(beside)
+    sim.run_with_sweeps(60)
+    assert nodes_of(short) != nodes_of(long)
+    return kestrel, short, long
+
+
+def waits_too_long(sim: Simulation, owner: TenantContext, **wanted: Any) -> Lease:
+    lease = sim.request_lease(owner, offering("card"), quantity=2, same_node=True, **wanted)
+    sim.run()
+    sim.clock.at += MAX_WAIT + timedelta(seconds=1)
+    assert reload_lease(lease).state == "queued"
+    return lease
+
+
+@pytest.mark.deep
+def test_the_node_that_is_free_first_is_kept_for_a_gang_and_others_go_elsewhere(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
+) -> None:
+    kestrel, short, long = two_nodes
+    free_first = nodes_of(short)
+    gang = waits_too_long(sim, kestrel)
+    small = [sim.request_lease(create_tenant("Swift"), offering("1g.10gb")) for _ in range(7)]
+    last = sim.request_lease(kestrel, offering("1g.10gb"))
+    sim.run()
+    assert [nodes_of(lease) for lease in small] == 7 * [nodes_of(long)]
+    assert reload_lease(last).state == "queued"
+    assert reload_lease(last).pending_reason.startswith(f"Waits behind an older request for 2 × {gang.offering.label}")
+    sim.run_with_sweeps(3600)
+    assert reload_lease(short).state == "released"
+    assert nodes_of(gang) == free_first
+    assert reload_lease(gang).state == "active"
+
+
+def told(what: str, owner: TenantContext, sim: Simulation) -> tuple[int, bool]:
+    """How many one is told to be free, and whether a quote says now."""
+    with tenant_scope(owner.tenant.pk):
+        free = open_capacity.count_open_capacity([offering(what)], now=sim.now)
+        return free[offering(what).pk], open_capacity.preview_open_placement(offering(what), now=sim.now) is not None
+
+
+def test_what_is_kept_for_others_is_not_told_to_be_free(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kestrel, swift = two_nodes[0], create_tenant("Swift")
+    assert told("1g.10gb", swift, sim) == (14, True)
+    waits_too_long(sim, kestrel)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(gpu_reservations, "MAX_SHAPES", 0)  # then all who are younger wait
+        assert told("1g.10gb", swift, sim) == (0, False)
+    free, now = told("1g.10gb", swift, sim)
+    assert (free, now) == (7, True)
+    asked = [sim.request_lease(swift, offering("1g.10gb")) for _ in range(free + 1)]
+    assert told("1g.10gb", swift, sim) == (free, True)  # nobody has looked at them yet
+    sim.run()
+    assert [reload_lease(each).state for each in asked].count("queued") == 1
+    assert told("1g.10gb", swift, sim) == (0, False)
+
+
+def test_of_two_alike_the_older_one_keeps_gpus_for_both(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
+) -> None:
+    kestrel, _, long = two_nodes
+    sim.request_lease(kestrel, offering("card"), quantity=2, same_node=True)
+    waits_too_long(sim, kestrel)
+    small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    sim.run()
+    assert nodes_of(small) == nodes_of(long)
+
+
+def test_who_could_not_be_kept_gpus_for_holds_all_others_back(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kestrel, _, _ = two_nodes
+    monkeypatch.setattr(gpu_reservations, "MAX_SHAPES", 0)
+    gang = waits_too_long(sim, kestrel)
+    small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    sim.run()
+    assert reload_lease(small).pending_reason.startswith(f"Waits behind an older request for 2 × {gang.offering.label}")
+
+
+def test_who_needs_what_an_older_one_keeps_comes_after_it_and_halts_nobody(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
+) -> None:
+    kestrel, _, long = two_nodes
+    waiting = sim.request_lease(kestrel, offering("card"), quantity=4)
+    other = waits_too_long(sim, kestrel)
+    fits = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    sim.run()
+    assert [reload_lease(each).state for each in (waiting, other, fits)] == ["queued"] * 3  # all four are kept
+    sim.release_lease(waiting)
+    sim.run()
+    assert nodes_of(fits) == nodes_of(long)
+
+
+def test_each_is_told_for_whom_the_gpus_are_kept_that_it_would_have_had(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
+) -> None:
+    kestrel, short, long = two_nodes
+    pair = waits_too_long(sim, kestrel)
+    last = sim.create_lease(kestrel, offering("card"), max_duration_s=3 * 3600)
+    assert nodes_of(last) == nodes_of(long)
+    one = sim.request_lease(kestrel, offering("4g.40gb"))
+    sim.run()
+    assert reload_lease(one).pending_reason.startswith(f"Waits behind an older request for 2 × {pair.offering.label}")
+    sim.clock.at += MAX_WAIT - timedelta(minutes=10)
+    assert reload_lease(short).state == "active"
+
+
+def test_what_is_stuck_as_it_goes_is_counted_on_last(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
+) -> None:
+    kestrel, short, _ = two_nodes
+    waits_too_long(sim, kestrel)
+    sim.release_lease(short)
+    sim.clock.at += gpu_reservations.ENDING_TIMEOUT + timedelta(seconds=1)
+    small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    queue_scheduling.run_queue(POOL, now=sim.now)
+    assert nodes_of(small) == nodes_of(short)
+
+
+def test_equals_that_wait_too_long_are_not_each_looked_at(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kestrel, _, _ = two_nodes
+    for _ in range(5):
+        sim.request_lease(kestrel, offering("card"), quantity=2, same_node=True)
+    waits_too_long(sim, kestrel)
+    looked: list[object] = []
+    room_for = gpu_reservations.soonest_free_gpus
+    monkeypatch.setattr(
+        gpu_reservations,
+        "soonest_free_gpus",
+        lambda *what, **how: looked.append(what) or room_for(*what, **how),
+    )
+    queue_scheduling.run_queue(POOL, now=sim.now)
+    assert len(looked) == 1
+
+
+def test_links_between_gpus_are_more_than_a_number_of_them_and_halt_all_who_are_younger(sim: Simulation) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2, fabric=2))
+    kestrel = create_tenant("Kestrel")
+    taken = [sim.create_lease(kestrel, offering("card")) for _ in range(3)]
+    sim.release_lease(taken[1])
+    sim.run_with_sweeps(60)
+    assert len({node for lease in (taken[0], taken[2]) for node in nodes_of(lease)}) == 2
+    linked = waits_too_long(sim, kestrel, topology="nvlink")
+    small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    sim.run()
+    assert reload_lease(small).pending_reason.startswith(
+        f"Waits behind an older request for 2 × {linked.offering.label}"
+    )
+    version = reload_lease(small).version
+    queue_scheduling.run_queue(POOL, now=sim.now)
+    assert reload_lease(small).version == version
+
+
+def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(sim: Simulation) -> None:
+    create_fleet(
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
+        SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=2),
+    )
+    kestrel = create_tenant("Kestrel")
+    taken = [sim.create_lease(kestrel, offering("card")) for _ in range(3)]
+    alone = next(lease for lease in taken if held_allocations(lease)[0].gpu.node.cluster.name == "north-1")
+    waits_too_long(sim, kestrel)
+    sim.release_lease(alone)
+    sim.run_with_sweeps(60)
+    small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    sim.run()
+    assert held_allocations(small)[0].gpu.node.cluster.name == "north-1"
+
+
+def test_what_is_told_to_go_frees_its_gpu_before_anything_else(
+    sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
+) -> None:
+    kestrel, short, long = two_nodes
+    waits_too_long(sim, kestrel)
+    sim.release_lease(long)
+    small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
+    queue_scheduling.run_queue(POOL, now=sim.now)
+    assert nodes_of(small) == nodes_of(short)
+
+
+@pytest.mark.deep
+def test_a_stream_of_small_leases_keeps_no_gang_waiting(sim: Simulation) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
+    for number in range(12):  # one of them ends every few minutes
+        sim.create_lease(swift, offering("2g.20gb"), max_duration_s=1800 + 150 * number)
+    gang = sim.request_lease(kestrel, offering("card"), quantity=2, same_node=True)
+    while reload_lease(gang).state == "queued":
+        sim.run_with_sweeps(600)
+        for _ in range(5):
+            sim.request_lease(swift, offering("2g.20gb"), max_duration_s=1800)
+        assert sim.now - gang.queues_since < 2 * MAX_WAIT
+    with system_scope():
+        meanwhile = Allocation.objects.filter(held_at__gt=gang.queues_since + MAX_WAIT).exclude(lease=gang)
+        assert meanwhile.filter(held_at__lt=held_allocations(gang)[0].held_at).exists()
+
+
+def test_a_lease_that_cannot_even_be_read_holds_up_no_other(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_gpus(2)
+    kestrel = create_tenant("Kestrel")
+    broken, whole = sim.request_lease(kestrel, offering("card")), sim.request_lease(kestrel, offering("card"))
+    place = lease_placement.place_lease
+
+    def unwritable(choices: list[batch_placement.BatchChoice], now: object) -> set[str]:
+        assert broken.pk in {choice.row.id for choice in choices}
+        raise DataError("timestamp too large (after year 10K)")
+
+    def unreadable(lease: Lease, *, now: object, **more: object) -> bool:
+        if lease.pk == broken.pk:
+            raise DataError("timestamp too large (after year 10K)")
+        return place(lease, now=now, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batch_placement, "_write_placements", unwritable)
+    monkeypatch.setattr(lease_placement, "place_lease", unreadable)
+    assert queue_scheduling.run_queue(POOL, now=sim.now) == 1
+    assert (reload_lease(broken).state, reload_lease(whole).state) == ("queued", "provisioning")

@@ -1,0 +1,106 @@
+"""Ended pods are kept until their end is recorded."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from broker.domain.lifecycle.states import EndReason, LeaseCondition, LeaseState
+from broker.models import Lease, StaleLease
+from broker.provisioners.base import ClusterUnreachable, HeldPod, Observation, ObservedState, ProvisionSpec
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.reconciler import lease_reconciler, observation_outcomes
+from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering, reload_lease
+
+POD = (HeldPod("p", "u-p"),)
+
+
+class Cluster:
+    """A cluster that records what the database said at removal."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, lease: Lease) -> None:
+        self.lease, self.shows, self.silent = lease, Observation(ObservedState.READY), False
+        self.let_go: list[tuple[tuple[HeldPod, ...], Lease]] = []
+        patch.setattr(SimulatedProvisioner, "observe", lambda *_, **__: self.shows)
+        patch.setattr(SimulatedProvisioner, "let_go", self._let_go)
+
+    def _let_go(self, _order: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
+        self.let_go.append((remains, reload_lease(self.lease)))
+        if self.silent:
+            raise ClusterUnreachable("timed out")
+
+    def look(self, now: datetime) -> Lease:
+        lease_reconciler.reconcile_lease(self.lease.pk, self.lease.tenant_id, now=now)
+        return reload_lease(self.lease)
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_gpus(1)
+    return create_tenant("Kestrel")
+
+
+@pytest.fixture
+def cluster(sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    return Cluster(monkeypatch, sim.create_lease(kestrel, offering()))
+
+
+def test_it_is_let_go_once_its_end_is_written_and_the_lease_goes_on(sim: Simulation, cluster: Cluster) -> None:
+    since = sim.now + timedelta(seconds=20)
+    cluster.shows = Observation(ObservedState.LOST, "its pod no longer exists", last_seen=since, remains=POD)
+    lease = cluster.look(since + timedelta(seconds=5))
+    ((remains, written),) = cluster.let_go
+    assert remains == POD
+    assert written.seen_at == since, "the row said it before the cluster was asked"
+    assert LeaseCondition.UNREACHABLE in written.conditions
+    assert lease.state == LeaseState.ACTIVE
+    cluster.shows = Observation(ObservedState.READY)
+    assert cluster.look(since + timedelta(seconds=9)).conditions == {}
+    assert len(cluster.let_go) == 1
+
+
+def test_what_ended_while_nobody_looked_ends_its_lease_then_and_goes_with_it(sim: Simulation, cluster: Cluster) -> None:
+    since = sim.now + timedelta(seconds=20)
+    cluster.shows = Observation(ObservedState.LOST, "its pod no longer exists", last_seen=since, remains=POD)
+    lease = cluster.look(since + timedelta(minutes=50))
+    assert (lease.end_reason, lease.ended_at) == (EndReason.DEVICE_LOST, since.replace(microsecond=0))
+    assert cluster.let_go == [], "removing it does that"
+
+
+def test_nothing_is_let_go_that_was_not_written_down(
+    sim: Simulation, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(*_: object, **__: object) -> None:
+        raise StaleLease(cluster.lease.pk)
+
+    monkeypatch.setattr(observation_outcomes, "apply_observation", stale)
+    cluster.shows = Observation(ObservedState.READY, remains=POD)
+    cluster.look(sim.now + timedelta(seconds=20))
+    assert cluster.let_go == []
+
+
+def test_a_cluster_that_falls_silent_meanwhile_is_asked_again(sim: Simulation, cluster: Cluster) -> None:
+    cluster.shows, cluster.silent = Observation(ObservedState.READY, remains=POD), True
+    for seconds in (20, 40):
+        cluster.look(sim.now + timedelta(seconds=seconds))
+    assert [remains for remains, _ in cluster.let_go] == [POD, POD]
+
+
+@pytest.mark.deep
+def test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment(
+    sim: Simulation, cluster: Cluster
+) -> None:
+    since = sim.now + timedelta(minutes=10)
+    cluster.shows = Observation(ObservedState.GONE, "it is no longer in the cluster", last_seen=since)
+    lease = cluster.look(since + timedelta(minutes=50))
+    assert (lease.end_reason, lease.ended_at) == (EndReason.DEVICE_LOST, since.replace(microsecond=0))
+
+
+def test_what_the_dead_mans_switch_took_down_reached_its_end(
+    sim: Simulation, kestrel: TenantContext, cluster: Cluster
+) -> None:
+    ends_at = cluster.lease.ends_at
+    assert ends_at is not None
+    late = ends_at + timedelta(seconds=40)
+    cluster.shows = Observation(ObservedState.GONE, "it is no longer in the cluster", last_seen=late)
+    lease = cluster.look(late + timedelta(hours=1))
+    assert (lease.end_reason, lease.ended_at) == (EndReason.EXPIRED, ends_at)

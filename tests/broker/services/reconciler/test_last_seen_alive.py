@@ -1,0 +1,109 @@
+"""Nothing after the last proof of life is charged, however late somebody looks."""
+
+from datetime import timedelta
+
+from broker.models import Lease, NodeState, SimulatedPod
+from tenants.services.rls import tenant_scope
+from tests.simulation import (
+    Simulation,
+    create_gpus,
+    create_tenant,
+    node_of,
+    offering,
+    reload_lease,
+    set_node_state,
+    transitions_of,
+)
+
+HOUR = timedelta(hours=1)
+
+
+def runs_an_hour(sim: Simulation) -> Lease:
+    create_gpus(1)
+    return reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=3600))
+
+
+def away(sim: Simulation, length: timedelta) -> None:
+    """Let time pass without workers: every hint until then is lost."""
+    sim.messages.clear()
+    sim.clock.at += length
+
+
+def test_what_was_lost_before_its_end_is_charged_to_its_loss_though_nobody_looked(sim: Simulation) -> None:
+    lease = runs_an_hour(sim)
+    away(sim, timedelta(seconds=60))
+    lost = sim.now.replace(microsecond=0)
+    set_node_state(node_of(lease), NodeState.LOST, sim)
+    away(sim, 2 * HOUR)
+    sim.sweep()
+    sim.run_with_sweeps(60)
+    ended = reload_lease(lease)
+    assert (ended.state, ended.end_reason, ended.ended_at) == ("released", "device_lost", lost)
+    assert "is unreachable" in transitions_of(lease)[-2].cause
+
+
+def test_what_was_lost_long_before_its_end_while_nobody_looked_is_charged_to_its_loss(sim: Simulation) -> None:
+    lease = runs_an_hour(sim)
+    away(sim, timedelta(seconds=60))
+    lost = sim.now.replace(microsecond=0)
+    set_node_state(node_of(lease), NodeState.LOST, sim)
+    away(sim, timedelta(minutes=20))
+    sim.sweep()
+    sim.run(1)
+    ended = reload_lease(lease)
+    assert (ended.state, ended.end_reason, ended.ended_at) == ("released", "device_lost", lost)
+
+
+def test_what_was_lost_after_its_end_is_charged_to_its_end(sim: Simulation) -> None:
+    lease = runs_an_hour(sim)
+    node = node_of(lease)
+    away(sim, HOUR + timedelta(seconds=60))
+    set_node_state(node, NodeState.LOST, sim)
+    away(sim, HOUR)
+    sim.sweep()
+    sim.run_with_sweeps(60)
+    assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("expired", lease.ends_at)
+
+
+def test_a_pod_that_vanished_before_its_end_is_charged_to_when_it_was_seen_last(sim: Simulation) -> None:
+    lease = runs_an_hour(sim)
+    sim.run_with_sweeps(600)
+    SimulatedPod.objects.all().delete()
+    seen = reload_lease(lease).seen_at
+    away(sim, 2 * HOUR)
+    sim.sweep()
+    assert seen
+    assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (
+        "device_lost",
+        seen.replace(microsecond=0),
+    )
+
+
+def test_a_tenant_who_lets_go_of_an_unreachable_lease_pays_up_to_its_last_sign(sim: Simulation) -> None:
+    lease = runs_an_hour(sim)
+    sim.run(60)
+    lost = sim.now.replace(microsecond=0)
+    set_node_state(node_of(lease), NodeState.LOST, sim)
+    sim.run(20)
+    assert "unreachable" in reload_lease(lease).conditions
+    sim.release_lease(lease)
+    assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("by_tenant", lost)
+
+
+def test_no_tick_goes_beyond_the_last_proof_of_life(sim: Simulation) -> None:
+    lease = runs_an_hour(sim)
+    assert lease.active_at
+    with tenant_scope(lease.tenant_id):
+        assert not reload_lease(lease).add_metering_tick(at=lease.active_at + timedelta(seconds=600))
+    sim.run_with_sweeps(900)
+    with tenant_scope(lease.tenant_id):
+        assert reload_lease(lease).add_metering_tick(at=lease.active_at + timedelta(seconds=600))
+
+
+def test_an_extended_lease_is_looked_at_as_often_as_before(sim: Simulation) -> None:
+    from broker.services.leases.lifecycle.extension import extend_lease
+
+    lease = runs_an_hour(sim)
+    with tenant_scope(lease.tenant_id):
+        extend_lease(lease, more_s=10 * 3600, actor=create_tenant("Swift").actor, now=sim.now)
+    assert reload_lease(lease).due_at == lease.due_at

@@ -1,0 +1,242 @@
+"""Late observations of an earlier end are believed."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from broker.domain.lifecycle.states import EndReason
+from broker.models import Lease
+from broker.provisioners.base import HeldPod, Observation, ObservedState, ProvisionSpec
+from broker.provisioners.kubernetes.client.objects import ObservedPod
+from broker.provisioners.kubernetes.observe.pod_observation import observe_pods
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.inventory import cluster_provisioners
+from broker.services.leases.provision_specs import load_provision_spec
+from broker.services.reconciler import lease_reconciler, observation_outcomes
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, create_gpus, create_tenant, offering, reload_lease, transitions_of
+
+LAG = timedelta(seconds=6)  # of an agent's watch of pods behind its pulse
+READY = [{"type": "Ready", "status": "True"}]
+Body = dict[str, Any]
+
+
+def moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def pod(uid: str, made: datetime, *, node: str = "n1", ended: datetime | None = None, **status: Any) -> Body:
+    """Return a running, or a deleted and ended, pod."""
+    meta: Body = {"name": "p-0", "uid": uid, "creationTimestamp": moment(made)}
+    meta |= {"finalizers": ["gpubroker.dev/metering"]}
+    state: Body = {"running": {"startedAt": moment(made)}}
+    if ended:
+        meta |= {"deletionTimestamp": moment(ended), "deletionGracePeriodSeconds": 0}
+        state = {"terminated": {"exitCode": 137, "startedAt": moment(made), "finishedAt": moment(ended)}}
+    runs: Body = {"phase": "Running", "conditions": READY, "containerStatuses": [{"state": state}]}
+    spec = {"nodeName": node, "restartPolicy": "Always"}
+    return {"metadata": meta, "spec": spec, "status": status or runs}
+
+
+def waits(uid: str, made: datetime) -> Body:
+    """Return a controller's replacement pod without a node."""
+    return pod(uid, made, node="", phase="Pending")
+
+
+class Told(SimulatedProvisioner):
+    """A cluster that shows these pods, by its agent while fresh."""
+
+    def __init__(self) -> None:
+        self.pods: list[Body] = []
+        self.remembered: list[Body] = []
+        self.pulse: datetime | None = None
+        self.hosts_heard: datetime | None = None  # when its node was, which is silent
+        self.let_go_of: list[HeldPod] = []
+
+    def observe(self, order: ProvisionSpec, *, now: datetime) -> Observation:
+        if self.pulse and not order.doubted:
+            return replace(_seen(self.remembered, now), last_seen=self.pulse)
+        if heard := self.hosts_heard:
+            return Observation(ObservedState.LOST, "node n1 is unreachable", last_seen=heard, proven_until=heard)
+        return _seen(self.pods, now)
+
+    def let_go(self, order: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
+        self.let_go_of += remains
+
+
+def _seen(pods: list[Body], now: datetime) -> Observation:
+    decoded = [msgspec.json.decode(msgspec.json.encode(each), type=ObservedPod) for each in pods]
+    return observe_pods(decoded, ranks=1, now=now)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Told:
+    create_gpus(1)
+    made = Told()
+    monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)
+    return made
+
+
+@pytest.fixture
+def lease(sim: Simulation, cluster: Told) -> Lease:
+    """Return a lease whose pod runs; a minute later its agent looks."""
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    cluster.pods = cluster.remembered = [pod("a", sim.now)]
+    sim.messages.clear()
+    sim.clock.at = (sim.now + timedelta(seconds=60)).replace(microsecond=0)
+    return lease
+
+
+def look(sim: Simulation, lease: Lease) -> Lease:
+    lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
+    return reload_lease(lease)
+
+
+def charged(lease: Lease) -> tuple[str, datetime]:
+    step = next(step for step in transitions_of(lease) if step.before == "active")
+    return step.reason, step.at
+
+
+def ends_before_a_look_that_shows_it_running(sim: Simulation, cluster: Told, lease: Lease) -> datetime:
+    """End the pod while its watch lags, and let a worker look."""
+    ended = sim.now
+    cluster.pods = [pod("a", reload_lease(lease).active_at or ended, ended=ended)]
+    sim.clock.at += LAG
+    cluster.pulse = sim.now
+    assert look(sim, lease).seen_at == ended + LAG
+    return ended
+
+
+def test_what_was_replaced_and_never_ran_again_ends_when_its_pod_did_however_late_that_was_told(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    sim.clock.at += timedelta(seconds=1)
+    cluster.pulse = None  # the watch brings the end: it is asked of the cluster itself
+    assert look(sim, lease).seen_at == ended
+    assert [each.uid for each in cluster.let_go_of] == ["a"]
+    cluster.pods = [waits("b", sim.now)]
+    sim.run_with_sweeps(60)
+    assert charged(lease) == (EndReason.DEVICE_LOST, ended)
+    assert "it no longer ran: waiting for its node" in transitions_of(lease)[-2].cause
+
+
+def test_a_watch_that_still_shows_a_pod_that_was_let_go_proves_nothing(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    cluster.pulse = None
+    look(sim, lease)
+    cluster.pods, cluster.pulse = [waits("b", sim.now)], sim.now + timedelta(seconds=2)
+    sim.clock.at += timedelta(seconds=3)
+    assert look(sim, lease).seen_at == ended  # though what is remembered is ready
+    sim.run_with_sweeps(60)
+    assert charged(lease) == (EndReason.DEVICE_LOST, ended)
+
+
+def test_what_its_controller_replaced_at_once_ended_when_it_did_and_not_when_that_was_looked_at(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    cluster.pulse, cluster.pods = None, [*cluster.pods, waits("b", ended + timedelta(seconds=2))]
+    assert look(sim, lease).seen_at == ended
+    cluster.pods = cluster.pods[1:]
+    sim.run_with_sweeps(60)
+    assert charged(lease) == (EndReason.DEVICE_LOST, ended)
+
+
+def test_what_nobody_saw_end_did_not_outlive_the_making_of_what_replaces_it(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    """Somebody took its finalizer away: no pod is left to tell when it ended."""
+    made = sim.now + timedelta(seconds=1)
+    ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    cluster.pulse, cluster.pods = None, [waits("b", made)]
+    assert look(sim, lease).seen_at == made
+    sim.run_with_sweeps(6 * 60)
+    assert charged(lease) == (EndReason.DEVICE_LOST, made)
+
+
+def test_a_tenant_who_lets_go_while_it_is_made_again_pays_until_its_pod_ended(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    cluster.pulse = None
+    look(sim, lease)
+    sim.clock.at += timedelta(seconds=9)
+    sim.release_lease(reload_lease(lease))
+    assert charged(lease) == (EndReason.BY_TENANT, ended)
+
+
+def test_a_tenant_who_lets_go_while_its_node_is_silent_pays_until_that_was_heard_last(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    heard, cluster.pulse = sim.now - timedelta(seconds=4), sim.now
+    assert look(sim, lease).seen_at == sim.now
+    cluster.pulse, cluster.hosts_heard = None, heard
+    sim.clock.at += timedelta(seconds=3)
+    assert look(sim, lease).seen_at == heard
+    sim.release_lease(reload_lease(lease))
+    assert charged(lease) == (EndReason.BY_TENANT, heard)
+
+
+def test_what_expires_while_it_is_made_again_ends_when_its_pod_did(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    cluster.pulse = None
+    look(sim, lease)
+    cluster.pods = [waits("b", sim.now)]
+    sim.messages.clear()
+    sim.clock.at = (lease.ends_at or sim.now) + timedelta(seconds=31)
+    look(sim, lease)
+    assert charged(lease) == (EndReason.EXPIRED, ended)
+
+
+def test_what_runs_again_within_half_a_minute_is_charged_through(sim: Simulation, cluster: Told, lease: Lease) -> None:
+    ends_before_a_look_that_shows_it_running(sim, cluster, lease)
+    cluster.pulse = None
+    look(sim, lease)
+    sim.clock.at += timedelta(seconds=10)
+    cluster.pods = [pod("b", sim.now)]
+    assert look(sim, lease).conditions == {}
+    assert reload_lease(lease).seen_at == sim.now
+    sim.release_lease(reload_lease(lease))
+    assert charged(lease) == (EndReason.BY_TENANT, sim.now)
+
+
+def test_an_end_before_anybody_took_it_for_active_costs_nothing_and_takes_nothing_back(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    cluster.pods = [pod("a", lease.state_since, ended=lease.state_since - timedelta(seconds=5))]
+    sim.clock.at = lease.state_since + timedelta(seconds=5)
+    assert look(sim, lease).seen_at == lease.state_since
+    sim.release_lease(reload_lease(lease))
+    assert charged(lease) == (EndReason.BY_TENANT, lease.state_since)
+
+
+def test_an_answer_proves_life_when_it_was_asked_for_and_not_when_it_came(
+    sim: Simulation, cluster: Told, lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = sim.now
+
+    def slowly(order: ProvisionSpec, *, now: datetime) -> Observation:
+        sim.clock.at += timedelta(seconds=5)
+        return _seen(cluster.pods, now)
+
+    monkeypatch.setattr(cluster, "observe", slowly)
+    assert look(sim, lease).seen_at == asked
+
+
+def test_what_is_unreachable_is_asked_of_its_cluster_and_nobody_else(
+    sim: Simulation, cluster: Told, lease: Lease
+) -> None:
+    with tenant_scope(lease.tenant_id):
+        assert not load_provision_spec(reload_lease(lease)).doubted
+        observation_outcomes.apply_observation(
+            reload_lease(lease), Observation(ObservedState.LOST, "evicted", last_seen=sim.now), sim.now
+        )
+        assert load_provision_spec(reload_lease(lease)).doubted

@@ -1,0 +1,343 @@
+"""Observations update leases directly, and notify workers only when needed."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, ClusterObject, Lease, StaleLease
+from broker.provisioners.base import Observation, ObservedState, spec_name
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.clusters.observed import observed_objects
+from broker.services.clusters.observed.observed_objects import ObservedObject
+from broker.services.reconciler import lease_reconciler
+from ports import outbox
+from ports.models import OutboxMessage
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, create_gpus, create_tenant, node_of, offering, reload_lease, state_path
+
+S = LeaseState
+Rings = list[tuple[str, str]]
+RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+class Scene:
+    """A lease of a cluster whose agent the test plays."""
+
+    def __init__(self, sim: Simulation, *, quantity: int = 1, state: LeaseState = S.PROVISIONING) -> None:
+        create_gpus(2)
+        self.sim, self.version = sim, 10
+        self.lease = sim.create_lease(
+            create_tenant(), offering("card" if quantity > 1 else "1g.10gb"), state, quantity=quantity
+        )
+        sim.messages.clear()
+        self.node = node_of(self.lease)
+        self.cluster = Cluster.objects.get()
+        self.rung: Rings = []
+
+    def sees(self, kind: str, name: str, body: dict[str, Any] | None, *, generation: int | None = None) -> int:
+        """Let the agent see one object of the lease; None when it is gone."""
+        self.version += 1
+        generation = generation or self.lease.generation
+        order = spec_name(self.lease.pk, generation)
+        marks = {"gpubroker.dev/lease": self.lease.pk, "gpubroker.dev/tenant": self.lease.tenant_id}
+        if body is not None:
+            body = {"metadata": {"name": name, "labels": marks, **body.pop("metadata", {})}, **body}
+        seen = ObservedObject(
+            kind, "gt-1", name, f"u-{name}", self.version, self.lease.pk, self.lease.tenant_id, order, body
+        )
+        with outbox.captured(lambda task, subject, tenant, at: self._hear(task, subject, at)):
+            return observed_objects.record_observed(self.cluster, [seen], now=self.sim.now)
+
+    def _hear(self, task: str, subject: str, at: Any) -> None:
+        if at <= self.sim.now:
+            self.rung.append((task, subject))
+
+    def anchor(self, **meta: Any) -> None:
+        self.sees("ConfigMap", "anchor", {"metadata": meta})
+
+    def pod(self, status: dict[str, Any], *, name: str = "p", rank: int = 0, node: str = "n01", **meta: Any) -> None:
+        marks = {"labels": {"gpubroker.dev/rank": str(rank)}, **meta}
+        self.sees("Pod", name, {"metadata": marks, "spec": {"nodeName": node}, "status": status})
+
+    @property
+    def state(self) -> str:
+        return str(reload_lease(self.lease).state)
+
+    @property
+    def step(self) -> tuple[str, str]:
+        return ("broker.step", self.lease.pk)
+
+
+@pytest.fixture
+def scene(sim: Simulation) -> Scene:
+    return Scene(sim)
+
+
+def test_a_lease_becomes_active_with_the_row_that_says_so_and_nobody_is_notified(scene: Scene) -> None:
+    scene.anchor()
+    assert (scene.state, scene.rung) == ("provisioning", [])
+    scene.pod(RUNNING)
+    assert scene.state == "active"
+    assert scene.rung == []
+    assert state_path(scene.lease) == "requested queued provisioning active"
+    assert reload_lease(scene.lease).seen_at == scene.sim.now
+
+
+def test_what_it_is_at_is_written_once(scene: Scene) -> None:
+    with tenant_scope(scene.lease.tenant_id):
+        Lease.objects.filter(pk=scene.lease.pk).update(progress={})
+    scene.anchor()
+    scene.pod({"phase": "Pending"})
+    assert reload_lease(scene.lease).progress["text"] == "pulling image"
+    version = reload_lease(scene.lease).version
+    scene.pod({"phase": "Pending", "reason": "still"})
+    assert reload_lease(scene.lease).version == version
+    assert scene.rung == []
+
+
+def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_to_make_it_active(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    tell = lease_reconciler.apply_agent_observation
+
+    def noted(*of: Any, now: Any) -> bool:
+        told.append(of[3].text)
+        return tell(*of, now=now)
+
+    monkeypatch.setattr(lease_reconciler, "apply_agent_observation", noted)
+    with tenant_scope(scene.lease.tenant_id):
+        Lease.objects.filter(pk=scene.lease.pk).update(progress={})
+    scene.anchor()
+    scene.pod({"phase": "Pending"}, node="")  # the scheduler is about to say where, as it was told
+    scene.pod({"phase": "Pending"})
+    scene.pod({"phase": "Pending", "conditions": [{"type": "Initialized", "status": "True"}]})
+    scene.pod(RUNNING)
+    scene.pod({**RUNNING, "reason": "and well"})
+    assert told == ["pulling image", "readiness verified"]
+    assert (scene.state, scene.rung) == ("active", [])
+
+
+def test_a_pod_without_its_anchor_makes_nothing_active(scene: Scene) -> None:
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [])  # its anchor will be news, too
+    scene.anchor()
+    assert scene.state == "active"
+
+
+def test_a_pod_of_an_anchor_that_ends_makes_nothing_active(scene: Scene) -> None:
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.rung.clear()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_a_pod_on_a_node_that_nobody_hears_from_is_left_to_a_worker(scene: Scene) -> None:
+    scene.anchor()
+    unheard = {
+        "metadata": {"name": "n01"},
+        "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+    }
+    ClusterObject.objects.create(
+        cluster=scene.cluster,
+        kind="Node",
+        name="n01",
+        uid="u",
+        version=1,
+        body=unheard,
+        seen_at=scene.sim.now,
+    )
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_what_may_be_an_end_is_left_to_a_worker(scene: Scene) -> None:
+    scene.anchor()
+    scene.pod({"phase": "Failed"})
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+HELD = {"finalizers": ["gpubroker.dev/metering"], "uid": "u"}
+
+
+def test_a_pod_that_was_replaced_waits_for_a_worker_who_lets_it_go(scene: Scene) -> None:
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("active", [])
+    scene.pod({"phase": "Failed"}, name="old", creationTimestamp="2026-11-21T08:00:00Z", **HELD)
+    scene.pod(RUNNING, creationTimestamp="2026-11-21T09:00:00Z")
+    scene.rung.clear()
+    scene.pod({**RUNNING, "reason": "still"}, creationTimestamp="2026-11-21T09:00:00Z")
+    assert (scene.state, scene.rung) == ("active", [scene.step])
+
+
+@pytest.mark.parametrize(("held", "rings"), [(HELD, True), ({}, False)])
+def test_only_a_pod_that_we_hold_while_its_lease_goes_is_news(
+    sim: Simulation, held: dict[str, Any], rings: bool
+) -> None:
+    scene = Scene(sim, state=S.RELEASING)
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.pod(RUNNING, **held)
+    assert scene.rung == [], "it may have been let go a moment ago"
+    scene.pod(RUNNING, deletionTimestamp="2026-11-21T09:00:00Z", **held)
+    assert bool(scene.rung) is rings
+
+
+def test_a_place_that_a_lease_went_on_without_makes_nothing_active(scene: Scene) -> None:
+    scene.sees("ConfigMap", "old", {}, generation=7)
+    scene.sees("Pod", "old", {"status": RUNNING}, generation=7)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step, scene.step])
+
+
+def test_a_gang_is_active_only_when_all_of_it_runs(sim: Simulation) -> None:
+    scene = Scene(sim, quantity=2)
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert scene.state == "active"  # both cards are on one node, so one pod has them
+
+
+def test_an_active_lease_is_told_of_nothing_while_all_is_well(sim: Simulation) -> None:
+    scene = Scene(sim, state=S.ACTIVE)
+    scene.anchor()
+    scene.rung.clear()
+    scene.pod(RUNNING)
+    assert scene.rung == []
+    with tenant_scope(scene.lease.tenant_id):
+        Lease.objects.update(conditions={"unreachable": "since a while"})
+    scene.pod({**RUNNING, "reason": "again"})
+    assert scene.rung == [scene.step]
+
+
+def test_a_pod_that_an_active_lease_lost_is_looked_for_by_a_worker(sim: Simulation) -> None:
+    scene = Scene(sim, state=S.ACTIVE)
+    scene.anchor()
+    scene.pod(RUNNING)
+    scene.rung.clear()
+    scene.sees("Pod", "p", None)
+    assert scene.rung == [scene.step]
+
+
+def test_a_lease_that_is_over_is_not_begun(scene: Scene) -> None:
+    with tenant_scope(scene.lease.tenant_id):
+        Lease.objects.update(end_date=scene.sim.now - timedelta(seconds=1))
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung[-1]) == ("provisioning", scene.step)
+
+
+def test_an_end_is_looked_at_once_nothing_is_left_of_it(sim: Simulation) -> None:
+    scene = Scene(sim, state=S.ACTIVE)
+    scene.anchor()
+    scene.pod(RUNNING)
+    with tenant_scope(scene.lease.tenant_id):
+        Lease.objects.update(state="releasing")
+    scene.rung.clear()
+    scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
+    scene.sees("Pod", "p", None)
+    assert scene.rung == []
+    scene.sees("ConfigMap", "anchor", None)
+    assert scene.rung == [scene.step]
+
+
+def test_what_somebody_moved_meanwhile_is_left_to_a_worker(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stale(*_: object, **__: object) -> None:
+        raise StaleLease(scene.lease.pk)
+
+    monkeypatch.setattr(Lease, "transition", stale)
+    scene.anchor()
+    scene.pod(RUNNING)
+    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+
+
+def test_a_worker_whose_agent_was_faster_has_nothing_left_to_do(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ensure(*_: object, **__: object) -> Observation:
+        scene.anchor()
+        scene.pod(RUNNING)
+        return Observation(ObservedState.READY)
+
+    monkeypatch.setattr(SimulatedProvisioner, "ensure", ensure)
+    with outbox.captured(lambda task, subject, tenant, at: scene._hear(task, subject, at)):
+        lease_reconciler.reconcile_lease(scene.lease.pk, scene.lease.tenant_id, now=scene.sim.now)
+    assert (scene.state, scene.rung) == ("active", [])
+
+
+def test_what_a_worker_is_just_taking_down_is_left_to_it(sim: Simulation) -> None:
+    scene = Scene(sim, state=S.ACTIVE)
+    ready = Observation(ObservedState.READY)
+    where = scene.lease.tenant_id
+    assert not lease_reconciler.apply_agent_observation("lse_unknown", where, 1, ready, now=sim.now)
+    assert not lease_reconciler.apply_agent_observation(
+        scene.lease.pk, where, scene.lease.generation, ready, now=sim.now
+    )
+
+
+def test_what_was_seen_of_an_earlier_place_makes_nothing_active(scene: Scene) -> None:
+    """It may be placed again between observation and transition."""
+    where, before = scene.lease.tenant_id, scene.lease.generation - 1
+    assert not lease_reconciler.apply_agent_observation(
+        scene.lease.pk, where, before, Observation(ObservedState.READY), now=scene.sim.now
+    )
+    assert scene.state == "provisioning"
+
+
+def test_what_a_lease_is_at_already_is_not_written_again(scene: Scene) -> None:
+    at = Observation(ObservedState.PENDING, "pulling image")
+    where, generation = scene.lease.tenant_id, scene.lease.generation
+    assert lease_reconciler.apply_agent_observation(scene.lease.pk, where, generation, at, now=scene.sim.now)
+    version = reload_lease(scene.lease).version
+    assert lease_reconciler.apply_agent_observation(scene.lease.pk, where, generation, at, now=scene.sim.now)
+    assert reload_lease(scene.lease).version == version
+
+
+def test_a_pod_that_comes_when_its_lease_went_on_without_it_is_taken_down_soon(scene: Scene) -> None:
+    """A controller may act on old state after the proof of absence."""
+    went_on(scene, generation=scene.lease.generation + 1)
+    assert stray(scene)
+
+
+def test_a_pod_of_a_lease_that_is_over_is_taken_down_soon(scene: Scene) -> None:
+    went_on(scene, state=S.RELEASED)
+    assert stray(scene)
+
+
+def test_strays_that_come_together_are_looked_after_together(scene: Scene) -> None:
+    went_on(scene, state=S.RELEASED)
+    OutboxMessage.objects.create(task="broker.orphans", subject=scene.cluster.pk, at=scene.sim.now)
+    assert not stray(scene)
+
+
+def test_a_pod_that_still_holds_its_place_is_minded_by_who_waits_for_the_place(scene: Scene) -> None:
+    with tenant_scope(scene.lease.tenant_id):
+        assert Lease.objects.filter(pk=scene.lease.pk).update(generation=scene.lease.generation + 1)
+    assert not stray(scene)
+
+
+def test_the_last_word_of_what_went_is_no_news_of_a_stray(scene: Scene) -> None:
+    went_on(scene, state=S.RELEASED)
+    assert not stray(scene, there=False)
+
+
+def test_what_our_books_have_not_reached_is_not_taken_down_in_haste(scene: Scene) -> None:
+    went_on(scene, generation=scene.lease.generation - 1)
+    assert not stray(scene)
+
+
+def went_on(scene: Scene, **how: Any) -> None:
+    """Let the lease be elsewhere, its place here proven empty and given back."""
+    with tenant_scope(scene.lease.tenant_id):
+        assert Lease.objects.filter(pk=scene.lease.pk).update(**how)
+        scene.lease.allocations.update(released_at=scene.sim.now + timedelta(seconds=1))
+
+
+def stray(scene: Scene, *, there: bool = True) -> bool:
+    """Let the agent see the first pod; tell whether cleanup is notified."""
+    rung = list[str]()
+    order = spec_name(scene.lease.pk, scene.lease.generation)
+    body = {"metadata": {"name": "p"}, "spec": {"nodeName": "n01"}, "status": {}} if there else None
+    lease, tenant = scene.lease.pk, scene.lease.tenant_id
+    seen = ObservedObject("Pod", "gt-1", "p", "u-p", scene.version + 1, lease, tenant, order, body)
+    with outbox.captured(lambda task, subject, tenant, at: rung.append(task)):
+        observed_objects.record_observed(scene.cluster, [seen], now=scene.sim.now)
+    return "broker.orphans" in rung

@@ -1,0 +1,293 @@
+"""A program that is not ready is charged; one that cannot run is not."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from broker.models import Cluster, Lease
+from broker.provisioners.base import Observation, ObservedState, ProvisionSpec
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.inventory import cluster_provisioners
+from broker.services.leases import idle_leases
+from broker.services.leases.lifecycle import extension
+from broker.services.reconciler import lease_reconciler
+from ports import clock
+from tenants.services.rls import tenant_scope
+from tests.simulation import Simulation, create_gpus, create_tenant, offering, reload_lease, state_path, transitions_of
+
+CRASHING = "fails/often"
+
+
+class Stubborn(SimulatedProvisioner):
+    """Says of what runs what it is told to."""
+
+    says: Observation | None = None
+
+    def observe(self, order: ProvisionSpec, *, now: datetime) -> Observation:
+        return self.says or super().observe(order, now=now)
+
+
+@pytest.fixture
+def stubborn(monkeypatch: pytest.MonkeyPatch) -> Stubborn:
+    create_gpus(1)
+    made = Stubborn()
+    monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)
+    return made
+
+
+def crashing(sim: Simulation) -> Lease:
+    """Return a lease whose program keeps failing after it was ready."""
+    lease = reload_lease(sim.create_lease(create_tenant(), offering(), image=CRASHING, max_duration_s=3600))
+    assert lease.state == "active"
+    return lease
+
+
+def told(sim: Simulation, lease: Lease) -> None:
+    """Let its agent ring for a lease."""
+    lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
+
+
+@pytest.mark.deep
+def test_a_program_that_ends_again_and_again_is_charged_to_the_end_of_its_lease(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = crashing(sim)
+    sim.run_with_sweeps(3700)
+    ended = reload_lease(lease)
+    assert (ended.end_reason, ended.ended_at) == ("expired", lease.ends_at)
+
+
+def test_who_releases_a_lease_whose_program_is_not_ready_pays_for_all_of_it(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = crashing(sim)
+    sim.run_with_sweeps(3000)
+    sim.release_lease(lease)
+    assert reload_lease(lease).ended_at == sim.now.replace(microsecond=0)
+
+
+def test_a_program_that_is_not_ready_is_told_and_metered(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = crashing(sim)
+    sim.run_with_sweeps(900)
+    ill = reload_lease(lease)
+    assert list(ill.conditions) == ["degraded"]
+    assert "it is restarted" in ill.conditions["degraded"]
+    with tenant_scope(lease.tenant_id):
+        assert ill.add_metering_tick(at=sim.now - timedelta(minutes=2))
+
+
+def test_a_program_that_is_well_again_says_nothing_any_longer(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    stubborn.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+    sim.run_with_sweeps(300)
+    assert list(reload_lease(lease).conditions) == ["degraded"]
+    stubborn.says = None
+    sim.run_with_sweeps(120)
+    assert reload_lease(lease).conditions == {}
+
+
+def test_a_program_that_is_ill_when_its_time_is_up_was_there_all_along(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=3600))
+    sim.run_with_sweeps(60)
+    stubborn.says = Observation(ObservedState.PENDING, "no answer", answered=False)
+    sim.run_with_sweeps(400)
+    assert list(reload_lease(lease).conditions) == ["unreachable"]
+    sim.messages.clear()
+    sim.clock.at += timedelta(hours=1)
+    stubborn.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+    sim.sweep()
+    assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("expired", lease.ends_at)
+
+
+def test_what_was_lost_and_is_made_again_for_minutes_ends_with_its_last_proof_of_life(
+    sim: Simulation, stubborn: Stubborn
+) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    sim.run_with_sweeps(300)
+    lost = sim.now.replace(microsecond=0)
+    stubborn.says = Observation(ObservedState.LOST, "its node ran short of resources and evicted it", last_seen=lost)
+    told(sim, lease)
+    sim.run_with_sweeps(10)
+    stubborn.says = Observation(ObservedState.PENDING, "pulling image")
+    sim.run_with_sweeps(60)
+    ended = reload_lease(lease)
+    assert (ended.end_reason, ended.ended_at) == ("device_lost", lost)
+    assert "it no longer ran: pulling image" in transitions_of(lease)[-2].cause
+
+
+def test_what_is_back_within_half_a_minute_goes_on(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    sim.run_with_sweeps(300)
+    stubborn.says = Observation(ObservedState.LOST, "evicted", last_seen=sim.now)
+    told(sim, lease)
+    sim.run_with_sweeps(5)
+    assert list(reload_lease(lease).conditions) == ["unreachable"]
+    stubborn.says = Observation(ObservedState.PENDING, "pulling image")
+    sim.run_with_sweeps(10)
+    stubborn.says = None
+    sim.run_with_sweeps(300)
+    assert (reload_lease(lease).state, reload_lease(lease).conditions) == ("active", {})
+
+
+def test_what_was_replaced_is_lost_since_the_first_one_ended(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    sim.run_with_sweeps(3 * 60)
+    ended_at = sim.now.replace(microsecond=0)
+    sim.clock.at += timedelta(seconds=20)
+    stubborn.says = Observation(ObservedState.PENDING, "pulling image", last_seen=ended_at)
+    sim.run_with_sweeps(100)
+    assert state_path(lease).endswith("released")
+    assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("device_lost", ended_at)
+
+
+def test_who_lets_go_of_a_lease_while_its_cluster_is_silent_pays_until_it_fell_silent(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    sim.run_with_sweeps(30)
+    silent = sim.now
+    Cluster.objects.update(unreachable_since=silent)
+    sim.clock.at += timedelta(seconds=200)
+    sim.release_lease(lease)
+    assert reload_lease(lease).ended_at == silent.replace(microsecond=0)
+
+
+def test_what_was_seen_after_its_cluster_fell_silent_is_charged(sim: Simulation) -> None:
+    create_gpus(1)
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    Cluster.objects.update(unreachable_since=sim.now)
+    sim.run_with_sweeps(20)
+    with tenant_scope(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(seen_at=sim.now)
+    seen = sim.now
+    sim.clock.at += timedelta(seconds=60)
+    sim.release_lease(lease)
+    assert reload_lease(lease).ended_at == seen.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (ObservedState.ENDED, "by_tenant"),
+        (ObservedState.LOST, "device_lost"),
+        (ObservedState.GONE, "device_lost"),
+    ],
+)
+@pytest.mark.parametrize("unreachable", [False, True])
+def test_what_ran_until_an_end_that_its_cluster_told_is_charged_though_our_books_still_call_that_silent(
+    sim: Simulation, stubborn: Stubborn, seen: ObservedState, reason: str, unreachable: bool
+) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    Cluster.objects.update(unreachable_since=sim.now)  # and it answers long before somebody knocks again
+    if unreachable:
+        with tenant_scope(lease.tenant_id):
+            Lease.objects.update(conditions={"unreachable": "its node says nothing"})
+    sim.clock.at += timedelta(seconds=60)
+    ended = sim.now.replace(microsecond=0)
+    sim.clock.at += timedelta(seconds=1)
+    stubborn.says = Observation(seen, "it ended", last_seen=ended)
+    told(sim, lease)
+    sim.run_with_sweeps(40)
+    assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (reason, ended)
+
+
+def test_what_is_gone_whenever_it_is_looked_for_ends_though_its_pods_run_on(
+    sim: Simulation, stubborn: Stubborn
+) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    sim.clock.at += timedelta(seconds=60)
+    first = sim.now
+    for _ in range(6):
+        stubborn.says = Observation(ObservedState.GONE, "its anchor is gone", last_seen=sim.now)
+        told(sim, lease)
+        sim.clock.at += timedelta(seconds=4)
+    assert reload_lease(lease).end_reason == "device_lost"
+    assert reload_lease(lease).ended_at is not None
+    assert reload_lease(lease).ended_at >= first.replace(microsecond=0)
+
+
+def test_what_ended_and_is_made_again_is_charged_until_that_end(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    Cluster.objects.update(unreachable_since=sim.now)
+    sim.clock.at += timedelta(seconds=60)
+    ended = sim.now.replace(microsecond=0)
+    sim.clock.at += timedelta(seconds=40)
+    stubborn.says = Observation(ObservedState.PENDING, "being created", last_seen=ended)
+    told(sim, lease)
+    assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("device_lost", ended)
+
+
+def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering()))
+    sim.clock.at += timedelta(seconds=60)
+    stubborn.says = Observation(ObservedState.ENDED, "it ended", last_seen=sim.now + timedelta(seconds=5))
+    told(sim, lease)
+    assert reload_lease(lease).ended_at == sim.now.replace(microsecond=0)
+
+
+def test_the_cluster_hears_of_an_extension_at_once(sim: Simulation) -> None:
+    create_gpus(1)
+    owner = create_tenant()
+    lease = reload_lease(sim.create_lease(owner, offering()))
+    sim.messages.clear()
+    with tenant_scope(lease.tenant_id):
+        extension.extend_lease(lease, more_s=3600, actor=owner.actor, now=clock.now())
+    assert ("broker.step", lease.pk) in [(task, subject) for at, _, task, subject, _ in sim.messages if at <= sim.now]
+
+
+def idles(sim: Simulation, lease: Lease) -> bool:
+    with tenant_scope(lease.tenant_id):
+        return idle_leases.idle_leases(Lease.objects.filter(pk=lease.pk), now=sim.now).exists()
+
+
+def starts(sim: Simulation) -> Observation:
+    return Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+
+
+def seen_ill(sim: Simulation, lease: Lease, stubborn: Stubborn, *, minutes: int) -> None:
+    """Let its cluster say each minute that its program is not ready."""
+    for _ in range(minutes):
+        stubborn.says = starts(sim)
+        told(sim, lease)
+        sim.clock.at += timedelta(minutes=1)
+
+
+def test_what_is_seen_to_be_ill_for_a_quarter_of_an_hour_idles(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
+    seen_ill(sim, lease, stubborn, minutes=15)
+    assert idles(sim, lease)
+    stubborn.says = None
+    told(sim, lease)
+    assert (reload_lease(lease).degraded_since, idles(sim, lease)) == (None, False)
+
+
+def test_what_was_ill_before_its_moment_was_noted_is_ill_from_the_next_look_on(
+    sim: Simulation, stubborn: Stubborn
+) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
+    with tenant_scope(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(conditions={"degraded": "starting"})
+    seen_ill(sim, lease, stubborn, minutes=1)
+    assert reload_lease(lease).degraded_since is not None
+
+
+@pytest.mark.parametrize("unseen", ["unreachable", "repartitioning"])
+def test_the_time_in_which_nobody_saw_it_is_no_idling(sim: Simulation, stubborn: Stubborn, unseen: str) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
+    seen_ill(sim, lease, stubborn, minutes=14)
+    with tenant_scope(lease.tenant_id):
+        ill = reload_lease(lease).conditions
+        Lease.objects.filter(pk=lease.pk).update(conditions={**ill, unseen: "nobody knows"})
+    assert not idles(sim, lease)
+    sim.clock.at += timedelta(minutes=2)
+    assert not idles(sim, lease)
+    seen_ill(sim, lease, stubborn, minutes=14)
+    assert list(reload_lease(lease).conditions) == ["degraded"]
+    assert not idles(sim, lease)
+    seen_ill(sim, lease, stubborn, minutes=1)
+    assert idles(sim, lease)
+
+
+def test_what_nobody_has_looked_at_for_minutes_does_not_idle(sim: Simulation, stubborn: Stubborn) -> None:
+    lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
+    seen_ill(sim, lease, stubborn, minutes=15)
+    sim.clock.at += timedelta(minutes=3)
+    assert not idles(sim, lease)

@@ -1,0 +1,226 @@
+"""A silent cluster is not charged, and its places are not resold."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Lease
+from broker.provisioners.base import ClusterUnreachable, Observation
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.reconciler import lease_reconciler
+from broker.services.reconciler.lease_reconciler import CLAIM_TIME, MAX_UNFINISHED_CLAIMS
+from tenants.services.rls import tenant_scope
+from tests.simulation import (
+    Simulation,
+    TenantContext,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    reload_lease,
+    transitions_of,
+)
+
+HOUR, SOON = 3600, timedelta(seconds=15)
+
+
+class Silence:
+    """Keeps every simulated cluster silent for as long as it lasts."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.patch, self.asked = patch, 0
+
+    def begin(self) -> None:
+        def unanswered(*_: object, **__: object) -> Observation:
+            self.asked += 1
+            raise ClusterUnreachable("timed out after 5 s")
+
+        for call in ("ensure", "observe", "remove", "names", "remove_named"):
+            self.patch.setattr(SimulatedProvisioner, call, unanswered)
+
+    def end(self) -> None:
+        self.patch.undo()
+
+
+def hours_pass(sim: Simulation, hours: int) -> None:
+    """Let hours pass with a sweep every ten minutes."""
+    for _ in range(6 * hours):
+        sim.messages.clear()  # the doorbell rings on and on; the sweep alone must do
+        sim.clock.at += timedelta(minutes=10)
+        sim.sweep()
+
+
+@pytest.fixture
+def silence() -> Iterator[Silence]:
+    silence = Silence(pytest.MonkeyPatch())
+    yield silence
+    silence.end()
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_gpus(1)
+    return create_tenant("Kestrel")
+
+
+def active_seconds(lease: Lease) -> float:
+    """Sum what is charged: from each step that made it active to the next."""
+    steps = transitions_of(lease)
+    spans = [after.at - step.at for step, after in pairwise(steps) if step.after == "active"]
+    return sum(span.total_seconds() for span in spans)
+
+
+def test_a_lease_is_charged_to_its_last_proof_of_life_though_its_cluster_stays_silent_for_hours(
+    sim: Simulation, kestrel: TenantContext, silence: Silence
+) -> None:
+    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    sim.run_with_sweeps(600)
+    seen_at = reload_lease(lease).seen_at
+    assert lease.active_at
+    assert seen_at
+    assert seen_at > lease.active_at + timedelta(minutes=3)
+    silence.begin()
+    hours_pass(sim, 2)
+    ended = reload_lease(lease)
+    assert (ended.state, ended.end_reason) == ("releasing", "expired")
+    assert ended.ended_at == seen_at.replace(microsecond=0)
+    hours_pass(sim, 3)
+    assert active_seconds(lease) == (ended.ended_at - lease.active_at).total_seconds() < HOUR
+    silence.end()
+
+
+def test_a_moment_of_silence_at_the_end_costs_nobody_a_second(
+    sim: Simulation, kestrel: TenantContext, silence: Silence
+) -> None:
+    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    assert lease.ends_at
+    while lease.ends_at - sim.now > timedelta(minutes=4):
+        sim.run(200)
+        sim.sweep()
+    sim.run((lease.ends_at - sim.now).total_seconds() - 1)
+    silence.begin()
+    sim.run(16)
+    assert reload_lease(lease).state == "active"
+    silence.end()
+    sim.run_with_sweeps(40)
+    assert (reload_lease(lease).state, reload_lease(lease).ended_at) == ("released", lease.ends_at)
+    assert active_seconds(lease) == HOUR
+
+
+def test_what_ends_in_a_silence_that_nobody_was_told_of_is_charged_to_its_last_proof_of_life(
+    sim: Simulation, kestrel: TenantContext, silence: Silence
+) -> None:
+    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=600))
+    assert lease.ends_at
+    sim.run((lease.ends_at - sim.now).total_seconds() - 100)
+    lease_reconciler.check_active_leases(now=sim.now)
+    seen_at = reload_lease(lease).seen_at
+    assert seen_at == sim.now
+    silence.begin()
+    sim.run(150)
+    ended = reload_lease(lease)
+    assert (ended.state, ended.conditions, ended.ended_at) == (
+        "releasing",
+        {},
+        seen_at.replace(microsecond=0),
+    )
+
+
+def test_a_tenant_who_ends_a_lease_in_a_long_silence_pays_to_its_last_proof_of_life(
+    sim: Simulation, kestrel: TenantContext, silence: Silence
+) -> None:
+    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=5 * HOUR))
+    sim.run_with_sweeps(300)
+    seen_at = reload_lease(lease).seen_at
+    assert seen_at
+    silence.begin()
+    hours_pass(sim, 1)
+    assert "unreachable" in reload_lease(lease).conditions
+    sim.release_lease(lease)
+    assert reload_lease(lease).ended_at == seen_at.replace(microsecond=0)
+    silence.end()
+
+
+def test_a_silence_shorter_than_the_usual_look_is_not_told(
+    sim: Simulation, kestrel: TenantContext, silence: Silence
+) -> None:
+    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    silence.begin()
+    sim.run_with_sweeps(250)
+    assert reload_lease(lease).conditions == {}
+    silence.end()
+    sim.run_with_sweeps(60)
+    assert reload_lease(lease).conditions == {}
+
+
+def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
+    sim: Simulation, kestrel: TenantContext, silence: Silence
+) -> None:
+    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    waiting = sim.request_lease(kestrel, offering("card"), max_duration_s=HOUR)
+    seen_at = reload_lease(lease).seen_at
+    assert seen_at
+    silence.begin()
+    hours_pass(sim, 4)
+    assert (reload_lease(lease).state, reload_lease(waiting).state) == ("releasing", "queued")
+    assert len(held_allocations(lease)) == 1
+    assert kestrel.quota_used() == 14_000
+    silence.end()
+    sim.run_with_sweeps(30)
+    assert (reload_lease(lease).state, reload_lease(waiting).state) == ("released", "active")
+    assert (held_allocations(lease), kestrel.quota_used(), reload_lease(lease).ended_at) == (
+        [],
+        7_000,
+        seen_at.replace(microsecond=0),
+    )
+
+
+def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    sim.messages.clear()
+    sim.clock.at += timedelta(seconds=2 * HOUR)
+    for _ in range(MAX_UNFINISHED_CLAIMS):
+        with tenant_scope(lease.tenant_id):
+            assert lease_reconciler._claim(reload_lease(lease), sim.now)  # and here the worker dies
+        sim.run(CLAIM_TIME.total_seconds() + 1)
+    assert reload_lease(lease).state == "active"
+    for hint in lease_reconciler.due_messages(now=sim.now):
+        if hint[0] == "broker.step":
+            lease_reconciler.reconcile_lease(*hint[1:], now=sim.now)
+    ended = reload_lease(lease)
+    assert ended.seen_at
+    assert (ended.state, ended.ended_at) == ("releasing", ended.seen_at.replace(microsecond=0))
+
+
+@pytest.mark.parametrize("state", [LeaseState.PROVISIONING, LeaseState.RELEASING])
+def test_who_is_under_way_is_looked_at_every_fifteen_seconds_however_often_workers_died(
+    sim: Simulation, kestrel: TenantContext, state: LeaseState
+) -> None:
+    lease = sim.create_lease(kestrel, offering("card"), state)
+    sim.messages.clear()
+    for deaths in range(12):
+        with tenant_scope(lease.tenant_id):
+            Lease.objects.filter(pk=lease.pk).update(tries=deaths, claimed_until=None)
+            assert lease_reconciler._claim(reload_lease(lease), sim.now)
+        taken = reload_lease(lease)
+        assert taken.due_at
+        assert taken.claimed_until
+        may_be_taken = max(taken.due_at, taken.claimed_until)
+        assert may_be_taken + timedelta(seconds=5) <= sim.now + SOON  # the beat sweeps every five
+
+
+def test_while_it_is_silent_it_is_asked_every_fifteen_seconds(
+    sim: Simulation, kestrel: TenantContext, silence: Silence
+) -> None:
+    lease = sim.create_lease(kestrel, offering("card"), LeaseState.PROVISIONING)
+    silence.begin()
+    before = silence.asked
+    for _ in range(8):
+        sim.run_with_sweeps(15)
+        assert silence.asked > before
+        before = silence.asked
+    assert reload_lease(lease).state == "provisioning"
+    silence.end()

@@ -1,0 +1,256 @@
+"""A failed relocation leaves the lease in one place, charged once."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from broker.domain.lifecycle.relocation_states import RelocationPlanState, RelocationState
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Gpu, GpuHealth, Lease, Relocation, RelocationPlan
+from broker.provisioners.base import Observation, ObservedState, ProvisionSpec
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.inventory import hardware
+from broker.services.leases import relocation_consent
+from broker.services.leases.lifecycle import stop_and_start
+from broker.services.leases.relocation_consent import LeaseBeingRelocated
+from broker.services.reconciler import lease_reconciler
+from broker.services.relocation import plan_decisions, plan_reconciler
+from broker.services.relocation.plan_decisions import PlanNotChangeable
+from tenants.services.rls import tenant_scope
+from tests.broker.services.relocation.scattered_leases import (
+    NOTICE_S,
+    accept_plan,
+    assert_invariants,
+    gpu_of,
+    plan_log,
+    relocations_of,
+    scatter_leases,
+)
+from tests.simulation import (
+    OPERATOR,
+    Simulation,
+    TenantContext,
+    held_allocations,
+    offering,
+    reload_lease,
+    run_task,
+    state_path,
+)
+
+S, M, P = LeaseState, RelocationState, RelocationPlanState
+BEGINS = "proposed accepted 1:noticed"
+MOVING = f"{BEGINS} running 1:moving"
+
+
+def until(sim: Simulation, plan: RelocationPlan, lease: Lease, state: LeaseState) -> None:
+    """Run in small steps until the lease reaches a state."""
+    if sim.now < (plan.not_before or sim.now):
+        sim.run_with_sweeps(NOTICE_S - 5)
+    for _ in range(600):
+        if reload_lease(lease).state == state and relocations_of(plan)[0].state != M.NOTICED:
+            return
+        sim.run(0.25)
+    raise AssertionError(f"{reload_lease(lease).state}, {plan_log(plan)}")
+
+
+def cancel(plan: RelocationPlan, sim: Simulation) -> None:
+    plan.refresh_from_db()
+    plan_decisions.cancel_plan(plan, why="not tonight", actor=OPERATOR, now=sim.now)
+
+
+def is_home(lease: Lease, move: Relocation) -> bool:
+    (place,) = held_allocations(lease)
+    return (place.gpu_id, place.placement.lower) == (move.from_gpu_id, move.from_start)
+
+
+def test_a_place_that_was_taken_meanwhile_leaves_the_lease_where_it_is(
+    sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
+) -> None:
+    while gpu_of(sim.create_lease(kestrel, offering("1g.10gb"))).pk != move.to_gpu_id:
+        pass
+    for _ in range(6):
+        sim.create_lease(kestrel, offering("1g.10gb"))
+    sim.run_with_sweeps(NOTICE_S + 30)
+    assert plan_log(plan) == f"{BEGINS} 1:undone failed"
+    assert "is in use" in relocations_of(plan)[0].why
+    assert is_home(lease, move)
+    assert state_path(lease).endswith("active active")
+    assert_invariants(sim)
+
+
+def test_postgresql_decides_where_two_take_the_place_at_once(
+    sim: Simulation,
+    plan: RelocationPlan,
+    lease: Lease,
+    move: Relocation,
+    monkeypatch: pytest.MonkeyPatch,
+    kestrel: TenantContext,
+) -> None:
+    while gpu_of(sim.create_lease(kestrel, offering("1g.10gb"))).pk != move.to_gpu_id:
+        pass
+    for _ in range(6):
+        sim.create_lease(kestrel, offering("1g.10gb"))
+    monkeypatch.setattr("broker.services.relocation.target_slots._target_obstacle", lambda *_: "")
+    sim.run_with_sweeps(NOTICE_S + 30)
+    assert relocations_of(plan)[0].why == "the target slice was taken in the meantime"
+    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert_invariants(sim)
+
+
+def refuse(order: ProvisionSpec, now: datetime) -> Observation:
+    return Observation(ObservedState.REFUSED, "no such thing here")
+
+
+def lose(order: ProvisionSpec, now: datetime) -> Observation:
+    return Observation(ObservedState.LOST, "its node does not accept it", last_seen=now)
+
+
+@pytest.mark.parametrize("answer", [refuse, lose])
+def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
+    sim: Simulation,
+    plan: RelocationPlan,
+    move: Relocation,
+    lease: Lease,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[ProvisionSpec, datetime], Observation],
+) -> None:
+    ensure = SimulatedProvisioner.ensure
+
+    def there_only(self: SimulatedProvisioner, order: ProvisionSpec, *, now: datetime) -> Observation:
+        if move.to_gpu_id in {each.gpu for each in order.slices}:
+            return answer(order, now)
+        return ensure(self, order, now=now)
+
+    monkeypatch.setattr(SimulatedProvisioner, "ensure", there_only)
+    sim.run_with_sweeps(NOTICE_S + 60)
+    assert plan_log(plan) == f"{MOVING} 1:returning 1:undone failed"
+    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert reload_lease(lease).generation == lease.generation + 2
+    assert state_path(lease).endswith("stopping stopped queued provisioning queued provisioning active")
+    assert_invariants(sim)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("state", [S.STOPPING, S.PROVISIONING])
+def test_a_plan_that_is_called_off_brings_back_what_is_under_way(
+    sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, state: LeaseState
+) -> None:
+    until(sim, plan, lease, state)
+    cancel(plan, sim)
+    sim.run_with_sweeps(60)
+    assert plan_log(plan) == f"{MOVING} cancelling 1:returning 1:undone cancelled"
+    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert_invariants(sim)
+
+
+def test_a_plan_that_is_called_off_in_time_moves_nothing(
+    sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
+) -> None:
+    cancel(plan, sim)
+    sim.run_with_sweeps(30)
+    assert plan_log(plan) == f"{BEGINS} cancelling 1:undone cancelled"
+    assert is_home(lease, move)
+    with pytest.raises(PlanNotChangeable):
+        cancel(plan, sim)
+    with pytest.raises(PlanNotChangeable):
+        plan_decisions.accept_plan(plan, why="after all", actor=OPERATOR, now=sim.now)
+
+
+def test_a_tenant_may_take_it_back_until_the_relocation_begins(
+    sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
+) -> None:
+    with tenant_scope(lease.tenant_id):
+        relocation_consent.set_movable(lease, False, actor=kestrel.actor, now=sim.now)
+    sim.run_with_sweeps(NOTICE_S + 30)
+    assert plan_log(plan) == f"{BEGINS} 1:undone failed"
+    assert relocations_of(plan)[0].why == "its tenant no longer allows it"
+    assert is_home(lease, move)
+
+
+def test_a_tenant_that_takes_it_back_too_late_is_told_so(
+    sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, lease: Lease
+) -> None:
+    until(sim, plan, lease, S.STOPPING)
+    with tenant_scope(lease.tenant_id), pytest.raises(LeaseBeingRelocated):
+        relocation_consent.set_movable(lease, False, actor=kestrel.actor, now=sim.now)
+
+
+@pytest.mark.parametrize("state", [S.STOPPING, S.PROVISIONING])
+def test_a_lease_that_is_released_on_its_way_leaves_both_places(
+    sim: Simulation, plan: RelocationPlan, lease: Lease, state: LeaseState
+) -> None:
+    until(sim, plan, lease, state)
+    sim.release_lease(lease)
+    sim.run_with_sweeps(60)
+    assert (reload_lease(lease).state, held_allocations(lease)) == (S.RELEASED, [])
+    assert plan_log(plan) == f"{MOVING} 1:undone failed"
+    assert_invariants(sim)
+
+
+def test_a_lease_that_its_tenant_stops_on_its_way_stays_stopped(sim: Simulation, kestrel: TenantContext) -> None:
+    first, _ = scatter_leases(sim, kestrel, kestrel, movable=True)
+    plan = accept_plan(sim)
+    with tenant_scope(first.tenant_id):
+        Lease.objects.filter(pk=relocations_of(plan)[0].lease_id).update(volume=sim.create_volume(kestrel))
+    lease = Lease(pk=relocations_of(plan)[0].lease_id, tenant_id=first.tenant_id)
+    until(sim, plan, lease, S.STOPPING)
+    with tenant_scope(first.tenant_id):
+        stop_and_start.stop_lease(reload_lease(lease), actor=kestrel.actor, now=sim.now)
+    sim.run_with_sweeps(60)
+    assert (reload_lease(lease).state, held_allocations(lease)) == (S.STOPPED, [])
+    assert plan_log(plan) == f"{MOVING} 1:undone failed"
+    assert_invariants(sim)
+
+
+def test_a_gpu_that_fails_brings_the_lease_home(
+    sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
+) -> None:
+    until(sim, plan, lease, S.PROVISIONING)
+    gpu = Gpu.objects.select_related("node__cluster").get(pk=move.to_gpu_id)
+    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="Xid 79", actor=OPERATOR, now=sim.now)
+    sim.run_with_sweeps(60)
+    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert_invariants(sim)
+
+
+def test_a_lease_that_kills_its_workers_at_its_next_place_goes_back_to_where_it_killed_nobody(
+    sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
+) -> None:
+    until(sim, plan, lease, S.PROVISIONING)
+    with tenant_scope(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(tries=lease_reconciler.MAX_UNFINISHED_CLAIMS)
+    sim.run_with_sweeps(60)
+    assert plan_log(plan) == f"{MOVING} 1:returning 1:undone failed"
+    assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
+    assert_invariants(sim)
+
+
+def test_whichever_message_is_lost_the_sweep_goes_on_with_it(
+    sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
+) -> None:
+    sim.run_with_sweeps(NOTICE_S - 5)
+    for _ in range(40):
+        sim.clock.at += timedelta(seconds=5)
+        for hint in (*lease_reconciler.due_messages(now=sim.now), *plan_reconciler.due_plans(now=sim.now)):
+            run_task(*hint, now=sim.now)
+        sim.messages.clear()  # workers were killed, or Valkey was away
+    assert plan_log(plan).endswith("1:done done")
+    assert gpu_of(lease).pk == move.to_gpu_id
+    assert_invariants(sim)
+
+
+def test_a_lease_has_one_open_relocation(sim: Simulation, plan: RelocationPlan, move: Relocation) -> None:
+    again = {each.attname: getattr(move, each.attname) for each in Relocation._meta.concrete_fields}
+    with tenant_scope(move.tenant_id), pytest.raises(IntegrityError), transaction.atomic():
+        Relocation.objects.create(**{**again, "id": "mov_another", "n": 2})
+
+
+def test_a_plan_whose_step_somebody_else_takes_is_left_to_them(sim: Simulation, plan: RelocationPlan) -> None:
+    plan.refresh_from_db()
+    RelocationPlan.objects.filter(pk=plan.pk).update(claimed_until=sim.now.replace(year=2027))
+    sim.clock.at = plan.not_before or sim.now
+    plan_reconciler.reconcile_plan(plan.pk, now=sim.now)
+    assert plan_log(plan) == BEGINS
+    assert plan_reconciler.due_plans(now=sim.now) == []

@@ -1,0 +1,333 @@
+"""Leases are relocated for a waiting one, by an accepted plan."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.domain.lifecycle.relocation_states import RelocationPlanState
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Cluster, Gpu, Lease, Relocation, RelocationPlan, Volume
+from broker.services.inventory.hardware import SimulatedRack
+from broker.services.placement import available_capacity
+from broker.services.queue import open_capacity
+from broker.services.relocation import plan_decisions, plan_proposals, relocation_choice
+from broker.services.relocation.plan_decisions import PlanNotChangeable
+from tenants.services.rls import tenant_scope
+from tests.broker.services.relocation.scattered_leases import (
+    NOTICE_S,
+    assert_invariants,
+    gpu_of,
+    plan_log,
+    propose_plan,
+    relocations_of,
+)
+from tests.simulation import (
+    MODEL,
+    OPERATOR,
+    REGION,
+    Simulation,
+    TenantContext,
+    create_fleet,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    reload_lease,
+    soft_offering,
+)
+
+CARD, S = "card", LeaseState
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    return create_tenant("Kestrel")
+
+
+@pytest.fixture
+def swift(sim: Simulation) -> TenantContext:
+    return create_tenant("Swift")
+
+
+def alone_on_its_card(sim: Simulation, owner: TenantContext, count: int, **wanted: Any) -> list[Lease]:
+    """Place so many small leases on a GPU each."""
+    stay, fillers = [], []
+    for _ in range(count):
+        stay.append(sim.create_lease(owner, offering("1g.10gb"), max_duration_s=7200, **wanted))
+        fillers += [sim.create_lease(owner, offering("1g.10gb")) for _ in range(6)]
+    for filler in fillers:
+        sim.release_lease(filler)
+    sim.run(30)
+    assert len({held_allocations(lease)[0].gpu_id for lease in stay}) == count
+    return [reload_lease(lease) for lease in stay]
+
+
+def in_vain(sim: Simulation, owner: TenantContext, profile: str = CARD, **wanted: Any) -> Lease:
+    """Ask for what there is no room for just now."""
+    lease = sim.request_lease(owner, offering(profile), **wanted)
+    sim.run()
+    assert reload_lease(lease).state == S.QUEUED
+    return lease
+
+
+def accept(sim: Simulation, plan: RelocationPlan) -> None:
+    plan_decisions.accept_plan(plan, why="it has waited long enough", actor=OPERATOR, now=sim.now)
+
+
+@pytest.mark.deep
+def test_a_gang_gets_the_gpus_of_one_node_that_others_leave(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    small = alone_on_its_card(sim, kestrel, 2, movable=True)
+    pinned = sim.create_lease(swift, offering(CARD), max_duration_s=7200)
+    gang = in_vain(sim, swift, quantity=2, same_node=True)
+    plan = propose_plan(sim)
+    assert plan.reason == f"Frees 2 × {gang.offering.label} together on one node for a queued lease."
+    assert (plan.room_for, plan.gain_milli) == (gang.pk, 2000)
+    drawn = {card["name"]: card for card in plan.cards}
+    assert [card["after"] for card in drawn.values() if card.get("for")] == [[[0, 8, 2]]] * 2
+    accept(sim, plan)
+    sim.run_with_sweeps(NOTICE_S + 90)
+    plan.refresh_from_db()
+    assert plan.state == RelocationPlanState.DONE
+    assert {reload_lease(each).state for each in (*small, pinned, gang)} == {S.ACTIVE}
+    assert len({place.gpu.node_id for place in held_allocations(gang)}) == 1
+    assert len({gpu_of(lease).pk for lease in small}) == 1
+    assert_invariants(sim)
+
+
+@pytest.mark.deep
+def test_nobody_younger_takes_what_becomes_free_for_who_waited_before(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    create_gpus(4)
+    alone_on_its_card(sim, kestrel, 3, movable=True)
+    gang = in_vain(sim, swift, quantity=3)
+    plan = propose_plan(sim)
+    assert len(relocations_of(plan)) == 2
+    accept(sim, plan)
+    sim.run_with_sweeps(NOTICE_S - 5)
+    while "1:done" not in plan_log(plan):
+        sim.run(1)
+    merlin = create_tenant("Merlin")
+    with tenant_scope(merlin.tenant.pk):
+        assert available_capacity.count_available([offering(CARD)]) == {offering(CARD).pk: 2}
+        assert open_capacity.count_open_capacity([offering(CARD)], now=sim.now) == {
+            offering(CARD).pk: 0
+        }  # they are for the gang
+    younger = sim.request_lease(merlin, offering(CARD))
+    sim.run(1)
+    assert reload_lease(younger).pending_reason == (
+        f"Waits behind an older request for 3 × {gang.offering.label}, for which other leases are being moved now."
+    )
+    sim.run_with_sweeps(90)
+    assert (reload_lease(gang).state, reload_lease(younger).state) == (S.ACTIVE, S.QUEUED)
+    assert "older" not in reload_lease(younger).pending_reason
+    assert_invariants(sim)
+
+
+def test_one_whole_gpu_is_made_of_one_that_holds_little(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    create_gpus(2)
+    alone_on_its_card(sim, kestrel, 2, movable=True)
+    waits = in_vain(sim, swift)
+    plan = propose_plan(sim)
+    assert (plan.room_for, plan.reason) == (
+        waits.pk,
+        f"Frees {waits.offering.label} for a queued lease.",
+    )
+    assert plan.gain_milli == 1000
+
+
+def a_card_on_each_of_two_nodes(sim: Simulation, owner: TenantContext, **wanted: Any) -> list[Lease]:
+    """Place a movable lease on each of two nodes."""
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    return alone_on_its_card(sim, owner, 2, movable=True, **wanted)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("profile", "wanted", "milli"),
+    [
+        ("3g.40gb", {"quantity": 2, "same_node": True}, 1000),
+        ("3g.40gb", {"quantity": 3}, 1500),
+        ("7g.80gb", {}, 1000),
+    ],
+)
+def test_slices_get_room_where_smaller_ones_can_go_elsewhere(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext, profile: str, wanted: dict[str, Any], milli: int
+) -> None:
+    small = a_card_on_each_of_two_nodes(sim, kestrel)
+    waits = in_vain(sim, swift, profile, **wanted)
+    plan = propose_plan(sim)
+    assert (plan.room_for, len(relocations_of(plan)), plan.gain_milli) == (waits.pk, 1, milli)
+    accept(sim, plan)
+    sim.run_with_sweeps(NOTICE_S + 60)
+    assert {reload_lease(each).state for each in (*small, waits)} == {S.ACTIVE}
+    assert_invariants(sim)
+
+
+@pytest.mark.deep
+def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4, fabric=2, numa=4))
+    alone_on_its_card(sim, kestrel, 3, movable=True)
+    waits = in_vain(sim, swift, quantity=2, topology="nvlink")
+    plan = propose_plan(sim)
+    assert plan.room_for == waits.pk
+    given = Gpu.objects.filter(pk__in=[card["gpu"] for card in plan.cards if card.get("for")])
+    assert {card.index // 2 for card in given} in ({0}, {1})
+    assert given.count() == 2
+
+
+def test_who_waits_for_what_moves_cannot_make_leaves_the_others_their_turn(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    a_card_on_each_of_two_nodes(sim, kestrel)
+    in_vain(sim, swift, quantity=2)  # both small ones would have nowhere to go
+    share = sim.request_lease(swift, soft_offering())
+    sim.run()
+    assert reload_lease(share).state == S.QUEUED  # of no pool in which anything is moved
+    waits = in_vain(sim, swift)
+    assert propose_plan(sim).room_for == waits.pk
+
+
+def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=3))
+    alone_on_its_card(sim, kestrel, 2, movable=True)
+    waits = sim.request_lease(swift, offering(CARD))
+    with tenant_scope(swift.tenant.pk):
+        Lease.objects.filter(pk=waits.pk).update(pending_reason="nobody has looked again since")
+    assert propose_plan(sim).room_for == ""
+
+
+def test_a_plan_is_called_off_when_nobody_waits_for_it_any_more(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    small = a_card_on_each_of_two_nodes(sim, kestrel)
+    waits = in_vain(sim, swift)
+    plan = propose_plan(sim)
+    accept(sim, plan)
+    sim.release_lease(waits)
+    sim.run_with_sweeps(NOTICE_S + 60)
+    plan.refresh_from_db()
+    assert (plan.state, reload_lease(small[0]).generation) == (RelocationPlanState.CANCELLED, small[0].generation)
+    assert [move.why for move in relocations_of(plan)] == ["cancelled before it started"]
+    assert "cancelling" in plan_log(plan)
+
+
+def test_a_plan_for_nobody_is_not_accepted(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
+    a_card_on_each_of_two_nodes(sim, kestrel)
+    waits = in_vain(sim, swift)
+    plan = propose_plan(sim)
+    sim.release_lease(waits)
+    with pytest.raises(PlanNotChangeable, match="No queued lease"):
+        accept(sim, plan)
+    sim.run(30)
+    (left,) = plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now)
+    assert left.room_for == ""
+
+
+def test_a_proposal_that_serves_as_well_stays_and_one_that_cannot_be_made_gives_way(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=3))
+    small = alone_on_its_card(sim, kestrel, 3, movable=True)
+    waits = in_vain(sim, swift)
+    first = propose_plan(sim)
+    (move,) = relocations_of(first)
+    with tenant_scope(move.tenant_id):  # the planner would choose another card now
+        Relocation.objects.filter(pk=move.pk).update(to_start=5 if move.to_start == 1 else 1)
+    assert propose_plan(sim) == first
+    sim.release_lease(next(each for each in small if each.pk == move.lease_id))
+    sim.run(30)
+    assert reload_lease(waits).state != S.QUEUED
+    again = in_vain(sim, swift)
+    second = propose_plan(sim)
+    assert (second.room_for, second == first) == (again.pk, False)
+    first.refresh_from_db()
+    assert first.state == RelocationPlanState.DECLINED
+
+
+def test_a_tenant_whose_leases_were_relocated_often_today_is_left_alone(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_card_on_each_of_two_nodes(sim, kestrel)
+    in_vain(sim, swift)
+    monkeypatch.setattr(relocation_choice, "MAX_PER_TENANT_AND_DAY", 1)
+    plan = propose_plan(sim)
+    with tenant_scope(kestrel.tenant.pk):
+        Relocation.objects.filter(plan=plan).update(state="done", state_at=sim.now)
+    assert plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now) == []
+    with tenant_scope(kestrel.tenant.pk):
+        Relocation.objects.filter(plan=plan).update(state_at=sim.now - timedelta(days=1, seconds=1))
+    assert len(plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now)) == 1
+
+
+def test_who_is_bound_to_another_cluster_or_has_a_plan_there_gets_none_here(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    a_card_on_each_of_two_nodes(sim, kestrel)
+    home_of_it = sim.create_volume(swift, "home")
+    waits = in_vain(sim, swift, volume=home_of_it.pk)
+    here = Cluster.objects.get()
+    far = Cluster.objects.create(name="far", region=REGION, driver=here.driver, created_at=sim.now)
+    with tenant_scope(swift.tenant.pk):
+        Volume.objects.filter(pk=home_of_it.pk).update(cluster=far)
+    assert [plan.room_for for plan in plan_proposals.propose_plans(here.pk, now=sim.now)] == [""]
+    with tenant_scope(swift.tenant.pk):
+        Volume.objects.filter(pk=home_of_it.pk).update(cluster=here)
+    (plan,) = plan_proposals.propose_plans(here.pk, now=sim.now)
+    assert plan.room_for == waits.pk
+    RelocationPlan.objects.filter(pk=plan.pk).update(cluster=far)
+    assert [plan.room_for for plan in plan_proposals.propose_plans(here.pk, now=sim.now)] == [""]
+
+
+def test_clusters_are_planned_by_themselves_where_somebody_waits_and_others_may_be_relocated(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
+    def planned(hours: float = 0) -> list[str]:
+        at = (sim.now + timedelta(hours=hours)).replace(minute=0, second=0)
+        return [subject for _, subject, _ in plan_proposals.clusters_to_plan(now=at if hours else sim.now)]
+
+    small = a_card_on_each_of_two_nodes(sim, kestrel)
+    here = Cluster.objects.get().pk
+    sim.run(2 * plan_proposals.SWEEP_S)
+    assert planned() == []
+    assert planned(hours=3) == [here]  # at noon, whoever waits
+    waits = in_vain(sim, swift)
+    assert planned() == [here]
+    with tenant_scope(kestrel.tenant.pk):
+        Lease.objects.filter(pk__in=[each.pk for each in small]).update(movable=False)
+    assert (planned(), planned(hours=3)) == ([], [])
+    assert reload_lease(waits).state == S.QUEUED
+
+
+def test_a_gpu_that_could_be_whole_again_is_planned_when_a_lease_beside_has_ended(
+    sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned() -> list[str]:
+        return [subject for _, subject, _ in plan_proposals.clusters_to_plan(now=sim.now)]
+
+    def one_more_comes_and_goes() -> None:
+        sim.release_lease(sim.create_lease(kestrel, offering("1g.10gb")))
+        sim.run(30)
+
+    a_card_on_each_of_two_nodes(sim, kestrel)
+    here = Cluster.objects.get().pk
+    assert planned() == [here]  # what had filled the cards is gone
+    plan = propose_plan(sim)
+    assert (plan.room_for, plan.gain_milli) == ("", 1000)
+    plan_decisions.decline_plan(plan, why="not today", actor=OPERATOR, now=sim.now)
+    sim.run(2 * plan_proposals.SWEEP_S)
+    one_more_comes_and_goes()
+    assert planned() == []  # it would be the same again
+    monkeypatch.setattr(plan_proposals, "WINDOW_S", 1800)
+    sim.run(1800)
+    assert planned() == []
+    one_more_comes_and_goes()
+    assert planned() == [here]

@@ -1,0 +1,93 @@
+"""Requesters get an e-mail before their lease is relocated."""
+
+from typing import Any
+
+import pytest
+
+from broker.models import Lease
+from ports import mail
+from tenants.domain.roles import Role
+from tenants.models import Member, User
+from tenants.services.rls import tenant_scope
+from tests.broker.services.relocation.scattered_leases import accept_plan, relocations_of, scatter_leases
+from tests.simulation import NOW, Simulation, TenantContext, create_gpus, create_tenant
+
+Letter = tuple[str, str, str]
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_gpus(2)
+    return create_tenant("Kestrel")
+
+
+def is_somebody(home: TenantContext) -> User:
+    """Make whoever acts in the world a person who signs in."""
+    user = User.objects.create_user(home.actor.label, pk=home.actor.id)
+    with tenant_scope(home.tenant.pk):
+        Member.objects.create(tenant=home.tenant, user=user, role=Role.MEMBER, project=home.project, created_at=NOW)
+    return user
+
+
+def letters(sim: Simulation, capture: Any) -> tuple[Lease, list[Letter]]:
+    sent: list[Letter] = []
+    with mail.captured_mail(lambda *letter: sent.append(letter)), capture(execute=True):
+        plan = accept_plan(sim)
+    (move,) = relocations_of(plan)
+    with tenant_scope(move.tenant_id):
+        return Lease.objects.get(pk=move.lease_id), sent
+
+
+def test_who_asked_for_a_lease_is_told_when_it_is_relocated_and_how_to_keep_it(
+    sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
+) -> None:
+    is_somebody(kestrel)
+    kestrel.create_member(Role.OWNER)
+    scatter_leases(sim, kestrel, kestrel, movable=True)
+    lease, [(to, subject, text)] = letters(sim, django_capture_on_commit_callbacks)
+    assert (to, subject) == (kestrel.actor.label, f"{lease.name} will be moved to another GPU")
+    assert "not before 09:" in text
+    assert "All data on the lease is lost." in text
+    assert f"/leases/{lease.pk}/" in text
+
+
+def test_of_a_lease_with_a_volume_the_email_says_what_stays(
+    sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
+) -> None:
+    is_somebody(kestrel)
+    for lease in scatter_leases(sim, kestrel, kestrel, movable=True):
+        volume = sim.create_volume(kestrel, f"weights of {lease.pk}").pk
+        with tenant_scope(kestrel.tenant.pk):
+            Lease.objects.filter(pk=lease.pk).update(volume=volume)
+    moved, [(_, _, text)] = letters(sim, django_capture_on_commit_callbacks)
+    assert f"Volume weights of {moved.pk} is kept; data outside /home is lost." in text
+
+
+def test_where_nobody_asked_who_can_read_those_are_told_who_lead_the_tenant(
+    sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
+) -> None:
+    somebody = is_somebody(kestrel)
+    leads = {kestrel.create_member(role).email for role in (Role.OWNER, Role.ADMIN)}
+    kestrel.create_member(Role.VIEWER)
+    gone = kestrel.create_member(Role.OWNER)
+    User.objects.filter(pk__in=[gone.pk, somebody.pk]).update(is_active=False)
+    scatter_leases(sim, kestrel, kestrel, movable=True)
+    _, sent = letters(sim, django_capture_on_commit_callbacks)
+    assert {to for to, _, _ in sent} == leads
+
+
+def test_nobody_of_another_tenant_is_told(
+    sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
+) -> None:
+    create_tenant("Merlin").create_member(Role.OWNER)
+    scatter_leases(sim, kestrel, kestrel, movable=True)
+    assert letters(sim, django_capture_on_commit_callbacks)[1] == []
+
+
+def test_where_nothing_is_promised_nobody_is_told(
+    sim: Simulation, kestrel: TenantContext, settings: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    is_somebody(kestrel)
+    settings.RELOCATION_NOTICE_S = 0  # it begins at once: a letter would come too late
+    scatter_leases(sim, kestrel, kestrel, movable=True)
+    assert letters(sim, django_capture_on_commit_callbacks)[1] == []

@@ -1,0 +1,196 @@
+"""Skipped relocations state a plain reason and change nothing."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from broker.domain.lifecycle.relocation_states import RelocationPlanState, RelocationState
+from broker.domain.repartition.gpu_layouts import GpuLayout
+from broker.models import Cluster, Gpu, GpuHealth, Lease, Relocation, RelocationPlan
+from broker.services.inventory import hardware
+from broker.services.leases import relocation_records
+from broker.services.relocation import (
+    plan_decisions,
+    plan_proposals,
+    plan_reconciler,
+    relocation_start,
+    target_slots,
+)
+from broker.services.repartition import layout_rows as cutting
+from tenants.services.errors import StaleVersion
+from tenants.services.rls import tenant_scope
+from tests.broker.services.relocation.scattered_leases import (
+    NOTICE_S,
+    accept_plan,
+    assert_invariants,
+    plan_log,
+    propose_plan,
+    relocations_of,
+    scatter_leases,
+)
+from tests.simulation import OPERATOR, Simulation, TenantContext, create_gpus, create_tenant, reload_lease
+
+Happens = Callable[[Simulation, Lease, Relocation], None]
+M, P = RelocationState, RelocationPlanState
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_gpus(2)
+    made = create_tenant("Kestrel")
+    scatter_leases(sim, made, made, movable=True)
+    return made
+
+
+def change(lease: Lease, **fields: object) -> None:
+    with tenant_scope(lease.tenant_id):
+        Lease.objects.filter(pk=lease.pk).update(**fields)
+
+
+def ends(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    sim.release_lease(lease)
+
+
+def keeps(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    change(lease, movable=False)
+
+
+def is_in_doubt(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    change(lease, conditions={"unreachable": "nobody answers"})
+
+
+def ends_soon(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    change(lease, ends_at=sim.now + timedelta(minutes=2))
+
+
+def lies_elsewhere(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    with tenant_scope(lease.tenant_id):
+        Relocation.objects.filter(pk=move.pk).update(from_start=5)
+
+
+def card_fails(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    gpu = Gpu.objects.select_related("node__cluster").get(pk=move.to_gpu_id)
+    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="Xid 79", actor=OPERATOR, now=sim.now)
+
+
+def card_is_cut_otherwise(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.of(["3g.40gb"] * 2))
+
+
+def card_publishes_it_no_longer(sim: Simulation, lease: Lease, move: Relocation) -> None:
+    Gpu.objects.filter(pk=move.to_gpu_id).update(published={"7g.80gb": [0]})
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (ends, "it is releas"),
+        (keeps, "its tenant no longer allows it"),
+        (is_in_doubt, "its current state is unknown"),
+        (ends_soon, "it ends soon"),
+        (lies_elsewhere, "it is no longer on the slice in the plan"),
+        (card_fails, "the target GPU is out of service"),
+        (card_is_cut_otherwise, "the target slice is in use"),
+        (card_publishes_it_no_longer, "the target slice is in use"),
+    ],
+)
+def test_a_lease_that_can_no_longer_be_relocated_is_left_alone(
+    sim: Simulation, kestrel: TenantContext, happens: Happens, why: str
+) -> None:
+    plan = propose_plan(sim)
+    (move,) = relocations_of(plan)
+    lease = Lease(pk=move.lease_id, tenant_id=move.tenant_id)
+    happens(sim, reload_lease(lease), move)
+    plan_decisions.accept_plan(plan, why="go", actor=OPERATOR, now=sim.now)
+    sim.run_with_sweeps(NOTICE_S + 30)
+    assert plan_log(plan) == "proposed accepted 1:undone failed"
+    assert relocations_of(plan)[0].why.startswith(why)
+    assert_invariants(sim)
+
+
+def test_a_slot_of_a_gpu_that_is_cut_in_advance_will_do(sim: Simulation, kestrel: TenantContext) -> None:
+    plan = accept_plan(sim)
+    (move,) = relocations_of(plan)
+    cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.of(["1g.10gb"] * 7))
+    sim.run_with_sweeps(NOTICE_S + 60)
+    assert relocations_of(plan)[0].state == M.DONE
+
+
+def test_a_gpu_that_fails_at_the_last_moment_is_not_gone_to(
+    sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = accept_plan(sim)
+    (move,) = relocations_of(plan)
+    with monkeypatch.context() as late:
+        late.setattr(target_slots, "_target_obstacle", lambda *_: "")
+        card_fails(sim, Lease(pk=move.lease_id), move)
+        assert not relocation_start.begin_relocation(move, now=sim.now)
+    assert relocations_of(plan)[0].state == M.NOTICED
+    sim.run_with_sweeps(NOTICE_S + 30)
+    assert relocations_of(plan)[0].state == M.UNDONE
+
+
+def test_a_lease_is_promised_to_one_plan_alone(sim: Simulation, kestrel: TenantContext) -> None:
+    plan = accept_plan(sim)
+    (move,) = relocations_of(plan)
+    other = RelocationPlan.objects.create(
+        cluster=plan.cluster,
+        gpu_model_id="A100-80GB",
+        reason="another",
+        cost_s=1,
+        gain_milli=1,
+        cards=[],
+        state_at=sim.now,
+        proposed_at=sim.now,
+    )
+    fields = {each.attname: getattr(move, each.attname) for each in Relocation._meta.concrete_fields}
+    again = {**fields, "id": "mov_again", "plan_id": other.pk, "state": M.PLANNED.value}
+    with tenant_scope(move.tenant_id):
+        Relocation.objects.create(**again)
+    plan_decisions.accept_plan(other, why="go", actor=OPERATOR, now=sim.now)
+    assert relocations_of(other)[0].why == "it is already being moved"
+
+
+def test_a_plan_that_moved_on_is_not_decided_twice(sim: Simulation, kestrel: TenantContext) -> None:
+    plan = propose_plan(sim)
+    stale = RelocationPlan.objects.get(pk=plan.pk)
+    plan_decisions.decline_plan(plan, why="no", actor=OPERATOR, now=sim.now)
+    with pytest.raises(StaleVersion):
+        plan_decisions.accept_plan(stale, why="go", actor=OPERATOR, now=sim.now)
+    with pytest.raises(ValueError, match="cannot become"):
+        relocation_records.set_plan_state(plan, P.DONE, why="", now=sim.now)
+
+
+def test_a_move_only_goes_on_from_where_it_stands(sim: Simulation, kestrel: TenantContext) -> None:
+    plan = accept_plan(sim)
+    (move,) = relocations_of(plan)
+    with tenant_scope(move.tenant_id):
+        stale = Relocation.objects.get(pk=move.pk)
+        assert relocation_records.set_relocation_state(move, M.UNDONE, why="x", now=sim.now)
+        assert not relocation_records.set_relocation_state(stale, M.MOVING, why="x", now=sim.now)
+        with pytest.raises(ValueError, match="cannot become"):
+            relocation_records.set_relocation_state(move, M.MOVING, why="x", now=sim.now)
+
+
+def test_what_is_no_plan_at_work_is_left_alone(sim: Simulation, kestrel: TenantContext) -> None:
+    plan = propose_plan(sim)
+    plan_reconciler.reconcile_plan(plan.pk, now=sim.now)
+    assert plan_log(plan) == "proposed"
+    (move,) = relocations_of(plan)
+    assert not relocation_start.begin_relocation(move, now=sim.now)
+
+
+def test_a_plan_looked_at_too_early_waits_for_its_moment(sim: Simulation, kestrel: TenantContext) -> None:
+    plan = accept_plan(sim)
+    plan_reconciler.reconcile_plan(plan.pk, now=sim.now)
+    plan.refresh_from_db()
+    assert (plan.due_at, plan.claimed_until) == (plan.not_before, None)
+
+
+def test_nothing_is_planned_where_the_cluster_picks_the_gpu_by_itself(sim: Simulation, kestrel: TenantContext) -> None:
+    Cluster.objects.update(driver="dra", driver_options={"extended": True})
+    assert plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now) == []
+    Cluster.objects.update(driver_options={"extended": False})
+    assert relocations_of(propose_plan(sim))

@@ -1,0 +1,353 @@
+"""A node is repartitioned step by step, safely on every failure."""
+
+from datetime import timedelta
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.domain.repartition.repartition_steps import RepartitionStep
+from broker.models import Gpu, Node, Repartition, SimulatedNode
+from broker.provisioners.base import ClusterUnreachable
+from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredNode
+from broker.provisioners.simulated_partitioner import SimulatedPartitioner
+from broker.services.clusters.registration import cluster_registration
+from broker.services.reconciler import lease_reconciler
+from broker.services.repartition import (
+    layout_rows,
+    repartition_decisions,
+    repartition_reconciler,
+    repartition_records,
+)
+from tenants.services.errors import StaleVersion
+from tests.broker.services.repartition.fixed_layouts import (
+    ONES,
+    THREES,
+    Driver,
+    approve_repartition,
+    break_node,
+    create_fixed_nodes,
+    layout_of,
+    propose_repartition,
+)
+from tests.simulation import OPERATOR, Simulation, TenantContext, create_tenant, offering, reload_lease
+
+HAPPY = "planned closing draining labelling cutting opening done"
+
+
+@pytest.fixture
+def node(sim: Simulation) -> Node:
+    return create_fixed_nodes()[0]
+
+
+@pytest.fixture
+def kestrel(node: Node) -> TenantContext:
+    return create_tenant("Kestrel")
+
+
+def wants_threes(kestrel: TenantContext, sim: Simulation) -> None:
+    """Let somebody wait for what no card is cut into."""
+    sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
+    sim.run(180)
+
+
+def test_a_plan_that_is_approved_becomes_another_layout_and_serves_who_waited(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
+    waiting = sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
+    sim.run(180)
+    assert reload_lease(waiting).state == LeaseState.QUEUED
+    driver = Driver(sim, approve_repartition(node, sim))
+    assert driver.until(RepartitionStep.DONE) < 120
+    assert driver.path == HAPPY
+    assert sorted(str(layout_rows.current_layout(card)) for card in Gpu.objects.all()) == sorted(
+        [str(ONES), str(THREES)]
+    )
+    assert not SimulatedNode.objects.get(node=node.pk).tainted
+    sim.run(30)
+    assert reload_lease(waiting).state == LeaseState.ACTIVE
+
+
+def test_nothing_new_is_placed_while_it_is_cut(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    small = sim.request_lease(kestrel, offering("1g.10gb"))
+    for _ in range(3):
+        sim.run(5)
+        driver.on()
+    assert reload_lease(small).state == LeaseState.QUEUED
+    driver.until(RepartitionStep.DONE)
+    sim.run(30)
+    assert reload_lease(small).state == LeaseState.ACTIVE
+
+
+@pytest.mark.deep
+def test_a_lease_is_waited_for_until_its_own_end(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    paid = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=1800)
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    for _ in range(100):
+        sim.run_with_sweeps(5)
+        driver.on(0)
+    assert driver.step is RepartitionStep.DRAINING
+    assert driver.change.why == "1 slice is still in use; 1 pod still running"
+    assert reload_lease(paid).state == LeaseState.ACTIVE
+    sim.run_with_sweeps(1800)
+    assert reload_lease(paid).end_reason == "expired"
+    driver.until(RepartitionStep.DONE)
+
+
+def test_a_wedge_is_healed_without_a_human_within_twelve_minutes(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
+    wants_threes(kestrel, sim)
+    break_node(node, "wedges")
+    driver = Driver(sim, approve_repartition(node, sim))
+    assert driver.until(RepartitionStep.DONE) <= 12 * 60
+    assert driver.path == "planned closing draining labelling cutting nudging cutting opening done"
+    assert driver.change.attempts == 2
+
+
+def test_a_node_that_dawdles_is_left_to_it(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    break_node(node, "dawdles")
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.DONE, minutes=10)
+    assert driver.path == HAPPY
+
+
+@pytest.mark.parametrize("ills", [["fails"], ["wedges", "wedges", "wedges"]])
+def test_what_fails_or_wedges_twice_is_quarantined_and_stays_closed(
+    sim: Simulation, node: Node, kestrel: TenantContext, ills: list[str]
+) -> None:
+    wants_threes(kestrel, sim)
+    break_node(node, *ills)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.QUARANTINED)
+    assert not Gpu.objects.sellable().exists()
+    assert SimulatedNode.objects.get(node=node.pk).tainted
+    assert "failed" in driver.change.why or "after 2 requests" in driver.change.why
+
+
+@pytest.mark.parametrize(("back", "cut"), [(False, THREES), (True, ONES)])
+def test_what_is_quarantined_is_tried_again_or_taken_back(
+    sim: Simulation, node: Node, kestrel: TenantContext, back: bool, cut: object
+) -> None:
+    wants_threes(kestrel, sim)
+    break_node(node, "fails")
+    first = Driver(sim, approve_repartition(node, sim))
+    first.until(RepartitionStep.QUARANTINED)
+    decide = repartition_decisions.roll_back_repartition if back else repartition_decisions.retry_repartition
+    second = Driver(sim, decide(first.change, why="looked at it", actor=OPERATOR, now=sim.now))
+    second.until(RepartitionStep.DONE)
+    assert cut in [layout_rows.current_layout(card) for card in Gpu.objects.all()]
+    assert Gpu.objects.sellable().count() == 2
+    with pytest.raises(repartition_decisions.RepartitionNotPossible):
+        decide(first.change, why="twice", actor=OPERATOR, now=sim.now)
+
+
+def test_a_change_is_called_off_until_the_node_is_told(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    paid = sim.create_lease(kestrel, offering("1g.10gb"))
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.on()
+    assert driver.on() is RepartitionStep.DRAINING
+    assert SimulatedNode.objects.get(node=node.pk).tainted
+    repartition_decisions.cancel_repartition(driver.change, why="not today", actor=OPERATOR, now=sim.now)
+    assert not Gpu.objects.sellable().exists()  # the taint is there still
+    assert driver.on() is RepartitionStep.CANCELLED
+    assert Gpu.objects.sellable().count() == 2
+    assert not SimulatedNode.objects.get(node=node.pk).tainted
+    assert reload_lease(paid).state == LeaseState.ACTIVE
+    assert driver.on() is RepartitionStep.CANCELLED
+
+
+def test_once_told_it_cannot_be_called_off(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.CUTTING)
+    with pytest.raises(repartition_decisions.RepartitionNotPossible) as refused:
+        repartition_decisions.cancel_repartition(driver.change, why="too late", actor=OPERATOR, now=sim.now)
+    assert "already being changed" in refused.value.detail
+
+
+def test_a_plan_is_called_off_at_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    change = propose_repartition(node, sim)
+    repartition_decisions.cancel_repartition(change, why="no", actor=OPERATOR, now=sim.now)
+    assert change.step == RepartitionStep.CANCELLED
+    assert Gpu.objects.sellable().count() == 2
+    with pytest.raises(repartition_decisions.RepartitionNotPossible):
+        repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
+
+
+def test_a_change_only_takes_steps_of_the_machine(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    with pytest.raises(ValueError, match="planned cannot become opening"):
+        repartition_records.set_repartition_step(
+            propose_repartition(node, sim), RepartitionStep.OPENING, why="a hurry", now=sim.now
+        )
+
+
+def test_a_plan_for_what_has_changed_since_is_refused(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    change = propose_repartition(node, sim)
+    layout_rows.store_gpu_layout(Gpu.objects.order_by("index")[0], THREES)
+    with pytest.raises(StaleVersion):
+        repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
+
+
+def test_a_node_out_of_service_is_not_cut(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    change = propose_repartition(node, sim)
+    Node.objects.update(state="cordoned")
+    change.node.refresh_from_db()
+    with pytest.raises(repartition_decisions.RepartitionNotPossible):
+        repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
+
+
+def test_two_operators_approve_one_plan_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    mine = propose_repartition(node, sim)
+    theirs = Repartition.objects.select_related("node__cluster").get(pk=mine.pk)
+    repartition_decisions.approve_repartition(theirs, actor=OPERATOR, now=sim.now)
+    with pytest.raises(StaleVersion):
+        repartition_decisions.approve_repartition(mine, actor=OPERATOR, now=sim.now)
+
+
+def test_a_silent_cluster_is_asked_again(
+    sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.CUTTING)
+
+    def silent(*args: object, **more: object) -> None:
+        raise ClusterUnreachable("no route to host")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SimulatedPartitioner, "observe", silent)
+        assert driver.on() is RepartitionStep.CUTTING
+        assert driver.change.why == "the cluster does not respond: no route to host"
+    driver.until(RepartitionStep.DONE)
+
+
+def test_two_workers_with_one_message_do_it_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    Repartition.objects.update(claimed_until=sim.now + repartition_reconciler.CLAIM)
+    assert driver.on(1) is RepartitionStep.CLOSING
+    assert repartition_reconciler.due_repartitions(now=sim.now) == []
+    assert driver.on(30) is RepartitionStep.DRAINING  # that worker is dead
+    assert repartition_reconciler.due_repartitions(now=sim.now) == [("broker.recut", driver.change.pk, "")]
+
+
+def test_a_worker_that_was_overtaken_changes_nothing(
+    sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    taint = SimulatedPartitioner.taint
+
+    def slow(self: SimulatedPartitioner, *args: object, **more: object) -> None:
+        taint(self, *args, **more)  # type: ignore[arg-type]
+        monkeypatch.setattr(SimulatedPartitioner, "taint", taint)
+        driver.on(31)  # another worker, once our claim is over
+
+    monkeypatch.setattr(SimulatedPartitioner, "taint", slow)
+    repartition_reconciler.reconcile_repartition(driver.change.pk, now=sim.now)
+    assert driver.step is RepartitionStep.DRAINING
+    assert driver.path == "planned closing draining"
+
+
+def test_a_node_that_changes_while_it_is_looked_at_is_told_nothing_on_old_knowledge(
+    sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.LABELLING)
+    look = SimulatedPartitioner.observe
+
+    def then_changes(self: SimulatedPartitioner, *args: object, **more: object) -> object:
+        seen = look(self, *args, **more)  # type: ignore[arg-type]
+        SimulatedNode.objects.update(version=99)
+        return seen
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SimulatedPartitioner, "observe", then_changes)
+        assert driver.on() is RepartitionStep.LABELLING
+        assert driver.change.why == "the node changed while it was read"
+    driver.until(RepartitionStep.DONE)
+
+
+def test_a_node_is_told_only_what_it_has_learned(
+    sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.LABELLING)
+    with monkeypatch.context() as patched:
+        patched.setattr(SimulatedPartitioner, "prepare", lambda *_, **__: timedelta(seconds=30))
+        assert driver.on() is RepartitionStep.LABELLING
+        assert driver.change.why == "waiting for the node to read the layout, another 30 s"
+    assert SimulatedNode.objects.get().config == ""
+    driver.until(RepartitionStep.DONE)
+
+
+def test_a_taint_that_somebody_took_away_is_set_again(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    sim.create_lease(kestrel, offering("1g.10gb"))
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.DRAINING)
+    SimulatedNode.objects.update(tainted=False)
+    driver.on()
+    assert SimulatedNode.objects.get().tainted
+
+
+def test_a_cluster_that_nobody_can_cut_is_left_alone(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    node.cluster.provisioner = "elsewhere"
+    node.cluster.save()
+    assert driver.on() is RepartitionStep.CLOSING
+
+
+def test_a_node_without_gpus_is_quarantined(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.LABELLING)
+    Gpu.objects.all().delete()
+    assert driver.on() is RepartitionStep.QUARANTINED
+    assert layout_of(node) == {}
+
+
+def test_what_a_node_reports_while_it_is_cut_is_worth_nothing(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    driver.until(RepartitionStep.CUTTING)
+    silent = DiscoveredNode(node.name, cards=(), problems=())
+    cluster_registration.update_inventory(node.cluster, [silent], now=sim.now)
+    assert set(Gpu.objects.values_list("health", flat=True)) == {"healthy"}
+    driver.until(RepartitionStep.DONE)
+    cluster_registration.update_inventory(node.cluster, [silent], now=sim.now)
+    assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
+
+
+def test_gpus_that_nobody_sees_while_their_node_is_cut_are_not_lost(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
+    """It waits for an empty node, and ends no lease for it."""
+    lease = sim.create_lease(kestrel, offering("1g.10gb"))
+    wants_threes(kestrel, sim)
+    driver = Driver(sim, approve_repartition(node, sim))
+    Repartition.objects.update(step=RepartitionStep.CUTTING)
+    Gpu.objects.update(health="unhealthy", health_since=sim.now)
+    for _ in range(3):
+        sim.clock.at += timedelta(minutes=2)
+        lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
+    assert reload_lease(lease).state == LeaseState.ACTIVE
+    assert list(reload_lease(lease).conditions) == ["repartitioning"]
+    Repartition.objects.filter(pk=driver.change.pk).update(step=RepartitionStep.QUARANTINED)
+    lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
+    assert reload_lease(lease).end_reason == "device_lost"

@@ -1,0 +1,94 @@
+"""Abandoned placements are shown as held, not sold."""
+
+from datetime import timedelta
+
+import pytest
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.domain.repartition.gpu_layouts import GpuLayout
+from broker.domain.repartition.repartition_steps import RepartitionStep
+from broker.models import Cluster, Gpu, Lease, Node, Repartition
+from broker.services.repartition import layout_rows as layout_cards
+from broker.services.repartition import repartition_pools, repartition_reconciler
+from broker.services.reports import fleet_gpus, fleet_summary
+from broker.services.reports.gpu_usage import SCALE, UnitUse
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.broker.services.leases.abandoned_leases import (
+    UnreliableClusters,
+    abandon_placement,
+    other_cluster,
+    two_clusters,
+)
+from tests.simulation import Simulation
+
+ONES = GpuLayout.of(["1g.10gb"] * 7)
+
+
+@pytest.fixture
+def moody(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
+    return two_clusters(monkeypatch)
+
+
+def test_one_gpu_is_sold_where_one_lease_runs(sim: Simulation, moody: UnreliableClusters) -> None:
+    abandon_placement(sim, moody)
+    with staff_scope():
+        read, whole = fleet_summary.load_summary(), fleet_summary.summarise(fleet_gpus.load_gpus())
+    assert (read.active, read.sold) == (1, SCALE)
+    assert whole == read
+
+
+def test_the_map_shows_it_as_on_its_way_out_since_then_with_no_end(sim: Simulation, moody: UnreliableClusters) -> None:
+    lease, first = abandon_placement(sim, moody)
+    with staff_scope():
+        by_cluster = {card.cluster_name: card for card in fleet_gpus.load_gpus()}
+    (left,), (lived_in,) = by_cluster[first].slices, by_cluster[other_cluster(first)].slices
+    assert {left.lease, lived_in.lease} == {lease.pk}
+    assert (left.state, left.use, left.ends_at) == (LeaseState.RELEASING, UnitUse.RESERVED, None)
+    with tenant_scope(lease.tenant_id):
+        assert left.since == lease.allocations.exclude(leaving_since=None).get().leaving_since
+    assert (lived_in.state, lived_in.use, lived_in.ends_at) == (
+        LeaseState.ACTIVE,
+        UnitUse.SOLD,
+        lease.ends_at,
+    )
+
+
+def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, moody: UnreliableClusters) -> None:
+    lease, first = abandon_placement(sim, moody)
+
+    def blinded(name: str) -> bool:
+        Repartition.objects.all().delete()
+        Repartition.objects.create(
+            node=Node.objects.get(cluster__name=name),
+            step=RepartitionStep.CUTTING,
+            wanted={},
+            before={},
+            planned_at=sim.now,
+            step_at=sim.now,
+            due_at=sim.now,
+        )
+        with tenant_scope(lease.tenant_id):
+            return repartition_reconciler.is_node_repartitioning(Lease.objects.get(pk=lease.pk))
+
+    assert [blinded(first), blinded(other_cluster(first))] == [False, True]
+
+
+def test_the_planner_waits_for_no_end_there_and_counts_its_demand_once(
+    sim: Simulation, moody: UnreliableClusters
+) -> None:
+    for card in Gpu.objects.all():
+        layout_cards.store_gpu_layout(card, ONES)
+    Cluster.objects.update(auto_repartition=True)
+    _, first = abandon_placement(sim, moody, what="1g.10gb")
+
+    def seen(name: str) -> tuple[int | None, dict[str, int]]:
+        (pool,) = repartition_pools.load_repartition_pools(Cluster.objects.get(name=name).pk, now=sim.now)
+        (view,) = pool.views
+        assert [card.held for card in view.cards] == [True]
+        return view.waits_s, pool.demand
+
+    (left_waits, left_demand), (waits, demand) = seen(first), seen(other_cluster(first))
+    assert (left_waits, left_demand) == (None, {})
+    assert waits is not None
+    assert timedelta(seconds=waits) < timedelta(hours=2)
+    assert demand["1g.10gb"] > 0

@@ -1,0 +1,223 @@
+"""The queue of all tenants, and what waits for an operator."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.backends.postgresql.psycopg_any import NumericRange as Range
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Gpu, GpuHealth, Lease, Node, NodeState, Offering, OfferingState
+from broker.services.inventory import hardware
+from broker.services.queue.starvation_guard import MAX_WAIT
+from broker.services.reports import attention_items, fleet_gpus, inventory_history, queue_report
+from broker.services.reports.attention_items import AttentionItem, AttentionKind
+from broker.services.reports.gpu_usage import UnitUse
+from tenants.services.rls import staff_scope, tenant_scope
+from tests import simulation
+from tests.simulation import OPERATOR, Simulation, TenantContext
+
+pytestmark = pytest.mark.django_db
+
+
+def look(sim: Simulation) -> list[AttentionItem]:
+    with staff_scope():
+        return attention_items.find_attention_items(
+            fleet_gpus.load_gpus(), queue_report.load_queue_figures(now=sim.now), now=sim.now
+        )
+
+
+def fill(sim: Simulation, owner: TenantContext) -> list[Lease]:
+    return [sim.create_lease(owner, simulation.offering("card")) for _ in range(4)]
+
+
+def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: TenantContext) -> None:
+    tern = simulation.create_tenant("Tern")
+    fill(sim, kestrel)
+    waiting = []
+    for owner in (tern, kestrel, tern):
+        waiting.append(sim.request_lease(owner, simulation.offering("card")))
+        sim.run(60)
+    with staff_scope():
+        seen, figures = queue_report.load_queue_page(), queue_report.load_queue_figures(now=sim.now)
+    assert [lease.pk for lease in seen.leases] == [lease.pk for lease in waiting]
+    assert [lease.tenant.name for lease in seen.leases] == ["Tern", "Kestrel", "Tern"]
+    assert (seen.after, figures.waiting) == ("", 3)
+    assert figures.oldest == sim.now - waiting[0].created_at == figures.p95
+    assert not figures.overdue
+
+
+def test_a_long_queue_comes_in_pages_that_miss_nobody(sim: Simulation, kestrel: TenantContext) -> None:
+    fill(sim, kestrel)
+    waiting = [sim.request_lease(kestrel, simulation.offering("card")) for _ in range(5)]
+    seen, after = [], ""
+    with staff_scope():
+        while page := queue_report.load_queue_page(after=after, limit=2):
+            seen += [lease.pk for lease in page.leases]
+            if not (after := page.after):
+                break
+        assert queue_report.load_queue_page(after="lse_gone").leases[0].pk == waiting[0].pk
+    assert seen == [lease.pk for lease in waiting]
+
+
+def test_who_started_again_waits_since_then(sim: Simulation, kestrel: TenantContext) -> None:
+    again = sim.create_lease(kestrel, simulation.offering("card"), volume=sim.create_volume(kestrel).pk)
+    sim.run(1800)
+    sim.stop_lease(again, kestrel)
+    sim.run(60)
+    fill(sim, kestrel)
+    first = sim.request_lease(kestrel, simulation.offering("card"))
+    sim.run(30)
+    sim.start_lease(again, kestrel)
+    sim.run(30)
+    with staff_scope():
+        seen, figures = queue_report.load_queue_page(limit=1), queue_report.load_queue_figures(now=sim.now)
+        rest = queue_report.load_queue_page(after=seen.after)
+    assert [lease.pk for lease in (*seen.leases, *rest.leases)] == [first.pk, again.pk]
+    assert figures.oldest == sim.now - first.created_at
+
+
+def test_an_empty_queue_has_no_age(sim: Simulation, kestrel: TenantContext) -> None:
+    with staff_scope():
+        seen = queue_report.load_queue_figures(now=sim.now)
+    assert (seen.waiting, seen.oldest, seen.p95, seen.overdue) == (0, None, None, False)
+
+
+def test_a_fleet_in_order_needs_nobody(sim: Simulation, kestrel: TenantContext) -> None:
+    sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    assert look(sim) == []
+
+
+def test_a_lost_node_is_named_with_what_is_still_on_it(sim: Simulation, kestrel: TenantContext) -> None:
+    sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    node = Node.objects.get()
+    simulation.set_node_state(node, NodeState.LOST, sim)
+    assert look(sim) == [
+        AttentionItem(
+            AttentionKind.NODE,
+            "north-1 / n01 is lost",
+            "4 GPUs, one lease still on them",
+            node.pk,
+            sim.now,
+            True,
+        )
+    ]
+
+
+def test_a_draining_node_is_named_once_it_is_empty(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    simulation.set_node_state(Node.objects.get(), NodeState.DRAINING, sim)
+    assert look(sim) == []
+    sim.release_lease(lease)
+    sim.run(30)
+    (need,) = look(sim)
+    assert (need.what, need.urgent) == ("north-1 / n01 is drained", False)
+
+
+@pytest.mark.parametrize(("leases", "words"), [(0, "XID 79"), (2, "XID 79; 2 leases still on it")])
+def test_an_unhealthy_gpu_is_named_with_its_reason(
+    sim: Simulation, kestrel: TenantContext, leases: int, words: str
+) -> None:
+    held = [sim.create_lease(kestrel, simulation.offering("1g.10gb")) for _ in range(leases)]
+    pk = simulation.held_allocations(held[0])[0].gpu_id if held else Gpu.objects.first().pk
+    gpu = Gpu.objects.get(pk=pk)
+    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
+    (need,) = look(sim)
+    assert (need.kind, need.subject, need.why, need.urgent) == (AttentionKind.CARD, gpu.pk, words, True)
+
+
+def test_a_gpu_whose_books_cannot_be_right_is_named_with_what_is_wrong(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    with tenant_scope(kestrel.tenant.pk):
+        lease.allocations.update(profile="3g.40gb", placement=Range(1, 5))
+    (place,) = simulation.held_allocations(lease)
+    (need,) = look(sim)
+    with staff_scope():
+        (card,) = (each for each in fleet_gpus.load_gpus() if each.slices)
+    assert [(run.start, run.size) for run in card.runs] == [(0, 1), (1, 4), (5, 3)]
+    assert (need.kind, need.subject, need.urgent) == (AttentionKind.CARD, place.gpu_id, True)
+    assert need.why == (
+        "3g.40gb cannot start at unit 1; it may start at 0, 4; no new leases are placed on it; one lease still on it"
+    )
+
+
+def test_a_place_of_another_size_than_its_profile_is_no_place(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
+    with tenant_scope(kestrel.tenant.pk):
+        lease.allocations.update(placement=Range(0, 2))
+    (need,) = look(sim)
+    assert need.why.startswith("1g.10gb needs 1 units, but 2 are allocated; no new leases")
+
+
+def test_a_gpu_whose_cut_its_model_does_not_have_is_named_and_all_pages_still_load(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
+    layout = [{"profile": "3g.40gb", "start": 1, "size": 4}]
+    Gpu.objects.filter(index=2).update(layout_policy="fixed", fixed_layout=layout)
+    (need,) = look(sim)
+    assert (need.what, need.why.partition(";")[0]) == (
+        "Allocations of north-1 / n01 / GPU 2 are inconsistent",
+        "3g.40gb cannot start at unit 1",
+    )
+    with staff_scope():
+        (card,) = (each for each in fleet_gpus.load_gpus() if each.index == 2)
+    assert [(run.start, run.size, run.use) for run in card.runs] == [(0, 8, UnitUse.UNHEALTHY)]
+
+
+def test_a_gpu_quarantined_by_hand_may_lack_a_reason(sim: Simulation, kestrel: TenantContext) -> None:
+    Gpu.objects.filter(index=0).update(health=GpuHealth.UNHEALTHY)
+    assert look(sim)[0].why == "no reason given"
+
+
+def test_a_lease_that_does_not_move_on_is_stuck(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"), LeaseState.PROVISIONING)
+    with tenant_scope(kestrel.tenant.pk):
+        Lease.objects.filter(pk=lease.pk).update(
+            state_since=sim.now - timedelta(minutes=3), progress={"text": "pulling image"}
+        )
+    (need,) = look(sim)
+    assert need.what == f"{lease.name} of Kestrel is stuck provisioning"
+    assert (need.subject, need.why, need.urgent) == (lease.pk, "pulling image", False)
+
+
+def test_a_failed_lease_is_named_at_once(sim: Simulation, kestrel: TenantContext) -> None:
+    lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"), LeaseState.RELEASING)
+    with tenant_scope(kestrel.tenant.pk):
+        Lease.objects.filter(pk=lease.pk).update(state=LeaseState.FAILED, tries=4, progress={})
+    (need,) = look(sim)
+    assert (need.what, need.why) == (f"{lease.name} of Kestrel failed", "4 tries so far")
+    assert need.urgent
+
+
+def test_somebody_who_waits_past_patience_is_named(sim: Simulation, kestrel: TenantContext) -> None:
+    fill(sim, kestrel)
+    lease = sim.request_lease(kestrel, simulation.offering("card"))
+    with tenant_scope(kestrel.tenant.pk):
+        Lease.objects.filter(pk=lease.pk).update(created_at=sim.now - MAX_WAIT - timedelta(seconds=1))
+    (need,) = look(sim)
+    assert (need.kind, need.since) == (AttentionKind.QUEUE, sim.now - MAX_WAIT - timedelta(seconds=1))
+
+
+def test_gpus_that_nothing_is_sold_on_are_named_by_pool(sim: Simulation, kestrel: TenantContext) -> None:
+    Offering.objects.update(state=OfferingState.RETIRED)
+    (need,) = look(sim)
+    assert (need.what, need.why) == ("H100-80GB has no published offering in eu-north", "4 GPUs earn no revenue")
+
+
+def test_the_past_of_a_gpu_is_told_newest_first(sim: Simulation, kestrel: TenantContext) -> None:
+    first = sim.create_lease(kestrel, simulation.offering("card"))
+    gpu = Gpu.objects.get(pk=simulation.held_allocations(first)[0].gpu_id)
+    sim.release_lease(first)
+    sim.run(60)
+    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
+    sim.run(60)
+    simulation.set_node_state(gpu.node, NodeState.CORDONED, sim)
+    with staff_scope():
+        assert [hold.lease_id for hold in inventory_history.latest_placements(gpu)] == [first.pk]
+        of_card = [change.after for change in inventory_history.latest_changes(gpu.node, gpu)]
+        of_other = [change.after for change in inventory_history.latest_changes(gpu.node, Gpu.objects.get(index=3))]
+        of_node = [change.after for change in inventory_history.latest_changes(gpu.node)]
+        steps = [step.after for step in inventory_history.transitions_of(first)]
+    assert of_card == of_node == ["cordoned", "unhealthy"]
+    assert of_other == ["cordoned"]
+    assert steps[0] == "requested"
+    assert steps[-1] == "released"

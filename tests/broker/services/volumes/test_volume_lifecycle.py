@@ -1,0 +1,441 @@
+"""Volumes: creation, first use, exclusive use and proven deletion."""
+
+from collections.abc import Callable
+from datetime import datetime
+from threading import Barrier, Thread
+
+import pytest
+from django.conf import LazySettings
+from django.db import IntegrityError, connection, transaction
+
+from broker.domain.lifecycle.states import LeaseState, VolumeState
+from broker.models import Cluster, Lease, Offering, SimulatedVolume, Volume
+from broker.provisioners.base import ClusterUnreachable, Observation, ObservedState, ProvisionSpec, VolumeRef
+from broker.provisioners.simulated import SimulatedProvisioner
+from broker.services.clusters.health import cluster_freeze
+from broker.services.inventory import cluster_provisioners
+from broker.services.inventory.hardware import SimulatedRack
+from broker.services.leases.lease_requests import LeaseRequest, build_lease, request_lease
+from broker.services.queue import lease_placement
+from broker.services.reports import invariant_checks
+from broker.services.volumes import volume_lifecycle, volume_mounts
+from broker.services.volumes.volume_errors import (
+    VolumeBeingDeleted,
+    VolumeInUse,
+    VolumeNameTaken,
+    VolumeOutOfReach,
+)
+from tenants.models import AuditEvent, QuotaKind
+from tenants.services import quotas
+from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError, QuotaExceeded
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.database import OwnDatabase
+from tests.simulation import (
+    MODEL,
+    NOW,
+    OPERATOR,
+    REGION,
+    Simulation,
+    TenantContext,
+    create_fleet,
+    create_gpus,
+    create_tenant,
+    held_allocations,
+    offering,
+    reload_lease,
+    simulate,
+)
+
+S, V = LeaseState, VolumeState
+STORAGE = QuotaKind.STORAGE
+
+
+@pytest.fixture
+def kestrel(sim: Simulation) -> TenantContext:
+    create_gpus(2)
+    return create_tenant("Kestrel")
+
+
+def again(volume: Volume) -> Volume:
+    with tenant_scope(volume.tenant_id):
+        return Volume.objects.select_related("cluster", "project").get(pk=volume.pk)
+
+
+def delete(sim: Simulation, owner: TenantContext, volume: Volume) -> Volume:
+    with tenant_scope(owner.tenant.pk):
+        return volume_lifecycle.delete_volume(volume, actor=owner.actor, now=sim.now)
+
+
+def no_contradiction(sim: Simulation) -> None:
+    with staff_scope():
+        assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
+
+
+def test_its_room_is_taken_when_it_is_asked_for_and_the_first_brings_a_ceiling(
+    sim: Simulation, kestrel: TenantContext, settings: LazySettings
+) -> None:
+    settings.DEFAULT_TENANT_STORAGE_GIB = 50
+    team = kestrel.create_project("team")
+    volume = sim.create_volume(kestrel, " data ", size_gib=30, project=team)
+    assert (volume.name, volume.state, volume.cluster) == ("data", V.READY, None)
+    assert kestrel.quota_used(STORAGE) == 30
+    with pytest.raises(QuotaExceeded, match=r"for volumes is 50 GiB; 30 are in use, 20 free, and this needs 21\."):
+        sim.create_volume(kestrel, "more", size_gib=21, project=team)
+    sim.create_volume(kestrel, "more", size_gib=20)
+    assert kestrel.quota_used(STORAGE) == 50
+    with tenant_scope(kestrel.tenant.pk):
+        told = AuditEvent.objects.filter(action="volume.create").order_by("id")
+        assert [event.subject_label for event in told] == ["data", "more"]
+    no_contradiction(sim)
+
+
+def test_a_ceiling_that_is_made_later_counts_what_is_there(sim: Simulation, kestrel: TenantContext) -> None:
+    team, other = kestrel.create_project("team"), kestrel.create_project("other")
+    kept = sim.create_volume(kestrel, "a", size_gib=30, project=team)
+    gone = sim.create_volume(kestrel, "b", size_gib=20, project=team)
+    sim.create_volume(kestrel, "c", size_gib=5, project=other)
+    delete(sim, kestrel, gone)
+    sim.run(1)
+    with tenant_scope(kestrel.tenant.pk):
+        made = quotas.set_limit(project=team, kind=STORAGE, limit=40, actor=OPERATOR, now=sim.now)
+    assert made.used == 30
+    no_contradiction(sim)
+    delete(sim, kestrel, kept)
+    sim.run(1)
+    assert (kestrel.quota_used(STORAGE, team), kestrel.quota_used(STORAGE)) == (0, 5)
+
+
+@pytest.mark.parametrize("size", [0, -1, volume_lifecycle.MAX_SIZE_GIB + 1])
+def test_a_size_that_nobody_can_mean_is_refused(sim: Simulation, kestrel: TenantContext, size: int) -> None:
+    with pytest.raises(InvalidValue, match="1 to 65,536 GiB"):
+        sim.create_volume(kestrel, size_gib=size)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\x00b", "a\u2028b", "a\u202eb", "x" * 121])
+def test_a_name_is_text_of_one_line(sim: Simulation, kestrel: TenantContext, name: str) -> None:
+    with pytest.raises(InvalidValue, match="1 to 120 characters"):
+        sim.create_volume(kestrel, name)
+
+
+def test_a_name_is_given_once_in_a_project_and_again_after_its_end(sim: Simulation, kestrel: TenantContext) -> None:
+    first = sim.create_volume(kestrel, "data")
+    sim.create_volume(kestrel, "data", project=kestrel.create_project("team"))
+    with pytest.raises(VolumeNameTaken):
+        sim.create_volume(kestrel, "data")
+    delete(sim, kestrel, first)
+    sim.run(1)
+    assert again(first).state == V.DELETED
+    sim.create_volume(kestrel, "data")
+
+
+def test_it_outlives_its_lease_and_the_next_one_finds_it(sim: Simulation, kestrel: TenantContext) -> None:
+    volume = sim.create_volume(kestrel)
+    lease = sim.create_lease(kestrel, offering(), volume=volume.pk)
+    made = SimulatedVolume.objects.get(name=volume.pk)
+    assert made.last_used_by.endswith(f"-g{reload_lease(lease).generation}")
+    there = again(volume)
+    assert there.cluster
+    assert (there.cluster.name, there.used_at is not None) == ("north-1", True)
+    sim.release_lease(lease)
+    sim.run(10)
+    assert reload_lease(lease).state == S.RELEASED
+    sim.create_lease(kestrel, offering(), volume=volume.pk)
+    kept = SimulatedVolume.objects.get(name=volume.pk)
+    assert (kept.made_at, kept.last_used_by != made.last_used_by) == (made.made_at, True)
+
+
+def test_one_lease_at_a_time_has_it(sim: Simulation, kestrel: TenantContext) -> None:
+    volume = sim.create_volume(kestrel)
+    lease = sim.request_lease(kestrel, offering(), volume=volume.pk)
+    with pytest.raises(VolumeInUse, match=f"home is attached to {lease.name}, which is queued"):
+        sim.request_lease(kestrel, offering(), volume=volume.pk)
+    with tenant_scope(kestrel.tenant.pk):
+        assert list(volume_mounts.available_volumes(kestrel.project)) == []
+        other = sim.request_lease(kestrel, offering())
+        with pytest.raises(IntegrityError, match="volume_of_one_lease"), transaction.atomic():
+            Lease.objects.filter(pk=other.pk).update(volume=volume)
+    sim.release_lease(lease)
+    sim.run(5)
+    with tenant_scope(kestrel.tenant.pk):
+        assert list(volume_mounts.available_volumes(kestrel.project)) == [volume]
+
+
+def test_what_does_not_fit_to_a_volume_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
+    volume = sim.create_volume(kestrel)
+    strangers = create_tenant("Merlin")
+    for owner, project in ((strangers, strangers.project), (kestrel, kestrel.create_project("team"))):
+        with pytest.raises(ObjectNotFound, match="does not exist in this project"):
+            sim.request_lease(owner, offering(), project=project, volume=volume.pk)
+    with pytest.raises(InvalidValue, match="only one node at a time"):
+        sim.request_lease(kestrel, offering(), volume=volume.pk, quantity=2)
+    gang = sim.create_lease(kestrel, offering(), volume=volume.pk, quantity=2, same_node=True)
+    sim.release_lease(gang)
+    sim.run(10)
+    delete(sim, kestrel, volume)
+    with pytest.raises(VolumeBeingDeleted, match="home is deleting"):
+        sim.request_lease(kestrel, offering(), volume=volume.pk)
+
+
+def test_once_something_is_on_it_leases_go_where_it_lies(sim: Simulation) -> None:
+    create_fleet(
+        SimulatedRack("north-1", REGION, MODEL, 1, 1),
+        SimulatedRack("north-2", REGION, MODEL, 1, 1),
+        SimulatedRack("west-1", "eu-west", MODEL, 1, 1),
+    )
+    kestrel = create_tenant("Kestrel")
+    here = Offering.objects.get(region=REGION, profile="card", price_class="on_demand")
+    volume = sim.create_volume(kestrel)
+    with tenant_scope(kestrel.tenant.pk):
+        away = Cluster.objects.get(name="north-2")
+        Volume.objects.filter(pk=volume.pk).update(cluster=away, used_at=sim.now)
+    sim.release_lease(sim.create_lease(kestrel, here, volume=volume.pk))
+    assert again(volume).cluster == away
+    sim.run(10)
+    blocker = sim.create_lease(kestrel, here)
+    other = sim.create_lease(kestrel, here)
+    sim.release_lease(blocker)  # north-1 is free
+    sim.run(10)
+    lease = sim.request_lease(kestrel, here, volume=volume.pk)
+    sim.run(5)
+    assert "All in north-2 (location of its volume) are in use" in reload_lease(lease).pending_reason
+    with tenant_scope(kestrel.tenant.pk):
+        quote = build_lease(
+            LeaseRequest(here.pk, "quote", 3600, volume=sim.create_volume(kestrel, "new").pk),
+            project=kestrel.project, actor=kestrel.actor, now=sim.now,
+        )  # fmt: skip
+        lease_placement.predict_placement(quote)
+        assert quote.state == S.PROVISIONING  # what lies nowhere yet may go anywhere
+    sim.release_lease(other)
+    sim.run(10)
+    assert reload_lease(lease).state == S.ACTIVE
+    sim.release_lease(lease)
+    sim.run(10)
+    there = Offering.objects.get(region="eu-west", profile="card", price_class="on_demand")
+    with pytest.raises(VolumeOutOfReach, match="home is in north-2"):
+        sim.request_lease(kestrel, there, volume=volume.pk)
+
+
+def test_nobody_waits_behind_a_lease_whose_volume_lies_where_all_is_taken(sim: Simulation) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
+    kestrel = create_tenant("Kestrel")
+    volume = sim.create_volume(kestrel)
+    with tenant_scope(kestrel.tenant.pk):
+        Volume.objects.filter(pk=volume.pk).update(cluster=Cluster.objects.get(name="north-2"), used_at=sim.now)
+    both = [sim.create_lease(kestrel, offering("card"), max_duration_s=20_000) for _ in range(2)]
+    in_first = next(lease for lease in both if again_in(lease) == "north-1")
+    waits = sim.request_lease(kestrel, offering("card"), volume=volume.pk)
+    younger = sim.request_lease(kestrel, offering("card"))
+    sim.run(3700)
+    sim.release_lease(in_first)
+    sim.run(15)
+    assert (reload_lease(waits).state, reload_lease(younger).state) == (S.QUEUED, S.ACTIVE)
+
+
+def again_in(lease: Lease) -> str:
+    with tenant_scope(lease.tenant_id):
+        return lease.allocations.select_related("gpu__node__cluster").get(released_at=None).gpu.node.cluster.name
+
+
+class Moody(SimulatedProvisioner):
+    """A provisioner whose clusters may not take an order, or not speak about volumes."""
+
+    def __init__(self) -> None:
+        self.full, self.silent, self.asked = set[str](), set[str](), list[str]()
+
+    def ensure(self, order: ProvisionSpec, *, now: datetime) -> Observation:
+        seen = super().ensure(order, now=now)
+        if order.cluster in self.full:
+            return Observation(ObservedState.LOST, "its node does not accept it", last_seen=now)
+        return seen
+
+    def at(self, cluster: Cluster) -> "Moody":
+        self.asked.append(cluster.name)
+        if cluster.name in self.silent:
+            raise ClusterUnreachable("no route to host")
+        return self
+
+
+@pytest.fixture
+def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
+    made = Moody()
+    monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)
+    monkeypatch.setattr(cluster_provisioners, "provisioner_of_cluster", made.at)
+    return made
+
+
+def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(sim: Simulation, moody: Moody) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
+    kestrel = create_tenant("Kestrel")
+    first = Cluster.objects.get(name="north-1")
+    moody.full.add(first.pk)
+    volume = sim.create_volume(kestrel)
+    lease = sim.create_lease(kestrel, offering("card"), volume=volume.pk)
+    there = again(volume)
+    assert there.cluster
+    assert (there.cluster.name, there.left_in) == ("north-2", [first.pk])
+    assert again_in(lease) == "north-2"
+    sim.release_lease(lease)
+    sim.run(10)
+    delete(sim, kestrel, volume)
+    sim.run(5)
+    assert (again(volume).state, set(moody.asked)) == (V.DELETED, {"north-1", "north-2"})
+
+
+def test_one_with_something_on_it_never_moves(sim: Simulation, moody: Moody) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
+    kestrel = create_tenant("Kestrel")
+    volume = sim.create_volume(kestrel)
+    sim.release_lease(sim.create_lease(kestrel, offering("card"), volume=volume.pk))
+    sim.run(10)
+    there = again(volume).cluster
+    assert there
+    moody.full.add(there.pk)
+    lease = sim.request_lease(kestrel, offering("card"), volume=volume.pk)
+    sim.run(10)
+    assert again(volume).cluster == there
+    assert (reload_lease(lease).state, held_allocations(lease)) == (S.QUEUED, [])
+    assert "retried in two minutes" in reload_lease(lease).pending_reason
+
+
+def test_it_is_deleted_only_when_no_cluster_has_it(sim: Simulation, kestrel: TenantContext, moody: Moody) -> None:
+    volume = sim.create_volume(kestrel, size_gib=30)
+    lease = sim.create_lease(kestrel, offering(), volume=volume.pk)
+    with pytest.raises(VolumeInUse, match=f"home is attached to {lease.name}, which is active"):
+        delete(sim, kestrel, volume)
+    sim.release_lease(lease)
+    sim.run(10)
+    moody.silent.add("north-1")
+    going = delete(sim, kestrel, volume)
+    assert (going.state, delete(sim, kestrel, going).state, going.version) == (V.DELETING, V.DELETING, 2)
+    sim.run_with_sweeps(60)
+    assert (again(volume).state, kestrel.quota_used(STORAGE)) == (V.DELETING, 30)
+    assert 4 <= len(moody.asked) <= 8  # every ten seconds
+    moody.silent.clear()
+    sim.run_with_sweeps(20)
+    gone = again(volume)
+    assert (gone.state, gone.deleted_at is not None, gone.due_at, kestrel.quota_used(STORAGE)) == (
+        V.DELETED,
+        True,
+        None,
+        0,
+    )
+    assert not SimulatedVolume.objects.exists()
+    no_contradiction(sim)
+
+
+def test_in_a_frozen_cluster_it_waits_for_an_operator(sim: Simulation, kestrel: TenantContext) -> None:
+    volume = sim.create_volume(kestrel)
+    sim.release_lease(sim.create_lease(kestrel, offering(), volume=volume.pk))
+    sim.run(10)
+    Cluster.objects.update(frozen="another cluster responds at this address")
+    delete(sim, kestrel, volume)
+    sim.run_with_sweeps(30)
+    assert (again(volume).state, SimulatedVolume.objects.count()) == (V.DELETING, 1)
+    Cluster.objects.update(frozen="")
+    sim.run_with_sweeps(20)
+    assert (again(volume).state, SimulatedVolume.objects.count()) == (V.DELETED, 0)
+
+
+def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_deleted_again(
+    sim: Simulation, moody: Moody
+) -> None:
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
+    kestrel, moved = create_tenant("Kestrel"), Cluster.objects.get(name="north-1")
+    volume, kept = sim.create_volume(kestrel), sim.create_volume(kestrel, "kept")
+    for each in (volume, kept):
+        sim.release_lease(sim.create_lease(kestrel, offering("card"), volume=each.pk))
+        sim.run(10)
+    delete(sim, kestrel, volume)
+    sim.run_with_sweeps(20)
+    with tenant_scope(kestrel.tenant.pk):
+        lies = Cluster.objects.get(name="north-2")
+        Volume.objects.filter(pk=volume.pk).update(cluster=lies, left_in=[moved.pk])
+    SimulatedVolume.objects.create(name=volume.pk, size_gib=10, made_at=sim.now)
+    moody.asked.clear()
+    moody.silent.add("north-1")
+    cluster_freeze.thaw_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
+    sim.run_with_sweeps(20)
+    assert set(moody.asked) == {"north-1", "north-2"}
+    assert again(volume).due_at is not None
+    moody.silent.clear()
+    sim.run_with_sweeps(20)
+    again_gone = again(volume)
+    assert (again_gone.state, again_gone.due_at, kestrel.quota_used(STORAGE)) == (V.DELETED, None, 10)
+    assert list(SimulatedVolume.objects.values_list("name", flat=True)) == [kept.pk]
+    moody.asked.clear()
+    sim.run_with_sweeps(20)
+    assert moody.asked == []
+    no_contradiction(sim)
+
+
+def test_a_message_that_comes_late_or_twice_gives_nothing_back_twice(
+    sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = sim.create_volume(kestrel, size_gib=30)
+    volume_lifecycle.reconcile_volume(volume.pk, volume.tenant_id, now=sim.now)  # nobody deletes it
+    assert again(volume).state == V.READY
+    sim.create_volume(kestrel, "other", size_gib=7)
+    delete(sim, kestrel, volume)
+    stale = again(volume)
+    sim.run(1)
+    with tenant_scope(kestrel.tenant.pk):
+        volume_lifecycle._finish_deletion(stale, sim.now)
+    assert kestrel.quota_used(STORAGE) == 7
+
+
+def test_a_simulated_cluster_takes_its_time_and_knows_what_it_never_had(sim: Simulation) -> None:
+    provisioner, kept = SimulatedProvisioner(), VolumeRef("vol_1", 5)
+    assert provisioner.remove_volume(kept, now=NOW).seen is ObservedState.GONE
+    SimulatedVolume.objects.create(name="vol_1", size_gib=5, made_at=NOW)
+    first = provisioner.remove_volume(kept, now=NOW)
+    assert (first.seen, first.text) == (ObservedState.PENDING, "being deleted")
+    again_at = SimulatedVolume.objects.get().gone_at
+    assert again_at
+    assert provisioner.remove_volume(kept, now=NOW).seen is ObservedState.PENDING
+    assert provisioner.remove_volume(kept, now=again_at).seen is ObservedState.GONE
+
+
+def at_once(count: int, act: Callable[[int], object]) -> list[str]:
+    """Run the same in many threads; return each outcome."""
+    barrier, told = Barrier(count), list[str]()
+
+    def one(number: int) -> None:
+        barrier.wait()
+        try:
+            told.append(type(act(number)).__name__)
+        except ProblemError as refusal:
+            told.append(refusal.code)
+        finally:
+            connection.close()
+
+    threads = [Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(told)
+
+
+def test_of_ten_who_want_it_at_once_one_has_it(own_database: OwnDatabase) -> None:
+    with simulate() as sim:
+        create_gpus(8)
+        kestrel = create_tenant("Kestrel")
+        volume, what = sim.create_volume(kestrel), offering()
+
+        def ask(number: int) -> Lease:
+            with tenant_scope(kestrel.tenant.pk):
+                wanted = LeaseRequest(what.pk, f"race-{number}", 3600, volume=volume.pk)
+                return request_lease(wanted, project=kestrel.project, actor=kestrel.actor, now=NOW)
+
+        assert at_once(10, ask) == ["Lease"] + ["volume-in-use"] * 9
+
+
+def test_of_twelve_first_volumes_at_once_as_many_are_made_as_there_is_room_for(
+    own_database: OwnDatabase, settings: LazySettings
+) -> None:
+    settings.DEFAULT_TENANT_STORAGE_GIB = 50
+    with simulate() as sim:
+        kestrel = create_tenant("Kestrel")
+        told = at_once(12, lambda number: sim.create_volume(kestrel, f"volume-{number}", size_gib=10))
+        assert told == ["Volume"] * 5 + ["quota-exceeded"] * 7
+        assert kestrel.quota_used(STORAGE) == 50

@@ -1,0 +1,24 @@
+"""Web is never ready under a login that bypasses row-level security."""
+
+from contextlib import closing
+
+import psycopg
+import pytest
+from django.db import connections
+
+from config import health
+from tests.database import OwnDatabase
+
+
+def test_an_owner_is_not_ready_to_serve(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "walls" not in health.missing_requirements()
+    monkeypatch.setattr(health, "connection", connections["owner"])
+    assert "gpubroker_web" in health.missing_requirements()["walls"]
+
+
+def test_no_other_login_than_the_products_two_is_walled(own_database: OwnDatabase) -> None:
+    for url in (own_database.web_url, own_database.worker_url):
+        with closing(psycopg.connect(url)) as login:
+            assert login.execute(health.BYPASSES_RLS_SQL).fetchone() == (False,)
+    with own_database.server.as_administrator(own_database.name) as boss:
+        assert boss.execute(health.BYPASSES_RLS_SQL).fetchone() == (True,)

@@ -1,0 +1,14 @@
+"""Reading a journey through the product takes only so many files."""
+
+import pytest
+
+from deploy.house_figures import JOURNEY_GOALS
+from tests.journeys.journeys import JOURNEYS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("journey", JOURNEYS)
+def test_a_journey_passes_at_most_its_goal_of_files(journey: str) -> None:
+    passed = JOURNEYS[journey]().functions
+    assert len(passed) <= JOURNEY_GOALS[journey], "\n".join(passed)

@@ -1,0 +1,121 @@
+"""Clock, random numbers and ids: real ones agree, test ones repeat."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from ports import clock, http, ids
+from ports.clock import DatabaseClock
+from ports.rng import Rng
+
+AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+@pytest.mark.django_db
+def test_the_clock_is_the_databases_and_asks_it_seldom(django_assert_num_queries: Any) -> None:
+    def told() -> datetime:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT clock_timestamp()")
+            return cursor.fetchone()[0]  # type: ignore[no-any-return]
+
+    now, began = DatabaseClock(), clock.monotonic()
+    with django_assert_num_queries(1):
+        moments = [now.now() for _ in range(100)]
+    assert moments == sorted(moments)
+    at_most_behind = timedelta(seconds=clock.monotonic() - began + 0.1)
+    assert told() - at_most_behind < now.now() < told() + timedelta(seconds=0.1)
+    assert now.now().tzinfo is not None
+
+
+@pytest.mark.django_db
+def test_the_clock_asks_again_after_a_while(monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any) -> None:
+    now = DatabaseClock()
+    now.now()
+    later = clock.time.monotonic() + clock.RESYNC_AFTER_S + 1
+    monkeypatch.setattr(clock.time, "monotonic", lambda: later)
+    with django_assert_num_queries(1):
+        now.now()
+
+
+@pytest.mark.django_db
+def test_no_test_that_counts_queries_meets_the_clocks_own(
+    monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    soon = clock.time.monotonic() + 600
+    monkeypatch.setattr(clock.time, "monotonic", lambda: soon)
+    with django_assert_num_queries(0):
+        clock.now()
+
+
+def test_a_standing_clock_moves_when_it_is_set_and_is_gone_afterwards() -> None:
+    before = clock._clock
+    with clock.frozen_at(AT) as standing:
+        assert clock.now() == AT
+        standing.at += timedelta(hours=1)
+        assert clock.now() == AT + timedelta(hours=1)
+    assert clock._clock is before
+
+
+def test_waiting_takes_its_time() -> None:
+    begin = clock.monotonic()
+    clock.sleep(0.01)
+    assert clock.monotonic() - begin >= 0.01
+
+
+def test_ids_are_prefixed_unique_and_ordered_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {ids.new("lse") for _ in range(10_000)}
+    assert len(many) == 10_000
+    assert all(len(i) == 30 and i.startswith("lse_") and set(i[4:]) <= set(ids.CROCKFORD) for i in many)
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_800_000_000_000)
+    early = ids.new("lse")
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_800_000_000_001)
+    assert early < ids.new("lse")
+
+
+def test_ids_of_one_millisecond_sort_as_they_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_750_000_000_000)
+    made = [ids.new("evt") for _ in range(1_000)]
+    assert made == sorted(set(made))
+
+
+def test_the_highest_number_there_is_leaves_room_for_the_next_of_its_millisecond(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clock, "milliseconds", lambda: 1_750_000_000_000)
+    monkeypatch.setattr(ids.secrets, "randbits", lambda bits: (1 << bits) - 1)
+    made = [ids.new("evt") for _ in range(1_000)]
+    assert made == sorted(set(made))
+
+
+def test_counted_ids_repeat_for_the_same_seed() -> None:
+    def some(seed: str) -> list[str]:
+        with ids.reproducible_ids(seed):
+            return [ids.new("x") for _ in range(5)]
+
+    assert some("a") == some("a") == sorted(some("a"))
+    assert some("a") != some("b")
+    assert ids.new("x") not in some("a")
+
+
+def test_secrets_have_five_bits_an_email() -> None:
+    assert len(ids.random_token()) == 40
+    assert len({ids.random_token(52) for _ in range(100)}) == 100
+
+
+def test_chance_repeats_itself_for_the_same_seed() -> None:
+    def draw(seed: int) -> tuple[float, bool, float]:
+        chance = Rng(seed)
+        return chance.uniform(1, 2), chance.below(0.5), chance.lognormal(2.0, 0.3)
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+    assert 1 <= draw(1)[0] <= 2
+    assert draw(1)[2] > 0
+
+
+def test_the_http_client_waits_for_nobody_for_ever_and_follows_nobody() -> None:
+    with http.client(base_url="http://127.0.0.1:9", timeout_s=1) as client:
+        assert client.timeout.connect == 1
+        assert not client.follow_redirects

@@ -1,0 +1,36 @@
+from typing import Any
+
+import pytest
+from cryptography.fernet import Fernet
+
+from ports import crypto
+
+OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
+
+
+def test_what_is_sealed_can_be_opened_and_not_read(settings: Any) -> None:
+    settings.CREDENTIAL_ENCRYPTION_KEYS = OLD
+    sealed = crypto.encrypt(b"token: secret")
+    assert b"secret" not in sealed
+    assert crypto.decrypt(sealed) == b"token: secret"
+
+
+def test_a_new_key_opens_the_old_seals_until_they_are_renewed(settings: Any) -> None:
+    settings.CREDENTIAL_ENCRYPTION_KEYS = OLD
+    sealed = crypto.encrypt(b"secret")
+    settings.CREDENTIAL_ENCRYPTION_KEYS = f"{NEW},{OLD}"
+    renewed = crypto.encrypt(crypto.decrypt(sealed))
+    settings.CREDENTIAL_ENCRYPTION_KEYS = NEW
+    assert crypto.decrypt(renewed) == b"secret"
+    with pytest.raises(crypto.CredentialKeyError, match="None of the keys") as told:
+        crypto.decrypt(sealed)
+    assert NEW not in str(told.value)
+
+
+@pytest.mark.parametrize(("keys", "says"), [("", "without an encryption key"), ("my-password", "is not a Fernet key")])
+def test_without_a_key_nothing_is_kept_in_the_clear(settings: Any, keys: str, says: str) -> None:
+    settings.CREDENTIAL_ENCRYPTION_KEYS = keys
+    with pytest.raises(crypto.CredentialKeyError, match=says) as told:
+        crypto.encrypt(b"secret")
+    assert "Fernet.generate_key()" in str(told.value)
+    assert "my-password" not in str(told.value)

@@ -1,0 +1,71 @@
+"""A process that goes on touches its file, and one that hangs does not."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery.beat import PersistentScheduler
+from django.conf import settings as told
+from django.db import OperationalError
+
+from broker.management.commands import kube_agent
+from broker.management.commands import relay as relaying
+from broker.models import Cluster
+from config.beat import HeartbeatScheduler
+from ports import clock, heartbeat
+
+
+@pytest.fixture
+def folder(settings: Any, tmp_path: Path) -> Path:
+    settings.DATA_DIR = tmp_path
+    return tmp_path
+
+
+def test_a_file_is_touched_again_after_some_seconds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sign, file, moments = heartbeat.HeartbeatFile("relay"), folder / "alive-relay", [100.0]
+    monkeypatch.setattr(clock, "monotonic", lambda: moments[-1])
+    sign()
+    os.utime(file, (0, 0))
+    for passed, touched in ((heartbeat.INTERVAL_S - 1, False), (heartbeat.INTERVAL_S, True)):
+        moments.append(100 + passed)
+        sign()
+        assert (file.stat().st_mtime > 0) is touched
+
+
+def test_without_a_folder_work_goes_on(settings: Any, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path / "not" / "there"
+    heartbeat.HeartbeatFile("relay")()
+
+
+def test_beat_says_so_at_every_tick(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told.CELERY_BEAT_SCHEDULER == "config.beat:HeartbeatScheduler"
+    monkeypatch.setattr(PersistentScheduler, "__init__", lambda self: None)
+    monkeypatch.setattr(PersistentScheduler, "tick", lambda self: 5)
+    assert HeartbeatScheduler().tick() == 5.0
+    assert (folder / "alive-beat").exists()
+
+
+def test_a_relay_whose_database_is_away_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    relay = relaying.Command()
+
+    def away() -> None:
+        relay.going = False
+        raise OperationalError("it restarts")
+
+    monkeypatch.setattr(relay, "_carry", away)
+    monkeypatch.setattr(relaying.clock, "sleep", lambda seconds: None)
+    relay.carry_on()
+    assert (folder / "alive-relay").exists()
+
+
+def test_an_agent_that_waits_for_its_lead_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = kube_agent.Command()
+
+    def stops(seconds: float) -> None:
+        command.going = False
+
+    monkeypatch.setattr(kube_agent.cluster_freeze, "is_frozen", lambda pk: True)
+    monkeypatch.setattr(kube_agent.clock, "sleep", stops)
+    command.follow(Cluster(id="clu_east", name="east"))
+    assert (folder / "alive-agent").exists()

@@ -1,0 +1,76 @@
+"""Statements planned once, and sent together."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from ports.models import OutboxMessage
+from ports.postgres import sql_statements
+from tests.simulation import NOW
+
+pytestmark = pytest.mark.django_db
+ADD = "INSERT INTO ports_outboxmessage (id, task, subject, tenant_id, at) VALUES (%s, 'a', %s, '', %s)"
+
+
+def planned() -> set[str]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        return {row[0] for row in cursor.fetchall()}
+
+
+def test_a_hot_statement_is_planned_once_a_connection() -> None:
+    for number in range(3):
+        with sql_statements.prepared_cursor() as cursor:
+            cursor.execute("SELECT %s::int + 40", [number])
+            assert cursor.fetchone() == (40 + number,)
+    assert "SELECT $1::int + 40" in planned()
+
+
+def test_counting_and_logging_see_it_like_any_other(django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(1) as seen, sql_statements.prepared_cursor() as cursor:
+        cursor.execute("SELECT %s::int + 41", [1])
+    assert "+ 41" in seen.captured_queries[0]["sql"]
+
+
+def test_a_batch_reads_what_is_asked_for_in_its_order() -> None:
+    with (
+        sql_statements.batch(),
+        sql_statements.prepared_cursor() as first,
+        sql_statements.prepared_cursor() as second,
+    ):
+        first.execute("SELECT 1")
+        second.execute("SELECT 2")
+        with sql_statements.prepared_cursor() as unread:
+            unread.execute(ADD, [1, "x", NOW])
+        assert second.fetchone() == (2,)
+        assert first.fetchone() == (1,)
+    assert OutboxMessage.objects.get().subject == "x"
+
+
+def test_an_error_nobody_waited_for_comes_out_at_the_end_as_djangos_own() -> None:
+    @sql_statements.batched
+    def twice() -> None:
+        for _ in range(2):
+            with sql_statements.prepared_cursor() as cursor:
+                cursor.execute(ADD, [1, "x", NOW])
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        twice()
+    assert not OutboxMessage.objects.exists()
+
+
+def test_a_batch_opens_the_connection_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[bool] = []
+    real = sql_statements.connections["default"]
+    kept = real.connection
+
+    def open_again() -> None:
+        opened.append(True)
+        real.connection = kept
+
+    monkeypatch.setattr(real, "ensure_connection", open_again)
+    real.connection = None
+    with sql_statements.prepared_cursor() as cursor:
+        cursor.execute("SELECT 1")
+    assert opened == [True]

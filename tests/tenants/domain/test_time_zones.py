@@ -1,0 +1,37 @@
+"""A tenant lives where a law says when its months begin."""
+
+from zoneinfo import available_timezones
+
+import pytest
+
+from tenants.domain import time_zones
+
+NO_PLACE = [
+    "CET", "EET", "MET", "WET", "EST", "MST", "HST", "EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT", "GMT", "UCT",
+    "Zulu", "Etc/UTC", "Etc/GMT+5", "Factory", "US/Pacific", "Canada/Central", "Brazil/East", "Mexico/General",
+    "Chile/Continental", "Japan", "GB", "NZ", "Australia/NSW", "Australia/West",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_PLACE)
+def test_a_clock_without_a_city_is_refused(name: str) -> None:
+    assert name not in time_zones.permitted_zones()
+    assert name in time_zones.zone_refusal(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["UTC", "Europe/Berlin", "America/Indiana/Knox", "Australia/Lord_Howe", "Asia/Calcutta"]
+)
+def test_a_city_and_utc_are_fine(name: str) -> None:
+    assert time_zones.zone_refusal(name) == ""
+
+
+@pytest.mark.parametrize("name", ["", "Mars/Base", "Europe", "europe/berlin", "../etc/passwd", "x" * 500])
+def test_what_is_no_zone_at_all_is_told_so_in_few_words(name: str) -> None:
+    assert time_zones.zone_refusal(name).endswith("is not a time zone.")
+    assert len(time_zones.zone_refusal(name)) < 100
+
+
+def test_every_place_is_a_zone_this_machine_knows() -> None:
+    assert time_zones.permitted_zones() <= available_timezones() | {time_zones.UTC}
+    assert len(time_zones.permitted_zones()) > 400

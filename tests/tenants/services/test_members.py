@@ -1,0 +1,313 @@
+"""Services of members: concurrent changes and refusals."""
+
+import threading
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+
+from ports import mail
+from tenants.domain.roles import Role, RoleGrant, RoleGrants
+from tenants.models import AuditEvent, Member
+from tenants.services import invitations, members, rls, service_accounts, tokens
+from tenants.services.actors import SYSTEM, Actor
+from tenants.services.errors import NotAllowed, ObjectNotFound, StaleVersion
+from tenants.services.projects import NameTaken
+from tests.tenants import tenant_setup
+from tests.tenants.tenant_setup import ALL_ROLES, TenantWithOwner, current_time
+
+WHO = {"grants": ALL_ROLES, "actor": SYSTEM}
+
+
+@pytest.fixture
+def delta(db: None) -> TenantWithOwner:
+    return tenant_setup.create_tenant_with_owner("Delta")
+
+
+def events(world: TenantWithOwner, action: str) -> int:
+    with rls.tenant_scope(world.tenant.pk):
+        return AuditEvent.objects.filter(action=action).count()
+
+
+def test_nobody_is_member_of_one_node_twice(delta: TenantWithOwner) -> None:
+    with rls.tenant_scope(delta.tenant.pk), pytest.raises(members.AlreadyMember):
+        members.add(
+            tenant=delta.tenant,
+            user=delta.owner,
+            role=Role.VIEWER,
+            project=None,
+            actor=SYSTEM,
+            now=current_time(),
+        )
+
+
+def test_the_same_role_again_changes_nothing(delta: TenantWithOwner) -> None:
+    member = delta.membership(delta.user_with_role(Role.VIEWER))
+    with rls.tenant_scope(delta.tenant.pk):
+        members.change_role(member, role=Role.VIEWER, now=current_time(), **WHO)
+    assert events(delta, "member.role") == 0
+
+
+def test_a_change_of_what_was_changed_meanwhile_is_refused(delta: TenantWithOwner) -> None:
+    user = delta.user_with_role(Role.VIEWER)
+    first, second = delta.membership(user), delta.membership(user)
+    with rls.tenant_scope(delta.tenant.pk):
+        members.change_role(first, role=Role.MEMBER, now=current_time(), **WHO)
+        with pytest.raises(StaleVersion):
+            members.change_role(second, role=Role.ADMIN, now=current_time(), **WHO)
+
+
+def test_a_role_above_ones_own_cannot_be_given(delta: TenantWithOwner) -> None:
+    admin = RoleGrants((RoleGrant(Role.ADMIN),))
+    with rls.tenant_scope(delta.tenant.pk), pytest.raises(NotAllowed):
+        members.require_may_give(admin, Role.OWNER, None)
+
+
+def test_somebody_with_two_memberships_keeps_their_tokens_when_one_ends(delta: TenantWithOwner) -> None:
+    lab = delta.create_project("lab")
+    user = delta.user_with_role(Role.VIEWER)
+    text = delta.token(Role.VIEWER)
+    with rls.tenant_scope(delta.tenant.pk):
+        both = members.add(
+            tenant=delta.tenant, user=user, role=Role.MEMBER, project=lab, actor=SYSTEM, now=current_time()
+        )
+        members.remove(both, now=current_time(), **WHO)
+    assert tenant_setup.ApiClient(text).send("GET", "users/me").status_code == 200
+
+
+def test_one_of_two_owners_may_go(delta: TenantWithOwner) -> None:
+    second = tenant_setup.User.objects.create_user("second@example.org")
+    with rls.tenant_scope(delta.tenant.pk):
+        members.add(tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=current_time())
+        members.remove(delta.membership(delta.owner), now=current_time(), **WHO)
+        assert list(Member.objects.values_list("user_id", flat=True)) == [second.pk]
+
+
+def test_an_owner_of_a_project_alone_may_always_go(delta: TenantWithOwner) -> None:
+    lab = delta.create_project("lab")
+    user = delta.user_with_role(Role.OWNER, project=lab)
+    with rls.tenant_scope(delta.tenant.pk):
+        members.remove(Member.objects.get(user=user), now=current_time(), **WHO)
+        assert not Member.objects.filter(user=user).exists()
+
+
+def test_two_owners_who_leave_at_once_leave_one(own_database: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    delta = tenant_setup.create_tenant_with_owner("Delta")
+    second = tenant_setup.User.objects.create_user("second@example.org")
+    with rls.tenant_scope(delta.tenant.pk):
+        members.add(tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=current_time())
+    outcomes, ready = [], threading.Barrier(2)
+    looked, record = threading.Barrier(2), members._record
+
+    def slowly(*args: object, **kwargs: object) -> None:
+        with suppress(threading.BrokenBarrierError):  # held back by the lock, the other never comes
+            looked.wait(2)
+        record(*args, **kwargs)
+
+    monkeypatch.setattr(members, "_record", slowly)
+
+    def leave(user: object) -> None:
+        try:
+            ready.wait()
+            with rls.tenant_scope(delta.tenant.pk):
+                members.remove(delta.membership(user), now=current_time(), **WHO)
+            outcomes.append("left")
+        except members.LastOwner:
+            outcomes.append("stays")
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=leave, args=[user]) for user in (delta.owner, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["left", "stays"]
+
+
+def test_an_invitation_is_mailed_with_its_link_and_what_the_role_may(own_database: object) -> None:
+    delta, letters = tenant_setup.create_tenant_with_owner("Delta"), []
+    with mail.captured_mail(lambda *letter: letters.append(letter)), rls.tenant_scope(delta.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="X@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=current_time(),
+            **WHO,
+        )
+    ((to, subject, text),) = letters
+    assert (to, subject) == ("x@example.org", "Delta invites you to gpubroker")
+    assert f"/join/{secret}/" in text
+    assert "can view leases" in text
+
+
+def test_an_invitation_clicked_twice_at_once_makes_one_member(own_database: object) -> None:
+    delta = tenant_setup.create_tenant_with_owner("Delta")
+    with rls.tenant_scope(delta.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="x@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=current_time(),
+            **WHO,
+        )
+    users = [tenant_setup.User.objects.create_user(f"u{n}@example.org") for n in range(8)]
+    outcomes, ready = [], threading.Barrier(8)
+
+    def click(user: object) -> None:
+        try:
+            ready.wait()
+            invitations.accept(secret, user=user, actor=SYSTEM, now=current_time())
+            outcomes.append("in")
+        except ObjectNotFound:
+            outcomes.append("late")
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=click, args=[user]) for user in users]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["in"] + ["late"] * 7
+
+
+def test_an_invitation_that_expired_or_was_taken_back_opens_nothing(delta: TenantWithOwner) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        invitation, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="x@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=current_time(),
+            **WHO,
+        )
+    with pytest.raises(ObjectNotFound):
+        invitations.find_offer(secret, now=current_time() + timedelta(days=8))
+    with rls.tenant_scope(delta.tenant.pk):
+        invitations.revoke(invitation, actor=SYSTEM, now=current_time())
+        invitations.revoke(invitation, actor=SYSTEM, now=current_time())
+    assert events(delta, "invitation.revoke") == 1
+    with pytest.raises(ObjectNotFound):
+        invitations.find_offer(secret, now=current_time())
+
+
+def test_a_link_used_between_looking_and_accepting_is_refused(
+    delta: TenantWithOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        invitation, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="x@example.org",
+            role=Role.VIEWER,
+            project=None,
+            now=current_time(),
+            **WHO,
+        )
+    offer = invitations.find_offer(secret, now=current_time())
+    with rls.tenant_scope(delta.tenant.pk):
+        invitations.revoke(invitation, actor=SYSTEM, now=current_time())
+    monkeypatch.setattr(invitations, "find_offer", lambda secret, now: offer)
+    user = tenant_setup.User.objects.create_user("late@example.org")
+    with pytest.raises(ObjectNotFound, match="already been used"):
+        invitations.accept(secret, user=user, actor=SYSTEM, now=current_time())
+
+
+def offered(world: TenantWithOwner, by: object, role: Role, project: tenant_setup.Project | None = None) -> str:
+    """Return the secret of a link that somebody made, and was shown."""
+    with rls.tenant_scope(world.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=world.tenant,
+            email="x@example.org",
+            role=role,
+            project=project,
+            grants=ALL_ROLES,
+            actor=Actor("user", by.pk, by.email),  # type: ignore[attr-defined]
+            now=current_time(),
+        )
+    return secret
+
+
+def opens(secret: str) -> bool:
+    try:
+        return bool(invitations.find_offer(secret, now=current_time()))
+    except ObjectNotFound:
+        return False
+
+
+def test_who_was_removed_does_not_come_back_by_a_link_of_their_own(delta: TenantWithOwner) -> None:
+    admin = delta.user_with_role(Role.ADMIN)
+    used, theirs, others = (offered(delta, who, Role.ADMIN) for who in (admin, admin, delta.owner))
+    friend = tenant_setup.User.objects.create_user("friend@example.org")
+    invitations.accept(used, user=friend, actor=SYSTEM, now=current_time())
+    with rls.tenant_scope(delta.tenant.pk):
+        members.remove(delta.membership(admin), now=current_time(), **WHO)
+    assert [opens(theirs), opens(others)] == [False, True]
+    with pytest.raises(ObjectNotFound):
+        invitations.accept(theirs, user=admin, actor=SYSTEM, now=current_time())
+    assert events(delta, "invitation.revoke") == 1
+    with rls.tenant_scope(delta.tenant.pk):
+        assert not Member.objects.filter(user=admin).exists()
+        assert Member.objects.filter(user=friend).exists()
+
+
+def test_a_lesser_role_takes_back_what_one_may_no_longer_offer_and_no_more(delta: TenantWithOwner) -> None:
+    admin, lab = delta.user_with_role(Role.ADMIN), delta.create_project("lab")
+    with rls.tenant_scope(delta.tenant.pk):
+        members.add(tenant=delta.tenant, user=admin, role=Role.ADMIN, project=lab, actor=SYSTEM, now=current_time())
+    of_all, of_lab = offered(delta, admin, Role.ADMIN), offered(delta, admin, Role.MEMBER, lab)
+    with rls.tenant_scope(delta.tenant.pk):
+        members.change_role(delta.membership(admin), role=Role.VIEWER, now=current_time(), **WHO)
+    assert [opens(of_all), opens(of_lab)] == [False, True]
+
+
+def test_tokens_made_for_machines_end_with_their_maker_only_where_one_who_may_says_so(delta: TenantWithOwner) -> None:
+    admin, robot = delta.user_with_role(Role.ADMIN), delta.create_service_account()
+    by_admin = Actor("user", admin.pk, admin.email)
+    lead = RoleGrants((RoleGrant(Role.OWNER, (delta.root.pk,)),))
+    with rls.tenant_scope(delta.tenant.pk):
+        for ends in (timedelta(days=7), timedelta(seconds=1)):
+            tokens.issue(
+                tenant=delta.tenant,
+                name="nightly",
+                scopes=["leases:read"],
+                expires_at=current_time() + ends,
+                actor=by_admin,
+                now=current_time(),
+                service_account=robot,
+            )
+        who = {"tenant": delta.tenant, "user_id": admin.pk, "now": current_time() + timedelta(hours=1)}
+        with pytest.raises(NotAllowed):
+            tokens.revoke_tokens_known_to(grants=lead, actor=SYSTEM, **who)
+        tokens.issue(
+            tenant=delta.tenant,
+            name="made with the first",
+            scopes=["leases:read"],
+            expires_at=current_time() + timedelta(days=7),
+            actor=Actor("service_account", robot.pk, robot.name),
+            now=current_time(),
+            service_account=robot,
+        )
+        assert [token.name for token in tokens.tokens_known_to(**who)] == ["nightly", "made with the first"]
+        members.remove(delta.membership(admin), now=who["now"], with_machines=True, **WHO)
+        assert len(tokens.tokens_known_to(**who)) == 0
+    assert events(delta, "token.revoke") == 2
+
+
+def test_service_accounts_keep_their_rules(delta: TenantWithOwner) -> None:
+    robot = delta.create_service_account()
+    with pytest.raises(NameTaken):
+        delta.create_service_account()
+    with rls.tenant_scope(delta.tenant.pk):
+        service_accounts.change_role(robot, role=Role.MEMBER, now=current_time(), **WHO)
+        assert events(delta, "service_account.role") == 0
+        again = type(robot).objects.get(pk=robot.pk)
+        service_accounts.change_role(robot, role=Role.VIEWER, now=current_time(), **WHO)
+        with pytest.raises(StaleVersion):
+            service_accounts.change_role(again, role=Role.ADMIN, now=current_time(), **WHO)
+        service_accounts.close(robot, now=current_time(), **WHO)
+        service_accounts.close(robot, now=current_time(), **WHO)
+    assert events(delta, "service_account.close") == 1

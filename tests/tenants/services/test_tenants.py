@@ -1,0 +1,238 @@
+"""Services of tenants, projects, quotas and tokens: refusals, repeats, stale versions."""
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.db import IntegrityError, ProgrammingError, connection, transaction
+from django.test import Client
+
+from tenants.domain.roles import RoleGrants
+from tenants.models import AuditEvent, Project, Quota, QuotaKind, Tenant
+from tenants.services import audit, cleanup, idempotency, projects, quotas, rls, tenants, tokens
+from tenants.services.actors import SYSTEM, Actor
+from tenants.services.errors import InvalidValue, NotAllowed, StaleVersion
+from tests.tenants import tenant_setup
+from tests.tenants.tenant_setup import TenantWithOwner, current_time
+
+OPERATOR = Actor("staff", "usr_x", "operator@example.org")
+
+
+@pytest.fixture
+def delta(db: None) -> TenantWithOwner:
+    return tenant_setup.create_tenant_with_owner("Delta")
+
+
+def actions(world: TenantWithOwner) -> list[str]:
+    with rls.tenant_scope(world.tenant.pk):
+        return list(AuditEvent.objects.order_by("id").values_list("action", flat=True))
+
+
+def test_a_tenant_may_begin_without_an_owner(db: None) -> None:
+    with rls.tenant_scope(""):
+        tenant, root = tenants.create(name="Empty", owner=None, actor=SYSTEM, now=current_time())
+        assert root.path == [root.pk]
+        assert (tenant.time_zone, tenant.currency) == ("UTC", "EUR")
+
+
+def test_a_time_zone_must_be_one(db: None) -> None:
+    with pytest.raises(InvalidValue, match="is not a time zone"):
+        tenants.create(name="X", owner=None, time_zone="Mars/Base", actor=SYSTEM, now=current_time())
+
+
+@pytest.mark.parametrize("zone", ["CET", "EST5EDT", "Etc/GMT+5", "US/Eastern", "Australia/South", "localtime"])
+def test_a_tenant_lives_in_a_city_or_in_utc(delta: TenantWithOwner, zone: str) -> None:
+    with pytest.raises(InvalidValue, match=r"not a region's time zone|not a time zone"):
+        tenants.create(name="X", owner=None, time_zone=zone, actor=SYSTEM, now=current_time())
+    with rls.tenant_scope(delta.tenant.pk), pytest.raises(InvalidValue):
+        tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), time_zone=zone)
+
+
+def test_a_tenant_of_the_first_days_keeps_the_zone_it_has(delta: TenantWithOwner) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        Tenant.objects.update(time_zone="CET")
+        old = Tenant.objects.get()
+        changed = tenants.change(old, actor=SYSTEM, now=current_time(), name="New", time_zone="CET")
+        assert (changed.name, changed.time_zone) == ("New", "CET")
+
+
+def test_a_change_that_the_database_refuses_for_another_reason_is_no_refusal_of_ours(delta: TenantWithOwner) -> None:
+    with rls.tenant_scope(delta.tenant.pk), pytest.raises(IntegrityError):
+        tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), currency=None)
+
+
+def test_a_change_to_what_it_is_changes_nothing(delta: TenantWithOwner) -> None:
+    before = actions(delta)
+    with rls.tenant_scope(delta.tenant.pk):
+        tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), name="Delta")
+    assert actions(delta) == before
+
+
+def test_a_stale_tenant_is_not_changed(delta: TenantWithOwner) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        old = Tenant.objects.get()
+        tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), name="New")
+        with pytest.raises(StaleVersion):
+            tenants.change(old, actor=SYSTEM, now=current_time(), name="Newer")
+
+
+def test_a_tenant_is_suspended_and_resumed_once_each(delta: TenantWithOwner) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        for verb in (tenants.suspend, tenants.suspend, tenants.resume, tenants.resume):
+            verb(delta.tenant, actor=OPERATOR, now=current_time(), why="test")
+    assert [a for a in actions(delta) if "sus" in a or "res" in a] == ["tenant.suspend", "tenant.resume"]
+    assert delta.tenant.suspended_at is None
+
+
+def test_projects_keep_their_rules(delta: TenantWithOwner) -> None:
+    lab = delta.create_project("lab")
+    with rls.tenant_scope(delta.tenant.pk):
+        before = actions(delta)
+        projects.rename(lab, name="lab", actor=SYSTEM, now=current_time())
+        assert actions(delta) == before
+        old = Project.objects.get(pk=lab.pk)
+        projects.rename(lab, name="lab2", actor=SYSTEM, now=current_time())
+        with pytest.raises(StaleVersion):
+            projects.rename(old, name="lab3", actor=SYSTEM, now=current_time())
+    delta.create_project("bench")
+    with rls.tenant_scope(delta.tenant.pk):
+        with pytest.raises(projects.NameTaken):
+            projects.rename(lab, name="bench", actor=SYSTEM, now=current_time())
+        projects.archive(lab, actor=SYSTEM, now=current_time())
+        closed = actions(delta)
+        projects.archive(lab, actor=SYSTEM, now=current_time())
+        assert actions(delta) == closed
+        with pytest.raises(projects.ProjectTreeError, match="archived"):
+            projects.create(parent=lab, name="x", actor=SYSTEM, now=current_time())
+
+
+def test_the_roots_quota_is_the_operators_word(delta: TenantWithOwner) -> None:
+    mine = Actor("user", delta.owner.pk)
+    with rls.tenant_scope(delta.tenant.pk):
+        with pytest.raises(NotAllowed, match="operators"):
+            quotas.set_limit(project=delta.root, kind=QuotaKind.UNITS, limit=1, actor=mine, now=current_time())
+        quota = quotas.set_limit(
+            project=delta.root, kind=QuotaKind.UNITS, limit=9000, actor=OPERATOR, now=current_time()
+        )
+        assert quota.soft_limit == 9000
+        before = actions(delta)
+        quotas.set_limit(project=delta.root, kind=QuotaKind.UNITS, limit=9000, actor=OPERATOR, now=current_time())
+        assert actions(delta) == before
+
+
+def test_the_tightest_quota_on_the_path_decides_what_is_free(delta: TenantWithOwner) -> None:
+    lab = delta.create_project("lab")
+    with rls.tenant_scope(delta.tenant.pk):
+        quotas.set_limit(project=lab, kind=QuotaKind.UNITS, limit=50_000, actor=OPERATOR, now=current_time())
+        quotas.set_limit(project=lab, kind=QuotaKind.BURN, limit=7, actor=OPERATOR, now=current_time())
+        Quota.objects.filter(project=delta.root).update(used=10_000)
+        rooms = {room.kind: room for room in quotas.remaining_quotas([lab, delta.root], now=current_time())[lab.pk]}
+    assert rooms["units"].project_id == delta.root.pk
+    assert rooms["units"].free == 4000
+    assert rooms["burn"].free == 7
+
+
+def test_a_token_needs_scopes_that_exist_and_an_end_within_a_year(delta: TenantWithOwner) -> None:
+    good = {"scopes": ["leases:read"], "expires_at": current_time() + timedelta(days=1)}
+    for change in (
+        {"scopes": ["root"]},
+        {"scopes": []},
+        {"expires_at": current_time()},
+        {"expires_at": current_time() + timedelta(days=400)},
+    ):
+        with rls.tenant_scope(delta.tenant.pk), pytest.raises(InvalidValue):
+            tokens.issue(
+                tenant=delta.tenant,
+                name="x",
+                actor=SYSTEM,
+                now=current_time(),
+                user_id=delta.owner.pk,
+                **{**good, **change},
+            )
+
+
+def test_a_token_is_revoked_once(delta: TenantWithOwner) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        token, _ = tokens.issue(
+            tenant=delta.tenant,
+            name="x",
+            scopes=["leases:read"],
+            expires_at=current_time() + timedelta(days=1),
+            actor=SYSTEM,
+            now=current_time(),
+            user_id=delta.owner.pk,
+        )
+        tokens.revoke(token, actor=SYSTEM, now=current_time())
+        tokens.revoke(token, actor=SYSTEM, now=current_time())
+    assert actions(delta).count("token.revoke") == 1
+
+
+def test_a_token_with_the_right_scopes_makes_one_like_itself(delta: TenantWithOwner) -> None:
+    tokens.require_within(RoleGrants(), ["tenant:admin"], None)  # a session is not limited
+    reads = RoleGrants(scopes=frozenset({"leases:read", "projects:write"}))
+    tokens.require_within(reads, ["leases:read", "projects:read", "projects:write"], None)
+    with pytest.raises(NotAllowed):
+        tokens.require_within(reads, ["leases:write"], None)
+    with pytest.raises(NotAllowed):
+        tokens.require_within(reads, ["tenant:admin"], None)
+
+
+def test_a_second_effect_under_one_key_is_undone(delta: TenantWithOwner) -> None:
+    asked = idempotency.KeyedRequest(delta.tenant.pk, "usr_x", "POST", "/x", "k", "d")
+    with rls.tenant_scope(delta.tenant.pk):
+        idempotency.store_record(asked, status=201, headers={}, body="{}", now=current_time())
+    with pytest.raises(idempotency.RequestInFlight), rls.tenant_scope(delta.tenant.pk):
+        idempotency.store_record(asked, status=201, headers={}, body="{}", now=current_time())
+
+
+def test_what_an_operator_looked_at_lately_is_remembered(db: None) -> None:
+    audit.record("ops.map", actor=OPERATOR, now=current_time())
+    with rls.staff_scope():
+        assert audit.was_recorded("ops.map", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
+        assert not audit.was_recorded("ops.cards", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
+
+
+def test_the_walls_open_and_close(delta: TenantWithOwner) -> None:
+    tenant_setup.leave_tenant()
+    assert not Project.objects.exists()
+    with rls.staff_scope():
+        assert Project.objects.count() == 1
+    with rls.system_scope():
+        assert Project.objects.count() == 1
+    with rls.auth_scope():
+        assert Project.objects.count() == 1
+    assert not Project.objects.exists()
+
+
+@pytest.mark.parametrize("scope", ["staff", "system", "auth"])
+def test_who_looks_across_tenants_does_so_under_a_name_of_its_own_and_changes_nothing(
+    delta: TenantWithOwner, scope: str
+) -> None:
+    with getattr(rls, f"{scope}_scope")():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT current_user")
+            assert cursor.fetchone()[0] == f"gpubroker_{scope}"
+        for change in (lambda: Project.objects.update(name="x"), lambda: Project.objects.all().delete()):
+            with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+                change()
+
+
+def test_sessions_that_ended_are_forgotten(delta: TenantWithOwner) -> None:
+    from tenants.tasks import delete_expired_rows
+
+    browser = Client()
+    browser.force_login(delta.owner)
+    delete_expired_rows()
+    assert Session.objects.count() == 1
+    assert cleanup.delete_expired(now=current_time() + timedelta(days=1)) == 1
+    assert not Session.objects.exists()
+
+
+def test_a_wider_role_ends_with_its_transaction(own_database: object) -> None:
+    tenant_setup.create_tenant_with_owner("Delta")
+    with rls.system_scope():
+        assert Project.objects.count() == 1
+    assert not Project.objects.exists()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user")
+        assert cursor.fetchone()[0] == "gpubroker_web"

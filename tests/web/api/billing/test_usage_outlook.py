@@ -1,0 +1,73 @@
+"""What the month will likely cost, as the API tells it."""
+
+from datetime import timedelta
+
+import pytest
+
+from billing.services.rating import lease_rating
+from ports import clock
+from tenants.domain.roles import Role
+from tests.billing.histories import EURO, HOUR, add_ended_lease, add_running_lease, create_priced_offering, utc
+from tests.simulation import TenantContext, create_tenant
+from tests.tenants.tenant_setup import ApiClient
+
+pytestmark = pytest.mark.django_db
+NOON = utc("2026-11-28 12:00:00")
+
+
+def asked(owner: TenantContext, path: str = "/api/v1/usage-forecast", status: int = 200) -> dict[str, object]:
+    with clock.frozen_at(NOON):
+        answer = ApiClient(owner.token(Role.VIEWER, now=NOON)).send("GET", path)
+    assert answer.status_code == status, answer.content
+    told: dict[str, object] = answer.json()
+    return told
+
+
+def lived(owner: TenantContext, days: int) -> None:
+    """Let an hour run on each of the last days, today's between nine and ten."""
+    with clock.frozen_at(NOON):
+        offering = create_priced_offering(EURO)
+        for n in range(days):
+            add_ended_lease(owner.project, offering, NOON - timedelta(hours=3) - timedelta(days=n), HOUR)
+        lease_rating.rate_all_leases(now=NOON)
+
+
+def euros(amount: str) -> dict[str, dict[str, str]]:
+    coins = {"amount": f"{amount}0000", "currency": "EUR"}
+    return {"amount": coins, "low": coins, "high": coins}
+
+
+def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> None:
+    kestrel = create_tenant("Kestrel")
+    lived(kestrel, 29)  # the 31st of October is the first, so 28 of November with today
+    told = asked(kestrel)
+    assert told == {
+        "time_zone": "UTC",
+        "month": euros("30.50"),
+        "going_on": euros("28.00")["amount"],
+        "items": [
+            {"day": "2026-11-28", "cost": euros("0.50"), "month_by_then": euros("28.50")},
+            {"day": "2026-11-29", "cost": euros("1.00"), "month_by_then": euros("29.50")},
+            {"day": "2026-11-30", "cost": euros("1.00"), "month_by_then": euros("30.50")},
+        ],
+    }
+    assert asked(kestrel, f"/api/v1/usage-forecast?project={kestrel.project.pk}") == told
+
+
+def test_what_goes_on_is_told_beside_what_is_likely() -> None:
+    kestrel = create_tenant("Kestrel")
+    lived(kestrel, 29)
+    with clock.frozen_at(NOON):
+        add_running_lease(kestrel.project, create_priced_offering(4 * EURO), NOON)
+    told = asked(kestrel)
+    assert (told["month"], told["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
+
+
+def test_too_little_use_tells_nothing() -> None:
+    kestrel = create_tenant("Kestrel")
+    lived(kestrel, 13)
+    assert asked(kestrel) == {"time_zone": "UTC", "month": None, "going_on": None, "items": []}
+
+
+def test_a_project_of_nobody_knows_is_refused() -> None:
+    assert asked(create_tenant("Kestrel"), "/api/v1/usage-forecast?project=prj_0", status=404)["code"] == "not-found"

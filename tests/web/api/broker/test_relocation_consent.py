@@ -1,0 +1,114 @@
+"""A lease says over the API whether it may be moved."""
+
+from typing import Any
+
+import pytest
+
+from tests.broker.services.relocation.scattered_leases import NOTICE_S, accept_plan, relocations_of, scatter_leases
+from tests.simulation import Simulation, TenantContext, soft_offering
+from tests.web.api.broker.conftest import Api
+from tests.web.api.broker.test_leases import wanted
+
+
+def change(api: Api, lease: dict[str, Any], **wanted: Any) -> Any:
+    return api.patch(f"leases/{lease['id']}", wanted, If_Match="*")
+
+
+def test_a_lease_stays_on_its_gpu_unless_it_is_asked_for_otherwise(api: Api, kestrel: TenantContext) -> None:
+    assert api.post("leases", wanted(kestrel)).body["spec"]["movable"] is False
+    assert api.post("leases", wanted(kestrel, movable=True)).body["spec"]["movable"] is True
+
+
+def test_it_is_said_and_taken_back_later(api: Api, kestrel: TenantContext) -> None:
+    lease = api.post("leases", wanted(kestrel)).body
+    said = change(api, lease, movable=True, name="may-move")
+    assert (said.body["spec"]["movable"], said.body["name"]) == (True, "may-move")
+    again = change(api, said.body, movable=True)
+    assert again.body["version"] == said.body["version"]
+    back = change(api, said.body, movable=False)
+    assert back.body["spec"]["movable"] is False
+
+
+def test_one_that_is_over_goes_nowhere(api: Api, kestrel: TenantContext) -> None:
+    lease = api.post("leases", wanted(kestrel)).body
+    over = api.delete(f"leases/{lease['id']}").body
+    assert change(api, over, movable=True).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"quantity": 2}, "Not available for gangs."),
+        ({"offering": "quarter"}, "Not available for shared GPUs."),
+    ],
+)
+def test_what_can_never_be_relocated_is_not_promised_to_be(
+    api: Api, kestrel: TenantContext, asked: dict[str, Any], why: str
+) -> None:
+    if "offering" in asked:
+        asked = {"offering": soft_offering().pk}
+    for where in ("leases", "quotes"):
+        refused = api.post(where, wanted(kestrel, movable=True, **asked))
+        assert (refused.status_code, refused.body["detail"]) == (400, why)
+        assert refused.body["errors"][0]["field"] == "movable"
+    lease = api.post("leases", wanted(kestrel, **asked)).body
+    answer = change(api, lease, movable=True, name="not-so")
+    assert (answer.status_code, answer.body["detail"]) == (400, why)
+    after = api.get(f"leases/{lease['id']}").body
+    assert (after["spec"]["movable"], after["name"]) == (False, lease["name"])
+    assert change(api, lease, movable=False).status_code == 200
+
+
+@pytest.mark.parametrize("said", [None, "perhaps", 2, [], {}, "x" * 1000, "a\u0007b"])
+def test_what_is_neither_yes_nor_no_is_refused_and_changes_nothing(api: Api, kestrel: TenantContext, said: Any) -> None:
+    assert api.post("leases", wanted(kestrel, movable=said)).status_code == 400
+    lease = api.post("leases", wanted(kestrel, movable=True)).body
+    answer = change(api, lease, movable=said, name="not-so")
+    assert (answer.status_code, answer.body["errors"][0]["field"]) == (400, "movable")
+    assert answer.body["fix"]["text"]
+    after = api.get(f"leases/{lease['id']}").body
+    assert (after["spec"]["movable"], after["name"], after["version"]) == (
+        True,
+        lease["name"],
+        lease["version"],
+    )
+
+
+def test_it_is_said_under_the_version_that_was_read(api: Api, kestrel: TenantContext) -> None:
+    lease = api.post("leases", wanted(kestrel)).body
+    path = f"leases/{lease['id']}"
+    read = api.get(path)
+    assert api.patch(path, {"movable": True}).status_code == 428
+    assert api.patch(path, {"movable": True}, If_Match=read["ETag"]).status_code == 200
+    stale = api.patch(path, {"movable": False}, If_Match=read["ETag"])
+    assert (stale.status_code, stale.body["code"]) == (412, "stale")
+    assert api.get(path).body["spec"]["movable"] is True
+
+
+def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
+    api: Api, sim: Simulation, kestrel: TenantContext
+) -> None:
+    both = scatter_leases(sim, kestrel, kestrel, movable=True)
+    assert {api.get(f"leases/{each.pk}").body["status"]["move"] for each in both} == {None}
+    (move,) = relocations_of(accept_plan(sim))
+    (stays,) = {each.pk for each in both} - {move.lease_id}
+
+    def told() -> dict[str, str] | None:
+        listed = {each["id"]: each["status"]["move"] for each in api.get("leases?state=active").body["items"]}
+        alone = api.get(f"leases/{move.lease_id}").body["status"]["move"]
+        assert listed.get(move.lease_id, alone) == alone
+        assert listed[stays] is None
+        return alone
+
+    assert move.not_before
+    assert told() == {"state": "noticed", "not_before": move.not_before.isoformat().replace("+00:00", "Z")}
+    places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
+    assert [place["for_move"] for place in places] == [False]
+    sim.run_with_sweeps(NOTICE_S)
+    ahead = told()
+    assert ahead
+    assert ahead["state"] == "moving"
+    places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
+    assert sorted(place["for_move"] for place in places) == [False, True]
+    sim.run_with_sweeps(60)
+    assert told() is None

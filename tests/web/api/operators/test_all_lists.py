@@ -1,0 +1,267 @@
+"""Operators list everything of all tenants over the API."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from billing.services.rating import lease_rating
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Gpu, Offering
+from tenants.domain.roles import Role
+from tenants.models import AuditEvent, User
+from tenants.services.rls import staff_scope
+from tests.billing.histories import add_ended_lease, add_running_lease
+from tests.simulation import create_tenant, offering
+from tests.web.portal.signed_in_user import EURO, PortalSession, open_portal
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def portal(settings: Any) -> Iterator[PortalSession]:
+    settings.OPERATORS_REQUIRE_MFA = False
+    with open_portal() as made:
+        yield made
+
+
+@pytest.fixture
+def operator(portal: PortalSession) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_user("operator@example.org", is_staff=True))
+    return client
+
+
+def read(client: Client, path: str, *, status: int = 200) -> Any:
+    answer = client.get(f"/api/v1/{path}")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def items(client: Client, path: str) -> list[Any]:
+    return list(read(client, path)["items"])
+
+
+def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(portal: PortalSession, operator: Client) -> None:
+    tern = create_tenant("Tern")
+    portal.sim.create_lease(portal.owner, offering())  # so that no node is free for all of its cards
+    asked = []
+    for owner in (portal.owner, tern, portal.owner):
+        asked.append(portal.sim.create_lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True).pk)
+        portal.sim.run(60)
+    first = read(operator, "ops/leases?state=queued&sort=since&limit=2")
+    rest = read(operator, f"ops/leases?state=queued&sort=since&limit=2&cursor={first['next_cursor']}")
+    shown = first["items"] + rest["items"]
+    assert [lease["id"] for lease in shown] == asked
+    assert [lease["tenant"]["name"] for lease in shown] == ["Kestrel", "Tern", "Kestrel"]
+    assert all(lease["queues_since"] for lease in shown)
+    assert [lease["id"] for lease in items(operator, f"ops/leases?tenant={tern.tenant.pk}")] == asked[1:2]
+
+
+def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(portal: PortalSession, operator: Client) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), command="secret-command", env={"KEY": "hidden"})
+    portal.sim.run(60)
+    told = read(operator, f"ops/leases/{lease.pk}")
+    assert (told["tenant"]["id"], told["state"], told["queues_since"]) == (
+        portal.owner.tenant.pk,
+        "active",
+        None,
+    )
+    assert "secret-command" not in str(told)
+    assert "hidden" not in str(told)
+    steps = items(operator, f"ops/leases/{lease.pk}/transitions")
+    assert [step["after"] for step in steps] == ["requested", "queued", "provisioning", "active"]
+    assert (steps[0]["actor"]["kind"], steps[0]["actor"]["label"]) == ("user", portal.owner.actor.label)
+    (place,) = items(operator, f"ops/allocations?lease={lease.pk}&held=true")
+    assert (place["lease"]["id"], place["tenant"]["name"], place["size"]) == (lease.pk, "Kestrel", 1)
+    portal.sim.release_lease(lease)
+    portal.sim.run(60)
+    assert items(operator, f"ops/allocations?gpu={place['gpu']}&held=true") == []
+    assert [p["id"] for p in items(operator, f"ops/allocations?gpu={place['gpu']}")] == [place["id"]]
+
+
+def test_a_card_is_told_from_its_first_unit_to_its_last(portal: PortalSession, operator: Client) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("3g.40gb"))
+    portal.sim.run(60)
+    (card,) = items(operator, "ops/gpus?show=sold")
+    assert sum(part["size"] for part in card["parts"]) == card["units"]
+    (held,) = [part["held"] for part in card["parts"] if part["held"]]
+    assert (held["lease"], held["tenant_name"]) == (lease.pk, "Kestrel")
+    assert held["per_hour"] == {"amount": "3.000000000", "currency": "EUR"}
+    assert read(operator, f"ops/gpus/{card['id']}") == card
+    assert len(items(operator, "ops/gpus")) == Gpu.objects.count()
+    assert items(operator, "ops/gpus?show=out") == []
+    read(operator, "ops/gpus?show=mine", status=400)
+
+
+def test_offerings_tell_their_price_what_is_free_and_who_has_them(portal: PortalSession, operator: Client) -> None:
+    what = offering("3g.40gb")
+    portal.sim.create_lease(portal.owner, what)
+    Offering.objects.filter(pk=offering("1g.10gb").pk).update(state="draft")
+    told = read(operator, f"ops/offerings/{what.pk}")
+    assert (told["live_leases"], told["price_next"]) == (1, None)
+    assert told["price_now"]["per_hour"]["amount"] == f"{3 * EURO // EURO}.000000000"
+    assert told["free_now"] > 0
+    (draft,) = items(operator, "ops/offerings?state=draft")
+    assert (draft["id"], draft["free_now"]) == (offering("1g.10gb").pk, None)
+    (price,) = items(operator, f"ops/price-versions?offering={draft['id']}&currency=EUR")
+    assert price["created_by"] == ""
+
+
+def test_integrity_checks_are_checked_and_payments_listed(portal: PortalSession, operator: Client) -> None:
+    proofs = items(operator, "ops/integrity-checks")
+    assert {"no oversell", "charges match usage"} <= {proof["name"] for proof in proofs if proof["holds"]}
+    assert items(operator, "ops/payments?status=stuck") == []
+
+
+def test_every_collection_asks_as_often_with_many_rows_as_with_few(portal: PortalSession, operator: Client) -> None:
+    paths = (
+        "ops/leases",
+        "ops/allocations",
+        "ops/gpus",
+        "ops/offerings",
+        "ops/price-versions",
+        "ops/payments",
+    )
+    counts: list[dict[str, int]] = []
+    for more in (1, 8):
+        for number in range(more):
+            portal.sim.create_lease(create_tenant(f"T{more}-{number}"), offering())
+        portal.sim.run(60)
+        counts.append({})
+        for path in paths:
+            read(operator, path)
+            with CaptureQueriesContext(connection) as seen:
+                read(operator, f"{path}?limit=500")
+            counts[-1][path] = len(seen)
+    assert counts[0] == counts[1]
+
+
+def test_each_look_is_in_the_audit_log_by_its_own_name(portal: PortalSession, operator: Client) -> None:
+    for path in ("ops/leases", "ops/allocations", "ops/gpus", "ops/integrity-checks"):
+        read(operator, path)
+    with staff_scope():
+        seen = AuditEvent.objects.filter(action__startswith="ops.").order_by("at", "id")
+        assert [event.action for event in seen] == [
+            "ops.leases",
+            "ops.allocations",
+            "ops.cards",
+            "ops.proofs",
+        ]
+
+
+def test_a_tenant_finds_its_leases_by_who_asked_on_what_terms_and_below_a_project(portal: PortalSession) -> None:
+    child = portal.owner.create_project("below")
+    grandchild = portal.owner.create_project("deeper", child)
+    deep = portal.sim.create_lease(portal.owner, offering(), project=grandchild)
+    spot = portal.sim.create_lease(portal.owner, offering(price_class="spot"))
+    other = portal.sign_in_as(Role.MEMBER)
+    theirs = portal.sim.create_lease(other.owner, offering())
+
+    def found(query: str, client: Client = portal.client) -> set[str]:
+        return {lease["id"] for lease in items(client, f"leases?{query}")}
+
+    assert found(f"below={child.pk}") == {deep.pk}
+    assert found(f"below={portal.owner.project.pk}") == {deep.pk, spot.pk, theirs.pk}
+    assert found("price_class=spot") == {spot.pk}
+    assert found("requested_by=me") == {deep.pk, spot.pk}
+    assert found("requested_by=me", other.client) == {theirs.pk}
+    assert found(f"requested_by={other.user.pk}") == {theirs.pk}
+    assert found("q=1g.10gb") >= {deep.pk}
+    assert portal.get("/api/v1/leases?requested_by=%00").status_code == 400
+    assert portal.get("/api/v1/leases?price_class=odd").status_code == 400
+
+
+def test_offerings_are_found_by_memory_and_by_what_is_free(portal: PortalSession) -> None:
+    def found(query: str) -> set[str]:
+        return {each["id"] for each in items(portal.client, f"offerings?limit=500&{query}")}
+
+    assert found("memory_gb__gte=80") == {o.pk for o in Offering.objects.filter(memory_gb__gte=80)}
+    assert offering("card").pk in found("free_now=true")
+    for _ in range(8):
+        portal.sim.create_lease(portal.owner, offering("card"))
+    assert found("free_now=true") == set()
+    for wrong in ("memory_gb__gte=much", "memory_gb__gte=9999999999", "free_now=maybe"):
+        read(portal.client, f"offerings?{wrong}", status=400)
+
+
+def test_usage_is_told_of_one_price_class(portal: PortalSession) -> None:
+    spot, dear = offering(price_class="spot"), offering()
+    for what in (spot, dear):
+        portal.sim.create_lease(portal.owner, what)
+    portal.sim.run(3600)
+    told = read(portal.client, "usage?price_class=spot")
+    assert {day["key"] for day in told["items"]} == {spot.pk}
+    assert float(told["total"]["amount"]) < float(read(portal.client, "usage")["total"]["amount"]) / 2
+    read(portal.client, "usage?price_class=odd", status=400)
+    read(portal.client, "usage?price_class=spot&group_by=project", status=400)
+
+
+def put(client: Client, path: str, **body: Any) -> Any:
+    return client.put(f"/api/v1/{path}", body, content_type="application/json")
+
+
+def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(portal: PortalSession, operator: Client) -> None:
+    what = offering("card")
+    path = f"ops/offerings/{what.pk}/price"
+    first = put(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
+    assert first.status_code == 200, first.content
+    told = first.json()
+    assert told["per_hour"] == {"amount": "3.100000000", "currency": "EUR"}
+    assert (told["since"], told["until"], told["created_by"]) == (
+        "2026-11-30T23:00:00Z",
+        None,
+        "operator@example.org",
+    )
+    again = put(operator, path, per_hour="3.1", since="2026-11-30T23:00:00Z")
+    assert again.json() == told
+    assert len(items(operator, f"ops/price-versions?offering={what.pk}")) == 2
+    assert put(operator, path, per_hour="3.20", since="2026-11-30T23:00:00Z").json()["code"] == "price-fixed"
+    at_once = put(operator, path, per_hour="4")
+    assert at_once.json()["since"] == "2026-11-21T09:00:00Z"
+    with staff_scope():
+        assert AuditEvent.objects.filter(action="price.publish").count() == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"per_hour": "three"},
+        {"per_hour": "-1"},
+        {"per_hour": "1", "currency": "XXX"},
+        {"per_hour": "1", "since": "soon"},
+        {"per_hour": "1", "colour": "red"},
+    ],
+)
+def test_a_price_that_cannot_be_meant_is_a_problem(
+    portal: PortalSession, operator: Client, body: dict[str, str]
+) -> None:
+    answer = put(operator, f"ops/offerings/{offering('card').pk}/price", **body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert put(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
+
+
+def test_a_price_is_tried_on_last_month(portal: PortalSession, operator: Client) -> None:
+    what = offering("card")
+    add_ended_lease(portal.owner.project, what, portal.sim.now - timedelta(days=25), 3600)
+    lease_rating.rate_all_leases(now=portal.sim.now)
+    told = read(operator, f"ops/offerings/{what.pk}/preview?per_hour=14")
+    assert (told["was"]["amount"], told["would_be"]["amount"]) == ("7.000000", "14.000000")
+    assert (told["since"], told["until"]) == ("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z")
+    [one] = told["items"]
+    assert (one["tenant"], one["leases"], one["unit_seconds"]) == (portal.owner.tenant.pk, 1, 3600)
+    assert read(operator, f"ops/offerings/{what.pk}/preview")["would_be"] == told["was"]
+    for odd in ("?per_hour=x", "?per_hour=1&currency=XXX", "?per_hour=1&colour=red"):
+        read(operator, f"ops/offerings/{what.pk}/preview{odd}", status=400)
+
+
+def test_use_without_a_price_is_listed(portal: PortalSession, operator: Client) -> None:
+    assert items(operator, "ops/price-gaps") == []
+    lease = add_running_lease(portal.owner.project, offering("card"), portal.sim.now - timedelta(days=91))
+    [gap] = items(operator, "ops/price-gaps")
+    assert (gap["tenant"], gap["lease"], gap["unit_seconds"]) == (portal.owner.tenant.pk, lease.pk, 24 * 3600)

@@ -1,0 +1,24 @@
+"""The policy that every answer carries: nothing from elsewhere, nothing inline, no frame around it."""
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+pytestmark = pytest.mark.django_db
+OWN = ["'self'"]
+NONE = ["'none'"]
+
+
+@pytest.mark.parametrize("address", ["/sign-in/", "/styleguide/", "/nowhere/", "/api/v1/leases", "/health"])
+def test_every_answer_carries_the_strict_policy_and_no_exception_to_it(address: str) -> None:
+    policy = Client().get(address)["Content-Security-Policy"]
+    kept = {name: sources for name, *sources in (each.split() for each in policy.split(";"))}
+    assert kept == {
+        "default-src": OWN,
+        "connect-src": [*OWN, settings.EVENTS_URL],
+        "img-src": OWN,
+        "object-src": NONE,
+        "base-uri": NONE,
+        "form-action": OWN,
+        "frame-ancestors": NONE,
+    }

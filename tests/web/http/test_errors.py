@@ -1,0 +1,19 @@
+"""The advice in API problems is feasible."""
+
+import pytest
+from django.test import Client
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nowhere", "/api/v2/leases", "/api/v1/leases/x/nothing"])
+def test_who_asks_for_an_address_that_is_none_is_led_to_those_there_are(path: str) -> None:
+    said = Client().get(path).json()
+    assert (said["status"], said["code"]) == (404, "not-found")
+    assert said["fix"]["href"] == "/api/v1/openapi.json"
+
+
+def test_who_sends_a_dead_token_is_led_to_the_page_that_makes_another() -> None:
+    answer = Client().get("/api/v1/leases", headers={"Authorization": "Bearer gpb_live_nonsense"})
+    assert answer.status_code == 401
+    assert answer.json()["fix"]["text"] == "Create a new token on the Tokens page."

@@ -1,0 +1,10 @@
+"""The product's addresses as they are when the settings name a company's own sign-in."""
+
+from config.urls import handler400 as handler400
+from config.urls import handler403 as handler403
+from config.urls import handler404 as handler404
+from config.urls import handler500 as handler500
+from config.urls import urlpatterns as always
+from web.portal.account.urls import COMPANY
+
+urlpatterns = [*always, *COMPANY]

@@ -1,0 +1,55 @@
+"""What the accounts' mails and messages say, in our own words."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.template.loader import get_template
+from django.test import Client
+
+from tenants.models import User
+
+Committed = Callable[..., AbstractContextManager[Any]]
+TEXTS = sorted((Path(__file__).parents[4] / "templates").rglob("*.txt"))
+BANNED = ("successfully", "please", "oops", "!")
+
+
+@pytest.fixture
+def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
+    """What would happen once the request's transaction has committed."""
+    return django_capture_on_commit_callbacks
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
+def test_a_text_parses_and_begs_for_nothing(path: Path) -> None:
+    get_template(str(path.relative_to(Path(__file__).parents[4] / "templates")))
+    words = path.read_text().lower()
+    assert not [word for word in BANNED if word in words]
+
+
+@pytest.mark.django_db
+def test_a_lost_password_is_replaced_by_a_link_that_says_what_happens(committed: Committed) -> None:
+    User.objects.create_user("mira@kestrel.example")
+    with committed(execute=True):
+        Client().post("/account/password/reset/", {"email": "mira@kestrel.example"})
+        assert mail.outbox == [], "no mail server is waited for inside the transaction"
+    (letter,) = mail.outbox
+    assert "Reset your password" in letter.subject
+    assert "/account/password/reset/key/" in letter.body
+    assert "works once" in letter.body
+    assert "&" not in letter.body.split("http", 1)[0]
+
+
+@pytest.mark.django_db
+def test_an_address_without_an_account_is_told_so_by_mail_and_not_on_the_page(committed: Committed) -> None:
+    with committed(execute=True):
+        answers = [
+            Client().post("/account/password/reset/", {"email": email}, follow=True).content
+            for email in ("nobody@example.org", "nobody-else@example.org")
+        ]
+    assert len(mail.outbox) == 2
+    assert "no account has" in mail.outbox[0].body
+    assert b"Check your e-mail" in answers[0]

@@ -1,0 +1,136 @@
+"""An authenticator app: once it is set up, the password alone opens nothing."""
+
+import re
+import time
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.core.cache import cache
+
+from tenants.models import User
+from tests.tenants.tenant_setup import TenantWithOwner
+from tests.web.portal.account.test_sign_in import PASSWORD, Stranger, sign_in, with_password
+
+pytestmark = pytest.mark.django_db
+SECURITY, ASKED = "/account/security/", "/account/security/authenticate/"
+NOON = 1_800_000_000.0
+
+
+@pytest.fixture(autouse=True)
+def watch(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a clock, because a code is valid once per half minute."""
+    hand = [NOON]
+    monkeypatch.setattr("allauth.mfa.totp.internal.auth.time", Watch(hand))
+    cache.clear()
+    return hand
+
+
+class Watch:
+    def __init__(self, hand: list[float]) -> None:
+        self.hand = hand
+
+    def time(self) -> float:
+        return self.hand[0]
+
+
+@pytest.fixture
+def delta() -> TenantWithOwner:
+    return with_password("Delta")
+
+
+@pytest.fixture
+def secret(delta: TenantWithOwner) -> str:
+    """Set the app up as its owner would, and return what the app keeps."""
+    browser = Stranger()
+    assert sign_in(browser, delta.owner.email)["Location"] == "/"
+    assert browser.get(f"{SECURITY}totp/activate/")["Location"].startswith("/account/reauthenticate/")
+    browser.post("/account/reauthenticate/", {"password": PASSWORD})
+    page = browser.get(f"{SECURITY}totp/activate/").content.decode()
+    found = re.search(r'id="secret" value="([A-Z2-7]+)"', page)
+    assert found, page
+    refused = browser.post(f"{SECURITY}totp/activate/", {"code": wrong(found[1], NOON)})
+    assert refused.status_code == 200
+    assert not Authenticator.objects.exists()
+    browser.post(f"{SECURITY}totp/activate/", {"code": code(found[1], NOON)})
+    assert Authenticator.objects.filter(user=delta.owner, type="totp").exists()
+    return found[1]
+
+
+def code(secret: str, at: float) -> str:
+    return str(format_hotp_value(hotp_value(secret, int(at) // 30)))
+
+
+def wrong(secret: str, at: float) -> str:
+    return f"{(int(code(secret, at)) + 1) % 1_000_000:06d}"
+
+
+def inside(browser: Stranger) -> bool:
+    """Tell whether the visitor sees what only somebody signed in does."""
+    answer: Any = browser.get("/projects/")
+    return bool(answer.status_code == 200)
+
+
+def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
+    delta: TenantWithOwner, secret: str, watch: list[float]
+) -> None:
+    browser = Stranger()
+    assert sign_in(browser, delta.owner.email)["Location"].startswith(ASKED)
+    assert not inside(browser)
+    watch[0] += 30
+    assert browser.post(ASKED, {"code": wrong(secret, watch[0])}).status_code == 200
+    assert browser.post(ASKED, {"code": code(secret, NOON)}).status_code == 200  # half a minute old
+    assert not inside(browser)
+    assert browser.post(ASKED, {"code": code(secret, watch[0])})["Location"] == "/"
+    assert inside(browser)
+
+
+def test_a_code_that_was_read_over_a_shoulder_opens_nothing(
+    delta: TenantWithOwner, secret: str, watch: list[float]
+) -> None:
+    watch[0] += 30
+    for browser, lets_in in ((Stranger(), True), (Stranger(), False)):
+        sign_in(browser, delta.owner.email)
+        browser.post(ASKED, {"code": code(secret, watch[0])})
+        assert inside(browser) is lets_in
+
+
+def test_a_recovery_code_stands_in_for_the_app_once(delta: TenantWithOwner, secret: str) -> None:
+    spare = Authenticator.objects.get(user=delta.owner, type="recovery_codes").wrap().get_unused_codes()[0]
+    for browser, lets_in in ((Stranger(), True), (Stranger(), False)):
+        sign_in(browser, delta.owner.email)
+        browser.post(ASKED, {"code": spare})
+        assert inside(browser) is lets_in
+
+
+def test_without_a_password_first_no_code_is_asked_for_or_taken(delta: TenantWithOwner, secret: str) -> None:
+    browser = Stranger()
+    assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
+    assert not inside(browser)
+
+
+def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret: str) -> None:
+    browser = Stranger()
+    assert "Continue with a passkey" in browser.get("/sign-in/").content.decode()
+    browser.force_login(delta.owner)
+    page = browser.get(SECURITY).content.decode()
+    assert all(words in page for words in ("Remove the app", "Add a passkey", "Generate new codes"))
+    browser.force_login(User.objects.create_user("alone@example.org"))
+    assert "Set up the app" in browser.get(SECURITY).content.decode()
+
+
+def test_an_operator_works_with_a_second_factor_and_not_without(
+    delta: TenantWithOwner, secret: str, watch: list[float], settings: Any
+) -> None:
+    settings.OPERATORS_REQUIRE_MFA = True
+    User.objects.filter(pk=delta.owner.pk).update(is_staff=True)
+    watch[0] += 30
+    operator, bare = Stranger(), Stranger()
+    sign_in(operator, delta.owner.email)
+    operator.post(ASKED, {"code": code(secret, watch[0])})
+    bare.force_login(User.objects.create_user("bare@example.org", is_staff=True))
+    page, call = "/ops/tenants/", "/api/v1/ops/tenants"
+    assert [operator.get(page).status_code, operator.get(call).status_code] == [200, 200]
+    assert bare.get(page)["Location"] == SECURITY
+    assert bare.get(call).status_code == 404

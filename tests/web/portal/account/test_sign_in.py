@@ -1,0 +1,296 @@
+"""Sign up, sign in and join; strangers learn nothing."""
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.contrib.auth.hashers import Argon2PasswordHasher
+from django.core import mail
+from django.core.cache import cache
+from django.test import Client
+
+from tenants.domain.roles import Role
+from tenants.models import Member, Tenant, User
+from tenants.services import invitations, rls
+from tenants.services.actors import SYSTEM
+from tests.tenants import tenant_setup
+from tests.tenants.tenant_setup import ALL_ROLES, TenantWithOwner, current_time, leave_tenant
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long enough phrase 4711"
+Committed = Callable[..., AbstractContextManager[Any]]
+
+
+class Stranger(Client):
+    """Somebody with a browser and no account; the wall is closed after each answer."""
+
+    def request(self, **request: object) -> object:  # type: ignore[override]
+        try:
+            return super().request(**request)
+        finally:
+            leave_tenant()
+
+
+@pytest.fixture(autouse=True)
+def nobody_tried_before() -> None:
+    cache.clear()
+
+
+@pytest.fixture
+def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
+    """What would happen once the request's transaction has committed."""
+    return django_capture_on_commit_callbacks
+
+
+@pytest.fixture
+def delta() -> TenantWithOwner:
+    return with_password("Delta")
+
+
+def with_password(name: str) -> TenantWithOwner:
+    """Create a tenant whose owner signs in by the one PASSWORD."""
+    made = tenant_setup.create_tenant_with_owner(name)
+    made.owner.set_password(PASSWORD)
+    made.owner.save()
+    EmailAddress.objects.create(user=made.owner, email=made.owner.email, verified=True, primary=True)
+    return made
+
+
+def sign_in(browser: Client, email: str, password: str = PASSWORD, **more: str) -> Any:
+    return browser.post("/sign-in/", {"login": email, "password": password, **more})
+
+
+def sign_up(browser: Client, email: str, committed: Committed) -> Any:
+    """Ask for an account; what would be mailed lies in the outbox."""
+    with committed(execute=True):
+        return browser.post("/sign-up/", {"email": email, "password1": PASSWORD})
+
+
+def confirm(browser: Client) -> Any:
+    """Open the link of the last letter and press the button."""
+    address = re.search(r"https?://[^/]+(/account/confirm-email/\S+)", mail.outbox[-1].body)
+    assert address, mail.outbox[-1].body
+    assert browser.get(address[1]).status_code == 200
+    return browser.post(address[1])
+
+
+def test_a_new_account_comes_with_a_tenant_of_its_own(committed: Committed) -> None:
+    browser = Stranger()
+    assert sign_up(browser, "Ada@Example.org", committed)["Location"] == "/account/confirm-email/"
+    assert browser.get("/projects/")["Location"].startswith("/sign-in/")
+    assert confirm(browser)["Location"] == "/"
+    user = User.objects.get(email="ada@example.org")
+    assert user.joined_at is not None
+    page = browser.get("/projects/").content.decode()
+    assert "ada" in page
+    with rls.staff_scope():
+        member = Member.objects.get(user=user)
+        tenant_id, role = member.tenant_id, member.role
+    assert role == Role.OWNER
+    with rls.tenant_scope(tenant_id):
+        assert Tenant.objects.get().name == "ada"
+
+
+def test_a_tenant_of_ones_own_has_a_name_however_long_the_address(committed: Committed) -> None:
+    browser = Stranger()
+    sign_up(browser, f"{'a' * 200}@example.org", committed)
+    assert confirm(browser)["Location"] == "/"
+    with rls.staff_scope():
+        assert Tenant.objects.get().name == "a" * 120
+
+
+def test_an_address_that_is_too_long_is_refused_and_not_cut(committed: Committed) -> None:
+    answer = sign_up(Stranger(), f"{'a' * 250}@example.org", committed)
+    assert answer.status_code == 200
+    assert "at most 254 characters" in answer.content.decode()
+    assert not User.objects.filter(email__startswith="aaa").exists()
+
+
+def test_making_an_account_tells_nothing_about_an_address(
+    delta: TenantWithOwner, committed: Committed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[str] = []
+    real = Argon2PasswordHasher.encode
+
+    def encode(self: Argon2PasswordHasher, password: str, salt: str) -> str:
+        hashed.append(password)
+        return str(real(self, password, salt))
+
+    monkeypatch.setattr(Argon2PasswordHasher, "encode", encode)
+    known, unknown = delta.owner.email, "nobody@delta.example.org"
+    seen = []
+    for email in (known, unknown):
+        browser = Stranger()
+        answer = sign_up(browser, email, committed)
+        after = browser.get(answer["Location"])
+        home = browser.get("/team/")
+        seen.append((answer.status_code, answer["Location"], answer.content, words(after, email), home["Location"]))
+    assert seen[0] == seen[1]
+    assert hashed == [PASSWORD, PASSWORD], "a known address is answered no sooner"
+    assert [letter.to for letter in mail.outbox] == [[known], [unknown]]
+    assert "which already has one" in mail.outbox[0].body
+    assert "confirm" in mail.outbox[1].body
+    delta.owner.refresh_from_db()
+    assert delta.owner.check_password(PASSWORD)
+
+
+def test_an_installation_without_a_mail_server_says_where_its_emails_are(settings: Any) -> None:
+    settings.MAIL_IS_CONFIGURED = False
+    assert "log of the web process" in Stranger().get("/account/confirm-email/").content.decode()
+    settings.MAIL_IS_CONFIGURED = True
+    assert "We sent you a link" in Stranger().get("/account/confirm-email/").content.decode()
+
+
+def test_an_unproven_address_does_not_come_in_by_its_password(committed: Committed) -> None:
+    sign_up(Stranger(), "ada@example.org", committed)
+    browser = Stranger()
+    assert sign_in(browser, "ada@example.org")["Location"] == "/account/confirm-email/"
+    assert browser.get("/team/")["Location"].startswith("/sign-in/")
+    assert confirm(browser).status_code == 302
+    assert browser.get("/team/").status_code == 200
+
+
+@pytest.mark.parametrize("password", ["short", "password123456", "ada@example.org"])
+def test_a_weak_password_is_refused(password: str) -> None:
+    answer = Stranger().post("/sign-up/", {"email": "ada@example.org", "password1": password})
+    assert answer.status_code == 200
+    assert not User.objects.filter(email="ada@example.org").exists()
+
+
+def test_an_invited_stranger_makes_an_account_and_joins(delta: TenantWithOwner, committed: Committed) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        _, secret = invitations.invite(
+            tenant=delta.tenant,
+            email="guest@example.org",
+            role=Role.BILLING,
+            project=None,
+            grants=ALL_ROLES,
+            actor=SYSTEM,
+            now=current_time(),
+        )
+    browser = Stranger()
+    assert "billing" in browser.get(f"/join/{secret}/").content.decode()
+    assert "Delta" in browser.get("/sign-up/").content.decode()
+    sign_up(browser, "guest@example.org", committed)
+    assert confirm(browser)["Location"] == f"/join/{secret}/"
+    browser.post(f"/join/{secret}/")
+    with rls.staff_scope():
+        found = list(Member.objects.filter(user__email="guest@example.org").values_list("tenant", "role"))
+    assert found == [(delta.tenant.pk, "billing")]  # and no tenant of their own
+    assert "Delta" in browser.get("/team/").content.decode()
+
+
+def test_the_session_changes_its_key_at_sign_in(delta: TenantWithOwner) -> None:
+    browser = Stranger()
+    browser.get("/join/" + "0" * 40 + "/")
+    session = browser.session
+    session["planted"] = "by somebody else"
+    session.save()
+    browser.cookies["sessionid"] = session.session_key
+    assert sign_in(browser, delta.owner.email).status_code == 302
+    assert browser.cookies["sessionid"].value != session.session_key
+    stolen = Stranger()
+    stolen.cookies["sessionid"] = session.session_key
+    assert stolen.get("/team/")["Location"].startswith("/sign-in/")
+
+
+def test_signing_out_kills_the_session(delta: TenantWithOwner) -> None:
+    browser = Stranger()
+    sign_in(browser, delta.owner.email)
+    cookie = browser.cookies["sessionid"].value
+    assert browser.get("/sign-out/").status_code == 200  # asks; a link in a mail signs nobody out
+    browser.post("/sign-out/")
+    stolen = Stranger()
+    stolen.cookies["sessionid"] = cookie
+    assert stolen.get("/team/")["Location"].startswith("/sign-in/")
+
+
+@pytest.mark.parametrize("where", ["https://evil.example/", "//evil.example", "/\\evil.example"])
+def test_next_leads_nowhere_else_after_signing_in(delta: TenantWithOwner, where: str) -> None:
+    answer = sign_in(Stranger(), delta.owner.email, next=where)
+    assert answer.status_code == 302
+    assert "evil" not in answer["Location"]
+
+
+def test_next_leads_back_to_where_one_was(delta: TenantWithOwner) -> None:
+    assert sign_in(Stranger(), delta.owner.email, next="/team/")["Location"] == "/team/"
+
+
+def words(answer: object, *masked: str) -> str:
+    text = answer.content.decode()
+    for mask in masked:
+        text = text.replace(mask, "")
+    return re.sub(r"[A-Za-z0-9]{64}|req_\w+", "", text)
+
+
+def test_a_wrong_password_and_an_unknown_address_look_the_same(delta: TenantWithOwner) -> None:
+    known, unknown = delta.owner.email, "nobody@delta.example.org"
+    answers = [sign_in(Stranger(), email, "wrong") for email in (known, unknown)]
+    assert answers[0].status_code == answers[1].status_code
+    assert words(answers[0], known) == words(answers[1], unknown)
+
+
+def test_asking_for_a_new_password_tells_nothing(delta: TenantWithOwner) -> None:
+    known, unknown = delta.owner.email, "nobody@delta.example.org"
+    answers = [Stranger().post("/account/password/reset/", {"email": e}) for e in (known, unknown)]
+    assert answers[0].status_code == answers[1].status_code == 302
+    assert answers[0]["Location"] == answers[1]["Location"]
+
+
+def test_guessing_passwords_is_stopped_and_the_owner_of_the_address_is_not_told_apart(delta: TenantWithOwner) -> None:
+    for email in (delta.owner.email, "nobody@delta.example.org"):
+        cache.clear()
+        seen = [sign_in(Stranger(), email, f"guess {n}") for n in range(8)]
+        stopped = [a.status_code == 429 or "Too many" in a.content.decode() for a in seen]
+        assert stopped == [False] * 5 + [True] * 3
+    cache.clear()
+    for n in range(5):
+        sign_in(Stranger(), delta.owner.email, f"guess {n}")
+    right = sign_in(Stranger(), delta.owner.email)
+    assert right.status_code != 302, "even the right password waits"
+
+
+def test_guessing_at_many_accounts_from_one_place_is_stopped_for_that_place(delta: TenantWithOwner) -> None:
+    for n in range(10):
+        sign_in(Stranger(), f"nobody-{n}@delta.example.org", "guess")
+    assert sign_in(Stranger(), delta.owner.email).status_code != 302, "the guesser waits"
+    assert sign_in(Stranger(REMOTE_ADDR="192.0.2.7"), delta.owner.email).status_code == 302
+
+
+def test_an_inactive_person_does_not_come_in(delta: TenantWithOwner) -> None:
+    browser = Stranger()
+    sign_in(browser, delta.owner.email)
+    User.objects.update(is_active=False)
+    assert browser.get("/team/")["Location"].startswith("/sign-in/")
+    assert tenant_setup.ApiClient(delta.token()).send("GET", "users/me").status_code == 401
+
+
+def test_cookies_are_out_of_reach_of_scripts_and_other_sites(delta: TenantWithOwner) -> None:
+    browser = Stranger()
+    sign_in(browser, delta.owner.email)
+    cookie = browser.cookies["sessionid"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    assert int(cookie["max-age"]) <= 12 * 3600
+
+
+def test_a_token_never_shows_in_logs_or_errors(
+    delta: TenantWithOwner, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from web.api.projects import ProjectViewSet
+
+    def broken(self: object) -> None:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(ProjectViewSet, "get_queryset", broken)
+    text = delta.token()
+    answer = tenant_setup.ApiClient(text).send("GET", "projects")
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "internal"
+    seen = capfd.readouterr()
+    secret = text.split("_")[3]
+    assert secret not in seen.out + seen.err + answer.content.decode()
+    assert "broken on purpose" not in answer.content.decode()

@@ -1,0 +1,237 @@
+"""The audit page: its filters, address, API call and values."""
+
+import csv
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from io import StringIO
+
+import pytest
+from django.db import connection
+from django.test import Client as Browser
+from django.test.utils import CaptureQueriesContext
+from django.utils.html import strip_tags
+
+from ports import clock
+from tenants.domain.roles import Role
+from tenants.models import QuotaKind
+from tenants.services import members, quotas, rls, tenants, tokens
+from tenants.services.actors import BILLING, SYSTEM, Actor
+from tests.tenants import tenant_setup
+from tests.tenants.tenant_setup import TenantWithOwner, current_time
+from tests.web.portal.team.test_team_pages import signed_in
+from web.portal.audit import audit_filters
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def delta() -> TenantWithOwner:
+    return tenant_setup.create_tenant_with_owner("Delta")
+
+
+@pytest.fixture
+def owner(delta: TenantWithOwner) -> Browser:
+    return signed_in(delta.owner)
+
+
+def words(page: str) -> str:
+    return re.sub(r"\s+", " ", unescape(strip_tags(page.replace("<", " <")))).strip()
+
+
+def rows(page: str) -> list[str]:
+    """Return what the rows of the events say."""
+    [body] = re.findall(r"<tbody>(.*)</tbody>", page, re.DOTALL) or [""]
+    return [words(row) for row in body.split("<tr>")[1:]]
+
+
+def note(
+    world: TenantWithOwner, action: str, *, actor: Actor = SYSTEM, at: datetime | None = None, **told: object
+) -> None:
+    from tenants.services import audit as writing
+
+    with rls.tenant_scope(world.tenant.pk):
+        writing.record(action, actor=actor, now=at or current_time(), tenant_id=world.tenant.pk, **told)
+
+
+def test_ids_are_written_as_names_and_counts_in_their_units(delta: TenantWithOwner, owner: Browser) -> None:
+    lab = delta.create_project("lab")
+    with rls.tenant_scope(delta.tenant.pk):
+        for limit in (20_000, 1_028_000):
+            quotas.set_limit(project=lab, kind=QuotaKind.UNITS, limit=limit, actor=SYSTEM, now=current_time())
+        burn = 28 * 10**9
+        quotas.set_limit(project=lab, kind=QuotaKind.BURN, limit=burn, actor=SYSTEM, now=current_time())
+        until = current_time() + timedelta(days=30)
+        tokens.issue(
+            tenant=delta.tenant,
+            name="ci",
+            scopes=["leases:read"],
+            expires_at=until,
+            actor=SYSTEM,
+            now=current_time(),
+            user_id=delta.owner.pk,
+            project=lab,
+        )
+        tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), name="Delta Labs", time_zone="Europe/Madrid")
+    page = owner.get("/audit/").content.decode()
+    told = " ".join(rows(page))
+    assert "burn of lab €28.00 /h · project lab" in told
+    assert "units of lab 20 units → 1,028 units · project lab" in told
+    assert f"bearer {delta.owner.email}" in told
+    assert "name Delta → Delta Labs · time zone Europe/Berlin → Europe/Madrid" in told
+    assert "prj_" not in told
+    assert "usr_" not in told
+    assert "1028000" not in page
+
+
+def test_what_is_gone_keeps_its_id_and_what_is_empty_is_left_out(delta: TenantWithOwner, owner: Browser) -> None:
+    gone = f"prj_{'0' * 26}"
+    note(delta, "lease.request", subject_label="fold", project=gone, quantity=2_000, max_duration_s=5400, image="",
+         same_node=True, volume=None, end_reason="by_tenant", keys={"ssh": 2, "none": ""}, ends_at="soon",
+         size_gib=1200, at_most=[1, 2])  # fmt: skip
+    (row,) = rows(owner.get("/audit/?action=lease.request").content.decode())
+    for told in (
+        f"project {gone}",
+        "quantity 2,000",
+        "at most 1 h 30 min",
+        "same node yes",
+        "end reason by tenant",
+        "keys ssh 2 ·",
+        "ends soon",
+        "size 1,200 GiB",
+        "at most 1, 2",
+    ):
+        assert told in row
+    assert "image" not in row
+    assert "volume" not in row
+
+
+def test_money_moments_and_what_was_are_told(delta: TenantWithOwner, owner: Browser) -> None:
+    note(delta, "invoice.pay", amount=123_456, currency="EUR", since="2026-11-21T08:30:00+00:00")
+    note(delta, "quota.remove", subject_label="burn of lab", before=3 * 10**9)
+    note(delta, "quota.set", subject_label="else of lab", after=1000, currency="")
+    note(delta, "x.broken", since="2026-99-21T08:30:00+00:00", expires_at="2026-11-21")
+    told = " ".join(rows(owner.get("/audit/").content.decode()))
+    assert "amount €1,234.56" in told
+    assert "08:30" in told
+    assert "was €3.00 /h" in told
+    assert "else of lab 1,000" in told
+    assert "since 2026-99-21T08:30:00+00:00 · until 2026-11-21" in told
+
+
+def test_a_day_is_the_tenants_own_and_the_call_says_when_it_begins_and_ends(
+    delta: TenantWithOwner, owner: Browser
+) -> None:
+    with rls.tenant_scope(delta.tenant.pk):
+        tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), time_zone="America/New_York")
+    for hour in (4, 5, 28, 29):
+        at = datetime(2026, 11, 10, tzinfo=UTC) + timedelta(hours=hour)
+        note(delta, "x.at", at=at, subject_label=f"hour {hour}.")
+    page = owner.get("/audit/?day=2026-11-10").content.decode()
+    assert [re.search(r"hour \d+", row)[0] for row in rows(page)] == ["hour 28", "hour 5"]
+    call = re.search(r"audit-events\?([^\s']+)", unescape(page))[1]
+    assert call == "at__gte=2026-11-10T05:00:00Z&at__lt=2026-11-11T05:00:00Z"
+    api = tenant_setup.ApiClient(delta.token())
+    assert len(api.send("GET", f"audit-events?{call}").json()["items"]) == 2
+    for none in ("2026-13-40", "yesterday", "20261110", "٢٠٢٦-١١-١٠"):
+        assert len(rows(owner.get(f"/audit/?day={none}").content.decode())) > 4
+
+
+def test_the_page_and_its_csv_tell_who_did_what_and_what_was_before(delta: TenantWithOwner, owner: Browser) -> None:
+    viewer = delta.user_with_role(Role.VIEWER)
+    owner.post(f"/team/members/{delta.membership(viewer).pk}/role/", {"role": "member"})
+    note(delta, "x.other")
+    asked = f"?action=member.role&actor={delta.owner.pk}"
+    (row,) = rows(owner.get(f"/audit/{asked}").content.decode())
+    assert f"member.role {viewer.email} viewer → member {delta.owner.email}" in row
+    (kept,) = csv.DictReader(StringIO(owner.get(f"/audit.csv{asked}").content.decode()))
+    assert (kept["actor"], kept["action"], kept["subject"]) == (
+        delta.owner.email,
+        "member.role",
+        viewer.email,
+    )
+    assert json.loads(kept["detail"]) == {"project": "", "before": "viewer", "after": "member"}
+    assert kept["id"].startswith("aud_")
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_a_day_at_the_end_of_time_shows_nothing_and_breaks_nothing(owner: Browser, day: str) -> None:
+    assert owner.get(f"/audit/?day={day}").status_code == 200
+    assert owner.get(f"/audit.csv?day={day}").status_code == 200
+
+
+def test_filters_offer_who_and_what_there_is_and_keep_each_other(delta: TenantWithOwner, owner: Browser) -> None:
+    lead = delta.user_with_role(Role.ADMIN)
+    note(
+        delta,
+        "x.one",
+        actor=Actor("user", lead.pk, lead.email),
+        subject_id="qta_1",
+        subject_label="the thing",
+    )
+    note(delta, "x.two", actor=Actor("user", lead.pk, lead.email))
+    page = owner.get("/audit/?action=x.one").content.decode()
+    assert f'href="?action=x.one&amp;actor={lead.pk}"' in page
+    assert 'aria-label="Action x.one: remove this filter"' in page
+    assert '<input type="hidden" name="action" value="x.one">' in page
+    both = owner.get(f"/audit/?action=x.one&actor={lead.pk}&subject=qta_1").content.decode()
+    assert f'aria-label="User {lead.email}: remove this filter"' in both
+    assert 'aria-label="Object the thing: remove this filter"' in both
+    assert f"audit-events?action=x.one&actor={lead.pk}&subject=qta_1" in unescape(both)
+    assert len(rows(both)) == 1
+    assert f'href="/audit.csv?action=x.one&amp;actor={lead.pk}&amp;subject=qta_1"' in both
+    today = clock.now().date().isoformat()
+    assert f'href="?action=x.one&amp;day={today}"' in page
+
+
+def test_who_is_no_person_is_named_and_told_apart(delta: TenantWithOwner, owner: Browser) -> None:
+    note(delta, "x.sweep", actor=BILLING)
+    note(delta, "x.staff", actor=Actor("staff", "usr_1", "ada@operator.example"))
+    page = owner.get("/audit/").content.decode()
+    told = " ".join(rows(page))
+    assert "billing automatic" in told
+    assert "ada@operator.example operator" in told
+    assert 'href="?actor="' not in page
+
+
+def test_the_page_asks_as_often_however_many_rows_names_and_actors_there_are(
+    delta: TenantWithOwner, owner: Browser
+) -> None:
+    counts: list[int] = []
+
+    def grow() -> None:
+        project = delta.create_project(f"p{len(counts)}")
+        machine = delta.create_service_account(f"m {project.pk}")
+        user = delta.user_with_role(Role.MEMBER)
+        with rls.tenant_scope(delta.tenant.pk):
+            members.add(
+                tenant=delta.tenant, user=user, role=Role.VIEWER, project=project, actor=SYSTEM, now=current_time()
+            )
+        actor = Actor("user", user.pk, user.email)
+        note(delta, f"x.{project.pk}", actor=actor, project=project.pk, bearer=user.pk, by=machine.pk,
+             token=f"tok_{'0' * 26}", unknown=f"xyz_{'0' * 26}")  # fmt: skip
+
+    for _ in range(3):
+        grow()
+        owner.get("/audit/")
+        with CaptureQueriesContext(connection) as asked:
+            assert owner.get(f"/audit/?day={current_time().date()}").status_code == 200
+        counts.append(len(asked))
+    assert len(set(counts)) == 1, counts
+
+
+def test_the_filters_are_found_among_the_latest_events_only(
+    delta: TenantWithOwner, owner: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note(delta, "x.old")
+    note(delta, "x.new")
+    monkeypatch.setattr(audit_filters, "RECENT_EVENTS", 1)
+    page = owner.get("/audit/?day=2000-01-01").content.decode()
+    assert "x.new" in page
+    assert "x.old" not in page
+
+
+def test_a_day_is_read_or_it_is_none() -> None:
+    assert audit_filters.parse_day("2026-02-28").isoformat() == "2026-02-28"
+    assert [audit_filters.parse_day(text) for text in ("", "2026-02-30", "2026-W01-1")] == [None, None, None]

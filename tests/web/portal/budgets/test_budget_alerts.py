@@ -1,0 +1,184 @@
+"""Budget figures and alerts on pages, events and API."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from billing.domain.budgets import BudgetTerms
+from billing.models import Budget
+from tenants.domain.roles import Role
+from tenants.services.rls import tenant_scope
+from tests.billing.budgets.budget_setup import create_budget, latest_stop, run_budget_watch
+from tests.simulation import NOW, Simulation, TenantContext, offering, simulate
+from tests.tenants.tenant_setup import ApiClient
+from tests.web.portal.budgets.test_budget_pages import visitor
+from tests.web.portal.page_text import page_words
+
+pytestmark = pytest.mark.django_db
+TERMS = {
+    "thresholds": "25, 75",
+    "forecast_thresholds": "",
+    "kind": "hard",
+    "stop_new_at": "90",
+    "stop_idle_at": "60",
+    "stop_all_at": "",
+    "grace_minutes": "15",
+}
+
+
+@pytest.fixture
+def sim() -> Iterator[Simulation]:
+    with simulate() as sim:
+        yield sim
+
+
+def the_budget(kestrel: TenantContext) -> Budget:
+    with tenant_scope(kestrel.tenant.pk):
+        return Budget.objects.get()
+
+
+def test_terms_are_set_and_changed_on_the_page(kestrel: TenantContext, sim: Simulation) -> None:
+    client = visitor(kestrel)
+    sent = {"project": kestrel.project.pk, "limit": "5.00", **TERMS}
+    assert client.post("/budgets/", sent).status_code == 302
+    purse = the_budget(kestrel)
+    assert purse.terms == BudgetTerms((25, 75), (), 90, 60, None, 15)
+    shown = page_words(client.get("/budgets/"))
+    assert "Blocks new leases at 90 %; ends idle leases at 60 %. Alerts at 25, 75 %." in shown
+    page = client.get(f"/budgets/?of={purse.pk}").content.decode()
+    for value in ("5.00", "25, 75", "90", "60", "15"):
+        assert f'value="{value}"' in page
+    client.post("/budgets/", {**sent, "kind": "soft", "stop_all_at": "120", "stop_idle_at": "", "thresholds": ""})
+    assert the_budget(kestrel).terms == BudgetTerms((), (), None, None, 120, 15)
+    shown = page_words(client.get("/budgets/"))
+    assert "Notify only; ends all leases at 120 %, 15 min after an e-mail." in shown
+    assert 'value="soft" checked' in client.get(f"/budgets/?of={purse.pk}").content.decode()
+    client.post("/budgets/", {"project": kestrel.project.pk, "limit": "6"})
+    assert the_budget(kestrel).terms == BudgetTerms((), (), None, None, 120, 15), "what is not sent stays"
+    client.post("/budgets/", {**sent, "stop_new_at": "", "grace_minutes": ""})
+    assert the_budget(kestrel).terms == BudgetTerms((25, 75), (), 100, 60, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "said"),
+    [
+        ("thresholds", "half", "'half' is not a whole percentage."),
+        ("stop_new_at", "0", "from 1 to 1000, not 0"),
+        ("grace_minutes", "99999", "0 to 10080 minutes"),
+        ("project", "prj_none", "This project does not exist."),
+    ],
+)
+def test_what_is_no_share_is_said_at_its_field_and_nothing_is_lost(
+    kestrel: TenantContext, sim: Simulation, field: str, typed: str, said: str
+) -> None:
+    client = visitor(kestrel)
+    sent = {"project": kestrel.project.pk, "limit": "5.00", **TERMS, field: typed}
+    answer = client.post("/budgets/", sent)
+    assert said in page_words(answer, 400)
+    page = answer.content.decode()
+    assert 'value="25, 75"' in page or field == "thresholds"
+    with tenant_scope(kestrel.tenant.pk):
+        assert not Budget.objects.exists()
+
+
+def test_home_and_budgets_say_what_is_used_up_and_what_is_stopped(kestrel: TenantContext, sim: Simulation) -> None:
+    child = kestrel.create_project("docking")
+    client, below = visitor(kestrel), visitor(kestrel, Role.MEMBER, child)
+    purse = create_budget(
+        kestrel, 100, sim, terms=BudgetTerms(forecast_thresholds=(100,), stop_all_at=100, grace_minutes=30)
+    )
+    sim.create_lease(kestrel, offering(), project=child)
+    sim.run(60)
+    run_budget_watch(sim)
+    assert "Kestrel is forecast to reach €1.00 of €1.00 this month." in page_words(client.get("/"))
+    assert "Budget of Kestrel is forecast to reach €1.00, 100 % of €1.00" in page_words(client.get("/"))
+    sim.run(3538)
+    run_budget_watch(sim)
+    due = latest_stop(purse).due_at
+    for page in ("/", "/budgets/"):
+        shown = page_words(client.get(page))
+        assert f"Kestrel: all leases end at {due:%H:%M}." in shown
+        assert "is forecast to reach €1.00 of €1.00 this month" not in shown
+        assert "A parent project: all leases end" in page_words(below.get(page))
+    assert "Alert history" in page_words(client.get("/budgets/"))
+    assert "Kestrel reached €1.00, 100 % of €1.00" in page_words(client.get("/budgets/"))
+    assert "Kestrel" not in page_words(below.get("/budgets/")).partition("Alert history")[2]
+    sim.clock.at += timedelta(minutes=30)
+    run_budget_watch(sim)
+    assert "Kestrel: its budget ended all leases." in page_words(client.get("/"))
+    create_budget(kestrel, 10_000, sim)
+    shown = page_words(client.get("/budgets/"))
+    assert "its budget ended" not in shown
+    assert "100 % of €1.00; the budget was changed since" in shown
+
+
+def test_a_soft_budget_that_is_used_up_says_that_it_only_tells(kestrel: TenantContext, sim: Simulation) -> None:
+    client = visitor(kestrel)
+    create_budget(kestrel, 50, sim, terms=BudgetTerms(stop_new_at=None, stop_idle_at=90, forecast_thresholds=()))
+    sim.create_lease(kestrel, offering())
+    sim.run(2000)
+    run_budget_watch(sim)
+    shown = page_words(client.get("/"))
+    assert (
+        "Kestrel has used its budget of €0.50 for this month. Its budget only notifies: leases are not blocked."
+        in shown
+    )
+    assert "Kestrel: idle leases end from" in shown
+
+
+def test_a_hard_one_that_is_used_up_says_that_nothing_begins(kestrel: TenantContext, sim: Simulation) -> None:
+    create_budget(kestrel, 100, sim, terms=BudgetTerms(forecast_thresholds=()))
+    sim.create_lease(kestrel, offering())
+    sim.run(3599)
+    run_budget_watch(sim)
+    shown = page_words(visitor(kestrel).get("/"))
+    assert "for this month. Running leases continue; leases that would exceed the budget are blocked." in shown
+
+
+def test_what_a_budget_ended_is_among_the_events(kestrel: TenantContext, sim: Simulation) -> None:
+    create_budget(kestrel, 500, sim, terms=BudgetTerms(stop_all_at=10, grace_minutes=0))
+    sim.create_lease(kestrel, offering(), name="fold")
+    sim.run(2000)
+    assert run_budget_watch(sim) == 1
+    assert "fold ended: the budget of Kestrel ended all leases" in page_words(visitor(kestrel).get("/"))
+
+
+def test_over_the_api_terms_alerts_and_stops(kestrel: TenantContext, sim: Simulation) -> None:
+    api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
+    terms = {"thresholds": [80, 50, 50], "stop_new_at": None, "stop_all_at": 50, "grace_minutes": 20}
+    made = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "1", **terms})
+    assert made.status_code == 201, made.content
+    told = {name: made.json()[name] for name in (*terms, "forecast_thresholds", "stop_idle_at")}
+    assert told == {**terms, "thresholds": [50, 80], "forecast_thresholds": [80, 100], "stop_idle_at": None}
+    sim.create_lease(kestrel, offering())
+    sim.run(2000)
+    run_budget_watch(sim)
+    key = made.json()["id"]
+    assert api.send("GET", f"budgets/{key}").json()["forecast"]["amount"] == "1.000000"
+    alerts = api.send("GET", f"budget-alerts?budget={key}").json()["items"]
+    assert {(row["measure"], row["percent"], row["lifted_at"]) for row in alerts} == {
+        ("spent", 50, None), ("forecast", 80, None), ("forecast", 100, None),
+    }  # fmt: skip
+    assert alerts[0]["project"] == kestrel.project.pk
+    assert alerts[0]["month"] == "2026-11"
+    assert alerts[0]["limit"] == {"amount": "1.000000", "currency": "EUR"}
+    (stop,) = api.send("GET", "budget-stops?what=all").json()["items"]
+    assert (stop["percent"], stop["done_at"], stop["ended"], stop["lifted_at"]) == (50, None, 0, None)
+    assert stop["spent"]["currency"] == stop["limit"]["currency"] == "EUR"
+    tag = api.send("GET", f"budgets/{key}")["ETag"]
+    changed = api.send("PATCH", f"budgets/{key}", {"stop_all_at": None}, If_Match=tag)
+    assert changed.status_code == 200, changed.content
+    assert changed.json()["stop_all_at"] is None
+    assert changed.json()["limit"] == made.json()["limit"]
+    assert api.send("GET", "budget-stops").json()["items"][0]["lifted_at"] is not None
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"thresholds": [0]}, {"stop_all_at": 1001}, {"grace_minutes": -1}, {"thresholds": ["x"]}]
+)
+def test_terms_that_cannot_be_are_refused(kestrel: TenantContext, sim: Simulation, wrong: dict[str, Any]) -> None:
+    api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
+    answer = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "1", **wrong})
+    assert answer.status_code == 400, answer.content

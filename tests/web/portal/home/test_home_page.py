@@ -1,0 +1,179 @@
+"""Home answers first: what runs, what waits, what it costs."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.services.leases.lifecycle import termination
+from tenants.domain.roles import Role
+from tenants.models import QuotaKind
+from tenants.services.rls import tenant_scope
+from tests.simulation import OPERATOR, create_tenant, offering, reload_lease
+from tests.web.portal.signed_in_user import EURO, PortalSession
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_new_tenant_is_shown_what_to_do_first(portal: PortalSession) -> None:
+    page = portal.read("/")
+    assert "No leases yet" in page
+    assert "Launch your first lease" in page
+    assert "No leases are running in Kestrel; nothing is charged." in page
+
+
+def test_one_button_of_a_page_stands_out_also_where_nothing_runs_yet(portal: PortalSession) -> None:
+    for address in ("/", "/leases/", "/queue/"):
+        assert portal.get(address).content.decode().count('class="button button-primary"') <= 1, address
+    lease = portal.sim.create_lease(portal.owner, offering())
+    assert portal.get("/").content.decode().count('class="button button-primary"') == 1
+    portal.sim.release_lease(lease)
+    portal.sim.run(60)
+    assert portal.get("/").content.decode().count('class="button button-primary"') == 1
+
+
+def test_a_running_lease_shows_its_price_its_cost_so_far_and_when_it_stops(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("3g.40gb"), name="fold", max_duration_s=4 * 3600)
+    portal.sim.run(3600)
+    page = portal.read("/")
+    assert "1 active in Kestrel." in page
+    assert "€3.00/h" in page
+    assert "€3.00 so far" in page
+    assert lease.ends_at is not None
+    assert f"{lease.ends_at:%H:%M} · max duration" in page
+
+
+def test_a_lease_that_stops_soon_is_in_the_first_sentence(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering(), name="short", max_duration_s=1200)
+    assert "short stops at" in portal.read("/")
+
+
+def test_what_waits_says_why_where_in_line_and_what_would_start_now(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
+    portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, name="later")
+    portal.sim.run(1)
+    page = portal.read("/")
+    assert "1 of 1 in line" in page
+    assert "Waits for one free H100 whole GPU" in page
+
+
+def test_what_could_start_now_instead_is_offered_with_its_price(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("card"), quantity=7)
+    portal.sim.create_lease(portal.owner, offering("1g.10gb"))
+    waiting = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, name="later")
+    portal.sim.run(1)
+    page = portal.read("/")
+    assert "Start now on H100 3g.40gb" in page
+    assert "40 GB each, 1 free in eu-north €3.00/h" in page
+    assert f"again={waiting.pk}&offering={offering('3g.40gb').pk}" in portal.get("/").content.decode().replace(
+        "&amp;", "&"
+    )
+
+
+def test_nothing_is_offered_instead_when_everything_is_full(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
+    portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    portal.sim.run(1)
+    assert "Start now" not in portal.read("/")
+
+
+def test_mine_and_the_projects_leases_are_told_apart(portal: PortalSession) -> None:
+    other = portal.sign_in_as(Role.MEMBER)
+    portal.sim.create_lease(portal.owner, offering(), name="mine-alone")
+    portal.sim.create_lease(other.owner, offering(), name="of-another")
+    assert "of-another" not in table(portal.read("/"))
+    assert "of-another" in table(portal.read("/?whose=all"))
+    assert "Mine 1 Project 2" in portal.read("/")
+
+
+def table(page: str) -> str:
+    """The part of the page before the events, which tell about everybody."""
+    return page.partition("Recent events")[0]
+
+
+def test_another_tenants_leases_are_not_there(portal: PortalSession) -> None:
+    portal.sim.create_lease(create_tenant("Other"), offering(), name="secret-name")
+    assert "secret-name" not in portal.read("/?whose=all")
+
+
+def test_a_burn_quota_becomes_a_ring_and_its_absence_a_figure(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
+    portal.sim.run(7200)
+    assert "€2.00" in portal.read("/")
+    assert "Limit" not in portal.read("/")
+    portal.owner.set_quota(QuotaKind.BURN, 4 * EURO)
+    page = portal.read("/")
+    assert "25 % of €4.00/h" in page
+    assert "Limit €4.00/h" in page
+
+
+def test_a_burn_quota_from_above_is_no_ring_of_a_part_and_tells_not_what_others_burn(
+    portal: PortalSession, settings: Any
+) -> None:
+    settings.LEASE_GATES = ("broker.services.quotas.gate", "billing.services.quotes.burn_rate_gate.gate")
+    design = portal.owner.create_project("design")
+    portal.owner.set_quota(QuotaKind.BURN, 40 * EURO)
+    portal.sim.create_lease(portal.owner, offering("1g.10gb"), project=design)
+    portal.sim.create_lease(portal.owner, offering("card"))
+    page = portal.sign_in_as(Role.VIEWER, design).get("/")
+    month = page.context["page"].month
+    assert (month.burn, month.held, month.ceiling) == (EURO, 0, None)
+    assert "queued or starting" not in page.content.decode()
+    portal.owner.set_quota(QuotaKind.BURN, 10 * EURO, design)
+    month = portal.sign_in_as(Role.VIEWER, design).get("/").context["page"].month
+    assert (month.burn, month.ceiling) == (EURO, 10 * EURO)
+
+
+def test_the_first_steps_of_a_part_are_not_done_by_others(portal: PortalSession) -> None:
+    design = portal.owner.create_project("design")
+    portal.owner.create_member(Role.ADMIN)
+    portal.owner.token()
+    done = [step.done for step in portal.get("/").context["page"].first]
+    assert done == [False, True, True]
+    lead = portal.sign_in_as(Role.OWNER, design)
+    assert [step.done for step in lead.get("/").context["page"].first] == [False, False, False]
+    portal.owner.create_member(Role.VIEWER, design)
+    assert [step.done for step in lead.get("/").context["page"].first] == [False, False, True]
+
+
+def test_only_the_open_projects_subtree_is_shown(portal: PortalSession) -> None:
+    design = portal.owner.create_project("design")
+    below = portal.owner.create_project("deeper", design)
+    portal.sim.create_lease(portal.owner, offering(), name="in-design", project=design)
+    portal.sim.create_lease(portal.owner, offering(), name="in-deeper", project=below)
+    portal.sim.create_lease(portal.owner, offering(), name="in-root")
+    portal.switch_project(design)
+    page = portal.read("/")
+    assert "in-design" in page
+    assert "in-deeper" in page
+    assert "in-root" not in page
+    assert "2 active in design." in page
+
+
+def test_events_do_not_name_operators(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), name="ended")
+    with tenant_scope(lease.tenant_id):
+        termination.release_lease(reload_lease(lease), reason=EndReason.BY_OPERATOR, actor=OPERATOR, now=portal.sim.now)
+    for page in (portal.read("/"), portal.read(f"/leases/{lease.pk}/")):
+        assert "operator@example.org" not in page
+        assert "an operator" in page
+
+
+def test_the_frame_shows_burn_spend_and_counts(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("2g.20gb"), max_duration_s=9 * 3600)
+    portal.sim.run(1800)
+    page = portal.read("/team/")
+    assert "Spend rate €2.00/h" in page
+    assert "Spent in November €1.00" in page
+    assert "Leases 1" in page
+
+
+def test_a_tenants_month_begins_at_its_own_midnight(portal: PortalSession) -> None:
+    portal.change_time_zone("Pacific/Auckland")
+    portal.sim.clock.at = portal.sim.now.replace(month=11, day=30, hour=10, minute=30) - timedelta(hours=1)
+    portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
+    portal.sim.run(2 * 3600)
+    page = portal.read("/")
+    assert "December" in page
+    assert "day 1 of 31" in page.lower()

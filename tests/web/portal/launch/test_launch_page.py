@@ -1,0 +1,482 @@
+"""Launch: live quotes, field errors, and one lease per form."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from broker.models import Cluster, Lease, Offering, Volume
+from broker.services.inventory import hardware
+from broker.services.inventory.hardware import SimulatedRack
+from config.env import EnvironmentSettings
+from tenants.domain.roles import Role
+from tenants.models import QuotaKind
+from tenants.services import tenants
+from tenants.services.actors import SYSTEM
+from tenants.services.rls import tenant_scope
+from tests.billing.histories import set_price
+from tests.simulation import MODEL, ONE_NODE, REGION, create_fleet, offering
+from tests.web.portal.signed_in_user import EURO, PortalSession, visible_text
+from web.portal.launch.launch_form import parse_duration
+
+pytestmark = pytest.mark.django_db
+
+
+def form(what: Offering, **more: object) -> dict[str, object]:
+    return {"offering": what.pk, "class": what.price_class, "name": "new", "count": "1", "lasts": "8 h",
+            "runs": "own", "image": "python:3", "key": "k1", **more}  # fmt: skip
+
+
+def leases_of(portal: PortalSession) -> list[Lease]:
+    with tenant_scope(portal.owner.tenant.pk):
+        return list(Lease.objects.order_by("pk"))
+
+
+def test_the_quote_shows_price_most_quota_left_and_the_place(portal: PortalSession) -> None:
+    portal.owner.set_quota(QuotaKind.UNITS, 28_000)
+    page = portal.read(f"/launch/?offering={offering('3g.40gb').pk}&lasts=8+h")
+    assert "€3.00/h" in page
+    assert "Maximum, 8 h €24.00" in page
+    assert "Launch — max €24.00" in page
+    assert "Quota remaining 25 of 28 units" in page
+    assert "north-1 / n01 / GPU 0" in page
+
+
+def test_what_would_be_ones_own_is_named_as_far_as_its_tile_has_room(portal: PortalSession) -> None:
+    assert "yours · 3g" in portal.read(f"/launch/?offering={offering('3g.40gb').pk}")
+    page = portal.read(f"/launch/?offering={offering('1g.10gb').pk}")
+    assert "yours" in page
+    assert "yours ·" not in page
+
+
+def test_a_quote_writes_nothing(portal: PortalSession) -> None:
+    with CaptureQueriesContext(connection) as spoken:
+        portal.read(f"/launch/?offering={offering().pk}&count=3&lasts=2+d")
+    written = [q["sql"] for q in spoken if re.match(r"\s*(INSERT|UPDATE|DELETE)", q["sql"] or "")]
+    assert [sql for sql in written if "session" not in sql] == []
+    assert leases_of(portal) == []
+
+
+def test_launching_leads_to_the_lease(portal: PortalSession) -> None:
+    answer = portal.post("/launch/", **form(offering(), count="2", lasts="90 min", command="python x.py"))
+    [lease] = leases_of(portal)
+    assert answer.status_code == 302
+    assert answer["Location"] == f"/leases/{lease.pk}/"
+    assert (lease.quantity, lease.max_duration_s, lease.image, lease.command) == (
+        2,
+        5400,
+        "python:3",
+        "python x.py",
+    )
+    assert lease.requested_by == portal.user.pk
+
+
+def test_pressing_twice_starts_one_lease_and_leads_to_it_both_times(portal: PortalSession) -> None:
+    first, second = (portal.post("/launch/", **form(offering())) for _ in range(2))
+    assert len(leases_of(portal)) == 1
+    assert first["Location"] == second["Location"]
+
+
+def test_a_new_form_starts_a_second_lease(portal: PortalSession) -> None:
+    for key in ("k1", "k2"):
+        portal.post("/launch/", **form(offering(), key=key))
+    assert len(leases_of(portal)) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "x" * 1000, "A name must have 1 to 120 characters"),
+        ("name", "a\x07b", "without control or invisible characters"),
+        ("name", "a\u202eb", "without control or invisible characters"),
+        ("count", "many", "This is not a whole number."),
+        ("count", "0", "The quantity must be from 1 to 512."),
+        ("count", "9" * 6, "The quantity must be from 1 to 512."),
+        ("lasts", "soon", "This is not a valid duration."),
+        ("lasts", "1 s", "The duration must be 60 s"),
+        ("lasts", "9999999 d", "The duration must be 60 s"),
+        ("until", "yesterday", "This is not a valid date and time."),
+        ("until", "2020-01-01T00:00", "The end date is too early for the lease to start."),
+        ("until", "2039-01-01T00:00", "The end date must be within five years."),
+        ("until", "9999-12-31T23:59", "This is not a valid date and time."),
+        ("until", "0001-01-01T00:00", "This is not a valid date and time."),
+        ("lasts", "9999999 d " * 200, "The duration must be 60 s"),
+        ("offering", "off_none", "No offering was selected."),
+    ],
+)
+def test_what_cannot_be_meant_is_said_and_nothing_starts(
+    portal: PortalSession, field: str, value: str, said: str
+) -> None:
+    answer = portal.post("/launch/", **form(offering(), **{field: value}))
+    assert answer.status_code == 409
+    assert said in visible_text(answer)
+    assert leases_of(portal) == []
+
+
+@pytest.mark.parametrize(
+    ("until", "meant"),
+    [
+        ("2026-11-22T12:00", datetime(2026, 11, 22, 17, 0, tzinfo=UTC)),
+        ("2026-11-22T12:00+05:30", datetime(2026, 11, 22, 6, 30, tzinfo=UTC)),
+    ],
+)
+def test_an_end_is_meant_in_the_tenants_zone_unless_it_names_another(
+    portal: PortalSession, until: str, meant: datetime
+) -> None:
+    portal.change_time_zone("America/New_York")
+    portal.post("/launch/", **form(offering(), until=until))
+    assert [lease.end_date for lease in leases_of(portal)] == [meant]
+
+
+def test_an_error_stands_beside_its_field_with_what_was_typed(portal: PortalSession) -> None:
+    answer = portal.post("/launch/", **form(offering(), lasts="soon", name="kept-as-typed"))
+    body = answer.content.decode()
+    assert 'id="lasts-err"' in body
+    assert 'aria-invalid="true"' in body
+    assert 'value="kept-as-typed"' in body
+
+
+def test_a_quota_that_is_too_small_is_said_with_its_figures_before_one_presses(portal: PortalSession) -> None:
+    portal.owner.set_quota(QuotaKind.UNITS, 3_000)
+    page = portal.get(f"/launch/?offering={offering('card').pk}")
+    assert "The quota is 3 units; 0 are used, 3 are free, and this needs 7." in visible_text(page)
+    assert re.search(r"<button[^>]*form=\"launch\"[^>]*disabled", page.content.decode())
+    answer = portal.post("/launch/", **form(offering("card")))
+    assert answer.status_code == 409
+    assert leases_of(portal) == []
+
+
+def test_a_gang_that_no_fleet_could_hold_is_refused(portal: PortalSession) -> None:
+    answer = portal.post("/launch/", **form(offering("card"), count="9"))
+    assert "holds at most 8" in visible_text(answer)
+
+
+def test_what_has_no_room_queues_and_says_so(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
+    page = portal.read(f"/launch/?offering={offering('card').pk}")
+    assert "Waits for capacity" in page
+    assert "queueing is free" in page
+    portal.post("/launch/", **form(offering("card")))
+    assert leases_of(portal)[-1].state == "queued"
+
+
+def test_with_a_volume_the_place_is_where_that_lies(portal: PortalSession) -> None:
+    hardware.add_simulated_racks([SimulatedRack("north-9", REGION, MODEL, nodes=1)], now=portal.sim.now)
+    volume = portal.sim.create_volume(portal.owner)
+    with tenant_scope(portal.owner.tenant.pk):
+        Volume.objects.filter(pk=volume.pk).update(cluster=Cluster.objects.get(name="north-9"), used_at=portal.sim.now)
+    asked = f"/launch/?offering={offering('card').pk}&volume="
+    assert "north-9 / n01" in portal.read(asked + volume.pk)
+    assert "north-1 / n01" in portal.read(asked)
+    assert "north-1 / n01" in portal.read(asked + "vol_of_nobody")
+
+
+def test_alternatives_tell_the_difference_in_money(portal: PortalSession) -> None:
+    page = portal.read(f"/launch/?offering={offering('3g.40gb').pk}&lasts=10+h")
+    assert "Same GPU, spot price" in page
+    assert "−€15.00" in page
+    assert "+ €10.00" in page, "the 4g slice costs a euro an hour more"
+
+
+def test_what_there_is_instead_is_chosen_with_all_that_was_typed_and_by_no_address(portal: PortalSession) -> None:
+    typed = form(offering("3g.40gb"), image="own/image:7", command="train --key hush", env="TOKEN=hush", count="2")
+    page = portal.post("/launch/quote/", **typed, model="H100-80GB").content.decode()
+    assert [address for address in re.findall(r'href="([^"]*)"', page) if "hush" in address] == []
+    spot, *_ = re.findall(r'<button[^>]* name="instead" value="([^"]+)"[^>]* formaction="/launch/quote/"', page)
+    answer = portal.post("/launch/quote/", **typed, model="H100-80GB", instead=spot)
+    assert answer.context["page"].each.offering.pk == offering("3g.40gb", price_class="spot").pk
+    assert answer.context["page"].wish.count == "2"
+    for kept in ('value="own/image:7"', 'value="train --key hush"', "TOKEN=hush</textarea>"):
+        assert kept in answer.content.decode()
+    assert leases_of(portal) == []
+
+
+def test_another_model_instead_is_shown_among_its_own(portal: PortalSession) -> None:
+    other = second_model(portal)
+    what = Offering.objects.filter(gpu_model=other).earliest("pk")
+    typed = form(offering("3g.40gb"), model=offering("3g.40gb").gpu_model_id)
+    answer = portal.post("/launch/quote/", **typed, instead=f"{what.pk} {what.price_class}")
+    assert answer.context["page"].each.offering == what
+    assert answer.context["page"].model == other
+
+
+def test_a_viewer_may_look_and_not_launch(portal: PortalSession) -> None:
+    viewer = portal.sign_in_as(Role.VIEWER)
+    assert "Your role is read-only." in viewer.read("/launch/")
+    assert viewer.post("/launch/", **form(offering())).status_code == 403
+
+
+def test_the_terms_of_an_earlier_lease_are_proposed_again(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(
+        portal.owner, offering("2g.20gb"), quantity=3, max_duration_s=5400, image="own/thing", command="run me"
+    )
+    body = portal.get(f"/launch/?again={lease.pk}").content.decode()
+    for value in ("own/thing", "run me", "1 h 30 min"):
+        assert f'value="{value}"' in body
+    assert "€6.00" in body
+
+
+def test_what_an_earlier_lease_allowed_and_demanded_is_proposed_again(portal: PortalSession) -> None:
+    asked = portal.sim.request_lease(portal.owner, offering(), quantity=2, same_node=True)
+    allowed = portal.sim.request_lease(portal.owner, offering(), movable=True)
+    for lease, ticked in ((asked, ["same_node"]), (allowed, ["movable"])):
+        page = portal.get(f"/launch/?again={lease.pk}").content.decode()
+        assert re.findall(r'name="(same_node|movable)" checked', page) == ticked
+
+
+def second_model(portal: PortalSession) -> str:
+    """Sell another model beside the first; of nothing on it is the price known."""
+    create_fleet(ONE_NODE, SimulatedRack("west-1", REGION, "A100-80GB", nodes=1), now=portal.sim.now)
+    return "A100-80GB"
+
+
+def test_whoever_looks_at_another_model_is_quoted_a_slice_of_it(portal: PortalSession) -> None:
+    other = second_model(portal)
+    page = portal.get(f"/launch/?offering={offering('3g.40gb').pk}&model={other}").content.decode()
+    (chosen,) = re.findall(r'name="offering" value="(off_\w+)"[^>]* checked', page)
+    assert Offering.objects.get(pk=chosen).gpu_model_id == other
+    assert offering("3g.40gb").pk not in page
+
+
+def test_a_model_that_nobody_sells_hides_nothing(portal: PortalSession) -> None:
+    page = portal.get("/launch/?model=nonsense").content.decode()
+    assert len(re.findall(r'name="offering" value="off_\w+"[^>]* checked', page)) == 1
+    assert 'name="model" value="nonsense"' not in page
+
+
+def test_a_price_class_that_is_chosen_is_quoted(portal: PortalSession) -> None:
+    page = portal.read(f"/launch/?offering={offering('card').pk}&class=spot&lasts=1+h")
+    assert "€3.50/h" in page
+    assert "H100 whole GPU · spot" in page
+
+
+def test_without_anything_on_sale_the_page_says_so(portal: PortalSession) -> None:
+    Offering.objects.update(state="retired")
+    assert "No offerings published" in portal.read("/launch/")
+
+
+def test_starts_of_the_past_become_an_estimate(portal: PortalSession) -> None:
+    for _ in range(6):
+        portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering()))
+        portal.sim.run(10)
+    page = portal.read(f"/launch/?offering={offering().pk}")
+    assert re.search(r"Starts in \d+ s p50 of your last 6 starts; \d+ s at p90", page)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("8 h", 28_800),
+        ("8", 28_800),
+        ("90 min", 5400),
+        ("1 d 12 h", 129_600),
+        ("2h30m", 9000),
+        ("45s", 45),
+        ("", None),
+        ("x", None),
+        ("1.5 h", None),
+        ("0,5 h", None),
+        ("2,5", None),
+        ("1,000 h", None),
+        ("1 , 5 h", None),
+        (",5 h", None),
+        ("1 000 h", None),
+        ("8 h 30", None),
+        ("1 d, 12 h", 129_600),
+        ("2h ,30m", 9000),
+        ("-3 h", None),
+        ("٣ h", None),
+    ],
+)
+def test_a_length_is_read_as_people_write_it(text: str, length: int | None) -> None:
+    assert parse_duration(text) == length
+
+
+def test_going_back_and_asking_for_something_else_shows_the_form_again_with_a_new_key(portal: PortalSession) -> None:
+    first = portal.post("/launch/", **form(offering(), name="first", key="k1"))
+    assert first.status_code == 302
+    back = portal.post("/launch/", **form(offering(), name="second", command="python x.py", key="k1"))
+    assert back.status_code == 409
+    body = back.content.decode()
+    assert 'value="second"' in body
+    assert "python x.py" in body
+    assert "was already launched from this form" in visible_text(back)
+    [key] = re.findall(r'name="key" value="([^"]+)"', body)
+    assert key != "k1"
+    again = portal.post("/launch/", **form(offering(), name="second", command="python x.py", key=key))
+    assert again.status_code == 302
+    assert [lease.name for lease in leases_of(portal)] == ["first", "second"]
+
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
+
+
+def test_every_workload_starts_with_one_press(portal: PortalSession) -> None:
+    page = portal.read("/launch/")
+    for runs in ("jupyter", "vscode", "vllm", "batch"):
+        assert portal.post("/launch/", **form(offering(), runs=runs, image="", key=runs)).status_code == 302
+    assert [lease.workload for lease in leases_of(portal)] == ["jupyter", "vscode", "vllm", "batch"]
+    assert "SSH box" in page
+
+
+def test_asking_for_the_quote_of_a_long_command_starts_nothing(portal: PortalSession) -> None:
+    long = f"python train.py {'--flag ' * 250}".strip()
+    answer = portal.post("/launch/quote/", **form(offering(), runs="batch", command=long, count="2"))
+    assert answer.status_code == 200
+    assert long in answer.content.decode()
+    assert "2 × " in visible_text(answer)
+    assert list(leases_of(portal)) == []
+    assert portal.get("/launch/quote/").headers["Location"] == "/launch/"
+
+
+def test_a_suspended_tenant_is_quoted_and_told_why_nothing_can_be_launched(portal: PortalSession) -> None:
+    with tenant_scope(portal.owner.tenant.pk):
+        tenants.suspend(portal.owner.tenant, actor=SYSTEM, now=portal.sim.now, why="the owner left")
+    answer = portal.post("/launch/quote/", **form(offering("3g.40gb"), lasts="8 h"))
+    assert answer.status_code == 200
+    assert "Maximum, 8 h €24.00" in visible_text(answer)
+    for page in (answer, portal.get("/launch/")):
+        assert "Kestrel was suspended on" in visible_text(page)
+        assert len(re.findall(r'<button[^>]*form="launch" disabled>\s*Launch', page.content.decode())) == 2
+    assert portal.post("/launch/", **form(offering())).status_code == 403
+    assert leases_of(portal) == []
+
+
+def test_keys_and_variables_go_along(portal: PortalSession) -> None:
+    portal.post(
+        "/launch/",
+        **form(offering(), runs="ssh", image="", ssh_keys=f"{KEY}\r\n\r\n", env="A=1\r\nB==x \r\n"),
+    )
+    [lease] = leases_of(portal)
+    assert (lease.ssh_keys, lease.env) == ([KEY], {"A": "1", "B": "=x "})
+    page = portal.read(f"/leases/{lease.pk}/")
+    assert "Software SSH box" in page
+    assert "Variables A, B" in page
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "said"),
+    [
+        ({"runs": "ssh"}, "ssh_keys", "at least one public SSH key"),
+        ({"runs": "ssh", "ssh_keys": "-----BEGIN PRIVATE KEY-----"}, "ssh_keys", "private key"),
+        ({"env": "LD_PRELOAD=/x.so"}, "env", "LD_PRELOAD cannot be set"),
+        ({"env": "just words"}, "env", "Enter NAME=value"),
+        ({"env": "A=1\nA=2"}, "env", "each name once"),
+        ({"image": ""}, "image", "Enter an image."),
+        ({"image": "http://a/b"}, "image", "no scheme"),
+        ({"command": "'open"}, "command", "is not closed"),
+        ({"command": f"echo {'x' * 1996}"}, "command", "the maximum is 2,000"),
+        ({"image": "a" * 301}, "image", "the maximum is 300"),
+    ],
+)
+def test_a_wish_that_cannot_run_is_told_beside_its_field(
+    portal: PortalSession, more: dict[str, str], field: str, said: str
+) -> None:
+    answer = portal.post("/launch/", **form(offering(), **more))
+    assert answer.status_code == 409
+    assert f'id="{field}-err"' in answer.content.decode()
+    assert said in visible_text(answer)
+    assert leases_of(portal) == []
+
+
+def test_a_workload_that_nobody_offers_starts_nothing(portal: PortalSession) -> None:
+    answer = portal.post("/launch/", **form(offering(), runs="root"))
+    assert answer.status_code == 409
+    assert "Workload " in visible_text(answer)
+
+
+def test_the_terms_of_a_lease_one_may_not_see_are_not_proposed(portal: PortalSession) -> None:
+    design = portal.owner.create_project("design")
+    hidden = portal.sim.create_lease(
+        portal.owner, offering("2g.20gb"), image="registry.example/secret:1", command="secret", ssh_keys=[KEY]
+    )
+    shown = portal.sim.create_lease(portal.owner, offering("2g.20gb"), image="registry.example/own:1", project=design)
+    one = portal.sign_in_as(Role.OWNER, design)
+    page = one.get(f"/launch/?again={hidden.pk}")
+    assert "secret" not in page.content.decode()
+    assert KEY not in page.content.decode()
+    assert visible_text(page) == visible_text(one.get("/launch/?again=lse_0"))
+    assert "registry.example/own:1" in one.get(f"/launch/?again={shown.pk}").content.decode()
+
+
+def test_launching_again_proposes_the_same_without_the_variables(portal: PortalSession) -> None:
+    portal.post("/launch/", **form(offering(), runs="ssh", image="", ssh_keys=KEY, env="TOKEN=hush"))
+    [lease] = leases_of(portal)
+    page = portal.get(f"/launch/?again={lease.pk}").content.decode()
+    assert KEY in page
+    assert "hush" not in page
+    assert re.search(r'value="ssh" checked', page)
+
+
+def test_a_live_quote_is_not_asked_with_keys_or_variables(portal: PortalSession) -> None:
+    page = portal.get("/launch/").content.decode()
+    assert 'hx-params="not env,ssh_keys"' in page
+    answer = portal.post("/launch/", **form(offering(), count="9" * 6, env="TOKEN=hush", ssh_keys=KEY))
+    links = re.findall(r'href="([^"]*)"', answer.content.decode())
+    assert [link for link in links if "hush" in link or "ssh-ed25519" in link] == []
+
+
+@pytest.fixture
+def kept(settings: Any) -> None:
+    """Enable the quote gate, as by default."""
+    settings.LEASE_GATES = EnvironmentSettings.model_fields["lease_gates"].default
+
+
+def promise(page: object) -> str:
+    """Return the quote that a launch page carries along."""
+    [found] = re.findall(r'name="quote" form="launch" value="([^"]+)"', page.content.decode())  # type: ignore[attr-defined]
+    return str(found)
+
+
+def test_b40_the_price_beside_the_button_is_the_price_of_the_lease(portal: PortalSession, kept: None) -> None:
+    what = offering("3g.40gb")
+    shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
+    assert "at this price if you launch by" in visible_text(shown)
+    set_price(what, 9 * EURO, since=portal.sim.now + timedelta(seconds=1))
+    portal.sim.run(2)
+    portal.post("/launch/", **form(what, quote=promise(shown)))
+    [lease] = leases_of(portal)
+    portal.sim.run(60)
+    page = portal.read(f"/leases/{lease.pk}/")
+    assert "€3.00/h" in page
+    assert f"Price locked by quote {lease.quote_id}" in page
+
+
+def test_a_quote_that_ended_is_replaced_and_nothing_is_launched(portal: PortalSession, kept: None) -> None:
+    what = offering("3g.40gb")
+    shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
+    set_price(what, 9 * EURO, since=portal.sim.now + timedelta(seconds=1))
+    portal.sim.run(640)
+    late = portal.post("/launch/", **form(what, quote=promise(shown)))
+    assert (late.status_code, leases_of(portal)) == (409, [])
+    assert (
+        "The quote expired 40 s ago. Nothing was launched. Review the new quote and press Launch again."
+        in visible_text(late)
+    )
+    assert "Launch — max €72.00" in visible_text(late)
+    assert not re.search(r"<button[^>]*form=\"launch\"[^>]*disabled", late.content.decode())
+    assert portal.post("/launch/", **form(what, quote=promise(late))).status_code == 302
+
+
+def test_a_form_that_asks_for_more_than_was_quoted_is_quoted_again(portal: PortalSession, kept: None) -> None:
+    what = offering("3g.40gb")
+    shown = portal.get(f"/launch/?offering={what.pk}&lasts=8+h")
+    more = portal.post("/launch/", **form(what, lasts="9 h", quote=promise(shown)))
+    assert "The quote is for at most 28800 s, not 32400 s." in visible_text(more)
+    assert leases_of(portal) == []
+
+
+def test_where_no_gate_keeps_it_nothing_is_promised(portal: PortalSession) -> None:
+    page = portal.get(f"/launch/?offering={offering('3g.40gb').pk}")
+    assert 'name="quote"' not in page.content.decode()
+    assert "at this price if you launch" not in visible_text(page)
+
+
+def test_without_a_price_there_is_nothing_to_promise(portal: PortalSession, kept: None) -> None:
+    what = offering("3g.40gb")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE billing_priceversion SET valid = tstzrange(lower(valid), %s)", [portal.sim.now])
+    assert 'name="quote"' not in portal.get(f"/launch/?offering={what.pk}").content.decode()

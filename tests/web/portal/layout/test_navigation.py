@@ -1,0 +1,83 @@
+"""Navigation shows only permitted pages, the same everywhere."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tenants.domain.roles import Role
+from tenants.models import User
+from tenants.services import members, rls
+from tenants.services.actors import SYSTEM
+from tests.tenants import tenant_setup
+from tests.tenants.tenant_setup import TenantWithOwner, current_time
+from tests.web.portal.team.test_team_pages import Browser, signed_in
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def delta() -> TenantWithOwner:
+    return tenant_setup.create_tenant_with_owner("Delta")
+
+
+def page_of(browser: Browser, address: str) -> str:
+    answer: Any = browser.get(address)
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def ways(page: str) -> set[str]:
+    """Return where the side navigation leads."""
+    side = re.search(r'<aside class="side-bar".*?</aside>', page, re.DOTALL)
+    assert side
+    return set(re.findall(r'<a[^>]* href="(/[^"]*)"', side[0]))
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_every_way_in_the_navigation_is_open_to_who_sees_it(delta: TenantWithOwner, role: Role) -> None:
+    browser = signed_in(delta.user_with_role(role, project=delta.create_project("research")))
+    found = {way: browser.get(way).status_code for way in ways(page_of(browser, "/team/"))}  # type: ignore[attr-defined]
+    assert set(found.values()) == {200}, found
+
+
+def test_who_leads_the_whole_tenant_is_led_to_its_invoices_and_its_audit_log(delta: TenantWithOwner) -> None:
+    assert {"/invoices/", "/audit/"} <= ways(page_of(signed_in(delta.owner), "/team/"))
+
+
+def test_the_pages_of_an_account_have_the_frame_of_all_others(delta: TenantWithOwner) -> None:
+    browser = signed_in(delta.owner)
+    for address in ("/account/", "/account/security/", "/account/email/", "/account/password/set/"):
+        page = page_of(browser, address)
+        assert "Spend rate" in page, address
+        assert delta.root.name in page, address
+
+
+def test_somebody_without_a_tenant_has_an_account_page_all_the_same() -> None:
+    alone = signed_in(User.objects.create_user("alone@example.org"))
+    assert "Two-factor and passkeys" in page_of(alone, "/account/security/")
+
+
+def test_an_operator_of_no_tenant_is_led_to_none(settings: Any) -> None:
+    settings.OPERATORS_REQUIRE_MFA = False
+    operator = signed_in(User.objects.create_user("operator@example.org", is_staff=True))
+    answer: Any = operator.get("/", follow=True)
+    assert answer.redirect_chain[-1][0] == "/ops/"
+    assert "Tenant pages" not in answer.content.decode()
+    assert "/ops/" in ways(page_of(operator, "/account/"))
+    operator.post("/create-tenant/", {"name": "Own", "time_zone": "UTC"})
+    assert "/" in ways(page_of(operator, "/ops/"))
+
+
+@pytest.mark.parametrize("address", ["/team/", "/account/"])
+def test_an_operator_who_joined_a_tenant_since_is_led_to_it(
+    settings: Any, delta: TenantWithOwner, address: str
+) -> None:
+    settings.OPERATORS_REQUIRE_MFA = False
+    operator = User.objects.create_user("operator@example.org", is_staff=True)
+    browser = signed_in(operator)
+    assert browser.get("/create-tenant/")["Location"] == "/ops/"
+    with rls.tenant_scope(delta.tenant.pk):
+        members.add(tenant=delta.tenant, user=operator, role=Role.ADMIN, project=None, actor=SYSTEM, now=current_time())
+    assert "/tokens/" in ways(page_of(browser, address))
+    assert "Tenant pages" in page_of(browser, "/ops/tenants/")

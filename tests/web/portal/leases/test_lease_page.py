@@ -1,0 +1,274 @@
+"""The lease page: timeline, costs, placement and actions."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from billing.models import PriceVersion
+from billing.services.catalogue import price_list
+from billing.services.rating import lease_rating
+from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.models import Cluster, NodeState, Offering
+from broker.services.leases.lifecycle import termination
+from broker.services.leases.provision_specs import access_token
+from tenants.domain.roles import Role
+from tenants.models import QuotaKind
+from tenants.services.rls import tenant_scope
+from tests.broker.domain.workloads.test_workloads import KEY
+from tests.simulation import OPERATOR, create_tenant, node_of, offering, reload_lease, set_node_state
+from tests.web.portal.signed_in_user import EURO, PortalSession, visible_text
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_active_lease_shows_its_steps_with_durations(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("3g.40gb"), name="fold", max_duration_s=8 * 3600)
+    portal.sim.run(3600)
+    page = portal.read(f"/leases/{lease.pk}/")
+    for part in ("fold Active", "Requested", "Placed + 0 s · GPU 0", "verified", "Now 1 h 00 min", "Stops"):
+        assert part in page
+    assert lease.pk in page
+
+
+def test_cost_is_split_where_the_price_changed_and_free_time_is_named(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
+    assert lease.active_at is not None
+    price_list.publish_price(
+        offering=lease.offering,
+        currency="EUR",
+        nano_per_hour=3 * EURO,
+        since=lease.active_at + timedelta(hours=1),
+        actor=OPERATOR,
+        now=portal.sim.now,
+    )
+    portal.sim.clock.at = lease.active_at + timedelta(hours=3)
+    page = portal.read(f"/leases/{lease.pk}/")
+    assert "3,600 s €1.00" in page
+    assert "7,200 s €6.00" in page
+    assert "So far €7.00" in page
+    assert "free" in page
+
+
+def test_the_stretch_that_runs_grows_like_the_total_below_it(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), quantity=2, max_duration_s=9 * 3600)
+    portal.sim.run(3600)
+    body = portal.get(f"/leases/{lease.pk}/").content.decode()
+    runs = re.search(r"<div>\s*<dt>(?:(?!</div>).)*now\s+<span.*?</div>", body)
+    total = re.search(r'<div class="total">.*?</div>', body)
+    assert runs
+    assert total
+    assert 'data-tick="seconds" data-from="3600"' in runs[0]
+    grows = re.compile(r'data-tick="money" data-from="\d+" data-per-second="[\d.]+"')
+    assert grows.findall(runs[0]) == grows.findall(total[0]) != []
+
+
+def test_a_lease_whose_price_ended_shows_what_it_came_to_and_does_not_tick(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=9 * 3600)
+    portal.sim.run(3600)
+    for version in PriceVersion.objects.all():
+        PriceVersion.objects.filter(pk=version.pk).update(valid=DateTimeTZRange(version.valid.lower, portal.sim.now))
+    portal.sim.run(3600)
+    for address in (f"/leases/{lease.pk}/", "/leases/", "/"):
+        assert 'data-tick="money"' not in portal.get(address).content.decode()
+    assert "So far €1.00" in portal.read(f"/leases/{lease.pk}/")
+
+
+def test_the_stretches_add_up_to_what_rating_charges(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("2g.20gb"), quantity=3, max_duration_s=9 * 3600)
+    portal.sim.run(1234)
+    portal.sim.release_lease(lease)
+    portal.sim.run(10)
+    before = portal.read(f"/leases/{lease.pk}/")
+    lease_rating.rate_all_leases(now=portal.sim.now)
+    assert before == portal.read(f"/leases/{lease.pk}/")
+    assert "1,234 s × 3 €2.06" in before
+    assert "Total €2.06" in before
+
+
+def test_a_start_that_was_taken_back_soon_is_free(portal: PortalSession) -> None:
+    spot = Offering.objects.get(profile="1g.10gb", price_class="spot", region=offering("1g.10gb").region)
+    since = portal.sim.now + timedelta(seconds=1)
+    price_list.publish_price(
+        offering=spot, currency="EUR", nano_per_hour=EURO, since=since, actor=OPERATOR, now=portal.sim.now
+    )
+    portal.sim.run(2)
+    lease = portal.sim.create_lease(portal.owner, spot, max_duration_s=9 * 3600)
+    portal.sim.run(60)
+    with tenant_scope(portal.owner.tenant.pk):
+        termination.release_lease(reload_lease(lease), reason=EndReason.PREEMPTED, now=portal.sim.now)
+    portal.sim.run(10)
+    lease_rating.rate_all_leases(now=portal.sim.now)
+    page = portal.read(f"/leases/{lease.pk}/")
+    assert "Preempted after 60 s free" in page
+    assert "Total €0.00" in page
+
+
+def test_a_gpu_without_neighbours_is_not_said_to_have_some(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
+    alone = portal.read(f"/leases/{lease.pk}/")
+    assert "No other tenant uses this GPU" in alone
+    portal.sim.create_lease(create_tenant("Stranger"), offering("1g.10gb"))
+    assert "Grey slices are used by others" in portal.read(f"/leases/{lease.pk}/")
+
+
+def test_neighbours_are_drawn_without_their_names(portal: PortalSession) -> None:
+    stranger = create_tenant("Stranger")
+    portal.sim.create_lease(stranger, offering("1g.10gb"), name="strangers-work")
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
+    page = portal.get(f"/leases/{lease.pk}/").content.decode()
+    assert "yours" in page
+    assert "1 others" in page
+    assert "strangers-work" not in page
+
+
+def test_a_queued_lease_says_why_and_where_in_line(portal: PortalSession) -> None:
+    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
+    first = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    second = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    portal.sim.run(1)
+    assert "1 of 2 in line" in portal.read(f"/leases/{first.pk}/")
+    page = portal.read(f"/leases/{second.pk}/")
+    assert "2 of 2 in line" in page
+    assert "Waits for one free H100 whole GPU" in page
+    assert "Not placed yet" in page
+
+
+def test_a_lease_under_way_asks_again_by_itself_and_one_at_rest_seldom(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), LeaseState.PROVISIONING)
+    assert "every 2s" in portal.get(f"/leases/{lease.pk}/").content.decode()
+    assert "every 2s" in portal.get(f"/leases/{lease.pk}/row/").content.decode()
+    portal.sim.run(60)
+    assert "every 2s" not in portal.get(f"/leases/{lease.pk}/").content.decode()
+    assert "hx-get" not in portal.get(f"/leases/{lease.pk}/row/").content.decode()
+
+
+def test_extending_moves_the_end_and_says_until_when(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=3600)
+    assert "Extend 2 h — €2.00 at most" in portal.read(f"/leases/{lease.pk}/extend/")
+    answer = portal.post(f"/leases/{lease.pk}/extend/", hours="2")
+    assert answer["Location"] == f"/leases/{lease.pk}/"
+    assert reload_lease(lease).max_duration_s == 3 * 3600
+    assert "is extended by 2 h. Stops at" in portal.read(f"/leases/{lease.pk}/")
+
+
+@pytest.mark.parametrize("hours", ["", "x", "0", "99999", "-1", "9999"])
+def test_an_extension_that_cannot_be_is_explained_and_changes_nothing(portal: PortalSession, hours: str) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=3600)
+    answer = portal.post(f"/leases/{lease.pk}/extend/", hours=hours)
+    assert answer.status_code == 409
+    assert 'role="alert"' in answer.content.decode()
+    assert reload_lease(lease).max_duration_s == 3600
+
+
+def test_an_extension_beyond_the_quota_is_refused_with_its_figures(portal: PortalSession) -> None:
+    portal.owner.set_quota(QuotaKind.GPU_SECONDS, 2 * 3600 * 1000)
+    lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=3600)
+    answer = portal.post(f"/leases/{lease.pk}/extend/", hours="8")
+    assert "The quota of this project" in visible_text(answer)
+    assert reload_lease(lease).max_duration_s == 3600
+
+
+def test_releasing_asks_first_and_then_ends_it(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("2g.20gb"), max_duration_s=9 * 3600)
+    portal.sim.run(1800)
+    page = portal.read(f"/leases/{lease.pk}/release/")
+    assert "Billing stops immediately." in page
+    assert "Charged so far €1.00" in page
+    assert reload_lease(lease).state == "active"
+    answer = portal.post(f"/leases/{lease.pk}/release/")
+    assert answer["Location"] == f"/leases/{lease.pk}/"
+    assert reload_lease(lease).state == "releasing"
+    assert "Charging has stopped." in portal.read(f"/leases/{lease.pk}/")
+
+
+def test_a_lease_that_is_over_cannot_be_released_again(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), LeaseState.RELEASED)
+    answer = portal.post(f"/leases/{lease.pk}/release/")
+    assert answer.status_code == 409
+    assert "This lease has ended" in visible_text(answer)
+
+
+def test_a_member_of_another_project_does_not_find_it(portal: PortalSession) -> None:
+    mine, yours = portal.owner.create_project("mine"), portal.owner.create_project("yours")
+    lease = portal.sim.create_lease(portal.owner, offering(), project=yours)
+    stranger = portal.sign_in_as(Role.MEMBER, mine)
+    for address in ("", "row/", "extend/", "release/"):
+        assert stranger.get(f"/leases/{lease.pk}/{address}").status_code == 404
+
+
+def test_a_condition_is_shown_beside_the_state(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=9 * 3600)
+    set_node_state(node_of(lease), NodeState.LOST, portal.sim)
+    portal.sim.sweep()
+    portal.sim.run_with_sweeps(10)
+    page = portal.read(f"/leases/{lease.pk}/")
+    assert "unreachable" in page
+
+
+def test_the_meter_of_a_lease_that_nobody_hears_stands_still(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=9 * 3600)
+    portal.sim.run_with_sweeps(600)
+    assert 'data-tick="money"' in portal.get(f"/leases/{lease.pk}/").content.decode()
+    Cluster.objects.update(unreachable_since=portal.sim.now)
+    seen = (reload_lease(lease).seen_at or portal.sim.now).replace(microsecond=0)
+    told = f"currently nothing after {max(seen, portal.sim.now):%H:%M:%S} is charged"
+    portal.sim.clock.at += timedelta(hours=1)
+    for path in (f"/leases/{lease.pk}/", f"/leases/{lease.pk}/row/", "/leases/", "/"):
+        assert 'data-tick="money"' not in portal.get(path).content.decode()
+    page = portal.read(f"/leases/{lease.pk}/")
+    assert told in page
+    cost = re.search(r"So far (€[\d.]+)", page)
+    assert cost
+    portal.sim.clock.at += timedelta(hours=1)
+    assert f"So far {cost[1]}" in portal.read(f"/leases/{lease.pk}/")
+
+
+def test_a_lease_that_has_just_begun_ticks_before_it_costs_anything(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering())
+    portal.sim.clock.at = reload_lease(lease).state_since
+    assert 'data-tick="money"' in portal.get(f"/leases/{lease.pk}/").content.decode()
+
+
+def test_the_drawer_has_the_call_with_this_leases_id(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering())
+    page = portal.read(f"/leases/{lease.pk}/")
+    assert f"/api/v1/leases/{lease.pk}'" in page
+    assert f"/api/v1/leases/{lease.pk}/release" in page
+    assert "<id>" not in page
+
+
+def test_who_may_use_a_lease_is_told_how_and_who_may_only_look_is_not(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
+    Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
+    page = portal.get(f"/leases/{lease.pk}/").content.decode()
+    address = f"https://{lease.pk.removeprefix('lse_')}.leases.example/"
+    assert f'href="{address}"' in page
+    assert access_token(lease.pk) in page
+    looks = portal.sign_in_as(Role.VIEWER).get(f"/leases/{lease.pk}/").content.decode()
+    assert address not in looks
+    assert access_token(lease.pk) not in looks
+
+
+def test_a_box_shows_its_line_for_a_shell_and_an_endpoint_the_call_that_tries_it(portal: PortalSession) -> None:
+    box = portal.sim.create_lease(portal.owner, offering(), workload="ssh", ssh_keys=[KEY])
+    endpoint = portal.sim.create_lease(portal.owner, offering(), workload="vllm")
+    ways = {"domain": "leases.example", "ingress": "ingress/public", "bastion": "in.example"}
+    Cluster.objects.update(provisioner="kubernetes", **ways)
+    inside = (
+        f"l-{box.pk.removeprefix('lse_')}-g{reload_lease(box).generation}.gt-{box.project_id.removeprefix('prj_')}.svc"
+    )
+    assert f"SSH ssh -J gpubroker@in.example gpubroker@{inside}" in portal.read(f"/leases/{box.pk}/")
+    page = portal.read(f"/leases/{endpoint.pk}/")
+    address = f"https://{endpoint.pk.removeprefix('lse_')}.leases.example/v1"
+    assert f"Endpoint {address} " in page
+    assert f"curl {address}/models -H 'Authorization: Bearer {access_token(endpoint.pk)}'" in page
+
+
+def test_a_lease_that_nobody_can_enter_says_so(portal: PortalSession) -> None:
+    notebook = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
+    assert "Connections are not available: the cluster of north-1" in portal.read(f"/leases/{notebook.pk}/")
+    assert "Connections are not available" not in portal.sign_in_as(Role.VIEWER).read(f"/leases/{notebook.pk}/")
+    batch = portal.sim.create_lease(portal.owner, offering(), workload="batch", command="true")
+    assert "Connections are not available" not in portal.read(f"/leases/{batch.pk}/")

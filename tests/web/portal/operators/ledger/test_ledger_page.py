@@ -1,0 +1,195 @@
+"""The operators' page of the books, and the same over the API."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils.html import strip_tags
+
+from billing.gateways.simulated import SimulatedGateway
+from billing.models import Invoice
+from billing.services.ledger import posting
+from ports import payments
+from tenants.models import AuditEvent
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    captured_messages,
+    create_final_invoice,
+    process_payment,
+    reload_invoice,
+    request_payment,
+)
+from web.portal.operators.ledger import ledger_page
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    with payments.using_gateway(SimulatedGateway()), captured_messages():
+        yield
+
+
+def raw(operator: Client, query: str = "") -> str:
+    answer = operator.get(f"/ops/ledger/{query}")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def read(operator: Client, query: str = "") -> str:
+    return " ".join(unescape(strip_tags(raw(operator, query).replace("<", " <"))).split())
+
+
+def paid() -> Invoice:
+    invoice = create_final_invoice()
+    process_payment(request_payment(invoice))
+    return invoice
+
+
+def name_of(invoice: Invoice) -> str:
+    with tenant_scope(invoice.tenant_id):
+        return reload_invoice(invoice).tenant.name
+
+
+def test_books_that_nobody_opened_yet_say_so(operator: Client) -> None:
+    told = read(operator)
+    assert "No entries yet." in told
+    assert "No accounts yet" in told
+    assert "No transfers" in told
+
+
+def test_both_sides_and_the_latest_transfers_are_shown(operator: Client) -> None:
+    create_final_invoice()
+    invoice = paid()
+    told = read(operator)
+    assert "Debits equal credits in EUR." in told
+    assert "receivable EUR 2 €2.00 —" in told
+    assert "accrued EUR 2 — —" in told
+    assert "revenue EUR 1 — €4.00" in told
+    assert "cash EUR 1 €2.00 —" in told
+    assert "Balanced EUR €4.00 €4.00" in told
+    assert f"payment {invoice} {name_of(invoice)} cash receivable €2.00" in told
+
+
+def test_an_invoices_transfers_are_one_click_away(operator: Client) -> None:
+    other, invoice = create_final_invoice(), paid()
+    page = raw(operator)
+    assert f'href="/ops/ledger/?invoice={invoice.pk}"' in page
+    told = read(operator, f"?invoice={invoice.pk}")
+    assert f"invoice {invoice}, paid, of {name_of(invoice)}" in told
+    assert name_of(other) not in told
+    assert f"ledger-transfers?sort=-id&ref={invoice.pk}&limit=500" in told
+    assert "Show all transfers" in told
+
+
+def test_a_tenants_transfers_are_one_click_away(operator: Client) -> None:
+    other, invoice = create_final_invoice(), paid()
+    assert f'href="/ops/ledger/?tenant={invoice.tenant_id}"' in raw(operator)
+    told = read(operator, f"?tenant={invoice.tenant_id}")
+    assert f"Transfers {name_of(invoice)} Show all transfers" in told
+    assert name_of(other) not in told
+
+
+@pytest.mark.parametrize("query", ["?invoice=inv_none", "?tenant=ten_none", "?invoice=inv_none&tenant=ten_none"])
+def test_what_is_not_there_has_no_transfers(operator: Client, query: str) -> None:
+    paid()
+    assert "No transfers for" in read(operator, query)
+
+
+@pytest.mark.parametrize("query", ["?invoice=%00", "?tenant='", "?before=x", "?before=-1", "?before=1e9"])
+def test_an_address_that_makes_no_sense_asks_for_nothing(operator: Client, query: str) -> None:
+    invoice = paid()
+    assert str(invoice) in read(operator, query)
+
+
+def test_a_long_list_goes_on_with_earlier_transfers(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_page, "LIST_PAGE_SIZE", 2)
+    invoice = paid()
+    first = raw(operator)
+    (earlier,) = re.findall(r'href="(\?[^"]*before=\d+)">Earlier transfers', first)
+    assert "Latest transfers" not in first
+    second = read(operator, unescape(earlier))
+    assert f"invoice {invoice} {name_of(invoice)} accrued revenue €2.00" in second
+    assert "Latest transfers" in second
+    assert "Earlier transfers" not in second
+
+
+def test_a_reversal_names_what_it_takes_back(operator: Client) -> None:
+    invoice = create_final_invoice()
+    with tenant_scope(invoice.tenant_id):
+        Invoice.objects.filter(pk=invoice.pk).update(status="void")
+        posting.reverse_invoices([invoice.pk], now=NOW)
+    told = read(operator)
+    assert re.search(rf"void reverses \d+ {invoice} ", told)
+    assert "Balanced EUR €0.00 €0.00" in told
+
+
+def test_books_that_do_not_balance_are_red(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    from billing.services.ledger.ledger_balances import TrialBalance, TrialBalanceLine
+
+    odd = (
+        TrialBalance("EUR", (TrialBalanceLine("EUR", "cash", 1, 500, 0),)),
+        TrialBalance("USD", (TrialBalanceLine("USD", "cash", 1, 500, 0),)),
+    )
+    monkeypatch.setattr(ledger_page.ledger_balances, "stored_trial_balance", lambda: odd)
+    told = read(operator)
+    assert "Debits and credits differ in EUR, USD." in told
+    assert "Not balanced EUR €5.00 €0.00" in told
+
+
+def test_the_page_asks_as_often_however_much_is_posted(operator: Client) -> None:
+    counts = []
+    for _ in range(3):
+        paid()
+        with CaptureQueriesContext(connection) as spoken:
+            read(operator)
+        counts.append(len(spoken))
+    assert len(set(counts)) == 1, counts
+
+
+def test_the_api_gives_every_transfer_and_can_be_asked_for_some(operator: Client) -> None:
+    other, invoice = create_final_invoice(), paid()
+
+    def items(query: str) -> list[dict[str, object]]:
+        answer = operator.get(f"/api/v1/ops/ledger-transfers?{query}")
+        assert answer.status_code == 200, answer.content
+        found: list[dict[str, object]] = answer.json()["items"]
+        return found
+
+    assert len(items("")) == 5
+    assert {each["ref"] for each in items(f"tenant={other.tenant_id}")} == {other.pk}
+    found = items(f"ref={invoice.pk}&sort=id")
+    assert [each["kind"] for each in found] == ["invoice", "invoice", "payment"]
+    assert found[2]["debit"]["type"] == "cash"  # type: ignore[index]
+    assert found[2]["amount"] == {"amount": "2.000000", "currency": "EUR"}
+    assert [each["ref"] for each in items("kind=payment")] == [invoice.pk]
+    one = operator.get(f"/api/v1/ops/ledger-transfers/{found[2]['id']}")
+    assert one.json() == found[2]
+    assert operator.get("/api/v1/ops/ledger-transfers?kind=odd").status_code == 400
+    assert operator.get(f"/api/v1/ops/ledger-transfers?ref={'x' * 301}").status_code == 400
+    assert operator.get("/api/v1/ops/ledger-transfers/odd").status_code == 404
+
+
+def test_the_trial_balance_over_the_api_is_the_pages(operator: Client) -> None:
+    paid()
+    items = operator.get("/api/v1/ops/trial-balance").json()["items"]
+    assert [(each["type"], each["debit"]["amount"], each["credit"]["amount"]) for each in items] == [
+        ("receivable", "0.000000", "0.000000"),
+        ("accrued", "0.000000", "0.000000"),
+        ("revenue", "0.000000", "2.000000"),
+        ("cash", "2.000000", "0.000000"),
+    ]
+
+
+def test_every_look_is_in_the_audit_log(operator: Client) -> None:
+    raw(operator)
+    operator.get("/api/v1/ops/ledger-transfers")
+    operator.get("/api/v1/ops/trial-balance")
+    with staff_scope():
+        paths = list(AuditEvent.objects.filter(action="ops.ledger").values_list("detail__path", flat=True))
+    assert sorted(paths) == ["/api/v1/ops/ledger-transfers", "/api/v1/ops/trial-balance", "/ops/ledger/"]

@@ -1,0 +1,96 @@
+"""Failed e-mails on operators' pages and API, and their retry."""
+
+from typing import Any
+from unittest import mock
+
+import pytest
+from django.test import Client
+
+from billing.gateways.simulated import GatewayFault
+from billing.models import Invoice, QueuedEmail
+from billing.services.reports import pending_collections as rows
+from billing.services.reports import undelivered_emails
+from ports import clock
+from tenants.models import User
+from tenants.services.rls import staff_scope, tenant_scope
+from tests.billing.emails.test_invoice_emails import LATER, payer, send
+from tests.billing.payments.payable_invoices import create_final_invoice, fail_next_charges
+from tests.billing.refunds.refund_setup import create_paid_invoice, payment_of, process_refund, request_refund
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Any:
+    from billing.gateways.simulated import SimulatedGateway
+    from ports import payments
+    from tests.billing.payments.payable_invoices import captured_messages
+
+    with payments.using_gateway(SimulatedGateway()), captured_messages():
+        yield
+
+
+@pytest.fixture
+def operator(settings: Any) -> Client:
+    settings.OPERATORS_REQUIRE_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("op@example.org", is_staff=True))
+    return client
+
+
+def unsent(invoice: Invoice) -> QueuedEmail:
+    with tenant_scope(invoice.tenant_id):
+        return QueuedEmail.objects.get()
+
+
+def test_an_email_to_nobody_is_seen_and_tried_again(operator: Client) -> None:
+    invoice = create_final_invoice()
+    send()
+    letter = unsent(invoice)
+    with clock.frozen_at(LATER):
+        page = operator.get("/ops/system/").content.decode()
+        assert "1 e-mail needs attention." in page
+        assert "1 attempt ·" in page
+        assert "No recipient" in page
+        assert f'action="/ops/notifications/{letter.pk}/resend/"' in page
+        payer(invoice)
+        assert operator.post(f"/ops/notifications/{letter.pk}/resend/")["Location"] == "/ops/system/"
+        told = operator.post(f"/ops/notifications/{letter.pk}/resend/", follow=True).content.decode()
+        assert "cannot be retried" in told
+        assert "E-mails that need attention" not in told
+        assert operator.post("/ops/notifications/let_gone/resend/").status_code == 404
+    assert len(send(now=LATER)) == 1
+
+
+def test_the_same_over_the_api(operator: Client) -> None:
+    invoice = create_final_invoice()
+    send()
+    letter = unsent(invoice)
+    with clock.frozen_at(LATER):
+        (told,) = operator.get("/api/v1/ops/notifications", {"unsent": "nobody"}).json()["items"]
+        assert (told["id"], told["kind"], told["about"]) == (letter.pk, "invoice-final", invoice.pk)
+        assert (told["tenant"]["id"], told["sent_at"], told["due_at"]) == (invoice.tenant_id, None, None)
+        address, body = f"/api/v1/ops/notifications/{letter.pk}/resend", {"status": "waiting"}
+        assert operator.put(address, {"status": "sent"}, content_type="application/json").status_code == 400
+        again = operator.put(address, body, content_type="application/json")
+        assert (again.status_code, again.json()["unsent"]) == (200, "")
+        assert operator.put(address, body, content_type="application/json").status_code == 409
+
+
+def test_of_many_the_oldest_are_fetched_and_all_counted() -> None:
+    create_final_invoice()
+    create_final_invoice()
+    send()
+    with mock.patch.object(rows, "MAX_SHOWN", 1), staff_scope():
+        found = undelivered_emails.find_undelivered_emails()
+    assert (len(found.unsent), found.unsent_in_all) == (1, 2)
+
+
+def test_a_refund_that_is_stuck_is_seen_where_payments_are(operator: Client) -> None:
+    invoice = create_paid_invoice()
+    fail_next_charges(invoice, GatewayFault.REJECTED)
+    process_refund(request_refund(invoice, 40))
+    with clock.frozen_at(LATER):
+        page = operator.get("/ops/system/").content.decode()
+    assert "1 refund needs attention." in page
+    assert f'href="/ops/payments/{payment_of(invoice).pk}/refund/"' in page

@@ -1,0 +1,149 @@
+"""Operators refund on a page and over the API; tenants see it."""
+
+from typing import Any
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client
+
+from billing.gateways.simulated import GatewayFault
+from billing.models import Invoice, PaymentRefund
+from ports import clock, payments
+from tenants.models import User
+from tests.billing.payments.payable_invoices import NOW, fail_next_charges
+from tests.billing.refunds.refund_setup import (
+    balance_of,
+    create_paid_invoice,
+    payment_of,
+    process_refund,
+    refunded_amounts,
+    refunds_of,
+    request_refund,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator(settings: Any) -> Client:
+    settings.OPERATORS_REQUIRE_MFA = False
+    client = Client()
+    client.force_login(User.objects.create_user("op@example.org", is_staff=True))
+    return client
+
+
+def address(invoice: Invoice) -> str:
+    return f"/ops/payments/{payment_of(invoice).pk}/refund/"
+
+
+def test_an_operator_sends_back_what_was_given_back(operator: Client) -> None:
+    invoice = create_paid_invoice()
+    with clock.frozen_at(NOW):
+        assert f'href="{address(invoice)}"' in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
+        page = operator.get(address(invoice)).content.decode()
+        assert "At most 1.20 EUR." in page
+        form = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}
+        assert operator.post(address(invoice), form)["Location"] == address(invoice)
+        again = operator.post(address(invoice), form)
+        assert (again.status_code, "is pending" in again.content.decode()) == (409, True)
+    (made,) = refunds_of(invoice)
+    assert (made.minor, made.why, process_refund(made).status) == (50, "wrong slice", "succeeded")
+    assert "wrong slice" in operator.get(address(invoice)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"amount": "3.06", "seen": "0", "reason": "x"}, "The payment charged €3.05"),
+        ({"amount": "abc", "seen": "0", "reason": "x"}, "is no amount"),
+        ({"amount": "0.50", "reason": "x"}, "The form is incomplete"),
+        ({"amount": "0.50", "seen": "0", "reason": ""}, "A reason must have 1 to"),
+    ],
+)
+def test_what_cannot_go_back_is_said_where_it_was_asked(operator: Client, form: dict[str, str], why: str) -> None:
+    invoice = create_paid_invoice()
+    answer = operator.post(address(invoice), form)
+    assert (answer.status_code, why in answer.content.decode()) == (400, True)
+    assert (refunds_of(invoice), balance_of(invoice)) == ([], 120)
+
+
+def test_where_nothing_was_given_back_the_page_says_what_to_do_first(operator: Client) -> None:
+    invoice = create_paid_invoice(credited=0)
+    assert "First issue a credit note" in operator.get(address(invoice)).content.decode()
+    assert operator.get("/ops/payments/pay_gone/refund/").status_code == 404
+
+
+def test_what_is_stuck_is_asked_for_again_on_the_page_and_over_the_api(operator: Client) -> None:
+    invoice = create_paid_invoice()
+    fail_next_charges(invoice, GatewayFault.REJECTED, GatewayFault.REJECTED)
+    stuck = process_refund(request_refund(invoice, 40))
+    page = operator.get(address(invoice)).content.decode()
+    assert "Retry" in page
+    assert "No further refund is possible now." in page
+    assert 'name="amount"' not in page
+    again = f"/ops/refunds/{stuck.pk}/retry/"
+    with clock.frozen_at(NOW):
+        assert operator.post(again)["Location"] == address(invoice)
+        assert b"is pending" in operator.post(again, follow=True).content
+        assert process_refund(stuck).status == "stuck"
+        api, body = f"/api/v1/ops/refunds/{stuck.pk}/retry", {"status": "pending"}
+        assert operator.put(api, body, content_type="application/json").json()["status"] == "pending"
+        assert operator.put(api, body, content_type="application/json").status_code == 409
+    assert operator.post("/ops/refunds/ref_gone/retry/").status_code == 404
+    assert (process_refund(stuck).status, refunded_amounts(invoice)) == ("succeeded", [40])
+
+
+def test_the_api_sends_back_once_however_often_it_is_asked(operator: Client) -> None:
+    invoice = create_paid_invoice()
+    api = f"/api/v1/ops/payments/{payment_of(invoice).pk}/refund"
+    wanted = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}
+    with clock.frozen_at(NOW):
+        first = operator.put(api, wanted, content_type="application/json")
+        assert (first.status_code, first.json()["status"]) == (200, "pending")
+        assert operator.put(api, wanted, content_type="application/json").status_code == 409
+        process_refund(refunds_of(invoice)[0])
+        assert operator.put(api, wanted, content_type="application/json").status_code == 409
+        for odd in ({"amount": "x"}, {"seen": "x"}, {"amount": "9.00", "seen": "0.50"}):
+            assert operator.put(api, {**wanted, **odd}, content_type="application/json").status_code == 400
+    (told,) = operator.get("/api/v1/ops/refunds", {"payment": payment_of(invoice).pk}).json()["items"]
+    assert (told["status"], told["amount"]["currency"], told["why"]) == ("succeeded", "EUR", "wrong slice")
+    assert refunded_amounts(invoice) == [50]
+
+
+def test_where_the_gateway_is_gone_nothing_is_offered_and_what_went_back_stays_to_be_seen(
+    operator: Client,
+) -> None:
+    invoice = create_paid_invoice()
+    with payments.using_gateway(None):
+        assert address(invoice) not in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
+        page = operator.get(address(invoice)).content.decode()
+        assert "which is not configured here. Configure it again" in page
+        assert 'name="amount"' not in page
+    process_refund(request_refund(invoice, 40))
+    with payments.using_gateway(None):
+        assert address(invoice) in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
+
+
+def test_nobody_is_told_that_it_is_sent_before_it_is(operator: Client) -> None:
+    invoice = create_paid_invoice()
+    with clock.frozen_at(NOW):
+        form = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}
+        told = operator.post(address(invoice), form, follow=True).content.decode()
+    assert "€0.50 left the balance. simulated is asked to refund it to the payment card." in told
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("pending", "are being refunded to the payment card"),
+        ("requires_action", "are being refunded to the payment card"),
+        ("succeeded", "refunded to the payment card"),
+        ("failed", "could not be refunded to the payment card"),
+        ("canceled", "could not be refunded to the payment card"),
+    ],
+)
+def test_the_invoice_says_what_became_of_it(status: str, words: str) -> None:
+    mark = PaymentRefund(id="re_1", status=status, minor=40, made_at=NOW)
+    invoice = Invoice(currency="EUR")
+    shown = {"marks": {"refunds": [mark]}, "invoice": invoice}
+    assert words in render_to_string("invoices/_chargebacks_and_refunds.html", shown)

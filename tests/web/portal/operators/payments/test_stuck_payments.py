@@ -1,0 +1,104 @@
+"""Operators see every payment that waits for a person, and why."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils.html import strip_tags
+
+from billing.gateways.simulated import GatewayFault, SimulatedGateway
+from billing.models import Invoice
+from billing.services.reports import pending_collections
+from ports import clock, payments
+from tenants.services.rls import tenant_scope
+from tests.billing.payments.payable_invoices import (
+    NOW,
+    create_final_invoice,
+    fail_next_charges,
+    process_payment,
+    request_payment,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    with payments.using_gateway(SimulatedGateway()):
+        yield
+
+
+def stuck() -> Invoice:
+    invoice = create_final_invoice()
+    fail_next_charges(invoice, GatewayFault.REJECTED)
+    process_payment(request_payment(invoice))
+    return invoice
+
+
+def read(operator: Client) -> str:
+    answer = operator.get("/ops/system/")
+    assert answer.status_code == 200
+    return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
+
+
+def test_nothing_is_said_while_nothing_waits(operator: Client) -> None:
+    told = read(operator)
+    assert "attention" not in told
+    assert "Pending payments 0" in told
+
+
+def test_what_waits_is_named_with_its_tenant_its_sum_and_its_reason(operator: Client) -> None:
+    invoice = stuck()
+    request_payment(create_final_invoice())
+    with tenant_scope(invoice.tenant_id):
+        payer = invoice.tenant.name
+    told = read(operator)
+    assert "1 payment needs attention." in told
+    assert f"{invoice} {payer} The simulated gateway does not accept our credentials." in told
+    assert "simulated · bad_credentials · pay_" in told
+    assert "€2.00" in told
+    assert "Pending payments 1, oldest" in told
+
+
+def test_many_are_counted_and_the_oldest_shown(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_collections, "MAX_SHOWN", 2)
+    invoices = [stuck() for _ in range(3)]
+    told = read(operator)
+    assert "3 payments need attention." in told
+    assert "the oldest 2 of 3" in told
+    assert [str(each) in told for each in invoices].count(True) == 2
+
+
+def test_the_page_asks_as_often_however_many_wait(operator: Client) -> None:
+    counts = []
+    for _ in range(3):
+        stuck()
+        with CaptureQueriesContext(connection) as spoken:
+            read(operator)
+        counts.append(len(spoken))
+    assert len(set(counts)) == 1, counts
+
+
+def test_an_operator_says_that_nothing_was_taken_after_being_asked(operator: Client) -> None:
+    invoice = stuck()
+    with tenant_scope(invoice.tenant_id):
+        payment = invoice.payments.get()
+        payer = invoice.tenant.name
+    address = f"/ops/payments/{payment.pk}/mark-failed/"
+    assert f'href="{address}"' in operator.get("/ops/system/").content.decode()
+    asked = unescape(operator.get(address).content.decode())
+    assert f"Mark {invoice} of {payer} as failed?" in asked
+    assert f"First search for {payment.pk} in the records of simulated." in asked
+    assert "simulated is configured here and is contacted first" in asked
+    with clock.frozen_at(NOW + timedelta(hours=1)):
+        refused = operator.post(address, {"reason": ""})
+        assert (refused.status_code, "A reason must have 1 to" in refused.content.decode()) == (400, True)
+        assert operator.post(address, {"reason": "account closed"})["Location"] == "/ops/system/"
+    assert "needs attention." not in read(operator)
+    assert operator.post(address, {"reason": "again"}).status_code == 409
+    with payments.using_gateway(None):
+        assert "simulated is no longer configured here" in operator.get(address).content.decode()

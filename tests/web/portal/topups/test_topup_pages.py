@@ -1,0 +1,85 @@
+"""Topping up on the wallet's page and over the API."""
+
+import pytest
+from django.test import Client
+
+from billing.gateways.simulated import GatewayFault
+from billing.services.payments.topups import automatic_topups
+from ports import clock, payments
+from tenants.domain.roles import Role
+from tenants.models import AuditEvent
+from tenants.services.rls import tenant_scope
+from tests.billing.topups.topup_setup import fail_next_topups, process_topup, topups_of, wallet_balance
+from tests.simulation import NOW, TenantContext
+from tests.tenants.tenant_setup import ApiClient
+from tests.web.portal.page_text import page_words
+
+pytestmark = pytest.mark.django_db
+
+
+def visitor(kestrel: TenantContext, role: Role = Role.OWNER) -> Client:
+    client = Client()
+    client.force_login(kestrel.create_member(role))
+    return client
+
+
+def test_whoever_pays_tops_up_and_reads_what_became_of_it(kestrel: TenantContext) -> None:
+    with clock.frozen_at(NOW):
+        client = visitor(kestrel, Role.BILLING)
+        assert client.post("/wallet/top-up/", {"amount": "50"}).status_code == 302
+        shown = page_words(client.get("/wallet/"))
+        assert "€50.00 is being collected." in shown
+        assert "being collected €50.00" in shown
+        assert "is in progress" in page_words(client.post("/wallet/top-up/", {"amount": "50"}, follow=True))
+        done = process_topup(topups_of(kestrel)[0])
+        assert f"{done.reference} €50.00" in page_words(client.get("/wallet/"))
+        for wrong, said in (("0", "A top-up must be €1.00"), ("much", "is no amount of EUR")):
+            assert said in page_words(client.post("/wallet/top-up/", {"amount": wrong}, follow=True))
+    assert wallet_balance(kestrel) == 5000
+
+
+def test_a_rule_is_set_says_that_it_stopped_and_is_taken_away(kestrel: TenantContext) -> None:
+    with clock.frozen_at(NOW):
+        client = visitor(kestrel)
+        form = {"threshold": "10", "amount": "50"}
+        assert "Auto top-up is on" in page_words(client.post("/wallet/auto-top-up/", form, follow=True))
+        assert b'value="10.00"' in client.get("/wallet/").content
+        fail_next_topups(kestrel, GatewayFault.DECLINED)
+        automatic_topups.open_due_topups(now=NOW)
+        process_topup(topups_of(kestrel)[0])
+        shown = page_words(client.get("/wallet/"))
+        assert "Stopped" in shown
+        assert "insufficient funds. Save it again to restart." in shown
+        assert "is no amount" in page_words(
+            client.post("/wallet/auto-top-up/", {"threshold": "x", "amount": "1"}, follow=True)
+        )
+        none = {"threshold": "", "amount": ""}
+        assert "Auto top-up is off" in page_words(client.post("/wallet/auto-top-up/", none, follow=True))
+
+
+def test_who_only_reads_and_where_nobody_collects_there_is_no_form(kestrel: TenantContext) -> None:
+    with clock.frozen_at(NOW):
+        visitor(kestrel).post("/wallet/auto-top-up/", {"threshold": "10", "amount": "50"})
+        assert b'action="/wallet/top-up/"' not in visitor(kestrel, Role.ADMIN).get("/wallet/").content
+        with payments.using_gateway(None):
+            shown = page_words(visitor(kestrel).get("/wallet/"))
+        assert "Auto top-up adds €50.00 when less than €10.00 is available." in shown
+
+
+def test_the_api_tops_up_once_a_key_and_keeps_a_rule(kestrel: TenantContext) -> None:
+    with clock.frozen_at(NOW):
+        api = ApiClient(kestrel.token(Role.OWNER))
+        first = api.send("POST", "topups", {"amount": "50.00"}, Idempotency_Key="one")
+        again = api.send("POST", "topups", {"amount": "50.00"}, Idempotency_Key="one")
+        assert (first.status_code, again.json()["id"]) == (202, first.json()["id"])  # type: ignore[attr-defined]
+        with tenant_scope(kestrel.tenant.pk):
+            assert AuditEvent.objects.filter(action="topup.open").count() == 1
+        (row,) = api.get("/api/v1/topups").json()["items"]
+        assert (row["status"], row["amount"]) == ("pending", {"amount": "50.000000", "currency": "EUR"})
+        assert api.get(f"/api/v1/topups/{row['id']}").json() == row
+        assert api.send("POST", "topups", {"amount": "0"}).status_code == 400  # type: ignore[attr-defined]
+        assert api.get("/api/v1/topup-rule").json()["amount"] is None
+        told = api.send("PUT", "topup-rule", {"threshold": "10.00", "amount": "50.00"})
+        assert told.json()["threshold"]["amount"] == "10.000000"  # type: ignore[attr-defined]
+        assert api.send("DELETE", "topup-rule").status_code == 204  # type: ignore[attr-defined]
+        assert api.get("/api/v1/topup-rule").json()["threshold"] is None

@@ -1,0 +1,119 @@
+"""Payment terms and account status on pages and API."""
+
+import pytest
+from django.test import Client
+
+from billing.models import AccountTerms
+from ports import clock
+from tenants.domain.roles import Role
+from tenants.models import AuditEvent
+from tenants.services.rls import tenant_scope
+from tests.billing.wallets.prepaid_tenants import WHY, give_credit, make_prepaid, set_payment_terms
+from tests.simulation import NOW, TenantContext, offering, simulate
+from tests.tenants.tenant_setup import ApiClient
+from tests.web.portal.page_text import page_words
+from web.portal.layout.account_status import runway_hours, runway_text
+
+pytestmark = pytest.mark.django_db
+
+
+def visitor(kestrel: TenantContext, role: Role = Role.BILLING) -> Client:
+    client = Client()
+    client.force_login(kestrel.create_member(role))
+    return client
+
+
+def test_who_pays_beforehand_reads_what_is_free_and_for_how_long(kestrel: TenantContext) -> None:
+    with simulate() as sim:
+        make_prepaid(kestrel)
+        give_credit(kestrel, 1000)
+        client = visitor(kestrel)
+        assert "Wallet €10.00 no spend" in page_words(client.get("/wallet/"))
+        sim.create_lease(kestrel, offering(), max_duration_s=9 * 3600)
+        shown = page_words(client.get("/wallet/"))
+        assert "Wallet €8.98 8 h at this spend rate" in shown
+        assert "In use €1.02" in shown
+        assert "Available €8.98" in shown
+        assert "Your account is prepaid." in shown
+        child = kestrel.create_project("below")
+        assert child.pk
+        assert "h at this spend rate" not in page_words(visitor(kestrel, Role.MEMBER).get("/leases/"))
+
+
+def test_who_pays_by_invoice_reads_nothing_of_it(kestrel: TenantContext) -> None:
+    with simulate():
+        shown = page_words(visitor(kestrel).get("/wallet/"))
+    assert "Available" not in shown
+    assert "at this spend rate" not in shown
+
+
+def test_how_long_money_lasts_is_said_in_hours_and_then_in_days() -> None:
+    assert (
+        runway_hours(100, 10**9, "EUR"),
+        runway_hours(100, 0, "EUR"),
+        runway_hours(100, 10**9, "JPY"),
+    ) == (1, None, 100)
+    assert (runway_text(47), runway_text(48), runway_text(60), runway_text(None)) == (
+        "47 h at this spend rate",
+        "2 days at this spend rate",
+        "3 days at this spend rate",
+        "no spend",
+    )
+
+
+def test_every_page_says_how_a_tenant_stands_that_does_not_stand_well(kestrel: TenantContext) -> None:
+    with simulate():
+        client = visitor(kestrel, Role.MEMBER)
+        assert "overdue" not in page_words(client.get("/"))
+        set_payment_terms(kestrel, standing="grace")
+        assert f"An invoice is overdue. Leases are not affected yet. {WHY}" in page_words(client.get("/leases/"))
+        set_payment_terms(kestrel, standing="suspended")
+        assert f"Running leases continue. {WHY}" in page_words(client.get("/"))
+
+
+def test_the_launch_page_says_that_there_is_no_money_before_it_is_asked(kestrel: TenantContext) -> None:
+    with simulate():
+        make_prepaid(kestrel)
+        shown = page_words(visitor(kestrel, Role.OWNER).get("/launch/"))
+        assert "is available in the wallet" in shown
+
+
+def test_the_api_tells_how_one_pays_and_refuses_what_there_is_no_money_for(kestrel: TenantContext) -> None:
+    with simulate():
+        make_prepaid(kestrel)
+        api = ApiClient(kestrel.token(Role.OWNER))
+        told = api.get("/api/v1/wallet").json()
+        assert (told["payment"], told["standing"], told["why"]) == ("prepaid", "good", WHY)
+        assert told["available"] == {"amount": "0.000000", "currency": "EUR"}
+        asked = {
+            "project": kestrel.project.pk,
+            "offering": offering().pk,
+            "name": "x",
+            "max_duration_s": 3600,
+        }
+        answer = api.send("POST", "leases", asked)
+        assert answer.status_code == 402  # type: ignore[attr-defined]
+        assert answer.json()["missing"] == "€1.02"  # type: ignore[attr-defined]
+
+
+def test_operators_set_terms_for_a_reason_and_the_audit_log_says_so(operator: Client, kestrel: TenantContext) -> None:
+    address = f"/ops/tenants/{kestrel.tenant.pk}/payment-terms/"
+    with clock.frozen_at(NOW):
+        assert "Payment terms of Kestrel" in page_words(operator.get(address))
+        form = {"payment": "prepaid", "standing": "good", "reason": WHY}
+        for _ in range(2):
+            assert operator.post(address, form).status_code == 302
+        assert "Payment terms of Kestrel saved." in page_words(operator.get(address))
+        for wrong in ({"payment": "never"}, {"standing": "fine"}, {"reason": " "}):
+            assert operator.post(address, form | wrong).status_code == 400
+        assert operator.get("/ops/tenants/ten_x/payment-terms/").status_code == 404
+        (row,) = operator.get("/api/v1/ops/payment-terms?payment=prepaid").json()["items"]
+        assert (row["tenant"]["name"], row["why"]) == ("Kestrel", WHY)
+        assert operator.post(address, form | {"payment": "invoice"}).status_code == 302
+    with tenant_scope(kestrel.tenant.pk):
+        assert AccountTerms.objects.get().version == 2
+        told = [event.detail for event in AuditEvent.objects.filter(action="terms.set").order_by("pk")]
+    assert [(each["before"], each["after"]) for each in told] == [
+        ("invoice, good", "prepaid, good"),
+        ("prepaid, good", "invoice, good"),
+    ]

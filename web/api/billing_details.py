@@ -1,0 +1,104 @@
+"""API of a tenant's billing details."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.domain import tax
+from billing.domain.parties import MAX_VAT_NUMBER_LENGTH, InvoiceParty
+from billing.domain.tax import TaxTreatment
+from billing.models import BillingDetails
+from billing.models.billing_details import MAX_LENGTH
+from billing.services.invoicing import billing_details
+from billing.services.tax import tax_determination
+from web.api.base_views import ETagViewSet, WholeTenantViewSet, needs, validated_body
+from web.api.serializer_fields import StrictSerializer
+
+
+class PartyOut(serializers.Serializer[Any]):
+    """Customer or supplier on an invoice."""
+
+    name = serializers.CharField()
+    street = serializers.CharField()
+    extra = serializers.CharField()
+    postcode = serializers.CharField()
+    city = serializers.CharField()
+    country = serializers.CharField(help_text="ISO 3166, two letters.")
+    vat_id = serializers.CharField()
+    email = serializers.CharField()
+
+
+@extend_schema_serializer(many=False)
+class BillingDetailsOut(serializers.Serializer[Any]):
+    """Customer and supplier of your next invoices, and the resulting tax treatment."""
+
+    customer = PartyOut()
+    supplier = PartyOut(allow_null=True)
+    treatment = serializers.ChoiceField(choices=[each.value for each in TaxTreatment], allow_blank=True)
+    treatment_in_words = serializers.CharField(allow_blank=True)
+    letters = serializers.BooleanField(help_text="Whether invoices and payment updates are sent by e-mail.")
+
+
+class BillingDetailsIn(StrictSerializer):
+    name = serializers.CharField(max_length=MAX_LENGTH)
+    street = serializers.CharField(max_length=MAX_LENGTH)
+    extra = serializers.CharField(max_length=MAX_LENGTH, allow_blank=True, default="")
+    postcode = serializers.CharField(max_length=20, allow_blank=True, default="")
+    city = serializers.CharField(max_length=MAX_LENGTH)
+    country = serializers.CharField(max_length=2, help_text="ISO 3166, two letters such as DE.")
+    vat_id = serializers.CharField(
+        max_length=2 * MAX_VAT_NUMBER_LENGTH,
+        allow_blank=True,
+        default="",
+        help_text="Format and check digits are validated; spaces are ignored.",
+    )
+    email = serializers.CharField(max_length=254, allow_blank=True, default="")
+    letters = serializers.BooleanField(required=False, help_text="Unchanged if omitted.")
+
+
+class BillingDetailsViewSet(WholeTenantViewSet):
+    """Billing details of the whole tenant."""
+
+    serializer_class = BillingDetailsOut
+    pagination_class = None
+    rows = BillingDetails.objects.all()
+    actions_needed = needs("billing.read", "list") | needs("billing.write", "replace")
+
+    @extend_schema(responses=BillingDetailsOut, filters=False)
+    def list(self, request: Request) -> Response:
+        """Return your details for the next invoice, with their ETag."""
+        return self._told()
+
+    @extend_schema(request=BillingDetailsIn, responses=BillingDetailsOut)
+    def replace(self, request: Request) -> Response:
+        """Replace your details; needs If-Match.
+
+        Drafts follow at once, final invoices do not change.
+        """
+        wanted = validated_body(BillingDetailsIn, request)
+        ETagViewSet.match(request, self._row(lock=True))
+        letters = wanted.pop("letters", None)
+        billing_details.set_billing_details(
+            self.request.tenant, told=InvoiceParty(**wanted), letters=letters, **self.by
+        )
+        return self._told()
+
+    def _row(self, *, lock: bool = False) -> BillingDetails:
+        rows = self.get_queryset()
+        found = (rows.select_for_update() if lock else rows).first()
+        return found or BillingDetails(tenant=self.request.tenant, version=0)
+
+    def _told(self) -> Response:
+        tenant = self.request.tenant
+        taxed = tax_determination.get_tax_status(tenant)
+        body = {
+            "customer": tax_determination.get_customer(tenant).as_dict(),
+            "supplier": by.as_dict() if (by := tax_determination.get_supplier()) else None,
+            "treatment": taxed.treatment.value,
+            "treatment_in_words": tax.TREATMENT_TEXTS[taxed.treatment],
+            "letters": billing_details.gets_invoice_emails(tenant),
+        }
+        return Response(BillingDetailsOut(body).data, headers={"ETag": f'"{self._row().version}"'})

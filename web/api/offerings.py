@@ -1,0 +1,154 @@
+"""API of offerings and GPU models, and of how many leases could start now."""
+
+from typing import Any
+
+from django.db.models import F, QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from broker.domain.lifecycle.states import Isolation, PriceClass
+from broker.models import GpuModel, Offering, OfferingState
+from broker.services.queue import open_capacity
+from tenants.models import Project, QuotaKind
+from tenants.services import quotas
+from web.api.base_views import OLDEST_FIRST, RowViewSet, TenantViewSet, needs
+from web.http.filters import QueryFilter
+
+VISIBLE_STATES = [OfferingState.PUBLISHED.value, OfferingState.RETIRED.value]
+
+
+class AvailabilityOut(serializers.Serializer[Any]):
+    """How many could start now, counted separately per offering.
+
+    `quota_left` is null where no quota limits them.
+    """
+
+    free_now = serializers.IntegerField()
+    quota_left = serializers.IntegerField(allow_null=True)
+    as_of = serializers.DateTimeField()
+
+
+OFFERING_FIELDS = ("id", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb")
+
+
+class OfferingOut(serializers.ModelSerializer[Offering]):
+    gpu_model = serializers.CharField(source="gpu_model_id")
+    units = serializers.SerializerMethodField()
+    availability = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Offering
+        fields = (*OFFERING_FIELDS, "units", "state", "availability")
+
+    def get_units(self, offering: Offering) -> str:
+        """Return what one counts against a quota of units, as a decimal."""
+        whole, milli = divmod(offering.milli_units, 1000)
+        return f"{whole}.{milli:03d}"
+
+    @extend_schema(responses=AvailabilityOut)
+    def get_availability(self, offering: Offering) -> dict[str, Any]:
+        return self.context["free"][offering.pk]  # type: ignore[no-any-return]
+
+
+class GpuModelOut(serializers.ModelSerializer[GpuModel]):
+    id = serializers.CharField(source="name")
+
+    class Meta:
+        model = GpuModel
+        fields = ("id", "memory_gb", "memory_grid", "compute_slices", "spec")
+
+
+class GpuModelViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):
+    """GPU models, and how each can be partitioned."""
+
+    serializer_class = GpuModelOut
+    sorts = OLDEST_FIRST
+    actions_needed = needs("offerings.read", "list", "retrieve")
+
+    def get_queryset(self) -> QuerySet[GpuModel]:
+        return GpuModel.objects.annotate(id=F("name"))
+
+
+class OfferingRows(RowViewSet):
+    """Offerings, as tenants and operators list them."""
+
+    rows = Offering.objects.all()
+    sorts = ("id", "-id", "label", "-label", "memory_gb", "-memory_gb")
+    search_in = ("label", "profile", "gpu_model__name")
+    filters = {
+        "gpu_model": QueryFilter("gpu_model_id"),
+        "region": QueryFilter("region"),
+        "isolation": QueryFilter("isolation", choices=tuple(i.value for i in Isolation)),
+        "price_class": QueryFilter("price_class", choices=tuple(p.value for p in PriceClass)),
+    }
+
+
+@extend_schema(
+    parameters=[OpenApiParameter("project", str, description="Project whose quota applies; default: the root project.")]
+)
+class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantViewSet):
+    """What can be leased; a retired offering takes no new leases."""
+
+    serializer_class = OfferingOut
+    parameters = frozenset({"project", "free_now"})
+    filters = OfferingRows.filters | {
+        "profile": QueryFilter("profile"),
+        "memory_gb__gte": QueryFilter("memory_gb__gte", "number"),
+        "state": QueryFilter("state", choices=tuple(VISIBLE_STATES)),
+    }
+    actions_needed = needs("offerings.read", "list", "retrieve", "availability")
+
+    def get_queryset(self) -> QuerySet[Offering]:
+        return Offering.objects.filter(state__in=VISIBLE_STATES)
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Apply `free_now=true`: only offerings that could start now."""
+        found, asked = super().filter_queryset(queryset), self.request.query_params.get("free_now", "")
+        if self.action != "list" or not asked:
+            return found
+        if asked != "true":
+            raise ValidationError({"free_now": "Must be true or omitted."})
+        free = open_capacity.count_open_capacity(found, now=self.now)
+        return found.filter(pk__in=[pk for pk, count in free.items() if count])
+
+    def prepare(self, rows: list[Any]) -> list[Any]:
+        self.beside = {"free": self._availability(rows)}
+        return rows
+
+    @extend_schema(responses=AvailabilityOut, filters=False)
+    @action(detail=True, pagination_class=None)
+    def availability(self, request: Request, pk: str) -> Response:
+        """Return how many could start now, and how many the quota allows."""
+        offering = self.get_object()
+        return Response(self.beside["free"][offering.pk])
+
+    def _availability(self, offerings: list[Offering]) -> dict[str, dict[str, Any]]:
+        free, room = open_capacity.count_open_capacity(offerings, now=self.now), self._room()
+        return {
+            o.pk: {
+                "free_now": free[o.pk],
+                "quota_left": None if room is None else room // o.milli_units,
+                "as_of": self.now,
+            }
+            for o in offerings
+        }
+
+    def _room(self) -> int | None:
+        """Return the free units of the requested project; None without a quota.
+
+        Without a requested project it is the highest visible one.
+        """
+        wanted, reach = (self.request.query_params.get("project", ""), self.request.roles.projects("offerings.read"))
+        if wanted:
+            project = self.project_for(wanted)
+        elif reach is None:
+            project = Project.objects.get(tenant=self.request.tenant, parent=None)
+        else:
+            project = Project.objects.filter(pk__in=reach).order_by("path")[0]
+        rooms = quotas.remaining_quotas([project], now=self.now)[project.pk]
+        return next((room.free for room in rooms if room.kind == QuotaKind.UNITS), None)

@@ -1,0 +1,177 @@
+"""Base viewsets of the operators' API.
+
+For anybody else these addresses do not exist (404).
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db.models import Model, QuerySet
+from django.http import Http404
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.decorators import action
+from rest_framework.fields import empty
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from tenants.models import Tenant
+from tenants.services import audit, rls
+from tenants.services.actors import Actor
+from tenants.services.errors import ObjectNotFound
+from tenants.services.operators import has_second_factor
+from web.api.base_views import RowViewSet, validated_body
+from web.api.serializer_fields import StrictSerializer
+from web.http.filters import QueryFilter
+
+
+class OperatorAuthentication(SessionAuthentication):
+    """Authentication by session, whether or not the user belongs to a tenant."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        user = getattr(request._request, "user", None)
+        if user is None or not user.is_authenticated or not user.is_active:
+            return None
+        self.enforce_csrf(request)
+        return user, None
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="gpubroker"'  # so that an anonymous request gets 401, not 403
+
+
+class OperatorScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "web.api.operators.base_views.OperatorAuthentication"
+    name = "operator"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "apiKey", "in": "cookie", "name": "sessionid", "description": "An operator's session."}
+
+
+class IsOperator(BasePermission):
+    """Permission of operators, with their second factor where required; others get 404."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        user = request.user
+        if not getattr(user, "is_authenticated", False):
+            return False
+        if not user.is_staff or (settings.OPERATORS_REQUIRE_MFA and not has_second_factor(user)):
+            raise Http404
+        return True
+
+
+class OperatorViewSet(ListModelMixin, RetrieveModelMixin, RowViewSet):
+    """Collection of inventory rows for operators; read-only by default."""
+
+    authentication_classes = [OperatorAuthentication]
+    permission_classes = [IsOperator]
+
+
+class CrossTenantViewSet(OperatorViewSet):
+    """Collection of all tenants' rows for operators; every request is audited."""
+
+    visit: ClassVar[str] = ""  # audit action `ops.<visit>`, as in `in_operations` of a page
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if self.action not in (None, "metadata"):  # else the method does not exist, or reads no rows
+            page = request._request
+            audit.record(f"ops.{self.visit}", method=page.method, path=page.get_full_path()[:500], **self.by)
+
+    @property
+    def by(self) -> dict[str, Any]:
+        """Return which operator acts and when, as services take it."""
+        user, label = self.request.user, getattr(self.request.user, "email", "")
+        actor = Actor("staff", str(user.pk), label, getattr(self.request._request, "id", ""))
+        return {"actor": actor, "now": self.now}
+
+    def read_scope(self) -> AbstractContextManager[None]:
+        return rls.staff_scope()
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Return a page of the rows."""
+        with self.read_scope():
+            return super().list(request, *args, **kwargs)
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Return one row."""
+        with self.read_scope():
+            return super().retrieve(request, *args, **kwargs)
+
+
+class NamedOut(serializers.Serializer[Any]):
+    """Id and name of a row."""
+
+    id = serializers.CharField(source="pk")
+    name = serializers.CharField()
+
+
+class ReasonIn(StrictSerializer):
+    reason = serializers.CharField(max_length=500, help_text="Visible to the tenant and other operators.")
+
+
+class TenantNamed(serializers.ModelSerializer[Any]):
+    """Base of a row as operators see it: tenant, own fields, then `more`."""
+
+    tenant = NamedOut()
+    more: ClassVar[tuple[str, ...]] = ()
+
+    def get_field_names(self, declared_fields: Any, info: Any) -> list[str]:
+        return ["tenant", *super().get_field_names(declared_fields, info), *self.more]
+
+
+OF_TENANT = {"tenant": QueryFilter("tenant_id")}  # operators' lists are filtered by tenant besides
+ROUTED_METHODS = ("publish", "update")  # PUT of a collection and of a row
+
+
+@dataclass(frozen=True)
+class OperatorAct:
+    """An act of operators as a PUT, decorating the method that calls the service.
+
+    The method gets the row (none of a whole collection) and the valid body, and returns the row that results. Rows
+    are read with staff access, and the service acts without it.
+    """
+
+    body: type[BaseSerializer[Any]]
+    answer: Any = empty  # serializer of the result, if the view's does not fit
+    rows: QuerySet[Any] | None = None  # of the result, if it is no row of the view
+    find: Callable[[str], Any] | None = None  # returns the row of an id, if the view's own way does not fit
+    description: str | None = None  # else the docstring
+    visit: str = ""  # else that of the view
+
+    def __call__(self, act: Callable[..., Model]) -> Callable[..., Response]:
+        @wraps(act)
+        def respond(view: CrossTenantViewSet, request: Request, pk: str | None = None) -> Response:
+            with view.read_scope():
+                about = () if pk is None else (self.find(pk) if self.find else view.find_row(),)
+            done = act(view, *about, validated_body(self.body, request))
+            with view.read_scope():
+                shown = (view.get_queryset() if self.rows is None else self.rows).get(pk=done.pk)
+                if self.answer is not empty:
+                    return Response(self.answer(shown).data)
+                return Response(view.get_serializer(view.prepare([shown])[0]).data)
+
+        routed = respond if act.__name__ in ROUTED_METHODS else self._route(respond)
+        return extend_schema(request=self.body, responses=self.answer, description=self.description)(routed)
+
+    def _route(self, respond: Callable[..., Response]) -> Callable[..., Response]:
+        """Route an act below its row: `mark_failed` at `<row>/mark-failed`."""
+        options = {"visit": self.visit} if self.visit else {}
+        return action(detail=True, methods=["put"], url_path=respond.__name__.replace("_", "-"), **options)(respond)
+
+
+def tenant_or_missing(pk: str) -> Tenant:
+    """Return the tenant that a body names, or raise Missing."""
+    with rls.staff_scope():
+        tenant = Tenant.objects.filter(pk=pk).first()
+    if tenant is None:
+        raise ObjectNotFound(f"Tenant {pk!r} was not found.", fix="Copy its ID from one of its leases or invoices.")
+    return tenant

@@ -1,0 +1,25 @@
+"""Operators' API of all tenants' credit notes."""
+
+from drf_spectacular.utils import extend_schema, extend_schema_view
+
+from web.api import documents
+from web.api.credit_notes import CreditNoteOut, CreditNoteRows
+from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, TenantNamed
+
+
+class OperatorCreditNoteOut(TenantNamed, CreditNoteOut):
+    """A credit note and its tenant."""
+
+
+@extend_schema_view(
+    pdf=extend_schema(
+        responses=documents.PDF,
+        filters=False,
+        description="Return the credit note as PDF; the same as its tenant gets.",
+    )
+)
+class OperatorCreditNoteViewSet(CreditNoteRows, CrossTenantViewSet):
+    """Credit notes of all tenants."""
+
+    serializer_class, visit = OperatorCreditNoteOut, "credit-notes"
+    filters = OF_TENANT | CreditNoteRows.filters

@@ -1,0 +1,165 @@
+"""Operators' API of all tenants' discounts, campaigns and minimums."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from billing.models import Campaign, Discount, Minimum
+from billing.services.agreements import minimums
+from billing.services.agreements.discounts import campaigns, tenant_discounts
+from billing.services.agreements.discounts.campaigns import RedemptionLimits
+from billing.services.agreements.discounts.discount_terms import DiscountTerms, parse_discount_amount, parse_percent_bp
+from web.api.discounts import DiscountOut, DiscountRows, DiscountTermsOut, MinimumOut, MinimumRows
+from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, TenantNamed, tenant_or_missing
+from web.api.serializer_fields import StrictSerializer
+
+
+class DiscountTermsIn(StrictSerializer):
+    """Either `percent`, such as `12.5`, or `amount` and its currency.
+
+    Empty lists mean everything that is sold.
+    """
+
+    name = serializers.CharField(max_length=80, help_text="Shown on invoices.")
+    percent = serializers.CharField(max_length=20, allow_null=True, default=None)
+    amount = serializers.CharField(max_length=20, allow_null=True, default=None)
+    currency = serializers.CharField(max_length=3, default="", allow_blank=True)
+    offerings = serializers.ListField(child=serializers.CharField(max_length=40), default=list)
+    price_classes = serializers.ListField(child=serializers.CharField(max_length=12), default=list)
+    months = serializers.IntegerField(min_value=1, allow_null=True, default=None, help_text="Null: no end.")
+
+
+class CampaignCreate(DiscountTermsIn):
+    code = serializers.CharField(max_length=60)
+    since = serializers.DateTimeField(allow_null=True, default=None, help_text="Null: at once.")
+    until = serializers.DateTimeField(allow_null=True, default=None)
+    most = serializers.IntegerField(
+        min_value=1, allow_null=True, default=None, help_text="Maximum number of redemptions."
+    )
+
+
+class DiscountCreate(DiscountTermsIn):
+    tenant = serializers.CharField(max_length=40)
+    first_month = serializers.CharField(
+        max_length=7, default="", allow_blank=True, help_text="For example 2026-11; default: the current month."
+    )
+
+
+class MinimumCreate(StrictSerializer):
+    tenant = serializers.CharField(max_length=40)
+    amount = serializers.CharField(max_length=20, help_text="Amount per full month in the tenant's currency.")
+    since = serializers.DateTimeField(allow_null=True, default=None, help_text="Null: at once.")
+    until = serializers.DateTimeField(allow_null=True, default=None)
+
+
+class MinimumEnd(StrictSerializer):
+    at = serializers.DateTimeField(allow_null=True, help_text="Null: at once.")
+
+
+class CampaignEnd(StrictSerializer):
+    at = serializers.DateTimeField(allow_null=True, help_text="Null: at once.")
+
+
+class DiscountEnd(StrictSerializer):
+    last_month = serializers.CharField(
+        max_length=7, allow_null=True, help_text="For example 2026-12; null: the current month."
+    )
+
+
+class CampaignOut(DiscountTermsOut, serializers.ModelSerializer[Campaign]):
+    """A code, what it grants, and how often it was redeemed."""
+
+    class Meta:
+        model = Campaign
+        fields = ("id", "code", "name", "percent", "amount", "offerings", "price_classes", "since", "until",
+                  "months", "most", "redeemed", "created_by", "created_at")  # fmt: skip
+
+
+class OperatorDiscountOut(TenantNamed, DiscountOut):
+    """A discount and its tenant."""
+
+    more = ("given_by",)
+
+
+class OperatorMinimumOut(TenantNamed, MinimumOut):
+    """A minimum and its tenant."""
+
+    more = ("agreed_by",)
+
+
+class OperatorCampaignViewSet(CrossTenantViewSet):
+    """Codes that tenants may redeem."""
+
+    serializer_class, rows, visit = CampaignOut, Campaign.objects.all(), "discounts"
+
+    @OperatorAct(CampaignCreate)
+    def publish(self, asked: dict[str, Any]) -> Campaign:
+        """Create a code; a code that ever existed cannot be created again."""
+        about = RedemptionLimits(**{name: asked[name] for name in ("since", "until", "months", "most")})
+        return campaigns.create_campaign(asked["code"], parse_terms(asked, asked["currency"]), about, **self.by)
+
+    @OperatorAct(CampaignEnd, find=campaigns.get_campaign)
+    def end(self, campaign: Campaign, asked: dict[str, Any]) -> Campaign:
+        """End redemption from a moment on; discounts already granted stay."""
+        return campaigns.end_campaign(campaign, at=asked["at"], **self.by)
+
+
+class OperatorDiscountViewSet(DiscountRows, CrossTenantViewSet):
+    """Current and past discounts of tenants."""
+
+    serializer_class, visit = OperatorDiscountOut, "discounts"
+    filters = OF_TENANT
+
+    @OperatorAct(DiscountCreate)
+    def publish(self, asked: dict[str, Any]) -> Discount:
+        """Grant a tenant a discount from a month on, or return the same existing one."""
+        tenant = tenant_or_missing(asked["tenant"])
+        return tenant_discounts.give_discount(
+            tenant,
+            parse_terms(asked, asked["currency"] or tenant.currency),
+            first_month=asked["first_month"],
+            months=asked["months"],
+            **self.by,
+        )
+
+    @OperatorAct(DiscountEnd, find=tenant_discounts.get_discount)
+    def end(self, given: Discount, asked: dict[str, Any]) -> Discount:
+        """End it with a month."""
+        return tenant_discounts.end_discount(given, last_month=asked["last_month"] or "", **self.by)
+
+
+class OperatorMinimumViewSet(MinimumRows, CrossTenantViewSet):
+    """Minimum monthly spend that tenants agreed to."""
+
+    serializer_class, visit = OperatorMinimumOut, "discounts"
+    filters = OF_TENANT
+
+    @OperatorAct(MinimumCreate)
+    def publish(self, asked: dict[str, Any]) -> Minimum:
+        """Set a tenant's minimum monthly spend from a moment on."""
+        tenant = tenant_or_missing(asked["tenant"])
+        return minimums.create_minimum(
+            tenant,
+            minor=parse_discount_amount(asked["amount"], tenant.currency),
+            since=asked["since"] or self.now,
+            until=asked["until"],
+            **self.by,
+        )
+
+    @OperatorAct(MinimumEnd, find=minimums.find_minimum)
+    def end(self, agreed: Minimum, asked: dict[str, Any]) -> Minimum:
+        """End it at a future moment."""
+        return minimums.end_minimum(agreed, at=asked["at"] or self.now, **self.by)
+
+
+def parse_terms(wanted: dict[str, Any], currency: str) -> DiscountTerms:
+    """Return the terms in a request body, with amounts parsed."""
+    percent, amount = wanted["percent"], wanted["amount"]
+    return DiscountTerms(
+        name=wanted["name"],
+        percent_bp=parse_percent_bp(percent) if percent is not None else None,
+        minor=parse_discount_amount(amount, currency) if amount is not None else None,
+        currency=currency,
+        offerings=tuple(wanted["offerings"]),
+        price_classes=tuple(wanted["price_classes"]),
+    )

@@ -1,0 +1,123 @@
+"""Operators' API of GPUs: use, tenant and price of every slice."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from billing.services.reports import earnings
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Gpu, GpuHealth, NodeState
+from broker.services.reports import fleet_gpus
+from broker.services.reports.gpu_usage import FLEET_FILTERS, FleetGpu, UnitUse
+from web.api.amounts import MoneyOut, hourly_price_out
+from web.api.base_views import OLDEST_FIRST
+from web.api.operators.base_views import CrossTenantViewSet
+from web.http.filters import QueryFilter
+
+
+class SliceLeaseOut(serializers.Serializer[Any]):
+    """The lease that holds a slice.
+
+    The price is that of one slice; null while nothing is charged.
+    """
+
+    lease = serializers.CharField()
+    lease_name = serializers.CharField()
+    tenant = serializers.CharField()
+    tenant_name = serializers.CharField()
+    profile = serializers.CharField()
+    state = serializers.ChoiceField(choices=[each.value for each in LeaseState])
+    since = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField(allow_null=True)
+    per_hour = MoneyOut(allow_null=True)
+
+
+class GpuSectionOut(serializers.Serializer[Any]):
+    """Adjacent memory slices with the same use; `held` is null without a lease."""
+
+    start = serializers.IntegerField()
+    size = serializers.IntegerField()
+    use = serializers.ChoiceField(choices=[each.value for each in UnitUse])
+    held = SliceLeaseOut(allow_null=True)
+
+
+class OperatorGpuOut(serializers.Serializer[Any]):
+    """A GPU of the fleet, from its first memory slice to its last."""
+
+    id = serializers.CharField()
+    where = serializers.CharField()
+    cluster = serializers.CharField()
+    node = serializers.CharField()
+    node_state = serializers.ChoiceField(choices=NodeState.choices)
+    index = serializers.IntegerField()
+    gpu_model = serializers.CharField()
+    health = serializers.ChoiceField(choices=GpuHealth.choices)
+    health_reason = serializers.CharField()
+    units = serializers.IntegerField(help_text="Number of memory slices; slice sizes are given in them.")
+    parts = GpuSectionOut(many=True)
+
+
+def gpu_row(card: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]:
+    """Return a GPU as OperatorGpuOut; `priced` holds (10⁻⁹ units per hour, currency) of active leases."""
+    parts = []
+    for run in card.runs:
+        held = None
+        if run.held is not None:
+            price = priced.get(run.held.lease)
+            held = {
+                "lease": run.held.lease,
+                "lease_name": run.held.lease_name,
+                "tenant": run.held.tenant,
+                "tenant_name": run.held.tenant_name,
+                "profile": run.held.profile,
+                "state": run.held.state.value,
+                "since": run.held.since,
+                "ends_at": run.held.ends_at,
+                "per_hour": hourly_price_out(*price) if price else None,
+            }
+        parts.append({"start": run.start, "size": run.size, "use": run.use.value, "held": held})
+    return {
+        "id": card.id,
+        "where": card.where,
+        "cluster": card.cluster,
+        "node": card.node,
+        "node_state": card.node_state.value,
+        "index": card.index,
+        "gpu_model": card.model,
+        "health": card.health.value,
+        "health_reason": card.health_reason,
+        "units": card.grid,
+        "parts": parts,
+    }
+
+
+@extend_schema(parameters=[OpenApiParameter("show", str, description="Filter GPUs: sold, free, fragmented, out.")])
+class OperatorGpuViewSet(CrossTenantViewSet):
+    """Every GPU with its sections: the rows of the fleet map."""
+
+    serializer_class, rows, visit = OperatorGpuOut, Gpu.objects.all(), "cards"
+    sorts = OLDEST_FIRST
+    parameters = frozenset({"show"})
+    filters = {
+        "cluster": QueryFilter("node__cluster_id"),
+        "node": QueryFilter("node_id"),
+        "gpu_model": QueryFilter("gpu_model_id"),
+        "health": QueryFilter("health", choices=tuple(GpuHealth.values)),
+    }
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        found, show = super().filter_queryset(queryset), self.request.query_params.get("show", "")
+        if not show:
+            return found
+        if show not in FLEET_FILTERS:
+            raise ValidationError({"show": f"Must be one of {', '.join(FLEET_FILTERS)}."})
+        return found.filter(pk__in=[card.id for card in fleet_gpus.load_gpus() if FLEET_FILTERS[show](card)])
+
+    def prepare(self, rows: list[Any]) -> list[Any]:
+        known = {card.id: card for card in fleet_gpus.load_gpus(gpu="" if self.action == "list" else rows[0].pk)}
+        shown = [known[gpu.pk] for gpu in rows]
+        priced = earnings.hourly_prices_of([s.lease for card in shown for s in card.slices], now=self.now)
+        return [gpu_row(card, priced) for card in shown]

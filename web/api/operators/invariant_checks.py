@@ -1,0 +1,41 @@
+"""Operators' API of invariant checks of all tenants."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.services.ledger import invariant_checks
+from web.api.base_views import complete_page
+from web.api.lease_serializers import CompletePage
+from web.api.operators.base_views import CrossTenantViewSet
+
+
+class InvariantCheckOut(serializers.Serializer[Any]):
+    """An invariant and the result of checking it now; it holds if nothing was found."""
+
+    name = serializers.CharField()
+    says = serializers.CharField()
+    holds = serializers.BooleanField()
+    found = serializers.IntegerField()
+    examples = serializers.ListField(child=serializers.CharField())
+    checked_at = serializers.DateTimeField()
+
+
+@extend_schema_serializer(many=False)
+class InvariantCheckPage(CompletePage):
+    items = InvariantCheckOut(many=True)
+
+
+class OperatorInvariantCheckViewSet(CrossTenantViewSet):
+    """Invariant checks of capacity, quotas, ledger and charges against the rows themselves."""
+
+    serializer_class, visit, pagination_class, filter_backends = InvariantCheckOut, "proofs", None, []
+
+    @extend_schema(operation_id="ops_proofs_list", responses=InvariantCheckPage)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Check all of them now."""
+        with self.read_scope():
+            return complete_page(InvariantCheckOut(invariant_checks.check_invariants(now=self.now), many=True).data)

@@ -1,0 +1,106 @@
+"""Operators' API of all tenants' invoices, which they credit."""
+
+from typing import Any
+
+from django.db.models import Sum
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers
+
+from billing.models import CreditNote, Invoice
+from billing.services.invoicing import credit_notes
+from tenants.services.errors import InvalidValue
+from web.api import documents
+from web.api.amounts import AmountField, require_amount
+from web.api.credit_notes import CreditNoteRows
+from web.api.invoices import InvoiceLineOut, InvoiceOut, InvoiceRows
+from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
+from web.api.operators.credit_notes import OperatorCreditNoteOut
+from web.api.serializer_fields import StrictSerializer
+
+MAX_AMOUNT_LENGTH, MAX_LINES, MAX_LINE_NUMBER = 20, 1000, 10**9
+
+
+class OperatorInvoiceOut(TenantNamed, InvoiceOut):
+    """An invoice and its tenant."""
+
+
+class OperatorInvoiceLineOut(InvoiceLineOut):
+    """An invoice line, and what of it was credited."""
+
+    credited = AmountField("credited", of="invoice")
+
+    class Meta(InvoiceLineOut.Meta):
+        fields = (*InvoiceLineOut.Meta.fields, "credited")  # type: ignore[assignment]
+
+
+class LineCreditIn(StrictSerializer):
+    n = serializers.IntegerField(min_value=1, max_value=MAX_LINE_NUMBER, help_text="Line number.")
+    amount = serializers.CharField(
+        max_length=MAX_AMOUNT_LENGTH, help_text="Amount to credit before tax, for example 12.50."
+    )
+
+
+class CreditNoteCreate(ReasonIn):
+    lines = serializers.ListField(
+        child=LineCreditIn(),
+        required=False,
+        min_length=1,
+        max_length=MAX_LINES,
+        help_text="Amounts per line. Default: the rest of the invoice.",
+    )
+    seen = serializers.CharField(
+        max_length=MAX_AMOUNT_LENGTH,
+        help_text="Credited amount before tax that you saw; prevents crediting twice.",
+    )
+
+
+@extend_schema_view(
+    lines=extend_schema(
+        responses=OperatorInvoiceLineOut(many=True), filters=False, description="Return its lines, by number."
+    ),
+    exports=extend_schema(
+        responses=documents.CSV,
+        filters=False,
+        description="Return its lines, charges or FOCUS charges as CSV; the same as its tenant gets.",
+    ),
+    pdf=extend_schema(
+        responses=documents.PDF, filters=False, description="Return the invoice as PDF; the same as its tenant gets."
+    ),
+)
+class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
+    """Invoices of all tenants, including drafts."""
+
+    serializer_class, visit = OperatorInvoiceOut, "invoices"
+    filters = OF_TENANT | InvoiceRows.filters
+    line_serializer = OperatorInvoiceLineOut
+    line_rows = InvoiceRows.line_rows.annotate(credited=Sum("credits__minor", default=0))
+
+    @OperatorAct(
+        CreditNoteCreate,
+        answer=OperatorCreditNoteOut,
+        rows=CreditNoteRows.rows,
+        description=(
+            "Credit amounts of lines of a final invoice including tax, or the rest of the invoice. It cannot be "
+            "revoked. 409 for a draft or void invoice, while a payment is in progress, and if more was credited "
+            "than `seen`."
+        ),
+    )
+    def credit_note(self, invoice: Invoice, asked: dict[str, Any]) -> CreditNote:
+        """Issue a credit note."""
+        return credit_notes.issue_credit_note(
+            invoice,
+            wanted=_amounts_by_line(asked["lines"], invoice.currency) if "lines" in asked else None,
+            seen=require_amount("seen", asked["seen"], invoice.currency),
+            why=asked["reason"],
+            **self.by,
+        )
+
+
+def _amounts_by_line(lines: list[dict[str, Any]], currency: str) -> dict[int, int]:
+    """Return amounts by line number; raise Invalid for a line named twice."""
+    found = dict[int, int]()
+    for line in lines:
+        if line["n"] in found:
+            raise InvalidValue("lines", f"Line {line['n']} is listed twice.", fix="List each line once.")
+        found[line["n"]] = require_amount("lines", line["amount"], currency)
+    return found

@@ -1,0 +1,121 @@
+"""Operators' API of node layouts: current and planned MIG layouts, and changes step by step."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+
+from broker.domain.repartition.gpu_layouts import GpuLayout
+from broker.domain.repartition.repartition_steps import RepartitionStep
+from broker.models import Repartition, RepartitionLogEntry
+from broker.models.repartitions import layouts_from_stored
+from broker.services.repartition.repartition_pools import RepartitionPool
+from web.api.operators.base_views import OperatorViewSet
+from web.http.filters import QueryFilter
+
+
+class GpuLayoutOut(serializers.Serializer[Any]):
+    """MIG layout of one GPU: its index in the node, and its slices per profile."""
+
+    card = serializers.IntegerField()
+    profiles = serializers.DictField(child=serializers.IntegerField())
+
+
+def layout_rows(cuts: Mapping[int, GpuLayout]) -> list[dict[str, Any]]:
+    return [{"card": index, "profiles": dict(cut.counts)} for index, cut in sorted(cuts.items())]
+
+
+class GpuLayoutChangeOut(serializers.Serializer[Any]):
+    """One GPU of a layout change: its layout before and after."""
+
+    card = serializers.IntegerField()
+    before = serializers.DictField(child=serializers.IntegerField())
+    wanted = serializers.DictField(child=serializers.IntegerField())
+
+
+class LayoutStepOut(serializers.ModelSerializer[RepartitionLogEntry]):
+    actor = serializers.CharField(source="actor_label")
+
+    class Meta:
+        model = RepartitionLogEntry
+        fields = ("seq", "step", "at", "why", "actor")
+
+
+class LayoutChangeOut(serializers.ModelSerializer[Repartition]):
+    """A change of a node's MIG layout."""
+
+    node = serializers.CharField(source="node_id")
+    node_name = serializers.CharField(source="node.name")
+    cluster = serializers.CharField(source="node.cluster_id")
+    cards = serializers.SerializerMethodField()
+    steps = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Repartition
+        fields = ("id", "cluster", "node", "node_name", "step", "step_at", "why", "planned_at", "attempts", "cards",
+                  "steps")  # fmt: skip
+
+    @extend_schema(responses=GpuLayoutChangeOut(many=True))
+    def get_cards(self, change: Repartition) -> list[dict[str, Any]]:
+        """Return every GPU of the node, before and after."""
+        before, nothing = layouts_from_stored(change.before), GpuLayout()
+        return [
+            {"card": index, "before": dict(before.get(index, nothing).counts), "wanted": dict(cut.counts)}
+            for index, cut in sorted(change.cuts.items())
+        ]
+
+    @extend_schema(responses=LayoutStepOut(many=True))
+    def get_steps(self, change: Repartition) -> Any:
+        """Return its steps in order."""
+        steps = sorted(change.steps.all(), key=lambda step: step.seq)
+        return LayoutStepOut(steps, many=True).data
+
+
+class LayoutChangeViewSet(OperatorViewSet):
+    """Layout changes that are planned, in progress or finished."""
+
+    serializer_class = LayoutChangeOut
+    rows = Repartition.objects.select_related("node").prefetch_related("steps")
+    sorts = ("-id", "id", "planned_at", "-planned_at")
+    filters = {
+        "node": QueryFilter("node_id"),
+        "cluster": QueryFilter("node__cluster_id"),
+        "step": QueryFilter("step", choices=tuple(step.value for step in RepartitionStep)),
+    }
+
+
+class CurrentLayoutChangeOut(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    step = serializers.CharField()
+    step_at = serializers.DateTimeField()
+    why = serializers.CharField()
+    cards = GpuLayoutOut(many=True)
+
+
+class NodeLayoutOut(serializers.Serializer[Any]):
+    """A node with a fixed layout; `change` is null if the layout stays."""
+
+    node = serializers.CharField()
+    name = serializers.CharField()
+    gpu_model = serializers.CharField()
+    cards = GpuLayoutOut(many=True)
+    change = CurrentLayoutChangeOut(allow_null=True)
+
+
+def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[dict[str, Any]]:
+    """Return a pool's nodes as rows; `latest` holds each node's current layout change."""
+    views = {view.name: {card.index: card.cut for card in view.cards} for view in pool.views}
+    rows = []
+    for pk, node in pool.nodes.items():
+        change = latest.get(pk)
+        told = change and {
+            "id": change.pk,
+            "step": change.step,
+            "step_at": change.step_at,
+            "why": change.why,
+            "cards": layout_rows(change.cuts),
+        }
+        cards = layout_rows(views[pk])
+        rows.append({"node": pk, "name": node.name, "gpu_model": pool.model, "cards": cards, "change": told or None})
+    return rows

@@ -1,0 +1,109 @@
+"""Operators' API of the ledger: every transfer of all tenants, and the trial balance."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.domain.ledger import AccountType
+from billing.models import LedgerTransfer, TransferKind
+from billing.services.ledger import ledger_balances
+from tenants.services import rls
+from web.api.amounts import AmountField, MoneyOut, money_out
+from web.api.base_views import complete_page
+from web.api.lease_serializers import CompletePage
+from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet
+from web.http.filters import MAX_VALUE_LENGTH, QueryFilter
+
+ACCOUNT_TYPES = [each.value for each in AccountType]
+
+
+class LedgerAccountOut(serializers.Serializer[Any]):
+    """One side of a transfer."""
+
+    id = serializers.IntegerField(source="pk")
+    type = serializers.ChoiceField(choices=ACCOUNT_TYPES)
+
+
+class LedgerTransferOut(serializers.ModelSerializer[LedgerTransfer]):
+    """An amount moved from one account to another.
+
+    It never changes; a mistake is reversed by another transfer.
+    """
+
+    tenant = serializers.CharField(source="tenant_id")
+    debit = LedgerAccountOut(source="debit_account")
+    credit = LedgerAccountOut(source="credit_account")
+    amount = AmountField()
+    ref = serializers.CharField(help_text="ID of the invoice or other object.")
+    reverses = serializers.IntegerField(
+        source="reverses_id", allow_null=True, help_text="The transfer that this one reverses."
+    )
+    idem = serializers.CharField(help_text="Unique name of the booked event.")
+    at = serializers.DateTimeField(help_text="When the booked event happened.")
+    recorded_at = serializers.DateTimeField(help_text="When it was written.")
+
+    class Meta:
+        model = LedgerTransfer
+        fields = ("id", "tenant", "kind", "ref", "debit", "credit", "amount", "at", "recorded_at", "reverses", "idem")
+
+
+@extend_schema(
+    parameters=[OpenApiParameter("ref", str, description="Only transfers of this object, for example an invoice.")]
+)
+class OperatorLedgerTransferViewSet(CrossTenantViewSet):
+    """Transfers of all tenants."""
+
+    serializer_class, visit = LedgerTransferOut, "ledger"
+    rows = LedgerTransfer.objects.select_related("debit_account", "credit_account")
+    parameters = frozenset({"ref"})
+    filters = OF_TENANT | {"kind": QueryFilter("kind", choices=tuple(TransferKind.values))}
+
+    def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        found, ref = super().filter_queryset(queryset), self.request.query_params.get("ref", "")
+        if len(ref) > MAX_VALUE_LENGTH:
+            raise ValidationError({"ref": f"May have at most {MAX_VALUE_LENGTH} characters."})
+        return found.about(ref) if ref else found  # type: ignore[attr-defined]
+
+
+class TrialBalanceLineOut(serializers.Serializer[Any]):
+    """Balance of all accounts of a type in one currency, as debit or credit."""
+
+    type = serializers.ChoiceField(choices=ACCOUNT_TYPES)
+    currency = serializers.CharField()
+    accounts = serializers.IntegerField()
+    debit = MoneyOut()
+    credit = MoneyOut()
+
+
+@extend_schema_serializer(many=False)
+class TrialBalancePage(CompletePage):
+    items = TrialBalanceLineOut(many=True)
+
+
+class OperatorTrialBalanceViewSet(CrossTenantViewSet):
+    """Trial balance: in every currency, debits equal credits."""
+
+    serializer_class, visit, pagination_class, filter_backends = TrialBalanceLineOut, "ledger", None, []
+
+    @extend_schema(operation_id="ops_trial_balance_list", responses=TrialBalancePage)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Return the sum of every type of account now."""
+        with rls.staff_scope():
+            lines = [line for totals in ledger_balances.stored_trial_balance() for line in totals.lines]
+        return complete_page(
+            [
+                {
+                    "type": line.type,
+                    "currency": line.currency,
+                    "accounts": line.accounts,
+                    "debit": money_out(line.debit, line.currency),
+                    "credit": money_out(line.credit, line.currency),
+                }
+                for line in lines
+            ]
+        )

@@ -1,0 +1,59 @@
+"""Operators' API of e-mails that failed or wait; failed ones may be retried."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from billing.models import QueuedEmail, UndeliveredReason
+from billing.services.emails import email_delivery
+from web.api.base_views import OLDEST_FIRST
+from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut, OperatorAct
+from web.api.serializer_fields import StrictSerializer
+from web.http.filters import QueryFilter
+
+
+class QueuedEmailOut(serializers.ModelSerializer[QueuedEmail]):
+    """An e-mail about budgets or invoices.
+
+    It has no text here, since the text is written when it is sent.
+    """
+
+    tenant = NamedOut()
+    kind = serializers.CharField(help_text="For example `invoice-final` or `budget-stop`.")
+    about = serializers.CharField(help_text="ID of the reported object.")
+    due_at = serializers.DateTimeField(allow_null=True, help_text="Next automatic retry; null: none.")
+    trouble = serializers.CharField(help_text="Last error.")
+    unsent = serializers.CharField(
+        help_text=(
+            "Why it is not sent: `unwanted` by the tenant, `overtaken` by a later event, `nobody` to send it to, or"
+            " `given_up` after days. The last two need attention."
+        )
+    )
+
+    class Meta:
+        model = QueuedEmail
+        fields = ("tenant", "id", "kind", "about", "made_at", "due_at", "tries", "sent_at", "trouble", "unsent")
+
+
+class EmailRetry(StrictSerializer):
+    status = serializers.ChoiceField(choices=["waiting"], help_text="Target state.")
+
+
+class OperatorEmailViewSet(CrossTenantViewSet):
+    """E-mails of all tenants.
+
+    Those that need attention are `unsent=nobody` and `unsent=given_up`.
+    """
+
+    serializer_class, visit = QueuedEmailOut, "letters"
+    rows = QueuedEmail.objects.select_related("tenant")
+    sorts = OLDEST_FIRST
+    filters = OF_TENANT | {
+        "kind": QueryFilter("kind"),
+        "unsent": QueryFilter("unsent", choices=tuple(UndeliveredReason.values)),
+    }
+
+    @OperatorAct(EmailRetry)
+    def resend(self, email: QueuedEmail, asked: dict[str, Any]) -> QueuedEmail:
+        """Retry an e-mail that was not delivered. 409 for any other."""
+        return email_delivery.requeue_email(email, **self.by)

@@ -1,0 +1,252 @@
+"""Operators' API of offerings: their prices, with a preview, and their tax category."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Q
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.models import PriceVersion, TaxCategory
+from billing.models.prices import PriceModel
+from billing.services.catalogue import price_list, price_tiers, tenant_prices
+from billing.services.catalogue.price_tiers import TierInput
+from billing.services.reports import price_impact
+from billing.services.reports.price_impact import PricePreview, TenantPriceEffect
+from billing.services.tax import tax_rates
+from broker.models import Offering, OfferingState
+from broker.services.queue import open_capacity
+from web.api.amounts import MoneyOut, exact_amount_out, hourly_price_out, money_out
+from web.api.base_views import validated_body
+from web.api.offerings import OFFERING_FIELDS, OfferingRows
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct, tenant_or_missing
+from web.api.operators.price_versions import OperatorPriceVersionOut, OperatorPriceVersionViewSet
+from web.api.serializer_fields import StrictSerializer
+from web.http.filters import QueryFilter
+
+
+class ScheduledPriceOut(serializers.Serializer[Any]):
+    """A price and the moment it takes effect."""
+
+    per_hour = MoneyOut()
+    since = serializers.DateTimeField()
+
+
+class OperatorOfferingOut(serializers.ModelSerializer[Offering]):
+    """An offering as operators see it, in the installation's currency."""
+
+    gpu_model = serializers.CharField(source="gpu_model_id")
+    free_now = serializers.SerializerMethodField()
+    live_leases = serializers.IntegerField(source="live")
+    price_now = serializers.SerializerMethodField()
+    price_next = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Offering
+        fields = (*OFFERING_FIELDS, "state", "free_now", "live_leases", "price_now", "price_next")
+
+    @extend_schema(responses=serializers.IntegerField(allow_null=True))
+    def get_free_now(self, offering: Offering) -> Any:
+        """Return how many could start now, counted separately; null if not on sale."""
+        return self.context["free"].get(offering.pk)
+
+    @extend_schema(responses=ScheduledPriceOut(allow_null=True))
+    def get_price_now(self, offering: Offering) -> Any:
+        """Return its list price; null if it has none and cannot be leased."""
+        return self._price("now", offering)
+
+    @extend_schema(responses=ScheduledPriceOut(allow_null=True))
+    def get_price_next(self, offering: Offering) -> Any:
+        """Return the next scheduled price."""
+        return self._price("next", offering)
+
+    def _price(self, when: str, offering: Offering) -> Any:
+        found = self.context[when].get(offering.pk)
+        return found and {"per_hour": hourly_price_out(found.nano_per_hour, found.currency), "since": found.since}
+
+
+class TierIn(StrictSerializer):
+    """Price from a number of hours on, optionally up to another; all decimals."""
+
+    from_hours = serializers.CharField(max_length=24)
+    until_hours = serializers.CharField(max_length=24, allow_null=True, default=None)
+    price = serializers.CharField(max_length=40)
+
+
+class PriceCreate(StrictSerializer):
+    """A price per hour and unit, as a decimal such as `3.79`, and its start.
+
+    Without `since` it takes effect at once. `model` says how it is applied: `flat`; `graduated` or `volume`, with
+    tiers from a number of hours of a month on, the first at the price itself; or `package`, with one tier: the
+    number of hours it contains, and the price of all of them.
+
+    With `tenant` it is that tenant's own, in its currency, and takes precedence over the list price until it ends;
+    zero is accepted only with `free`.
+    """
+
+    per_hour = serializers.CharField(max_length=40)
+    currency = serializers.CharField(max_length=3, default=settings.CURRENCY)
+    since = serializers.DateTimeField(allow_null=True, default=None)
+    tenant = serializers.CharField(max_length=40, allow_null=True, default=None)
+    until = serializers.DateTimeField(allow_null=True, default=None)
+    free = serializers.BooleanField(default=False)
+    model = serializers.ChoiceField(choices=PriceModel.choices, default=PriceModel.FLAT)
+    tiers = TierIn(many=True, default=list)
+
+
+class PriceImpactOut(serializers.Serializer[Any]):
+    """Month of one tenant at another price.
+
+    `kept` is part of both: fixed by quotes or by a tenant-specific price.
+    """
+
+    tenant = serializers.CharField()
+    name = serializers.CharField()
+    leases = serializers.IntegerField()
+    unit_seconds = serializers.IntegerField()
+    was = MoneyOut()
+    would_be = MoneyOut()
+    kept = MoneyOut()
+
+
+class PricePreviewOut(serializers.Serializer[Any]):
+    """Charges of the last whole month (UTC), as they were and at this price."""
+
+    offering = serializers.CharField()
+    per_hour = MoneyOut()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    was = MoneyOut()
+    would_be = MoneyOut()
+    kept = MoneyOut()
+    items = PriceImpactOut(many=True)
+
+
+class TaxCategoryIn(StrictSerializer):
+    category = serializers.ChoiceField(choices=TaxCategory.choices)
+
+
+class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
+    """Everything the inventory could sell: draft, published and retired offerings."""
+
+    serializer_class, visit = OperatorOfferingOut, "offerings"
+    rows = Offering.objects.annotate(live=Count("lease", filter=~Q(lease__state="released")))
+    filters = OfferingRows.filters | {"state": QueryFilter("state", choices=tuple(OfferingState.values))}
+
+    def prepare(self, rows: list[Any]) -> list[Any]:
+        ids, currency = [offering.pk for offering in rows], settings.CURRENCY
+        self.beside = {
+            "free": open_capacity.count_open_capacity(
+                (o for o in rows if o.state == OfferingState.PUBLISHED), now=self.now
+            ),
+            "now": price_list.prices_at(self.now, currency=currency, offerings=ids),
+            "next": price_list.upcoming_prices(self.now, currency=currency, offerings=ids),
+        }
+        return rows
+
+    @OperatorAct(
+        PriceCreate,
+        answer=OperatorPriceVersionOut,
+        rows=OperatorPriceVersionViewSet.rows,
+        visit="prices",
+        description="Set a price from a time on (UTC unless it has an offset) until the next scheduled price. Periods"
+        " that may already have been charged or quoted keep their price. Repeating the request changes nothing.",
+    )
+    def price(self, offering: Offering, asked: dict[str, Any]) -> PriceVersion:
+        """Publish a price, or return the same existing one."""
+        nano = price_list.parse_nano_per_hour(asked["per_hour"])
+        tiers = [TierInput(each["from_hours"], each["price"], each["until_hours"]) for each in asked["tiers"]]
+        price: dict[str, Any] = {
+            "nano_per_hour": nano,
+            "since": asked["since"] or self.now,
+            "tiers": price_tiers.parse_tiers(asked["model"], nano, tiers),
+        }
+        if asked["tenant"]:
+            return self._agree_price(offering, price, asked)
+        if asked["until"] or asked["free"]:
+            raise ValidationError({"tenant": "Only a tenant-specific price can have an end or be confirmed as free."})
+        price["currency"] = asked["currency"]
+        return price_list.find_identical_list_price(offering, **price) or price_list.publish_price(
+            offering=offering, **price, **self.by
+        )
+
+    def _agree_price(self, offering: Offering, price: dict[str, Any], asked: dict[str, Any]) -> PriceVersion:
+        tenant, price = tenant_or_missing(asked["tenant"]), {**price, "until": asked["until"]}
+        with self.read_scope():
+            version = tenant_prices.find_identical_price(tenant, offering, **price)
+        return version or tenant_prices.set_tenant_price(
+            tenant=tenant, offering=offering, free=asked["free"], **price, **self.by
+        )
+
+    @extend_schema(
+        operation_id="ops_offerings_preview",
+        responses=PricePreviewOut,
+        parameters=[
+            OpenApiParameter("per_hour", str, description="A decimal such as 3.79. Default: the current price."),
+            OpenApiParameter("currency", str, description="Default: the installation's currency."),
+            OpenApiParameter("tenant", str, description="Preview as the price of this tenant, in its currency."),
+            OpenApiParameter("model", str, description="flat, graduated, volume or package. Default: flat."),
+            OpenApiParameter("tiers", str, description="Pairs of from_hours and price, such as `100 2.50;500 2.00`."),
+        ],
+    )
+    @action(detail=True, pagination_class=None, filter_backends=[], visit="prices")
+    def preview(self, request: Request, pk: str) -> Response:
+        """Return last month's real use of an offering, charged at this price; writes nothing."""
+        asked = request.query_params
+        if odd := set(asked) - {"per_hour", "currency", "tenant", "model", "tiers"}:
+            raise ValidationError({name: "Is an unknown parameter." for name in odd})
+        currency, text = asked.get("currency", settings.CURRENCY), asked.get("per_hour", "")
+        tenant = tenant_or_missing(asked["tenant"]) if asked.get("tenant") else None
+        with self.read_scope():
+            offering: Offering = self.find_row()
+            whose, currency = (tenant.pk, tenant.currency) if tenant else ("", currency)
+            held = price_list.prices_at(self.now, currency=currency, offerings=[offering.pk], tenant=whose)
+            present = held[offering.pk].nano_per_hour if offering.pk in held else 0
+            nano = price_list.parse_nano_per_hour(text) if text else present
+            said = price_tiers.parse_tier_lines(asked.get("tiers", "").replace(";", "\n"))
+            found = price_impact.preview_price(
+                offering,
+                currency=currency,
+                nano_per_hour=nano,
+                now=self.now,
+                tenant=whose or None,
+                tiers=price_tiers.parse_tiers(asked.get("model", "flat"), nano, said),
+            )
+        return Response(_preview_body(found))
+
+    @extend_schema(request=TaxCategoryIn, responses=TaxCategoryIn)
+    @action(detail=True, methods=["put"], url_path="tax-category", visit="taxes")
+    def tax_category(self, request: Request, pk: str) -> Response:
+        """Set it; drafts follow with the next charge, final invoices never change."""
+        offering, category = self.find_row(), validated_body(TaxCategoryIn, request)["category"]
+        tax_rates.set_tax_category(offering, category, **self.by)
+        return Response({"category": tax_rates.get_tax_category(offering)})
+
+
+def _preview_body(found: PricePreview) -> dict[str, Any]:
+    return {
+        "offering": found.offering.pk,
+        "per_hour": hourly_price_out(found.nano_per_hour, found.currency),
+        "since": found.month.start,
+        "until": found.month.end,
+        "was": money_out(found.was_minor, found.currency),
+        "would_be": money_out(found.would_be_minor, found.currency),
+        "kept": money_out(found.kept_minor, found.currency),
+        "items": [_impact_row(effect, found.currency) for effect in found.effects],
+    }
+
+
+def _impact_row(effect: TenantPriceEffect, currency: str) -> dict[str, Any]:
+    return {
+        "tenant": effect.tenant,
+        "name": effect.name,
+        "leases": effect.leases,
+        "unit_seconds": effect.unit_seconds,
+        "was": exact_amount_out(effect.was, currency),
+        "would_be": exact_amount_out(effect.would_be, currency),
+        "kept": exact_amount_out(effect.kept, currency),
+    }

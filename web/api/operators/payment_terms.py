@@ -1,0 +1,33 @@
+"""Operators' API of tenants with payment terms of their own."""
+
+from rest_framework import serializers
+
+from billing.models import AccountStatus, AccountTerms, PaymentTerms
+from web.api.base_views import OLDEST_FIRST
+from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut
+from web.http.filters import QueryFilter
+
+
+class OperatorPaymentTermsOut(serializers.ModelSerializer[AccountTerms]):
+    """A tenant's payment terms and account status.
+
+    A tenant that is not in the list pays by invoice, and its account status is good.
+    """
+
+    tenant = NamedOut()
+
+    class Meta:
+        model = AccountTerms
+        fields = ("tenant", "payment", "standing", "why", "since")
+
+
+class OperatorPaymentTermsViewSet(CrossTenantViewSet):
+    """Tenants whose payment terms or account status differ or have differed from the default."""
+
+    serializer_class, visit = OperatorPaymentTermsOut, "terms"
+    rows = AccountTerms.objects.select_related("tenant")
+    sorts = OLDEST_FIRST
+    filters = OF_TENANT | {
+        "payment": QueryFilter("payment", choices=tuple(PaymentTerms.values)),
+        "standing": QueryFilter("standing", choices=tuple(AccountStatus.values)),
+    }

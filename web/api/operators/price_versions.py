@@ -1,0 +1,131 @@
+"""Operators' API of all prices, which they end and correct, and of price gaps."""
+
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.models import Correction, PriceVersion
+from billing.services.catalogue import price_list, tenant_prices
+from billing.services.invoicing.corrections import correction_proposals
+from billing.services.rating import unpriced_usage
+from tenants.models import Tenant
+from web.api.base_views import complete_page
+from web.api.lease_serializers import CompletePage
+from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct
+from web.api.operators.corrections import CorrectionOut, OperatorCorrectionViewSet, PriceCorrectionCreate
+from web.api.price_versions import PriceVersionOut, PriceVersionRows
+from web.api.serializer_fields import StrictSerializer
+from web.http.filters import QueryFilter
+
+MAX_ID_DIGITS = 18
+
+
+class OperatorPriceVersionOut(PriceVersionOut):
+    """A price, its tenant if it is tenant-specific, and who set it."""
+
+    tenant = serializers.CharField(source="tenant_id", allow_null=True)
+    tenant_name = serializers.CharField(allow_null=True, default=None)
+    created_by = serializers.CharField()
+
+    class Meta(PriceVersionOut.Meta):
+        fields = (*PriceVersionOut.Meta.fields, "tenant", "tenant_name", "created_by", "created_at")  # type: ignore[assignment]
+
+
+class PriceEnd(StrictSerializer):
+    """When a tenant-specific price ends; null: at once."""
+
+    at = serializers.DateTimeField(allow_null=True)
+
+
+class PriceGapOut(serializers.Serializer[Any]):
+    """A period of use without a price.
+
+    Nothing of its tenant is charged until a price covers it.
+    """
+
+    tenant = serializers.CharField()
+    tenant_name = serializers.CharField()
+    lease = serializers.CharField()
+    seq = serializers.IntegerField()
+    offering = serializers.CharField()
+    offering_label = serializers.CharField(source="label")
+    currency = serializers.CharField()
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    unit_seconds = serializers.IntegerField()
+
+
+@extend_schema_serializer(many=False)
+class PriceGapPage(CompletePage):
+    items = PriceGapOut(many=True)
+
+
+def find_price_version(pk: str) -> PriceVersion:
+    """Return a price version; any text that is no number names none."""
+    number = int(pk) if pk.isascii() and pk.isdigit() and len(pk) <= MAX_ID_DIGITS else 0
+    return get_object_or_404(PriceVersion, pk=number)
+
+
+class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
+    """Prices in every currency, also of draft offerings.
+
+    They are list prices, or with `own=true` tenant-specific ones.
+    """
+
+    serializer_class, visit = OperatorPriceVersionOut, "prices"
+    rows = PriceVersion.objects.annotate(
+        tenant_name=Subquery(Tenant.objects.filter(pk=OuterRef("tenant_id")).values("name"))
+    )
+    filters = OF_TENANT | PriceVersionRows.filters | {"currency": QueryFilter("currency")}
+    parameters = frozenset({"own"})
+
+    def get_queryset(self) -> QuerySet[PriceVersion]:
+        rows, asked = super().get_queryset(), self.request.query_params
+        if "pk" in self.kwargs:
+            return rows
+        return rows.filter(tenant_id__isnull="tenant" not in asked and asked.get("own") != "true")
+
+    @OperatorAct(
+        PriceEnd,
+        find=tenant_prices.find_tenant_price,
+        rows=PriceVersion.objects.all(),
+        description="End a tenant-specific price at a future time. The list price applies from then on.",
+    )
+    def end(self, version: PriceVersion, asked: dict[str, Any]) -> PriceVersion:
+        """End a tenant-specific price."""
+        return tenant_prices.end_tenant_price(version, at=asked["at"] or self.now, **self.by)
+
+    @OperatorAct(
+        PriceCorrectionCreate,
+        find=find_price_version,
+        answer=CorrectionOut,
+        rows=OperatorCorrectionViewSet.rows,
+        visit="corrections",
+    )
+    def correction(self, version: PriceVersion, asked: dict[str, Any]) -> Correction:
+        """Propose another price for a period, for all tenants charged at it; returns the diff."""
+        return correction_proposals.propose_price_correction(
+            version,
+            nano_per_hour=price_list.parse_nano_per_hour(asked["per_hour"]),
+            since=asked["since"],
+            until=asked["until"],
+            why=asked["reason"],
+            **self.by,
+        )
+
+
+class OperatorPriceGapViewSet(CrossTenantViewSet):
+    """Use without a price."""
+
+    serializer_class, visit, pagination_class, filter_backends = PriceGapOut, "prices", None, []
+
+    @extend_schema(operation_id="ops_price_gaps_list", responses=PriceGapPage)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Return all tenants' use that cannot be charged yet."""
+        with self.read_scope():
+            return complete_page(PriceGapOut(unpriced_usage.unpriced_usage(now=self.now), many=True).data)

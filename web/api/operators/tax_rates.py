@@ -1,0 +1,58 @@
+"""Operators' API of tax rates."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from billing.domain.tax import format_rate_percent
+from billing.models import TaxCategory, TaxRate
+from billing.services.tax import tax_rates
+from web.api.operators.base_views import CrossTenantViewSet, OperatorAct
+from web.api.serializer_fields import StrictSerializer
+from web.http.filters import QueryFilter
+
+
+class TaxRateOut(serializers.ModelSerializer[TaxRate]):
+    """Tax rate of a country and category over a range of days."""
+
+    per_cent = serializers.SerializerMethodField()
+    since = serializers.DateField(source="valid.lower")
+    until = serializers.DateField(source="valid.upper", allow_null=True)
+
+    class Meta:
+        model = TaxRate
+        fields = ("id", "jurisdiction", "category", "per_cent", "since", "until", "used", "created_by", "created_at")
+
+    def get_per_cent(self, rate: TaxRate) -> str:
+        return format_rate_percent(rate.rate_bp)
+
+
+class TaxRateCreate(StrictSerializer):
+    jurisdiction = serializers.CharField(max_length=2, help_text="ISO 3166, two letters such as DE.")
+    category = serializers.ChoiceField(choices=TaxCategory.choices, default=TaxCategory.STANDARD)
+    per_cent = serializers.DecimalField(max_digits=5, decimal_places=2, help_text="19 is 19 %.")
+    since = serializers.DateField(help_text="First day of validity.")
+
+
+class OperatorTaxRateViewSet(CrossTenantViewSet):
+    """Tax rates by country, category and day.
+
+    An invoice is taxed by the rates of its month's last day.
+    """
+
+    serializer_class, rows, visit = TaxRateOut, TaxRate.objects.all(), "taxes"
+    filters = {"jurisdiction": QueryFilter("jurisdiction"), "category": QueryFilter("category")}
+
+    @OperatorAct(TaxRateCreate)
+    def publish(self, asked: dict[str, Any]) -> TaxRate:
+        """Publish a rate from a day on, or return the same existing one.
+
+        A rate that no final invoice has used yet is corrected by publishing on its own first day.
+        """
+        wanted = {
+            "jurisdiction": asked["jurisdiction"].upper(),
+            "category": asked["category"],
+            "rate_bp": int(asked["per_cent"].scaleb(2)),
+            "since": asked["since"],
+        }
+        return tax_rates.find_tax_rate(**wanted) or tax_rates.publish_tax_rate(**wanted, **self.by)

@@ -1,0 +1,190 @@
+"""API of quotes: feasibility, start and price of a lease, with the price fixed."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from billing.models import Quote
+from billing.services.quotes import quote_answers
+from billing.services.quotes.alternatives import OfferingAlternative
+from billing.services.quotes.quote_answers import QuoteAnswer
+from broker.services.leases.lease_requests import LeaseRequest
+from web.api.amounts import AmountField, MoneyOut, hourly_price_out, money_out
+from web.api.base_views import TenantViewSet, needs, validated_body
+from web.api.lease_serializers import LeaseCreate
+from web.api.serializer_fields import NameField
+from web.http.filters import QueryFilter
+
+DEFAULT_NAME = "quote"
+
+
+class QuoteRequestBody(LeaseCreate):
+    """Request body of a lease; a name is optional."""
+
+    name = NameField(default=DEFAULT_NAME)
+    quote = None  # type: ignore[assignment]  # DRF's way to omit a field: a quote cites no quote
+
+
+class QuotedPlacementOut(serializers.Serializer[Any]):
+    """Place of one unit: memory slices [start, start + size) of a GPU."""
+
+    cluster = serializers.CharField()
+    node = serializers.CharField()
+    card = serializers.IntegerField()
+    start = serializers.IntegerField()
+    size = serializers.IntegerField()
+
+
+class QuotaLeftOut(serializers.Serializer[Any]):
+    """The tightest quota of a kind on the project's path, before this lease."""
+
+    kind = serializers.CharField()
+    limit = serializers.IntegerField()
+    used = serializers.IntegerField()
+    free = serializers.IntegerField()
+
+
+class RefusalOut(serializers.Serializer[Any]):
+    """Why the lease would be refused."""
+
+    code = serializers.CharField()
+    detail = serializers.CharField()
+    fix = serializers.CharField()
+
+
+class AlternativeOut(serializers.Serializer[Any]):
+    """Another offering that could start now; a negative difference means cheaper."""
+
+    kind = serializers.ChoiceField(choices=["spot", "cheaper", "faster"])
+    offering = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # DRF sets its own `label` per instance
+    free_now = serializers.IntegerField()
+    price_per_hour = MoneyOut()
+    at_most = MoneyOut()
+    difference = MoneyOut()
+
+
+class QuoteOut(serializers.Serializer[Any]):
+    """Cost of a lease, and a promise of that price; `at_most` covers the whole duration.
+
+    Seconds are charged. Send `quote` unchanged with `POST /leases` before `expires_at`: once, for the same offering
+    and quantity, for at most that long. The lease is then charged at this price to its end, and carries the `id`.
+    Capacity is not promised.
+    """
+
+    id = serializers.CharField(allow_null=True)
+    quote = serializers.CharField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
+
+    offering = serializers.CharField()
+    quantity = serializers.IntegerField()
+    max_duration_s = serializers.IntegerField()
+    feasible = serializers.BooleanField()
+    starts = serializers.ChoiceField(choices=list(quote_answers.STARTS))
+    refusal = RefusalOut(allow_null=True)
+    price_per_hour = MoneyOut(allow_null=True)
+    at_most = MoneyOut(allow_null=True, help_text="Amount required, rounded up.")
+    total_cap = MoneyOut(allow_null=True, help_text="Rounded like an invoice line.")
+    places = QuotedPlacementOut(many=True)
+    quotas = QuotaLeftOut(many=True)
+    alternatives = AlternativeOut(many=True)
+    as_of = serializers.DateTimeField()
+
+
+class CitedQuoteOut(serializers.ModelSerializer[Quote]):
+    """A quote that a lease cites: every second of that lease costs this."""
+
+    lease = serializers.CharField(source="lease_id")
+    project = serializers.CharField(source="project_id")
+    offering = serializers.CharField(source="offering_id")
+    price_version = serializers.CharField(source="price_version_id")
+    price_per_hour = serializers.SerializerMethodField()
+    at_most = AmountField("hold_minor")
+    total_cap = AmountField("cap_minor")
+
+    class Meta:
+        model = Quote
+        fields = ("id", "lease", "project", "offering", "price_version", "price_per_hour", "quantity",
+                  "max_duration_s", "at_most", "total_cap", "made_at", "expires_at", "cited_at")  # fmt: skip
+
+    @extend_schema(responses=MoneyOut)
+    def get_price_per_hour(self, quote: Quote) -> dict[str, str]:
+        """Return the price of all units together."""
+        return hourly_price_out(quote.nano_per_hour * quote.quantity, quote.currency)
+
+
+class QuoteViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):
+    """Quotes; only those that a lease cites are stored."""
+
+    serializer_class = CitedQuoteOut
+    project_field = "project_id"
+    rows = Quote.objects.all()
+    filters = {
+        "lease": QueryFilter("lease_id"),
+        "project": QueryFilter("project_id"),
+        "offering": QueryFilter("offering_id"),
+    }
+    actions_needed = needs("offerings.read", "list", "retrieve", "create")
+    asks_only = True
+
+    @extend_schema(
+        request=QuoteRequestBody,
+        responses={200: QuoteOut},
+        description="Return price, feasibility and estimated start of a lease now. A lease that cites the quote before"
+        " it expires gets this price. Nothing is stored or reserved, so no Idempotency-Key is needed; if sent, it is"
+        " ignored.",
+    )
+    def create(self, request: Request) -> Response:
+        wanted = validated_body(QuoteRequestBody, request)
+        project = self.project_for(wanted.pop("project"))
+        asked = LeaseRequest(offering_id=wanted.pop("offering"), **wanted)
+        found = quote_answers.answer_quote(asked, project=project, **self.by)
+        return Response({**_quote_body(found), "as_of": self.now})
+
+
+def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
+    priced, refusal, offer = quote.price is not None, quote.refusal, quote.offer
+    return {
+        "id": offer and offer.id,
+        "quote": offer and offer.sealed,
+        "expires_at": offer and offer.expires_at,
+        "offering": quote.offering.pk,
+        "quantity": quote.quantity,
+        "max_duration_s": quote.duration_s,
+        "feasible": quote.feasible,
+        "starts": quote.starts,
+        "refusal": refusal and {"code": refusal.code, "detail": refusal.detail, "fix": refusal.fix.text},
+        "price_per_hour": hourly_price_out(quote.nano_per_hour, quote.currency) if priced else None,
+        "at_most": money_out(quote.at_most_minor, quote.currency) if priced else None,
+        "total_cap": money_out(offer.cap_minor, quote.currency) if offer else None,
+        "places": [
+            {
+                "cluster": place.card.cluster,
+                "node": place.card.node_name,
+                "card": place.card.index,
+                "start": place.seat.placement.start,
+                "size": place.seat.placement.size,
+            }
+            for place in quote.places
+        ],
+        "quotas": [
+            {"kind": room.kind, "limit": room.limit, "used": room.used, "free": room.free} for room in quote.room
+        ],
+        "alternatives": [_alternative_row(each, quote) for each in quote.alternatives],
+    }
+
+
+def _alternative_row(each: OfferingAlternative, quote: QuoteAnswer) -> dict[str, Any]:
+    return {
+        "kind": each.kind,
+        "offering": each.offering.pk,
+        "label": each.offering.label,
+        "free_now": each.free,
+        "price_per_hour": hourly_price_out(each.price.nano_per_hour * quote.quantity, quote.currency),
+        "at_most": money_out(each.at_most_minor, quote.currency),
+        "difference": money_out(each.difference_minor, quote.currency),
+    }

@@ -1,0 +1,29 @@
+"""URLs of offerings, leases and inventory under /api/v1/."""
+
+from web.api.events import EventViewSet
+from web.api.leases import LeaseViewSet
+from web.api.offerings import GpuModelViewSet, OfferingViewSet
+from web.api.operators.fleet import ClusterViewSet, GpuViewSet, NodeViewSet
+from web.api.operators.layout_changes import LayoutChangeViewSet
+from web.api.operators.leases import OperatorAllocationViewSet, OperatorLeaseViewSet
+from web.api.operators.relocation_plans import RelocationPlanViewSet
+from web.api.queue_entries import QueueEntryViewSet
+from web.api.volumes import VolumeViewSet
+from web.http.routers import ApiRouter
+
+router = ApiRouter()
+router.register("leases", LeaseViewSet, "api-lease")
+router.register("volumes", VolumeViewSet, "api-volume")
+router.register("queue-entries", QueueEntryViewSet, "api-queue-entry")
+router.register("events", EventViewSet, "api-event")
+router.register("offerings", OfferingViewSet, "api-offering")
+router.register("gpu-models", GpuModelViewSet, "api-gpu-model")
+router.register("clusters", ClusterViewSet, "api-cluster")
+router.register("nodes", NodeViewSet, "api-node")
+router.register("gpus", GpuViewSet, "api-gpu")
+router.register("ops/layout-changes", LayoutChangeViewSet, "api-ops-layout-change")
+router.register("ops/leases", OperatorLeaseViewSet, "api-ops-lease")
+router.register("ops/relocation-plans", RelocationPlanViewSet, "api-ops-relocation-plan")
+router.register("ops/allocations", OperatorAllocationViewSet, "api-ops-allocation")
+
+urlpatterns = router.urls

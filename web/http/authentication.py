@@ -1,0 +1,110 @@
+"""Authentication of API requests by token or portal session, and permission for an action."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from ports import clock
+from tenants.domain import credentials
+from tenants.domain.roles import ACTIONS, RoleGrants
+from tenants.models import Tenant
+from tenants.services import authentication
+from tenants.services.actors import Actor
+from tenants.services.authentication import SESSION_TENANT_KEY, Visitor, refuse, require_not_suspended
+
+
+class TenantRequest(Request):
+    """Authenticated request, as views receive it."""
+
+    tenant: Tenant
+    actor: Actor
+    roles: RoleGrants
+    visitor: Visitor
+
+
+def set_visitor(request: HttpRequest, visitor: Visitor) -> None:
+    """Store the authenticated visitor on the request.
+
+    DRF's Request reads through to the same attributes.
+    """
+    request.visitor = visitor  # type: ignore[attr-defined]
+    request.tenant = visitor.tenant  # type: ignore[attr-defined]
+    request.actor = visitor.actor  # type: ignore[attr-defined]
+    request.roles = visitor.grants  # type: ignore[attr-defined]
+
+
+class TokenAuthentication(BaseAuthentication):
+    """Authentication by `Authorization: Bearer gpb_…`."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        kind, _, text = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        credential = credentials.parse_token(text.strip())
+        visitor = credential and authentication.authenticate_token(
+            credential, request_id=getattr(request._request, "id", ""), now=clock.now()
+        )
+        if not visitor:
+            # The same message for every cause: unknown, expired, revoked, bearer gone.
+            raise exceptions.AuthenticationFailed("This token is unknown, expired or revoked.")
+        set_visitor(request._request, visitor)
+        return visitor, visitor.token_id
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="gpubroker"'
+
+
+class PortalAuthentication(SessionAuthentication):
+    """Authentication by portal session; unsafe methods need the CSRF token."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        user = getattr(request._request, "user", None)
+        if user is None or not user.is_authenticated or not user.is_active:
+            return None
+        self.enforce_csrf(request)
+        visitor = authentication.authenticate_user(
+            user.pk,
+            user.email,
+            wanted=request._request.session.get(SESSION_TENANT_KEY, ""),
+            request_id=getattr(request._request, "id", ""),
+        )
+        if visitor is None:
+            raise exceptions.PermissionDenied("You are not a member of a tenant.")
+        set_visitor(request._request, visitor)
+        return visitor, None
+
+
+class TenantPermission(BasePermission):
+    """Refuse unless the visitor may perform the view's action on some project.
+
+    The view names that action in `actions_needed`. Which projects it then covers is decided by
+    `TenantViewSet.visible` (reading) and `allow` (changing).
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        visitor = getattr(request, "visitor", None)
+        if not isinstance(visitor, Visitor):
+            return False
+        if request.method not in SAFE_METHODS and not getattr(view, "asks_only", False):
+            require_not_suspended(visitor.tenant)
+        needed = action_needed_by(view)
+        if needed is None:
+            return True  # no such method here: DRF answers 405
+        if not visitor.grants.anywhere(needed):
+            refuse(needed, visitor.grants)
+        return True
+
+
+def action_needed_by(view: Any) -> str | None:
+    """Return the action the view's current method needs; None without such a method."""
+    name = getattr(view, "action", None)
+    if name is None or name == "metadata":
+        return None
+    needed: str = view.actions_needed[name]  # a KeyError is a bug of the view; tests find it
+    if needed not in ACTIONS:
+        raise LookupError(f"{type(view).__name__}.{name} needs {needed!r}, which no role has")
+    return needed

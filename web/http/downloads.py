@@ -1,0 +1,60 @@
+"""Responses that download a file: CSV tables, invoice bundles, and PDF documents.
+
+The CSV is safe to open in a spreadsheet.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import cast
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response
+
+from billing.domain.csv_tables import render_csv
+from billing.models import Invoice
+from billing.services.documents import invoice_bundles
+from billing.services.documents.document_store import PdfFile
+
+MAX_UNSTREAMED = 1_000_000  # bytes
+
+
+def csv_response(name: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> HttpResponse:
+    """Return a CSV download; the rows are read at once, inside the tenant's transaction."""
+    answer = HttpResponse("".join(render_csv(heads, rows)), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    return answer
+
+
+def bundle_response(invoice: Invoice) -> HttpResponseBase:
+    """Return an invoice's bundle as a download; a large one is streamed."""
+    made = invoice_bundles.build_bundle(invoice)
+    whole = made.whole(most=MAX_UNSTREAMED)
+    answer = HttpResponse(whole) if whole is not None else StreamingHttpResponse(iter(made))
+    answer["Content-Type"] = "application/json"
+    answer["Content-Disposition"] = f'attachment; filename="{invoice_bundles.bundle_file_name(invoice)}"'
+    return answer
+
+
+def pdf_response(request: HttpRequest, handed: PdfFile) -> HttpResponse:
+    """Return a PDF download, or 304 if the client has it already."""
+    answer = HttpResponse(handed.pdf, content_type="application/pdf")
+    answer["Content-Disposition"] = f'attachment; filename="{handed.name}"'
+    answer["ETag"] = f'"{handed.sha256}"'
+    told = get_conditional_response(request, etag=answer["ETag"], response=answer)
+    return cast("HttpResponse", told)
+
+
+def streamed_csv_response(name: str, pieces: Iterator[str]) -> HttpResponseBase:
+    """Return a CSV download of unknown length: whole if short, else streamed."""
+    first, held = list[str](), 0
+    for piece in pieces:
+        first.append(piece)
+        held += len(piece)
+        if held > MAX_UNSTREAMED:
+            break
+    whole = held <= MAX_UNSTREAMED
+    answer = HttpResponse("".join(first)) if whole else StreamingHttpResponse(chain(first, pieces))
+    answer["Content-Type"] = "text/csv; charset=utf-8"
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    return answer

@@ -1,0 +1,254 @@
+"""`GET /api/v1/events` as text/event-stream, one short transaction per batch.
+
+Each batch is read with the visitor's row-level security. A reader resumes with Last-Event-ID and
+loses nothing; see broker/services/reports/lease_events.py for why.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs
+
+import structlog
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.utils.crypto import constant_time_compare
+
+from broker.services.reports import lease_events
+from broker.services.reports.lease_events import EventPosition, InvalidPosition, LeaseEvent
+from ports import clock
+from tenants.domain import credentials
+from tenants.models import User
+from tenants.services import authentication
+from tenants.services.authentication import SESSION_TENANT_KEY, Visitor
+
+log = structlog.get_logger(__name__)
+EVENTS_PATH = "/api/v1/events"
+REQUEST_ID = "events"  # used as the request id in this process's logs and audit records
+POLL_INTERVAL_S = 0.5
+HEARTBEAT_EVERY_POLLS = 30  # empty polls until a comment keeps the connection alive
+MAX_READERS = 500
+SEND_TIMEOUT_S = 10.0  # a reader that accepts nothing for so long is dropped; it can resume
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class StreamRefused(Exception):
+    """The visitor may not read any further; has the status and reason."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status, self.why = status, why
+
+
+class EventStreamApp:
+    """The ASGI application."""
+
+    def __init__(self) -> None:
+        self.readers = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+        elif scope["type"] == "http" and scope["path"] == "/health":
+            await _send_json(send, 200, {"status": "ok"})
+        elif scope["type"] == "http" and scope["path"] == EVENTS_PATH and scope["method"] == "GET":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "http":
+            await _send_json(send, 404, _problem(404, "This server only serves /api/v1/events."))
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.readers >= MAX_READERS:
+            await _send_json(send, 503, _problem(503, "There are too many connections. Try again in a minute."))
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self.readers += 1
+        try:
+            await self._read(headers, scope, receive, send)
+        except StreamRefused as away:
+            await _send_json(send, away.status, _problem(away.status, away.why), _cors_headers(headers))
+        except TimeoutError:
+            log.info("event stream connection closed", because=f"client did not read for {SEND_TIMEOUT_S} s")
+        finally:
+            self.readers -= 1
+
+    async def _read(self, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        asked = headers.get("last-event-id") or query.get("cursor", [""])[0]
+        stood = _position(asked)
+        position, batch = await _read_next(headers, stood)
+        await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS + _cors_headers(headers)})
+        # The resumed position, not the batch's end: a reader cut off before the first event loses none.
+        await _send_chunk(send, b"retry: 2000\n: you are here\nid: %s\n\n" % str(stood or position).encode())
+        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
+        try:
+            await self._follow(headers, position, batch, gone, send)
+        finally:
+            gone.cancel()
+
+    @staticmethod
+    async def _follow(
+        headers: dict[str, str],
+        position: EventPosition,
+        batch: list[LeaseEvent],
+        gone: "asyncio.Future[None]",
+        send: Send,
+    ) -> None:
+        quiet = 0
+        while not gone.done():
+            for event in batch:
+                await _send_chunk(send, _event_frame(event))
+            quiet = 0 if batch else quiet + 1
+            if quiet >= HEARTBEAT_EVERY_POLLS:
+                await _send_chunk(send, b": still here\n\n")
+                quiet = 0
+            if len(batch) < lease_events.BATCH:
+                await asyncio.wait([gone], timeout=POLL_INTERVAL_S)
+            try:
+                position, batch = await _read_next(headers, position)
+            except StreamRefused:
+                await send({"type": "http.response.body", "body": b"event: end\ndata: {}\n\n"})
+                return
+
+
+# The same code, title and fix as in the rest of the API (web/http/errors.py).
+PROBLEMS = {
+    400: ("invalid", "A value is not valid", "Send the ID of the last event you received, or none to start now."),
+    401: ("not-authenticated", "The credential is not valid", "Create a new token on the Tokens page, or sign in."),
+    403: ("policy-denied", "Your role does not allow this", "Create a token with the scope leases:read."),
+    404: ("not-found", "Not found", "Use the web server's address for everything but live events."),
+    503: ("busy", "Live events are not available now", "Wait a minute, then send the same Last-Event-ID."),
+}
+STREAM_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+def _position(text: str) -> EventPosition | None:
+    try:
+        return lease_events.parse_position(text) if text else None
+    except InvalidPosition as error:
+        raise StreamRefused(400, str(error)) from None
+
+
+async def _read_next(headers: dict[str, str], position: EventPosition | None) -> tuple[EventPosition, list[LeaseEvent]]:
+    return await sync_to_async(_read_batch, thread_sensitive=False)(headers, position)
+
+
+def _read_batch(headers: dict[str, str], position: EventPosition | None) -> tuple[EventPosition, list[LeaseEvent]]:
+    """Authenticate the visitor again and read the next batch.
+
+    Whoever loses access is disconnected at the next batch.
+    """
+    try:
+        with transaction.atomic():
+            visitor = _authenticate(headers)
+            if position is None:
+                return lease_events.latest_position(tenant_id=visitor.tenant.pk), []
+            within = visitor.grants.projects("leases.read")
+            found = lease_events.events_after(position, tenant_id=visitor.tenant.pk, within=within)
+    except (OperationalError, InterfaceError) as error:
+        log.warning("event stream waiting", because=str(error).strip())
+        connection.close()
+        if position is None:
+            raise StreamRefused(503, "The database is unavailable. Try again.") from None
+        return position, []
+    return (found[-1].position if found else position), found
+
+
+def _authenticate(headers: dict[str, str]) -> Visitor:
+    kind, _, text = headers.get("authorization", "").partition(" ")
+    visitor = None
+    if kind.lower() == "bearer":
+        credential = credentials.parse_token(text.strip())
+        visitor = credential and authentication.authenticate_token(credential, request_id=REQUEST_ID, now=clock.now())
+    elif "cookie" in headers:
+        visitor = _session_visitor(headers["cookie"])
+    if not visitor:
+        raise StreamRefused(401, "Send a valid token, or sign in.")
+    if not visitor.grants.anywhere("leases.read"):
+        raise StreamRefused(403, "The credential does not allow reading leases.")
+    return visitor
+
+
+def _session_visitor(cookie: str) -> Visitor | None:
+    try:
+        morsel = SimpleCookie(cookie).get(settings.SESSION_COOKIE_NAME)
+    except CookieError:
+        return None
+    session = SessionStore(morsel.value) if morsel else None
+    user = session and User.objects.filter(pk=session.get(SESSION_KEY, ""), is_active=True).first()
+    if not session or not user:
+        return None
+    if not constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()):
+        return None  # the password has changed since
+    return authentication.authenticate_user(
+        user.pk, user.email, wanted=session.get(SESSION_TENANT_KEY, ""), request_id=REQUEST_ID
+    )
+
+
+def _cors_headers(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    """Return CORS headers that let only the portal's own pages read with their cookie."""
+    if headers.get("origin") != settings.PUBLIC_URL:
+        return []
+    return [
+        (b"access-control-allow-origin", settings.PUBLIC_URL.encode()),
+        (b"access-control-allow-credentials", b"true"),
+        (b"vary", b"Origin"),
+    ]
+
+
+def _event_frame(event: LeaseEvent) -> bytes:
+    body = json.dumps(event.as_json(), ensure_ascii=False)
+    return f"id: {event.position}\nevent: {event.type}\ndata: {body}\n\n".encode()
+
+
+def _problem(status: int, detail: str) -> dict[str, Any]:
+    code, title, fix = PROBLEMS[status]
+    return {
+        "type": f"/problems/{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": EVENTS_PATH,
+        "code": code,
+        "request_id": REQUEST_ID,
+        "fix": {"text": fix},
+    }
+
+
+async def _send_chunk(send: Send, text: bytes) -> None:
+    async with asyncio.timeout(SEND_TIMEOUT_S):
+        await send({"type": "http.response.body", "body": text, "more_body": True})
+
+
+async def _send_json(
+    send: Send, status: int, body: dict[str, Any], headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    kind = b"application/json" if status < 400 else b"application/problem+json"
+    await send(
+        {"type": "http.response.start", "status": status, "headers": [(b"content-type", kind), *(headers or [])]}
+    )
+    await send({"type": "http.response.body", "body": json.dumps(body).encode()})
+
+
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

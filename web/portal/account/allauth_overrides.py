@@ -1,0 +1,145 @@
+"""allauth's views and account adapter, with our rules for sign-up and account changes."""
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.views import EmailVerificationSentView, LoginView, SignupView
+from allauth.mfa.recovery_codes.views import GenerateRecoveryCodesView
+from allauth.mfa.totp.views import ActivateTOTPView
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.contrib.sites.shortcuts import get_current_site
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from ports import clock
+from tenants.domain.single_line_text import NAME_LENGTH
+from tenants.models import User
+from tenants.services import invitations, own_accounts, tenants
+from tenants.services.actors import Actor
+from tenants.services.errors import ObjectNotFound
+from web.portal.account.session_pages import SESSION_JOIN
+
+# allauth's e-mails about account changes -> their actions in the audit log.
+AUDIT_ACTIONS = {
+    "account/email/password_changed": "account.password",
+    "account/email/password_set": "account.password",
+    "account/email/password_reset": "account.password_reset",
+    "account/email/email_changed": "account.email",
+    "account/email/email_deleted": "account.email_remove",
+    "mfa/email/totp_activated": "account.app_add",
+    "mfa/email/totp_deactivated": "account.app_remove",
+    "mfa/email/webauthn_added": "account.passkey_add",
+    "mfa/email/webauthn_removed": "account.passkey_remove",
+    "mfa/email/recovery_codes_generated": "account.recovery_codes",
+}
+SENT_AFTER_COMMIT = {  # sent after the commit, too late for the audit record: the views below write it with the change
+    "mfa/email/totp_activated",
+    "mfa/email/recovery_codes_generated",
+}
+MAX_EMAIL_LENGTH = User._meta.get_field("email").max_length or 254
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    """allauth adapter: lower-case addresses, a tenant on uninvited sign-up, redirects."""
+
+    def clean_email(self, email: str) -> str:
+        if len(email) > MAX_EMAIL_LENGTH:  # allauth would truncate it, and write to somebody else
+            raise ValidationError(f"An address has at most {MAX_EMAIL_LENGTH} characters.")
+        return str(super().clean_email(email)).lower()
+
+    def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
+        """Send after the request's transaction commits, so that it never waits for a mail server."""
+        around = {"request": self.request, "email": email, "current_site": get_current_site(self.request)}
+        letter = self.render_mail(template_prefix, email, {**around, **context})
+
+        def post() -> None:
+            letter.send()
+
+        transaction.on_commit(post, robust=True)
+
+    def send_notification_mail(
+        self, template_prefix: str, user: User, context: dict[str, Any] | None = None, email: str | None = None
+    ) -> None:
+        """Record an account change in the audit log whenever allauth would notify of it."""
+        if template_prefix in AUDIT_ACTIONS and template_prefix not in SENT_AFTER_COMMIT:
+            record_account_change(self.request, user, template_prefix)
+        super().send_notification_mail(template_prefix, user, context, email)
+
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
+        """Save a new user; without an invitation, create a tenant that the user owns."""
+        now = clock.now()
+        user.joined_at = now
+        saved: User = super().save_user(request, user, form, commit)
+        if commit and SESSION_JOIN not in request.session:
+            actor = Actor("user", saved.pk, saved.email, getattr(request, "id", ""))
+            tenants.create(name=saved.get_short_name()[:NAME_LENGTH], owner=saved, actor=actor, now=now)
+        return saved
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        """Return the URL of the pending invitation, else home."""
+        if secret := request.session.get(SESSION_JOIN):
+            return reverse("join", args=[secret])
+        return str(super().get_login_redirect_url(request))
+
+    def get_signup_redirect_url(self, request: HttpRequest) -> str:
+        return self.get_login_redirect_url(request)
+
+
+def record_account_change(request: HttpRequest, user: User, letter: str) -> None:
+    """Record the account change that an allauth e-mail reports in the audit log."""
+    own_accounts.audit_own_account(
+        AUDIT_ACTIONS[letter], user=user, request_id=getattr(request, "id", ""), now=clock.now()
+    )
+
+
+def pending_invitation(request: HttpRequest) -> dict[str, str] | None:
+    """Return the visitor's pending invitation, for the text above the form."""
+    secret = request.session.get(SESSION_JOIN)
+    if not secret:
+        return None
+    try:
+        offer = invitations.find_offer(secret, now=clock.now())
+    except ObjectNotFound:
+        del request.session[SESSION_JOIN]
+        return None
+    return {"tenant": offer.tenant_name, "role": offer.role.value, "email": offer.email}
+
+
+class SignInView(LoginView):  # type: ignore[misc]
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "invitation": pending_invitation(self.request)}
+
+
+class SignUpView(SignupView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        if form.account_already_exists:
+            make_password(form.cleaned_data["password1"])  # so that the response takes as long as for a new account
+        answer: HttpResponse = super().form_valid(form)
+        return answer
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "invitation": pending_invitation(self.request)}
+
+
+class VerificationSentView(EmailVerificationSentView):  # type: ignore[misc]
+    """Page shown after every sign-up, whether the address was known or not."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "mail_goes_out": settings.MAIL_IS_CONFIGURED}
+
+
+class ActivateTotpView(ActivateTOTPView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer: HttpResponse = super().form_valid(form)
+        record_account_change(self.request, self.request.user, "mfa/email/totp_activated")
+        return answer
+
+
+class RecoveryCodesView(GenerateRecoveryCodesView):  # type: ignore[misc]
+    def form_valid(self, form: Any) -> HttpResponse:
+        answer: HttpResponse = super().form_valid(form)
+        record_account_change(self.request, self.request.user, "mfa/email/recovery_codes_generated")
+        return answer

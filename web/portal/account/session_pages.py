@@ -1,0 +1,110 @@
+"""Pages that join by invitation, create a tenant, and switch projects."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods, require_POST
+
+from ports import clock
+from tenants.domain.roles import ROLE_DESCRIPTIONS
+from tenants.services import invitations, tenants
+from tenants.services.actors import Actor
+from web.portal.authentication import (
+    SESSION_NO_TENANT,
+    SESSION_PROJECT,
+    SESSION_TENANT_KEY,
+    enter_tenant_of_session,
+    sign_in_required,
+    tenant_required,
+)
+from web.portal.forms import TenantForm
+
+SESSION_JOIN = "join"  # the pending invitation's secret, until sign-in
+
+
+def user_actor(request: Any) -> Actor:
+    return Actor("user", request.user.pk, request.user.email, getattr(request, "id", ""))
+
+
+def home_url() -> str:
+    """Return the URL of the first page there is."""
+    for name in ("home", "projects"):
+        try:
+            return reverse(name)
+        except NoReverseMatch:
+            continue
+    raise LookupError("no page to return to")
+
+
+def safe_next_url(request: Any, *, otherwise: str) -> str:
+    """Return the form's `next` URL if it stays on this host."""
+    wanted = request.POST.get("next", "")
+    good = url_has_allowed_host_and_scheme(
+        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
+    return wanted if good and wanted.startswith("/") else otherwise
+
+
+@require_POST
+@tenant_required()
+def switch_project(request: Any) -> HttpResponse:
+    """Switch to another project, or to another tenant of the visitor."""
+    wanted = request.POST.get("project", "")
+    if wanted in {ident for ident, _ in request.visitor.tenants}:
+        request.session[SESSION_TENANT_KEY] = wanted
+        request.session.pop(SESSION_PROJECT, None)
+        return redirect(home_url())  # the previous page belongs to the tenant just left
+    if wanted in {p.pk for p in request.projects}:
+        request.session[SESSION_TENANT_KEY] = request.tenant.pk
+        request.session[SESSION_PROJECT] = wanted
+    return redirect(safe_next_url(request, otherwise=home_url()))
+
+
+@require_http_methods(["GET", "POST"])
+def join_by_invitation(request: Any, secret: str) -> HttpResponse:
+    """Show an invitation; a POST accepts it."""
+    now = clock.now()
+    offer = invitations.find_offer(secret, now=now)
+    if not request.user.is_authenticated:
+        request.session[SESSION_JOIN] = secret
+    elif request.method == "POST":
+        member = invitations.accept(secret, user=request.user, actor=user_actor(request), now=now)
+        request.session.pop(SESSION_JOIN, None)
+        request.session.pop(SESSION_NO_TENANT, None)
+        request.session[SESSION_TENANT_KEY] = member.tenant_id
+        if member.project_id:
+            request.session[SESSION_PROJECT] = member.project_id
+        return redirect(home_url())
+    told = {"offer": offer, "in_words": ROLE_DESCRIPTIONS[offer.role], "secret": secret}
+    answer = render(request, "account/join.html", told)
+    answer["Cache-Control"] = "no-store"  # the URL has a secret
+    return answer
+
+
+@require_http_methods(["GET", "POST"])
+@sign_in_required
+def create_own_tenant(request: Any) -> HttpResponse:
+    """Create a tenant: for people who belong to none, or want another."""
+    if request.user.is_staff and request.method == "GET" and not enter_tenant_of_session(request):
+        request.session[SESSION_NO_TENANT] = True
+        try:
+            return redirect(reverse("control-room"))
+        except NoReverseMatch:
+            pass
+    form = TenantForm(request.POST or None, initial={"name": request.user.get_short_name()})
+    if request.method == "POST" and form.is_valid():
+        tenant, _ = tenants.create(
+            name=form.cleaned_data["name"],
+            time_zone=form.cleaned_data["time_zone"],
+            owner=request.user,
+            actor=user_actor(request),
+            now=clock.now(),
+        )
+        request.session[SESSION_TENANT_KEY] = tenant.pk
+        request.session.pop(SESSION_PROJECT, None)
+        request.session.pop(SESSION_NO_TENANT, None)
+        return redirect(home_url())
+    return render(request, "account/create_tenant.html", {"form": form})

@@ -1,0 +1,89 @@
+"""Teaser beside the sign-in form: what is on sale, and how GPUs can be partitioned."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+
+from billing.services.catalogue import price_list
+from broker.domain.geometry.gpu_state import Geometry
+from broker.domain.geometry.profiles import Profile
+from broker.domain.lifecycle.states import Isolation, PriceClass
+from broker.models import Offering
+from broker.services.inventory import gpu_catalogue
+from ports import clock
+from web.ui import formatting
+
+GPUS_PER_ROW, ROWS = 6, 3
+TeaserSpan = tuple[int, int, str]
+
+
+def sign_in_teaser() -> dict[str, Any] | None:
+    """Return the teaser's texts and picture; None while nothing is on sale."""
+    offers = list(Offering.objects.published())
+    if not offers:
+        return None
+    smallest = min(offer.memory_gb for offer in offers)
+    lines = [
+        ("Slice", "isolated, never sold twice", f"from {smallest} GB"),
+        ("Seconds", "billed only while running", "rounded once per line"),
+        ("Invoice", "every line shows its usage", "verify it yourself"),
+    ]
+    if cheapest := lowest_price(offers):
+        lines.insert(1, ("Price", "never changed retroactively", f"from {cheapest}"))
+    return {"lines": lines, "slices": partitioned_gpus(offers)}
+
+
+def lowest_price(offers: list[Offering]) -> str:
+    """Return the lowest on-demand price; empty if there is none."""
+    on_demand = [offer.pk for offer in offers if offer.price_class == PriceClass.ON_DEMAND]
+    known = price_list.prices_at(clock.now(), currency=settings.CURRENCY, offerings=on_demand)
+    if not known:
+        return ""
+    return formatting.format_price(min(price.nano_per_hour for price in known.values()), settings.CURRENCY) + "/h"
+
+
+def partitioned_gpus(offers: list[Offering]) -> list[list[list[TeaserSpan]]]:
+    """Return rows of GPUs, each partitioned differently by shapes on sale of one model."""
+    shapes: dict[str, dict[str, Profile]] = {}
+    for offer in offers:
+        if offer.isolation in {Isolation.DEVICE, Isolation.HARDWARE}:
+            shape = gpu_catalogue.profile_of(offer)
+            shapes.setdefault(offer.model, {})[shape.name] = shape
+    if not shapes:
+        return []
+    model = max(shapes, key=lambda name: (len(shapes[name]), name))
+    return partition_gpus(shapes[model].values(), gpu_catalogue.gpu_model_spec(model).grid)
+
+
+def partition_gpus(shapes: Iterable[Profile], grid: int) -> list[list[list[TeaserSpan]]]:
+    """Return rows of GPUs, no two partitioned alike, each shape placed first once."""
+    found = sorted(shapes, key=lambda shape: (-shape.memory, -shape.compute))
+    ways: dict[str, Geometry] = {}
+    for turn in range(len(found)):
+        for first in range(len(found)):
+            way = fill_gpu([found[first], *found[turn:], *found[:turn]])
+            ways.setdefault(str(way), way)
+    cards = [gpu_spans(way, grid) for way in ways.values()][: GPUS_PER_ROW * ROWS]
+    full = len(cards) - len(cards) % GPUS_PER_ROW or len(cards)
+    return [cards[at : at + GPUS_PER_ROW] for at in range(0, full, GPUS_PER_ROW)]
+
+
+def fill_gpu(order: list[Profile]) -> Geometry:
+    """Return a GPU on which each shape took the first free placement."""
+    card = Geometry()
+    for shape in order:
+        place = next((place for place in shape.placements if card.fits(shape, place)), None)
+        if place is not None:
+            card = card.with_held(shape, place)
+    return card
+
+
+def gpu_spans(card: Geometry, grid: int) -> list[TeaserSpan]:
+    """Return a GPU's spans in eighths; neighbours alternate in colour."""
+    places = sorted((held.placement for held in card.held), key=lambda place: place.start)
+    taken = {unit for place in places for unit in range(place.start, place.end)}
+    drawn = [
+        (place.start * 8 // grid, place.size * 8 // grid, "spot" if i % 2 else "sold") for i, place in enumerate(places)
+    ]
+    return drawn + [(unit * 8 // grid, 8 // grid or 1, "free") for unit in range(grid) if unit not in taken]

@@ -1,0 +1,85 @@
+"""Audit log page: who changed what, newest first, also as CSV."""
+
+import csv
+import json
+from io import StringIO
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from ports import clock
+from tenants.models import AuditEvent
+from tenants.services.authentication import require
+from web.portal.actions import api_call
+from web.portal.audit import audit_filters, audit_log
+from web.portal.authentication import tenant_required
+
+PAGE_SIZE, MAX_CSV_ROWS = 50, 10_000
+ACTOR_KIND_WORDS = {"service_account": "machine", "staff": "operator", "system": "automatic"}
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
+
+
+def filtered_events(request: Any) -> tuple[Any, dict[str, str]]:
+    """Return the events that match the query string, and its filters."""
+    require(request.roles, "audit.read")
+    return audit_filters.filter_events(tenant_events(request), request.GET, request.tenant.time_zone)
+
+
+def tenant_events(request: Any) -> Any:
+    return AuditEvent.objects.filter(tenant_id=request.tenant.pk)
+
+
+@require_GET
+@tenant_required("audit.read")
+def show_audit_log(request: Any) -> HttpResponse:
+    """Show a page of events."""
+    rows, asked = filtered_events(request)
+    if before := request.GET.get("before", "")[:40].replace("\x00", ""):
+        rows = rows.filter(id__lt=before)
+    found = list(rows[: PAGE_SIZE + 1])
+    older = audit_filters.filter_query({**asked, "before": found[PAGE_SIZE - 1].pk}) if len(found) > PAGE_SIZE else ""
+    events = audit_log.describe_events(found[:PAGE_SIZE], currency=request.tenant.currency)
+    for event in events:
+        event.kind = ACTOR_KIND_WORDS.get(event.actor_kind, "")
+    zone = request.tenant.time_zone
+    today = clock.now().astimezone(ZoneInfo(zone)).date()
+    shown = {
+        "events": events,
+        "older": older,
+        "filters": audit_filters.filter_chips(
+            tenant_events(request), asked, events, audit_filters.filter_query, today=today, also={}
+        ),
+        "query": urlencode(asked),
+        "paging": bool(before),
+        "call": api_call("audit-events", urlencode(audit_filters.api_parameters(asked, zone), safe=":")),
+    }
+    return render(request, "audit/audit_log.html", shown)
+
+
+@require_GET
+@tenant_required("audit.read")
+def download_audit_log(request: Any) -> HttpResponse:
+    """Download the events as CSV, newest first."""
+    rows, _ = filtered_events(request)
+    text = StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["at", "actor", "action", "subject", "subject_id", "detail", "request_id", "id"])
+    for event in rows[:MAX_CSV_ROWS]:
+        cells = [
+            event.at.isoformat(),
+            event.actor_label or event.actor_kind,
+            event.action,
+            event.subject_label,
+            event.subject_id,
+            json.dumps(event.detail, ensure_ascii=False),
+            event.request_id,
+            event.pk,
+        ]
+        writer.writerow([f"'{cell}" if cell.startswith(FORMULA_PREFIXES) else cell for cell in cells])
+    answer = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = 'attachment; filename="audit.csv"'
+    return answer

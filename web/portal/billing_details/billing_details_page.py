@@ -1,0 +1,110 @@
+"""Billing details page: the tenant's name and address on invoices, and its tax treatment."""
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from billing.domain import tax
+from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.parties import InvoiceParty
+from billing.services.invoicing import billing_details
+from billing.services.tax import tax_determination
+from tenants.services.authentication import require
+from tenants.services.errors import InvalidValue, StaleVersion
+from web.portal import api_examples
+from web.portal.invoices.invoice_pages import may_pay
+from web.portal.page_context import PageRequest, tenant_page
+
+PARTY_FIELDS = ("name", "street", "extra", "postcode", "city", "country", "vat_id", "email")
+MAX_FIELD_LENGTH = 254
+EMAIL_CHOICES = ({"value": "yes", "label": "On"}, {"value": "no", "label": "Off"})
+COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å", "A"))
+
+
+@require_http_methods(["GET", "POST"])
+@tenant_page("billing.read")
+def edit_billing_details(request: PageRequest) -> HttpResponse:
+    """Show the tenant's billing details; a POST changes them."""
+    require(request.roles, "billing.read")  # of the whole tenant, as its invoices are
+    told = tax_determination.get_customer(request.tenant).as_dict()
+    version, wrong = billing_details.details_version(request.tenant), dict[str, str]()
+    if request.method == "POST":
+        require(request.roles, "billing.write", ())
+        told = {name: request.POST.get(name, "")[:MAX_FIELD_LENGTH] for name in PARTY_FIELDS}
+        try:
+            return _save(request, InvoiceParty(**told), seen=request.POST.get("seen", ""))
+        except InvalidValue as odd:
+            wrong = {str(odd.field): f"{odd.detail} {odd.fix.text}"}
+        except StaleVersion as stale:
+            messages.warning(request, f"{stale.detail} {stale.fix.text}")
+    page = build_billing_details_page(request, told, wrong, version)
+    return render(request, "billing_details/billing_details.html", {"page": page}, status=400 if wrong else 200)
+
+
+@dataclass(frozen=True, slots=True)
+class BillingDetailsPage:
+    """The form with a tenant's billing details, and how it is taxed at present."""
+
+    told: dict[str, str]
+    wrong: dict[str, str]
+    seen: int  # the version that the form was filled from
+    letters: str
+    may_tell: bool
+    supplier: InvoiceParty | None
+    standing: tax.TaxStatus
+    rate_bp: int | None
+
+    letter_choices = EMAIL_CHOICES
+    countries = COUNTRIES
+
+    @property
+    def per_cent(self) -> str:
+        return f"{tax.format_rate_percent(self.rate_bp)} %" if self.rate_bp is not None else ""
+
+    @property
+    def words(self) -> str:
+        """Return how the tenant is taxed."""
+        if self.standing.treatment not in tax.TAXED_TREATMENTS:
+            return tax.TREATMENT_TEXTS[self.standing.treatment]
+        country = COUNTRY_NAMES.get(self.standing.jurisdiction, "")
+        return f"VAT of {country} is added to your charges." if self.per_cent else f"VAT of {country} will be added."
+
+    @property
+    def call_put(self) -> str:
+        return api_examples.curl_put("/billing-details", self.told)
+
+
+def build_billing_details_page(
+    request: PageRequest, told: dict[str, str], wrong: dict[str, str], version: int
+) -> BillingDetailsPage:
+    """Read how a tenant is taxed, beside what its form shows."""
+    standing = tax_determination.get_tax_status(request.tenant)
+    gets_emails = "yes" if billing_details.gets_invoice_emails(request.tenant) else "no"
+    return BillingDetailsPage(
+        told=told,
+        wrong=wrong,
+        seen=version,
+        letters=request.POST.get("letters") or gets_emails,
+        may_tell=may_pay(request),
+        supplier=tax_determination.get_supplier(),
+        standing=standing,
+        rate_bp=tax_determination.standard_rate_on(standing, request.now),
+    )
+
+
+def _save(request: PageRequest, told: InvoiceParty, *, seen: str) -> HttpResponse:
+    if seen != str(billing_details.details_version(request.tenant)):
+        raise StaleVersion(
+            "The billing details were changed since you opened this page.",
+            fix="Check the current details and save again.",
+        )
+    wants = request.POST.get("letters")
+    letters = wants == "yes" if wants in ("yes", "no") else None
+    billing_details.set_billing_details(
+        request.tenant, told=told, actor=request.actor, now=request.now, letters=letters
+    )
+    messages.success(request, "Billing details saved. They apply to your next invoices; final invoices do not change.")
+    return redirect("billing-details")

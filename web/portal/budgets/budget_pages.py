@@ -1,0 +1,247 @@
+"""Pages of a project's monthly budgets.
+
+They show what each project may cost, what is spent and held, and by which leases.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.db.models import F
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from billing.domain.budgets import BudgetTerms, InvalidBudgetTerms, format_percents, parse_percent, parse_percents
+from billing.domain.money import (
+    InvalidAmount,
+    Money,
+    exponent_of,
+    format_fixed_point,
+    parse_amount,
+    to_minor,
+    to_minor_up,
+)
+from billing.models import Budget, HoldPart
+from billing.services.funds.budgets import budget_settings as services
+from billing.services.funds.budgets.budget_balances import BudgetBalance, budget_balances
+from tenants.models import Project
+from tenants.services.authentication import require
+from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
+from web.portal.budgets import budget_alerts
+from web.portal.page_context import PageRequest, tenant_page
+
+MAX_BUDGETS = 200
+MAX_HOLDS = 20
+
+
+@dataclass(frozen=True)
+class BudgetRow:
+    """One budget with its current amounts, and whether the visitor may change it."""
+
+    standing: BudgetBalance
+    above: str  # the names of the projects above it
+    may_set: bool
+
+    @property
+    def taken(self) -> int:
+        return self.standing.spent + self.standing.held
+
+    @property
+    def marks(self) -> list[int]:
+        """Return every threshold at which an alert is sent or leases stop, ascending."""
+        terms = self.standing.budget.terms
+        stops = (terms.stop_new_at, terms.stop_idle_at, terms.stop_all_at)
+        return sorted({*terms.thresholds, *terms.forecast_thresholds, *filter(None, stops)})
+
+    @property
+    def words(self) -> str:
+        one = self.standing
+        said = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
+        marks = f"; marks at {format_percents(self.marks)} %" if self.marks else ""
+        return "{} spent, {} forecast, {} reserved of {}".format(*said) + marks
+
+    @property
+    def acts(self) -> list[str]:
+        """Return in words what happens at each threshold."""
+        terms = self.standing.budget.terms
+        if terms.stop_new_at is None:
+            said = ["notify only"]
+        elif terms.stop_new_at == 100:
+            said = ["blocks new leases"]
+        else:
+            said = [f"blocks new leases at {terms.stop_new_at} %"]
+        if terms.stop_idle_at is not None:
+            said.append(f"ends idle leases at {terms.stop_idle_at} %")
+        if terms.stop_all_at is not None:
+            said.append(f"ends all leases at {terms.stop_all_at} %, {terms.grace_minutes} min after an e-mail")
+        return said
+
+
+@dataclass(frozen=True)
+class BudgetHold:
+    """What one lease holds of a budget this month and its charges, in minor units."""
+
+    part: HoldPart
+    charged: int
+    held: int
+
+
+STOP_CHOICES = ({"value": "hard", "label": "Block new leases"}, {"value": "soft", "label": "Notify only"})
+
+
+@require_http_methods(["GET", "POST"])
+@tenant_page("budgets.read")
+def list_budgets(request: PageRequest) -> HttpResponse:
+    """List the budgets on, above and below the open project; a POST sets one."""
+    wrong, status = dict[str, str](), 200
+    rows = _budget_rows(request)
+    form = _initial_form(rows, request.GET.get("of", ""), request.project.pk)
+    if request.method == "POST":
+        form |= {name: request.POST[name][:60] for name in form if name in request.POST and name != "open"}
+        form["project"] = request.POST.get("project", "")
+        try:
+            return _set_budget(request, form)
+        except ProblemError as refusal:
+            if refusal.status in (403, 404):
+                raise
+            field = getattr(refusal, "field", "") or "limit"
+            wrong, status = {str(field): f"{refusal.detail} {refusal.fix.text}"}, 400
+    page = build_budget_page(request, rows, form, wrong)
+    return render(request, "budgets/budgets.html", {"page": page}, status=status)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPage:
+    """The budgets on, above and below a project, with the form that sets one."""
+
+    rows: list[BudgetRow]
+    notes: list[dict[str, str]]
+    alerts: list[budget_alerts.BudgetAlertRow]
+    holders: list[BudgetHold]  # largest holds of the first budget
+    projects: list[Project]
+    form: dict[str, Any]
+    wrong: dict[str, str]
+    month: datetime
+
+    how = STOP_CHOICES
+
+    @property
+    def held_of(self) -> str:
+        return self.rows[0].standing.budget.project.name if self.rows else ""
+
+
+def build_budget_page(
+    request: PageRequest, rows: list[BudgetRow], form: dict[str, Any], wrong: dict[str, str]
+) -> BudgetPage:
+    """Read what the budgets page shows beside its rows and its form."""
+    return BudgetPage(
+        rows=rows,
+        notes=budget_alerts.budget_notices(request),
+        alerts=budget_alerts.latest_alerts(request),
+        holders=_largest_holds(rows[0].standing.budget, request.now) if rows else [],
+        projects=[project for project in request.projects if services.may_set_budget(request.roles, project)],
+        form=form,
+        wrong=wrong,
+        month=request.now.astimezone(ZoneInfo(request.tenant.time_zone)),
+    )
+
+
+def _initial_form(rows: list[BudgetRow], of: str, project: str) -> dict[str, Any]:
+    """Return the form's initial values: a new budget, or the one to be changed."""
+    known = next((row.standing.budget for row in rows if row.standing.budget.pk == of and row.may_set), None)
+    terms = known.terms if known else BudgetTerms()
+    return {
+        "open": known is not None,
+        "project": known.project_id if known else project,
+        "limit": format_fixed_point(known.limit_minor, exponent_of(known.currency)) if known else "",
+        "thresholds": format_percents(terms.thresholds),
+        "forecast_thresholds": format_percents(terms.forecast_thresholds),
+        "kind": "soft" if terms.stop_new_at is None else "hard",
+        "stop_new_at": "" if terms.stop_new_at is None else str(terms.stop_new_at),
+        "stop_idle_at": "" if terms.stop_idle_at is None else str(terms.stop_idle_at),
+        "stop_all_at": "" if terms.stop_all_at is None else str(terms.stop_all_at),
+        "grace_minutes": str(terms.grace_minutes),
+    }
+
+
+@require_POST
+@tenant_page("budgets.write")
+def remove_budget(request: PageRequest, pk: str) -> HttpResponse:
+    """Remove a budget."""
+    rows = Budget.objects.select_related("project").filter(tenant=request.tenant, pk=pk)
+    found = rows.filter(project__in=[each.pk for each in request.projects]).first()
+    if found is None:
+        raise ObjectNotFound("This budget does not exist.", fix="Choose one from the list of budgets.")
+    services.require_may_set_budget(request.roles, found.project)
+    services.remove_budget(found, actor=request.actor, now=request.now)
+    messages.success(
+        request, f"{found.project.name} no longer has its own budget; budgets of parent projects still apply."
+    )
+    return redirect("budgets")
+
+
+def _set_budget(request: PageRequest, form: dict[str, Any]) -> HttpResponse:
+    project = next((each for each in request.projects if each.pk == form["project"]), None)
+    if project is None:
+        require(request.roles, "budgets.write", request.project.path)
+        raise InvalidValue("project", "This project does not exist.", fix="Choose one from the list.")
+    services.require_may_set_budget(request.roles, project)
+    try:
+        limit = parse_amount(form["limit"], request.tenant.currency)
+    except InvalidAmount as odd:
+        raise InvalidValue("limit", str(odd), fix="Enter an amount such as 500.00.") from odd
+    terms = _parse_terms(form) if "thresholds" in request.POST else None
+    budget = services.set_budget(project=project, limit_minor=limit, actor=request.actor, now=request.now, terms=terms)
+    messages.success(request, f"The monthly budget of {project.name} is {Money(budget.limit_minor, budget.currency)}.")
+    return redirect("budgets")
+
+
+def _parse_terms(form: dict[str, Any]) -> BudgetTerms:
+    """Parse the thresholds from the form; raise Invalid with the field's name."""
+    try:
+        return BudgetTerms(
+            thresholds=parse_percents(form["thresholds"], "thresholds"),
+            forecast_thresholds=parse_percents(form["forecast_thresholds"], "forecast_thresholds"),
+            stop_new_at=None if form["kind"] == "soft" else _parse_threshold(form, "stop_new_at", empty=100),
+            stop_idle_at=_parse_threshold(form, "stop_idle_at"),
+            stop_all_at=_parse_threshold(form, "stop_all_at"),
+            grace_minutes=parse_percent(form["grace_minutes"] or "0", "grace_minutes"),
+        )
+    except InvalidBudgetTerms as odd:
+        raise InvalidValue(odd.field, str(odd), fix="Enter whole numbers such as 80.") from odd
+
+
+def _parse_threshold(form: dict[str, Any], field: str, *, empty: int | None = None) -> int | None:
+    return parse_percent(form[field], field) if form[field].strip() else empty
+
+
+def _budget_rows(request: PageRequest) -> list[BudgetRow]:
+    """Return budgets on, above and below the open project, root first."""
+    names = {each.pk: each.name for each in request.projects}  # other projects are not named
+    here = request.project
+    near = [each.pk for each in request.projects if here.pk in each.path or each.pk in here.path]
+    wanted = Budget.objects.filter(tenant=request.tenant, project__in=near)
+    found = list(wanted.select_related("project").order_by("project__path")[:MAX_BUDGETS])
+    return [
+        BudgetRow(
+            one,
+            above=" / ".join(names[key] for key in one.budget.project.path[:-1] if key in names),
+            may_set=services.may_set_budget(request.roles, one.budget.project),
+        )
+        for one in budget_balances(found, tenant=request.tenant, now=request.now)
+    ]
+
+
+def _largest_holds(budget: Budget, now: datetime) -> list[BudgetHold]:
+    """Return the leases that hold most of a budget this month; one query."""
+    parts = HoldPart.objects.filter(month__budget=budget, month__period__span__contains=now, num__gt=F("spent_num"))
+    largest = parts.select_related("hold__lease__project").order_by(F("spent_num") - F("num"), "pk")
+    return [_budget_hold(part, exponent_of(budget.currency)) for part in largest[:MAX_HOLDS]]
+
+
+def _budget_hold(part: HoldPart, places: int) -> BudgetHold:
+    charged = to_minor(int(part.spent_num), places)
+    return BudgetHold(part, charged, to_minor_up(int(part.num), places) - charged)

@@ -1,0 +1,62 @@
+"""Form actions that dispute an invoice line and withdraw a dispute."""
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from billing.models import Dispute, Invoice
+from billing.services.invoicing.disputes import dispute_requests
+from tenants.services.authentication import require
+from tenants.services.errors import InvalidValue, ObjectNotFound
+from web.portal.actions import run_action
+from web.portal.invoices.invoice_pages import find_invoice
+from web.portal.page_context import PageRequest, tenant_page
+
+MAX_LINE_DIGITS = 9
+
+
+@require_POST
+@tenant_page("billing.read")
+def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
+    """Dispute one line of an invoice: the typed amount, or all that remains."""
+    require(request.roles, "billing.write", ())
+    found = find_invoice(request, pk)
+
+    def do() -> None:
+        dispute_requests.dispute_lines(
+            found,
+            lines=_disputed_line(request, found),
+            reason=request.POST.get("reason", ""),
+            actor=request.actor,
+            now=request.now,
+        )
+
+    done = "Dispute opened. Your operator will review it and you will get an e-mail."
+    return run_action(request, do, done=done, to=f"{reverse('invoice', args=[pk])}#disputes")
+
+
+@require_POST
+@tenant_page("billing.read")
+def withdraw_dispute(request: PageRequest, pk: str) -> HttpResponse:
+    """Withdraw a dispute."""
+    require(request.roles, "billing.write", ())
+    found = Dispute.objects.filter(tenant=request.tenant, pk=pk).first()
+    if found is None:
+        raise ObjectNotFound("This dispute does not exist.", fix="Open the invoice to see its disputes.")
+
+    def do() -> None:
+        dispute_requests.withdraw_dispute(found, actor=request.actor, now=request.now)
+
+    return run_action(
+        request,
+        do,
+        done="Dispute withdrawn; the invoice does not change.",
+        to=f"{reverse('invoice', args=[found.invoice_id])}#disputes",
+    )
+
+
+def _disputed_line(request: PageRequest, invoice: Invoice) -> dict[int, int | None]:
+    number, amount = request.POST.get("line", ""), request.POST.get("amount", "").strip()
+    if not (number.isascii() and number.isdigit() and len(number) <= MAX_LINE_DIGITS):
+        raise InvalidValue("line", "No invoice line was given.", fix="Open the line and dispute it there.")
+    return {int(number): dispute_requests.parse_optional_amount(amount or None, invoice.currency)}

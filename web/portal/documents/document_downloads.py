@@ -1,0 +1,31 @@
+"""PDF downloads of a tenant's invoices and credit notes."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from billing.models import CreditNote
+from billing.services.documents import document_store
+from tenants.services.authentication import require
+from tenants.services.errors import ObjectNotFound
+from web.http import downloads
+from web.portal.invoices.invoice_pages import find_invoice
+from web.portal.page_context import PageRequest, tenant_page
+
+
+@require_safe
+@tenant_page("billing.read")
+def download_invoice_pdf(request: PageRequest, pk: str) -> HttpResponse:
+    """Download the PDF of an invoice; of a draft, as it is now."""
+    return downloads.pdf_response(request, document_store.invoice_pdf(find_invoice(request, pk), now=request.now))
+
+
+@require_safe
+@tenant_page("billing.read")
+def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
+    """Download the PDF of a credit note."""
+    require(request.roles, "billing.read")
+    found = CreditNote.objects.filter(tenant=request.tenant, pk=pk)
+    note = found.select_related("invoice__period", "invoice__tenant").first()
+    if note is None:
+        raise ObjectNotFound("This credit note does not exist.", fix="Open the invoice to see its credit notes.")
+    return downloads.pdf_response(request, document_store.credit_note_pdf(note, now=request.now))

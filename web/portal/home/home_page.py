@@ -1,0 +1,158 @@
+"""Home page: running and waiting leases, spend, and what needs attention."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BooleanField, Case, Count, Value, When
+from django.db.models.functions import Coalesce
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from broker.domain.lifecycle.states import LeaseState
+from broker.models import Relocation
+from broker.services.leases import relocation_consent
+from tenants.models import ApiToken, Member
+from web.http.query_strings import chosen_value, link_options
+from web.portal import api_examples
+from web.portal.budgets import budget_alerts
+from web.portal.home import recent_events
+from web.portal.layout import usage_meters
+from web.portal.leases.lease_table import ENDS_SOON, LeaseRow, lease_rows, prefetch_for_rows
+from web.portal.page_context import PageRequest, may_in_project, tenant_page
+from web.portal.queue.suggestions import StartNowSuggestion, start_now_suggestions
+
+MAX_LEASES = 20
+MAX_RELOCATIONS = 5  # upcoming relocations shown
+S = LeaseState
+
+
+@require_GET
+@tenant_page("leases.read")
+def show_home(request: PageRequest) -> HttpResponse:
+    return render(request, "home/home.html", {"page": build_home_page(request)})
+
+
+@dataclass(frozen=True)
+class ChecklistItem:
+    """One item of a new tenant's checklist."""
+
+    word: str
+    why: str
+    url: str
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HomePage:
+    """Running and waiting leases of a project, its spend, and what needs attention."""
+
+    rows: list[LeaseRow]
+    whose: list[dict[str, Any]]
+    hidden: int
+    states: Counter[LeaseState]
+    moves: list[Relocation]
+    waiting: list[LeaseRow]
+    instead: list[StartNowSuggestion]
+    notes: list[dict[str, str]]
+    events: list[recent_events.RecentEvent]
+    month: usage_meters.MonthSpend
+    quotas: list[usage_meters.QuotaBar]
+    may_write: bool
+    call: str
+    first: list[ChecklistItem]  # empty once the project has had a lease
+
+    @property
+    def soon(self) -> LeaseRow | None:
+        return soonest_end(self.rows)
+
+    @property
+    def also_waiting(self) -> int:
+        return self.states[S.QUEUED] - 1
+
+
+def build_home_page(request: PageRequest) -> HomePage:
+    """Read what the home page of the open project shows."""
+    live = request.scope.leases().live()
+    counts = Counter({(s, mine): n for s, mine, n in count_live_leases(request)})
+    states = Counter({state: sum(n for (s, _), n in counts.items() if s == state) for state in S})
+    request.scope.known["live"] = states
+    whose = chosen_value(request, "whose", ["all"], "mine" if any(mine for _, mine in counts) else "all")
+    listed = live.filter(requested_by=request.actor.id) if whose == "mine" else live
+    shown = lease_rows(
+        prefetch_for_rows(listed.order_by("-pk"))[:MAX_LEASES], currency=request.tenant.currency, now=request.now
+    )
+    waiting = longest_waiting(request) if states[S.QUEUED] else []
+    bars = usage_meters.quota_bars(request.project, now=request.now, currency=request.tenant.currency)
+    return HomePage(
+        rows=shown,
+        whose=whose_options(request, counts, whose),
+        hidden=sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
+        states=states,
+        moves=list(relocation_consent.upcoming_relocations(listed)[:MAX_RELOCATIONS]),
+        waiting=waiting,
+        instead=next(iter(start_now_suggestions(request, waiting)), []),
+        notes=budget_alerts.budget_notices(request),
+        events=recent_events.recent_events(request.scope, money=request.roles.may("billing.read", ())),
+        month=usage_meters.month_meter(request, bars),
+        quotas=bars,
+        may_write=may_in_project(request, "leases.write"),
+        call=api_examples.curl_list(
+            "/leases",
+            request.scope,
+            state=",".join(state.value for state in S if state != S.RELEASED),
+            requested_by="me" if whose == "mine" else "",
+            limit=MAX_LEASES,
+        ),
+        first=[] if counts or request.scope.leases().exists() else first_steps_checklist(request),
+    )
+
+
+def count_live_leases(request: PageRequest) -> list[tuple[str, bool, int]]:
+    """Count live leases by state, the visitor's own apart; one query."""
+    found = request.scope.leases().live().annotate(mine=is_mine(request)).values_list("state", "mine").order_by()
+    return list(found.annotate(Count("pk")))
+
+
+def longest_waiting(request: PageRequest) -> list[LeaseRow]:
+    """Return the queued lease that has waited longest, the visitor's own first."""
+    queued = request.scope.leases().filter(state=S.QUEUED.value)
+    own_first = queued.annotate(mine=is_mine(request)).order_by("-mine", Coalesce("requeued_at", "created_at"), "pk")
+    return lease_rows(prefetch_for_rows(own_first)[:1], currency=request.tenant.currency, now=request.now)
+
+
+def is_mine(request: PageRequest) -> Case:
+    own = When(requested_by=request.actor.id, then=Value(True))
+    return Case(own, default=Value(False), output_field=BooleanField())
+
+
+def whose_options(request: PageRequest, counts: Counter[tuple[str, bool]], whose: str) -> list[dict[str, Any]]:
+    own = sum(n for (_, mine), n in counts.items() if mine)
+    choices = link_options(request, "whose", [("mine", "Mine"), ("all", "Project")], whose)
+    return [{**choice, "count": n} for choice, n in zip(choices, (own, counts.total()), strict=True)]
+
+
+def soonest_end(shown: list[LeaseRow]) -> LeaseRow | None:
+    """Return the lease that will stop first, if it stops soon."""
+    near = [row for row in shown if row.soon]
+    return min(near, key=lambda row: row.left or ENDS_SOON, default=None)
+
+
+def first_steps_checklist(request: PageRequest) -> list[ChecklistItem]:
+    """Return the checklist of a project that never had a lease; two queries."""
+    people = Member.objects.filter(tenant=request.tenant)
+    tokens = ApiToken.objects.filter(tenant=request.tenant)
+    if request.roles.projects("members.read") is not None:
+        people = people.filter(project__in=request.projects)
+    if not request.roles.may("tokens.all"):
+        tokens = tokens.filter(user_id=request.actor.id)
+    team, token = people.count() > 1, tokens.exists()
+    return [
+        ChecklistItem("Launch your first slice", "Billed per second, only while running.", reverse("launch"), False),
+        ChecklistItem("Create an API token", "For the command line and for automation.", reverse("tokens"), token),
+        ChecklistItem(
+            "Invite your team", "Assign each member a role on the tenant or a project.", reverse("team"), team
+        ),
+    ]

@@ -1,0 +1,41 @@
+"""Cost allocation of an invoice: by project, by requester, or by a tag."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from billing.models import Invoice
+from billing.services.reports.cost_allocation import CostShare, allocate_cost, invoice_tag_names
+from web.http.query_strings import LinkOption, chosen_value, link_options
+from web.portal.page_context import PageRequest
+
+TAG_PREFIX = "tag:"
+
+
+@dataclass(frozen=True, slots=True)
+class CostAllocation:
+    """An invoice's parts for one grouping, and the groupings offered."""
+
+    parts: Sequence[CostShare]
+    head: str
+    ways: list[LinkOption]
+    query: str  # the grouping as the API's parameters
+
+    @property
+    def total(self) -> int:
+        return sum(part.total for part in self.parts)
+
+
+def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocation:
+    """Return the invoice's parts for the grouping in the query string."""
+    tags = invoice_tag_names(invoice)
+    ways = [("project", "Project"), ("user", "User"), *((f"{TAG_PREFIX}{tag}", tag) for tag in tags)]
+    way = chosen_value(request, "by", dict(ways), "project")
+    by, tag = ("tag", way.removeprefix(TAG_PREFIX)) if way.startswith(TAG_PREFIX) else (way, "")
+    asked = {"by": by, "tag": tag} if tag else {"by": by}
+    return CostAllocation(
+        parts=allocate_cost(invoice, by=by, tag=tag),
+        head=dict(ways)[way],
+        ways=link_options(request, "by", ways, way),
+        query=urlencode(asked),
+    )

@@ -1,0 +1,110 @@
+"""Explain drawer: one invoice line broken down to the seconds behind it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from billing.domain.line_explanations import format_exact, format_fraction
+from billing.domain.money import SYMBOLS, format_fixed_point
+from billing.models import AdjustmentKind, InvoiceAdjustment, InvoiceLine
+from billing.services.reports.line_explanations import CorrectionEffect, ExplainedLine, explain_invoice_line
+
+MAX_LEASES = 12
+BarSegment = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class ExplainDrawer:
+    """Contents of the explain drawer."""
+
+    told: ExplainedLine
+    month: tuple[datetime, datetime]
+
+    @property
+    def more(self) -> int:
+        """Return how many leases are not listed one by one."""
+        return self.told.leases_total - len(self.told.leases)
+
+    @property
+    def windows(self) -> int:
+        return sum(1 for use in self.told.leases for window in use.windows if window.charged)
+
+    @property
+    def rule(self) -> tuple[str, str, str]:
+        """Return the multiplication, its exact result and the rounded one.
+
+        Three empty strings for a line that is not billed by the hour.
+        """
+        if self.told.rule is None:
+            return "", "", ""
+        left, _, right = self.told.rule.sum.partition(" = ")
+        exact, _, rounded = right.partition(" → ")
+        return left, exact, rounded
+
+    @property
+    def fraction(self) -> str:
+        """Return the exact amount of its seconds, before the month's adjustments."""
+        return format_fraction(self.told.line.charged_num - sum(each.exact_num for each in self.told.corrected))
+
+    @property
+    def left(self) -> tuple[str, str]:
+        """Return the exact amount after the month's adjustments, as a fraction and in decimals."""
+        num = int(self.told.line.exact_num)
+        return format_fraction(num), format_exact(num)
+
+    @property
+    def carried(self) -> list[tuple[InvoiceAdjustment | CorrectionEffect, str, str]]:
+        """Return corrections and adjustments with their exact absolute amounts and how they were computed."""
+        listed: list[InvoiceAdjustment | CorrectionEffect] = [*self.told.corrected, *self.told.month]
+        return [(each, format_exact(abs(int(each.exact_num))), self._by(each)) for each in listed]
+
+    def _by(self, each: InvoiceAdjustment | CorrectionEffect) -> str:
+        """Return a commitment's seconds and price: `36,000 s at 0.500000000 €/h`."""
+        if not isinstance(each, InvoiceAdjustment) or each.kind not in (
+            AdjustmentKind.COMMIT,
+            AdjustmentKind.SHORTFALL,
+        ):
+            return ""
+        unit = SYMBOLS.get(self.told.invoice.currency, self.told.invoice.currency)
+        return f"{each.units:,} s at {format_fixed_point(int(each.terms['nano_per_hour']), 9, thousands=',')} {unit}/h"
+
+    @property
+    def parts(self) -> list[BarSegment]:
+        """Return the month as a bar: charged by any listed lease, or not."""
+        start, end = self.month
+        spans = [(w.start, w.end) for use in self.told.leases for w in use.windows if w.charged]
+        return bar_segments(merge_intervals(spans), start, end)
+
+    @property
+    def words(self) -> str:
+        return f"{self.windows} charged periods in the month"
+
+
+def explain_drawer(line: InvoiceLine) -> ExplainDrawer:
+    """Explain a line, with up to a dozen of its leases in detail."""
+    span = line.invoice.period.span
+    return ExplainDrawer(explain_invoice_line(line, most=MAX_LEASES), (span.lower, span.upper))
+
+
+def merge_intervals(spans: Sequence[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
+    """Join intervals that touch or overlap."""
+    joined: list[tuple[datetime, datetime]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def bar_segments(spans: Sequence[tuple[datetime, datetime]], start: datetime, end: datetime) -> list[BarSegment]:
+    """Return the segments of a bar from start to end, in seconds."""
+    second, at = timedelta(seconds=1), start
+    parts: list[BarSegment] = []
+    for begin, over in spans:
+        parts += [
+            ("fill-free", max(begin - at, timedelta(0)) // second),
+            ("series-1", (over - max(begin, at)) // second),
+        ]
+        at = over
+    return [*parts, ("fill-free", max(end - at, timedelta(0)) // second)]

@@ -1,0 +1,191 @@
+"""Launch form: its fields, their parsing, and their errors."""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from django.http import QueryDict
+
+from broker.domain.lifecycle.relocation_states import why_not_relocatable
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.workloads.templates import BATCH, JUPYTER, OWN_IMAGE, SSH, VLLM, VSCODE, WorkloadTemplate
+from broker.models import Offering
+from broker.services.leases.lease_requests import LeaseRequest
+from web.portal.page_context import PageRequest
+
+DURATION_PART = re.compile(r"(\d{1,7})\s*(d|day|days|h|hour|hours|min|m|minute|minutes|s)?", re.ASCII)
+COMMA_AFTER_UNIT = re.compile(r"(?<=[a-z])\s*,")
+SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+DEFAULT_DURATION = "8 h"
+YEARS = range(2000, 3000)
+MAX_TEXT_LENGTH = 100_000  # characters of a multi-line field; the service's limits are lower
+MAX_PARSED_SECONDS = 10**10  # caps the number; the limit of a lease's duration refuses it
+
+
+@dataclass(frozen=True)
+class WorkloadChoice:
+    """A workload template on offer; the first needs no further input."""
+
+    template: WorkloadTemplate
+    icon: str
+
+    @property
+    def tag(self) -> str:
+        return self.template.image.rpartition("/")[2] or "named below"
+
+
+WORKLOAD_CHOICES = (
+    WorkloadChoice(JUPYTER, "notebook"),
+    WorkloadChoice(VSCODE, "code"),
+    WorkloadChoice(SSH, "key"),
+    WorkloadChoice(VLLM, "message-chatbot"),
+    WorkloadChoice(BATCH, "player-play"),
+    WorkloadChoice(OWN_IMAGE, "package"),
+)
+
+
+TOPOLOGY_CHOICES = (("nvlink", "NVLink between all of them"), ("numa", "All on one CPU socket"))
+NEW_VOLUME = "new"  # create a volume along with the lease
+
+
+@dataclass
+class LaunchForm:
+    """Form values as written, and an error for each that is invalid."""
+
+    offering: str
+    price_class: str
+    name: str
+    count: str
+    same_node: bool
+    topology: str
+    movable: bool
+    runs: str  # the name of a template
+    image: str
+    command: str
+    env: str  # NAME=value, a line each
+    keys: str  # a public key each line
+    volume: str  # a volume's id, NEW, or empty
+    gib: str  # size of a new volume
+    lasts: str
+    until: str
+    quote: str  # the signed quote of the page
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def wanted(self, offering: Offering, zone: ZoneInfo) -> LeaseRequest:
+        """Return the lease request of the form; records errors of unreadable fields."""
+        quantity = self._count()
+        lasts = parse_duration(self.lasts)
+        if lasts is None:
+            self.errors["lasts"] = "This is not a valid duration. Enter, for example, 90 min, 8 h or 1 d 12 h."
+        return LeaseRequest(
+            offering_id=offering.pk,
+            name=self.name,
+            max_duration_s=lasts or SECONDS["h"],
+            quantity=quantity,
+            same_node=self.same_node and quantity > 1,
+            topology=self.topology if quantity > 1 else "",
+            end_date=self._until(zone),
+            image=self.image.strip(),
+            command=self.command.strip(),
+            workload=self.runs,
+            env=self._env(),
+            ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
+            volume="" if self.volume == NEW_VOLUME else self.volume,
+            movable=self.movable and not why_not_relocatable(Isolation(offering.isolation), quantity),
+            quote=self.quote,
+        )
+
+    def _count(self) -> int:
+        if self.count.isascii() and self.count.isdigit() and len(self.count) <= 6:
+            return int(self.count)
+        self.errors["count"] = "This is not a whole number. Enter how many slices start together."
+        return 1
+
+    def _env(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line in self.env.splitlines():
+            name, is_set, value = line.partition("=")
+            if not line.strip():
+                continue
+            if not is_set or name.strip() in found:
+                self.errors["env"] = "Enter NAME=value, one per line, each name once."
+            found[name.strip()] = value
+        return found
+
+    def _until(self, zone: ZoneInfo) -> datetime | None:
+        if not self.until:
+            return None
+        with suppress(ValueError):
+            when = datetime.fromisoformat(self.until)
+            if when.year in YEARS:  # other years may overflow when converted to another time zone
+                return (when if when.tzinfo else when.replace(tzinfo=zone)).astimezone(UTC)
+        self.errors["until"] = "This is not a valid date and time. Choose one, or leave it empty."
+        return None
+
+
+def parse_launch_form(request: PageRequest, asked: QueryDict) -> LaunchForm:
+    """Parse the form; missing fields get common defaults."""
+    errors: dict[str, str] = {}
+
+    def text(field: str, most: int) -> str:
+        """Cut a text that is too long and record an error."""
+        sent = asked.get(field, "")
+        if len(sent) > most:
+            errors[field] = (
+                f"This has {len(sent):,} characters; the maximum is {most:,}."
+                " Put longer content into the image or on a volume."
+            )
+        return sent[:most]
+
+    return LaunchForm(
+        offering=asked.get("offering", ""),
+        price_class=asked.get("class", ""),
+        name=asked.get("name", "").strip() or suggest_name(request),
+        count=asked.get("count", "1").strip() or "1",
+        same_node="same_node" in asked,
+        topology=asked.get("topology", "")[:10],
+        movable="movable" in asked,
+        runs=asked.get("runs", WORKLOAD_CHOICES[0].template.name),
+        image=text("image", 300),
+        command=text("command", 2000),
+        env=text("env", MAX_TEXT_LENGTH),
+        keys=text("ssh_keys", MAX_TEXT_LENGTH),
+        volume=asked.get("volume", "")[:40],
+        gib=asked.get("gib", "50").strip()[:9],
+        lasts=asked.get("lasts", DEFAULT_DURATION).strip(),
+        until=asked.get("until", "").strip(),
+        quote=asked.get("quote", "")[:1000],
+        errors=errors,
+    )
+
+
+def suggest_name(request: PageRequest) -> str:
+    """Return a default lease name: who, and when."""
+    here = request.now.astimezone(ZoneInfo(request.tenant.time_zone))
+    who = re.sub(r"[^a-z0-9]+", "-", request.actor.label.partition("@")[0].lower()).strip("-")
+    return f"{who}-{here:%m%d-%H%M}"
+
+
+def parse_duration(text: str) -> int | None:
+    """Parse a duration such as 8 h, 90 min or 1 d, 12 h.
+
+    A bare number counts hours. A comma between digits is refused: it is a decimal point to some, a
+    thousands separator to others.
+    """
+    rest, total, found = COMMA_AFTER_UNIT.sub(" ", text.strip().lower()), 0, False
+    while rest:
+        part = DURATION_PART.match(rest)
+        if part is None or (part[2] is None and part[0] != text.strip()):  # 1 000 h, or 8 h 30
+            return None
+        unit = (part[2] or "h")[0]
+        total, found, rest = total + int(part[1]) * SECONDS[unit], True, rest[part.end() :].lstrip()
+    return min(total, MAX_PARSED_SECONDS) if found else None
+
+
+def format_duration(length: timedelta) -> str:
+    """Format a duration as the field accepts it."""
+    minutes = int(length.total_seconds()) // 60
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{minutes} min"

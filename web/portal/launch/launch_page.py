@@ -1,0 +1,322 @@
+"""Launch page: the launch form, beside a quote that follows every change."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from billing.services.quotes import quote_redemption
+from broker.domain.lifecycle.relocation_states import why_not_relocatable
+from broker.domain.lifecycle.states import Isolation
+from broker.domain.workloads.templates import TEMPLATES, template_name_for
+from broker.models import Lease, Volume
+from broker.services.leases import lease_requests as asking
+from broker.services.volumes import volume_lifecycle, volume_mounts
+from ports import ids
+from tenants.services import idempotency
+from tenants.services.errors import ProblemError
+from web.portal import api_examples
+from web.portal.launch import launch_form, quote_panel
+from web.portal.offerings import offering_list
+from web.portal.offerings.offering_list import OfferingListItem, PricedOffering
+from web.portal.page_context import PageRequest, may_in_project, require_in_project, tenant_page
+from web.portal.volumes.volume_pages import parse_gib
+
+FIELDS_WITH_ERRORS = (
+    "name",
+    "count",
+    "lasts",
+    "until",
+    "image",
+    "command",
+    "env",
+    "ssh_keys",
+    "volume",
+)  # each field shows its own error
+
+
+@require_http_methods(["GET", "POST"])
+@tenant_page("leases.read")
+def show_launch(request: PageRequest) -> HttpResponse:
+    if request.method == "POST":
+        require_in_project(request, "leases.write", request.project)
+        return launch_response(request, request.POST, sent=True)
+    return launch_response(request, prefilled_form(request))
+
+
+@require_http_methods(["GET", "POST"])
+@tenant_page("leases.read", asks_only=True)
+def show_quote(request: PageRequest) -> HttpResponse:
+    """Show the page with a quote for the form as filled in so far.
+
+    The form is sent as a POST: a URL is too short for some of it and is kept in histories and logs.
+    """
+    if request.method != "POST":  # after switching the project or signing in again
+        return redirect("launch")
+    return launch_response(request, apply_alternative(request.POST))
+
+
+def launch_response(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpResponse:
+    """Read the form and launch if it was sent; else show it with its quote."""
+    wish = launch_form.parse_launch_form(request, asked)
+    all_items = offering_list.offering_list_items(offering_list.priced_offerings(request))
+    model = chosen_model(all_items, asked)
+    each = pick_offering([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], wish)
+    if each is None:
+        return render(request, "launch/nothing_on_sale.html")
+    wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
+    stale = ""  # why the form's quote no longer holds
+    reused = False  # after a launch somebody went back and changed the form, which still has its old key
+    if sent:
+        if wish.offering != each.offering.pk:
+            wish.errors["offering"] = "No offering was selected. Choose a slice from the list."
+        try:
+            if not wish.errors and (done := launch_lease(request, wanted, wish)):
+                return done
+        except idempotency.IdempotencyKeyReused:
+            reused = True
+        except quote_redemption.QUOTE_ERRORS as refusal:
+            stale = refusal.detail
+    # Keys and variables are not sent with every change of the form: they are validated when it is submitted.
+    quote = quote_panel.live_quote(request, each, wanted if sent else replace(wanted, workload="", env={}, ssh_keys=()))
+    page = LaunchPage(
+        wish=wish,
+        each=each,
+        all_items=all_items,
+        model=model or each.offering.model,
+        volumes=list(volume_mounts.available_volumes(request.project).select_related("cluster")),
+        quote=quote,
+        refused=place_refusal(quote, wish),
+        may_write=may_in_project(request, "leases.write"),
+        suspended=request.tenant.suspended_at is not None,
+        reused=reused,
+        stale=stale,
+        stays=why_not_relocatable(Isolation(each.offering.isolation), wanted.quantity) if wish.movable else "",
+        key=(not reused and asked.get("key")) or ids.random_token(),
+        body=api_body(request, each, wish, wanted),
+    )
+    return render(request, "launch/launch.html", {"page": page}, status=409 if sent else 200)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPage:
+    """The launch form beside its quote."""
+
+    wish: launch_form.LaunchForm
+    each: PricedOffering  # the chosen offering
+    all_items: list[OfferingListItem]
+    model: str
+    volumes: list[Volume]
+    quote: quote_panel.LiveQuote
+    refused: str  # a refusal that belongs to no field
+    may_write: bool
+    suspended: bool
+    reused: bool
+    stale: str
+    stays: str  # why the lease cannot be moved although it should be
+    key: str
+    body: dict[str, Any]  # the form as the body of an API call
+
+    choices = launch_form.WORKLOAD_CHOICES
+    links = launch_form.TOPOLOGY_CHOICES
+
+    @property
+    def items(self) -> list[OfferingListItem]:
+        """Return the offerings of the chosen model."""
+        return [item for item in self.all_items if self.model in ("all", item.offering.gpu_model_id)]
+
+    @property
+    def several_regions(self) -> bool:
+        return len({item.offering.region for item in self.items}) > 1
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        return model_choices(self.all_items, self.model)
+
+    @property
+    def classes(self) -> list[dict[str, Any]]:
+        return price_class_choices(self.all_items, self.each)
+
+    @property
+    def stuck(self) -> bool:
+        return bool(self.refused or self.wish.errors)
+
+    @property
+    def may_launch(self) -> bool:
+        return self.may_write and not self.suspended
+
+    @property
+    def calls(self) -> dict[str, str]:
+        return {
+            "launch": api_examples.curl_post("/leases", self.body),
+            "offerings": api_examples.curl_get("/offerings?state=published&limit=500"),
+            "quote": api_examples.curl_post("/quotes", self.body, key=False),
+        }
+
+
+def place_refusal(quote: quote_panel.LiveQuote, wish: launch_form.LaunchForm) -> str:
+    """Put the quote's refusal beside its field; return the words of one that has none."""
+    if quote.refused is None:
+        return ""
+    place, words = quote_panel.field_error(quote.refused)
+    if place not in FIELDS_WITH_ERRORS:
+        return words
+    wish.errors.setdefault(place, words)
+    return ""
+
+
+def prefilled_form(request: PageRequest) -> QueryDict:
+    """Return the form that the query string asks for.
+
+    `prefilled_form` names a lease that the visitor can see; its terms become the form's defaults.
+    """
+    asked = request.GET.copy()
+    like = Lease.objects.filter(tenant=request.tenant).filter(pk=asked.get("again", ""))
+    lease = like.select_related("offering", "project").first()
+    if lease and request.roles.may("leases.read", lease.project.path):
+        runs = lease.workload or template_name_for(lease.image)
+        asked.setdefault("offering", lease.offering_id)
+        asked.setdefault("class", lease.offering.price_class)
+        asked.setdefault("count", str(lease.quantity))
+        asked.setdefault("topology", lease.topology)
+        asked.setdefault("lasts", launch_form.format_duration(timedelta(seconds=lease.max_duration_s)))
+        asked.setdefault("runs", runs)
+        asked.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
+        asked.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
+        asked.setdefault("command", lease.command)
+        for terms in ("same_node", "movable"):
+            if getattr(lease, terms):
+                asked.setdefault(terms, "on")
+    return asked
+
+
+def apply_alternative(asked: QueryDict) -> QueryDict:
+    """Return the form with the choice of an "Instead" button applied."""
+    offering, _, price_class = asked.get("instead", "").partition(" ")
+    if not offering:
+        return asked
+    changed = asked.copy()
+    changed["offering"], changed["class"], changed["model"] = offering, price_class, ""
+    return changed
+
+
+def chosen_model(items: list[OfferingListItem], asked: QueryDict) -> str:
+    """Return the GPU model to show: one on sale, `all`, or empty."""
+    known = {"all", *(item.offering.gpu_model_id for item in items)}
+    wanted = asked.get("model", "")
+    return wanted if wanted in known else ""
+
+
+def pick_offering(items: list[OfferingListItem], wish: launch_form.LaunchForm) -> PricedOffering | None:
+    """Return the offering and terms that the form names, else the best free slice."""
+    for item in items:
+        if any(sold.offering.pk == wish.offering for sold in item.terms.values()):
+            chosen = next(s for s in item.terms.values() if s.offering.pk == wish.offering)
+            return item.terms.get(wish.price_class, chosen)
+    free = [item for item in items if item.free and item.nano_per_hour is not None]
+    # Half a GPU or less suits most first tries; of equal sizes, the one with most free.
+    small = sorted((item for item in free if item.size * 2 <= item.grid), key=lambda i: (-i.size, -i.free))
+    best = [item for item in small if item.offering.gpu_model_id == free[0].offering.gpu_model_id]
+    found = next(iter(best or small or free or items), None)
+    return found.terms.get(wish.price_class, found.first) if found else None
+
+
+def launch_lease(
+    request: PageRequest, wanted: asking.LeaseRequest, wish: launch_form.LaunchForm
+) -> HttpResponse | None:
+    """Launch the lease once, however often the form is sent; None when it is refused.
+
+    Raises the refusal of a quote that no longer holds: the page then offers a new one.
+    """
+    stands_for = idempotency.KeyedRequest(
+        tenant_id=request.tenant.pk,
+        bearer=request.actor.id,
+        method="POST",
+        path=request.path,
+        key=request.POST.get("key", "")[:255] or ids.random_token(),
+        digest=idempotency.request_digest({k: v for k, v in request.POST.items() if k != "csrfmiddlewaretoken"}),
+    )
+    if before := idempotency.find_record(stands_for):
+        return HttpResponseRedirect(before.headers["Location"])
+    try:
+        if wish.volume == launch_form.NEW_VOLUME:
+            wanted = replace(wanted, volume=create_volume(request, wish).pk)
+    except ProblemError as refusal:
+        wish.errors["volume"] = f"{refusal.detail} {refusal.fix.text}"
+        return None
+    try:
+        lease = asking.request_lease(wanted, project=request.project, actor=request.actor, now=request.now)
+    except quote_redemption.QUOTE_ERRORS:
+        raise
+    except ProblemError:
+        return None
+    where = reverse("lease", args=[lease.pk])
+    idempotency.store_record(stands_for, status=302, headers={"Location": where}, body="", now=request.now)
+    messages.success(request, f"{lease.name} was requested. It is charged once active.")
+    return redirect(where)
+
+
+def create_volume(request: PageRequest, wish: launch_form.LaunchForm) -> Volume:
+    """Create a volume named after the lease; a refused lease rolls it back."""
+    return volume_lifecycle.create_volume(
+        project=request.project, name=wish.name, size_gib=parse_gib(wish.gib), actor=request.actor, now=request.now
+    )
+
+
+def model_choices(items: list[OfferingListItem], current: str) -> list[dict[str, Any]]:
+    """Return one choice per GPU model on sale."""
+    known: dict[str, list[OfferingListItem]] = {}
+    for item in items:
+        known.setdefault(item.offering.model, []).append(item)
+    found = [{"value": value, "label": listed[0].model, "current": value == current} for value, listed in known.items()]
+    return [*found, {"value": "all", "label": "All", "current": current == "all"}]
+
+
+def price_class_choices(items: list[OfferingListItem], each: PricedOffering) -> list[dict[str, Any]]:
+    """Return the price classes in which the chosen shape is sold."""
+    item = next(item for item in items if item.first.shape == each.shape)
+    words = {"on_demand": "On-demand", "spot": f"Spot \N{MINUS SIGN}{item.spot_saves} %", "reserved": "Reserved"}
+    return [
+        {"value": value, "label": words[value], "current": value == each.offering.price_class}
+        for value in words
+        if value in item.terms
+    ]
+
+
+def api_body(
+    request: PageRequest, each: PricedOffering, wish: launch_form.LaunchForm, wanted: asking.LeaseRequest
+) -> dict[str, Any]:
+    """Return the form as the body of an API call."""
+    filled: dict[str, Any] = {
+        "project": request.project.pk,
+        "offering": each.offering.pk,
+        "name": wish.name,
+        "quantity": wanted.quantity,
+        "max_duration_s": wanted.max_duration_s,
+        "workload": wanted.workload,
+    }
+    if wanted.image:
+        filled["image"] = wanted.image
+    if wanted.ssh_keys:
+        filled["ssh_keys"] = list(wanted.ssh_keys)
+    if wanted.env:
+        filled["env"] = dict.fromkeys(wanted.env, "…")  # browsers store the page, and values may be secrets
+    if wanted.end_date:
+        filled["end_date"] = wanted.end_date.isoformat()
+    if wanted.command:
+        filled["command"] = wanted.command
+    if wanted.volume:
+        filled["volume"] = wanted.volume
+    if wanted.same_node:
+        filled["same_node"] = True
+    if wanted.topology:
+        filled["topology"] = wanted.topology
+    if wanted.movable:
+        filled["movable"] = True
+    return filled

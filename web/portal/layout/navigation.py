@@ -1,0 +1,275 @@
+"""Page layout: navigation, top bar and menus of every page.
+
+The open project comes from `project_switcher.places`, figures from `tenant_figures.figures`, which
+returns plain values, any of: counts {URL name: number}, meters [{label, value, unit, sub, href,
+mini_percent, kind, phone, id, source}], alerts, alerts_url, note, search_url, search_hint.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.util import find_spec
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.functional import SimpleLazyObject
+from django.utils.module_loading import import_string
+
+from ports import clock
+from web.portal.account.sign_in_teaser import sign_in_teaser
+from web.portal.authentication import SESSION_NO_TENANT, enter_tenant_of_session
+from web.portal.layout.project_switcher import SwitcherEntry, switcher_entries
+
+
+@dataclass(frozen=True)
+class NavLink:
+    """One entry of the navigation or of a menu; `key` is its keyboard shortcut."""
+
+    url: str
+    label: str
+    icon: str = ""
+    count: int | None = None
+    current: bool = False
+    key: str = ""
+    name: str = ""  # the URL's name; live updates find the count by it
+
+
+@dataclass(frozen=True)
+class NavGroup:
+    """A group of entries; its label is for screen readers."""
+
+    label: str
+    links: tuple[NavLink, ...]
+
+
+@dataclass(frozen=True)
+class TopBarMeter:
+    """One figure of the top bar.
+
+    `unit` and `sub` are less prominent; `phone` keeps it on a small screen. A slow value is loaded from
+    `source`, whose response has an element with the meter's `id`.
+    """
+
+    label: str
+    value: str
+    unit: str = ""
+    sub: str = ""
+    href: str = ""
+    mini_percent: float | None = None
+    kind: str = ""
+    phone: bool = True
+    id: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class SignedInUser:
+    """The signed-in user."""
+
+    name: str
+    email: str
+    initial: str
+    links: tuple[NavLink, ...] = ()
+
+
+@dataclass(frozen=True)
+class PageLayout:
+    """Everything `base.html` reads; defaults suit a visitor who is not signed in."""
+
+    nav: tuple[NavGroup, ...] = ()
+    foot: tuple[NavLink, ...] = ()
+    project: SwitcherEntry | None = None
+    others: tuple[SwitcherEntry, ...] = ()
+    switch_url: str = ""
+    meters: tuple[TopBarMeter, ...] = ()
+    user: SignedInUser | None = None
+    sign_out_url: str = ""
+    search_url: str = ""
+    search_hint: str = "Search leases"
+    alerts: int = 0
+    alerts_url: str = ""
+    note: dict[str, str] | None = None  # notice above every page: kind, head, text
+    now: datetime | None = None
+
+
+# These pages take the permission on the whole tenant.
+TENANT_WIDE_PAGES = {"wallet": "billing.read", "invoices": "billing.read", "audit": "audit.read"}
+NAV_ALIASES = (  # page prefix -> prefix of the navigation entry it belongs to
+    ("/ops/nodes/", "/ops/clusters/"),
+    ("/ops/stripe/", "/ops/system/"),
+    ("/payment-method/", "/invoices/"),
+)
+NavEntry = tuple[str, str, str]  # URL name, label, icon
+NavPlan = tuple[tuple[str, tuple[NavEntry, ...]], ...]
+TENANT_NAV: NavPlan = (
+    ("Main", (("home", "Home", "home"), ("launch", "Launch", "rocket"), ("catalogue", "Catalogue", "layout-grid"))),
+    ("Capacity", (("leases", "Leases", "cpu"), ("queue", "Queue", "hourglass"), ("volumes", "Volumes", "database"))),
+    (
+        "Billing and team",
+        (
+            ("spend", "Spend", "chart-bar"),
+            ("budgets", "Budgets", "target"),
+            ("wallet", "Wallet", "wallet"),
+            ("invoices", "Invoices", "receipt"),
+            ("projects", "Projects", "sitemap"),
+            ("team", "Team", "users"),
+            ("tokens", "Tokens", "key"),
+            ("audit", "Audit", "history"),
+        ),
+    ),
+)
+OPS_NAV: NavPlan = (
+    (
+        "Fleet",
+        (
+            ("control-room", "Control room", "map-2"),
+            ("ops-clusters", "Clusters and nodes", "server-2"),
+            ("ops-gpus", "GPUs", "cpu"),
+            ("ops-relocation-plans", "Defragmentation", "arrows-split-2"),
+            ("ops-offerings", "Offerings", "tag"),
+        ),
+    ),
+    (
+        "Tenants and system",
+        (
+            ("tenants", "Tenants", "building"),
+            ("ops-queue", "Queue", "hourglass"),
+            ("ops-invoices", "Invoices", "receipt"),
+            ("ops-disputes", "Disputes", "help"),
+            ("ops-corrections", "Corrections", "edit"),
+            ("ops-grants", "Credit", "gift"),
+            ("ops-discounts", "Discounts", "scissors"),
+            ("ops-commitments", "Commitments", "lock"),
+            ("ops-month-close", "Month close", "calendar"),
+            ("ops-ledger", "Ledger", "scale"),
+            ("ops-tax-rates", "Taxes", "report-money"),
+            ("ops-system", "System", "settings"),
+        ),
+    ),
+)
+STYLE_ENTRY: NavEntry = ("style", "Style page", "palette")
+TO_OPS: NavEntry = ("control-room", "Operations", "map-2")
+TO_TENANT: NavEntry = ("home", "Tenant pages", "home")
+ACCOUNT_MENU: tuple[NavEntry, ...] = (
+    ("account", "Profile", "user"),
+    ("account_email", "E-mail addresses", "mail"),
+    ("account_change_password", "Password", "lock"),
+    ("mfa_index", "Two-factor and passkeys", "fingerprint"),
+)
+ACCOUNT_PREFIX = "/account/"
+TENANT_FIGURES = "web.portal.layout.tenant_figures.tenant_figures"
+OPERATOR_FIGURES = "web.portal.layout.operator_figures.layout_figures"
+
+
+def url_or_empty(name: str) -> str:
+    """Return the URL of a named page; empty if this installation has none."""
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""
+
+
+def open_page_url(path: str, urls: Iterable[str]) -> str | None:
+    """Return the open page's URL: the longest one that the path begins with."""
+    inside = [url for url in urls if url and (path == url or (url != "/" and path.startswith(url)))]
+    return max(inside, key=len, default=None)
+
+
+def nav_links(
+    entries: Iterable[NavEntry], path: str, counts: dict[str, int] | None = None, current: str | None = None
+) -> tuple[NavLink, ...]:
+    """Return entries as links, without pages that do not exist."""
+    found = [(name, url_or_empty(name), label, icon) for name, label, icon in entries]
+    current = current or open_page_url(path, (url for _, url, _, _ in found))
+    return tuple(
+        NavLink(url, label, icon, (counts or {}).get(name), url == current, "n" if name == "launch" else "", name)
+        for name, url, label, icon in found
+        if url
+    )
+
+
+def forbidden_pages(request: HttpRequest) -> frozenset[str]:
+    """Return the names of pages that this visitor may not open."""
+    roles = getattr(request, "roles", None)
+    if roles is None:
+        return frozenset()
+    return frozenset(name for name, action in TENANT_WIDE_PAGES.items() if not roles.may(action))
+
+
+def side_navigation(
+    path: str, plan: NavPlan = TENANT_NAV, counts: dict[str, int] | None = None, without: frozenset[str] = frozenset()
+) -> tuple[NavGroup, ...]:
+    """Return the side navigation for a page at `path`; at most one link is current."""
+    path = next((path.replace(below, above, 1) for below, above in NAV_ALIASES if path.startswith(below)), path)
+    current = open_page_url(path, (url_or_empty(name) for _, entries in plan for name, _, _ in entries)) or "-"
+    groups = (
+        NavGroup(label, nav_links((entry for entry in entries if entry[0] not in without), path, counts, current))
+        for label, entries in plan
+    )
+    return tuple(group for group in groups if group.links)
+
+
+def signed_in_user(request: HttpRequest) -> SignedInUser | None:
+    """Return the signed-in user with the account menu."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return None
+    email = str(user.email)
+    name = user.get_short_name()
+    return SignedInUser(name, email, name[:1].upper(), nav_links(ACCOUNT_MENU, request.path))
+
+
+def foot_entries(*, ops: bool, staff: bool, only_ops: bool) -> tuple[NavEntry, ...]:
+    """Return the link between operations and tenant pages, for those who have both."""
+    if not staff or only_ops:
+        return ()
+    return (TO_TENANT,) if ops else (TO_OPS,)
+
+
+def load_figures(request: HttpRequest, source: str) -> dict[str, Any]:
+    """Return counts and meters from a dotted path; empty if its module is missing."""
+    room, _, _ = source.rpartition(".")
+    if find_spec(room) is None:
+        return {}
+    told: dict[str, Any] = import_string(source)(request)
+    return told
+
+
+def page_layout(request: HttpRequest) -> PageLayout:
+    """Return the layout of one request."""
+    now = getattr(request, "now", None) or clock.now()
+    signed_in = signed_in_user(request)
+    if signed_in is None:
+        return PageLayout(now=now)
+    staff = getattr(request.user, "is_staff", False)
+    ops = staff and request.path.startswith("/ops/")
+    if request.path.startswith(ACCOUNT_PREFIX) and not hasattr(request, "visitor"):
+        enter_tenant_of_session(request)  # account views enter no tenant, but the layout shows one
+    # An operator without a tenant sees only the operations.
+    only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
+    told = load_figures(request, OPERATOR_FIGURES if ops else TENANT_FIGURES)
+    here, others = (SwitcherEntry("", "Operations", told["fleet"]), ()) if ops else switcher_entries(request)
+    return PageLayout(
+        nav=side_navigation(
+            request.path, OPS_NAV if ops or only_ops else TENANT_NAV, told.get("counts"), forbidden_pages(request)
+        ),
+        foot=nav_links((*foot_entries(ops=ops, staff=staff, only_ops=only_ops), STYLE_ENTRY), request.path),
+        project=here,
+        others=others,
+        switch_url=url_or_empty("switch"),
+        meters=tuple(TopBarMeter(**meter) for meter in told.get("meters", ())),
+        user=signed_in,
+        sign_out_url=url_or_empty("account_logout"),
+        search_url=told.get("search_url", ""),
+        search_hint=told.get("search_hint", "Search leases"),
+        alerts=told.get("alerts", 0),
+        alerts_url=told.get("alerts_url", ""),
+        note=told.get("note"),
+        now=now,
+    )
+
+
+def layout_context(request: HttpRequest) -> dict[str, Any]:
+    """Provide `layout_context` and `sign_in_teaser` to templates; each is computed only when used."""
+    return {"shell": SimpleLazyObject(lambda: page_layout(request)), "promise": SimpleLazyObject(sign_in_teaser)}

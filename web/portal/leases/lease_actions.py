@@ -1,0 +1,111 @@
+"""Lease actions behind a page: extend, stop, start, release, allow relocation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from broker.domain.lifecycle.states import EndReason
+from broker.models import Lease
+from broker.services.leases import relocation_consent
+from broker.services.leases.lifecycle import extension, stop_and_start, termination
+from tenants.services.errors import InvalidValue, ProblemError
+from web.portal.leases.lease_pages import extension_options, find_lease_row, maximum_cost, remaining_seconds
+from web.portal.leases.lease_table import LeaseRow
+from web.portal.page_context import PageRequest, require_in_project, tenant_page
+
+
+@require_http_methods(["GET", "POST"])
+@tenant_page("leases.read")
+def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
+    """Show the page of an action on a lease; a POST takes it."""
+    row, step, error = find_lease_row(request, pk), ACTIONS[action], ""
+    require_in_project(request, "leases.write", row.lease.project)
+    if request.method == "POST":
+        try:
+            messages.success(request, step.take(request, row.lease))
+        except ProblemError as refusal:
+            if not step.shows_refusals:
+                raise
+            error = f"{refusal.detail} {refusal.fix.text}"
+        else:
+            return redirect("lease", pk=row.lease.pk)
+    shown = {"row": row, "lease": row.lease, "now": request.now, "error": error, **step.figures(row)}
+    return render(request, f"leases/{action}.html", shown, status=409 if error else 200)
+
+
+def extend_lease(request: PageRequest, lease: Lease) -> str:
+    more_s = parse_hours(request.POST.get("hours", "")) * 3600
+    longer = extension.extend_lease(lease, more_s=more_s, actor=request.actor, now=request.now)
+    until = f" Stops at {format_local(longer.ends_at)}." if longer.ends_at else ""
+    return f"{longer.name} is extended by {more_s // 3600} h.{until}"
+
+
+def stop_lease(request: PageRequest, lease: Lease) -> str:
+    stop_and_start.stop_lease(lease, actor=request.actor, now=request.now)
+    return f"{lease.name} is being stopped. Nothing is charged until it is started."
+
+
+def start_lease(request: PageRequest, lease: Lease) -> str:
+    stop_and_start.start_lease(lease, actor=request.actor, now=request.now)
+    return f"{lease.name} is queued for its slice. It is charged once active."
+
+
+def release_lease(request: PageRequest, lease: Lease) -> str:
+    termination.release_lease(lease, reason=EndReason.BY_TENANT, actor=request.actor, now=request.now)
+    return f"{lease.name} is being released. Charging has stopped."
+
+
+def allow_relocation(request: PageRequest, lease: Lease) -> str:
+    # The value of the button, not the opposite of the stored one, which may have changed meanwhile.
+    movable = request.POST.get("movable") == "yes"
+    relocation_consent.set_movable(lease, movable, actor=request.actor, now=request.now)
+    return f"{lease.name} {'can now be moved to another GPU after notice' if movable else 'stays on its GPU'}."
+
+
+def extension_figures(row: LeaseRow) -> dict[str, Any]:
+    return {"extensions": extension_options(row)}
+
+
+def start_figures(row: LeaseRow) -> dict[str, Any]:
+    left_s = remaining_seconds(row.lease)
+    return {"left_s": left_s, "most": maximum_cost(row, left_s)}
+
+
+def no_figures(row: LeaseRow) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class LeaseAction:
+    """What an action on a lease does, and what its page shows."""
+
+    take: Callable[[PageRequest, Lease], str]  # returns what it says once done
+    figures: Callable[[LeaseRow], dict[str, Any]] = no_figures
+    shows_refusals: bool = True  # else on the error page
+
+
+ACTIONS = {  # by the name of the page's template
+    "extend": LeaseAction(extend_lease, extension_figures),
+    "stop": LeaseAction(stop_lease),
+    "start": LeaseAction(start_lease, start_figures),
+    "release": LeaseAction(release_lease, shows_refusals=False),
+    "allow_relocation": LeaseAction(allow_relocation),
+}
+
+
+def parse_hours(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 4:
+        raise InvalidValue("hours", "This is not a whole number of hours.", fix="Choose from the list.")
+    return int(text)
+
+
+def format_local(at: datetime) -> str:
+    here = timezone.localtime(at)
+    return f"{here:%H:%M} on {here.day} {here:%b}"

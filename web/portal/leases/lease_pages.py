@@ -1,0 +1,164 @@
+"""Lease page, and one row of the lease table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from billing.domain.money import Money, exponent_of, to_minor_up
+from billing.domain.pricing import usage_cost
+from broker.domain.lifecycle.states import LeaseState
+from broker.domain.workloads.templates import TEMPLATES
+from broker.models import Lease, Relocation, Transition
+from broker.services.leases import relocation_consent
+from broker.services.leases.lease_connections import LeaseConnection, lease_connections_of
+from tenants.services.errors import ObjectNotFound
+from web.portal.home.recent_events import actor_name
+from web.portal.leases import lease_costs, lease_timeline, placement_diagram
+from web.portal.leases.lease_table import ENDING_STATES, LeaseRow, lease_rows, prefetch_for_rows
+from web.portal.page_context import PageRequest, may_in_project, tenant_page
+
+EXTENSION_HOURS = (1, 2, 8, 24)
+
+
+def find_lease_row(request: PageRequest, lease_id: str) -> LeaseRow:
+    """Return the lease's table row, or raise Missing if the visitor may not see it."""
+    listed = list(prefetch_for_rows(Lease.objects.filter(tenant=request.tenant).filter(pk=lease_id)))
+    if not listed or not request.roles.may("leases.read", listed[0].project.path):
+        raise ObjectNotFound("This lease does not exist.", fix="Choose one from the list of leases.")
+    return lease_rows(listed, currency=request.tenant.currency, now=request.now)[0]
+
+
+@require_GET
+@tenant_page("leases.read")
+def show_lease(request: PageRequest, pk: str) -> HttpResponse:
+    page = build_lease_page(request, find_lease_row(request, pk))
+    return render(request, "leases/lease.html", {"page": page})
+
+
+@require_GET
+@tenant_page("leases.read")
+def show_lease_row(request: PageRequest, pk: str) -> HttpResponse:
+    """Return one row of the lease table; the page polls it while the lease changes."""
+    found_row = find_lease_row(request, pk)
+    shown = {"row": found_row, "may_write": may_in_project(request, "leases.write")}
+    return render(request, "leases/_row.html", shown)
+
+
+@dataclass(frozen=True)
+class TransitionRow:
+    """One row of the transitions table."""
+
+    at: datetime
+    before: str
+    after: str
+    cause: str
+    by: str
+    charged: bool
+
+    @classmethod
+    def of(cls, step: Transition) -> "TransitionRow":
+        charged = step.after == LeaseState.ACTIVE
+        return cls(step.at, step.before, step.after, step.cause, actor_name(step), charged)
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePage:
+    """One lease with its history, cost and placement."""
+
+    row: LeaseRow
+    dots: list[lease_timeline.TimelineDot]
+    transitions: list[TransitionRow]  # newest first
+    stretches: list[lease_costs.CostInterval]
+    drawings: list[placement_diagram.LeaseGpuDrawing]
+    more_cards: int
+    may_write: bool
+    ways_in: list[LeaseConnection]
+    open_move: Relocation | None
+
+    @property
+    def lease(self) -> Lease:
+        return self.row.lease
+
+    @property
+    def ending(self) -> bool:
+        return self.lease.state in ENDING_STATES
+
+    @property
+    def owns_gpu(self) -> bool:
+        """Return whether its hardware-isolated slice is the only one on its GPU."""
+        only = self.lease.offering.isolation == "hardware" and len(self.drawings) == 1
+        return only and not self.drawings[0].shared
+
+    @property
+    def no_way_in(self) -> bool:
+        """Return whether connection details are missing although its workload has ports."""
+        template = TEMPLATES.get(self.lease.workload)
+        has_ports = template is not None and bool(template.ports)
+        return self.may_write and not self.ways_in and self.row.active and has_ports
+
+    @property
+    def most(self) -> Money | None:
+        return maximum_cost(self.row, self.lease.max_duration_s)
+
+    @property
+    def left_s(self) -> int:
+        return remaining_seconds(self.lease)
+
+    @property
+    def extensions(self) -> Sequence[dict[str, Any]]:
+        return extension_options(self.row)
+
+
+def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
+    """Read what the page of one lease shows."""
+    steps = list(Transition.objects.filter(lease_id=row.lease.pk).order_by("seq"))
+    drawings, more = placement_diagram.lease_drawings(row.lease)
+    # Connection details are for those who may use the lease, not for those who may only see it.
+    may_use = request.roles.may("leases.write", row.lease.project.path)
+    return LeasePage(
+        row=row,
+        dots=lease_timeline.timeline_dots(row, steps, now=request.now),
+        transitions=[TransitionRow.of(step) for step in reversed(steps)],
+        stretches=lease_costs.cost_intervals(
+            steps,
+            tenant=request.tenant.pk,
+            currency=request.tenant.currency,
+            now=row.charged_until,
+            promised=row.promised,
+        ),
+        drawings=drawings,
+        more_cards=more,
+        may_write=may_use,
+        ways_in=lease_connections_of(row.lease) if may_use else [],
+        open_move=relocation_consent.announced_relocation(row.lease),
+    )
+
+
+def maximum_cost(row: LeaseRow, seconds: int) -> Money | None:
+    """Return what so many seconds cost at the current price, rounded up."""
+    if row.nano_per_hour is None:
+        return None
+    exact = usage_cost(seconds, quantity=1, nano_per_hour=row.nano_per_hour)
+    return Money(to_minor_up(exact, exponent_of(row.currency)), row.currency)
+
+
+def remaining_seconds(lease: Lease) -> int:
+    """Return how long it may still run."""
+    return max(lease.max_duration_s - lease.active_seconds, 0)
+
+
+def extension_options(row: LeaseRow) -> Sequence[dict[str, Any]]:
+    """Return the extensions on offer, each with its maximum cost."""
+    return [
+        {"hours": hours, "most": maximum_cost(row, hours * 3600), "until": extended_end(row.lease, hours)}
+        for hours in EXTENSION_HOURS
+    ]
+
+
+def extended_end(lease: Lease, hours: int) -> datetime | None:
+    return lease.ends_at + timedelta(hours=hours) if lease.ends_at else None

@@ -1,0 +1,234 @@
+"""Rows of the lease table: slice, price, cost so far, and end."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Prefetch
+
+from billing.services.catalogue import price_list
+from billing.services.catalogue.price_list import OfferingPrice
+from billing.services.rating import spend
+from billing.services.rating.spend import LeaseCost
+from broker.domain.lifecycle.states import LeaseState
+from broker.domain.workloads.templates import TEMPLATES
+from broker.models import Allocation, Lease
+from broker.models.leases import LeaseQuerySet
+from broker.services.queue.queue_positions import QueuePosition, load_queue_positions
+
+ENDS_SOON = timedelta(minutes=30)
+ENDING_STATES = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
+
+END_TEXTS = {
+    "none": "",
+    "by_tenant": "released",
+    "by_operator": "ended by an operator",
+    "expired": "reached its end",
+    "device_lost": "its GPU was lost",
+    "provision_timeout": "not ready in time",
+    "spec_refused": "rejected by the cluster",
+}
+
+
+@dataclass(frozen=True)
+class SlicePosition:
+    """Position of one slice on its GPU, for the glyph."""
+
+    start: int | None
+    size: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class LeaseRow:
+    """One lease with everything its table row shows."""
+
+    lease: Lease
+    currency: str
+    now: datetime
+    nano_per_hour: int | None  # of all its slices together
+    cost: LeaseCost
+    position: QueuePosition | None = None
+    seats: tuple[SlicePosition, ...] = field(default=())
+    promised: OfferingPrice | None = None  # the price of the quote it redeemed, whatever the list price is
+
+    @property
+    def glyph(self) -> SlicePosition:
+        return self.seats[0] if self.seats else SlicePosition(None, 0, "slice-held")
+
+    @property
+    def active(self) -> bool:
+        return self.lease.state == LeaseState.ACTIVE
+
+    @property
+    def charged_until(self) -> datetime:
+        """Return until when it is charged if it ended now.
+
+        That is earlier than now if its cluster is unreachable or its end has been reached.
+        """
+        at = self.now.replace(microsecond=0)
+        return at if not self.active or self.lease.state_since >= at else self.cost.until or self.lease.state_since
+
+    @property
+    def ticks(self) -> bool:
+        """Return whether its cost is growing at present."""
+        if self.nano_per_hour is None:
+            return False  # its price ended while it ran; operators see the gap
+        return self.active and self.charged_until >= self.now.replace(microsecond=0)
+
+    @property
+    def live(self) -> bool:
+        """Return whether its state is changing, so that the row polls."""
+        return not self.lease.settled and self.lease.state != LeaseState.QUEUED
+
+    @property
+    def queued(self) -> bool:
+        return self.lease.state == LeaseState.QUEUED
+
+    @property
+    def stopped(self) -> bool:
+        return self.lease.state == LeaseState.STOPPED
+
+    @property
+    def may_stop(self) -> bool:
+        """Return whether it can be stopped: only what is on its volume is kept."""
+        return self.active and self.lease.volume_id is not None
+
+    @property
+    def over(self) -> bool:
+        return self.lease.state in ENDING_STATES
+
+    @property
+    def shape(self) -> str:
+        offering = self.lease.offering
+        name = "Whole GPU" if offering.isolation == "device" else offering.profile
+        return f"{self.lease.quantity} × {name}" if self.lease.quantity > 1 else name
+
+    @property
+    def runs(self) -> str:
+        template = TEMPLATES.get(self.lease.workload)
+        return template.label if template else self.lease.workload
+
+    @property
+    def variables(self) -> str:
+        return ", ".join(sorted(self.lease.env))
+
+    @property
+    def model(self) -> str:
+        return self.lease.offering.model.partition("-")[0]
+
+    @property
+    def left(self) -> timedelta | None:
+        """Return how long until it ends by itself."""
+        return self.lease.ends_at - self.now if self.lease.ends_at else None
+
+    @property
+    def soon(self) -> bool:
+        return self.active and self.lease.ends_at is not None and self.lease.ends_at - self.now <= ENDS_SOON
+
+    @property
+    def limit(self) -> str:
+        """Return what will end it: its duration or a chosen date."""
+        return "end date" if self.lease.ends_at == self.lease.end_date else "max duration"
+
+    @property
+    def age(self) -> timedelta:
+        """Return how long it has been in its state."""
+        return self.now - (self.lease.active_at if self.active and self.lease.active_at else self.lease.state_since)
+
+    @property
+    def percent(self) -> int:
+        """Return the progress of its start, as the provisioner reports it."""
+        return int(self.lease.progress.get("percent") or 0)
+
+    @property
+    def progress_words(self) -> str:
+        return f"{self.lease.progress.get('text', 'placed')}, {self.percent} %"
+
+    @property
+    def end_words(self) -> str:
+        return END_TEXTS.get(self.lease.end_reason, self.lease.end_reason.replace("_", " "))
+
+    @property
+    def asked_by(self) -> str:
+        return self.lease.requested_by_label.partition("@")[0]
+
+    @property
+    def price_class(self) -> str:
+        return self.lease.offering.price_class.replace("_", "-")
+
+    @property
+    def memory_gb(self) -> int:
+        return self.lease.offering.memory_gb * self.lease.quantity
+
+    @property
+    def units(self) -> str:
+        """Return the quota units it takes, in as few digits as possible."""
+        whole, rest = divmod(self.lease.offering.milli_units * self.lease.quantity, 1000)
+        return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
+
+    @property
+    def release_verb(self) -> str:
+        words = {"queued": "Cancel request", "active": "Release and stop charging", "stopped": "Release permanently"}
+        return words.get(self.lease.state, "Release")
+
+
+def prefetch_for_rows(leases: LeaseQuerySet) -> LeaseQuerySet:
+    """Prefetch what lease rows show, in two queries for any number of leases."""
+    held = Allocation.objects.order_by("held_at", "gpu_id", "placement")
+    return leases.select_related("offering__gpu_model", "project", "volume").prefetch_related(
+        Prefetch("allocations", queryset=held)
+    )
+
+
+def lease_rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list[LeaseRow]:
+    """Return table rows for prefetched leases.
+
+    Three more queries for any number of leases, four where one redeemed a quote.
+    """
+    listed = list(leases)
+    offerings = {lease.offering_id for lease in listed}
+    tenant = listed[0].tenant_id if listed else ""
+    price = price_list.prices_at(now, currency=currency, offerings=offerings, tenant=tenant)
+    promised = price_list.quoted_prices(listed)
+    ran = [lease.pk for lease in listed if lease.ever_active]
+    cost = spend.costs_of(ran, now=now) if ran else {}
+    places = load_queue_positions([lease for lease in listed if lease.state == LeaseState.QUEUED])
+    return [
+        LeaseRow(
+            lease=lease,
+            currency=currency,
+            now=now,
+            nano_per_hour=p.nano_per_hour * lease.quantity
+            if (p := promised.get(lease.pk) or price.get(lease.offering_id))
+            else None,
+            promised=promised.get(lease.pk),
+            cost=cost.get(lease.pk, LeaseCost.nothing(currency)),
+            position=places.get(lease.pk),
+            seats=slice_positions(lease, lease.allocations.all()),
+        )
+        for lease in listed
+    ]
+
+
+def slice_positions(lease: Lease, allocations: Iterable[Allocation]) -> tuple[SlicePosition, ...]:
+    """Return the slices of the lease's current generation, released ones pale."""
+    return tuple(
+        SlicePosition(a.placement.lower, a.placement.upper - a.placement.lower, slice_kind(lease, a))
+        for a in allocations
+        if a.generation == lease.generation
+    )
+
+
+def slice_kind(lease: Lease, allocation: Allocation) -> str:
+    if allocation.released_at is not None:
+        return "slice-ended"
+    return "slice-held" if lease.state == LeaseState.ACTIVE else "slice-coming"
+
+
+def burn_rate_of(shown: Sequence[LeaseRow]) -> int:
+    """Return the burn rate of the active leases among these rows.
+
+    In 10⁻⁹ units an hour.
+    """
+    return sum(row.nano_per_hour or 0 for row in shown if row.active)

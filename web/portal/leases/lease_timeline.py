@@ -1,0 +1,139 @@
+"""Timeline of a lease: one dot per step, with durations; future steps are hollow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from broker.domain.lifecycle.states import EndReason, LeaseState
+from broker.models import Transition
+from web.portal.leases.lease_table import LeaseRow
+
+S = LeaseState
+MAX_STEPS = 5
+STEP_WORDS = {
+    S.PROVISIONING: "Placed",
+    S.ACTIVE: "Active",
+    S.RELEASING: "Stopped",
+    S.RELEASED: "Released",
+    S.QUEUED: "Queued again",
+    S.STOPPING: "Stopped",
+    S.FAILED: "Failed",
+}
+END_REASON_TEXTS = {
+    EndReason.BY_TENANT: "by the tenant",
+    EndReason.BY_OPERATOR: "by an operator",
+    EndReason.EXPIRED: "at its end",
+    EndReason.DEVICE_LOST: "its GPU was lost",
+    EndReason.PROVISION_TIMEOUT: "not ready in time",
+    EndReason.SPEC_REFUSED: "rejected by the cluster",
+    EndReason.BUDGET: "budget exceeded",
+}
+
+
+@dataclass(frozen=True)
+class TimelineDot:
+    """One dot of the timeline: a moment, or the time since the previous dot."""
+
+    word: str
+    at: datetime | None = None
+    took: timedelta | None = None  # since the dot before
+    left: timedelta | None = None  # until then
+    note: str = ""
+    when: str = ""  # now, next, or empty for the past
+
+
+RELOCATION_DOTS = [
+    TimelineDot("Now", note="the workload is being stopped", when="now"),
+    TimelineDot("Placed", note="on its reserved GPU", when="next"),
+    TimelineDot("Active", note="charged from then on", when="next"),
+]
+
+
+def timeline_dots(row: LeaseRow, passed: Sequence[Transition], *, now: datetime) -> list[TimelineDot]:
+    """Return the dots of one lease from its transitions, oldest first."""
+    previous = passed[0].at if passed else row.lease.created_at
+    found = [TimelineDot("Requested", at=previous)]
+    for step in timeline_steps(passed):
+        found.append(TimelineDot(step_word(step), took=step.at - previous, note=step_note(step)))
+        previous = step.at
+    if passed and starts_relocation(passed[-1]):
+        return found + RELOCATION_DOTS
+    return found + present_and_next(row, now)
+
+
+def timeline_steps(passed: Sequence[Transition]) -> list[Transition]:
+    """Return the transitions worth a dot.
+
+    Leaves out the initial queueing, queueing during a relocation, and metering ticks.
+    """
+    kept = [s for s in passed if s.after in STEP_WORDS and s.before not in (s.after, S.REQUESTED)]
+    return [s for s in kept if not is_relocation_queueing(s)][-MAX_STEPS:]
+
+
+def starts_relocation(step: Transition) -> bool:
+    """Return whether the lease leaves its GPU here for another."""
+    return step.after == S.STOPPING and step.reason == EndReason.BY_OPERATOR
+
+
+def is_relocation_queueing(step: Transition) -> bool:
+    return step.before == S.STOPPED and step.after == S.QUEUED and step.actor_kind == "system"
+
+
+def step_word(step: Transition) -> str:
+    return "Left its GPU" if starts_relocation(step) else STEP_WORDS[S(step.after)]
+
+
+def step_note(step: Transition) -> str:
+    match S(step.after):
+        case S.PROVISIONING if step.cause.startswith("moved"):
+            return "on its new GPU"
+        case S.PROVISIONING:
+            return step.cause.rpartition("/")[2].strip()
+        case S.ACTIVE:
+            return "verified"
+        case S.STOPPING:
+            return "downtime is not charged" if starts_relocation(step) else "nothing is charged from then on"
+        case S.RELEASING:
+            return END_REASON_TEXTS.get(EndReason(step.reason), "")
+        case _:
+            return ""
+
+
+def present_and_next(row: LeaseRow, now: datetime) -> list[TimelineDot]:
+    """Return the dots of its current state and what comes next."""
+    lease = row.lease
+    match S(lease.state):
+        case S.QUEUED:
+            where = f"{row.position.place} of {row.position.of} in line" if row.position else "in line"
+            return [
+                TimelineDot("Queued", took=now - lease.state_since, note=where, when="now"),
+                TimelineDot("Placed", note="as soon as capacity is free", when="next"),
+                TimelineDot("Active", note="charged from then on", when="next"),
+            ]
+        case S.PROVISIONING:
+            percent = lease.progress.get("percent")
+            doing = lease.progress.get("text", "starting") + (f", {percent} %" if percent is not None else "")
+            return [
+                TimelineDot("Now", note=doing, when="now"),
+                TimelineDot("Active", note="charged from then on", when="next"),
+            ]
+        case S.ACTIVE:
+            running = TimelineDot("Now", took=now - (lease.active_at or lease.state_since), when="now")
+            if lease.ends_at is None:
+                return [running]
+            return [running, TimelineDot("Stops", at=lease.ends_at, left=lease.ends_at - now, when="next")]
+        case S.STOPPING:
+            return [
+                TimelineDot("Now", note=lease.progress.get("text", "shutting down"), when="now"),
+                TimelineDot("Kept", note="its volume is kept, its slice is freed", when="next"),
+            ]
+        case S.STOPPED:
+            kept = TimelineDot("Kept", took=now - lease.state_since, note="nothing is charged", when="now")
+            return [kept, TimelineDot("Started", note="when you start it", when="next")]
+        case S.RELEASING:
+            return [
+                TimelineDot("Now", note=lease.progress.get("text", "shutting down"), when="now"),
+                TimelineDot("Released", note="its slice is freed", when="next"),
+            ]
+        case _:
+            return []

@@ -1,0 +1,107 @@
+"""Drawing of the GPUs a lease is placed on: own slices, anonymous neighbours, free slices."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import connection
+
+from broker.domain.repartition.gpu_layouts import WHOLE_GPU
+from broker.models import Allocation, Lease
+from broker.services.inventory.gpu_catalogue import gpu_model_spec
+from broker.services.placement.available_capacity import FoundSlots, PlacementGpu
+
+MAX_GPUS = 4
+Span = tuple[int, int, str, str]  # start, size, kind, word
+OCCUPIED_SLICES_SQL = "SELECT gpu_id, start, size, profile, mine FROM broker_occupied WHERE gpu_id = ANY(%s)"
+
+
+@dataclass(frozen=True)
+class LeaseGpuDrawing:
+    """One GPU as a row of slices."""
+
+    where: str
+    cells: int
+    spans: tuple[Span, ...]
+    words: str
+
+    @property
+    def shared(self) -> bool:
+        """Return whether somebody else is on the GPU."""
+        return any(kind == "other-slice" for _, _, kind, _ in self.spans)
+
+
+def lease_drawings(lease: Lease) -> tuple[list[LeaseGpuDrawing], int]:
+    """Draw some GPUs of the lease's current generation, and count the rest; two queries."""
+    rows = Allocation.objects.filter(lease=lease, generation=lease.generation, for_move=False)
+    seats = list(rows.select_related("gpu__node__cluster").order_by("gpu_id", "placement"))
+    by_card: defaultdict[str, list[Allocation]] = defaultdict(list)
+    for seat in seats:
+        by_card[seat.gpu_id].append(seat)
+    shown = dict(list(by_card.items())[:MAX_GPUS])
+    grid = gpu_model_spec(lease.offering.model).grid
+    taken = _occupied_slices(shown)
+    return [_lease_drawing(own, taken[gpu], grid) for gpu, own in shown.items()], len(by_card) - len(shown)
+
+
+def _occupied_slices(gpus: Iterable[str]) -> defaultdict[str, list[tuple[int, int, str, bool]]]:
+    found: defaultdict[str, list[tuple[int, int, str, bool]]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(OCCUPIED_SLICES_SQL, [list(gpus)])
+        for gpu, start, size, profile, mine in cursor.fetchall():
+            found[gpu].append((start, size, profile, mine))
+    return found
+
+
+def _lease_drawing(own: list[Allocation], taken: list[tuple[int, int, str, bool]], grid: int) -> LeaseGpuDrawing:
+    gpu = own[0].gpu
+    starts = {seat.placement.lower for seat in own if seat.released_at is None}
+    spans = [
+        (start, size, _slice_kind(start in starts, mine), short_profile(profile) if mine else "")
+        for start, size, profile, mine in taken
+    ]
+    where = f"{gpu.node.cluster.name} / {gpu.node.name} / GPU {gpu.index}"
+    return complete_drawing(where, grid, spans)
+
+
+def _slice_kind(own: bool, mine: bool) -> str:
+    if own:
+        return "own-slice"
+    return "fill-sold" if mine else "other-slice"
+
+
+def preview_drawings(seating: FoundSlots, *, profile: str) -> list[LeaseGpuDrawing]:
+    """Draw the GPUs a request would be placed on now."""
+    found = []
+    for gpu, card in list(seating.cards.items())[:MAX_GPUS]:
+        mine = [seat.placement for seat in seating.slots if seat.gpu == gpu]
+        spans = [
+            (p.start, p.size, "fill-sold" if own else "other-slice", short_profile(name)) for name, p, own in card.held
+        ]
+        spans += [(p.start, p.size, "own-slice", _own_label(p.size, profile)) for p in mine]
+        found.append(complete_drawing(card.where, gpu_grid(card), spans))
+    return found
+
+
+def _own_label(size: int, profile: str) -> str:
+    """Return the label of a slice of one's own; shorter on a single memory slice."""
+    return f"yours · {short_profile(profile)}" if size > 1 else "yours"
+
+
+def gpu_grid(card: PlacementGpu) -> int:
+    return gpu_model_spec(card.model).grid
+
+
+def complete_drawing(where: str, grid: int, spans: list[Span]) -> LeaseGpuDrawing:
+    """Return the drawing with its free slices and its text description."""
+    covered = {cell for start, size, _, _ in spans for cell in range(start, start + size)}
+    free: list[Span] = [(cell, 1, "free-slice", "") for cell in range(grid) if cell not in covered]
+    own = [f"{s} to {s + n - 1}" if n > 1 else str(s) for s, n, kind, _ in sorted(spans) if kind == "own-slice"]
+    others = sum(size for _, size, kind, _ in spans if kind != "own-slice")
+    words = f"{where}: yours {', '.join(own) or 'none'} of {grid} memory slices; {others} others, {len(free)} free"
+    return LeaseGpuDrawing(where, grid, tuple(sorted(spans + free)), words)
+
+
+def short_profile(profile: str) -> str:
+    """Return a profile's short name, as it fits on a slice: 3g, GPU."""
+    return "GPU" if profile == WHOLE_GPU else profile.partition(".")[0]

@@ -1,0 +1,115 @@
+"""Commitments of all tenants, as operators agree on them and end them."""
+
+import re
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.urls import reverse
+
+from billing.models import Commitment
+from billing.services.agreements import commitments
+from billing.services.catalogue import price_list
+from broker.domain.lifecycle.states import PriceClass
+from broker.models import Offering, OfferingState
+from tenants.models import Tenant
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope
+from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.commitments.commitment_page import commitment_badge
+from web.portal.operators.discounts.discount_pages import find_form_tenant, parse_optional_moment
+from web.portal.operators.grants.grant_list_page import MAX_TENANTS
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    form_page,
+    operator_page,
+)
+
+UNITS = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@CONFIRMATION_METHODS
+@operator_page("commitments")
+def list_commitments(request: OperatorRequest) -> HttpResponse:
+    """List the commitments of all tenants; a POST agrees on a new one."""
+    return form_page(
+        request,
+        "operators/commitments/commitments.html",
+        lambda _: build_commitment_page(request),
+        lambda: _agree_commitment(request),
+        back=reverse("ops-commitments"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TenantCommitmentPage:
+    """Commitments of all tenants, with the form that agrees on one."""
+
+    part: ListPage
+    rows: list[dict[str, object]]
+    tenants: list[Tenant]
+    offerings: list[Offering]
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("Commitments of all tenants", "ops/commitments", sort="-id", limit=API_PAGE_SIZE)]
+
+
+def build_commitment_page(request: OperatorRequest) -> TenantCommitmentPage:
+    """Read one page of the commitments, and what the form offers."""
+    agreed = Commitment.objects.select_related("tenant", "offering").order_by("-agreed_at", "-pk")
+    rows = list_page(request, agreed, count=agreed.count())
+    sold = Offering.objects.filter(state=OfferingState.PUBLISHED).exclude(price_class=PriceClass.SPOT)
+    return TenantCommitmentPage(
+        part=rows,
+        rows=[{"row": each, "state": commitment_badge(each, request.now)} for each in rows.rows],
+        tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
+        offerings=list(sold.order_by("label", "pk")),
+    )
+
+
+def _agree_commitment(request: OperatorRequest) -> str:
+    typed = request.POST
+    with staff_scope():
+        offering = Offering.objects.filter(pk=typed.get("offering", "")).first()
+    if offering is None:
+        raise InvalidValue("offering", "The offering was not found.", fix="Select an offering from the list.")
+    if not UNITS.fullmatch(units := typed.get("units", "").strip()):
+        raise InvalidValue("units", "The number of units is not a whole number.", fix="Enter a whole number such as 8.")
+    made = commitments.create_commitment(
+        find_form_tenant(request),
+        offering,
+        units=int(units),
+        nano_per_hour=price_list.parse_nano_per_hour(typed.get("price", "")),
+        since=parse_optional_moment("since", typed.get("since", "")) or request.now,
+        until=parse_optional_moment("until", typed.get("until", "")),
+        actor=request.actor,
+        now=request.now,
+    )
+    what = f"{made.units} × {made.offering.label}"
+    return f"{made.tenant.name} has a commitment of {what} from {made.valid.lower:%d %b %Y %H:%M} UTC."
+
+
+@CONFIRMATION_METHODS
+@operator_page("commitment")
+def end_commitment(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Ask for confirmation, then end a commitment."""
+    with staff_scope():
+        found = commitments.find_commitment(pk)
+    what = f"{found.units} × {found.offering.label} of {found.tenant.name}"
+
+    def do(why: str) -> str:
+        commitments.end_commitment(found, at=request.now, actor=request.actor, now=request.now)
+        return f"{what} ended."
+
+    step = Confirmation(
+        title=f"End {what}?",
+        verb="End commitment",
+        back=reverse("ops-commitments"),
+        lines=("The commitment ends immediately. Usage covered so far stays covered; unused units so far are billed.",),
+        danger=True,
+        needs_reason=False,
+    )
+    return confirm_action(request, step, do)

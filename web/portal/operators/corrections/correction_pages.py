@@ -1,0 +1,152 @@
+"""Correction pages: the list with a form to propose one, and one with its diff."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+
+from billing.models import Correction, PriceVersion, TenantCorrection
+from billing.models.corrections import CorrectionStatus
+from billing.services.catalogue import price_list
+from billing.services.invoicing.corrections import correction_approvals, correction_proposals
+from broker.models import Lease, Offering
+from tenants.services.errors import InvalidValue, ProblemError
+from tenants.services.rls import staff_scope
+from web.http.middleware import set_refusal_reason
+from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+
+FIELDS = ("what", "lease", "version", "price", "since", "until", "reason")
+MAX_VERSION_DIGITS = 18
+
+
+@CONFIRMATION_METHODS
+@operator_page("corrections")
+def list_corrections(request: OperatorRequest) -> HttpResponse:
+    """List corrections, latest first; a POST proposes one and leads to its diff."""
+    refusal: ProblemError | None = None
+    if request.method == "POST":
+        try:
+            made = _propose_correction(request)
+        except ProblemError as said:
+            refusal = said
+            set_refusal_reason(request, said.detail)
+        else:
+            return redirect("ops-correction", pk=made.pk)
+    with staff_scope():
+        rows = Correction.objects.select_related("price_version__offering").order_by("-proposed_at", "-pk")
+        told = {
+            "part": list_page(request, rows, count=rows.count()),
+            "refusal": refusal,
+            "typed": {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS},
+            "calls": [operator_api_call("Corrections", "ops/corrections", limit=API_PAGE_SIZE)],
+        }
+        return render(
+            request, "operators/corrections/corrections.html", told, status=refusal.status if refusal else 200
+        )
+
+
+@CONFIRMATION_METHODS
+@operator_page("correction")
+def show_correction(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show a correction; a POST approves what the page showed, or withdraws it."""
+    found = _find_correction(pk)
+    return form_page(
+        request,
+        "operators/corrections/correction.html",
+        lambda _: build_correction_page(request, _find_correction(pk)),
+        lambda: _decide_correction(request, found),
+        back=reverse("ops-correction", args=[pk]),
+    )
+
+
+def _find_correction(pk: str) -> Correction:
+    rows = Correction.objects.select_related("price_version__offering")
+    return find_row(rows, pk, "Correction", fix="Select it from the list of corrections.")
+
+
+def _propose_correction(request: OperatorRequest) -> Correction:
+    asked: dict[str, Any] = {
+        "since": _parse_moment(request, "since"),
+        "until": _parse_moment(request, "until"),
+        "why": request.POST.get("reason", ""),
+        "actor": request.actor,
+        "now": request.now,
+    }
+    if request.POST.get("what") == "price":
+        text = request.POST.get("version", "").strip()
+        number = int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS else 0
+        with staff_scope():
+            version = PriceVersion.objects.filter(pk=number).first()
+        if version is None:
+            raise InvalidValue(
+                "version", f"Price version {text!r} was not found.", fix="Copy the ID from the offering's page."
+            )
+        nano = price_list.parse_nano_per_hour(request.POST.get("price", ""))
+        return correction_proposals.propose_price_correction(version, nano_per_hour=nano, **asked)
+    pk = request.POST.get("lease", "").strip()
+    with staff_scope():
+        lease = Lease.objects.filter(pk=pk).first()
+    if lease is None:
+        raise InvalidValue("lease", f"Lease {pk!r} was not found.", fix="Enter the lease ID, for example lse_….")
+    return correction_proposals.propose_lease_correction(lease, charge=request.POST.get("what") == "charge", **asked)
+
+
+def _parse_moment(request: OperatorRequest, name: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(request.POST.get(name, "").strip())
+    except ValueError:
+        raise InvalidValue(
+            name, f"The {name} is not a valid time.", fix="Enter a UTC time such as 2026-11-21 09:00:00."
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _decide_correction(request: OperatorRequest, found: Correction) -> str:
+    if request.POST.get("verb") == "withdraw":
+        correction_proposals.withdraw_correction(found, actor=request.actor, now=request.now)
+        return "Correction withdrawn. Nothing was booked."
+    done = correction_approvals.approve_correction(
+        found, seen=request.POST.get("seal", ""), actor=request.actor, now=request.now
+    )
+    words = {
+        CorrectionStatus.PROPOSED: "Approved. A second approval is required.",
+        CorrectionStatus.APPROVED: "Approved. The correction is being booked tenant by tenant.",
+    }
+    return words.get(CorrectionStatus(done.status), "Approved and booked.")
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionPage:
+    """One correction with its effect on each tenant's lines."""
+
+    correction: Correction
+    shares: list[TenantCorrection]
+    part: ListPage
+    labels: dict[str, str]
+    own: bool  # the visitor proposed or approved it
+
+    @property
+    def open(self) -> bool:
+        return self.correction.status == CorrectionStatus.PROPOSED
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("This correction", f"ops/corrections/{self.correction.pk}")]
+
+
+def build_correction_page(request: OperatorRequest, found: Correction) -> CorrectionPage:
+    """Read one page of the lines that a correction changes."""
+    shares = list(TenantCorrection.objects.filter(correction=found).select_related("tenant").order_by("tenant__name"))
+    shown = list_page(request, [(share, change) for share in shares for change in share.diff])
+    offerings = {change["offering"] for _, change in shown.rows}
+    return CorrectionPage(
+        correction=found,
+        shares=shares,
+        part=shown,
+        labels=dict(Offering.objects.filter(pk__in=offerings).values_list("pk", "label")),
+        own=request.actor.id in (found.author_id, found.approver_id),
+    )

@@ -1,0 +1,116 @@
+"""Dispute pages of operators: the list, and one dispute with its answer form."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, QuerySet, Sum
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from billing.models import CreditNoteLine, Dispute, DisputeStatus, DisputeStep
+from billing.services.invoicing.disputes import dispute_answers, dispute_outcomes, dispute_requests, disputed_usage
+from billing.services.payments import disputed_amounts
+from web.http.query_strings import chosen_value, state_tabs
+from web.portal.actions import API_PAGE_SIZE, list_page, operator_api_call
+from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
+from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+
+MAX_LEASES = 8  # leases of the line that the page names
+
+
+@require_safe
+@operator_page("disputes")
+def list_disputes(request: OperatorRequest) -> HttpResponse:
+    """List open disputes, oldest first, or all of them, newest first."""
+    state = chosen_value(request, "state", ["all"])
+    counts = dict(Dispute.objects.values_list("status").annotate(count=Count("pk")).order_by())
+    counts = {"": counts.get(DisputeStatus.OPEN, 0), "all": sum(counts.values())}
+    waits = not state
+    rows = disputed_amounts.with_open_amounts(Dispute.objects.select_related("tenant", "invoice__period", "line"))
+    shown: QuerySet[Any] = rows.order_by("-opened_at", "-pk")
+    if waits:
+        shown = rows.filter(status=DisputeStatus.OPEN).order_by("opened_at", "pk")
+    told = {
+        "part": list_page(request, shown, count=counts[state]),
+        "waits": waits,
+        "filters": state_tabs(reverse("ops-disputes"), [("", "Open"), ("all", "All")], counts, state),
+        "calls": [
+            operator_api_call(
+                "Disputes of all tenants", "ops/disputes", status="open" if waits else "", limit=API_PAGE_SIZE
+            )
+        ],
+    }
+    return render(request, "operators/disputes/disputes.html", told)
+
+
+@CONFIRMATION_METHODS
+@operator_page("dispute")
+def show_dispute(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show a dispute; a POST answers it."""
+    found = _find_dispute(pk)
+    return form_page(
+        request,
+        "operators/disputes/dispute.html",
+        lambda _: build_dispute_page(_find_dispute(pk)),
+        lambda: _answer_dispute(request, found),
+        back=reverse("ops-dispute", args=[pk]),
+    )
+
+
+def _find_dispute(pk: str) -> Dispute:
+    rows = Dispute.objects.select_related("tenant", "invoice__period", "invoice__tenant", "line", "credit_note")
+    with_amounts: QuerySet[Dispute] = disputed_amounts.with_open_amounts(rows)
+    return find_row(with_amounts, pk, "Dispute", fix="Select it from the list of disputes.")
+
+
+def _answer_dispute(request: OperatorRequest, found: Dispute) -> str:
+    answer: dict[str, Any] = {"answer": request.POST.get("answer", ""), "actor": request.actor, "now": request.now}
+    if request.POST.get("verb") == "decline":
+        dispute_answers.decline_dispute(found, **answer)
+        return "Dispute declined. The tenant sees the reason."
+    typed = request.POST.get("amount", "").strip()
+    done = dispute_answers.accept_dispute(
+        found, minor=dispute_requests.parse_optional_amount(typed or None, found.currency), **answer
+    )
+    return f"Dispute accepted. {done.credit_note} was issued."
+
+
+@dataclass(frozen=True, slots=True)
+class DisputePage:
+    """One dispute with the usage behind its line, and its answer."""
+
+    dispute: Dispute
+    row: InvoiceLineRow
+    given_back: int
+    leases: Sequence[disputed_usage.DisputedUsage]
+    paying: bool
+    steps: list[DisputeStep]
+
+    @property
+    def more(self) -> int:
+        """Return how many leases are not named."""
+        return max(self.row.line.leases - len(self.leases), 0)
+
+    @property
+    def open(self) -> bool:
+        return self.dispute.status == DisputeStatus.OPEN
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("This dispute", f"ops/disputes/{self.dispute.pk}")]
+
+
+def build_dispute_page(found: Dispute) -> DisputePage:
+    """Read what the page of one dispute shows."""
+    row = next(row for row in invoice_line_rows(found.invoice) if row.line.pk == found.line_id)
+    return DisputePage(
+        dispute=found,
+        row=row,
+        given_back=CreditNoteLine.objects.filter(line=found.line_id).aggregate(back=Sum("minor", default=0))["back"],
+        leases=disputed_usage.usage_on_line(row.line, most=MAX_LEASES),
+        paying=dispute_outcomes.has_pending_payment(found.invoice),
+        steps=list(found.steps.order_by("n")),
+    )

@@ -1,0 +1,110 @@
+"""Cluster list of operators: clusters with their nodes and usage."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from broker.services.clusters.observed import observed_objects
+from broker.services.inventory.gpu_catalogue import short_name
+from broker.services.reports import fleet_gpus
+from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, UnitUse, gpus_by_use
+from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
+from web.portal.operators.fleet import gpu_map
+from web.portal.operators.page_context import OperatorRequest, operator_page
+
+NODES_PER_PAGE = 40  # nodes on a page
+USE_KINDS = (
+    ("fill-sold", "sold", CHARGED),
+    ("reserved", "reserved", (UnitUse.RESERVED,)),
+    ("fill-free", "free", (UnitUse.FREE,)),
+    ("fragmented", "fragmented", (UnitUse.FRAGMENTED,)),
+    ("unhealthy", "unhealthy", (UnitUse.UNHEALTHY,)),
+    ("maintenance", "maintenance", (UnitUse.MAINTENANCE,)),
+)
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """One node: its GPUs, its leases, and its usage by kind."""
+
+    cards: Sequence[FleetGpu]
+
+    @property
+    def first(self) -> FleetGpu:
+        return self.cards[0]
+
+    @property
+    def models(self) -> str:
+        return ", ".join(sorted({short_name(card.model) for card in self.cards}))
+
+    @property
+    def leases(self) -> int:
+        return len({s.lease for card in self.cards for s in card.slices})
+
+    @property
+    def unhealthy(self) -> int:
+        return sum(card.health == "unhealthy" for card in self.cards)
+
+    @property
+    def bar(self) -> list[tuple[str, int]]:
+        used = gpus_by_use(self.cards)
+        return [(kind, sum(used[use] for use in uses)) for kind, _, uses in USE_KINDS]
+
+    @property
+    def sold(self) -> str:
+        used = gpus_by_use(self.cards)
+        return gpu_map.format_gpus(sum(used[use] for use in CHARGED))
+
+    @property
+    def words(self) -> str:
+        used = gpus_by_use(self.cards)
+        parts = ((word, sum(used[use] for use in uses)) for _, word, uses in USE_KINDS)
+        return ", ".join(f"{gpu_map.format_gpus(amount)} {word}" for word, amount in parts if amount >= SCALE // 20)
+
+
+@require_safe
+@operator_page("clusters")
+def list_clusters(request: OperatorRequest) -> HttpResponse:
+    """List clusters with their nodes, paged by node.
+
+    A cluster continues on the next page where the previous one ended.
+    """
+    fleet = fleet_gpus.load_gpus()
+    nodes = [list(its) for _, its in groupby(fleet, key=lambda card: (card.cluster_name, card.node_name))]
+    start = first_row_index(request.GET.get("from", ""), len(nodes))
+    shown = [card for node in nodes[start : start + NODES_PER_PAGE] for card in node]
+    wholes = {name: NodeRow(list(its)) for name, its in groupby(fleet, key=lambda card: card.cluster_name)}
+    agents = {each.cluster_id: each for each in observed_objects.agent_statuses(now=request.now)}
+    blocks = [
+        {
+            "cluster": its[0],
+            "agent": agents.get(its[0].cluster),
+            "whole": wholes[its[0].cluster_name],
+            "fixed": any(card.wares.layout for card in wholes[its[0].cluster_name].cards),
+            "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda card: card.node_name)],
+        }
+        for its in (list(group) for _, group in groupby(shown, key=lambda card: card.cluster_name))
+    ]
+    bare = [each for each in agents.values() if each.cluster_id not in {card.cluster for card in fleet}]
+    keys = [{"kind": kind, "label": word, "value": ""} for kind, word, _ in USE_KINDS]
+    after = start + NODES_PER_PAGE
+    told = {
+        "blocks": blocks,
+        "bare": [] if start else bare,
+        "count": len(wholes) + len(bare),
+        "keys": keys,
+        "nodes": len(nodes),
+        "start": start + 1,
+        "end": min(after, len(nodes)),
+        "before": f"?from={max(start - NODES_PER_PAGE, 0)}" if start else "",
+        "after": f"?from={after}" if after < len(nodes) else "",
+    }
+    calls = [
+        operator_api_call("Nodes", "nodes", limit=API_PAGE_SIZE),
+        operator_api_call("GPUs and their slices", "ops/gpus", limit=API_PAGE_SIZE),
+    ]
+    return render(request, "operators/fleet/clusters.html", {**told, "calls": calls})

@@ -1,0 +1,271 @@
+"""Cluster pages: register by kubeconfig, check results, credentials, ingress.
+
+Credentials are never shown.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.db import IntegrityError, transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from broker.models import Cluster, ClusterExamination
+from broker.provisioners.kubernetes.client.kubeconfig import UnusableKubeconfig, parse_kubeconfig
+from broker.provisioners.kubernetes.doctor.findings import CheckOutcome
+from broker.provisioners.kubernetes.drivers.driver_registry import (
+    DRIVER_OPTIONS,
+    DRIVERS,
+    UnknownOption,
+    parse_driver_options,
+)
+from broker.services.clusters.registration import cluster_examination, cluster_registration
+from broker.services.leases.lifecycle import eviction
+from ports import crypto
+from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
+from tenants.services.rls import staff_scope
+from web.http.middleware import set_refusal_reason
+from web.portal.actions import operator_api_call
+from web.portal.operators.layouts.layout_pages import find_cluster
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    operator_page,
+)
+
+MAX_NAME_LENGTH, MAX_VERSION_DIGITS = 60, 9
+INGRESS_FIELDS = ("domain", "ingress", "bastion", "allowed_namespaces")
+OUTCOMES_WORST_FIRST = (CheckOutcome.BAD, CheckOutcome.WARN, CheckOutcome.UNKNOWN, CheckOutcome.OK)
+DRIVER_LABELS = {
+    "device_plugin": "Device plugin (whole GPUs, MIG, time slicing)",
+    "dra": "Dynamic resource allocation",
+    "hami": "HAMi (soft limits; experimental)",
+}
+
+
+@dataclass(frozen=True)
+class CheckResultGroup:
+    """Check results of one outcome."""
+
+    outcome: CheckOutcome
+    findings: Sequence[Mapping[str, Any]]
+
+
+@require_safe
+@operator_page("doctor", repeats=True)
+def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show the results of the last cluster check, worst first."""
+    cluster = find_cluster(pk)
+    last = ClusterExamination.objects.filter(cluster=cluster).first()
+    findings = last.findings if last else []
+    groups = [
+        CheckResultGroup(each, [one for one in findings if one["outcome"] == each]) for each in OUTCOMES_WORST_FIRST
+    ]
+    told = {
+        "cluster": cluster,
+        "last": last,
+        "waiting": last is not None and last.done_at is None,
+        "groups": [group for group in groups if group.findings],
+        "bad": sum(one["outcome"] == CheckOutcome.BAD for one in findings),
+        "real": cluster.provisioner == "kubernetes",
+        "calls": [operator_api_call("Check results", f"clusters/{pk}/examination")],
+    }
+    return render(request, "operators/fleet/cluster_checks.html", told)
+
+
+@CONFIRMATION_METHODS
+@operator_page("doctor.again")
+def rerun_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Queue a new check of the cluster."""
+    cluster = find_cluster(pk)
+
+    def act(_: str) -> str:
+        cluster_examination.request_examination(cluster, actor=request.actor, now=request.now)
+        return f"Health check of {cluster.name} started. Results appear here within seconds."
+
+    step = Confirmation(
+        title=f"Run a health check of {cluster.name}?",
+        verb="Run health check",
+        back=reverse("ops-cluster-checks", args=[pk]),
+        lines=("About fifty read-only checks run. Nothing on the cluster is changed.",),
+        needs_reason=False,
+    )
+    return confirm_action(request, step, act)
+
+
+@CONFIRMATION_METHODS
+@operator_page("cluster.believe")
+def accept_inventory(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Accept the next inventory although GPUs are missing from it."""
+    cluster = find_cluster(pk)
+
+    def act(why: str) -> str:
+        cluster_registration.accept_missing_inventory(
+            cluster, why=eviction.clean_reason(why), actor=request.actor, now=request.now
+        )
+        return f"The next inventory of {cluster.name} will be accepted."
+
+    step = Confirmation(
+        title=f"Accept the current inventory of {cluster.name}?",
+        verb="Accept current inventory",
+        back=reverse("ops-cluster-checks", args=[pk]),
+        lines=(
+            cluster.inventory_paused_reason or "No GPUs are missing from the inventory now.",
+            "Missing GPUs are removed from the pool. Their leases are not ended.",
+        ),
+        danger=True,
+        hint="Recorded in the audit log.",
+    )
+    return confirm_action(request, step, act)
+
+
+@CONFIRMATION_METHODS
+@operator_page("cluster.add")
+def add_cluster(request: OperatorRequest) -> HttpResponse:
+    """Register a cluster by its kubeconfig, and queue a check of it."""
+    return _kubeconfig_form(request, None)
+
+
+@CONFIRMATION_METHODS
+@operator_page("cluster.credentials")
+def replace_credentials(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Replace the stored credentials of a cluster."""
+    return _kubeconfig_form(request, find_cluster(pk))
+
+
+def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpResponse:
+    """Show the form; a pasted kubeconfig is never sent back, even when refused."""
+    refusal: ProblemError | None = None
+    if request.method == "POST":
+        try:
+            with transaction.atomic():
+                done = _renew_credentials(request, cluster) if cluster else _register_cluster(request)
+                cluster_examination.request_examination(done, actor=request.actor, now=request.now)
+        except ProblemError as said:
+            refusal = said
+            set_refusal_reason(request, said.detail)
+        else:
+            messages.success(request, f"Health check of {done.name} started.")
+            return redirect("ops-cluster-checks", done.pk)
+    told = {
+        "cluster": cluster,
+        "refusal": refusal,
+        "name": request.POST.get("name", ""),
+        "region": request.POST.get("region", ""),
+        "driver": request.POST.get("driver", "device_plugin"),
+        "drivers": DRIVER_LABELS.items(),
+        "choices": [
+            (f"{name}=yes", DRIVER_LABELS[driver], what)
+            for driver, choices in DRIVER_OPTIONS.items()
+            for name, what in choices.items()
+        ],
+        "chosen": request.POST.getlist("option"),
+        "back": reverse("ops-cluster-checks", args=[cluster.pk]) if cluster else reverse("ops-clusters"),
+    }
+    with staff_scope():
+        return render(request, "operators/fleet/cluster_form.html", told, status=refusal.status if refusal else 200)
+
+
+def _register_cluster(request: OperatorRequest) -> Cluster:
+    name, region = (" ".join(request.POST.get(field, "").split()) for field in ("name", "region"))
+    driver = request.POST.get("driver", "")
+    for field, text in (("name", name), ("region", region)):
+        if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable():
+            raise InvalidValue(
+                field, f"The {field} must have 1 to {MAX_NAME_LENGTH} characters.", fix=f"Enter a shorter {field}."
+            )
+    if driver not in DRIVERS:
+        raise InvalidValue("driver", f"Driver {driver!r} does not exist.", fix="Select a driver from the list.")
+    try:
+        chosen = parse_driver_options(driver, request.POST.getlist("option"))
+    except UnknownOption as error:
+        raise InvalidValue(
+            "option", f"The options do not match: {error}.", fix="Clear the option or select another driver."
+        ) from None
+    way = _parse_kubeconfig(request)
+    try:
+        with transaction.atomic():
+            return cluster_registration.register_cluster(
+                name=name,
+                region=region,
+                kubeconfig=way,
+                driver=driver,
+                driver_options=chosen,
+                actor=request.actor,
+                now=request.now,
+            )
+    except IntegrityError:
+        raise InvalidValue("name", f"A cluster named {name} already exists.", fix="Choose another name.") from None
+    except crypto.CredentialKeyError as error:
+        raise _missing_key_error(error) from None
+
+
+def _renew_credentials(request: OperatorRequest, cluster: Cluster) -> Cluster:
+    way = _parse_kubeconfig(request)
+    try:
+        cluster_registration.renew_credentials(cluster, way, actor=request.actor, now=request.now)
+    except crypto.CredentialKeyError as error:
+        raise _missing_key_error(error) from None
+    return cluster
+
+
+def _parse_kubeconfig(request: OperatorRequest) -> dict[str, Any]:
+    try:
+        return parse_kubeconfig(request.POST.get("kubeconfig", ""))
+    except UnusableKubeconfig as error:
+        raise InvalidValue("kubeconfig", str(error), fix="Correct the kubeconfig and paste it again.") from None
+
+
+def _missing_key_error(error: Exception) -> ProblemError:
+    return InvalidValue("kubeconfig", str(error), fix="Then paste it again.")
+
+
+@CONFIRMATION_METHODS
+@operator_page("cluster.let_in")
+def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Set how people reach a cluster's leases: domain, ingress, and SSH bastion."""
+    cluster = find_cluster(pk)
+    refusal: ProblemError | None = None
+    way = cluster_registration.IngressSettings(
+        cluster.domain, cluster.ingress, cluster.bastion, cluster.allowed_namespaces
+    )
+    version = str(cluster.version)
+    if request.method == "POST":
+        way = cluster_registration.IngressSettings(
+            **{name: request.POST.get(name, "").strip() for name in INGRESS_FIELDS}
+        )
+        version = request.POST.get("version", "")
+        try:
+            seen = _parse_version(version)
+            cluster_registration.set_ingress(cluster, way, version=seen, actor=request.actor, now=request.now)
+        except ProblemError as said:
+            refusal = said
+            set_refusal_reason(request, said.detail)
+        else:
+            messages.success(request, f"Access settings of {cluster.name} saved. They apply within seconds.")
+            return redirect("ops-cluster-checks", cluster.pk)
+    if refusal and refusal.status == StaleVersion.status:  # the page shows the present version beside the input
+        version = str(cluster.version)
+    told = {
+        "cluster": cluster,
+        "refusal": refusal,
+        "field": getattr(refusal, "field", ""),
+        "way": way,
+        "version": version,
+        "back": reverse("ops-cluster-checks", args=[cluster.pk]),
+    }
+    with staff_scope():
+        return render(request, "operators/fleet/cluster_access.html", told, status=refusal.status if refusal else 200)
+
+
+def _parse_version(text: str) -> int:
+    """Parse the version of the cluster that the form showed."""
+    if not text.isdecimal() or len(text) > MAX_VERSION_DIGITS:
+        raise InvalidValue("version", "The form is incomplete.", fix="Reload the page.")
+    return int(text)

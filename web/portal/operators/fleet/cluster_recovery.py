@@ -1,0 +1,86 @@
+"""Operators' decisions on clusters that differ from our records.
+
+Delete orphaned objects, or unfreeze a cluster and accept it as it is.
+"""
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from broker.models import Orphan
+from broker.services.clusters import orphan_removal
+from broker.services.clusters.health import cluster_freeze
+from broker.services.leases.lifecycle import eviction
+from web.portal.operators.layouts.layout_pages import find_cluster
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    operator_page,
+)
+
+MAX_NAMES = 12
+
+
+@CONFIRMATION_METHODS
+@operator_page("orphans.agree")
+def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
+    """List orphaned objects of a cluster, and approve the deletion of exactly those."""
+    cluster = None if pk == orphan_removal.SIMULATED else find_cluster(pk)
+    place = cluster.name if cluster else "the simulated fleet"
+    waiting = Orphan.objects.filter(cluster=cluster, agreed_at=None, deletion_requested_at=None).order_by("-pk")
+    # Orphans found after the page was shown are not part of the approval.
+    shown = request.GET.get("until", "")
+    if not shown.isdecimal() or len(shown) > 18:
+        newest = waiting.first()
+        return redirect(f"{request.path}?until={newest.pk if newest else 0}")
+    names = sorted(waiting.filter(pk__lte=int(shown)).values_list("name", flat=True))
+
+    def act(why: str) -> str:
+        where = cluster.pk if cluster else None
+        count = orphan_removal.approve_removal(
+            where, names, why=eviction.clean_reason(why), actor=request.actor, now=request.now
+        )
+        return f"{count} objects in {place} will be deleted within four minutes."
+
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    step = Confirmation(
+        title=f"Delete orphaned objects in {place}?",
+        verb=f"Delete {len(names)} objects",
+        back=reverse("control-room"),
+        lines=(
+            f"These managed objects have no lease in the database: {', '.join(names[:MAX_NAMES])}{more}."
+            if names
+            else "There are no orphaned objects.",
+            "If the database was restored from a backup, do not delete them: the backup may lack their leases.",
+        ),
+        danger=True,
+        hint="Recorded in the audit log.",
+    )
+    return confirm_action(request, step, act)
+
+
+@CONFIRMATION_METHODS
+@operator_page("cluster.thaw")
+def unfreeze_cluster(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Unfreeze a cluster and accept its present state."""
+    cluster = find_cluster(pk)
+
+    def act(why: str) -> str:
+        cluster_freeze.thaw_cluster(cluster, why=eviction.clean_reason(why), actor=request.actor, now=request.now)
+        return f"The current state of {cluster.name} was accepted."
+
+    step = Confirmation(
+        title=f"Accept the current state of {cluster.name}?",
+        verb="Accept current state",
+        back=reverse("ops-clusters"),
+        lines=(
+            f"The cluster was frozen: {cluster.frozen}." if cluster.frozen else "The cluster is not frozen.",
+            "Leases whose pods are missing end at their last heartbeat. Pods without a lease in the database "
+            "are deleted after 24 hours.",
+        ),
+        danger=True,
+        hint="Recorded in the audit log.",
+    )
+    return confirm_action(request, step, act)

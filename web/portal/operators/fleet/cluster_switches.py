@@ -1,0 +1,120 @@
+"""Pages that turn a cluster's switches on or off, with their consequences."""
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.urls import reverse
+
+from broker.services.inventory import cluster_options
+from broker.services.leases.lifecycle import eviction
+from web.portal.operators.layouts.layout_pages import find_cluster
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    operator_page,
+)
+
+
+@dataclass(frozen=True)
+class SwitchTexts:
+    """Texts of one switch direction; {} is the cluster's name."""
+
+    title: str
+    verb: str
+    lines: tuple[str, ...]
+    done: str
+    danger: bool = False
+
+
+SHARING_LINES = (
+    "Applies to isolation classes soft and none: tenants on one GPU are separated by software only, or not at all.",
+    "Whole GPUs and MIG slices are never affected.",
+)
+ALLOW_SHARING = SwitchTexts(
+    "Allow tenants to share GPUs of {}?",
+    "Allow sharing",
+    (*SHARING_LINES, "Queued leases may be placed next to another tenant immediately."),
+    "Tenant sharing is allowed on {}.",
+    danger=True,
+)
+FORBID_SHARING = SwitchTexts(
+    "Disable tenant sharing on {}?",
+    "Disable sharing",
+    (*SHARING_LINES, "Leases that share a GPU now stay. New leases are not placed next to another tenant."),
+    "Tenant sharing is disabled on {}.",
+)
+LEASES_KEEP_RUNNING = "A layout changes only while the node has no leases. No lease is interrupted."
+AUTO_REPARTITION = SwitchTexts(
+    "Start layout plans of {} automatically?",
+    "Start automatically",
+    (
+        LEASES_KEEP_RUNNING,
+        "Leases that need a profile missing from all layouts are queued until a GPU has it, instead of being refused.",
+    ),
+    "Layout plans of {} now start automatically.",
+)
+MANUAL_REPARTITION = SwitchTexts(
+    "Require approval for layout plans of {}?",
+    "Require approval",
+    (
+        LEASES_KEEP_RUNNING,
+        "Approved plans continue. Leases that need a profile missing from all layouts are refused.",
+    ),
+    "Layout plans of {} now require approval.",
+)
+
+
+@CONFIRMATION_METHODS
+@operator_page("cluster.share")
+def allow_sharing(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Allow tenants to share GPUs of classes soft and none."""
+    return _confirm_switch(request, cluster_options.SHARED_GPUS, pk, ALLOW_SHARING, reverse("ops-clusters"), on=True)
+
+
+@CONFIRMATION_METHODS
+@operator_page("cluster.unshare")
+def forbid_sharing(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Keep tenants apart on GPUs of classes soft and none."""
+    return _confirm_switch(request, cluster_options.SHARED_GPUS, pk, FORBID_SHARING, reverse("ops-clusters"), on=False)
+
+
+@CONFIRMATION_METHODS
+@operator_page("layouts.begin")
+def enable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Start repartition plans automatically."""
+    return _confirm_switch(
+        request, cluster_options.AUTO_REPARTITION, pk, AUTO_REPARTITION, reverse("ops-layouts", args=[pk]), on=True
+    )
+
+
+@CONFIRMATION_METHODS
+@operator_page("layouts.wait")
+def disable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Make repartition plans wait for approval."""
+    return _confirm_switch(
+        request, cluster_options.AUTO_REPARTITION, pk, MANUAL_REPARTITION, reverse("ops-layouts", args=[pk]), on=False
+    )
+
+
+def _confirm_switch(
+    request: OperatorRequest, switch: cluster_options.ClusterOption, pk: str, words: SwitchTexts, back: str, *, on: bool
+) -> HttpResponse:
+    cluster = find_cluster(pk)
+
+    def act(why: str) -> str:
+        cause = eviction.clean_reason(why)
+        if not cluster_options.set_cluster_option(switch, cluster, on, why=cause, actor=request.actor, now=request.now):
+            return f"{cluster.name} already has this setting."
+        return words.done.format(cluster.name)
+
+    step = Confirmation(
+        title=words.title.format(cluster.name),
+        verb=words.verb,
+        back=back,
+        lines=words.lines,
+        danger=words.danger,
+        hint="Recorded in the audit log.",
+    )
+    return confirm_action(request, step, act)

@@ -1,0 +1,224 @@
+"""Control room: the fleet's use and revenue, its map, and what needs attention."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from django.conf import settings
+from django.http import HttpResponse, HttpResponseNotModified
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from billing.domain.money import Money
+from billing.services.catalogue import price_list
+from billing.services.reports import earnings, pending_decisions
+from broker.services.reports import attention_items, cluster_attention, fleet_gpus, fleet_hours, fleet_summary
+from broker.services.reports.fleet_summary import permille_of
+from broker.services.reports.gpu_usage import SCALE, FleetGpu, UnitUse, gpus_by_use
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.layout.operator_figures import OperatorFigures, format_age, format_count, operator_figures
+from web.portal.layout.usage_meters import format_change_against
+from web.portal.operators.fleet import gpu_map
+from web.portal.operators.fleet.gpu_panel import GpuPanel, gpu_panel_now
+from web.portal.operators.page_context import OperatorRequest, operator_page
+
+WEEK = timedelta(days=7)
+USE_BARS = (
+    ("fill-sold", "Sold", (UnitUse.SOLD, UnitUse.SPOT)),
+    ("reserved", "Reserved, not charged", (UnitUse.RESERVED,)),
+    ("fill-free", "Idle", (UnitUse.FREE,)),
+    ("fragmented", "Fragmented", (UnitUse.FRAGMENTED,)),
+    ("unhealthy", "Unhealthy", (UnitUse.UNHEALTHY,)),
+    ("maintenance", "Maintenance", (UnitUse.MAINTENANCE,)),
+)
+
+
+@require_safe
+@operator_page("control_room")
+def show_control_room(request: OperatorRequest) -> HttpResponse:
+    """Show the whole fleet on one page."""
+    return render(request, "operators/fleet/control_room.html", {"page": build_control_room_page(request)})
+
+
+@require_safe
+@operator_page("fleet_map", repeats=True)
+def show_fleet_map(request: OperatorRequest) -> HttpResponse:
+    """Return the map alone, or 304 if it has not changed."""
+    page = build_fleet_map_page(request, fleet_gpus.load_gpus(), request.GET.get("card", ""))
+    if page.etag in request.headers.get("If-None-Match", ""):
+        return HttpResponseNotModified(headers={"ETag": page.etag})
+    response = render(request, "operators/fleet/_fleet_map.html", {"page": page})
+    response["ETag"], response["Cache-Control"] = page.etag, "private, no-cache"
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class FleetMapPage:
+    """The map of the fleet in one colouring, and the others there are."""
+
+    map: gpu_map.FleetMapData
+    by: str
+    current: str  # id of the GPU whose panel is open
+
+    @property
+    def views(self) -> list[dict[str, Any]]:
+        here = reverse("control-room")
+        return [
+            {"url": f"{here}?by={name}", "label": label, "current": name == self.by}
+            for name, label in gpu_map.MAP_VIEWS.items()
+        ]
+
+    @property
+    def etag(self) -> str:
+        keys = [(key.kind, key.label, key.tenths) for key in self.map.keys]
+        told = msgspec.json.encode([self.map.blocks, keys, self.by])
+        return f'"{hashlib.sha256(told).hexdigest()[:20]}"'
+
+    @property
+    def address(self) -> str:
+        return f"{reverse('ops-fleet-map')}?{urlencode({'by': self.by, 'card': self.current})}"
+
+    @property
+    def conditional(self) -> str:
+        return json.dumps({"If-None-Match": self.etag})
+
+
+def build_fleet_map_page(request: OperatorRequest, fleet: list[FleetGpu], current: str) -> FleetMapPage:
+    """Draw the map in the colouring that the query string names."""
+    by = request.GET.get("by", "state")
+    by = by if by in gpu_map.MAP_VIEWS else "state"
+    return FleetMapPage(gpu_map.draw_map(fleet, by, current=current), by, current)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRoomPage:
+    """Use and revenue of the fleet, its map, and what needs attention."""
+
+    frame: OperatorFigures
+    figures: dict[str, Any]
+    money: dict[str, Any]
+    hours: dict[str, Any]
+    needs: list[attention_items.AttentionItem]
+    chosen: GpuPanel | None
+    fleet_map: FleetMapPage
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("GPUs with their slices", "ops/gpus", limit=API_PAGE_SIZE)]
+
+
+def build_control_room_page(request: OperatorRequest) -> ControlRoomPage:
+    """Read the whole fleet."""
+    fleet = fleet_gpus.load_gpus()
+    seen = operator_figures(request, fleet_summary.summarise(fleet))
+    troubles = cluster_attention.find_troubled_clusters(now=request.now)
+    found = attention_items.find_attention_items(fleet, seen.waiting, now=request.now)
+    needs = [
+        *troubles,
+        *found,
+        *cluster_attention.find_proposed_plans(),
+        *unpriced_offerings(request),
+        *decision_needs(),
+    ]
+    chosen = _chosen_gpu(fleet, needs)
+    return ControlRoomPage(
+        frame=seen,
+        figures=_figure_texts(seen, fleet),
+        money=_revenue_context(request),
+        hours=_hours_context(request, fleet),
+        needs=needs,
+        chosen=gpu_panel_now(chosen, now=request.now) if chosen else None,
+        fleet_map=build_fleet_map_page(request, fleet, chosen.id if chosen else ""),
+    )
+
+
+def _chosen_gpu(fleet: list[FleetGpu], wanted: list[attention_items.AttentionItem]) -> FleetGpu | None:
+    """Choose the GPU to describe first: one in trouble, else the most shared."""
+    troubled = {need.subject for need in wanted if need.kind is attention_items.AttentionKind.CARD}
+    return max(fleet, key=lambda card: (card.id in troubled, len(card.slices)), default=None)
+
+
+def unpriced_offerings(request: OperatorRequest) -> list[attention_items.AttentionItem]:
+    """List published offerings that have no price."""
+    gaps = price_list.offerings_without_price(currency=settings.CURRENCY, moment=request.now)
+    if not gaps:
+        return []
+    names = ", ".join(offering.label for offering in gaps[:3])
+    return [
+        attention_items.AttentionItem(
+            attention_items.AttentionKind.OFFERINGS, f"{len(gaps)} published without a price", names, urgent=True
+        )
+    ]
+
+
+def decision_needs() -> Iterator[attention_items.AttentionItem]:
+    """List disputes and corrections that wait for a decision; one query."""
+    seen = pending_decisions.count_pending_decisions()
+    if seen.disputes:
+        why = "disputed amounts are not collected until you respond"
+        what = f"{format_count(seen.disputes, 'dispute')} open"
+        yield attention_items.AttentionItem(
+            attention_items.AttentionKind.DISPUTES, what, why, since=seen.disputed_since
+        )
+    if seen.corrections:
+        why = "needs approval by another operator before booking"
+        if seen.second:
+            verb = "lacks" if seen.second == 1 else "lack"
+            why += f". {seen.second:,} of them {verb} a second approval only"
+        what = f"{format_count(seen.corrections, 'correction')} to approve"
+        yield attention_items.AttentionItem(
+            attention_items.AttentionKind.CORRECTIONS, what, why, since=seen.proposed_since
+        )
+
+
+def _figure_texts(seen: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, Any]:
+    """Return the text below each figure."""
+    lost, waiting = gpus_by_use(fleet)[UnitUse.FRAGMENTED], seen.waiting
+    oldest = f", oldest {format_age(waiting.oldest)}" if waiting.oldest is not None else ""
+    return {
+        "sold": format_permille(seen.fleet.sold_permille),
+        "sold_note": f"{gpu_map.format_gpus(seen.fleet.sold)} of {seen.fleet.cards:,} GPUs",
+        "earning_note": f"{format_count(seen.fleet.active, 'lease')} active",
+        "queue_note": f"{waiting.waiting:,} queued{oldest}",
+        "queue_kind": "warning" if waiting.overdue else "",
+        "lost": format_permille(permille_of(lost, len(fleet) * SCALE)),
+        "lost_note": f"{gpu_map.format_gpus(lost)} GPUs",
+    }
+
+
+def format_permille(permille: int) -> str:
+    return f"{permille // 10:,}.{permille % 10}"
+
+
+def _revenue_context(request: OperatorRequest) -> dict[str, Any]:
+    """Compare today's revenue with the same hours a week ago."""
+    today = fleet_hours.start_of_day(request.now)
+    earned, a_week_ago = earnings.revenue_over((today, request.now), (today - WEEK, request.now - WEEK))
+    exact, before = (each.get(settings.CURRENCY, 0) for each in (earned, a_week_ago))
+    rest = [Money.of_exact(e, code) for code, e in sorted(earned.items()) if code != settings.CURRENCY]
+    words = f"last {request.now:%A}, same hours"
+    return {
+        "today": Money.of_exact(exact, settings.CURRENCY),
+        "others": rest,
+        "note": format_change_against(exact, before, words) or f"no revenue {words}",
+    }
+
+
+def _hours_context(request: OperatorRequest, fleet: list[FleetGpu]) -> dict[str, Any]:
+    spent = fleet_hours.account_since(fleet_hours.start_of_day(request.now), fleet, now=request.now)
+    parts = [(kind, word, sum(spent.by_use[use] for use in uses)) for kind, word, uses in USE_BARS]
+    return {
+        "bar": [(kind, amount) for kind, _, amount in parts],
+        "keys": [
+            {"kind": kind, "label": word, "value": gpu_map.format_gpus(amount // 3600)} for kind, word, amount in parts
+        ],
+        "explained": gpu_map.format_gpus(spent.explained // 3600),
+        "total": gpu_map.format_gpus(spent.total // 3600),
+        "whole": spent.explained == spent.total,
+    }

@@ -1,0 +1,192 @@
+"""Data of the fleet map: GPUs coloured by state, tenant or class, with legend."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+from django.urls import reverse
+
+from broker.domain.lifecycle.states import PriceClass
+from broker.services.inventory.gpu_catalogue import short_name
+from broker.services.reports.fleet_summary import permille_of
+from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, LeasedSlice, UnitUse, scaled
+
+MAP_VIEWS = {"state": "State", "tenant": "Tenant", "class": "Price class"}
+LARGE_UP_TO = 160  # above it the map is dense, with less text per GPU
+USE_KINDS = {
+    UnitUse.SOLD: "sold",
+    UnitUse.SPOT: "spot",
+    UnitUse.RESERVED: "reserved",
+    UnitUse.FREE: "free",
+    UnitUse.FRAGMENTED: "fragmented",
+    UnitUse.UNHEALTHY: "unhealthy",
+    UnitUse.MAINTENANCE: "maintenance",
+}
+KIND_WORDS = {
+    "sold": "sold",
+    "spot": "sold as spot",
+    "reserved": "reserved",
+    "free": "free",
+    "fragmented": "fragmented",
+    "unhealthy": "unhealthy",
+    "maintenance": "maintenance",
+}
+PRICE_CLASS_KINDS = {PriceClass.ON_DEMAND: "series-1", PriceClass.SPOT: "series-5", PriceClass.RESERVED: "series-3"}
+PRICE_CLASS_WORDS = {"series-1": "on-demand", "series-5": "spot", "series-3": "reserved"}
+TENANT_KINDS = ("series-1", "series-2", "series-3", "series-4", "series-5")
+OTHER_TENANTS_KIND = "series-6"
+UNHELD_KINDS = ("free", "fragmented", "unhealthy", "maintenance")
+KEY_OUTLINES = {"reserved": "M0 0h12v4H0z", "fragmented": "M0 9h12v3H0z", "maintenance": "M0 5h12v2H0z"}
+Spans = tuple[tuple[int, int, str], ...]  # start, size, kind
+
+
+@dataclass(frozen=True)
+class LegendKey:
+    """One legend entry: a kind, its word and how many GPUs it amounts to."""
+
+    kind: str
+    label: str
+    amount: int  # in parts of SCALE
+
+    @property
+    def tenths(self) -> str:
+        return format_gpus(self.amount)
+
+    @property
+    def square(self) -> str:
+        """Return the CSS class of its square in a legend."""
+        return f"fill-{self.kind}" if self.kind in ("sold", "spot", "free") else self.kind
+
+    @property
+    def path(self) -> str:
+        """Return its square's path in the legend of a dense map, where height has meaning."""
+        return KEY_OUTLINES.get(self.kind, "M0 0h12v12H0z")
+
+
+@dataclass(frozen=True)
+class FleetMapData:
+    """Everything the map draws."""
+
+    by: str
+    blocks: list[dict[str, Any]]
+    keys: list[LegendKey]
+    cards: int
+
+    @property
+    def dense(self) -> bool:
+        return self.cards > LARGE_UP_TO
+
+    @property
+    def words(self) -> str:
+        return f"Fleet map, {self.cards:,} GPUs. Use arrow keys to move between GPUs and Enter to open one."
+
+
+def draw_map(cards: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMapData:
+    """Arrange GPUs by cluster and node, and colour their runs."""
+    painted, words = _coloured_runs(cards, by)
+    amounts: Counter[str] = Counter()
+    for card in cards:
+        for _, size, kind in painted[card.id]:
+            amounts[kind] += scaled(size, card.grid)
+    keys = [
+        LegendKey(kind, word, amounts[kind]) for kind, word in words.items() if kind in UNHELD_KINDS or amounts[kind]
+    ]
+    brief = len(cards) > LARGE_UP_TO
+    blocks = [
+        _cluster_block(name, list(its), painted, current=current, brief=brief)
+        for name, its in groupby(cards, key=lambda card: card.cluster_name)
+    ]
+    return FleetMapData(by, blocks, keys, len(cards))
+
+
+def _coloured_runs(cards: Sequence[FleetGpu], by: str) -> tuple[dict[str, Spans], dict[str, str]]:
+    """Return the coloured runs of every GPU, and what each colour means."""
+    rest = {kind: KIND_WORDS[kind] for kind in UNHELD_KINDS}
+    if by == "tenant":
+        kinds, words = _tenant_colours(cards)
+        return _colour_by_lease(cards, lambda held: kinds.get(held.tenant, OTHER_TENANTS_KIND)), words | rest
+    if by == "class":
+        return _colour_by_lease(cards, lambda held: PRICE_CLASS_KINDS[held.price_class]), PRICE_CLASS_WORDS | rest
+    # GPUs that look alike are coloured once. Their shared `look` lives as long as they do, so id() is a safe key.
+    looks = {id(card.use_layout): card.use_layout for card in cards}
+    spans = {
+        name: tuple((start, size, USE_KINDS[use]) for start, size, use, _ in look.runs) for name, look in looks.items()
+    }
+    return {card.id: spans[id(card.use_layout)] for card in cards}, KIND_WORDS
+
+
+def _colour_by_lease(cards: Sequence[FleetGpu], colour: Callable[[LeasedSlice], str]) -> dict[str, Spans]:
+    return {
+        card.id: tuple((r.start, r.size, colour(r.held) if r.held else USE_KINDS[r.use]) for r in card.runs)
+        for card in cards
+    }
+
+
+def _tenant_colours(cards: Sequence[FleetGpu]) -> tuple[dict[str, str], dict[str, str]]:
+    """Assign a colour to each of the five largest tenants."""
+    held: Counter[tuple[str, str]] = Counter()
+    for card in cards:
+        for s in card.slices:
+            held[s.tenant, s.tenant_name] += scaled(s.size, card.grid)
+    largest = sorted(held, key=lambda tenant: (-held[tenant], tenant))[: len(TENANT_KINDS)]
+    kinds = {tenant: kind for (tenant, _), kind in zip(largest, TENANT_KINDS, strict=False)}
+    words = {kind: name for (_, name), kind in zip(largest, TENANT_KINDS, strict=False)}
+    return kinds, words | {OTHER_TENANTS_KIND: "other tenants"}
+
+
+def _cluster_block(
+    name: str, cards: list[FleetGpu], painted: dict[str, Spans], *, current: str, brief: bool
+) -> dict[str, Any]:
+    models = ", ".join(sorted({short_name(card.model) for card in cards}))
+    sold = sum(scaled(card.units(*CHARGED), card.grid) for card in cards)
+    return {
+        "name": name,
+        "note": f"{models} · {len(cards)} GPUs · {permille_of(sold, len(cards) * SCALE) // 10} % sold",
+        "rows": [
+            {
+                "name": node,
+                "words": f"{name} {node}",
+                "url": node_url(pk),
+                "cards": [_map_gpu(card, painted[card.id], current=current, brief=brief) for card in its],
+            }
+            for (node, pk), its in groupby(cards, key=lambda card: (card.node_name, card.node))
+        ],
+    }
+
+
+@lru_cache(maxsize=4096)
+def node_url(pk: str) -> str:
+    """Return the URL of a node's page.
+
+    Cached: the map asks for the same hundred URLs every few seconds.
+    """
+    return reverse("ops-node", args=[pk])
+
+
+def _map_gpu(card: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:
+    sold, aside = card.units(*CHARGED), f", {OUT_OF_SERVICE_WORDS[card.idle_use]}" if card.idle_use else ""
+    words = f"{card.cluster_name} {card.node_name} GPU {card.index}: {sold} of {card.grid} sold{aside}"
+    if not brief:
+        words += "".join(f"; {s.profile} {s.tenant_name}, since {s.since:%d %b %H:%M} UTC" for s in card.slices)
+    return {
+        "url": "" if brief else reverse("ops-gpu", args=[card.id]),
+        "words": words,
+        "told": f"{sold}/{card.grid}{aside}",
+        "index": card.index,
+        "spans": spans,
+        "cells": card.grid,
+        "current": card.id == current,
+        "ill": card.idle_use is UnitUse.UNHEALTHY,
+    }
+
+
+OUT_OF_SERVICE_WORDS = {UnitUse.UNHEALTHY: "unhealthy", UnitUse.MAINTENANCE: "in maintenance"}
+
+
+def format_gpus(scaled_cards: int) -> str:
+    """Format parts of SCALE as GPUs with one decimal, rounded half up."""
+    count = (scaled_cards * 20 + SCALE) // (2 * SCALE)
+    return f"{count // 10:,}.{count % 10}"

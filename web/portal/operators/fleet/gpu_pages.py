@@ -1,0 +1,121 @@
+"""GPU pages of operators: the table, one GPU with its history, quarantine."""
+
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from billing.services.reports import earnings
+from broker.models import Gpu, GpuHealth
+from broker.services.inventory import hardware
+from broker.services.leases.lifecycle import eviction
+from broker.services.reports import fleet_gpus, inventory_history
+from broker.services.reports.gpu_usage import FLEET_FILTERS
+from tenants.services.errors import ObjectNotFound
+from tenants.services.rls import staff_scope
+from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
+from web.portal.operators.fleet.gpu_panel import find_gpu, gpu_panel_now, gpu_panel_of
+from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+
+PAGE_SIZE = 20  # GPUs per page; each may hold seven leases
+ASKS = require_http_methods(["GET", "HEAD", "POST"])
+GPU_FILTERS = {"": "All", "sold": "Sold", "free": "Free capacity", "fragmented": "Fragmented", "out": "Out of service"}
+
+
+@require_safe
+@operator_page("cards")
+def list_gpus(request: OperatorRequest) -> HttpResponse:
+    """List every GPU with its slices."""
+    fleet = fleet_gpus.load_gpus()
+    chosen = request.GET.get("show", "")
+    chosen = chosen if chosen in GPU_FILTERS else ""
+    found = [card for card in fleet if not chosen or FLEET_FILTERS[chosen](card)]
+    start = first_row_index(request.GET.get("from", ""), len(found))
+    shown = found[start : start + PAGE_SIZE]
+    priced = earnings.hourly_prices_of([s.lease for card in shown for s in card.slices], now=request.now)
+    told = {
+        "rows": [gpu_panel_of(card, priced) for card in shown],
+        "count": len(found),
+        "start": start + 1,
+        "end": start + len(shown),
+        "before": _list_url(chosen, max(start - PAGE_SIZE, 0)) if start else "",
+        "after": _list_url(chosen, start + PAGE_SIZE) if start + PAGE_SIZE < len(found) else "",
+        "filters": [
+            {
+                "url": _list_url(name, 0),
+                "label": label,
+                "count": sum(1 for card in fleet if not name or FLEET_FILTERS[name](card)),
+                "current": name == chosen,
+            }
+            for name, label in GPU_FILTERS.items()
+        ],
+        "calls": [operator_api_call("GPUs with their slices", "ops/gpus", show=chosen, limit=API_PAGE_SIZE)],
+    }
+    return render(request, "operators/fleet/gpus.html", told)
+
+
+def _list_url(show: str, start: int) -> str:
+    query = urlencode({name: value for name, value in (("show", show), ("from", start)) if value})
+    return reverse("ops-gpus") + (f"?{query}" if query else "")
+
+
+@require_safe
+@operator_page("card")
+def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show one GPU: its geometry, present and past leases, and history."""
+    found = find_gpu(pk)
+    gpu = Gpu.objects.select_related("node__cluster").get(pk=found.id)
+    told = {
+        "gpu": gpu,
+        "chosen": gpu_panel_now(found, now=request.now),
+        "past": inventory_history.latest_placements(gpu),
+        "changes": inventory_history.latest_changes(gpu.node, gpu),
+        "calls": [
+            operator_api_call("This GPU with its slices", f"ops/gpus/{found.id}"),
+            operator_api_call("Lease history", "ops/allocations", gpu=found.id, limit=inventory_history.MAX_ROWS),
+        ],
+    }
+    return render(request, "operators/fleet/gpu.html", told)
+
+
+def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb: str, *lines: str) -> HttpResponse:
+    """Ask for confirmation and a reason, then set a GPU's health."""
+    gpu = Gpu.objects.select_related("node__cluster").filter(pk=pk).first()
+    if gpu is None:
+        raise ObjectNotFound(f"GPU {pk!r} was not found.", fix="Select it from the list of GPUs.")
+    where = f"{gpu.node.cluster.name} / {gpu.node.name} / GPU {gpu.index}"
+    with staff_scope():
+        held = len(find_gpu(pk).slices)
+
+    def act(why: str) -> str:
+        reason = eviction.clean_reason(why)
+        hardware.set_gpu_health(gpu, health, reason=reason, actor=request.actor, now=request.now)
+        return f"{where} is now {health.label.lower()}."
+
+    step = Confirmation(
+        title=f"{verb} {where}?",
+        verb=f"{verb} GPU {gpu.index}",
+        back=reverse("ops-gpu", args=[pk]),
+        lines=(*lines, f"{held} lease{'s are' if held != 1 else ' is'} on this GPU now."),
+        danger=health is GpuHealth.UNHEALTHY,
+        hint="Recorded in the GPU's events and in the audit log.",
+    )
+    return confirm_action(request, step, act)
+
+
+@ASKS
+@operator_page("card.quarantine")
+def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Take a GPU out of the pool."""
+    told = "No new leases are placed on this GPU. Running leases continue; release them individually if needed."
+    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, "Quarantine", told)
+
+
+@ASKS
+@operator_page("card.return")
+def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Return a GPU to the pool."""
+    told = "The GPU is available immediately, and queued leases are placed."
+    return ask_health_change(request, pk, GpuHealth.HEALTHY, "Return", told)

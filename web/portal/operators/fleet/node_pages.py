@@ -1,0 +1,161 @@
+"""Node pages of operators: GPUs, leases, cordon, drain, release."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from broker.models import Node, NodeState
+from broker.services.inventory import hardware
+from broker.services.leases.lifecycle import eviction
+from broker.services.reports import fleet_gpus, inventory_history
+from tenants.services.errors import ObjectNotFound, ProblemError
+from tenants.services.rls import staff_scope
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.fleet import gpu_map
+from web.portal.operators.fleet.cluster_list_page import NodeRow
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    operator_page,
+)
+
+
+class NotSimulated(ProblemError):
+    code, status, title = "not-simulated", 409, "Node loss can be simulated on simulated clusters only"
+
+
+def find_node(pk: str) -> Node:
+    node = Node.objects.select_related("cluster").filter(pk=pk).first()
+    if node is None:
+        raise ObjectNotFound(f"Node {pk!r} was not found.", fix="Select it from Clusters and nodes.")
+    return node
+
+
+def load_node_row(node: Node) -> NodeRow:
+    """Load a node's GPUs with their leases."""
+    with staff_scope():
+        return NodeRow(fleet_gpus.load_gpus(node=node.pk))
+
+
+@require_safe
+@operator_page("node")
+def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show a node and the leases on it."""
+    found = find_node(pk)
+    its = fleet_gpus.load_gpus(node=pk)
+    held = {s.lease: s for card in its for s in card.slices}
+    told = {
+        "node": found,
+        "row": NodeRow(its) if its else None,
+        "map": gpu_map.draw_map(its, "state"),
+        "held": sorted(held.values(), key=lambda s: (s.ends_at is None, s.ends_at, s.lease)),
+        "tenants": len({s.tenant for s in held.values()}),
+        "changes": inventory_history.latest_changes(found),
+        "simulated": found.cluster.provisioner == "simulated",
+        "calls": [
+            operator_api_call(
+                "Leases on this node", "ops/allocations", node=found.pk, held="true", limit=API_PAGE_SIZE
+            ),
+            operator_api_call("This node", f"nodes/{found.pk}"),
+        ],
+    }
+    return render(request, "operators/fleet/node.html", told)
+
+
+def describe_affected(node: Node) -> tuple[str, int]:
+    """Describe who is on a node, and return the number of leases."""
+    its = load_node_row(node)
+    tenants = sorted({s.tenant_name for card in its.cards for s in card.slices})
+    if not its.leases:
+        return "No leases run on this node.", 0
+    names = ", ".join(tenants[:4]) + (f" and {len(tenants) - 4} more" if len(tenants) > 4 else "")
+    return f"{its.leases} lease{'s are' if its.leases > 1 else ' is'} on this node now, of {names}.", its.leases
+
+
+def ask_node_state(
+    request: OperatorRequest, pk: str, state: NodeState, title: str, verb: str, *lines: str
+) -> HttpResponse:
+    """Ask for confirmation, then set a node's state."""
+    found = find_node(pk)
+    where = f"{found.cluster.name} / {found.name}"
+    sentence, _ = describe_affected(found)
+
+    def act(why: str) -> str:
+        reason = eviction.clean_reason(why)
+        hardware.set_node_state(found, state, reason=reason, actor=request.actor, now=request.now)
+        return f"{where} is {state.label.lower()}."
+
+    step = Confirmation(
+        title=f"{title} {where}?",
+        verb=f"{verb} {found.name}",
+        back=reverse("ops-node", args=[pk]),
+        lines=(*lines, sentence),
+        danger=state is NodeState.LOST,
+        hint="Recorded in the node's events and in the audit log.",
+    )
+    return confirm_action(request, step, act)
+
+
+@CONFIRMATION_METHODS
+@operator_page("node.cordon")
+def cordon_node(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Cordon a node: nothing new is placed on it."""
+    told = "No new leases are placed here. Running leases continue until they end."
+    return ask_node_state(request, pk, NodeState.CORDONED, "Cordon", "Cordon", told)
+
+
+@CONFIRMATION_METHODS
+@operator_page("node.drain")
+def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Drain a node: nothing new is placed on it, and it empties."""
+    told = "No new leases are placed here. The control room shows when the node is empty."
+    more = "Running leases continue until they end. You can release them on the node's page after the notice period."
+    return ask_node_state(request, pk, NodeState.DRAINING, "Drain", "Drain", told, more)
+
+
+@CONFIRMATION_METHODS
+@operator_page("node.ready")
+def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Return a node to service."""
+    told = "Healthy GPUs are available immediately, and queued leases are placed."
+    return ask_node_state(request, pk, NodeState.READY, "Return", "Return", told)
+
+
+@CONFIRMATION_METHODS
+@operator_page("node.lose")
+def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Mark a simulated node lost, to test what happens to its leases."""
+    found = find_node(pk)
+    if found.cluster.provisioner != "simulated":
+        raise NotSimulated(
+            f"{found.name} is a physical node of {found.cluster.name}. It counts as lost when its heartbeats stop.",
+            fix="Cordon or drain it instead.",
+        )
+    told = "Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat."
+    return ask_node_state(request, pk, NodeState.LOST, "Simulate loss of", "Simulate loss of", told)
+
+
+@CONFIRMATION_METHODS
+@operator_page("node.release_all")
+def release_node_leases(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Release every lease that holds a slice on a node."""
+    found = find_node(pk)
+    where = f"{found.cluster.name} / {found.name}"
+    sentence, count = describe_affected(found)
+
+    def act(why: str) -> str:
+        ended = eviction.evict_node_leases(found, why=why, actor=request.actor, now=request.now)
+        return f"{len(ended)} lease{'' if len(ended) == 1 else 's'} released on {where}."
+
+    step = Confirmation(
+        title=f"Release everything on {where}?",
+        verb=f"Release {count} lease{'' if count == 1 else 's'}",
+        back=reverse("ops-node", args=[pk]),
+        lines=(sentence, "Billing stops immediately. Each tenant sees the reason on the lease."),
+        danger=True,
+        hint="Visible to tenants: describe what happens and until when.",
+    )
+    return confirm_action(request, step, act)

@@ -1,0 +1,74 @@
+"""Form with which operators grant credit, and its validation."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from billing.domain.money import InvalidAmount, parse_amount
+from billing.domain.periods import midnight
+from billing.services.funds.grants import new_grants
+from billing.services.funds.grants.new_grants import GrantTerms
+from broker.models import Offering
+from tenants.models import Project, Tenant
+from tenants.services.errors import InvalidValue
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class GrantForm:
+    """Values of the grant form as typed."""
+
+    amount: str = ""
+    reason: str = ""
+    project: str = ""
+    offering: str = ""
+    priority: str = str(new_grants.DEFAULT_PRIORITY)
+    last_day: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, typed: Any) -> "GrantForm":
+        return cls(**{field: str(typed.get(field, ""))[:200] for field in cls.__dataclass_fields__})
+
+
+def parse_grant_terms(
+    form: GrantForm, tenant: Tenant, projects: list[Project], offerings: list[Offering]
+) -> GrantTerms:
+    try:
+        minor = parse_amount(form.amount, tenant.currency)
+    except InvalidAmount as odd:
+        raise InvalidValue("amount", str(odd), fix="Enter an amount such as 100.00.") from odd
+    project = next((each for each in projects if each.pk == form.project), None)
+    offering = next((each for each in offerings if each.pk == form.offering), None)
+    if form.project and project is None:
+        raise InvalidValue("project", "The project was not found in this tenant.", fix="Select one from the list.")
+    if form.offering and offering is None:
+        raise InvalidValue("offering", "The offering was not found.", fix="Select one from the list.")
+    if not (form.priority.isascii() and form.priority.isdigit() and len(form.priority) < 5):
+        raise InvalidValue(
+            "priority",
+            "The priority is not a whole number.",
+            fix=f"Enter a number from 0 to {new_grants.MAX_PRIORITY}.",
+        )
+    return GrantTerms(minor, form.reason, project, offering, int(form.priority), _end_of_day(form.last_day, tenant))
+
+
+def _end_of_day(last_day: str, tenant: Tenant) -> datetime | None:
+    """Return when a day ends in the tenant's time zone; None if empty."""
+    if not last_day:
+        return None
+    try:
+        return midnight(date.fromisoformat(last_day) + DAY, ZoneInfo(tenant.time_zone))
+    except (ValueError, OverflowError) as odd:
+        raise InvalidValue(
+            "last_day", "The date is not valid.", fix="Select a day, or leave the field empty for no expiry."
+        ) from odd
+
+
+def idempotency_key(form: GrantForm) -> str:
+    """Return the form's unique name, its idempotency key: sent twice, it grants once."""
+    if not form.name.startswith("gra_") or not form.name.isascii():
+        raise InvalidValue("name", "The form is incomplete.", fix="Reload the page.")
+    return f"form {form.name[:60]}"

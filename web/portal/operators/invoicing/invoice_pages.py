@@ -1,0 +1,213 @@
+"""Invoices of all tenants, for operators, with crediting of their lines."""
+
+import re
+from dataclasses import dataclass
+
+from django.db.models import Count
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from billing.domain.credit_notes import LineCreditLimit
+from billing.domain.money import InvalidAmount, Money, parse_amount
+from billing.models import CreditNote, Dispute, DisputeStatus, Invoice, InvoiceStatus, Payment, PaymentStatus
+from billing.services.invoicing import credit_notes
+from billing.services.ledger import ledger_balances
+from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS
+from tenants.services.errors import InvalidValue
+from tenants.services.rls import staff_scope
+from web.http.query_strings import chosen_value, state_tabs
+from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
+from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    find_row,
+    form_page,
+    operator_page,
+    parse_seen_amount,
+)
+
+LINE_FIELD = re.compile(r"line-([0-9]{1,9})", re.ASCII)
+STATE_FILTERS = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAID)
+MOST_DISPUTES = 20
+
+
+CREDIT_WARNING = (
+    "The invoice itself does not change. The credit note gets its own number and cannot be revoked. The amount due"
+    " is reduced first; the paid part goes to the tenant's balance, which pays the next invoice first."
+)
+TENANT_SEES_REASON = "Visible to the tenant on the invoice and in the audit log."
+
+
+@dataclass(frozen=True)
+class CreditableInvoiceLine:
+    """An invoice line, its creditable amount, and what was typed beside it."""
+
+    row: InvoiceLineRow
+    left: LineCreditLimit
+    most: str  # the creditable amount, formatted
+    typed: str
+
+
+@require_safe
+@operator_page("invoices")
+def list_invoices(request: OperatorRequest) -> HttpResponse:
+    """List the invoices of all tenants, latest months first, optionally of one state."""
+    state = chosen_value(request, "state", STATE_FILTERS)
+    counts = dict(Invoice.objects.values_list("status").annotate(count=Count("pk")).order_by())
+    counts[""] = sum(counts.values())
+    rows = Invoice.objects.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
+    rows = rows.filter(status=state) if state else rows
+    tabs = (("", "All"), *((each.value, each.label) for each in STATE_FILTERS))
+    told = {
+        "part": list_page(request, rows, count=counts.get(state, 0)),
+        "filters": state_tabs(reverse("ops-invoices"), tabs, counts, state),
+        "owed": ledger_balances.amounts_owed_by_all(),
+        "calls": [
+            operator_api_call("Invoices of all tenants", "ops/invoices", status=state, limit=API_PAGE_SIZE),
+            operator_api_call("Credit notes of all tenants", "ops/credit-notes", sort="-id", limit=API_PAGE_SIZE),
+        ],
+    }
+    return render(request, "operators/invoicing/invoices.html", told)
+
+
+@CONFIRMATION_METHODS
+@operator_page("invoice")
+def credit_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show an invoice; a POST credits the typed amounts."""
+    found = _find_invoice(pk)
+
+    def credit() -> str:
+        note = credit_notes.issue_credit_note(
+            found,
+            wanted=_typed_amounts(request, found.currency),
+            seen=parse_seen_amount(request.POST.get("seen", "")),
+            why=request.POST.get("reason", ""),
+            actor=request.actor,
+            now=request.now,
+        )
+        return f"{note}: {Money(note.total, note.currency)} credited."
+
+    return form_page(
+        request,
+        "operators/invoicing/invoice.html",
+        lambda _: build_credit_page(request, found),
+        credit,
+        back=reverse("ops-invoice", args=[pk]),
+    )
+
+
+@CONFIRMATION_METHODS
+@operator_page("invoice")
+def credit_whole_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Ask for confirmation, then credit all that is left of an invoice."""
+    found = _find_invoice(pk)
+    with staff_scope():
+        left = sum(line.left for line in credit_notes.creditable_lines(found))
+
+    def act(why: str) -> str:
+        seen = parse_seen_amount(request.GET.get("seen", ""))
+        note = credit_notes.issue_credit_note(
+            found, wanted=None, seen=seen, why=why, actor=request.actor, now=request.now
+        )
+        return f"{note}: {Money(note.total, note.currency)} credited."
+
+    step = Confirmation(
+        title=f"Credit the remaining {Money(left, found.currency)} of {found} of {found.tenant.name}?",
+        verb="Credit everything",
+        back=reverse("ops-invoice", args=[pk]),
+        lines=(CREDIT_WARNING,),
+        danger=True,
+        hint=TENANT_SEES_REASON,
+    )
+    return confirm_action(request, step, act)
+
+
+def _find_invoice(pk: str) -> Invoice:
+    rows = Invoice.objects.select_related("period", "tenant")
+    return find_row(rows, pk, "Invoice", fix="Select it from the list of invoices.")
+
+
+def _typed_amounts(request: OperatorRequest, currency: str) -> dict[int, int]:
+    """Return the typed amounts by line number, or raise Invalid."""
+    try:
+        wanted = {
+            int(field[1]): parse_amount(text, currency)
+            for name, text in request.POST.items()
+            if (field := LINE_FIELD.fullmatch(name)) and isinstance(text, str) and text.strip()
+        }
+    except InvalidAmount as odd:
+        raise InvalidValue("lines", str(odd), fix="Enter amounts such as 12.50, or leave a line empty.") from odd
+    if not wanted:
+        raise InvalidValue("lines", "No amount was entered.", fix="Enter the amount to credit.")
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceCreditPage:
+    """One invoice of a tenant, with what of each line can be credited."""
+
+    invoice: Invoice
+    part: ListPage
+    lines: list[CreditableInvoiceLine]
+    every: dict[int, LineCreditLimit]  # of all lines, also those on other pages of the list
+    paid: Payment | None
+    disputes: list[Dispute]
+    notes: list[CreditNote]
+
+    cannot_be_taken_back = CREDIT_WARNING
+    told_to_the_tenant = TENANT_SEES_REASON
+
+    @property
+    def left(self) -> int:
+        return sum(line.left for line in self.every.values())
+
+    @property
+    def seen(self) -> int:
+        return sum(line.credited for line in self.every.values())
+
+    @property
+    def creditable(self) -> bool:
+        return self.invoice.status in credit_notes.CREDITABLE
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [
+            operator_api_call("Invoice lines", f"ops/invoices/{self.invoice.pk}/lines", limit=API_PAGE_SIZE),
+            operator_api_call("Credit notes", "ops/credit-notes", invoice=self.invoice.pk, limit=API_PAGE_SIZE),
+        ]
+
+
+def build_credit_page(request: OperatorRequest, invoice: Invoice) -> InvoiceCreditPage:
+    """Read one page of an invoice's lines, and what can be credited."""
+    shown = list_page(request, invoice_line_rows(invoice))
+    every = {line.n: line for line in credit_notes.creditable_lines(invoice)}
+    open_ = Dispute.objects.filter(invoice=invoice, status=DisputeStatus.OPEN)
+    lines = []
+    for row in shown.rows:
+        left = every.get(row.line.n) or LineCreditLimit(
+            row.line.n, row.line.minor, 0
+        )  # a draft may have changed meanwhile
+        typed = request.POST.get(f"line-{row.line.n}", "")
+        lines.append(CreditableInvoiceLine(row, left, most=str(Money(left.left, invoice.currency)), typed=typed))
+    return InvoiceCreditPage(
+        invoice=invoice,
+        part=shown,
+        lines=lines,
+        every=every,
+        paid=_refundable_payment(invoice),
+        disputes=list(open_.select_related("line").order_by("line__n")[:MOST_DISPUTES]),
+        notes=list(invoice.credit_notes.order_by("-issued_at", "-pk")),
+    )
+
+
+def _refundable_payment(invoice: Invoice) -> Payment | None:
+    """Return the payment that can be refunded to its payment card, or was."""
+    paid = invoice.payments.filter(status=PaymentStatus.SUCCEEDED).first()
+    if paid is None or not (REFUND_TRANSACTIONS.asks_here(paid) or paid.sent_back.exists()):
+        return None
+    return paid

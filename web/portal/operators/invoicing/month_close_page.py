@@ -1,0 +1,58 @@
+"""Month close page: the checklist, what is missing, and a button that closes."""
+
+import re
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from billing.services.invoicing.month_close import close_checklist, close_month
+from tenants.services.rls import staff_scope
+from web.portal.actions import operator_api_call
+from web.portal.operators.page_context import OperatorRequest, operator_page
+
+MONTH_LABEL = re.compile(r"[0-9]{4}-[0-9]{2}")
+MAX_MONTHS = 24
+MAX_CLOSED_AT_ONCE = 100  # months closed within one page request; the periodic task closes all
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@operator_page("month-close")
+def show_month_close(request: OperatorRequest) -> HttpResponse:
+    """Show a month's checklist; a POST closes every month that is ready."""
+    if request.method == "POST":
+        _close_due_months(request)
+        return redirect(request.get_full_path())
+    with staff_scope():
+        labels = close_checklist.month_labels()[:MAX_MONTHS]
+        label = _chosen_month(request, labels)
+        shown = {
+            "checklist": close_checklist.check_month(label, now=request.now) if label else None,
+            "months": [
+                {"url": f"{reverse('ops-month-close')}?month={each}", "label": each, "current": each == label}
+                for each in labels[:6]
+            ],
+            "calls": [operator_api_call("This checklist", f"ops/month-closes/{label}")] if label else [],
+        }
+        return render(request, "operators/invoicing/month_close.html", shown)
+
+
+def _chosen_month(request: OperatorRequest, labels: list[str]) -> str:
+    """Return the month in the query string, else the newest past one."""
+    asked = request.GET.get("month", "")
+    if MONTH_LABEL.fullmatch(asked) and asked in labels:
+        return asked
+    past = [label for label in labels if label < f"{request.now:%Y-%m}"]
+    return (past or labels or [""])[0]
+
+
+def _close_due_months(request: OperatorRequest) -> None:
+    done = close_month.close_due_months(now=request.now, most=MAX_CLOSED_AT_ONCE)
+    said = f"{done.months} month{'s' if done.months != 1 else ''} closed."
+    messages.success(request, said if done.months else "No month could be closed now.")
+    for waiting in done.waiting[:MAX_MONTHS]:
+        messages.warning(request, f"{waiting.label} of {waiting.tenant_id}: {waiting.why}")
+    for gap in done.gaps[:MAX_MONTHS]:
+        messages.warning(request, f"No price: {gap}")

@@ -1,0 +1,232 @@
+"""Layout pages: how nodes are partitioned, planned repartitions, and one in detail."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from broker.domain.repartition.gpu_layouts import GpuLayout
+from broker.domain.repartition.repartition_steps import RepartitionStep as Where
+from broker.models import Cluster, Node, Repartition, RepartitionLogEntry
+from broker.models.repartitions import layouts_from_stored
+from broker.services.repartition import repartition_decisions, repartition_planner
+from broker.services.repartition.repartition_pools import RepartitionPool, load_repartition_pools
+from tenants.services.errors import ObjectNotFound
+from web.portal.actions import operator_api_call
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    confirm_decision,
+    operator_page,
+)
+
+
+def partitioning_text(cuts: Mapping[int, GpuLayout]) -> str:
+    """Describe a node's partitioning: `6 cards of 7 × 1g.10gb, 2 left whole`."""
+    counts = Counter(cuts.values())
+    parts = [
+        f"{count} whole" if cut.whole else f"{count} GPU{'s' if count > 1 else ''} with {cut}"
+        for cut, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ]
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class NodeLayoutRow:
+    """A node, its partitioning, and its latest repartition if that still matters."""
+
+    node: Node
+    now: str
+    change: Repartition | None
+    wanted: str
+
+
+@dataclass(frozen=True)
+class RepartitionStepRow:
+    """One step of a repartition and how long it took."""
+
+    step: RepartitionLogEntry
+    lasted: timedelta | None
+
+
+def find_cluster(pk: str) -> Cluster:
+    found = Cluster.objects.filter(pk=pk).first()
+    if found is None:
+        raise ObjectNotFound(f"Cluster {pk!r} was not found.", fix="Select it from Clusters and nodes.")
+    return found
+
+
+def find_layout_change(pk: str) -> Repartition:
+    found = Repartition.objects.select_related("node__cluster").filter(pk=pk).first()
+    if found is None:
+        raise ObjectNotFound(f"Layout change {pk!r} was not found.", fix="Open the cluster's layouts.")
+    return found
+
+
+@require_safe
+@operator_page("layouts")
+def show_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show how a cluster's nodes are partitioned, the demand, and planned repartitions."""
+    cluster = find_cluster(pk)
+    pools = load_repartition_pools(pk, now=request.now)
+    latest = repartition_planner.latest_repartitions(cluster)
+    told = {
+        "cluster": cluster,
+        "blocks": [{"pool": pool, "demand": _demand_rows(pool), "rows": _node_rows(pool, latest)} for pool in pools],
+        "calls": [operator_api_call("Nodes and their layouts", f"clusters/{pk}/layouts")],
+    }
+    return render(request, "operators/layouts/layouts.html", told)
+
+
+def _node_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[NodeLayoutRow]:
+    views = {view.name: {card.index: card.cut for card in view.cards} for view in pool.views}
+    rows = []
+    for pk, node in pool.nodes.items():
+        change = latest.get(pk)
+        rows.append(
+            NodeLayoutRow(node, partitioning_text(views[pk]), change, partitioning_text(change.cuts) if change else "")
+        )
+    return rows
+
+
+def _demand_rows(pool: RepartitionPool) -> list[tuple[str, str]]:
+    return [(name, f"{milli / 1000:g}") for name, milli in sorted(pool.demand.items()) if milli]
+
+
+@require_safe
+@operator_page("layout")
+def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show one repartition: before, after, and every step with its duration."""
+    found = find_layout_change(pk)
+    before, wanted = layouts_from_stored(found.before), found.cuts
+    told = {
+        "change": found,
+        "cards": [(index, before.get(index), cut, before.get(index) != cut) for index, cut in sorted(wanted.items())],
+        "steps": _step_rows(found, request.now),
+        "quarantined": found.step == Where.QUARANTINED,
+        "planned": found.step == Where.PLANNED,
+        "calls": [operator_api_call("This change with its GPUs and steps", f"ops/layout-changes/{found.pk}")],
+    }
+    return render(request, "operators/layouts/layout_change.html", told)
+
+
+def _step_rows(found: Repartition, now: datetime) -> list[RepartitionStepRow]:
+    steps = list(RepartitionLogEntry.objects.filter(change=found).order_by("seq"))
+    ends = [*(step.at for step in steps[1:]), None if found.over else now]
+    return [RepartitionStepRow(step, end - step.at if end else None) for step, end in zip(steps, ends, strict=False)]
+
+
+@CONFIRMATION_METHODS
+@operator_page("layouts.plan")
+def plan_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Queue planning of a cluster's layouts."""
+    cluster = find_cluster(pk)
+
+    def act(_: str) -> str:
+        repartition_planner.request_planning(cluster, actor=request.actor, now=request.now)
+        return f"Planning layouts of {cluster.name}. Proposals appear here shortly."
+
+    begins = "A plan changes nothing until you approve it."
+    if cluster.auto_repartition:
+        begins = "Plans of this cluster start automatically."
+    step = Confirmation(
+        title=f"Plan layouts of {cluster.name}?",
+        verb="Plan now",
+        back=reverse("ops-layouts", args=[pk]),
+        lines=(
+            "Demand counts running leases, leases queued for two minutes, and half of the recently ended ones.",
+            begins,
+        ),
+        needs_reason=False,
+    )
+    return confirm_action(request, step, act)
+
+
+def _layout_confirmation(found: Repartition, title: str, verb: str, *lines: str, danger: bool = False) -> Confirmation:
+    where = f"{found.node.cluster} / {found.node}"
+    back = reverse("ops-layout-change", args=[found.pk])
+    hint = "Recorded in the change's history and in the audit log."
+    return Confirmation(f"{title} {where}?", verb, back, lines, danger, hint=hint)
+
+
+@CONFIRMATION_METHODS
+@operator_page("layout.approve")
+def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Approve a repartition: close the node and repartition it once it is empty."""
+    found = find_layout_change(pk)
+    told = "No new leases are placed there. Running leases continue until they end."
+    step = _layout_confirmation(
+        found,
+        "Change layout of",
+        f"Change layout of {found.node}",
+        told,
+        f"New layout: {partitioning_text(found.cuts)}.",
+    )
+    return confirm_decision(
+        request,
+        found,
+        step,
+        repartition_decisions.approve_repartition,
+        f"The layout of {found.node} changes once the node is empty.",
+    )
+
+
+@CONFIRMATION_METHODS
+@operator_page("layout.cancel")
+def cancel_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Cancel a repartition before its node is changed."""
+    found = find_layout_change(pk)
+    step = _layout_confirmation(
+        found,
+        "Cancel the layout change of",
+        "Cancel change",
+        "The current layout stays, and the node is available again.",
+    )
+    return confirm_decision(
+        request,
+        found,
+        step,
+        repartition_decisions.cancel_repartition,
+        f"The layout change of {found.node} was cancelled.",
+    )
+
+
+@CONFIRMATION_METHODS
+@operator_page("layout.again")
+def retry_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Retry a repartition that ended in quarantine."""
+    found = find_layout_change(pk)
+    step = _layout_confirmation(
+        found, "Retry the layout change of", "Retry", f"New layout: {partitioning_text(found.cuts)}.", danger=True
+    )
+    return confirm_decision(
+        request, found, step, repartition_decisions.retry_repartition, f"The layout change of {found.node} is retried."
+    )
+
+
+@CONFIRMATION_METHODS
+@operator_page("layout.back")
+def roll_back_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Roll a failed node back to its previous partitioning."""
+    found = find_layout_change(pk)
+    step = _layout_confirmation(
+        found,
+        "Roll back",
+        "Roll back",
+        f"New layout: {partitioning_text(layouts_from_stored(found.before))}.",
+        danger=True,
+    )
+    return confirm_decision(
+        request,
+        found,
+        step,
+        repartition_decisions.roll_back_repartition,
+        f"The layout of {found.node} is rolled back.",
+    )

@@ -1,0 +1,96 @@
+"""Ledger page: the trial balance, and the latest transfers."""
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from billing.models import Invoice, LedgerTransfer
+from billing.services.ledger import ledger_balances
+from tenants.models import Tenant
+from web.portal.actions import API_PAGE_SIZE, LIST_PAGE_SIZE, operator_api_call
+from web.portal.operators.page_context import OperatorRequest, operator_page
+
+ID = re.compile(r"[a-z]{3}_[0-9a-z]{1,36}")
+
+
+@require_safe
+@operator_page("ledger")
+def show_ledger(request: OperatorRequest) -> HttpResponse:
+    """Show the trial balance and latest transfers, optionally of one tenant or invoice."""
+    ref, tenant = (_id_parameter(request, name) for name in ("invoice", "tenant"))
+    rows = LedgerTransfer.objects.about(ref) if ref else LedgerTransfer.objects.all()
+    rows = rows.filter(tenant_id=tenant) if tenant else rows
+    before = request.GET.get("before", "")
+    older = rows.filter(pk__lt=int(before)) if re.fullmatch(r"[0-9]{1,18}", before, re.ASCII) else rows
+    found = list(older.select_related("debit_account", "credit_account").order_by("-pk")[: LIST_PAGE_SIZE + 1])
+    shown, totals = found[:LIST_PAGE_SIZE], ledger_balances.stored_trial_balance()
+    only = {"invoice": ref, "tenant": tenant}
+    told = {
+        "totals": totals,
+        "wrong": [each for each in totals if not each.balanced],
+        "transfers": _transfer_rows(shown),
+        "about": _limit_context(ref, tenant),
+        "earlier": f"?{_query_string(**only, before=shown[-1].pk)}" if len(found) > LIST_PAGE_SIZE else "",
+        "latest": f"?{_query_string(**only)}" if older is not rows else "",
+        "calls": [
+            operator_api_call(
+                "Transfers, newest first",
+                "ops/ledger-transfers",
+                sort="-id",
+                **_api_parameters(only),
+                limit=API_PAGE_SIZE,
+            ),
+            operator_api_call("Trial balance", "ops/trial-balance"),
+        ],
+    }
+    return render(request, "operators/ledger/ledger.html", told)
+
+
+def _id_parameter(request: OperatorRequest, name: str) -> str:
+    """Return the id in the query string, or an empty string if malformed."""
+    asked = request.GET.get(name, "")
+    return asked if ID.fullmatch(asked) else ""
+
+
+def _query_string(**asked: object) -> str:
+    return urlencode({name: value for name, value in asked.items() if value})
+
+
+def _api_parameters(only: dict[str, str]) -> dict[str, str]:
+    return {"ref": only["invoice"], "tenant": only["tenant"]}
+
+
+def _limit_context(ref: str, tenant: str) -> dict[str, str] | None:
+    """Describe what the transfers are limited to, with a URL that lifts the limit."""
+    if not ref and not tenant:
+        return None
+    invoice = Invoice.objects.select_related("tenant", "period").filter(pk=ref).first() if ref else None
+    whose = invoice.tenant if invoice else Tenant.objects.filter(pk=tenant).first()
+    words = f"invoice {invoice}, {invoice.status.replace('_', ' ')}, of " if invoice else f"{ref} of " if ref else ""
+    return {
+        "words": f"{words}{whose.name if whose else tenant or 'nobody'}",
+        "all": reverse("ops-ledger"),
+        "invoice": reverse("ops-invoice", args=[invoice.pk]) if invoice else "",
+    }
+
+
+def _transfer_rows(transfers: list[LedgerTransfer]) -> list[dict[str, Any]]:
+    """Return transfers with the names of their tenants and invoices; two queries."""
+    tenants = dict(Tenant.objects.filter(pk__in={each.tenant_id for each in transfers}).values_list("pk", "name"))
+    invoices = Invoice.objects.in_bulk({each.ref for each in transfers})
+    here = reverse("ops-ledger")
+    return [
+        {
+            "transfer": each,
+            "tenant": tenants.get(each.tenant_id, each.tenant_id),
+            "invoice": str(invoices[each.ref]) if each.ref in invoices else each.ref,
+            "only_invoice": f"{here}?{_query_string(invoice=each.ref)}",
+            "only_tenant": f"{here}?{_query_string(tenant=each.tenant_id)}",
+        }
+        for each in transfers
+    ]

@@ -1,0 +1,29 @@
+"""Form action that sends an undelivered e-mail again."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from billing.models import QueuedEmail
+from billing.services.emails import email_delivery
+from tenants.services.errors import ObjectNotFound, ProblemError
+from tenants.services.rls import staff_scope
+from web.portal.operators.page_context import OperatorRequest, operator_page
+
+
+@require_POST
+@operator_page("letter.again")
+def resend_notification(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Queue an undelivered e-mail again."""
+    with staff_scope():
+        letter = QueuedEmail.objects.filter(pk=pk).first()
+    if letter is None:
+        raise ObjectNotFound(f"E-mail {pk!r} was not found.", fix="Select it from the list on the System page.")
+    try:
+        email_delivery.requeue_email(letter, actor=request.actor, now=request.now)
+    except ProblemError as said:
+        messages.error(request, said.detail)
+    else:
+        messages.success(request, "The e-mail is retried within a minute.")
+    return redirect("ops-system")

@@ -1,0 +1,116 @@
+"""Refund page: send money of a payment back to its payment card."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from billing.domain.money import InvalidAmount, Money, parse_amount
+from billing.domain.refunds import RefundLimits
+from billing.models import Payment, PaymentStatus, Refund
+from billing.models.gateway_transactions import UNSETTLED
+from billing.services.payments.refunds import refund_creation
+from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS
+from tenants.services.errors import InvalidValue, ProblemError
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.page_context import OperatorRequest, find_row, form_page, operator_page, parse_seen_amount
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@operator_page("payment.refund")
+def refund_payment(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show what of a payment can be refunded; a POST refunds an amount."""
+    payment = _find_payment(pk)
+
+    def refund() -> str:
+        made = refund_creation.open_refund(
+            payment,
+            minor=_parse_amount(request.POST.get("amount", ""), payment.currency),
+            seen=parse_seen_amount(request.POST.get("seen", "")),
+            why=request.POST.get("reason", ""),
+            actor=request.actor,
+            now=request.now,
+        )
+        amount = Money(made.minor, made.currency)
+        return f"{amount} left the balance. {made.gateway} is asked to refund it to the payment card."
+
+    return form_page(
+        request,
+        "operators/payments/refund.html",
+        lambda _: build_refund_page(payment, request.now),
+        refund,
+        back=reverse("ops-payment-refund", args=[pk]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RefundPage:
+    """One payment, what of it can be refunded, and its refunds."""
+
+    payment: Payment
+    room: RefundLimits
+    here: bool  # its gateway is configured here
+    rows: list[Refund]
+
+    @property
+    def took_note(self) -> str:
+        succeeded = self.payment.status == PaymentStatus.SUCCEEDED
+        return "by this payment" if succeeded else f"payment {self.payment.status}"
+
+    @property
+    def most(self) -> str:
+        return str(Money(self.room.most, self.room.currency)).lstrip("€$£¥ ")
+
+    @property
+    def waits(self) -> Refund | None:
+        """Return the refund that is not settled yet."""
+        return next((each for each in self.rows if each.status in UNSETTLED), None)
+
+    @property
+    def open(self) -> bool:
+        succeeded = self.payment.status == PaymentStatus.SUCCEEDED
+        return self.here and not self.waits and succeeded and self.room.most > 0
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("Refunds", "ops/refunds", payment=self.payment.pk, limit=API_PAGE_SIZE)]
+
+
+def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
+    """Read what of a payment can be refunded, and its refunds."""
+    return RefundPage(
+        payment=payment,
+        room=refund_creation.refund_limits(payment, now=now),
+        here=REFUND_TRANSACTIONS.asks_here(payment),
+        rows=list(payment.sent_back.order_by("-opened_at", "-pk")),
+    )
+
+
+@require_POST
+@operator_page("refund.ask_again")
+def retry_refund(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Retry a stuck refund at its gateway."""
+    found = find_row(Refund.objects.select_related("payment__invoice"), pk, "Refund", fix="Open it from its payment.")
+    try:
+        refund_creation.retry_refund(found, actor=request.actor, now=request.now)
+    except ProblemError as said:
+        messages.error(request, said.detail)
+    else:
+        messages.success(request, f"The refund through {found.gateway} is retried.")
+    return redirect(reverse("ops-payment-refund", args=[found.payment_id]))
+
+
+def _find_payment(pk: str) -> Payment:
+    rows = Payment.objects.select_related("invoice", "tenant")
+    return find_row(rows, pk, "Payment", fix="Open it from its invoice.")
+
+
+def _parse_amount(text: str, currency: str) -> int:
+    try:
+        return parse_amount(text, currency)
+    except InvalidAmount as odd:
+        raise InvalidValue("amount", str(odd), fix="Enter an amount such as 12.50.") from odd

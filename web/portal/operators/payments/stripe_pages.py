@@ -1,0 +1,92 @@
+"""Stripe page of operators: differences between the books, and parked events."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from billing.domain.stripe_amounts import DECIMALS, from_stripe
+from billing.models import StripeDifference, StripeEvent, StripeEventState
+from billing.services.payments.stripe import book_differences, webhook_inbox
+from billing.services.reports import stripe_status
+from tenants.services import audit
+from tenants.services.errors import ObjectNotFound
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+
+
+@require_safe
+@operator_page("stripe")
+def show_stripe(request: OperatorRequest) -> HttpResponse:
+    """Show differences, parked events, and when each day was reconciled."""
+    watch = stripe_status.get_stripe_status(now=request.now)
+    shown = {
+        "watch": watch,
+        "differences": [(each, stripe_amount(each)) for each in watch.differences],
+        "calls": [
+            operator_api_call("Differences", "ops/stripe-differences", limit=API_PAGE_SIZE),
+            operator_api_call("Events that need attention", "ops/stripe-events", state="parked", limit=API_PAGE_SIZE),
+            operator_api_call("Reconciled days", "ops/stripe-days", limit=API_PAGE_SIZE),
+        ],
+    }
+    return render(request, "operators/payments/stripe.html", shown)
+
+
+def stripe_amount(each: StripeDifference) -> int | None:
+    """Return Stripe's amount in our minor units; None if its currency is unknown."""
+    if each.theirs is None or each.currency not in DECIMALS:
+        return None
+    return from_stripe(each.theirs, each.currency)
+
+
+@require_POST
+@operator_page("stripe.look_again")
+def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Process a parked event again."""
+    event = StripeEvent.objects.filter(pk=pk, state=StripeEventState.PARKED).first()
+    if event is None:
+        raise ObjectNotFound(
+            f"Event {pk!r} was not found among the parked events.", fix="Select it from the list on the Stripe page."
+        )
+    webhook_inbox.retry_event(event, now=request.now)
+    audit.record(
+        "stripe.look_again",
+        actor=request.actor,
+        now=request.now,
+        subject_id=event.pk,
+        subject_label=event.type,
+        why=event.why,
+    )
+    messages.success(request, f"{event.type} is retried.")
+    return redirect("ops-stripe")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@operator_page("stripe.acknowledge")
+def acknowledge_difference(request: OperatorRequest, pk: int) -> HttpResponse:
+    """Acknowledge a difference; a reason is required."""
+    found = StripeDifference.objects.filter(pk=pk, acknowledged_at=None).first()
+    if found is None:
+        raise ObjectNotFound(
+            f"Difference {pk} was not found among the open differences.",
+            fix="Select it from the list on the Stripe page.",
+        )
+
+    def act(why: str) -> str:
+        book_differences.acknowledge_difference(found, why=why, actor=request.actor, now=request.now)
+        return f"{found.title} of {found.ref} is acknowledged."
+
+    step = Confirmation(
+        title=f"Acknowledge: {found.title.lower()}, {found.ref}?",
+        verb="Acknowledge",
+        back=reverse("ops-stripe"),
+        lines=(
+            found.says,
+            found.next,
+            "The difference no longer needs attention. If its amount changes, it is reported again.",
+        ),
+        danger=False,
+        hint="Recorded with the difference and in the audit log.",
+    )
+    return confirm_action(request, step, act)

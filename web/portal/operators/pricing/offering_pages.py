@@ -1,0 +1,354 @@
+"""Offering pages of operators: derive, name, publish, price and retire."""
+
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from billing.models import PriceVersion
+from billing.models.prices import PriceModel
+from billing.services.catalogue import price_list, price_tiers
+from billing.services.catalogue.price_list import OfferingPrice
+from billing.services.rating import unpriced_usage
+from billing.services.reports import price_impact
+from billing.services.reports.price_impact import PricePreview
+from broker.models import Cluster, Lease, Offering, OfferingState
+from broker.services.inventory import gpu_catalogue, offering_admin
+from broker.services.queue import open_capacity
+from broker.services.volumes import volume_metering
+from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
+from tenants.services.rls import staff_scope
+from web.http.middleware import set_refusal_reason
+from web.http.query_strings import state_tabs
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.launch.launch_form import YEARS
+from web.portal.operators.page_context import (
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    operator_page,
+    render_refused,
+)
+
+MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
+ASKS = require_http_methods(["GET", "HEAD", "POST"])
+
+
+@require_safe
+@operator_page("offerings")
+def list_offerings(request: OperatorRequest) -> HttpResponse:
+    """List every offering with its state, current price and next price."""
+    state = request.GET.get("state", "")
+    state = state if state in OfferingState.values else ""
+    rows = list(Offering.objects.order_by("gpu_model_id", "region", "-memory_gb", "-milli_units", "price_class", "id"))
+    counts = {value: sum(row.state == value for row in rows) for value in OfferingState.values}
+    found = [row for row in rows if not state or row.state == state]
+    upcoming = price_list.upcoming_prices(request.now, currency=settings.CURRENCY)
+    live = _live_lease_counts()
+    known = price_list.prices_at(request.now, currency=settings.CURRENCY)
+    free = open_capacity.count_open_capacity(
+        (row for row in found if row.state == OfferingState.PUBLISHED), now=request.now
+    )
+    told = {
+        "rows": [
+            {
+                "offering": row,
+                "price_class": price_class_text(row),
+                "price": known.get(row.pk),
+                "next": upcoming.get(row.pk),
+                "free": free.get(row.pk),
+                "live": live.get(row.pk, 0),
+            }
+            for row in found
+        ],
+        "currency": settings.CURRENCY,
+        "gaps": [row for row in rows if row.state == OfferingState.PUBLISHED and row.pk not in known],
+        "unpriced": unpriced_usage.unpriced_usage(now=request.now),
+        "stored": (stored := PriceVersion.objects.storage_sold_since() is not None),
+        "free_storage": not stored and any(row.is_storage for row in rows),
+        "drafts": counts[OfferingState.DRAFT],
+        "count": counts[OfferingState.PUBLISHED],
+        "filters": state_tabs(
+            reverse("ops-offerings"), [("", "All"), *OfferingState.choices], {**counts, "": len(rows)}, state
+        ),
+        "calls": [
+            operator_api_call("Offerings with their prices", "ops/offerings", state=state, limit=API_PAGE_SIZE),
+            operator_api_call("Usage without a price", "ops/price-gaps"),
+        ],
+    }
+    return render(request, "operators/pricing/offerings.html", told)
+
+
+def _live_lease_counts() -> dict[str, int]:
+    """Count the live leases of each offering."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    for pk in Lease.objects.live().values_list("offering_id", flat=True):
+        counts[pk] += 1
+    return counts
+
+
+def price_class_text(offering: Offering) -> str:
+    return offering.price_class.replace("_", "-")
+
+
+@require_POST
+@operator_page("offerings.derive")
+def derive_offerings(request: OperatorRequest) -> HttpResponse:
+    """Draft an offering for every shape in the inventory that has none."""
+    new = gpu_catalogue.derive_offerings(now=request.now, any_share=True)
+    for region in sorted(set(Cluster.objects.values_list("region", flat=True))):
+        volume_metering.storage_offering(region, now=request.now)
+    said = (
+        f"{new} new drafts created. Name, price and publish them."
+        if new
+        else "Every profile in the inventory has an offering."
+    )
+    messages.success(request, said)
+    return redirect("ops-offerings")
+
+
+def find_offering(pk: str) -> Offering:
+    found = Offering.objects.filter(pk=pk).first()
+    if found is None:
+        raise ObjectNotFound(f"Offering {pk!r} was not found.", fix="Select it from Offerings.")
+    return found
+
+
+@ASKS
+@operator_page("offering")
+def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show one offering with its prices; a POST renames it or publishes a price.
+
+    `?try=` shows last month's revenue at another price.
+    """
+    found = find_offering(pk)
+    refusal: ProblemError | None = None
+    trial: PriceTrial | None = None
+    if request.method == "POST":
+        try:
+            messages.success(request, _change_offering(request, found))
+        except ProblemError as said:
+            refusal = said
+            set_refusal_reason(request, said.detail)
+        else:
+            return redirect("ops-offering", pk=pk)
+    elif "try" in request.GET:
+        try:
+            trial = PriceTrial(_preview_price(request, found))
+        except ProblemError as said:
+            refusal = said
+            set_refusal_reason(request, said.detail)
+
+    def build(refusal: ProblemError | None) -> OfferingPage:
+        wrong = getattr(refusal, "field", "") if request.method == "POST" else "try"
+        return build_offering_page(request, found, wrong, trial)
+
+    return render_refused(request, "operators/pricing/offering.html", build, refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTrial:
+    """Last month at another price, with the tenants it affects most."""
+
+    preview: PricePreview
+
+    @property
+    def month(self) -> str:
+        return f"{self.preview.month.start:%B %Y}"
+
+    @property
+    def more(self) -> int:
+        return self.preview.would_be_minor - self.preview.was_minor
+
+    @property
+    def effects(self) -> list[dict[str, Any]]:
+        minor = self.preview.minor
+        return [
+            {
+                "effect": effect,
+                "was": minor(effect.was),
+                "would_be": minor(effect.would_be),
+                "more": minor(effect.would_be - effect.was),
+            }
+            for effect in self.preview.effects[:MAX_AFFECTED_TENANTS]
+        ]
+
+    @property
+    def others(self) -> int:
+        return max(len(self.preview.effects) - MAX_AFFECTED_TENANTS, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingPage:
+    """One offering: its prices, a form for a new one, a trial of another."""
+
+    offering: Offering
+    versions: list[dict[str, Any]]
+    price: OfferingPrice | None
+    own: int  # tenants with a custom price
+    live: int
+    wrong: str  # the refused field
+    new_price: str
+    label: str
+    trial: PriceTrial | None
+    calls: list[dict[str, str]]
+
+    models = PriceModel.choices
+
+    @property
+    def price_class(self) -> str:
+        return price_class_text(self.offering)
+
+    @property
+    def currency(self) -> str:
+        return settings.CURRENCY
+
+    @property
+    def wrong_tiers(self) -> bool:
+        return self.wrong in ("tiers", "model")
+
+
+def build_offering_page(
+    request: OperatorRequest, found: Offering, wrong: str, trial: PriceTrial | None
+) -> OfferingPage:
+    """Read an offering's prices and its use."""
+    versions = PriceVersion.objects.listed().filter(offering=found, currency=settings.CURRENCY).order_by("-valid")
+    own = PriceVersion.objects.filter(offering=found, tenant_id__isnull=False, valid__contains=request.now)
+    asked = request.GET
+    return OfferingPage(
+        offering=found,
+        versions=[
+            {
+                "version": row,
+                "from": row.valid.lower,
+                "until": row.valid.upper,
+                "when": version_period(row, request.now),
+                "tiers": price_tiers.describe_tiers(row),
+            }
+            for row in versions
+        ],
+        price=price_list.prices_at(request.now, currency=settings.CURRENCY, offerings=[found.pk]).get(found.pk),
+        own=own.count(),
+        live=Lease.objects.live().filter(offering=found).count(),
+        wrong=wrong,
+        new_price=request.POST.get("price", asked.get("try", "")),
+        label=request.POST.get("label", found.label),
+        trial=trial,
+        calls=[
+            operator_api_call(
+                "Its prices", "ops/price-versions", offering=found.pk, currency=settings.CURRENCY, limit=API_PAGE_SIZE
+            ),
+            operator_api_call("This offering", f"ops/offerings/{found.pk}"),
+            operator_api_call(
+                "Last month at another price",
+                f"ops/offerings/{found.pk}/preview",
+                per_hour=asked.get("try", ""),
+                model=asked.get("model", ""),
+                tiers=";".join(asked.get("tiers", "").splitlines()),
+            ),
+        ],
+    )
+
+
+def _preview_price(request: OperatorRequest, found: Offering) -> PricePreview:
+    nano = price_list.parse_nano_per_hour(request.GET["try"])
+    asked = _parse_tiers(request.GET, nano)
+    return price_impact.preview_price(
+        found, currency=settings.CURRENCY, nano_per_hour=nano, now=request.now, tiers=asked
+    )
+
+
+def _parse_tiers(typed: Any, nano: int) -> dict[str, Any]:
+    """Parse the price model and its tiers from the form; flat if none is named."""
+    return price_tiers.parse_tiers(
+        typed.get("model", "") or PriceModel.FLAT, nano, price_tiers.parse_tier_lines(typed.get("tiers", ""))
+    )
+
+
+def version_period(row: PriceVersion, now: datetime) -> str:
+    if row.valid.lower > now:
+        return "scheduled"
+    return "now" if row.valid.upper is None or row.valid.upper > now else "past"
+
+
+def _change_offering(request: OperatorRequest, found: Offering) -> str:
+    if "label" in request.POST:
+        offering_admin.rename_offering(found, label=request.POST["label"], actor=request.actor, now=request.now)
+        return f"The offering was renamed to {found.label}."
+    nano, since = (
+        price_list.parse_nano_per_hour(request.POST.get("price", "")),
+        parse_price_start(request.POST.get("from", ""), request.now),
+    )
+    price_list.publish_price(
+        offering=found,
+        currency=settings.CURRENCY,
+        nano_per_hour=nano,
+        since=since,
+        tiers=_parse_tiers(request.POST, nano),
+        actor=request.actor,
+        now=request.now,
+    )
+    return f"The new price is valid from {since:%d %b %Y %H:%M} UTC."
+
+
+def parse_price_start(text: str, now: datetime, *, field: str = "from") -> datetime:
+    """Parse when a price begins; empty means now."""
+    if not text.strip():
+        return now
+    with suppress(ValueError, OverflowError):
+        when = datetime.fromisoformat(text.strip())
+        if when.year in YEARS:  # other years may overflow when converted to another time zone
+            return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
+    raise InvalidValue(
+        field,
+        f"The time is not valid. Example: 2026-12-01T00:00, in UTC unless it has an offset,"
+        f" from {YEARS.start} to {YEARS.stop - 1}.",
+        fix="Select a time or leave the field empty.",
+    )
+
+
+def ask_state_change(request: OperatorRequest, pk: str, state: OfferingState, *lines: str) -> HttpResponse:
+    """Ask for confirmation, then set the state of an offering."""
+    found = find_offering(pk)
+    with staff_scope():
+        live = Lease.objects.live().filter(offering=found).count()
+    verb = "Publish" if state is OfferingState.PUBLISHED else "Retire"
+
+    def act(_why: str) -> str:
+        if state is OfferingState.PUBLISHED:  # raises without a price: nothing is sold for free by mistake
+            price_list.price_of(found, currency=settings.CURRENCY, moment=request.now)
+        offering_admin.set_offering_state(found, state, actor=request.actor, now=request.now)
+        return f"{found.label} is now {state.label.lower()}."
+
+    step = Confirmation(
+        title=f"{verb} {found.label}, {price_class_text(found)}, {found.region}?",
+        verb=f"{verb} {found.label}",
+        back=reverse("ops-offering", args=[pk]),
+        lines=(*lines, f"{live} lease{' runs' if live == 1 else 's run'} on it now."),
+        danger=state is OfferingState.RETIRED,
+        needs_reason=False,
+    )
+    return confirm_action(request, step, act)
+
+
+@ASKS
+@operator_page("offering.publish")
+def publish_offering(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Publish an offering; refused while it has no price."""
+    return ask_state_change(request, pk, OfferingState.PUBLISHED, "Tenants see it in the catalogue at once.")
+
+
+@ASKS
+@operator_page("offering.retire")
+def retire_offering(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Retire an offering."""
+    told = "It takes no new leases. Running leases continue at its price until they end."
+    return ask_state_change(request, pk, OfferingState.RETIRED, told)

@@ -1,0 +1,223 @@
+"""Relocation plan pages: proposals with cost and benefit, and progress of accepted ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, QuerySet
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from broker.domain.lifecycle.relocation_states import CANCELLABLE_PLAN_STATES, RelocationPlanState
+from broker.models import Cluster, Lease, Relocation, RelocationLogEntry, RelocationPlan
+from broker.services.relocation import plan_decisions, plan_proposals
+from broker.services.relocation.plan_proposals import DRAWN_QUEUED, DRAWN_RELOCATED
+from tenants.services.errors import ObjectNotFound
+from web.portal.actions import list_page, operator_api_call
+from web.portal.operators.page_context import (
+    CONFIRMATION_METHODS,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    confirm_decision,
+    operator_page,
+)
+
+PLAN_LEGEND = (
+    {"kind": "own-slice", "label": "moves"},
+    {"kind": "new-slice", "label": "queued lease"},
+    {"kind": "other-slice", "label": "stays"},
+    {"kind": "free-slice", "label": "free"},
+)
+SLICE_KINDS = {0: "other-slice", DRAWN_RELOCATED: "own-slice", DRAWN_QUEUED: "new-slice"}
+Span = tuple[int, int, str, str]  # first unit, units, kind, word
+
+
+@dataclass(frozen=True)
+class RelocationDrawing:
+    """A GPU before and after, with the step number of each relocated slice."""
+
+    name: str
+    grid: int
+    before: Sequence[Span]
+    after: Sequence[Span]
+    told: tuple[str, str]
+
+
+def find_plan(pk: str) -> RelocationPlan:
+    found = RelocationPlan.objects.select_related("cluster").filter(pk=pk).first()
+    if found is None:
+        raise ObjectNotFound(f"Plan {pk!r} was not found.", fix="Select it from the list of plans.")
+    return found
+
+
+@require_safe
+@operator_page("plans")
+def list_plans(request: OperatorRequest) -> HttpResponse:
+    """List proposed, running and finished plans."""
+    rows = RelocationPlan.objects.select_related("cluster").annotate(count=Count("moves"))
+    listed = list_page(request, rows.order_by("-proposed_at", "-id"), count=RelocationPlan.objects.count())
+    told = {
+        "part": listed,
+        "open": RelocationPlan.objects.open().count(),
+        "calls": [operator_api_call("Plans, newest first", "ops/relocation-plans", sort="-proposed_at", limit=500)],
+    }
+    return render(request, "operators/relocations/plans.html", told)
+
+
+@require_safe
+@operator_page("plan")
+def show_plan(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show one plan: reason, leases, price, GPUs before and after, and its steps."""
+    return render(request, "operators/relocations/plan.html", {"page": build_plan_page(find_plan(pk))})
+
+
+@dataclass(frozen=True, slots=True)
+class RelocationPlanPage:
+    """One plan with its relocations, its GPUs before and after, and its steps."""
+
+    plan: RelocationPlan
+    moves: list[Relocation]
+    room_for: Lease | None
+    entries: QuerySet[RelocationLogEntry]
+
+    @property
+    def cards(self) -> list[RelocationDrawing]:
+        return [_draw_gpu(card, self.moves) for card in self.plan.cards]
+
+    @property
+    def keys(self) -> list[dict[str, str]]:
+        return [key for key in PLAN_LEGEND if self.plan.room_for or key["kind"] != "new-slice"]
+
+    @property
+    def won(self) -> str:
+        return "for a queued lease" if self.plan.room_for else "available as whole GPUs again"
+
+    @property
+    def proposed(self) -> bool:
+        return self.plan.state == RelocationPlanState.PROPOSED
+
+    @property
+    def waits(self) -> bool:
+        return self.plan.state == RelocationPlanState.ACCEPTED
+
+    @property
+    def cancellable(self) -> bool:
+        return self.plan.state in {state.value for state in CANCELLABLE_PLAN_STATES}
+
+    @property
+    def live(self) -> bool:
+        return not self.plan.over and not self.proposed
+
+    @property
+    def over(self) -> int:
+        return sum(move.over for move in self.moves)
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("This plan with its relocations and steps", f"ops/relocation-plans/{self.plan.pk}")]
+
+
+def build_plan_page(found: RelocationPlan) -> RelocationPlanPage:
+    """Read the relocations and the history of a plan."""
+    moves = Relocation.objects.filter(plan=found).order_by("n")
+    return RelocationPlanPage(
+        plan=found,
+        moves=list(moves.select_related("lease", "tenant", "from_gpu__node", "to_gpu__node")),
+        room_for=Lease.objects.select_related("tenant").filter(pk=found.room_for).first(),
+        entries=RelocationLogEntry.objects.filter(plan=found).order_by("-seq"),
+    )
+
+
+def _draw_gpu(card: dict[str, object], moves: Sequence[Relocation]) -> RelocationDrawing:
+    gpu, grid, name = card["gpu"], int(str(card["grid"])), str(card["name"])
+    leaves = {move.from_start: move.n for move in moves if move.from_gpu_id == gpu}
+    comes = {move.to_start: move.n for move in moves if move.to_gpu_id == gpu}
+    before, after = _slice_spans(card["before"], leaves, grid), _slice_spans(card["after"], comes, grid)
+    return RelocationDrawing(
+        name, grid, before, after, (_drawing_text(name, "before", before), _drawing_text(name, "after", after))
+    )
+
+
+def _slice_spans(held: object, steps: dict[int, int], grid: int) -> list[Span]:
+    spans: list[Span] = []
+    end = 0
+    for start, size, what in held:  # type: ignore[attr-defined]  # as JSON has it
+        if start > end:
+            spans.append((end, start - end, "free-slice", ""))
+        spans.append((start, size, SLICE_KINDS[what], str(steps.get(start, "")) if what == DRAWN_RELOCATED else ""))
+        end = start + size
+    return [*spans, (end, grid - end, "free-slice", "")] if end < grid else spans
+
+
+def _drawing_text(name: str, when: str, spans: Sequence[Span]) -> str:
+    held = sum(size for _, size, kind, _ in spans if kind != "free-slice")
+    return f"{name} {when}: {held} units held" if held else f"{name} {when}: empty"
+
+
+@CONFIRMATION_METHODS
+@operator_page("plans.propose")
+def propose_plans(request: OperatorRequest) -> HttpResponse:
+    """Queue planning of every cluster."""
+    clusters = list(Cluster.objects.order_by("name"))
+
+    def act(_: str) -> str:
+        for cluster in clusters:
+            plan_proposals.request_planning(cluster, actor=request.actor, now=request.now)
+        return "Planning started. Proposals appear here shortly."
+
+    step = Confirmation(
+        title="Find moves?",
+        verb="Find moves",
+        back=reverse("ops-relocation-plans"),
+        lines=(
+            "Searches for relocations that place queued leases, then for GPUs that can be emptied.",
+            "Only leases that allow moves are included. Nothing changes before you accept the plan.",
+        ),
+        needs_reason=False,
+    )
+    return confirm_action(request, step, act)
+
+
+def _plan_confirmation(pk: str, title: str, verb: str, *lines: str, danger: bool = False) -> Confirmation:
+    hint = "Recorded in the plan's history and in the audit log."
+    return Confirmation(title, verb, reverse("ops-relocation-plan", args=[pk]), lines, danger, hint=hint)
+
+
+@CONFIRMATION_METHODS
+@operator_page("plan.accept")
+def accept_plan(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Accept a plan: notify the tenants, and start once the notice is over."""
+    step = _plan_confirmation(
+        pk,
+        "Accept the plan and relocate its leases?",
+        "Accept plan",
+        "Tenants are notified immediately. Relocations start after their notice period.",
+        "Leases are stopped and restarted on their new GPUs one after the other. Downtime is free.",
+        "A lease that cannot start on its new GPU returns to the old one.",
+    )
+    done = "Plan accepted. Tenants are notified."
+    return confirm_decision(request, find_plan(pk), step, plan_decisions.accept_plan, done)
+
+
+@CONFIRMATION_METHODS
+@operator_page("plan.decline")
+def decline_plan(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Decline a proposed plan."""
+    step = _plan_confirmation(pk, "Decline the plan?", "Decline plan", "No lease is relocated.")
+    return confirm_decision(request, find_plan(pk), step, plan_decisions.decline_plan, "Plan declined.")
+
+
+@CONFIRMATION_METHODS
+@operator_page("plan.cancel")
+def cancel_plan(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Cancel an accepted plan."""
+    step = _plan_confirmation(
+        pk,
+        "Cancel the rest of the plan?",
+        "Cancel plan",
+        "Relocations in progress are rolled back. Finished relocations stay.",
+        danger=True,
+    )
+    return confirm_decision(request, find_plan(pk), step, plan_decisions.cancel_plan, "Plan cancelled.")

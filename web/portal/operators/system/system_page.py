@@ -1,0 +1,160 @@
+"""System page: integrity checks, queues, stuck payments, and the operators' audit log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from billing.services.ledger import invariant_checks
+from billing.services.reports import pending_collections, stripe_status
+from billing.services.reports import undelivered_emails as letters
+from billing.services.reports.undelivered_emails import UndeliveredEmails
+from broker.services.reports import queue_health
+from broker.services.reports.invariant_checks import InvariantResult
+from tenants.models import AuditEvent
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.audit import audit_filters
+from web.portal.audit.audit_log import describe_events
+from web.portal.layout.operator_figures import format_checks_passed
+from web.portal.operators.page_context import OperatorRequest, operator_page
+
+MAX_AUDIT_EVENTS = 30
+OPERATORS_TIME_ZONE = "UTC"  # for operators, whatever time zone the tenants have
+
+
+@require_safe
+@operator_page("system")
+def show_system(request: OperatorRequest) -> HttpResponse:
+    """Show integrity checks, the outbox and the operators' audit log."""
+    return render(request, "operators/system/system.html", {"page": build_system_page(request)})
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPage:
+    """Integrity checks, queues, stuck money and e-mails, and the operators' audit log."""
+
+    proofs: Sequence[InvariantResult]
+    upkeep: queue_health.QueueHealth
+    money: pending_collections.PendingCollections
+    post: UndeliveredEmails
+    stripe_waits: int
+    visits: bool  # the audit log shows visited pages, not changes
+    trail: list[AuditEvent]
+    filters: list[dict[str, Any]]
+    asked: dict[str, str]  # the filters as the API's parameters
+
+    @property
+    def failed(self) -> list[InvariantResult]:
+        return [proof for proof in self.proofs if not proof.holds]
+
+    @property
+    def database(self) -> str:
+        version: int = connection.pg_version  # type: ignore[attr-defined]
+        return f"{version // 10000}.{version % 10000}"
+
+    @property
+    def trails(self) -> list[dict[str, Any]]:
+        return [
+            {"url": "?trail=changes#trail", "label": "Changes", "current": not self.visits},
+            {"url": "?trail=visits#trail", "label": "Access", "current": self.visits},
+        ]
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return _api_calls(visits=self.visits, money=self.money, post=self.post, asked=self.asked)
+
+
+def build_system_page(request: OperatorRequest) -> SystemPage:
+    """Run the integrity checks, and read what is stuck and what operators did."""
+    request.proofs = invariant_checks.check_invariants(now=request.now)
+    visits = request.GET.get("trail") == "visits"
+    rows = operator_events(visits=visits)
+    chosen, asked = audit_filters.filter_events(rows, request.GET, OPERATORS_TIME_ZONE)
+    events = describe_events(chosen[:MAX_AUDIT_EVENTS])
+    tab = {"trail": "visits" if visits else "changes"}
+
+    def to(asked: audit_filters.AuditFilters) -> str:
+        return f"?{urlencode({**tab, **asked})}#trail"
+
+    return SystemPage(
+        proofs=request.proofs,
+        upkeep=queue_health.measure_queue_health(now=request.now),
+        money=pending_collections.read_pending_collections(now=request.now),
+        post=letters.find_undelivered_emails(),
+        stripe_waits=stripe_status.count_open_items(now=request.now),
+        visits=visits,
+        trail=events,
+        filters=audit_filters.filter_chips(
+            rows, asked, events, to, today=request.now.astimezone(ZoneInfo(OPERATORS_TIME_ZONE)).date(), also=tab
+        ),
+        asked=audit_filters.api_parameters(asked, OPERATORS_TIME_ZONE),
+    )
+
+
+def _api_calls(
+    *,
+    visits: bool,
+    money: pending_collections.PendingCollections,
+    post: UndeliveredEmails,
+    asked: audit_filters.AuditFilters,
+) -> list[dict[str, str]]:
+    """Return the API call behind each table of the page."""
+    flag = str(visits).lower()
+    calls = [
+        operator_api_call("Integrity checks, run now", "ops/integrity-checks"),
+        operator_api_call(
+            "Operator audit log", "ops/audit-events", actor_kind="staff", visits=flag, **asked, limit=MAX_AUDIT_EVENTS
+        ),
+    ]
+    if post.unsent:
+        calls.insert(
+            1,
+            operator_api_call("E-mails that failed", "ops/notifications", unsent="given_up", limit=API_PAGE_SIZE),
+        )
+        calls.insert(
+            1,
+            operator_api_call("E-mails without a recipient", "ops/notifications", unsent="nobody", limit=API_PAGE_SIZE),
+        )
+    if money.refunds:
+        calls.insert(
+            1, operator_api_call("Refunds that need attention", "ops/refunds", status="stuck", limit=API_PAGE_SIZE)
+        )
+    if money.topups:
+        calls.insert(
+            1, operator_api_call("Top-ups that need attention", "ops/topups", status="stuck", limit=API_PAGE_SIZE)
+        )
+    if money.stuck:
+        calls.insert(
+            1, operator_api_call("Payments that need attention", "ops/payments", status="stuck", limit=API_PAGE_SIZE)
+        )
+    return calls
+
+
+def operator_events(*, visits: bool) -> QuerySet[AuditEvent]:
+    """Return what operators changed, or which pages they visited."""
+    rows = AuditEvent.objects.filter(actor_kind="staff")
+    looked = {"action__startswith": "ops."}
+    return rows.filter(**looked) if visits else rows.exclude(**looked)
+
+
+@require_safe
+@operator_page("proofs", repeats=True)
+def show_integrity_checks(request: OperatorRequest) -> HttpResponse:
+    """Return the integrity checks as one line, and as the meter of every page.
+
+    The control room shows the line at its foot.
+    """
+    found = invariant_checks.check_invariants(now=request.now)
+    shown = {
+        "proofs": found,
+        "meter": format_checks_passed(found),
+        "alone": request.headers.get("HX-Target") == "integrity-count",
+    }
+    return render(request, "operators/system/_integrity_checks.html", shown)

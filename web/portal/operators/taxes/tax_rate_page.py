@@ -1,0 +1,122 @@
+"""Tax rates page: the rate of each country and category, from which day on."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from billing.domain.countries import COUNTRY_NAMES
+from billing.domain.parties import InvoiceParty
+from billing.domain.tax import EU_MEMBERS, format_rate_percent
+from billing.models import TaxCategory, TaxRate
+from billing.services.tax import tax_determination, tax_rates
+from tenants.services.errors import InvalidValue
+from web.portal.actions import API_PAGE_SIZE, operator_api_call
+from web.portal.operators.page_context import OperatorRequest, form_page, operator_page
+
+PER_CENT = re.compile(r"(?P<whole>[0-9]{1,3})(?:\.(?P<part>[0-9]{1,2}))?")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@operator_page("taxes")
+def list_tax_rates(request: OperatorRequest) -> HttpResponse:
+    """List every tax rate; a POST adds one."""
+    return form_page(
+        request,
+        "operators/taxes/tax_rates.html",
+        lambda _: build_tax_rate_page(request),
+        lambda: _publish_rate(request),
+        back=reverse("ops-tax-rates"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TaxRatePage:
+    """Every tax rate, the countries that lack one, and the form that adds one."""
+
+    rows: list[dict[str, Any]]
+    supplier: InvoiceParty | None
+    missing: list[str]
+    chosen: str
+
+    countries = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1])
+    categories = TaxCategory.choices
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("Tax rates", "ops/tax-rates", limit=API_PAGE_SIZE)]
+
+
+def build_tax_rate_page(request: OperatorRequest) -> TaxRatePage:
+    """Read every tax rate, by country, category and day."""
+    supplier, today = tax_determination.get_supplier(), request.now.date()
+    rows = sorted(
+        TaxRate.objects.all(),
+        key=lambda row: (COUNTRY_NAMES[row.jurisdiction], row.category, -row.valid.lower.toordinal()),
+    )
+    return TaxRatePage(
+        rows=[
+            {
+                "rate": row,
+                "country": COUNTRY_NAMES[row.jurisdiction],
+                "per_cent": format_rate_percent(row.rate_bp),
+                "now": _rate_applies(row, today),
+                "ahead": row.valid.lower > today,
+            }
+            for row in rows
+        ],
+        supplier=supplier,
+        missing=_countries_without_rate(supplier, rows, today),
+        chosen=request.POST.get("jurisdiction", supplier.country if supplier else ""),
+    )
+
+
+def _countries_without_rate(supplier: InvoiceParty | None, rows: list[TaxRate], today: date) -> list[str]:
+    """Return the countries without a rate, whose invoices cannot be finalized.
+
+    A supplier in the EU needs the rates of all its member states.
+    """
+    if supplier is None:
+        return []
+    known = {row.jurisdiction for row in rows if row.category == TaxCategory.STANDARD and _rate_applies(row, today)}
+    owed = EU_MEMBERS if supplier.country in EU_MEMBERS else {supplier.country}
+    return sorted(COUNTRY_NAMES[country] for country in owed - known)
+
+
+def _rate_applies(row: TaxRate, day: date) -> bool:
+    return bool(row.valid.lower <= day and (row.valid.upper is None or day < row.valid.upper))
+
+
+def _publish_rate(request: OperatorRequest) -> str:
+    rate = tax_rates.publish_tax_rate(
+        jurisdiction=request.POST.get("jurisdiction", ""),
+        category=request.POST.get("category", ""),
+        rate_bp=_parse_basis_points(request.POST.get("rate", "")),
+        since=_parse_day(request.POST.get("since", "")),
+        actor=request.actor,
+        now=request.now,
+    )
+    country = COUNTRY_NAMES[rate.jurisdiction]
+    return f"{country}: {format_rate_percent(rate.rate_bp)} % from {rate.valid.lower:%d %b %Y}."
+
+
+def _parse_basis_points(text: str) -> int:
+    """Parse a percentage such as 19 or 7.7 as basis points."""
+    if not (found := PER_CENT.fullmatch(text.strip())):
+        raise InvalidValue(
+            "rate", "The rate is not a number such as 19 or 7.7 with at most two decimals.", fix="Enter the rate again."
+        )
+    return int(found["whole"] + (found["part"] or "").ljust(2, "0"))
+
+
+def _parse_day(text: str) -> date:
+    try:
+        return date.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidValue(
+            "since", "The date is not valid. Example: 2026-12-01.", fix="Select the first day of validity."
+        ) from None

@@ -1,0 +1,69 @@
+"""Payment terms and account status of a tenant, as operators set them."""
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.urls import reverse
+
+from billing.models import AccountStatus, AccountTerms, PaymentTerms
+from billing.services.funds.accounts import account_terms as services
+from billing.services.funds.wallets import wallet_balances
+from tenants.models import Tenant
+from web.portal.actions import operator_api_call
+from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+
+
+@CONFIRMATION_METHODS
+@operator_page("terms")
+def edit_payment_terms(request: OperatorRequest, pk: str) -> HttpResponse:
+    """Show a tenant's terms, account status and wallet; a POST sets both with a reason."""
+    tenant = find_row(Tenant.objects.all(), pk, "Tenant", fix="Select it from the list of tenants.")
+
+    def save() -> str:
+        services.set_account_terms(
+            tenant,
+            payment=request.POST.get("payment", ""),
+            standing=request.POST.get("standing", ""),
+            why=request.POST.get("reason", ""),
+            actor=request.actor,
+            now=request.now,
+        )
+        return f"Payment terms of {tenant.name} saved."
+
+    return form_page(
+        request,
+        "operators/tenants/payment_terms.html",
+        lambda _: build_payment_terms_page(request, tenant),
+        save,
+        back=reverse("ops-payment-terms", args=[pk]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentTermsPage:
+    """Payment terms, account status and wallet of a tenant."""
+
+    tenant: Tenant
+    terms: AccountTerms
+    funds: wallet_balances.WalletFunds
+    payment: str
+    standing: str
+
+    payments = PaymentTerms.choices
+    standings = AccountStatus.choices
+
+    @property
+    def calls(self) -> list[dict[str, str]]:
+        return [operator_api_call("Payment terms of all tenants", "ops/payment-terms", tenant=self.tenant.pk)]
+
+
+def build_payment_terms_page(request: OperatorRequest, tenant: Tenant) -> PaymentTermsPage:
+    """Read a tenant's terms and wallet; what was typed replaces what is stored."""
+    found = services.terms_of(tenant)
+    return PaymentTermsPage(
+        tenant=tenant,
+        terms=found,
+        funds=wallet_balances.wallet_funds(tenant, now=request.now),
+        payment=request.POST.get("payment", found.payment),
+        standing=request.POST.get("standing", found.standing),
+    )

@@ -1,0 +1,117 @@
+"""Tenant page of operators: members, quotas, suspend and resume."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from ports import clock
+from tenants.domain import quota_limits
+from tenants.models import Project, Quota, QuotaKind, Tenant
+from tenants.services import quotas, rls, tenants
+from tenants.services.tenant_overview import tenant_overviews
+from web.portal.actions import find_or_missing, operator_api_call, redirect_with_errors, run_action
+from web.portal.authentication import operator_required
+from web.portal.forms import QuotaLimitForm, ReasonForm
+
+MAX_TENANTS = 100
+
+
+@require_GET
+@operator_required("tenants.list")
+def list_tenants(request: Any) -> HttpResponse:
+    """List the tenants with their root quotas."""
+    rows = Tenant.objects.order_by("name", "id")
+    if words := request.GET.get("q", "")[:100].replace("\x00", ""):
+        rows = rows.filter(name__icontains=words)
+    shown = list(rows[: MAX_TENANTS + 1])
+    known, now = tenant_overviews(shown[:MAX_TENANTS]), clock.now()
+    lines = [
+        {
+            "tenant": tenant,
+            "members": known[tenant.pk].members,
+            "quotas": [_quota_line(kind, known[tenant.pk].quotas.get(kind), now) for kind in quota_limits.QUOTA_UNITS],
+        }
+        for tenant in shown[:MAX_TENANTS]
+    ]
+    told = {
+        "lines": lines,
+        "more": len(shown) > MAX_TENANTS,
+        "words": words,
+        "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
+        "calls": [operator_api_call("Tenants", "ops/tenants", q=words, limit=MAX_TENANTS)],
+    }
+    return render(request, "operators/tenants/tenants.html", told)
+
+
+def _quota_line(kind: str, quota: Quota | None, now: datetime) -> dict[str, Any]:
+    name, _, unit = quota_limits.QUOTA_UNITS[kind]
+    line: dict[str, Any] = {"kind": kind, "name": name, "unit": unit, "limit": None}
+    if quota is not None:
+        used = quota.used_at(now)
+        line |= {
+            "limit": quota_limits.to_displayed(kind, quota.soft_limit),
+            "words": (quota_limits.format_count(kind, used), quota_limits.format_count(kind, quota.soft_limit)),
+            "counts": (used, quota.soft_limit),
+            "bar": (used, max(quota.soft_limit, 1)),
+        }
+    return line
+
+
+def find_tenant(pk: str) -> Tenant:
+    with rls.staff_scope():
+        tenant: Tenant = find_or_missing(Tenant.objects.all(), pk)
+    return tenant
+
+
+@require_POST
+@operator_required("tenants.limit")
+def set_tenant_quota(request: Any, pk: str) -> HttpResponse:
+    """Set a quota of a tenant's root project."""
+    tenant, form = find_tenant(pk), QuotaLimitForm(request.POST)
+    if not form.is_valid():
+        return redirect_with_errors(request, form, to=reverse("ops-tenants"))
+    kind = QuotaKind(form.cleaned_data["kind"])
+
+    def do() -> None:
+        with rls.tenant_scope(tenant.pk):
+            quotas.set_limit(
+                project=Project.objects.get(tenant=tenant, parent=None),
+                kind=kind,
+                limit=form.cleaned_data["limit"],
+                actor=request.actor,
+                now=clock.now(),
+            )
+
+    return run_action(request, do, done=f"Quota of {tenant.name} saved.", to=reverse("ops-tenants"))
+
+
+@require_POST
+@operator_required("tenants.suspend")
+def suspend_tenant(request: Any, pk: str) -> HttpResponse:
+    """Suspend a tenant: it can read but change nothing."""
+    tenant, form = find_tenant(pk), ReasonForm(request.POST)
+    if not form.is_valid():
+        return redirect_with_errors(request, form, to=reverse("ops-tenants"))
+
+    def do() -> None:
+        with rls.tenant_scope(tenant.pk):
+            tenants.suspend(tenant, actor=request.actor, now=clock.now(), why=form.cleaned_data["why"])
+
+    return run_action(request, do, done=f"{tenant.name} was suspended.", to=reverse("ops-tenants"))
+
+
+@require_POST
+@operator_required("tenants.resume")
+def resume_tenant(request: Any, pk: str) -> HttpResponse:
+    """Resume a suspended tenant."""
+    tenant = find_tenant(pk)
+
+    def do() -> None:
+        with rls.tenant_scope(tenant.pk):
+            tenants.resume(tenant, actor=request.actor, now=clock.now(), why="by an operator")
+
+    return run_action(request, do, done=f"{tenant.name} is active again.", to=reverse("ops-tenants"))

@@ -1,0 +1,165 @@
+"""Projects page: the tree with its quotas, and a project's settings."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from ports import clock
+from tenants.domain import quota_limits
+from tenants.models import Project, Quota, QuotaKind
+from tenants.services import projects, quotas, tenants
+from tenants.services.authentication import require
+from web.portal.actions import api_call, find_or_missing, list_page, redirect_with_errors, run_action
+from web.portal.authentication import tenant_required
+from web.portal.forms import NameForm, ProjectForm, QuotaLimitForm, TenantForm
+
+PAGE_SIZE = 20  # each may have several quota bars
+
+
+@require_GET
+@tenant_required("projects.read")
+def list_projects(request: Any) -> HttpResponse:
+    """Show the project tree with its quotas, paged."""
+    shown, now = list_page(request, request.projects, most=PAGE_SIZE), clock.now()
+    nodes = shown.rows
+    set_here: dict[str, list[Quota]] = {}
+    for quota in Quota.objects.filter(tenant=request.tenant, project__in=[p.pk for p in nodes]).order_by("kind"):
+        set_here.setdefault(quota.project_id, []).append(quota)
+    top = min((len(p.path) for p in request.projects), default=1)
+    for node in nodes:
+        node.depth = len(node.path) - top
+        node.quotas_here = [_quota_row(q, now) for q in set_here.get(node.pk, [])]
+        node.may_write = request.roles.may("projects.write", node.path)
+    led = [node for node in request.projects if request.roles.may("projects.write", node.path)]
+    told = {
+        "nodes": nodes,
+        "shown": shown,
+        "call": api_call("projects", "archived=false&limit=500"),
+        "call_quotas": api_call("quotas", "limit=500"),
+        "may_write": bool(led),
+        "may_tenant": request.roles.may("tenant.write"),
+        "form": ProjectForm(projects=led),
+        "tenant_form": TenantForm(
+            initial={"name": request.tenant.name, "time_zone": request.tenant.time_zone},
+            lives_in=request.tenant.time_zone,
+        ),
+    }
+    return render(request, "projects/projects.html", told)
+
+
+@require_GET
+@tenant_required("projects.write")
+def show_project(request: Any, pk: str) -> HttpResponse:
+    """Show one project's settings: quotas, name, archiving."""
+    project = find_own_project(request, pk, "projects.write")
+    told = {
+        "node": project,
+        "may_limit": project.parent_id is not None and quotas.may_set(request.roles, project),
+        "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
+    }
+    return render(request, "projects/project.html", told)
+
+
+def _quota_row(quota: Quota, now: datetime) -> dict[str, Any]:
+    name, _, unit = quota_limits.QUOTA_UNITS[quota.kind]
+    used = quota.used_at(now)
+    return {
+        "pk": quota.pk,
+        "kind": quota.kind,
+        "name": name,
+        "unit": unit,
+        "limit": quota_limits.format_count(quota.kind, quota.soft_limit),
+        "used": quota_limits.format_count(quota.kind, used),
+        "counts": (used, quota.soft_limit),
+        "bar": (used, max(quota.soft_limit, 1)),
+    }
+
+
+@require_POST
+@tenant_required("projects.write")
+def create_project(request: Any) -> HttpResponse:
+    """Create a project below another."""
+    form = ProjectForm(request.POST, projects=request.projects)
+    if not form.is_valid() or form.project is None:
+        return redirect_with_errors(request, form, to=reverse("projects"))
+    parent = form.project
+    require(request.roles, "projects.write", parent.path)
+    name = form.cleaned_data["name"]
+
+    def do() -> None:
+        projects.create(parent=parent, name=name, actor=request.actor, now=clock.now())
+
+    return run_action(request, do, done=f"{name} was created.", to=reverse("projects"))
+
+
+def find_own_project(request: Any, pk: str, action: str) -> Project:
+    """Return an open project the visitor sees and may change."""
+    project: Project = find_or_missing(Project.objects.open().filter(pk__in=[p.pk for p in request.projects]), pk)
+    require(request.roles, action, project.path)
+    return project
+
+
+@require_POST
+@tenant_required("projects.write")
+def rename_project(request: Any, pk: str) -> HttpResponse:
+    """Rename a project."""
+    project = find_own_project(request, pk, "projects.write")
+    form = NameForm(request.POST)
+    if not form.is_valid():
+        return redirect_with_errors(request, form, to=reverse("projects"))
+
+    def do() -> None:
+        projects.rename(project, name=form.cleaned_data["name"], actor=request.actor, now=clock.now())
+
+    return run_action(request, do, done="Renamed.", to=reverse("projects"))
+
+
+@require_POST
+@tenant_required("projects.write")
+def archive_project(request: Any, pk: str) -> HttpResponse:
+    """Archive a project: no new leases."""
+    project = find_own_project(request, pk, "projects.write")
+
+    def do() -> None:
+        projects.archive(project, actor=request.actor, now=clock.now())
+
+    done = f"{project.name} is archived; running leases continue until they end."
+    return run_action(request, do, done=done, to=reverse("projects"))
+
+
+@require_POST
+@tenant_required("quotas.write")
+def set_project_quota(request: Any, pk: str) -> HttpResponse:
+    """Set a quota on a project."""
+    project = find_own_project(request, pk, "quotas.write")
+    quotas.require_rights_above(request.roles, project)
+    form = QuotaLimitForm(request.POST)
+    if not form.is_valid():
+        return redirect_with_errors(request, form, to=reverse("projects"))
+    kind = QuotaKind(form.cleaned_data["kind"])
+
+    def do() -> None:
+        quotas.set_limit(
+            project=project, kind=kind, limit=form.cleaned_data["limit"], actor=request.actor, now=clock.now()
+        )
+
+    return run_action(request, do, done=f"The quota of {project.name} is set.", to=reverse("projects"))
+
+
+@require_POST
+@tenant_required("tenant.write")
+def edit_tenant(request: Any) -> HttpResponse:
+    """Rename the tenant or change its time zone."""
+    require(request.roles, "tenant.write")
+    form = TenantForm(request.POST, lives_in=request.tenant.time_zone)
+    if not form.is_valid():
+        return redirect_with_errors(request, form, to=reverse("projects"))
+
+    def do() -> None:
+        tenants.change(request.tenant, actor=request.actor, now=clock.now(), **form.cleaned_data)
+
+    return run_action(request, do, done="Saved.", to=reverse("projects"))

@@ -1,0 +1,59 @@
+"""Suggestions of what could start now instead of a queued lease."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from web.portal.leases.lease_table import LeaseRow
+from web.portal.offerings import offering_list
+from web.portal.offerings.offering_list import PricedOffering
+from web.portal.page_context import PageRequest
+
+MAX_SUGGESTIONS = 2
+
+
+@dataclass(frozen=True)
+class StartNowSuggestion:
+    """An offering with room for the whole request now."""
+
+    icon: str
+    words: str
+    sub: str
+    url: str
+    nano_per_hour: int
+
+
+def start_now_suggestions(request: PageRequest, waiting: Sequence[LeaseRow]) -> list[list[StartNowSuggestion]]:
+    """Return up to two suggestions per queued row; no query when nothing waits."""
+    if not waiting:
+        return []
+    sold = [each for each in offering_list.priced_offerings(request) if each.nano_per_hour is not None]
+    return [[_suggestion(row, each) for each in nearest_offerings(row, sold)] for row in waiting]
+
+
+def nearest_offerings(row: LeaseRow, sold: Sequence[PricedOffering]) -> list[PricedOffering]:
+    """Return the cheapest free offering with enough memory and the largest with less."""
+    wish, count = row.lease.offering, row.lease.quantity
+    free = [each for each in sold if each.free >= count and each.offering.pk != wish.pk]
+    enough = [each for each in free if each.offering.memory_gb >= wish.memory_gb]
+    smaller = [each for each in free if each.offering.memory_gb < wish.memory_gb]
+    terms = wish.price_class
+    enough.sort(key=lambda each: (each.offering.price_class != terms, each.nano_per_hour, each.offering.pk))
+    smaller.sort(key=lambda each: (each.offering.price_class != terms, -each.offering.memory_gb, each.nano_per_hour))
+    return [*enough[:1], *smaller[: MAX_SUGGESTIONS - len(enough[:1])]]
+
+
+def _suggestion(row: LeaseRow, each: PricedOffering) -> StartNowSuggestion:
+    lease, offering = row.lease, each.offering
+    asked = {"again": lease.pk, "offering": offering.pk, "class": offering.price_class}
+    many = f"{lease.quantity} × " if lease.quantity > 1 else ""
+    enough = offering.memory_gb >= lease.offering.memory_gb
+    return StartNowSuggestion(
+        icon="bolt" if enough else "arrow-down-right",
+        words=f"Start now on {many}{offering.label}" + (" as spot" if each.terms == "spot" else ""),
+        sub=f"{offering.memory_gb} GB each, {each.free} free in {offering.region}",
+        url=f"{reverse('launch')}?{urlencode(asked)}",
+        nano_per_hour=(each.nano_per_hour or 0) * lease.quantity,
+    )

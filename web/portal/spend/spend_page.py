@@ -1,0 +1,364 @@
+"""Spend page: per day, week or month, grouped, against last month and the budget."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from django.db.models import Exists, F, OuterRef, Sum
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from billing.domain.money import decimal_string, exponent_of, to_minor
+from billing.domain.money import format_minor as written
+from billing.domain.periods import Period, midnight, month_of
+from billing.domain.spend_forecast import ExpectedCost
+from billing.models import BillingPeriod, Budget, Invoice, InvoiceStatus, RatedCharge
+from billing.services.rating import spend as services
+from billing.services.rating.spend import SpendLine
+from billing.services.reports import spend_forecast as ahead
+from web.http import downloads
+from web.http.query_strings import LinkOption, chosen_value, filter_chip, link_options, page_url
+from web.portal import api_examples
+from web.portal.layout import usage_meters
+from web.portal.page_context import PageRequest, tenant_page
+from web.portal.spend.spend_charts import (
+    columns_before_now,
+    reference_line,
+    round_forecast,
+    running_total,
+    spend_columns,
+    with_forecast_columns,
+)
+from web.portal.spend.spend_totals import (
+    SERIES,
+    TAG_PREFIX,
+    SpendGroup,
+    SpendTotals,
+    group_key,
+    spend_totals_by_group,
+    usage_lines,
+)
+
+HOUR = timedelta(hours=1)
+STEP_CHOICES = [("day", "Day"), ("week", "Week"), ("month", "Month")]
+GROUP_CHOICES = [("offering", "offering"), ("project", "project"), ("user", "user")]
+PRICE_CLASS_CHOICES = [("on_demand", "on-demand"), ("spot", "spot")]
+WEEKS, MONTHS, MAX_ROWS = 13, 12, 50
+CSV_HEADERS = ["day", "group", "unit_seconds", "amount", "currency"]
+
+
+@dataclass(frozen=True)
+class SpendRow:
+    """One row of the spend table."""
+
+    group: SpendGroup
+    share: str
+    change: str
+    parts: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, group: SpendGroup, told: SpendTotals, before: SpendTotals) -> "SpendRow":
+        change = usage_meters.format_change(group.minor, before.minor_of(group.key))
+        return cls(group, told.share(group), change, ((group.kind, group.minor),))
+
+    @property
+    def words(self) -> str:
+        return f"{self.group.name}: {self.share} of total"
+
+
+@require_GET
+@tenant_page("usage.read")
+def show_spend(request: PageRequest) -> HttpResponse:
+    asked = read_spend_query(request)
+    used = usage_lines(request, asked.borders, until=request.now, group=asked.group)
+    own = used
+    if asked.step != "day":
+        own = usage_lines(request, [asked.month.start, asked.month.end], until=asked.until, group=asked.group)
+    told = spend_totals_by_group(request, own, group=asked.group)
+    if request.GET.get("format") == "csv":
+        rows = csv_rows(used, told, asked.group, ZoneInfo(request.tenant.time_zone))
+        return downloads.csv_response(f"spend-{asked.label}", CSV_HEADERS, rows)
+    return render(request, "spend/spend.html", {"page": build_spend_page(request, asked, used, told)})
+
+
+@dataclass(frozen=True, slots=True)
+class SpendQuery:
+    """Month, columns and grouping that the query string names, with the choices there are."""
+
+    step: str
+    group: str
+    groups: dict[str, str]
+    label: str  # the month, as in 2026-11
+    months: dict[str, str]
+    month: Period
+    until: datetime
+    borders: list[datetime]
+
+
+def read_spend_query(request: PageRequest) -> SpendQuery:
+    """Read the query string; a value that is not offered counts as the default."""
+    step = chosen_value(request, "by", dict(STEP_CHOICES), "day")
+    groups = dict([*GROUP_CHOICES, *((TAG_PREFIX + name, name) for name in services.tag_names(request.scope.ids))])
+    months = dict(month_choices(request))
+    label = chosen_value(request, "period", months, next(iter(months)))
+    month = month_span(label, request.tenant.time_zone)
+    until = min(month.end, request.now)
+    return SpendQuery(
+        step=step,
+        group=chosen_value(request, "group", groups, "offering"),
+        groups=groups,
+        label=label,
+        months=months,
+        month=month,
+        until=until,
+        borders=column_borders(step, month, until, request.tenant.time_zone),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SpendPage:
+    """A month's spend by group and over time, beside last month and the budget."""
+
+    told: SpendTotals
+    before: SpendTotals  # the same days of the month before
+    compared: str
+    asked: SpendQuery
+    month: str
+    past: str
+    days: int
+    running: bool
+    columns: list[dict[str, Any]]
+    now_at: Decimal | None
+    likely: ExpectedCost | None
+    likely_between: str
+    track: dict[str, Any] | None
+    budget: Budget | None
+    draft: Invoice | None
+    draft_note: str
+    steps: list[LinkOption]
+    filters: list[dict[str, Any]]
+    csv: str
+    calls: dict[str, str]
+
+    @property
+    def rows(self) -> list[SpendRow]:
+        return [SpendRow.of(each, self.told, self.before) for each in self.told.most(MAX_ROWS)]
+
+    @property
+    def change(self) -> str:
+        return usage_meters.format_change(self.told.minor, self.before.minor)
+
+    @property
+    def last_day(self) -> datetime:
+        return self.asked.month.end - HOUR
+
+    @property
+    def group(self) -> str:
+        return self.asked.groups[self.asked.group]
+
+    @property
+    def draft_label(self) -> str:
+        is_draft = self.draft is not None and self.draft.status == InvoiceStatus.DRAFT
+        return "On the draft invoice" if is_draft else f"Invoice {self.draft}"
+
+    @property
+    def chart_words(self) -> str:
+        return f"Spend per {self.asked.step}, stacked by {self.group}"
+
+    @property
+    def track_words(self) -> str:
+        return f"Running total of {self.month}"
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        return SERIES[: len(self.told.series)]
+
+    @property
+    def keys(self) -> list[dict[str, str]]:
+        return [{"kind": kind, "label": row.name} for kind, row in self.told.series]
+
+
+def build_spend_page(request: PageRequest, asked: SpendQuery, used: list[SpendLine], told: SpendTotals) -> SpendPage:
+    """Compare a month's usage with the month before, the budget, the invoice and the forecast."""
+    tenant, now, month, group = request.tenant, request.now, asked.month, asked.group
+    zone, by_day = ZoneInfo(tenant.time_zone), asked.step == "day"
+    past = month_of(tenant.time_zone, month.start - HOUR)
+    past_name = month_name_of(past, tenant.time_zone)
+    middle = usage_meters.same_moment_in(past, asked.until - month.start)
+    earlier = usage_lines(request, sorted({past.start, middle, past.end}), until=past.end, group=group)
+    before = spend_totals_by_group(request, [line for line in earlier if line.since < middle], group=group)
+    in_all = spend_totals_by_group(request, earlier, group=group).minor
+    running = asked.label == next(iter(asked.months)) and asked.until == now
+    outlook = month_forecast(request, running=running, step=asked.step)
+    likely = round_forecast(outlook.month, exponent_of(tenant.currency)) if outlook else None
+    drawn = spend_columns(used, told, asked.borders, step=asked.step, group=group, zone=zone)
+    budget = usage_meters.project_budget(request.scope)
+    invoice = month_invoice(request, asked.label)
+    of_project = "" if request.scope.whole else f"?project={request.project.pk}"
+    return SpendPage(
+        told=told,
+        before=before,
+        compared=usage_meters.format_change_against(told.minor, before.minor, f"same days in {past_name}"),
+        asked=asked,
+        month=month_name_of(month, tenant.time_zone),
+        past=past_name,
+        days=(asked.until.astimezone(zone) - timedelta(microseconds=1)).day,
+        running=running,
+        columns=with_forecast_columns(drawn, outlook, tenant.currency) if outlook else drawn,
+        now_at=columns_before_now(month, now) if outlook else None,
+        likely=likely,
+        likely_between=forecast_interval_text(likely, outlook, tenant.currency) if likely and outlook else "",
+        track={
+            **running_total(used, month, tenant=tenant, now=now, outlook=outlook),
+            **reference_line(budget, in_all, past_name),
+        }
+        if by_day
+        else None,
+        budget=budget,
+        draft=invoice,
+        draft_note=invoice_note(invoice, told, late=getattr(invoice, "late", False)),
+        steps=link_options(request, "by", STEP_CHOICES, asked.step),
+        filters=spend_filters(request, asked),
+        csv=page_url(request, format="csv"),
+        calls={
+            "usage": usage_call(request, month.start, asked.until, group),
+            "forecast": api_examples.curl_get("/usage-forecast" + of_project),
+            "columns": "" if by_day else usage_call(request, asked.borders[0], now, group),
+        },
+    )
+
+
+def month_forecast(request: PageRequest, *, running: bool, step: str) -> ahead.SpendForecast | None:
+    """Return the month's forecast; None where not all its days are shown, or too early."""
+    if not running or step != "day" or request.GET.get("class"):
+        return None
+    return ahead.forecast_spend(request.tenant, now=request.now, projects=request.scope.ids)
+
+
+def forecast_interval_text(likely: ExpectedCost, outlook: ahead.SpendForecast, currency: str) -> str:
+    """Return the forecast's 80 % interval, and the amount if everything keeps running."""
+    told = f"80 % likely: {written(likely.low, currency)} – {written(likely.high, currency)}"
+    going_on = to_minor(outlook.going_on, exponent_of(currency))
+    return f"{told}; {written(going_on, currency)} if everything keeps running" if going_on > likely.high else told
+
+
+def month_choices(request: PageRequest) -> list[tuple[str, str]]:
+    """Return the months with data, newest first, the present one always; one query."""
+    rows = BillingPeriod.objects.filter(tenant=request.tenant, span__startswith__lte=request.now)
+    labels = list(rows.order_by("-span").values_list("label", flat=True)[:24])
+    here = f"{request.now.astimezone(ZoneInfo(request.tenant.time_zone)):%Y-%m}"
+    return [(label, f"{datetime.fromisoformat(label + '-01'):%B %Y}") for label in dict.fromkeys([here, *labels])]
+
+
+def month_span(label: str, time_zone: str) -> Period:
+    middle = datetime.fromisoformat(f"{label}-15").replace(tzinfo=ZoneInfo(time_zone))
+    return month_of(time_zone, middle)
+
+
+def column_borders(step: str, month: Period, until: datetime, time_zone: str) -> list[datetime]:
+    """Return the borders of the columns: the month's days, or recent weeks or months."""
+    if step == "day":
+        begins, ends = services.local_days(time_zone, month.start, month.end)
+        return [*begins, ends[-1]]
+    zone = ZoneInfo(time_zone)
+    today = until.astimezone(zone).date()
+    if step == "week":
+        last = today - timedelta(days=today.weekday())
+        firsts = [last - timedelta(weeks=n) for n in range(WEEKS - 1, -2, -1)]
+    else:
+        number = today.year * 12 + today.month - 1
+        numbers = range(number - MONTHS + 1, number + 2)
+        firsts = [date(n // 12, n % 12 + 1, 1) for n in numbers]
+    return [midnight(first, zone) for first in firsts]
+
+
+def month_name_of(month: Period, time_zone: str) -> str:
+    return f"{(month.start + timedelta(days=14)).astimezone(ZoneInfo(time_zone)):%B}"
+
+
+def grouping_parameters(group: str) -> dict[str, str]:
+    """Return the API's parameters for a grouping."""
+    return (
+        {"group_by": "tag", "tag": group.removeprefix(TAG_PREFIX)}
+        if group.startswith(TAG_PREFIX)
+        else {"group_by": group}
+    )
+
+
+def usage_call(request: PageRequest, since: datetime, until: datetime, group: str) -> str:
+    """Return the API call for the same usage."""
+    zone = ZoneInfo(request.tenant.time_zone)
+    wanted = {"from": f"{since.astimezone(zone):%Y-%m-%d}", **grouping_parameters(group)}
+    if until < request.now:
+        wanted["to"] = f"{until.astimezone(zone):%Y-%m-%d}"
+    if not request.scope.whole:
+        wanted["project"] = request.project.pk
+    if group == "offering" and (terms := chosen_value(request, "class", dict(PRICE_CLASS_CHOICES))):
+        wanted["price_class"] = terms
+    return api_examples.curl_get("/usage?" + urlencode(wanted))
+
+
+def month_invoice(request: PageRequest, label: str) -> Invoice | None:
+    """Return the month's invoice, with late charges and adjustments noted; one query.
+
+    `late` tells whether it bills seconds of earlier months, `month_num` what adjustments take off or
+    add. None below the root, whose spend is only a part of it, and for whoever may not see the whole
+    tenant's money.
+    """
+    if not (request.scope.whole and request.roles.may("billing.read", ())):
+        return None
+    rows = Invoice.objects.filter(tenant=request.tenant, period__label=label)
+    late = RatedCharge.objects.filter(billed_period_id=OuterRef("period_id"))
+    late = late.exclude(billed_period_id=F("period_id"))
+    month = Sum("lines__month_num")
+    return rows.exclude(status=InvoiceStatus.VOID).annotate(late=Exists(late), month_num=month).first()
+
+
+def invoice_note(invoice: Invoice | None, told: SpendTotals, *, late: bool) -> str:
+    """Describe the difference between the invoice and what was spent."""
+    if invoice is None or invoice.status != InvoiceStatus.DRAFT:
+        return "final"
+    if month := to_minor(int(getattr(invoice, "month_num", None) or 0), exponent_of(invoice.currency)):
+        what = "deducted" if month < 0 else "added"
+        return f"{written(abs(month), told.currency)} {what} by adjustments for the month"
+    open_minor = told.minor - invoice.subtotal
+    if late or open_minor < 0:
+        return "includes late charges of earlier months"
+    return f"+ {written(open_minor, told.currency)} from running leases" if open_minor else "matches the spend exactly"
+
+
+def spend_filters(request: PageRequest, asked: SpendQuery) -> list[dict[str, Any]]:
+    """Return the filter chips: month, grouping, price class."""
+    chosen = [("Period", "period", asked.months, asked.label), ("Group by", "group", asked.groups, asked.group)]
+    return [
+        *(
+            {"label": label, "value": of[value], "options": link_options(request, name, list(of.items()), value)}
+            for label, name, of, value in chosen
+        ),
+        *([filter_chip(request, "class", "Class", PRICE_CLASS_CHOICES)] if asked.group == "offering" else []),
+    ]
+
+
+def csv_rows(used: list[SpendLine], told: SpendTotals, group: str, zone: ZoneInfo) -> list[list[object]]:
+    """Return the CSV rows: each group's usage in each interval, rounded on its own."""
+    names = {row.key: row.name for row in told.groups}
+    places = exponent_of(told.currency)
+    sums: dict[tuple[datetime, str], tuple[int, int]] = {}
+    for line in used:
+        key = line.since, group_key(line, group)
+        seconds, num = sums.get(key, (0, 0))
+        sums[key] = seconds + line.unit_seconds, num + line.exact_num
+    return [
+        [
+            f"{since.astimezone(zone):%Y-%m-%d}",
+            names.get(key, key),
+            unit_seconds,
+            decimal_string(to_minor(num, places), told.currency),
+            told.currency,
+        ]
+        for (since, key), (unit_seconds, num) in sums.items()
+    ]

@@ -1,0 +1,117 @@
+"""Tokens page with the spend caps of tokens."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django import forms
+from django.db import transaction
+from django.http import HttpResponse
+from django.views.decorators.http import require_http_methods
+
+from billing.domain.money import InvalidAmount, Money, parse_amount
+from billing.services.funds.holds import token_caps
+from billing.services.funds.holds.token_caps import TokenCapRequest, TokenCapUse
+from broker.models import Offering, OfferingState
+from ports import clock
+from tenants.models import ApiToken, ServiceAccount
+from tenants.services.errors import InvalidValue
+from web.portal.authentication import tenant_required
+from web.portal.forms import TokenForm
+from web.portal.tokens import token_pages
+from web.portal.tokens.token_pages import CreatedToken
+
+
+class CappedTokenForm(TokenForm):
+    daily = forms.CharField(
+        label="Daily cap",
+        required=False,
+        max_length=20,
+        help_text="Amount per day in your time zone. Leave empty for no cap.",
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+    total = forms.CharField(
+        label="Total cap",
+        required=False,
+        max_length=20,
+        help_text="Until the token expires. Reserved costs of its leases count.",
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+    )
+    offerings = forms.MultipleChoiceField(
+        label="Restrict offerings",
+        required=False,
+        help_text="None selected: all offerings.",
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        sold = Offering.objects.filter(state=OfferingState.PUBLISHED).order_by("label", "price_class", "region")
+        named = [(one.pk, f"{one.label}, {one.price_class.replace('_', ' ')}, {one.region}") for one in sold]
+        self.fields["offerings"].choices = named  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCapLine:
+    """One spend cap of a token, in words and as a bar."""
+
+    words: str
+    taken: int = 0
+    limit: int = 0
+
+    @property
+    def kind(self) -> str:
+        return "fill danger" if self.taken >= self.limit else "fill"
+
+
+@require_http_methods(["GET", "POST"])
+@tenant_required("tokens.write")
+def show_tokens(request: Any) -> HttpResponse:
+    """List tokens with the use of their caps; a POST creates one.
+
+    The new token's secret is shown this once.
+    """
+    return token_pages.tokens_page(request, form_of=CappedTokenForm, make=_create_token, tell=_annotate_caps)
+
+
+def _create_token(request: Any, form: Any, accounts: dict[str, ServiceAccount]) -> CreatedToken:
+    said, currency = form.cleaned_data, request.tenant.currency
+    wanted = TokenCapRequest(
+        _parse_minor("daily", said["daily"], currency),
+        _parse_minor("total", said["total"], currency),
+        said["offerings"],
+    )
+    with transaction.atomic():
+        token, text = token_pages.issue_token(request, form, accounts)
+        token_caps.set_token_cap(token, wanted, actor=request.actor, now=clock.now())
+    return token, text
+
+
+def _annotate_caps(request: Any, rows: Iterable[ApiToken], now: datetime) -> None:
+    shown: list[Any] = list(rows)
+    used = token_caps.token_cap_use(shown, tenant=request.tenant, now=now)
+    for row in shown:
+        row.cap = cap_lines(used[row.pk]) if row.pk in used else []
+
+
+def cap_lines(used: TokenCapUse) -> list[TokenCapLine]:
+    """Return a token's caps in words, with what is used of them."""
+    cap, said = used.cap, []
+    for minor, taken, when in ((cap.daily_minor, used.today, "today"), (cap.total_minor, used.in_all, "total")):
+        if minor is not None:
+            amounts = f"{Money(taken, cap.currency)} of {Money(minor, cap.currency)}"
+            said.append(TokenCapLine(f"{amounts} {when}", taken, minor))
+    if cap.offerings:
+        many = len(cap.offerings)
+        said.append(TokenCapLine(f"only {many} offering{'' if many == 1 else 's'}"))
+    return said
+
+
+def _parse_minor(field: str, text: str, currency: str) -> int | None:
+    if not text.strip():
+        return None
+    try:
+        return parse_amount(text, currency)
+    except InvalidAmount as odd:
+        raise InvalidValue(field, str(odd), fix="Enter an amount such as 20.00.") from odd

@@ -1,0 +1,68 @@
+"""URLs of the tenant's pages."""
+
+from django.urls import path
+
+from web.portal.billing_details import billing_details_page
+from web.portal.budgets import budget_pages
+from web.portal.commitments import commitment_page
+from web.portal.discounts import discount_page
+from web.portal.disputes import dispute_actions
+from web.portal.documents import document_downloads
+from web.portal.home import home_page
+from web.portal.invoices import invoice_exports, invoice_pages, verification_pages
+from web.portal.launch import launch_page
+from web.portal.leases import lease_actions, lease_list_page, lease_pages
+from web.portal.offerings import catalogue_page
+from web.portal.payments import payment_page
+from web.portal.queue import queue_page
+from web.portal.spend import spend_page
+from web.portal.statements import statement_pages
+from web.portal.tokens import capped_token_pages
+from web.portal.volumes import volume_pages
+from web.portal.wallet import topup_actions, wallet_page
+
+urlpatterns = [
+    path("", home_page.show_home, name="home"),
+    path("catalogue/", catalogue_page.show_catalogue, name="catalogue"),
+    path("launch/", launch_page.show_launch, name="launch"),
+    path("launch/quote/", launch_page.show_quote, name="launch-quote"),
+    path("leases/", lease_list_page.list_leases, name="leases"),
+    path("leases/<str:pk>/", lease_pages.show_lease, name="lease"),
+    path("leases/<str:pk>/row/", lease_pages.show_lease_row, name="lease-row"),
+    *(
+        path(
+            f"leases/<str:pk>/{action.replace('_', '-')}/",
+            lease_actions.change_lease,
+            {"action": action},
+            name=f"lease-{action.replace('_', '-')}",
+        )
+        for action in lease_actions.ACTIONS
+    ),
+    path("volumes/", volume_pages.list_volumes, name="volumes"),
+    path("volumes/<str:pk>/delete/", volume_pages.delete_volume, name="volume-delete"),
+    path("queue/", queue_page.show_queue, name="queue"),
+    path("spend/", spend_page.show_spend, name="spend"),
+    path("budgets/", budget_pages.list_budgets, name="budgets"),
+    path("tokens/", capped_token_pages.show_tokens, name="tokens"),
+    path("budgets/<str:pk>/remove/", budget_pages.remove_budget, name="budget-remove"),
+    path("wallet/", wallet_page.show_wallet, name="wallet"),
+    path("payment-method/", payment_page.show_payment, name="payment-method"),
+    path("wallet/top-up/", topup_actions.start_top_up, name="wallet-top-up"),
+    path("wallet/auto-top-up/", topup_actions.set_top_up_rule, name="wallet-auto-top-up"),
+    path("invoices/", invoice_pages.list_invoices, name="invoices"),
+    path("billing-details/", billing_details_page.edit_billing_details, name="billing-details"),
+    path("commitments/", commitment_page.list_commitments, name="commitments"),
+    path("discounts/", discount_page.list_discounts, name="discounts"),
+    path("statement/", statement_pages.show_statement, name="statement"),
+    path("statement/pdf/", statement_pages.download_statement_pdf, name="statement-pdf"),
+    path("invoices/verify.py", verification_pages.download_program, name="invoice-verify-program"),
+    path("invoices/<str:pk>/", invoice_pages.show_invoice, name="invoice"),
+    path("invoices/<str:pk>/bundle/", verification_pages.download_bundle, name="invoice-bundle"),
+    path("invoices/<str:pk>/verification/", verification_pages.show_verification, name="invoice-verification"),
+    path("invoices/<str:pk>/pay/", invoice_pages.pay_invoice, name="invoice-pay"),
+    path("invoices/<str:pk>/pdf/", document_downloads.download_invoice_pdf, name="invoice-pdf"),
+    path("invoices/<str:pk>/exports/<str:kind>/", invoice_exports.download_export, name="invoice-export"),
+    path("invoices/<str:pk>/dispute/", dispute_actions.open_dispute, name="invoice-dispute"),
+    path("disputes/<str:pk>/withdraw/", dispute_actions.withdraw_dispute, name="dispute-withdraw"),
+    path("credit-notes/<str:pk>/pdf/", document_downloads.download_credit_note_pdf, name="credit-note-pdf"),
+]

@@ -1,0 +1,52 @@
+"""Form actions of the wallet page: top up now, and the automatic top-up rule."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from billing.domain.money import Money
+from billing.services.payments.topups import automatic_topups, topup_creation
+from tenants.services.authentication import require
+from web.portal.actions import run_action
+from web.portal.page_context import PageRequest, tenant_page
+
+MAX_TOPUPS = 20  # latest top-ups on the page
+
+
+@require_POST
+@tenant_page("billing.read")
+def start_top_up(request: PageRequest) -> HttpResponse:
+    """Start a top-up, then show the wallet again."""
+    require(request.roles, "billing.write", ())
+    tenant = request.tenant
+
+    def do() -> None:
+        minor = topup_creation.parse_topup_amount(request.POST.get("amount", ""), tenant.currency, "amount")
+        made = topup_creation.open_topup(tenant, minor=minor, actor=request.actor, now=request.now)
+        messages.success(request, f"{Money(made.minor, made.currency)} is being collected.")
+
+    return run_action(request, do, done="It is added to the wallet once paid.", to="wallet")
+
+
+@require_POST
+@tenant_page("billing.read")
+def set_top_up_rule(request: PageRequest) -> HttpResponse:
+    """Set the automatic top-up rule, or remove it if the form is empty."""
+    require(request.roles, "billing.write", ())
+    tenant, typed = (request.tenant, {name: request.POST.get(name, "").strip() for name in ("threshold", "amount")})
+    if not any(typed.values()):
+        automatic_topups.remove_automatic_topup(tenant, actor=request.actor, now=request.now)
+        messages.success(request, "Auto top-up is off.")
+        return redirect("wallet")
+
+    def do() -> None:
+        automatic_topups.set_automatic_topup(
+            tenant,
+            threshold=topup_creation.parse_topup_amount(typed["threshold"], tenant.currency, "threshold"),
+            minor=topup_creation.parse_topup_amount(typed["amount"], tenant.currency, "amount"),
+            actor=request.actor,
+            now=request.now,
+        )
+
+    return run_action(request, do, done="Auto top-up is on.", to="wallet")
