@@ -1,5 +1,5 @@
 // A passkey that did not work says why, above the button that asked for it, and what to do instead.
-const asks = "#passkey_login, #mfa_webauthn_add, #mfa_webauthn_authenticate, #mfa_webauthn_reauthenticate";
+const BUTTONS = "#passkey_login, #mfa_webauthn_add, #mfa_webauthn_authenticate, #mfa_webauthn_reauthenticate";
 const WHY = {
   NotAllowedError: "No passkey was used: you cancelled, it took too long, or none here belongs to this site.",
   InvalidStateError: "This key opens the account already.",
@@ -19,9 +19,14 @@ function why(error) {
   return WHY[error?.name] ?? `The passkey could not be used: ${error?.message ?? error}`;
 }
 
+// A click before the scripts listen would do nothing, so the button waits for them.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const button of document.querySelectorAll(BUTTONS)) button.disabled = false;
+});
+
 document.addEventListener("allauth.error", (event) => {
   event.preventDefault();
-  const button = document.querySelector(asks);
+  const button = document.querySelector(BUTTONS);
   if (!button) return;
   button.parentElement.querySelectorAll("[data-key-trouble]").forEach((old) => old.remove());
   const note = document.getElementById("key-trouble").content.firstElementChild.cloneNode(true);

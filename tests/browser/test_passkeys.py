@@ -65,6 +65,21 @@ def test_a_passkey_is_made_and_then_signs_in_by_itself(portal: Portal, chromium:
     assert portal.complaints == []
 
 
+def test_a_passkey_button_waits_until_its_scripts_are_loaded(portal: Portal, chromium: Browser) -> None:
+    with visitor(portal, chromium, willing=False) as page:
+        held = []
+        page.route("**/mfa/js/webauthn*.js", held.append)
+        page.goto("/sign-in/", wait_until="commit")
+        button = page.get_by_role("button", name="Continue with a passkey")
+        expect(button).to_be_disabled()
+        page.unroute("**/mfa/js/webauthn*.js")
+        for request in held:
+            request.continue_()
+        button.click()
+        expect(page.get_by_role("alert")).to_contain_text("No passkey was used")
+    assert portal.complaints == []
+
+
 def test_a_passkey_that_nobody_has_is_said_above_the_button(portal: Portal, chromium: Browser) -> None:
     with visitor(portal, chromium, willing=False) as page:
         page.goto("/sign-in/")
