@@ -11,9 +11,9 @@ from tests.database import OwnDatabase
 
 
 def test_an_owner_is_not_ready_to_serve(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "walls" not in health.missing_requirements()
+    assert "row_level_security" not in health.missing_requirements()
     monkeypatch.setattr(health, "connection", connections["owner"])
-    assert "gpubroker_web" in health.missing_requirements()["walls"]
+    assert "gpubroker_web" in health.missing_requirements()["row_level_security"]
 
 
 def test_no_other_login_than_the_products_two_is_walled(own_database: OwnDatabase) -> None:
