@@ -15,6 +15,7 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parents[1]
 SLICES = 5
 SLICE_WITHOUT_GIT = 0
+FIFTH = "fifth"  # a parameter: which fifth of a long table a test goes through
 SLOW = ("browser", "cluster", "deep", "chaos")
 
 
@@ -39,7 +40,9 @@ def left_out(items: list[pytest.Item], wanted: str) -> list[pytest.Item]:
 
 
 def slice_of(item: pytest.Item) -> int:
-    """Return the slice of a test; chaos tests go by file."""
+    """Return the slice of a test; chaos tests go by file, tests of a fifth by its number."""
+    if hasattr(item, "callspec") and FIFTH in item.callspec.params:
+        return int(item.callspec.params[FIFTH])
     by = item.nodeid.partition("::")[0] if item.get_closest_marker("chaos") else item.nodeid
     return int.from_bytes(hashlib.sha256(by.encode()).digest()[:8]) % SLICES
 

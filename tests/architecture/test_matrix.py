@@ -20,6 +20,7 @@ from tests.architecture.visitors import (
     Visitors,
     address_with_own_ids,
     browser,
+    by_fifths,
     judge,
     rolled_back,
     rows,
@@ -70,8 +71,9 @@ API_VISITORS = (
 )
 
 
-def test_the_api_lets_in_whom_the_table_says(who: Visitors) -> None:
-    for route, row in rows("api"):
+@by_fifths
+def test_the_api_lets_in_whom_the_table_says(who: Visitors, fifth: int) -> None:
+    for route, row in rows("api", fifth=fifth):
         for method in row.methods:
             for visitor in API_VISITORS:
                 allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
@@ -117,8 +119,9 @@ def test_what_all_tenants_share_is_the_same_for_each(who: Visitors) -> None:
                 knock.expect(knock.status == 404, why="there is no such thing")
 
 
-def test_the_fleet_is_there_for_operators_only(who: Visitors) -> None:
-    for route, row in rows("fleet"):
+@by_fifths
+def test_the_fleet_is_there_for_operators_only(who: Visitors, fifth: int) -> None:
+    for route, row in rows("fleet", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in row.methods:
             for visitor in (
@@ -154,8 +157,9 @@ def test_operators_collections_need_the_second_factor_where_it_is_demanded(who: 
 PAGE_VISITORS = ("anonymous", "removed member", *sorted(ALL), "suspended", "foreign owner", "staff")
 
 
-def test_the_portal_lets_in_whom_the_table_says(who: Visitors) -> None:
-    for route, row in rows("page"):
+@by_fifths
+def test_the_portal_lets_in_whom_the_table_says(who: Visitors, fifth: int) -> None:
+    for route, row in rows("page", fifth=fifth):
         for method in row.methods:
             for visitor in PAGE_VISITORS:
                 if visitor == "staff":  # an operator belongs to no tenant
@@ -170,8 +174,9 @@ def test_the_portal_lets_in_whom_the_table_says(who: Visitors) -> None:
                     judge(knock, seen=True, allowed=allowed)
 
 
-def test_operators_pages_exist_for_operators_only(who: Visitors) -> None:
-    for route, row in rows("ops"):
+@by_fifths
+def test_operators_pages_exist_for_operators_only(who: Visitors, fifth: int) -> None:
+    for route, row in rows("ops", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         Offering.objects.filter(gpu_model="H200-141GB").update(state="draft")  # of histories: no real shape
         for method in row.methods:
@@ -207,8 +212,9 @@ def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors)
             knock.expect(knock.status == 302 and "security" in knock.answer["Location"], why="no second factor")
 
 
-def test_account_pages_need_somebody_signed_in(who: Visitors) -> None:
-    for route, row in rows("account"):
+@by_fifths
+def test_account_pages_need_somebody_signed_in(who: Visitors, fifth: int) -> None:
+    for route, row in rows("account", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in row.methods:
             knock = VisitorRequest(who, row, "anonymous", method, path)
@@ -230,8 +236,9 @@ def test_open_pages_break_for_nobody(who: Visitors) -> None:
                     knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
 
 
-def test_methods_that_are_not_in_the_table_are_refused(who: Visitors) -> None:
-    for route, row in rows("api", "page", "ops", "shared", "fleet"):
+@by_fifths
+def test_methods_that_are_not_in_the_table_are_refused(who: Visitors, fifth: int) -> None:
+    for route, row in rows("api", "page", "ops", "shared", "fleet", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in set(METHODS) - set(row.methods):
             knock = VisitorRequest(who, row, "staff" if row.kind in ("ops", "fleet") else "owner", method, path)

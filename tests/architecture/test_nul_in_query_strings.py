@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 
 from broker.models import Offering
-from tests.architecture.visitors import SAFE, VisitorRequest, Visitors, address_with_own_ids, rows
+from tests.architecture.visitors import SAFE, VisitorRequest, Visitors, address_with_own_ids, by_fifths, rows
 
 pytestmark = pytest.mark.django_db
 
@@ -23,9 +23,10 @@ def who() -> Iterator[Visitors]:
         settings.OPERATORS_REQUIRE_MFA = before
 
 
-def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors) -> None:
+@by_fifths
+def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors, fifth: int) -> None:
     for kind, visitor in (("api", "owner"), ("shared", "owner"), ("fleet", "staff")):
-        for route, row in rows(kind):
+        for route, row in rows(kind, fifth=fifth):
             for method in row.methods:
                 for query in QUERIES:
                     knock = VisitorRequest(who, row, visitor, method, address_with_own_ids(who, route, row) + query)
@@ -34,9 +35,10 @@ def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors) -> None:
                     knock.expect(not knock.written, why="nothing may be written")
 
 
-def test_no_page_breaks_on_it(who: Visitors) -> None:
+@by_fifths
+def test_no_page_breaks_on_it(who: Visitors, fifth: int) -> None:
     for kind, visitor in (("page", "owner"), ("ops", "staff")):
-        for route, row in rows(kind):
+        for route, row in rows(kind, fifth=fifth):
             path = address_with_own_ids(who, route, row)
             Offering.objects.filter(gpu_model="H200-141GB").update(state="draft")  # of histories: no real shape
             for method in set(row.methods) & set(SAFE):

@@ -23,6 +23,7 @@ from tests.architecture.visitors import (
     VisitorRequest,
     Visitors,
     browser,
+    by_fifths,
     judge,
     rolled_back,
     rows,
@@ -84,9 +85,10 @@ def asked(who: Parts, row: Row, visitor: str, method: str, path: str, **more: An
     return knock
 
 
+@by_fifths
 @pytest.mark.parametrize("kind", ["api", "page"])
-def test_a_role_on_one_project_opens_what_the_table_says_and_nothing_beside_it(who: Parts, kind: str) -> None:
-    for route, row in rows(kind):
+def test_a_project_role_opens_what_the_table_says_and_nothing_beside_it(who: Parts, kind: str, fifth: int) -> None:
+    for route, row in rows(kind, fifth=fifth):
         for method in row.methods:
             for visitor, role in held(who, row):
                 allowed = role in row.on_a_part(method)
@@ -126,8 +128,9 @@ def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts
             judge(asked(who, row, visitor, "GET", routes.address(route, *own)), seen=True, allowed=True)
 
 
-def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts) -> None:
-    for route, row in rows("ops", "fleet"):
+@by_fifths
+def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fifth: int) -> None:
+    for route, row in rows("ops", "fleet", fifth=fifth):
         path = routes.address(route, *(who.thing(row, route)[0] if row.thing else ()))
         for method in row.methods:
             for role in ROLES:
@@ -166,6 +169,7 @@ def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -
                 knock.expect(allowed or not knock.written, why="nothing may be written")
 
 
+@pytest.mark.deep
 def test_ids_of_other_projects_in_a_body_are_as_good_as_none(who: Parts) -> None:
     for route, row in rows("api"):
         if row.body is None or row.thing or "POST" not in row.methods:
@@ -262,14 +266,15 @@ def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
         assert inside != beside
 
 
-def test_nothing_breaks_for_a_role_on_a_project_that_was_archived(who: Parts) -> None:
+@by_fifths
+def test_nothing_breaks_for_a_role_on_a_project_that_was_archived(who: Parts, fifth: int) -> None:
     own = {row.thing: who.around(row)[0] for _, row in rows("page", "api") if row.thing in PLACED}
     with rls.tenant_scope(who.here.tenant.pk):
         for child in who.alpha.children.filter(archived_at=None):
             projects.archive(child, actor=SYSTEM, now=tenant_setup.current_time())
         projects.archive(who.alpha, actor=SYSTEM, now=tenant_setup.current_time())
     tenant_setup.leave_tenant()
-    for route, row in rows("page", "api", "account"):
+    for route, row in rows("page", "api", "account", fifth=fifth):
         if row.thing and row.thing not in own:
             continue
         for method in row.methods:

@@ -302,6 +302,7 @@ def walker(planted: Planted, role: Role, project: Project | None, *, within: Pro
     return Walker(planted, f"{role} of {project or 'all'}", other.user, other.client, text)
 
 
+@pytest.mark.deep
 def test_a_role_on_one_project_reads_nothing_of_elsewhere(planted: Planted) -> None:
     owner = walker(planted, Role.OWNER, None)
     owner.walk(widely=True)

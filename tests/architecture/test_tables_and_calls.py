@@ -328,6 +328,7 @@ def unanswered(client: Client, page: str) -> list[str]:
     return wrong
 
 
+@pytest.mark.deep
 def test_every_table_is_given_whole_by_a_call_beside_it(house: House) -> None:
     seen: set[str] = set()
     captions: set[str] = set()

@@ -126,6 +126,7 @@ def test_tasks_do_what_their_messages_say(sim: Simulation, monkeypatch: pytest.M
     assert reload_lease(other).state == "queued"
 
 
+@pytest.mark.deep
 def test_a_plan_of_moves_is_made_and_carried_out_by_its_messages(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

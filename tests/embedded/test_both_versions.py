@@ -24,6 +24,7 @@ def installed() -> list[Path]:
     installed(),
     ids=lambda folder: f"PostgreSQL {folder.parent.name.replace('pginstall', 'of the environment')}",
 )
+@pytest.mark.deep
 def test_migrations_the_seed_and_migrating_its_history_back_and_forth_run_on(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "deploy.embedded.scratch", "python", "-m", "tests.embedded.upgraded"],

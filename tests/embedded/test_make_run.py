@@ -69,6 +69,7 @@ def steps(said: str) -> list[str]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.deep
 def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_start(data: Path, port: int) -> None:
     with running(data, port) as (said, run):
         assert [step for step in steps(said) if step != "Processes"] == ["Database", "Migrations", "Seed"]

@@ -96,6 +96,7 @@ def test_a_start_after_another_waiting_one_was_faster_is_refused(data: Path) -> 
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.deep
 def test_a_start_right_after_a_stop_succeeds(start: Begin, how: signal.Signals) -> None:
     """The databases flush, and the last process takes longer."""
     run = start("lingering")

@@ -31,6 +31,7 @@ def gone_within(seconds: float, pids: set[int]) -> bool:
     return True
 
 
+@pytest.mark.deep
 def test_sigterm_ends_everything_within_ten_seconds(start: Begin) -> None:
     """Its own timeout is nine seconds; the rest depends on the machine."""
     assert sum(map(sum, GRACE_S)) <= 9
@@ -162,6 +163,7 @@ def back_within(seconds: float, run: Start, name: str, *, other_than: int | None
     return after
 
 
+@pytest.mark.deep
 def test_what_somebody_kills_again_and_again_comes_back_every_time(start: Begin) -> None:
     run = start("sleeper")
     run.until_ready()
@@ -173,6 +175,7 @@ def test_what_somebody_kills_again_and_again_comes_back_every_time(start: Begin)
     assert run.popen.poll() is None
 
 
+@pytest.mark.deep
 def test_a_killed_database_comes_back_though_a_session_of_the_dead_one_was_busy(start: Begin, data: Path) -> None:
     run = start("sleeper")
     run.until_ready()
@@ -196,6 +199,7 @@ def test_a_killed_database_comes_back_though_a_session_of_the_dead_one_was_busy(
     assert "pre-existing shared memory" not in (data / "logs/postgres.log").read_text()
 
 
+@pytest.mark.deep
 def test_a_process_that_keeps_dying_stops_everything_and_shows_its_last_words(start: Begin) -> None:
     run = start("dying")
     out, errors = run.popen.communicate(timeout=200)
@@ -205,6 +209,7 @@ def test_a_process_that_keeps_dying_stops_everything_and_shows_its_last_words(st
     assert "I cannot go on" in errors
 
 
+@pytest.mark.deep
 def test_a_disk_that_fills_up_while_running_is_named(start: Begin) -> None:
     run = start("full")
     _, errors = run.popen.communicate(timeout=200)

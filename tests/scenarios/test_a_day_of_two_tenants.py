@@ -24,6 +24,7 @@ from tests.simulation import (
 HOUR = 3600
 
 
+@pytest.mark.deep
 def test_a_day_of_two_tenants_on_four_gpus(sim: Simulation) -> None:
     create_gpus(4)
     card, slice_ = offering("card"), offering("1g.10gb")

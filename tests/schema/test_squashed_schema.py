@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from django.core.management import call_command
 
 from tests.database import OwnDatabase
@@ -35,6 +36,7 @@ def test_every_listed_change_is_of_a_stored_statement() -> None:
     assert [each for each in CHANGES if not any(map(each.concerns, STORED))] == []
 
 
+@pytest.mark.deep
 def test_the_database_rules_are_removed_and_applied_again(own_database: OwnDatabase) -> None:
     before = described(own_database)
     call_command("migrate", "tenants", "0001", database="owner", interactive=False, verbosity=0)

@@ -123,6 +123,7 @@ class Moving(Sim):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.deep
 def test_whatever_fails_while_leases_are_relocated_the_invariants_hold(
     own_database: OwnDatabase, settings: Any, seed: int
 ) -> None:

@@ -181,6 +181,7 @@ def three(kestrel: TenantContext, sim: Simulation) -> tuple[Budget, list[Lease]]
     return purse, leases
 
 
+@pytest.mark.deep
 def test_a_crash_in_the_middle_has_ended_nothing_and_is_made_good(kestrel: TenantContext, sim: Simulation) -> None:
     purse, leases = three(kestrel, sim)
     with breaking(2, KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):

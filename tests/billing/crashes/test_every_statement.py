@@ -21,6 +21,7 @@ def ground(own_database: OwnDatabase) -> CrashDatabase:
     return CrashDatabase(own_database.server, own_database.name)
 
 
+@pytest.mark.deep
 def test_killed_before_any_statement_or_commit_and_run_again_it_comes_to_the_same(ground: CrashDatabase) -> None:
     whole = run_undisturbed(ground)
     assert len(whole.said) >= POINTS
@@ -30,6 +31,7 @@ def test_killed_before_any_statement_or_commit_and_run_again_it_comes_to_the_sam
     assert run_with_crash(ground, commits[len(commits) // 2], whole, by_kill=True) == []
 
 
+@pytest.mark.deep
 def test_numbers_that_are_handed_out_apart_from_their_invoices_would_be_found(
     ground: CrashDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def seed() -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.deep
 def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
     answer = seed()
     with system_scope():

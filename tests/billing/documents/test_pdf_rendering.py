@@ -25,6 +25,7 @@ print(hashlib.sha256(render_pdf(sample_invoice("Zoë Łukasz", lines=40), at=ISS
 """
 
 
+@pytest.mark.deep
 def test_another_process_in_another_time_zone_lays_out_the_same_bytes() -> None:
     here = hashlib.sha256(render_pdf(sample_invoice("Zoë Łukasz", lines=40), at=ISSUED)).hexdigest()
     seen = set()

@@ -35,6 +35,7 @@ def test_days_that_differ_widen_what_is_likely() -> None:
 
 
 @pytest.mark.parametrize("days", [14, 21, 28])
+@pytest.mark.deep
 def test_four_of_five_times_a_month_lies_where_it_is_said_to(days: int) -> None:
     chance, hits, tries = Random(days), 0, 1000
     for _ in range(tries):

@@ -47,6 +47,7 @@ def test_a_worker_killed_at_the_gateway_leaves_one_charge_to_find(
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
 
 
+@pytest.mark.deep
 def test_a_worker_process_pays_under_its_own_login(own_database: OwnDatabase) -> None:
     invoice = create_final_invoice()
     through = f"{SimulatedGateway.__module__}.{SimulatedGateway.__qualname__}"

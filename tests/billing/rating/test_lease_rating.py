@@ -347,6 +347,7 @@ def test_b8_a_time_zone_moves_only_the_month_of_a_second_never_the_sum() -> None
     assert sums == {3 * 24 * HOUR * 1_040_000_001}
 
 
+@pytest.mark.deep
 def test_b24_an_offering_that_changes_every_second_is_charged_second_by_second() -> None:
     tenant, project = create_customer()
     dear, cheap = create_priced_offering(2 * EURO), create_priced_offering(EURO)

@@ -128,6 +128,7 @@ def test_what_is_void_or_gone_there_already_is_declined(fake: FakeStripe) -> Non
     assert untaken(other).status == "declined"
 
 
+@pytest.mark.deep
 def test_a_gateway_that_is_gone_leaves_its_charge_and_the_night_says_what_can_still_be_paid(
     fake: FakeStripe,
 ) -> None:

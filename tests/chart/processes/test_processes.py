@@ -80,6 +80,7 @@ def get(port: int, path: str, host: str = "", **headers: str) -> tuple[int, byte
         asking.close()
 
 
+@pytest.mark.deep
 def test_web_answers_probes_people_and_prometheus(start: Callable[..., Box]) -> None:
     port = free_port()
     web = start("web", **{"0.0.0.0:8000": f"127.0.0.1:{port}"})
@@ -99,6 +100,7 @@ def test_web_answers_probes_people_and_prometheus(start: Callable[..., Box]) -> 
     assert web.stop() == 0, web.words()
 
 
+@pytest.mark.deep
 def test_events_answer_their_probe(start: Callable[..., Box]) -> None:
     port = free_port()
     events = start("events", **{"8001": str(port), "0.0.0.0": "127.0.0.1"})
@@ -108,6 +110,7 @@ def test_events_answer_their_probe(start: Callable[..., Box]) -> None:
     assert "Traceback" not in events.words()
 
 
+@pytest.mark.deep
 def test_worker_beat_and_relay_carry_a_message_to_its_end(
     start: Callable[..., Box], own_database: OwnDatabase, valkey_server: Valkey
 ) -> None:
@@ -137,12 +140,14 @@ def test_worker_beat_and_relay_carry_a_message_to_its_end(
         assert "Traceback" not in process.words()
 
 
+@pytest.mark.deep
 def test_an_agent_says_when_its_cluster_has_not_joined(start: Callable[..., Box]) -> None:
     agent = start("agent-north")
     assert agent.process.wait(PATIENCE_S) != 0
     assert "Kubernetes cluster 'north' does not exist. Registered: none." in agent.words()
 
 
+@pytest.mark.deep
 def test_the_migrate_job_ends_well(start: Callable[..., Box]) -> None:
     migrate = start("migrate")
     assert migrate.process.wait(PATIENCE_S) == 0, migrate.words()

@@ -131,6 +131,7 @@ def test_a_slow_start_takes_nothing_of_its_time(world: World) -> None:
     assert reload_lease(lease).ends_at == reload_lease(lease).active_at + timedelta(seconds=600)
 
 
+@pytest.mark.deep
 def test_extended_it_expires_later(world: World) -> None:
     lease = world.run(world.home(), world.offering(), max_duration_s=600)
     world.extend(lease, 600)

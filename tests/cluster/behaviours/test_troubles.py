@@ -165,6 +165,7 @@ def test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease(world: World) -
     assert {reload_lease(each).state for each in leases} == {"active"}
 
 
+@pytest.mark.deep
 def test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_proof_of_life(
     world: World,
 ) -> None:

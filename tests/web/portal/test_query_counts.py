@@ -71,6 +71,7 @@ def counted(portal: PortalSession) -> dict[str, int]:
     return found
 
 
+@pytest.mark.deep
 def test_the_number_of_queries_is_the_baseline_and_does_not_grow_with_rows(portal: PortalSession) -> None:
     populate(portal, 1)
     few = counted(portal)

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ def test_a_slice_that_is_published_no_longer_takes_its_own_units_and_no_others()
 
 @settings(max_examples=150)
 @given(st.sets(st.sampled_from(PLACES), max_size=12), st.lists(st.sampled_from(PLACES), max_size=6))
+@pytest.mark.deep
 def test_room_is_never_promised_where_something_lies_or_nothing_is_published(
     told: set[tuple[str, int]], lies: list[tuple[str, int]]
 ) -> None:

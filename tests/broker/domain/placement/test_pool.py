@@ -104,6 +104,7 @@ WISHES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
 
 
 @pytest.mark.parametrize("spare", [0, lowest_names.HEAP_SLACK])
+@pytest.mark.deep
 def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> None:
     @settings(max_examples=12, deadline=None)
     @given(st.randoms(use_true_random=False))

@@ -41,6 +41,7 @@ def asked(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCata
 
 @settings(max_examples=150, deadline=None)
 @given(asked(), st.data())
+@pytest.mark.deep
 def test_a_demand_takes_exactly_the_fewest_gpus(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:

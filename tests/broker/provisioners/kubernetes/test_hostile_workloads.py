@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from broker.domain.lifecycle.states import Isolation, PriceClass
 from broker.domain.workloads.templates import TEMPLATES, Workload
 from broker.domain.workloads.validation import find_workload_faults
@@ -236,6 +238,7 @@ def test_a_name_that_is_anothers_is_seen() -> None:
     assert len(list(known.breaches(objects, other))) == 2 * len(objects)
 
 
+@pytest.mark.deep
 def test_no_wish_breaks_a_wall() -> None:
     attacker, rendered, known = Attacker(SEED), 0, Names()
     for number in range(SPECS):

@@ -109,6 +109,7 @@ def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(sim: Simulation
     assert len(placed) == len({cause.split(" / ")[0] for cause in placed}) == 3
 
 
+@pytest.mark.deep
 def test_what_began_in_a_cluster_that_fell_silent_begins_in_no_other(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
@@ -139,6 +140,7 @@ def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, m
     books_balance(sim)
 
 
+@pytest.mark.deep
 def test_nothing_begins_while_an_earlier_try_may_still_run(sim: Simulation, moody: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
     moody.full = moody.keeps = {find_cluster(first).pk}

@@ -6,6 +6,7 @@ import sys
 from contextlib import ExitStack
 from subprocess import PIPE
 
+import pytest
 from django.db import connection
 
 from broker.models import Allocation, Lease
@@ -36,6 +37,7 @@ def queued(owner: TenantContext, number: int) -> Lease:
         return request_lease(wanted, project=owner.project, actor=owner.actor, now=NOW)
 
 
+@pytest.mark.deep
 def test_processes_that_place_at_once_never_give_a_place_twice(own_database: OwnDatabase) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, cards_per_node=2))
     tenants = [create_tenant(name, units=100_000) for name in ("Kestrel", "Merlin", "Osprey")]

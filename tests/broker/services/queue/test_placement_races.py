@@ -104,6 +104,7 @@ def finish(lease_id: str, tenant_id: str) -> None:
             termination.finish_release(lease, now=NOW)
 
 
+@pytest.mark.deep
 def test_a_hundred_requests_against_a_quota_of_eight_grant_exactly_eight(crowd: Crowd) -> None:
     create_gpus(8)
     kestrel, slice_ = create_tenant(), offering("1g.10gb").pk
@@ -119,6 +120,7 @@ def test_a_hundred_requests_against_a_quota_of_eight_grant_exactly_eight(crowd: 
         assert kestrel.quota_used() == 0
 
 
+@pytest.mark.deep
 def test_a_hundred_requests_for_one_free_slice_place_exactly_one(crowd: Crowd) -> None:
     create_gpus(1)
     tenants = [create_tenant(f"Tenant {n}", units=100_000) for n in range(4)]

@@ -49,6 +49,7 @@ def tenants_by_card() -> dict[str, set[str]]:
     return dict(found)
 
 
+@pytest.mark.deep
 def test_eight_strangers_at_once_never_meet_on_a_gpu_they_share(eight: Crowd) -> None:
     create_gpus(3)
     tenants, quarter = [create_tenant(f"Tenant {n}") for n in range(4)], soft_offering().pk

@@ -148,6 +148,7 @@ def test_what_its_controller_replaced_at_once_ended_when_it_did_and_not_when_tha
     assert charged(lease) == (EndReason.DEVICE_LOST, ended)
 
 
+@pytest.mark.deep
 def test_what_nobody_saw_end_did_not_outlive_the_making_of_what_replaces_it(
     sim: Simulation, cluster: Told, lease: Lease
 ) -> None:

@@ -120,6 +120,7 @@ def test_an_earlier_end_date_wins(sim: Simulation) -> None:
     assert reload_lease(lease).ended_at == end
 
 
+@pytest.mark.deep
 def test_an_end_date_also_ends_what_is_still_being_made(sim: Simulation) -> None:
     create_gpus(1)
     end = sim.now + timedelta(seconds=90)
@@ -442,6 +443,7 @@ def test_messages_for_what_is_over_or_never_was_do_nothing(sim: Simulation) -> N
     assert len(transitions_of(lease)) == steps
 
 
+@pytest.mark.deep
 def test_doubled_and_reordered_messages_change_nothing(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())

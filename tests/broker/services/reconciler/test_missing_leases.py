@@ -93,6 +93,7 @@ def test_a_mark_from_before_it_was_seen_is_none(sim: Simulation) -> None:
     assert look([lease], sim, after_s=5) == ["active"]
 
 
+@pytest.mark.deep
 def test_a_few_at_once_end_and_more_wait_until_they_stayed_away(sim: Simulation) -> None:
     leases = running(sim, FEW + 2)
     there, gone = leases[0], leases[1:]

@@ -56,6 +56,7 @@ def test_a_program_that_ends_again_and_again_is_charged_to_the_end_of_its_lease(
     assert (ended.end_reason, ended.ended_at) == ("expired", lease.ends_at)
 
 
+@pytest.mark.deep
 def test_who_releases_a_lease_whose_program_is_not_ready_pays_for_all_of_it(sim: Simulation) -> None:
     create_gpus(1)
     lease = crashing(sim)
@@ -64,6 +65,7 @@ def test_who_releases_a_lease_whose_program_is_not_ready_pays_for_all_of_it(sim:
     assert reload_lease(lease).ended_at == sim.now.replace(microsecond=0)
 
 
+@pytest.mark.deep
 def test_a_program_that_is_not_ready_is_told_and_metered(sim: Simulation) -> None:
     create_gpus(1)
     lease = crashing(sim)

@@ -73,6 +73,7 @@ def active_seconds(lease: Lease) -> float:
     return sum(span.total_seconds() for span in spans)
 
 
+@pytest.mark.deep
 def test_a_lease_is_charged_to_its_last_proof_of_life_though_its_cluster_stays_silent_for_hours(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_silence_shorter_than_the_usual_look_is_not_told(
     assert reload_lease(lease).conditions == {}
 
 
+@pytest.mark.deep
 def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:

@@ -65,6 +65,7 @@ def is_home(lease: Lease, move: Relocation) -> bool:
     return (place.gpu_id, place.placement.lower) == (move.from_gpu_id, move.from_start)
 
 
+@pytest.mark.deep
 def test_a_place_that_was_taken_meanwhile_leaves_the_lease_where_it_is(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_place_that_was_taken_meanwhile_leaves_the_lease_where_it_is(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_postgresql_decides_where_two_take_the_place_at_once(
     sim: Simulation,
     plan: RelocationPlan,
@@ -108,6 +110,7 @@ def lose(order: ProvisionSpec, now: datetime) -> Observation:
 
 
 @pytest.mark.parametrize("answer", [refuse, lose])
+@pytest.mark.deep
 def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
     sim: Simulation,
     plan: RelocationPlan,
@@ -145,6 +148,7 @@ def test_a_plan_that_is_called_off_brings_back_what_is_under_way(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_plan_that_is_called_off_in_time_moves_nothing(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
@@ -158,6 +162,7 @@ def test_a_plan_that_is_called_off_in_time_moves_nothing(
         plan_decisions.accept_plan(plan, why="after all", actor=OPERATOR, now=sim.now)
 
 
+@pytest.mark.deep
 def test_a_tenant_may_take_it_back_until_the_relocation_begins(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
@@ -169,6 +174,7 @@ def test_a_tenant_may_take_it_back_until_the_relocation_begins(
     assert is_home(lease, move)
 
 
+@pytest.mark.deep
 def test_a_tenant_that_takes_it_back_too_late_is_told_so(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, lease: Lease
 ) -> None:
@@ -178,6 +184,7 @@ def test_a_tenant_that_takes_it_back_too_late_is_told_so(
 
 
 @pytest.mark.parametrize("state", [S.STOPPING, S.PROVISIONING])
+@pytest.mark.deep
 def test_a_lease_that_is_released_on_its_way_leaves_both_places(
     sim: Simulation, plan: RelocationPlan, lease: Lease, state: LeaseState
 ) -> None:
@@ -204,6 +211,7 @@ def test_a_lease_that_its_tenant_stops_on_its_way_stays_stopped(sim: Simulation,
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_gpu_that_fails_brings_the_lease_home(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
@@ -227,6 +235,7 @@ def test_a_lease_that_kills_its_workers_at_its_next_place_goes_back_to_where_it_
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_whichever_message_is_lost_the_sweep_goes_on_with_it(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:

@@ -108,6 +108,7 @@ def test_who_calls_a_plan_off_while_its_lease_is_seen_to_start_looks_again(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_relocation_whose_lease_is_active_already_is_closed_at_the_next_look(
     sim: Simulation, plan: RelocationPlan, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def test_a_plan_is_a_dry_run_that_says_what_it_costs_and_wins(
     assert plan_log(plan) == "proposed"
 
 
+@pytest.mark.deep
 def test_an_accepted_plan_moves_its_lease_after_notice_and_frees_the_old_gpu(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:
@@ -93,6 +94,7 @@ def test_an_accepted_plan_moves_its_lease_after_notice_and_frees_the_old_gpu(
     assert not SimulatedPod.objects.filter(name=spec_name(lease.pk, lease.generation)).exists()
 
 
+@pytest.mark.deep
 def test_not_a_second_is_charged_between_and_none_of_its_time_is_lost(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:

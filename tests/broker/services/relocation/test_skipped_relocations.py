@@ -110,6 +110,7 @@ def test_a_lease_that_can_no_longer_be_relocated_is_left_alone(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_slot_of_a_gpu_that_is_cut_in_advance_will_do(sim: Simulation, kestrel: TenantContext) -> None:
     plan = accept_plan(sim)
     (move,) = relocations_of(plan)
@@ -118,6 +119,7 @@ def test_a_slot_of_a_gpu_that_is_cut_in_advance_will_do(sim: Simulation, kestrel
     assert relocations_of(plan)[0].state == M.DONE
 
 
+@pytest.mark.deep
 def test_a_gpu_that_fails_at_the_last_moment_is_not_gone_to(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

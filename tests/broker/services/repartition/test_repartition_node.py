@@ -96,6 +96,7 @@ def test_a_lease_is_waited_for_until_its_own_end(sim: Simulation, node: Node, ke
     driver.until(RepartitionStep.DONE)
 
 
+@pytest.mark.deep
 def test_a_wedge_is_healed_without_a_human_within_twelve_minutes(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:

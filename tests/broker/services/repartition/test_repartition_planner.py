@@ -179,6 +179,7 @@ def test_a_shape_that_no_gpu_will_be_cut_into_is_refused_at_the_door(
         sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
 
 
+@pytest.mark.deep
 def test_a_node_that_was_cut_rests_for_a_while(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)

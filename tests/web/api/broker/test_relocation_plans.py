@@ -44,6 +44,7 @@ def tag(client: Client, plan: RelocationPlan) -> str:
     return str(client.get(f"/api/v1/ops/relocation-plans/{plan.pk}")["ETag"])
 
 
+@pytest.mark.deep
 def test_a_plan_is_accepted_and_carried_out(sim: Simulation, operator: Client, plan: RelocationPlan) -> None:
     answer = ask(operator, plan, "accepted", seen=tag(operator, plan))
     assert answer.status_code == 200, answer.content
@@ -58,6 +59,7 @@ def test_a_plan_is_accepted_and_carried_out(sim: Simulation, operator: Client, p
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_an_accepted_plan_is_called_off_and_a_proposal_declined(
     sim: Simulation, operator: Client, plan: RelocationPlan
 ) -> None:
@@ -69,6 +71,7 @@ def test_an_accepted_plan_is_called_off_and_a_proposal_declined(
     assert ask(operator, another, "declined", seen=tag(operator, another)).json()["state"] == "declined"
 
 
+@pytest.mark.deep
 def test_who_did_not_see_the_plan_as_it_is_decides_nothing(operator: Client, plan: RelocationPlan) -> None:
     assert ask(operator, plan, "accepted").status_code == 428
     seen = tag(operator, plan)
@@ -82,6 +85,7 @@ def test_who_did_not_see_the_plan_as_it_is_decides_nothing(operator: Client, pla
     ("state", "reason", "status"),
     [("cancelled", "x", 409), ("running", "x", 400), ("accepted", "", 400), ("accepted", "x" * 151, 400)],
 )
+@pytest.mark.deep
 def test_what_cannot_be_decided_changes_nothing(
     operator: Client, plan: RelocationPlan, state: str, reason: str, status: int
 ) -> None:

@@ -118,6 +118,7 @@ def test_integrity_checks_are_checked_and_payments_listed(portal: PortalSession,
     assert items(operator, "ops/payments?status=stuck") == []
 
 
+@pytest.mark.deep
 def test_every_collection_asks_as_often_with_many_rows_as_with_few(portal: PortalSession, operator: Client) -> None:
     paths = (
         "ops/leases",

@@ -26,6 +26,7 @@ print("fine")
 """
 
 
+@pytest.mark.deep
 def test_the_companys_sign_in_is_one_setting_away(own_database: OwnDatabase) -> None:
     company = {
         "GPUBROKER_DATABASE_URL": own_database.web_url,

@@ -240,6 +240,7 @@ def test_asking_for_a_new_password_tells_nothing(delta: TenantWithOwner) -> None
     assert answers[0]["Location"] == answers[1]["Location"]
 
 
+@pytest.mark.deep
 def test_guessing_passwords_is_stopped_and_the_owner_of_the_address_is_not_told_apart(delta: TenantWithOwner) -> None:
     for email in (delta.owner.email, "nobody@delta.example.org"):
         cache.clear()
@@ -253,6 +254,7 @@ def test_guessing_passwords_is_stopped_and_the_owner_of_the_address_is_not_told_
     assert right.status_code != 302, "even the right password waits"
 
 
+@pytest.mark.deep
 def test_guessing_at_many_accounts_from_one_place_is_stopped_for_that_place(delta: TenantWithOwner) -> None:
     for n in range(10):
         sign_in(Stranger(), f"nobody-{n}@delta.example.org", "guess")

@@ -150,6 +150,7 @@ def test_operators_do_the_same_over_the_api(kestrel: TenantContext, operator: Cl
     assert ended["until"] == "2026-12-01T00:00:00Z"
 
 
+@pytest.mark.deep
 def test_an_invoice_shows_what_was_covered_and_what_nobody_used(kestrel: TenantContext, payer: Client) -> None:
     offering = create_priced_offering(EURO)
     add_ended_lease(kestrel.project, offering, START, 10 * HOUR)

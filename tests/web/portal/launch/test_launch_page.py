@@ -258,6 +258,7 @@ def test_without_anything_on_sale_the_page_says_so(portal: PortalSession) -> Non
     assert "No offerings published" in portal.read("/launch/")
 
 
+@pytest.mark.deep
 def test_starts_of_the_past_become_an_estimate(portal: PortalSession) -> None:
     for _ in range(6):
         portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering()))

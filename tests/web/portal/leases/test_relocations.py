@@ -62,6 +62,7 @@ def test_a_button_pressed_twice_says_the_same_twice(portal: PortalSession) -> No
     assert 'name="movable" value="no"' in portal.get(page).content.decode()
 
 
+@pytest.mark.deep
 def test_a_tenant_is_told_before_and_charged_for_nothing_between(portal: PortalSession) -> None:
     both = scatter_leases(portal.sim, portal.owner, portal.owner, movable=True)
     (plan,) = plan_proposals.propose_plans(Cluster.objects.get().pk, now=portal.sim.now)

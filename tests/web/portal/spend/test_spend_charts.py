@@ -128,6 +128,7 @@ def test_too_few_days_are_no_reason_to_tell_the_future(portal: PortalSession) ->
     assert "likely" not in portal.read("/spend/")
 
 
+@pytest.mark.deep
 def test_neither_a_class_alone_nor_weeks_nor_a_month_that_is_over_tell_the_future(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2, hour=8)
     run_lease_for(portal, "1g.10gb", 3600)

@@ -55,6 +55,7 @@ def asked(visit: object, address: str) -> int:
     return len(seen)
 
 
+@pytest.mark.deep
 def test_pages_and_lists_ask_as_often_with_many_rows_as_with_few() -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     browser, api = signed_in(delta.owner), tenant_setup.ApiClient(delta.token())
@@ -70,6 +71,7 @@ def test_pages_and_lists_ask_as_often_with_many_rows_as_with_few() -> None:
     assert max(few.values()) <= MOST_ON_A_PAGE, few
 
 
+@pytest.mark.deep
 def test_no_page_is_larger_than_100_kb_however_many_rows_there_are() -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     browser = signed_in(delta.owner)
@@ -115,6 +117,7 @@ def test_where_projects_are_many_they_are_named_and_not_listed(monkeypatch: pyte
     assert where == [labs[0].pk, labs[1].pk, None]
 
 
+@pytest.mark.deep
 def test_every_row_is_on_some_page() -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     browser = signed_in(delta.owner)
