@@ -6,14 +6,16 @@ one slice of them; five commits in a row run all.
 
 import hashlib
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 SLICES = 5
+Entry = TypeVar("Entry")
 SLICE_WITHOUT_GIT = 0
 FIFTH = "fifth"  # a parameter: which fifth of a long table a test goes through
 SLOW = ("browser", "cluster", "deep", "chaos")
@@ -62,6 +64,16 @@ def _git(*arguments: str) -> str:
     except OSError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def by_fifths(test: Callable[..., None]) -> Callable[..., None]:
+    """Make a test deep that goes through one fifth of a long table in each commit."""
+    return pytest.mark.deep(pytest.mark.parametrize(FIFTH, range(SLICES))(test))
+
+
+def take_fifth(table: Iterable[Entry], fifth: int) -> list[Entry]:
+    """Return every fifth entry of a table, from this one on."""
+    return list(table)[fifth::SLICES]
 
 
 def described(wanted: str) -> str:

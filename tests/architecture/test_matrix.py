@@ -20,12 +20,12 @@ from tests.architecture.visitors import (
     Visitors,
     address_with_own_ids,
     browser,
-    by_fifths,
     judge,
     rolled_back,
     rows,
 )
 from tests.tenants import tenant_setup
+from tests.tiers import by_fifths
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,8 @@ import pytest
 from django.conf import settings
 
 from broker.models import Offering
-from tests.architecture.visitors import SAFE, VisitorRequest, Visitors, address_with_own_ids, by_fifths, rows
+from tests.architecture.visitors import SAFE, VisitorRequest, Visitors, address_with_own_ids, rows
+from tests.tiers import by_fifths
 
 pytestmark = pytest.mark.django_db
 

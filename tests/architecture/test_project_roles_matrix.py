@@ -23,13 +23,13 @@ from tests.architecture.visitors import (
     VisitorRequest,
     Visitors,
     browser,
-    by_fifths,
     judge,
     rolled_back,
     rows,
 )
 from tests.tenants import tenant_setup
 from tests.tenants.tenant_setup import TenantWithOwner
+from tests.tiers import by_fifths
 
 pytestmark = pytest.mark.django_db
 

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import pytest
 from django.db import connection, transaction
 from django.test import Client
 
@@ -15,12 +14,12 @@ from tenants.domain.roles import SCOPES, Role
 from tenants.models import User
 from tenants.services import members, rls, tenants
 from tenants.services.actors import SYSTEM
+from tests import tiers
 from tests.architecture import routes
 from tests.architecture.matrix import ROWS, THINGS, Row, an_invitation
 from tests.tenants import tenant_setup
 from tests.tenants.tenant_setup import ALL_ROLES as EVERYTHING
 from tests.tenants.tenant_setup import TenantWithOwner, current_time
-from tests.tiers import FIFTH, SLICES
 
 BY_TOKEN = ("api", "shared")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -165,12 +164,7 @@ class VisitorRequest:
 def rows(*kinds: str, fifth: int | None = None) -> list[tuple[str, Row]]:
     """Return the rows of these kinds, or one fifth of them."""
     found = [(route, row) for route, row in ROWS.items() if row.kind in kinds]
-    return found if fifth is None else found[fifth::SLICES]
-
-
-def by_fifths(test: Callable[..., None]) -> Callable[..., None]:
-    """Make a test deep that tries one fifth of the table in each commit."""
-    return pytest.mark.deep(pytest.mark.parametrize(FIFTH, range(SLICES))(test))
+    return found if fifth is None else tiers.take_fifth(found, fifth)
 
 
 def judge(knock: VisitorRequest, *, seen: bool, allowed: bool) -> None:

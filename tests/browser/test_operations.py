@@ -18,6 +18,7 @@ from tenants.services.rls import staff_scope
 from tests.browser.portal import Portal
 from tests.browser.test_pages import AXE, RULES, WIDTHS, WIDTHS_AND_THEMES
 from tests.simulation import OPERATOR
+from tests.tiers import by_fifths, take_fifth
 
 pytestmark = pytest.mark.browser
 MAP = ".fleet-map a"
@@ -62,12 +63,15 @@ def opened(portal: Portal, chromium: Browser, **wishes: object) -> Iterator[Page
         yield context.new_page()
 
 
+@by_fifths
 @pytest.mark.parametrize(("width", "theme"), WIDTHS_AND_THEMES)
-def test_no_rule_of_accessibility_is_broken(operations: Portal, chromium: Browser, width: int, theme: str) -> None:
+def test_no_rule_of_accessibility_is_broken(
+    operations: Portal, chromium: Browser, width: int, theme: str, fifth: int
+) -> None:
     found = []
     viewport = {"width": width, "height": 900}
     with opened(operations, chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as page:
-        for name, address in addresses(operations).items():
+        for name, address in take_fifth(addresses(operations).items(), fifth):
             page.goto(address)
             page.evaluate(AXE)
             broken = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
@@ -75,10 +79,11 @@ def test_no_rule_of_accessibility_is_broken(operations: Portal, chromium: Browse
     assert found == []
 
 
-def test_no_width_scrolls_sideways_and_the_policy_is_kept(operations: Portal, chromium: Browser) -> None:
+@by_fifths
+def test_no_width_scrolls_sideways_and_the_policy_is_kept(operations: Portal, chromium: Browser, fifth: int) -> None:
     wide = []
     with opened(operations, chromium) as page:
-        for name, address in addresses(operations).items():
+        for name, address in take_fifth(addresses(operations).items(), fifth):
             page.goto(address)
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})

@@ -6,27 +6,25 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.portal import Portal
+from tests.tiers import by_fifths, take_fifth
 
 pytestmark = pytest.mark.browser
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 WIDTHS = (320, 360, 768, 1024, 1440, 1920)
-# Each width and each theme is in a fast pair; the other pairs are deep, because a page takes seconds.
-WIDTHS_AND_THEMES = [
-    (1440, "light"),
-    (390, "dark"),
-    pytest.param(1440, "dark", marks=pytest.mark.deep),
-    pytest.param(390, "light", marks=pytest.mark.deep),
-]
+WIDTHS_AND_THEMES = [(1440, "light"), (390, "dark"), (1440, "dark"), (390, "light")]
 
 
+@by_fifths  # a page takes seconds
 @pytest.mark.parametrize(("width", "theme"), WIDTHS_AND_THEMES)
-def test_no_rule_of_accessibility_is_broken(portal: Portal, chromium: Browser, width: int, theme: str) -> None:
+def test_no_rule_of_accessibility_is_broken(
+    portal: Portal, chromium: Browser, width: int, theme: str, fifth: int
+) -> None:
     found = []
     viewport = {"width": width, "height": 900}
     with portal.context(chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as context:
         page = context.new_page()
-        for name, address in portal.pages.items():
+        for name, address in take_fifth(portal.pages.items(), fifth):
             page.goto(address)
             page.evaluate(AXE)
             broken = page.evaluate("rules => axe.run({runOnly: rules})", RULES)["violations"]
@@ -34,11 +32,12 @@ def test_no_rule_of_accessibility_is_broken(portal: Portal, chromium: Browser, w
     assert found == []
 
 
-def test_no_width_scrolls_sideways_and_the_policy_is_kept(portal: Portal, chromium: Browser) -> None:
+@by_fifths
+def test_no_width_scrolls_sideways_and_the_policy_is_kept(portal: Portal, chromium: Browser, fifth: int) -> None:
     wide = []
     with portal.context(chromium) as context:
         page = context.new_page()
-        for name, address in portal.pages.items():
+        for name, address in take_fifth(portal.pages.items(), fifth):
             page.goto(address)
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})
