@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.portal import EMAIL, PASSWORD, Portal
 
 pytestmark = pytest.mark.browser
+SCRIPTS = "**/mfa/js/webauthn*.js"
 AUTHENTICATOR = {
     "protocol": "ctap2",
     "transport": "internal",
@@ -67,14 +68,14 @@ def test_a_passkey_is_made_and_then_signs_in_by_itself(portal: Portal, chromium:
 
 def test_a_passkey_button_waits_until_its_scripts_are_loaded(portal: Portal, chromium: Browser) -> None:
     with visitor(portal, chromium, willing=False) as page:
-        held = []
-        page.route("**/mfa/js/webauthn*.js", held.append)
+        held: list[Route] = []
+        page.route(SCRIPTS, lambda route: held.append(route))
         page.goto("/sign-in/", wait_until="commit")
         button = page.get_by_role("button", name="Continue with a passkey")
         expect(button).to_be_disabled()
-        page.unroute("**/mfa/js/webauthn*.js")
-        for request in held:
-            request.continue_()
+        for route in held:
+            route.continue_()
+        page.unroute(SCRIPTS)
         button.click()
         expect(page.get_by_role("alert")).to_contain_text("No passkey was used")
     assert portal.complaints == []
