@@ -106,7 +106,7 @@ def stage(request: pytest.FixtureRequest, db: None) -> Callable[[str], Stage]:
 
 
 def until(stage: Stage, right: Callable[[ObservedLayout], bool]) -> ObservedLayout:
-    for _ in range(150):
+    for _ in range(600):  # a busy machine is not a failure
         seen = stage.hands.observe(stage.machine, now=stage.now)
         if right(seen):
             return seen
