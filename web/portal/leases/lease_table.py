@@ -168,6 +168,12 @@ class LeaseRow:
         return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
 
     @property
+    def unit_plural(self) -> int:
+        """Return the whole number that chooses between unit and units: fractions take the plural."""
+        milli = self.lease.offering.milli_units * self.lease.quantity
+        return 1 if milli == 1000 else max(2, milli // 1000)
+
+    @property
     def release_verb(self) -> str:
         words = {"queued": "Cancel request", "active": "Release and stop charging", "stopped": "Release permanently"}
         return words.get(self.lease.state, "Release")
