@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 
 from tenants.domain import quota_limits, time_zones
 from tenants.domain.roles import ADMIN_SCOPE, ROLE_DESCRIPTIONS, SCOPES, Role
@@ -17,7 +18,7 @@ WHOLE_TENANT = "The whole tenant"
 def refuse_control_characters(text: str) -> None:
     """Refuse control and other invisible characters."""
     if has_control(text):
-        raise forms.ValidationError("Must not contain control or invisible characters.")
+        raise forms.ValidationError(_("Must not contain control or invisible characters."))
 
 
 def name_field(label: str = "Name", *, required: bool = True) -> forms.CharField:
@@ -38,15 +39,17 @@ class ProjectChoiceForm(forms.Form):
         indent = min((len(p.path) for p in projects), default=0)
         nodes = [(p.pk, f"{'– ' * (len(p.path) - indent)}{p.name}") for p in projects]
         choices = [("", whole), *nodes] if whole else nodes
-        self.fields["project"] = forms.ChoiceField(label="Project", choices=choices, required=not whole)
+        self.fields["project"] = forms.ChoiceField(label=_("Project"), choices=choices, required=not whole)
         if len(projects) > MAX_LISTED_PROJECTS:
             self.fields["project"] = forms.CharField(
-                label="Project",
+                label=_("Project"),
                 required=not whole,
                 max_length=NAME_LENGTH,
-                help_text=f"Project name or id. Leave empty for {whole[:1].lower()}{whole[1:]}."
+                help_text=_("Project name or id. Leave empty for {whole_lower}{whole}.").format(
+                    whole_lower=whole[:1].lower(), whole=whole[1:]
+                )
                 if whole
-                else "Project name or id.",
+                else _("Project name or id."),
                 widget=forms.TextInput(attrs={"list": "project-names", "autocomplete": "off"}),
             )
         self.projects = {p.pk: p for p in projects}
@@ -70,9 +73,9 @@ class ProjectChoiceForm(forms.Form):
         named = [p for p in self.projects.values() if p.name.casefold() == said.casefold()]
         if len(named) != 1:
             wrong = (
-                f"{len(named)} projects have this name. Enter the id of one."
+                _("{named} projects have this name. Enter the id of one.").format(named=len(named))
                 if named
-                else "This project does not exist."
+                else _("This project does not exist.")
             )
             raise forms.ValidationError(wrong)
         return named[0].pk
@@ -103,10 +106,10 @@ class TokenForm(ProjectChoiceForm):
     days = forms.ChoiceField(label="Expires in", choices=EXPIRY_CHOICES, initial="90")
 
     def __init__(self, *args: Any, accounts: list[tuple[str, str]], **kwargs: Any) -> None:
-        super().__init__(*args, whole="All my projects", **kwargs)
+        super().__init__(*args, whole=_("All my projects"), **kwargs)
         if accounts:
             self.fields["bearer"] = forms.ChoiceField(
-                label="Owner", choices=[("", "Myself"), *accounts], required=False
+                label=_("Owner"), choices=[("", _("Myself")), *accounts], required=False
             )
         self.order_fields(["name", "bearer", "project", "days", "scopes"])
 
@@ -126,7 +129,7 @@ class ProjectForm(ProjectChoiceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, whole="", **kwargs)
-        self.fields["project"].label = "Below"
+        self.fields["project"].label = _("Below")
 
 
 class NameForm(forms.Form):

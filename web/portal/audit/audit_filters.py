@@ -10,6 +10,8 @@ from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext as _
+
 from tenants.models import AuditEvent
 
 RECENT_EVENTS = 2000  # latest events whose actors and actions are offered as filters
@@ -80,7 +82,7 @@ def filter_chips(
     choices: dict[str, dict[str, str]] = {
         "action": {action: action for action, _, _ in seen},
         "actor": dict(sorted(actors.items(), key=lambda each: each[1])),
-        "day": {(today - timedelta(days=n)).isoformat(): word for n, word in enumerate(("Today", "Yesterday"))},
+        "day": {(today - timedelta(days=n)).isoformat(): word for n, word in enumerate((_("Today"), _("Yesterday")))},
         "subject": {event.subject_id: event.subject_label for event in events if event.subject_label},
     }
     return [

@@ -15,6 +15,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext as _
 
 from ports import clock
 from web.portal.account.sign_in_teaser import sign_in_teaser
@@ -249,7 +250,7 @@ def page_layout(request: HttpRequest) -> PageLayout:
     # An operator without a tenant sees only the operations.
     only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
     told = load_figures(request, OPERATOR_FIGURES if ops else TENANT_FIGURES)
-    here, others = (SwitcherEntry("", "Operations", told["fleet"]), ()) if ops else switcher_entries(request)
+    here, others = (SwitcherEntry("", _("Operations"), told["fleet"]), ()) if ops else switcher_entries(request)
     return PageLayout(
         nav=side_navigation(
             request.path, OPS_NAV if ops or only_ops else TENANT_NAV, told.get("counts"), forbidden_pages(request)

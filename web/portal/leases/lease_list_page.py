@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string
@@ -79,8 +80,8 @@ def build_lease_list_page(request: PageRequest, tab: str, found: LeaseQuerySet) 
         rows=lease_rows(listed[:PAGE_SIZE], currency=request.tenant.currency, now=request.now),
         tabs=state_tabs(request, tab),
         filters=[
-            filter_chip(request, "class", "Class", PRICE_CLASS_CHOICES),
-            filter_chip(request, "by", "Requested by", [("me", "me")]),
+            filter_chip(request, "class", _("Class"), PRICE_CLASS_CHOICES),
+            filter_chip(request, "by", _("Requested by"), [("me", "me")]),
         ],
         query=request.GET.get("q", ""),
         older=older,

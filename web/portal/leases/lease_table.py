@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db.models import Prefetch
+from django.utils.translation import gettext as _
 
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
@@ -101,7 +102,7 @@ class LeaseRow:
     @property
     def shape(self) -> str:
         offering = self.lease.offering
-        name = "Whole GPU" if offering.isolation == "device" else offering.profile
+        name = _("Whole GPU") if offering.isolation == "device" else offering.profile
         return f"{self.lease.quantity} × {name}" if self.lease.quantity > 1 else name
 
     @property
@@ -175,7 +176,11 @@ class LeaseRow:
 
     @property
     def release_verb(self) -> str:
-        words = {"queued": "Cancel request", "active": "Release and stop charging", "stopped": "Release permanently"}
+        words = {
+            "queued": _("Cancel request"),
+            "active": _("Release and stop charging"),
+            "stopped": _("Release permanently"),
+        }
         return words.get(self.lease.state, "Release")
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.utils.translation import gettext as _
+
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Transition
 from web.portal.leases.lease_table import LeaseRow
@@ -52,7 +54,7 @@ RELOCATION_DOTS = [
 def timeline_dots(row: LeaseRow, passed: Sequence[Transition], *, now: datetime) -> list[TimelineDot]:
     """Return the dots of one lease from its transitions, oldest first."""
     previous = passed[0].at if passed else row.lease.created_at
-    found = [TimelineDot("Requested", at=previous)]
+    found = [TimelineDot(_("Requested"), at=previous)]
     for step in timeline_steps(passed):
         found.append(TimelineDot(step_word(step), took=step.at - previous, note=step_note(step)))
         previous = step.at
@@ -80,19 +82,19 @@ def is_relocation_queueing(step: Transition) -> bool:
 
 
 def step_word(step: Transition) -> str:
-    return "Left its GPU" if starts_relocation(step) else STEP_WORDS[S(step.after)]
+    return _("Left its GPU") if starts_relocation(step) else STEP_WORDS[S(step.after)]
 
 
 def step_note(step: Transition) -> str:
     match S(step.after):
         case S.PROVISIONING if step.cause.startswith("moved"):
-            return "on its new GPU"
+            return _("on its new GPU")
         case S.PROVISIONING:
             return step.cause.rpartition("/")[2].strip()
         case S.ACTIVE:
             return "verified"
         case S.STOPPING:
-            return "downtime is not charged" if starts_relocation(step) else "nothing is charged from then on"
+            return _("downtime is not charged") if starts_relocation(step) else _("nothing is charged from then on")
         case S.RELEASING:
             return END_REASON_TEXTS.get(EndReason(step.reason), "")
         case _:
@@ -104,36 +106,40 @@ def present_and_next(row: LeaseRow, now: datetime) -> list[TimelineDot]:
     lease = row.lease
     match S(lease.state):
         case S.QUEUED:
-            where = f"{row.position.place} of {row.position.of} in line" if row.position else "in line"
+            where = (
+                _("{place} of {of} in line").format(place=row.position.place, of=row.position.of)
+                if row.position
+                else "in line"
+            )
             return [
-                TimelineDot("Queued", took=now - lease.state_since, note=where, when="now"),
-                TimelineDot("Placed", note="as soon as capacity is free", when="next"),
-                TimelineDot("Active", note="charged from then on", when="next"),
+                TimelineDot(_("Queued"), took=now - lease.state_since, note=where, when="now"),
+                TimelineDot(_("Placed"), note=_("as soon as capacity is free"), when="next"),
+                TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
             ]
         case S.PROVISIONING:
             percent = lease.progress.get("percent")
             doing = lease.progress.get("text", "starting") + (f", {percent} %" if percent is not None else "")
             return [
-                TimelineDot("Now", note=doing, when="now"),
-                TimelineDot("Active", note="charged from then on", when="next"),
+                TimelineDot(_("Now"), note=doing, when="now"),
+                TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
             ]
         case S.ACTIVE:
-            running = TimelineDot("Now", took=now - (lease.active_at or lease.state_since), when="now")
+            running = TimelineDot(_("Now"), took=now - (lease.active_at or lease.state_since), when="now")
             if lease.ends_at is None:
                 return [running]
-            return [running, TimelineDot("Stops", at=lease.ends_at, left=lease.ends_at - now, when="next")]
+            return [running, TimelineDot(_("Stops"), at=lease.ends_at, left=lease.ends_at - now, when="next")]
         case S.STOPPING:
             return [
-                TimelineDot("Now", note=lease.progress.get("text", "shutting down"), when="now"),
-                TimelineDot("Kept", note="its volume is kept, its slice is freed", when="next"),
+                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), when="now"),
+                TimelineDot(_("Kept"), note=_("its volume is kept, its slice is freed"), when="next"),
             ]
         case S.STOPPED:
-            kept = TimelineDot("Kept", took=now - lease.state_since, note="nothing is charged", when="now")
-            return [kept, TimelineDot("Started", note="when you start it", when="next")]
+            kept = TimelineDot(_("Kept"), took=now - lease.state_since, note=_("nothing is charged"), when="now")
+            return [kept, TimelineDot(_("Started"), note=_("when you start it"), when="next")]
         case S.RELEASING:
             return [
-                TimelineDot("Now", note=lease.progress.get("text", "shutting down"), when="now"),
-                TimelineDot("Released", note="its slice is freed", when="next"),
+                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), when="now"),
+                TimelineDot(_("Released"), note=_("its slice is freed"), when="next"),
             ]
         case _:
             return []

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import SYMBOLS, format_fixed_point
@@ -121,8 +122,9 @@ def catalogue_filters(request: PageRequest, everything: list[OfferingListItem]) 
     models = sorted({(i.offering.model, i.model) for i in everything})
     isolations = sorted({(i.offering.isolation, i.offering.isolation) for i in everything})
     regions = sorted({(i.offering.region, i.offering.region) for i in everything})
-    known = [("model", "Model", models), ("memory", "Memory", MEMORY_CHOICES), ("isolation", "Isolation", isolations),
-             ("region", "Region", regions), ("free", "Availability", AVAILABILITY_CHOICES)]  # fmt: skip
+    known = [("model", _("Model"), models), ("memory", _("Memory"), MEMORY_CHOICES),
+             ("isolation", _("Isolation"), isolations),
+             ("region", _("Region"), regions), ("free", _("Availability"), AVAILABILITY_CHOICES)]  # fmt: skip
     return [filter_chip(request, name, label, choices) for name, label, choices in known]
 
 
@@ -142,7 +144,7 @@ def matches_filters(request: PageRequest, item: OfferingListItem) -> bool:
 def group_by_model(listed: list[OfferingListItem], *, grouped: bool) -> list[tuple[str, list[OfferingListItem]]]:
     """Return the items grouped by model, or as one list when another order is chosen."""
     if not grouped:
-        return [("All models", listed)] if listed else []
+        return [(_("All models"), listed)] if listed else []
     found: dict[str, list[OfferingListItem]] = {}
     for item in listed:
         found.setdefault(item.model, []).append(item)

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from ports import clock
@@ -198,7 +199,9 @@ def revoke_invitation(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         invitations.revoke(offer, actor=request.actor, now=clock.now())
 
-    return run_action(request, do, done=f"The invitation of {offer.email} no longer works.", to=reverse("team"))
+    return run_action(
+        request, do, done=_("The invitation of {email} no longer works.").format(email=offer.email), to=reverse("team")
+    )
 
 
 @require_POST
@@ -215,7 +218,12 @@ def change_member_role(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         members.change_role(member, role=role, **acting_user(request))
 
-    return run_action(request, do, done=f"{member.user.email} now has the role {role.value}.", to=reverse("team"))
+    return run_action(
+        request,
+        do,
+        done=_("{email} now has the role {value}.").format(email=member.user.email, value=role.value),
+        to=reverse("team"),
+    )
 
 
 @require_POST
@@ -238,10 +246,10 @@ def removal_text(member: Member, *, left: int) -> str:
     """Describe what a removed member has lost, and which tokens remain."""
     email, elsewhere = member.user.email, Member.objects.filter(user=member.user_id).exclude(pk=member.pk)
     if elsewhere.filter(tenant=member.tenant_id).exists():
-        return f"{email} lost this role; their tokens keep working with their other roles."
-    words = f"{email} is no longer a member; their tokens have stopped working."
+        return _("{email} lost this role; their tokens keep working with their other roles.").format(email=email)
+    words = _("{email} is no longer a member; their tokens have stopped working.").format(email=email)
     if left:
-        words += f" {left} that they created for service accounts keep working: see Tokens."
+        words += _(" {left} that they created for service accounts keep working: see Tokens.").format(left=left)
     return words
 
 
@@ -264,7 +272,7 @@ def create_service_account(request: Any) -> HttpResponse:
             **acting_user(request),
         )
 
-    done = f"{name} was created. Create a token for it under Tokens."
+    done = _("{name} was created. Create a token for it under Tokens.").format(name=name)
     return run_action(request, do, done=done, to=reverse("team"))
 
 
@@ -280,4 +288,9 @@ def close_service_account(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         service_accounts.close(account, **acting_user(request))
 
-    return run_action(request, do, done=f"{account.name} and its tokens have stopped working.", to=reverse("team"))
+    return run_action(
+        request,
+        do,
+        done=_("{account_name} and its tokens have stopped working.").format(account_name=account.name),
+        to=reverse("team"),
+    )

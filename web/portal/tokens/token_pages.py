@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from ports import clock
@@ -115,4 +116,6 @@ def revoke_token(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         tokens.revoke(token, actor=request.actor, now=clock.now())
 
-    return run_action(request, do, done=f"{token.name} was revoked.", to=reverse("tokens"))
+    return run_action(
+        request, do, done=_("{token_name} was revoked.").format(token_name=token.name), to=reverse("tokens")
+    )

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from broker.services.clusters.observed import observed_objects
@@ -104,7 +105,7 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
         "after": f"?from={after}" if after < len(nodes) else "",
     }
     calls = [
-        operator_api_call("Nodes", "nodes", limit=API_PAGE_SIZE),
-        operator_api_call("GPUs and their slices", "ops/gpus", limit=API_PAGE_SIZE),
+        operator_api_call(_("Nodes"), "nodes", limit=API_PAGE_SIZE),
+        operator_api_call(_("GPUs and their slices"), "ops/gpus", limit=API_PAGE_SIZE),
     ]
     return render(request, "operators/fleet/clusters.html", {**told, "calls": calls})

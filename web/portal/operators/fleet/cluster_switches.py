@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from broker.services.inventory import cluster_options
 from broker.services.leases.lifecycle import eviction
@@ -106,7 +107,7 @@ def _confirm_switch(
     def act(why: str) -> str:
         cause = eviction.clean_reason(why)
         if not cluster_options.set_cluster_option(switch, cluster, on, why=cause, actor=request.actor, now=request.now):
-            return f"{cluster.name} already has this setting."
+            return _("{cluster_name} already has this setting.").format(cluster_name=cluster.name)
         return words.done.format(cluster.name)
 
     step = Confirmation(
@@ -115,6 +116,6 @@ def _confirm_switch(
         back=back,
         lines=words.lines,
         danger=words.danger,
-        hint="Recorded in the audit log.",
+        hint=_("Recorded in the audit log."),
     )
     return confirm_action(request, step, act)

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from broker.domain.lifecycle.states import PriceClass
 from broker.services.inventory.gpu_catalogue import short_name
@@ -81,7 +82,9 @@ class FleetMapData:
 
     @property
     def words(self) -> str:
-        return f"Fleet map, {self.cards:,} GPUs. Use arrow keys to move between GPUs and Enter to open one."
+        return _("Fleet map, {cards:,} GPUs. Use arrow keys to move between GPUs and Enter to open one.").format(
+            cards=self.cards
+        )
 
 
 def draw_map(cards: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMapData:
@@ -89,7 +92,7 @@ def draw_map(cards: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetM
     painted, words = _coloured_runs(cards, by)
     amounts: Counter[str] = Counter()
     for card in cards:
-        for _, size, kind in painted[card.id]:
+        for _start, size, kind in painted[card.id]:
             amounts[kind] += scaled(size, card.grid)
     keys = [
         LegendKey(kind, word, amounts[kind]) for kind, word in words.items() if kind in UNHELD_KINDS or amounts[kind]
@@ -144,7 +147,9 @@ def _cluster_block(
     sold = sum(scaled(card.units(*CHARGED), card.grid) for card in cards)
     return {
         "name": name,
-        "note": f"{models} · {len(cards)} GPUs · {permille_of(sold, len(cards) * SCALE) // 10} % sold",
+        "note": _("{models} · {cards} GPUs · {scale} % sold").format(
+            models=models, cards=len(cards), scale=permille_of(sold, len(cards) * SCALE) // 10
+        ),
         "rows": [
             {
                 "name": node,
@@ -168,9 +173,21 @@ def node_url(pk: str) -> str:
 
 def _map_gpu(card: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:
     sold, aside = card.units(*CHARGED), f", {OUT_OF_SERVICE_WORDS[card.idle_use]}" if card.idle_use else ""
-    words = f"{card.cluster_name} {card.node_name} GPU {card.index}: {sold} of {card.grid} sold{aside}"
+    words = _("{cluster_name} {node_name} GPU {index}: {sold} of {grid} sold{aside}").format(
+        cluster_name=card.cluster_name,
+        node_name=card.node_name,
+        index=card.index,
+        sold=sold,
+        grid=card.grid,
+        aside=aside,
+    )
     if not brief:
-        words += "".join(f"; {s.profile} {s.tenant_name}, since {s.since:%d %b %H:%M} UTC" for s in card.slices)
+        words += "".join(
+            _("; {profile} {tenant_name}, since {since:%d %b %H:%M} UTC").format(
+                profile=s.profile, tenant_name=s.tenant_name, since=s.since
+            )
+            for s in card.slices
+        )
     return {
         "url": "" if brief else reverse("ops-gpu", args=[card.id]),
         "words": words,
