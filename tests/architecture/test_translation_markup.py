@@ -1,6 +1,8 @@
-"""Visible text of templates stands in translation markup (docs/decisions/0042)."""
+"""Visible text of templates and page modules stands in translation markup (docs/decisions/0042)."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +24,10 @@ ARGUMENT = re.compile(
 )
 ELEMENT_TEXTS = {"alt", "aria-label", "placeholder", "title"}
 COMPONENT_TEXTS = ELEMENT_TEXTS | {"caption", "error", "here", "hint", "keep", "label", "note", "sub", "tag", "verb"}
+
+
+# Arguments of form fields, confirmations and refusals that people read.
+PYTHON_TEXTS = {"done", "fix", "help_text", "hint", "label", "title", "verb"}
 
 
 def unmarked(template: str) -> list[str]:
@@ -73,3 +79,36 @@ def test_the_check_accepts_marked_text_and_code() -> None:
       {{ state|default:_("none") }} <code>make run</code> {# a comment #}
     """
     assert unmarked(template) == []
+
+
+def unmarked_arguments(module: ast.Module) -> Iterator[str]:
+    """Yield the visible arguments of calls that are literals outside `gettext`."""
+    for call in ast.walk(module):
+        for argument in call.keywords if isinstance(call, ast.Call) else ():
+            if argument.arg in PYTHON_TEXTS and says_something(literal_text(argument.value)):
+                yield literal_text(argument.value)
+
+
+def literal_text(value: ast.expr) -> str:
+    """Return the text of a string or of an f-string without its values."""
+    parts = value.values if isinstance(value, ast.JoinedStr) else [value]
+    return " ".join(part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+
+
+def test_visible_arguments_in_page_modules_are_marked() -> None:
+    found = {
+        str(path.relative_to(ROOT)): texts
+        for path in sorted((ROOT / "web" / "portal").rglob("*.py"))
+        if (texts := list(unmarked_arguments(ast.parse(path.read_text()))))
+    }
+    assert found == {}
+
+
+def test_the_check_of_modules_finds_labels_and_f_strings() -> None:
+    module = ast.parse(
+        """
+Field(label="Name", help_text=_("marked"), kind="danger")
+Confirmation(title=f"End {what}?", verb=f"{verb} {what}")
+"""
+    )
+    assert list(unmarked_arguments(module)) == ["Name", "End  ?"]

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from billing.domain import tax
@@ -21,7 +22,7 @@ from web.portal.page_context import PageRequest, tenant_page
 
 PARTY_FIELDS = ("name", "street", "extra", "postcode", "city", "country", "vat_id", "email")
 MAX_FIELD_LENGTH = 254
-EMAIL_CHOICES = ({"value": "yes", "label": "On"}, {"value": "no", "label": "Off"})
+EMAIL_CHOICES = ({"value": "yes", "label": gettext_lazy("On")}, {"value": "no", "label": gettext_lazy("Off")})
 COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å", "A"))
 
 

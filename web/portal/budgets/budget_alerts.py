@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.domain.budgets import BudgetMeasure, StopScope
 from billing.domain.money import Money
@@ -15,7 +16,7 @@ from web.portal.page_context import PageRequest
 
 MAX_ALERTS = 8
 FULL_PERCENT = 100  # percent
-HIDDEN_PROJECT = "A parent project"  # whose name the visitor may not see
+HIDDEN_PROJECT = gettext_noop("A parent project")  # whose name the visitor may not see
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def latest_alerts(request: PageRequest) -> list[BudgetAlertRow]:
 
 
 def stop_notice(stop: BudgetStop, names: dict[str, str], request: PageRequest) -> dict[str, str]:
-    name = names.get(stop.budget.project_id, HIDDEN_PROJECT)
+    name = names.get(stop.budget.project_id) or _(HIDDEN_PROJECT)
     zone = ZoneInfo(request.tenant.time_zone)
     due = stop.due_at.astimezone(zone)
     at = f"{due:%H:%M}" if due.date() == request.now.astimezone(zone).date() else f"{due.day} {due:%b, %H:%M}"

@@ -13,6 +13,7 @@ from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from billing.domain.budgets import BudgetTerms, InvalidBudgetTerms, format_percents, parse_percent, parse_percents
@@ -94,7 +95,10 @@ class BudgetHold:
     held: int
 
 
-STOP_CHOICES = ({"value": "hard", "label": "Block new leases"}, {"value": "soft", "label": "Notify only"})
+STOP_CHOICES = (
+    {"value": "hard", "label": gettext_lazy("Block new leases")},
+    {"value": "soft", "label": gettext_lazy("Notify only")},
+)
 
 
 @require_http_methods(["GET", "POST"])

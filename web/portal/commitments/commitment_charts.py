@@ -6,6 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from billing.domain.money import exponent_of as places_of
 from billing.domain.money import format_fixed_point, half_up, to_minor
@@ -14,9 +15,9 @@ from web.portal.spend.spend_charts import axis_label
 
 COVERAGE_SERIES = ("series-1", "series-3", "idle")
 COVERAGE_LEGEND = [
-    {"kind": "series-1", "label": "covered"},
-    {"kind": "series-3", "label": "beyond commitment"},
-    {"kind": "idle", "label": "unused, charged"},
+    {"kind": "series-1", "label": gettext_lazy("covered")},
+    {"kind": "series-3", "label": gettext_lazy("beyond commitment")},
+    {"kind": "idle", "label": gettext_lazy("unused, charged")},
 ]
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.domain.money import Money
 from billing.models import BudgetAlert, Invoice
@@ -18,13 +19,13 @@ MAX_EVENTS = 7
 TRANSITIONS_READ = 60  # transitions read to find enough that are worth showing
 S = LeaseState
 END_TEXTS = {
-    EndReason.BY_TENANT: "released by {by}",
-    EndReason.BY_OPERATOR: "ended by an operator",
-    EndReason.EXPIRED: "reached its end",
-    EndReason.DEVICE_LOST: "ended: its GPU was lost",
-    EndReason.PROVISION_TIMEOUT: "was not ready in time; nothing is charged",
-    EndReason.SPEC_REFUSED: "was rejected by the cluster; nothing is charged",
-    EndReason.BUDGET: "ended: {cause}",
+    EndReason.BY_TENANT: gettext_noop("released by {by}"),
+    EndReason.BY_OPERATOR: gettext_noop("ended by an operator"),
+    EndReason.EXPIRED: gettext_noop("reached its end"),
+    EndReason.DEVICE_LOST: gettext_noop("ended: its GPU was lost"),
+    EndReason.PROVISION_TIMEOUT: gettext_noop("was not ready in time; nothing is charged"),
+    EndReason.SPEC_REFUSED: gettext_noop("was rejected by the cluster; nothing is charged"),
+    EndReason.BUDGET: gettext_noop("ended: {cause}"),
 }
 
 
@@ -107,7 +108,7 @@ def lease_events(scope: Scope) -> list[RecentEvent]:
 
 def actor_name(step: Transition) -> str:
     """Return who caused a transition; operators are not named to a tenant."""
-    return "an operator" if step.actor_kind == "staff" else step.actor_label.partition("@")[0] or step.actor_kind
+    return _("an operator") if step.actor_kind == "staff" else step.actor_label.partition("@")[0] or step.actor_kind
 
 
 def transition_text(step: Transition) -> str:
@@ -129,11 +130,12 @@ def transition_text(step: Transition) -> str:
         case S.PROVISIONING:
             return step.cause
         case S.ACTIVE if step.before == S.PROVISIONING:
-            return "is active"
+            return _("is active")
         case S.STOPPING:
             return _("stopped by {by}; its volume is kept").format(by=by)
         case S.RELEASING:
-            return END_TEXTS.get(EndReason(step.reason), step.cause).format(by=by, cause=step.cause)
+            text = END_TEXTS.get(EndReason(step.reason), "")
+            return (_(text) if text else step.cause).format(by=by, cause=step.cause)
         case S.FAILED:
             return _("failed: {cause}").format(cause=step.cause)
         case _:

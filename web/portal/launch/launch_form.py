@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
@@ -34,7 +35,7 @@ class WorkloadChoice:
 
     @property
     def tag(self) -> str:
-        return self.template.image.rpartition("/")[2] or "named below"
+        return self.template.image.rpartition("/")[2] or _("named below")
 
 
 WORKLOAD_CHOICES = (
@@ -47,7 +48,10 @@ WORKLOAD_CHOICES = (
 )
 
 
-TOPOLOGY_CHOICES = (("nvlink", "NVLink between all of them"), ("numa", "All on one CPU socket"))
+TOPOLOGY_CHOICES = (
+    ("nvlink", gettext_noop("NVLink between all of them")),
+    ("numa", gettext_noop("All on one CPU socket")),
+)
 NEW_VOLUME = "new"  # create a volume along with the lease
 
 

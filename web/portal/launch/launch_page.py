@@ -125,7 +125,10 @@ class LaunchPage:
     body: dict[str, Any]  # the form as the body of an API call
 
     choices = launch_form.WORKLOAD_CHOICES
-    links = launch_form.TOPOLOGY_CHOICES
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        return [(name, _(words)) for name, words in launch_form.TOPOLOGY_CHOICES]
 
     @property
     def items(self) -> list[OfferingListItem]:

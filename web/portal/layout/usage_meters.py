@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.domain.money import MINUS, exponent_of, half_up
 from billing.domain.money import format_minor as written
@@ -18,9 +19,9 @@ from tenants.models import Project, Quota, QuotaKind
 from web.portal.page_context import PageRequest, Scope
 
 QUOTA_WORDS = {
-    QuotaKind.UNITS.value: ("Concurrent", " units"),
-    QuotaKind.GPU_SECONDS.value: ("This month", " unit-hours"),
-    QuotaKind.BURN.value: ("Burn", "/h"),
+    QuotaKind.UNITS.value: (gettext_noop("Concurrent"), gettext_noop(" units")),
+    QuotaKind.GPU_SECONDS.value: (gettext_noop("This month"), gettext_noop(" unit-hours")),
+    QuotaKind.BURN.value: (gettext_noop("Burn"), "/h"),
 }
 NANO = 10**9
 FACTOR_FROM = 10  # from this ratio on, a factor is shown instead of percent
@@ -80,7 +81,7 @@ class QuotaBar:
 
     @property
     def label(self) -> str:
-        return QUOTA_WORDS[self.kind][0]
+        return _(QUOTA_WORDS[self.kind][0])
 
     @property
     def words(self) -> str:
@@ -88,7 +89,7 @@ class QuotaBar:
 
     @property
     def limit_words(self) -> str:
-        return f"{self.amount(self.limit)}{QUOTA_WORDS[self.kind][1]}"
+        return f"{self.amount(self.limit)}{_(QUOTA_WORDS[self.kind][1])}"
 
     @property
     def free(self) -> str:

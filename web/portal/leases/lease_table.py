@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Prefetch
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
@@ -22,12 +23,12 @@ ENDING_STATES = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
 
 END_TEXTS = {
     "none": "",
-    "by_tenant": "released",
-    "by_operator": "ended by an operator",
-    "expired": "reached its end",
-    "device_lost": "its GPU was lost",
-    "provision_timeout": "not ready in time",
-    "spec_refused": "rejected by the cluster",
+    "by_tenant": gettext_noop("released"),
+    "by_operator": gettext_noop("ended by an operator"),
+    "expired": gettext_noop("reached its end"),
+    "device_lost": gettext_noop("its GPU was lost"),
+    "provision_timeout": gettext_noop("not ready in time"),
+    "spec_refused": gettext_noop("rejected by the cluster"),
 }
 
 
@@ -148,7 +149,8 @@ class LeaseRow:
 
     @property
     def end_words(self) -> str:
-        return END_TEXTS.get(self.lease.end_reason, self.lease.end_reason.replace("_", " "))
+        text = END_TEXTS.get(self.lease.end_reason, self.lease.end_reason.replace("_", " "))
+        return _(text) if text else ""
 
     @property
     def asked_by(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Transition
@@ -13,22 +14,22 @@ from web.portal.leases.lease_table import LeaseRow
 S = LeaseState
 MAX_STEPS = 5
 STEP_WORDS = {
-    S.PROVISIONING: "Placed",
-    S.ACTIVE: "Active",
-    S.RELEASING: "Stopped",
-    S.RELEASED: "Released",
-    S.QUEUED: "Queued again",
-    S.STOPPING: "Stopped",
-    S.FAILED: "Failed",
+    S.PROVISIONING: gettext_noop("Placed"),
+    S.ACTIVE: gettext_noop("Active"),
+    S.RELEASING: gettext_noop("Stopped"),
+    S.RELEASED: gettext_noop("Released"),
+    S.QUEUED: gettext_noop("Queued again"),
+    S.STOPPING: gettext_noop("Stopped"),
+    S.FAILED: gettext_noop("Failed"),
 }
 END_REASON_TEXTS = {
-    EndReason.BY_TENANT: "by the tenant",
-    EndReason.BY_OPERATOR: "by an operator",
-    EndReason.EXPIRED: "at its end",
-    EndReason.DEVICE_LOST: "its GPU was lost",
-    EndReason.PROVISION_TIMEOUT: "not ready in time",
-    EndReason.SPEC_REFUSED: "rejected by the cluster",
-    EndReason.BUDGET: "budget exceeded",
+    EndReason.BY_TENANT: gettext_noop("by the tenant"),
+    EndReason.BY_OPERATOR: gettext_noop("by an operator"),
+    EndReason.EXPIRED: gettext_noop("at its end"),
+    EndReason.DEVICE_LOST: gettext_noop("its GPU was lost"),
+    EndReason.PROVISION_TIMEOUT: gettext_noop("not ready in time"),
+    EndReason.SPEC_REFUSED: gettext_noop("rejected by the cluster"),
+    EndReason.BUDGET: gettext_noop("budget exceeded"),
 }
 
 
@@ -44,11 +45,13 @@ class TimelineDot:
     when: str = ""  # now, next, or empty for the past
 
 
-RELOCATION_DOTS = [
-    TimelineDot("Now", note="the workload is being stopped", when="now"),
-    TimelineDot("Placed", note="on its reserved GPU", when="next"),
-    TimelineDot("Active", note="charged from then on", when="next"),
-]
+def relocation_dots() -> list[TimelineDot]:
+    """Return the dots of a lease that is leaving its GPU for another."""
+    return [
+        TimelineDot(_("Now"), note=_("the workload is being stopped"), when="now"),
+        TimelineDot(_("Placed"), note=_("on its reserved GPU"), when="next"),
+        TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
+    ]
 
 
 def timeline_dots(row: LeaseRow, passed: Sequence[Transition], *, now: datetime) -> list[TimelineDot]:
@@ -59,7 +62,7 @@ def timeline_dots(row: LeaseRow, passed: Sequence[Transition], *, now: datetime)
         found.append(TimelineDot(step_word(step), took=step.at - previous, note=step_note(step)))
         previous = step.at
     if passed and starts_relocation(passed[-1]):
-        return found + RELOCATION_DOTS
+        return found + relocation_dots()
     return found + present_and_next(row, now)
 
 
@@ -82,7 +85,7 @@ def is_relocation_queueing(step: Transition) -> bool:
 
 
 def step_word(step: Transition) -> str:
-    return _("Left its GPU") if starts_relocation(step) else STEP_WORDS[S(step.after)]
+    return _("Left its GPU") if starts_relocation(step) else _(STEP_WORDS[S(step.after)])
 
 
 def step_note(step: Transition) -> str:
@@ -92,11 +95,12 @@ def step_note(step: Transition) -> str:
         case S.PROVISIONING:
             return step.cause.rpartition("/")[2].strip()
         case S.ACTIVE:
-            return "verified"
+            return _("verified")
         case S.STOPPING:
             return _("downtime is not charged") if starts_relocation(step) else _("nothing is charged from then on")
         case S.RELEASING:
-            return END_REASON_TEXTS.get(EndReason(step.reason), "")
+            text = END_REASON_TEXTS.get(EndReason(step.reason), "")
+            return _(text) if text else ""
         case _:
             return ""
 

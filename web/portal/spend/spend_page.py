@@ -11,6 +11,7 @@ from django.db.models import Exists, F, OuterRef, Sum
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string, exponent_of, to_minor
@@ -45,7 +46,7 @@ from web.portal.spend.spend_totals import (
 )
 
 HOUR = timedelta(hours=1)
-STEP_CHOICES = [("day", "Day"), ("week", "Week"), ("month", "Month")]
+STEP_CHOICES = [("day", gettext_noop("Day")), ("week", gettext_noop("Week")), ("month", gettext_noop("Month"))]
 GROUP_CHOICES = [("offering", "offering"), ("project", "project"), ("user", "user")]
 PRICE_CLASS_CHOICES = [("on_demand", "on-demand"), ("spot", "spot")]
 WEEKS, MONTHS, MAX_ROWS = 13, 12, 50
@@ -224,7 +225,7 @@ def build_spend_page(request: PageRequest, asked: SpendQuery, used: list[SpendLi
         budget=budget,
         draft=invoice,
         draft_note=invoice_note(invoice, told, late=getattr(invoice, "late", False)),
-        steps=link_options(request, "by", STEP_CHOICES, asked.step),
+        steps=link_options(request, "by", [(step, _(label)) for step, label in STEP_CHOICES], asked.step),
         filters=spend_filters(request, asked),
         csv=page_url(request, format="csv"),
         calls={

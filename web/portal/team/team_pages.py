@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from ports import clock
@@ -23,7 +24,9 @@ from web.portal.authentication import tenant_required
 from web.portal.forms import ROLES, InviteForm, RoleForm, ServiceAccountForm
 
 API_PAGE_SIZE = 500  # page size of the example API calls
-ALREADY_INVITED = "This form was already submitted; its link was shown once. If lost, revoke it and create another."
+ALREADY_INVITED = gettext_noop(
+    "This form was already submitted; its link was shown once. If lost, revoke it and create another."
+)
 
 
 def visible_rows(request: Any, rows: Any) -> Any:
@@ -172,7 +175,7 @@ def invite_member(request: Any) -> HttpResponse:
         return redirect_with_errors(request, form, to=reverse("team"))
     require_lead(request, form.project)
     if form_tokens.was_sent_before(this := form_tokens.form_request(request)):
-        messages.warning(request, ALREADY_INVITED)
+        messages.warning(request, _(ALREADY_INVITED))
         return redirect("team")
     invitation, secret = invitations.invite(
         tenant=request.tenant,

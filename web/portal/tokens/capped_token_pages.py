@@ -9,7 +9,7 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
 from billing.domain.money import InvalidAmount, Money, parse_amount
@@ -27,23 +27,23 @@ from web.portal.tokens.token_pages import CreatedToken
 
 class CappedTokenForm(TokenForm):
     daily = forms.CharField(
-        label="Daily cap",
+        label=gettext_lazy("Daily cap"),
         required=False,
         max_length=20,
-        help_text="Amount per day in your time zone. Leave empty for no cap.",
+        help_text=gettext_lazy("Amount per day in your time zone. Leave empty for no cap."),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     total = forms.CharField(
-        label="Total cap",
+        label=gettext_lazy("Total cap"),
         required=False,
         max_length=20,
-        help_text="Until the token expires. Reserved costs of its leases count.",
+        help_text=gettext_lazy("Until the token expires. Reserved costs of its leases count."),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     offerings = forms.MultipleChoiceField(
-        label="Restrict offerings",
+        label=gettext_lazy("Restrict offerings"),
         required=False,
-        help_text="None selected: all offerings.",
+        help_text=gettext_lazy("None selected: all offerings."),
         widget=forms.CheckboxSelectMultiple,
     )
 

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST
 
 from ports import clock
@@ -24,7 +25,9 @@ from web.portal.forms import TokenForm
 from web.portal.team import team_pages
 
 API_PAGE_SIZE = 500
-ALREADY_CREATED = "This form was already submitted; its token was shown once. If lost, revoke it and create another."
+ALREADY_CREATED = gettext_noop(
+    "This form was already submitted; its token was shown once. If lost, revoke it and create another."
+)
 
 
 def visible_tokens(request: Any) -> Any:
@@ -61,7 +64,7 @@ def tokens_page(
     now = clock.now()
     if request.method == "POST":
         if form_tokens.was_sent_before(this := form_tokens.form_request(request)):
-            messages.warning(request, ALREADY_CREATED)
+            messages.warning(request, _(ALREADY_CREATED))
             return redirect("tokens")
         if form.is_valid():
             try:

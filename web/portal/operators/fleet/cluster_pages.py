@@ -13,6 +13,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_safe
 
 from broker.models import Cluster, ClusterExamination
@@ -44,9 +45,9 @@ MAX_NAME_LENGTH, MAX_VERSION_DIGITS = 60, 9
 INGRESS_FIELDS = ("domain", "ingress", "bastion", "allowed_namespaces")
 OUTCOMES_WORST_FIRST = (CheckOutcome.BAD, CheckOutcome.WARN, CheckOutcome.UNKNOWN, CheckOutcome.OK)
 DRIVER_LABELS = {
-    "device_plugin": "Device plugin (whole GPUs, MIG, time slicing)",
-    "dra": "Dynamic resource allocation",
-    "hami": "HAMi (soft limits; experimental)",
+    "device_plugin": gettext_noop("Device plugin (whole GPUs, MIG, time slicing)"),
+    "dra": gettext_noop("Dynamic resource allocation"),
+    "hami": gettext_noop("HAMi (soft limits; experimental)"),
 }
 
 
@@ -162,9 +163,9 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
         "name": request.POST.get("name", ""),
         "region": request.POST.get("region", ""),
         "driver": request.POST.get("driver", "device_plugin"),
-        "drivers": DRIVER_LABELS.items(),
+        "drivers": [(driver, _(label)) for driver, label in DRIVER_LABELS.items()],
         "choices": [
-            (f"{name}=yes", DRIVER_LABELS[driver], what)
+            (f"{name}=yes", _(DRIVER_LABELS[driver]), what)
             for driver, choices in DRIVER_OPTIONS.items()
             for name, what in choices.items()
         ],

@@ -14,6 +14,7 @@ from django.http import HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_safe
 
 from billing.domain.money import Money
@@ -31,12 +32,12 @@ from web.portal.operators.page_context import OperatorRequest, operator_page
 
 WEEK = timedelta(days=7)
 USE_BARS = (
-    ("fill-sold", "Sold", (UnitUse.SOLD, UnitUse.SPOT)),
-    ("reserved", "Reserved, not charged", (UnitUse.RESERVED,)),
-    ("fill-free", "Idle", (UnitUse.FREE,)),
-    ("fragmented", "Fragmented", (UnitUse.FRAGMENTED,)),
-    ("unhealthy", "Unhealthy", (UnitUse.UNHEALTHY,)),
-    ("maintenance", "Maintenance", (UnitUse.MAINTENANCE,)),
+    ("fill-sold", gettext_noop("Sold"), (UnitUse.SOLD, UnitUse.SPOT)),
+    ("reserved", gettext_noop("Reserved, not charged"), (UnitUse.RESERVED,)),
+    ("fill-free", gettext_noop("Idle"), (UnitUse.FREE,)),
+    ("fragmented", gettext_noop("Fragmented"), (UnitUse.FRAGMENTED,)),
+    ("unhealthy", gettext_noop("Unhealthy"), (UnitUse.UNHEALTHY,)),
+    ("maintenance", gettext_noop("Maintenance"), (UnitUse.MAINTENANCE,)),
 )
 
 
@@ -218,9 +219,9 @@ def _revenue_context(request: OperatorRequest) -> dict[str, Any]:
 
 def _hours_context(request: OperatorRequest, fleet: list[FleetGpu]) -> dict[str, Any]:
     spent = fleet_hours.account_since(fleet_hours.start_of_day(request.now), fleet, now=request.now)
-    parts = [(kind, word, sum(spent.by_use[use] for use in uses)) for kind, word, uses in USE_BARS]
+    parts = [(kind, _(word), sum(spent.by_use[use] for use in uses)) for kind, word, uses in USE_BARS]
     return {
-        "bar": [(kind, amount) for kind, _, amount in parts],
+        "bar": [(kind, amount) for kind, _word, amount in parts],
         "keys": [
             {"kind": kind, "label": word, "value": gpu_map.format_gpus(amount // 3600)} for kind, word, amount in parts
         ],

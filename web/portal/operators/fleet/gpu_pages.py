@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from billing.services.reports import earnings
@@ -23,7 +23,13 @@ from web.portal.operators.page_context import Confirmation, OperatorRequest, con
 
 PAGE_SIZE = 20  # GPUs per page; each may hold seven leases
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
-GPU_FILTERS = {"": "All", "sold": "Sold", "free": "Free capacity", "fragmented": "Fragmented", "out": "Out of service"}
+GPU_FILTERS = {
+    "": gettext_noop("All"),
+    "sold": gettext_noop("Sold"),
+    "free": gettext_noop("Free capacity"),
+    "fragmented": gettext_noop("Fragmented"),
+    "out": gettext_noop("Out of service"),
+}
 
 
 @require_safe
@@ -47,7 +53,7 @@ def list_gpus(request: OperatorRequest) -> HttpResponse:
         "filters": [
             {
                 "url": _list_url(name, 0),
-                "label": label,
+                "label": _(label),
                 "count": sum(1 for card in fleet if not name or FLEET_FILTERS[name](card)),
                 "current": name == chosen,
             }

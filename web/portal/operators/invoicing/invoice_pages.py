@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from billing.domain.credit_notes import LineCreditLimit
@@ -37,11 +38,11 @@ STATE_FILTERS = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAI
 MOST_DISPUTES = 20
 
 
-CREDIT_WARNING = (
+CREDIT_WARNING = gettext_lazy(
     "The invoice itself does not change. The credit note gets its own number and cannot be revoked. The amount due"
     " is reduced first; the paid part goes to the tenant's balance, which pays the next invoice first."
 )
-TENANT_SEES_REASON = "Visible to the tenant on the invoice and in the audit log."
+TENANT_SEES_REASON = gettext_lazy("Visible to the tenant on the invoice and in the audit log.")
 
 
 @dataclass(frozen=True)
@@ -123,9 +124,9 @@ def credit_whole_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
         ),
         verb=_("Credit everything"),
         back=reverse("ops-invoice", args=[pk]),
-        lines=(CREDIT_WARNING,),
+        lines=(str(CREDIT_WARNING),),
         danger=True,
-        hint=TENANT_SEES_REASON,
+        hint=str(TENANT_SEES_REASON),
     )
     return confirm_action(request, step, act)
 
