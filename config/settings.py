@@ -47,7 +47,9 @@ if env.owner_database_url:
     DATABASES["owner"] = database(env.owner_database_url.get_secret_value())
     DATABASES["owner"]["OPTIONS"] = {"options": "-c lock_timeout=2s -c timezone=UTC"}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-USE_TZ, TIME_ZONE, USE_I18N, LANGUAGE_CODE = True, "UTC", False, "en"
+USE_TZ, TIME_ZONE = True, "UTC"
+# No LocaleMiddleware: pages are in English until a German catalogue ships (docs/decisions/0042).
+USE_I18N, LANGUAGE_CODE, LANGUAGES = True, "en", [("en", "English"), ("de", "German")]
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -111,7 +113,11 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "OPTIONS": {
             "loaders": _loaders if DEBUG else [("django.template.loaders.cached.Loader", _loaders)],
-            "builtins": ["django_cotton.templatetags.cotton", "web.templatetags.portal_tags"],
+            "builtins": [
+                "django_cotton.templatetags.cotton",
+                "django.templatetags.i18n",
+                "web.templatetags.portal_tags",
+            ],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",

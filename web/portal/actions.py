@@ -13,6 +13,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 
 from tenants.services.errors import ObjectNotFound, ProblemError
 from web.http.middleware import set_refusal_reason
@@ -52,7 +53,7 @@ def find_or_missing(rows: Any, pk: str) -> Any:
     """Return the row or raise Missing; another tenant's row looks missing too."""
     row = rows.filter(pk=pk).first()
     if row is None:
-        raise ObjectNotFound("Not found.", fix="Go back to the list and choose an existing item.")
+        raise ObjectNotFound(_("Not found."), fix=_("Go back to the list and choose an existing item."))
     return row
 
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from tenants.domain import quota_limits, time_zones
 from tenants.domain.roles import ADMIN_SCOPE, ROLE_DESCRIPTIONS, SCOPES, Role
@@ -10,19 +12,27 @@ from tenants.domain.single_line_text import NAME_LENGTH, has_control
 from tenants.models import Project, QuotaKind
 
 ROLES = [(role.value, f"{role.value}: {ROLE_DESCRIPTIONS[role]}") for role in Role]
-EXPIRY_CHOICES = [("7", "7 days"), ("30", "30 days"), ("90", "90 days"), ("365", "a year")]
-WHOLE_TENANT = "The whole tenant"
+EXPIRY_CHOICES = [
+    ("7", gettext_lazy("7 days")),
+    ("30", gettext_lazy("30 days")),
+    ("90", gettext_lazy("90 days")),
+    ("365", gettext_lazy("a year")),
+]
 
 
 def refuse_control_characters(text: str) -> None:
     """Refuse control and other invisible characters."""
     if has_control(text):
-        raise forms.ValidationError("Must not contain control or invisible characters.")
+        raise forms.ValidationError(_("Must not contain control or invisible characters."))
 
 
-def name_field(label: str = "Name", *, required: bool = True) -> forms.CharField:
+def name_field(*, required: bool = True) -> forms.CharField:
     return forms.CharField(
-        label=label, max_length=NAME_LENGTH, required=required, validators=[refuse_control_characters], strip=True
+        label=gettext_lazy("Name"),
+        max_length=NAME_LENGTH,
+        required=required,
+        validators=[refuse_control_characters],
+        strip=True,
     )
 
 
@@ -33,20 +43,23 @@ MAX_SUGGESTED_NAMES = 500  # names offered as suggestions
 class ProjectChoiceForm(forms.Form):
     """Form with a project field: a list, or a text field if there are many."""
 
-    def __init__(self, *args: Any, projects: list[Project], whole: str = WHOLE_TENANT, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, projects: list[Project], whole: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        whole = _("The whole tenant") if whole is None else whole
         indent = min((len(p.path) for p in projects), default=0)
         nodes = [(p.pk, f"{'– ' * (len(p.path) - indent)}{p.name}") for p in projects]
         choices = [("", whole), *nodes] if whole else nodes
-        self.fields["project"] = forms.ChoiceField(label="Project", choices=choices, required=not whole)
+        self.fields["project"] = forms.ChoiceField(label=_("Project"), choices=choices, required=not whole)
         if len(projects) > MAX_LISTED_PROJECTS:
             self.fields["project"] = forms.CharField(
-                label="Project",
+                label=_("Project"),
                 required=not whole,
                 max_length=NAME_LENGTH,
-                help_text=f"Project name or id. Leave empty for {whole[:1].lower()}{whole[1:]}."
+                help_text=_("Project name or id. Leave empty for {whole_lower}{whole}.").format(
+                    whole_lower=whole[:1].lower(), whole=whole[1:]
+                )
                 if whole
-                else "Project name or id.",
+                else _("Project name or id."),
                 widget=forms.TextInput(attrs={"list": "project-names", "autocomplete": "off"}),
             )
         self.projects = {p.pk: p for p in projects}
@@ -70,43 +83,43 @@ class ProjectChoiceForm(forms.Form):
         named = [p for p in self.projects.values() if p.name.casefold() == said.casefold()]
         if len(named) != 1:
             wrong = (
-                f"{len(named)} projects have this name. Enter the id of one."
+                _("{named} projects have this name. Enter the id of one.").format(named=len(named))
                 if named
-                else "This project does not exist."
+                else _("This project does not exist.")
             )
             raise forms.ValidationError(wrong)
         return named[0].pk
 
 
 class InviteForm(ProjectChoiceForm):
-    email = forms.EmailField(label="E-mail", max_length=254)
-    role = forms.ChoiceField(label="Role", choices=ROLES, initial="member")
+    email = forms.EmailField(label=gettext_lazy("E-mail"), max_length=254)
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES, initial="member")
 
 
 class ServiceAccountForm(ProjectChoiceForm):
     name = name_field()
-    role = forms.ChoiceField(label="Role", choices=ROLES, initial="member")
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES, initial="member")
 
 
 class RoleForm(forms.Form):
-    role = forms.ChoiceField(label="Role", choices=ROLES)
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=ROLES)
 
 
 class TokenForm(ProjectChoiceForm):
-    name = name_field("Name")
+    name = name_field()
     scopes = forms.MultipleChoiceField(
-        label="Scopes",
+        label=gettext_lazy("Scopes"),
         choices=[(s, s) for s in sorted(SCOPES)],
         widget=forms.CheckboxSelectMultiple,
         initial=["leases:write", "offerings:read", "projects:read"],
     )
-    days = forms.ChoiceField(label="Expires in", choices=EXPIRY_CHOICES, initial="90")
+    days = forms.ChoiceField(label=gettext_lazy("Expires in"), choices=EXPIRY_CHOICES, initial="90")
 
     def __init__(self, *args: Any, accounts: list[tuple[str, str]], **kwargs: Any) -> None:
-        super().__init__(*args, whole="All my projects", **kwargs)
+        super().__init__(*args, whole=_("All my projects"), **kwargs)
         if accounts:
             self.fields["bearer"] = forms.ChoiceField(
-                label="Owner", choices=[("", "Myself"), *accounts], required=False
+                label=_("Owner"), choices=[("", _("Myself")), *accounts], required=False
             )
         self.order_fields(["name", "bearer", "project", "days", "scopes"])
 
@@ -116,7 +129,7 @@ class TokenForm(ProjectChoiceForm):
         given = self["scopes"].value() or ()
         lines: dict[str, list[tuple[str, str, bool]]] = {}
         for scope in (ADMIN_SCOPE, *sorted(SCOPES - {ADMIN_SCOPE})):
-            noun, _, verb = scope.partition(":") if scope != ADMIN_SCOPE else ("full access", "", "yes")
+            noun, _colon, verb = scope.partition(":") if scope != ADMIN_SCOPE else (_("full access"), "", _("yes"))
             lines.setdefault(noun, []).append((scope, verb, scope in given))
         return list(lines.items())
 
@@ -126,7 +139,7 @@ class ProjectForm(ProjectChoiceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, whole="", **kwargs)
-        self.fields["project"].label = "Below"
+        self.fields["project"].label = _("Below")
 
 
 class NameForm(forms.Form):
@@ -136,11 +149,13 @@ class NameForm(forms.Form):
 class TenantForm(forms.Form):
     name = name_field()
     time_zone = forms.ChoiceField(
-        label="Time zone",
+        label=gettext_lazy("Time zone"),
         initial=time_zones.UTC,
         error_messages={
-            "invalid_choice": "%(value)s is not a region's time zone, which billing needs. Use the nearest city,"
-            " such as Europe/Berlin, or UTC."
+            "invalid_choice": gettext_lazy(
+                "%(value)s is not a region's time zone, which billing needs. Use the nearest city,"
+                " such as Europe/Berlin, or UTC."
+            )
         },
     )
 
@@ -154,7 +169,7 @@ class TenantForm(forms.Form):
 
 class QuotaLimitForm(forms.Form):
     kind = forms.ChoiceField(choices=QuotaKind.choices)
-    limit = forms.DecimalField(label="Limit", min_value=0, max_value=10**9, decimal_places=3)
+    limit = forms.DecimalField(label=gettext_lazy("Limit"), min_value=0, max_value=10**9, decimal_places=3)
 
     def clean(self) -> dict[str, Any]:
         """Convert the typed limit to the quota's own unit."""
@@ -168,4 +183,4 @@ class QuotaLimitForm(forms.Form):
 
 
 class ReasonForm(forms.Form):
-    why = forms.CharField(label="Why", max_length=300, validators=[refuse_control_characters])
+    why = forms.CharField(label=gettext_lazy("Why"), max_length=300, validators=[refuse_control_characters])

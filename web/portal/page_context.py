@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from broker.models import Lease
 from broker.models.leases import LeaseQuerySet
@@ -107,7 +108,7 @@ def refuse_nul(request: HttpRequest, kwargs: dict[str, str]) -> None:
     """Refuse a NUL character anywhere in the request: no column can hold it."""
     sent = [text for form in (request.GET, request.POST) for _, texts in form.lists() for text in texts]
     if any("\x00" in text for text in [*kwargs.values(), *sent]):
-        raise InvalidValue("", "The request contains a NUL character.", fix="Remove it and try again.")
+        raise InvalidValue("", _("The request contains a NUL character."), fix=_("Remove it and try again."))
 
 
 def refusal_page(request: HttpRequest, refusal: ProblemError) -> HttpResponse:

@@ -8,6 +8,7 @@ from typing import Any
 from django import template
 from django.utils.safestring import SafeString
 from django.utils.safestring import mark_safe as safe  # every drawing escapes its texts
+from django.utils.translation import gettext as _
 
 from billing.domain.money import exponent_of
 from web.ui import formatting
@@ -33,7 +34,9 @@ def quota_bar(
 
     The sentence with the figures is beside it.
     """
-    words = label or f"{used:g} of {total:g} used" + (f", {held:g} held" if held else "")
+    words = label or _("{used:g} of {total:g} used").format(used=used, total=total) + (
+        _(", {held:g} held").format(held=held) if held else ""
+    )
     return safe(indicators.share_bar([BarPart(kind, used), BarPart("held", held)], total, height, words))
 
 

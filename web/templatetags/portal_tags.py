@@ -15,6 +15,7 @@ from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
 
 from billing.domain.money import exponent_of
 from broker.domain.repartition.gpu_layouts import WHOLE_GPU
@@ -159,7 +160,7 @@ def grouped(value: int | None) -> str:
 @register.filter
 def profile_name(profile: str) -> str:
     """Name a profile for people: `card` is the whole GPU."""
-    return "whole GPU" if profile == WHOLE_GPU else profile
+    return _("whole GPU") if profile == WHOLE_GPU else profile
 
 
 @register.simple_tag
@@ -167,7 +168,11 @@ def cards_worth(milli: int) -> str:
     """Format thousandths of a GPU as GPUs: 1 GPU, 1.25 GPUs."""
     if milli == 1000:
         return "1 GPU"
-    return f"{milli // 1000} GPUs" if milli % 1000 == 0 else f"{milli / 1000:.2f} GPUs"
+    return (
+        _("{milli} GPUs").format(milli=milli // 1000)
+        if milli % 1000 == 0
+        else _("{milli:.2f} GPUs").format(milli=milli / 1000)
+    )
 
 
 @register.simple_tag

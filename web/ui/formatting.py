@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from django.utils.translation import gettext as _
+
 from billing.domain.money import MINUS, SYMBOLS, exponent_of, format_fixed_point, format_minor, half_up
 
 NANO = 1_000_000_000
@@ -48,9 +50,9 @@ def format_duration(length: timedelta | int | float, *, tight: bool = False) -> 
     if whole < 60:
         return f"{seconds:.1f} s" if isinstance(seconds, float) and seconds % 1 and whole < 10 else f"{whole} s"
     if hours < 1:
-        return f"{minutes} min"
+        return _("{minutes} min").format(minutes=minutes)
     if hours < 48:
-        return f"{hours} h" if tight else f"{hours} h {minutes % 60:02d} min"
+        return f"{hours} h" if tight else _("{hours} h {minutes:02d} min").format(hours=hours, minutes=minutes % 60)
     return f"{days} d" if tight else f"{days} d {hours % 24} h"
 
 
@@ -74,4 +76,8 @@ def format_day(at: datetime, *, zone: tzinfo = UTC) -> str:
 def format_relative(at: datetime, now: datetime) -> str:
     """Format the distance to a moment: in 3 h 09 min, 2 d ago."""
     away = at - now
-    return f"in {format_duration(away)}" if away >= timedelta(0) else f"{format_duration(-away)} ago"
+    return (
+        _("in {away}").format(away=format_duration(away))
+        if away >= timedelta(0)
+        else _("{away} ago").format(away=format_duration(-away))
+    )

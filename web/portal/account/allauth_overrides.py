@@ -13,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from ports import clock
 from tenants.domain.single_line_text import NAME_LENGTH
@@ -47,7 +48,9 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
     def clean_email(self, email: str) -> str:
         if len(email) > MAX_EMAIL_LENGTH:  # allauth would truncate it, and write to somebody else
-            raise ValidationError(f"An address has at most {MAX_EMAIL_LENGTH} characters.")
+            raise ValidationError(
+                _("An address has at most {max_email_length} characters.").format(max_email_length=MAX_EMAIL_LENGTH)
+            )
         return str(super().clean_email(email)).lower()
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.db import transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from ports import http
 from tenants.services.errors import ProblemError
@@ -43,7 +44,7 @@ class OidcHttpSession:
         """Fetch what must exist: the server's metadata, its keys, the user's profile."""
         answer = self.request("GET", url, headers=headers)
         if not answer.is_success:
-            raise _unavailable(f"it returned status {answer.status_code}")
+            raise _unavailable(_("it returned status {status_code}").format(status_code=answer.status_code))
         return answer
 
     def request(
@@ -56,14 +57,14 @@ class OidcHttpSession:
             if answer.is_success and "json" in answer.headers.get("content-type", ""):
                 answer.json()
         except http.HttpFailed as failure:
-            raise _unavailable("it could not be reached or timed out") from failure
+            raise _unavailable(_("it could not be reached or timed out")) from failure
         except ValueError as failure:
-            raise _unavailable("its response was not valid JSON") from failure
+            raise _unavailable(_("its response was not valid JSON")) from failure
         return answer
 
 
 def _unavailable(why: str) -> CompanySignInUnavailable:
     return CompanySignInUnavailable(
-        f"We could not verify you with your company's sign-in server: {why}. You were not signed in.",
-        fix="Try again in a minute. If it keeps failing, contact the administrator of your company's sign-in.",
+        _("We could not verify you with your company's sign-in server: {why}. You were not signed in.").format(why=why),
+        fix=_("Try again in a minute. If it keeps failing, contact the administrator of your company's sign-in."),
     )

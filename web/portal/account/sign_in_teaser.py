@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from billing.services.catalogue import price_list
 from broker.domain.geometry.gpu_state import Geometry
@@ -25,12 +26,12 @@ def sign_in_teaser() -> dict[str, Any] | None:
         return None
     smallest = min(offer.memory_gb for offer in offers)
     lines = [
-        ("Slice", "isolated, never sold twice", f"from {smallest} GB"),
-        ("Seconds", "billed only while running", "rounded once per line"),
-        ("Invoice", "every line shows its usage", "verify it yourself"),
+        (_("Slice"), _("isolated, never sold twice"), _("from {smallest} GB").format(smallest=smallest)),
+        (_("Seconds"), _("billed only while running"), _("rounded once per line")),
+        (_("Invoice"), _("every line shows its usage"), _("verify it yourself")),
     ]
     if cheapest := lowest_price(offers):
-        lines.insert(1, ("Price", "never changed retroactively", f"from {cheapest}"))
+        lines.insert(1, (_("Price"), _("never changed retroactively"), _("from {cheapest}").format(cheapest=cheapest)))
     return {"lines": lines, "slices": partitioned_gpus(offers)}
 
 

@@ -10,11 +10,19 @@ from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from tenants.models import AuditEvent
 
 RECENT_EVENTS = 2000  # latest events whose actors and actions are offered as filters
 FILTER_COLUMNS = {"action": "action", "actor": "actor_id", "subject": "subject_id"}
-FILTER_LABELS = {"action": "Action", "actor": "User", "day": "Day", "subject": "Object"}
+FILTER_LABELS = {
+    "action": gettext_noop("Action"),
+    "actor": gettext_noop("User"),
+    "day": gettext_noop("Day"),
+    "subject": gettext_noop("Object"),
+}
 DAY_PATTERN, YEARS = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII), range(1970, 3000)
 AuditFilters = dict[str, str]
 
@@ -80,13 +88,13 @@ def filter_chips(
     choices: dict[str, dict[str, str]] = {
         "action": {action: action for action, _, _ in seen},
         "actor": dict(sorted(actors.items(), key=lambda each: each[1])),
-        "day": {(today - timedelta(days=n)).isoformat(): word for n, word in enumerate(("Today", "Yesterday"))},
+        "day": {(today - timedelta(days=n)).isoformat(): word for n, word in enumerate((_("Today"), _("Yesterday")))},
         "subject": {event.subject_id: event.subject_label for event in events if event.subject_label},
     }
     return [
         {
             "name": name,
-            "label": FILTER_LABELS[name],
+            "label": _(FILTER_LABELS[name]),
             "value": known.get(asked[name], asked[name]) if name in asked else "",
             "remove": to({k: v for k, v in asked.items() if k != name}),
             "kept": [(k, v) for k, v in {**also, **asked}.items() if k != name],

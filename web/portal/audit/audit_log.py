@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import F
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
 
 from tenants.domain import quota_limits
 from tenants.models import ApiToken, AuditEvent, Project, ServiceAccount, User
@@ -104,7 +105,7 @@ def _change_detail(label: str, before: AuditValue, after: AuditValue) -> AuditDe
     if before.it in ("", None):
         return AuditDetail(label, (after,))
     if after.it in ("", None):
-        return AuditDetail(f"{label} was".strip(), (before,))
+        return AuditDetail(_("{label} was").format(label=label).strip(), (before,))
     return AuditDetail(label, (before, after))
 
 
@@ -123,7 +124,7 @@ def _detail_value(event: AuditEvent, key: str, kept: Any, names: Mapping[str, st
     if number and key.endswith("_s"):
         return AuditValue("length", timedelta(seconds=kept))
     if number and key.endswith("_gib"):
-        return AuditValue("text", f"{kept:,} GiB")
+        return AuditValue("text", _("{kept:,} GiB").format(kept=kept))
     if isinstance(kept, str) and (key.endswith("_at") or key == "since") and (moment := _parse_moment(kept)):
         return AuditValue("moment", moment)
     return AuditValue("text", _value_text(kept, names))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from billing.domain import tax
@@ -20,7 +22,7 @@ from web.portal.page_context import PageRequest, tenant_page
 
 PARTY_FIELDS = ("name", "street", "extra", "postcode", "city", "country", "vat_id", "email")
 MAX_FIELD_LENGTH = 254
-EMAIL_CHOICES = ({"value": "yes", "label": "On"}, {"value": "no", "label": "Off"})
+EMAIL_CHOICES = ({"value": "yes", "label": gettext_lazy("On")}, {"value": "no", "label": gettext_lazy("Off")})
 COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å", "A"))
 
 
@@ -70,7 +72,11 @@ class BillingDetailsPage:
         if self.standing.treatment not in tax.TAXED_TREATMENTS:
             return tax.TREATMENT_TEXTS[self.standing.treatment]
         country = COUNTRY_NAMES.get(self.standing.jurisdiction, "")
-        return f"VAT of {country} is added to your charges." if self.per_cent else f"VAT of {country} will be added."
+        return (
+            _("VAT of {country} is added to your charges.").format(country=country)
+            if self.per_cent
+            else _("VAT of {country} will be added.").format(country=country)
+        )
 
     @property
     def call_put(self) -> str:
@@ -98,13 +104,15 @@ def build_billing_details_page(
 def _save(request: PageRequest, told: InvoiceParty, *, seen: str) -> HttpResponse:
     if seen != str(billing_details.details_version(request.tenant)):
         raise StaleVersion(
-            "The billing details were changed since you opened this page.",
-            fix="Check the current details and save again.",
+            _("The billing details were changed since you opened this page."),
+            fix=_("Check the current details and save again."),
         )
     wants = request.POST.get("letters")
     letters = wants == "yes" if wants in ("yes", "no") else None
     billing_details.set_billing_details(
         request.tenant, told=told, actor=request.actor, now=request.now, letters=letters
     )
-    messages.success(request, "Billing details saved. They apply to your next invoices; final invoices do not change.")
+    messages.success(
+        request, _("Billing details saved. They apply to your next invoices; final invoices do not change.")
+    )
     return redirect("billing-details")

@@ -6,6 +6,8 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import Q, QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.domain.budgets import BudgetMeasure, StopScope
 from billing.domain.money import Money
@@ -14,7 +16,7 @@ from web.portal.page_context import PageRequest
 
 MAX_ALERTS = 8
 FULL_PERCENT = 100  # percent
-HIDDEN_PROJECT = "A parent project"  # whose name the visitor may not see
+HIDDEN_PROJECT = gettext_noop("A parent project")  # whose name the visitor may not see
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +64,27 @@ def latest_alerts(request: PageRequest) -> list[BudgetAlertRow]:
 
 
 def stop_notice(stop: BudgetStop, names: dict[str, str], request: PageRequest) -> dict[str, str]:
-    name = names.get(stop.budget.project_id, HIDDEN_PROJECT)
+    name = names.get(stop.budget.project_id) or _(HIDDEN_PROJECT)
     zone = ZoneInfo(request.tenant.time_zone)
     due = stop.due_at.astimezone(zone)
     at = f"{due:%H:%M}" if due.date() == request.now.astimezone(zone).date() else f"{due.day} {due:%b, %H:%M}"
     if stop.trouble:
-        return notice("danger", f"{name}: some leases could not be ended by its budget.", f"{stop.trouble}.")
+        return notice(
+            "danger", _("{name}: some leases could not be ended by its budget.").format(name=name), f"{stop.trouble}."
+        )
     if stop.what == StopScope.IDLE:
-        head = f"{name}: idle leases end from {at}."
-        text = f"{stop.percent} % of its budget is spent. Idle leases are charged but not ready."
+        head = _("{name}: idle leases end from {at}.").format(name=name, at=at)
+        text = _("{percent} % of its budget is spent. Idle leases are charged but not ready.").format(
+            percent=stop.percent
+        )
         return notice("warning", head, text)
     if stop.done_at is not None:
-        text = "New leases are blocked until the budget is raised or the next month begins. Volumes are kept."
-        return notice("danger", f"{name}: its budget ended all leases.", text)
-    text = f"{stop.percent} % of its budget is spent; new leases are blocked. Raise it in time to keep leases running."
-    return notice("danger", f"{name}: all leases end at {at}.", text)
+        text = _("New leases are blocked until the budget is raised or the next month begins. Volumes are kept.")
+        return notice("danger", _("{name}: its budget ended all leases.").format(name=name), text)
+    text = _(
+        "{percent} % of its budget is spent; new leases are blocked. Raise it in time to keep leases running."
+    ).format(percent=stop.percent)
+    return notice("danger", _("{name}: all leases end at {at}.").format(name=name, at=at), text)
 
 
 def alert_notice(alert: BudgetAlert, names: dict[str, str]) -> dict[str, str]:
@@ -84,12 +92,20 @@ def alert_notice(alert: BudgetAlert, names: dict[str, str]) -> dict[str, str]:
     soft = alert.budget.stop_new_at is None
     if alert.measure == BudgetMeasure.FORECAST:
         amount = Money(alert.minor, alert.budget.currency)
-        text = "This includes current spend and running leases until they end."
-        return notice("warning", f"{name} is forecast to reach {amount} of {limit} this month.", text)
-    text = "Running leases continue; leases that would exceed the budget are blocked."
+        text = _("This includes current spend and running leases until they end.")
+        return notice(
+            "warning",
+            _("{name} is forecast to reach {amount} of {limit} this month.").format(
+                name=name, amount=amount, limit=limit
+            ),
+            text,
+        )
+    text = _("Running leases continue; leases that would exceed the budget are blocked.")
     if soft:
-        text = "Its budget only notifies: leases are not blocked."
-    return notice("danger", f"{name} has used its budget of {limit} for this month.", text)
+        text = _("Its budget only notifies: leases are not blocked.")
+    return notice(
+        "danger", _("{name} has used its budget of {limit} for this month.").format(name=name, limit=limit), text
+    )
 
 
 def notice(kind: str, head: str, text: str) -> dict[str, str]:
@@ -100,5 +116,7 @@ def alert_text(alert: BudgetAlert) -> str:
     """Return a budget alert in one line."""
     amount, limit = (Money(minor, alert.budget.currency) for minor in (alert.minor, alert.limit_minor))
     if alert.measure == BudgetMeasure.FORECAST:
-        return f"is forecast to reach {amount}, {alert.percent} % of {limit}"
-    return f"reached {amount}, {alert.percent} % of {limit}"
+        return _("is forecast to reach {amount}, {percent} % of {limit}").format(
+            amount=amount, percent=alert.percent, limit=limit
+        )
+    return _("reached {amount}, {percent} % of {limit}").format(amount=amount, percent=alert.percent, limit=limit)

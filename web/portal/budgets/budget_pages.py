@@ -12,6 +12,8 @@ from django.contrib import messages
 from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from billing.domain.budgets import BudgetTerms, InvalidBudgetTerms, format_percents, parse_percent, parse_percents
@@ -60,8 +62,8 @@ class BudgetRow:
     def words(self) -> str:
         one = self.standing
         said = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
-        marks = f"; marks at {format_percents(self.marks)} %" if self.marks else ""
-        return "{} spent, {} forecast, {} reserved of {}".format(*said) + marks
+        marks = _("; marks at {marks} %").format(marks=format_percents(self.marks)) if self.marks else ""
+        return _("{} spent, {} forecast, {} reserved of {}").format(*said) + marks
 
     @property
     def acts(self) -> list[str]:
@@ -70,13 +72,17 @@ class BudgetRow:
         if terms.stop_new_at is None:
             said = ["notify only"]
         elif terms.stop_new_at == 100:
-            said = ["blocks new leases"]
+            said = [_("blocks new leases")]
         else:
-            said = [f"blocks new leases at {terms.stop_new_at} %"]
+            said = [_("blocks new leases at {stop_new_at} %").format(stop_new_at=terms.stop_new_at)]
         if terms.stop_idle_at is not None:
-            said.append(f"ends idle leases at {terms.stop_idle_at} %")
+            said.append(_("ends idle leases at {stop_idle_at} %").format(stop_idle_at=terms.stop_idle_at))
         if terms.stop_all_at is not None:
-            said.append(f"ends all leases at {terms.stop_all_at} %, {terms.grace_minutes} min after an e-mail")
+            said.append(
+                _("ends all leases at {stop_all_at} %, {grace_minutes} min after an e-mail").format(
+                    stop_all_at=terms.stop_all_at, grace_minutes=terms.grace_minutes
+                )
+            )
         return said
 
 
@@ -89,7 +95,10 @@ class BudgetHold:
     held: int
 
 
-STOP_CHOICES = ({"value": "hard", "label": "Block new leases"}, {"value": "soft", "label": "Notify only"})
+STOP_CHOICES = (
+    {"value": "hard", "label": gettext_lazy("Block new leases")},
+    {"value": "soft", "label": gettext_lazy("Notify only")},
+)
 
 
 @require_http_methods(["GET", "POST"])
@@ -174,11 +183,14 @@ def remove_budget(request: PageRequest, pk: str) -> HttpResponse:
     rows = Budget.objects.select_related("project").filter(tenant=request.tenant, pk=pk)
     found = rows.filter(project__in=[each.pk for each in request.projects]).first()
     if found is None:
-        raise ObjectNotFound("This budget does not exist.", fix="Choose one from the list of budgets.")
+        raise ObjectNotFound(_("This budget does not exist."), fix=_("Choose one from the list of budgets."))
     services.require_may_set_budget(request.roles, found.project)
     services.remove_budget(found, actor=request.actor, now=request.now)
     messages.success(
-        request, f"{found.project.name} no longer has its own budget; budgets of parent projects still apply."
+        request,
+        _("{project_name} no longer has its own budget; budgets of parent projects still apply.").format(
+            project_name=found.project.name
+        ),
     )
     return redirect("budgets")
 
@@ -187,15 +199,20 @@ def _set_budget(request: PageRequest, form: dict[str, Any]) -> HttpResponse:
     project = next((each for each in request.projects if each.pk == form["project"]), None)
     if project is None:
         require(request.roles, "budgets.write", request.project.path)
-        raise InvalidValue("project", "This project does not exist.", fix="Choose one from the list.")
+        raise InvalidValue("project", _("This project does not exist."), fix=_("Choose one from the list."))
     services.require_may_set_budget(request.roles, project)
     try:
         limit = parse_amount(form["limit"], request.tenant.currency)
     except InvalidAmount as odd:
-        raise InvalidValue("limit", str(odd), fix="Enter an amount such as 500.00.") from odd
+        raise InvalidValue("limit", str(odd), fix=_("Enter an amount such as 500.00.")) from odd
     terms = _parse_terms(form) if "thresholds" in request.POST else None
     budget = services.set_budget(project=project, limit_minor=limit, actor=request.actor, now=request.now, terms=terms)
-    messages.success(request, f"The monthly budget of {project.name} is {Money(budget.limit_minor, budget.currency)}.")
+    messages.success(
+        request,
+        _("The monthly budget of {project_name} is {currency}.").format(
+            project_name=project.name, currency=Money(budget.limit_minor, budget.currency)
+        ),
+    )
     return redirect("budgets")
 
 
@@ -211,7 +228,7 @@ def _parse_terms(form: dict[str, Any]) -> BudgetTerms:
             grace_minutes=parse_percent(form["grace_minutes"] or "0", "grace_minutes"),
         )
     except InvalidBudgetTerms as odd:
-        raise InvalidValue(odd.field, str(odd), fix="Enter whole numbers such as 80.") from odd
+        raise InvalidValue(odd.field, str(odd), fix=_("Enter whole numbers such as 80.")) from odd
 
 
 def _parse_threshold(form: dict[str, Any], field: str, *, empty: int | None = None) -> int | None:

@@ -5,6 +5,9 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from billing.domain.money import exponent_of as places_of
 from billing.domain.money import format_fixed_point, half_up, to_minor
 from billing.services.agreements.commitment_coverage import CommitmentCoverage
@@ -12,9 +15,9 @@ from web.portal.spend.spend_charts import axis_label
 
 COVERAGE_SERIES = ("series-1", "series-3", "idle")
 COVERAGE_LEGEND = [
-    {"kind": "series-1", "label": "covered"},
-    {"kind": "series-3", "label": "beyond commitment"},
-    {"kind": "idle", "label": "unused, charged"},
+    {"kind": "series-1", "label": gettext_lazy("covered")},
+    {"kind": "series-3", "label": gettext_lazy("beyond commitment")},
+    {"kind": "idle", "label": gettext_lazy("unused, charged")},
 ]
 
 
@@ -36,8 +39,15 @@ def coverage_panel(found: CommitmentCoverage, now: datetime, zone: ZoneInfo) -> 
         "columns": daily_columns(found, zone),
         "now_at": now.astimezone(zone).day,
         "words": (
-            f"{agreed.offering.label}, hours per day: of {format_hours(found.committed)} committed so far"
-            f" {format_hours(found.covered)} were used, {format_hours(found.beyond)} beyond them"
+            _(
+                "{offering_label}, hours per day: of {committed} committed so far {covered} were used, "
+                "{beyond} beyond them"
+            ).format(
+                offering_label=agreed.offering.label,
+                committed=format_hours(found.committed),
+                covered=format_hours(found.covered),
+                beyond=format_hours(found.beyond),
+            )
         ),
     }
 

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from billing.models import Discount, Minimum
@@ -37,7 +38,10 @@ def list_discounts(request: PageRequest) -> HttpResponse:
             set_refusal_reason(request, said.detail)
         else:
             messages.success(
-                request, f"{given.name}: {tenant_discounts.format_discount(given)} off, starting this month."
+                request,
+                _("{given_name}: {given} off, starting this month.").format(
+                    given_name=given.name, given=tenant_discounts.format_discount(given)
+                ),
             )
             return redirect("discounts")
     rows = Discount.objects.filter(tenant=request.tenant).select_related("campaign")

@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from billing.models import Dispute, Invoice
@@ -31,7 +32,7 @@ def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
             now=request.now,
         )
 
-    done = "Dispute opened. Your operator will review it and you will get an e-mail."
+    done = _("Dispute opened. Your operator will review it and you will get an e-mail.")
     return run_action(request, do, done=done, to=f"{reverse('invoice', args=[pk])}#disputes")
 
 
@@ -42,7 +43,7 @@ def withdraw_dispute(request: PageRequest, pk: str) -> HttpResponse:
     require(request.roles, "billing.write", ())
     found = Dispute.objects.filter(tenant=request.tenant, pk=pk).first()
     if found is None:
-        raise ObjectNotFound("This dispute does not exist.", fix="Open the invoice to see its disputes.")
+        raise ObjectNotFound(_("This dispute does not exist."), fix=_("Open the invoice to see its disputes."))
 
     def do() -> None:
         dispute_requests.withdraw_dispute(found, actor=request.actor, now=request.now)
@@ -50,7 +51,7 @@ def withdraw_dispute(request: PageRequest, pk: str) -> HttpResponse:
     return run_action(
         request,
         do,
-        done="Dispute withdrawn; the invoice does not change.",
+        done=_("Dispute withdrawn; the invoice does not change."),
         to=f"{reverse('invoice', args=[found.invoice_id])}#disputes",
     )
 
@@ -58,5 +59,5 @@ def withdraw_dispute(request: PageRequest, pk: str) -> HttpResponse:
 def _disputed_line(request: PageRequest, invoice: Invoice) -> dict[int, int | None]:
     number, amount = request.POST.get("line", ""), request.POST.get("amount", "").strip()
     if not (number.isascii() and number.isdigit() and len(number) <= MAX_LINE_DIGITS):
-        raise InvalidValue("line", "No invoice line was given.", fix="Open the line and dispute it there.")
+        raise InvalidValue("line", _("No invoice line was given."), fix=_("Open the line and dispute it there."))
     return {int(number): dispute_requests.parse_optional_amount(amount or None, invoice.currency)}

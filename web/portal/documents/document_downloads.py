@@ -1,6 +1,7 @@
 """PDF downloads of a tenant's invoices and credit notes."""
 
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.models import CreditNote
@@ -27,5 +28,5 @@ def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
     found = CreditNote.objects.filter(tenant=request.tenant, pk=pk)
     note = found.select_related("invoice__period", "invoice__tenant").first()
     if note is None:
-        raise ObjectNotFound("This credit note does not exist.", fix="Open the invoice to see its credit notes.")
+        raise ObjectNotFound(_("This credit note does not exist."), fix=_("Open the invoice to see its credit notes."))
     return downloads.pdf_response(request, document_store.credit_note_pdf(note, now=request.now))

@@ -9,6 +9,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from broker.domain.lifecycle.states import LeaseState
@@ -130,7 +131,7 @@ def is_mine(request: PageRequest) -> Case:
 
 def whose_options(request: PageRequest, counts: Counter[tuple[str, bool]], whose: str) -> list[dict[str, Any]]:
     own = sum(n for (_, mine), n in counts.items() if mine)
-    choices = link_options(request, "whose", [("mine", "Mine"), ("all", "Project")], whose)
+    choices = link_options(request, "whose", [("mine", _("Mine")), ("all", _("Project"))], whose)
     return [{**choice, "count": n} for choice, n in zip(choices, (own, counts.total()), strict=True)]
 
 
@@ -150,9 +151,13 @@ def first_steps_checklist(request: PageRequest) -> list[ChecklistItem]:
         tokens = tokens.filter(user_id=request.actor.id)
     team, token = people.count() > 1, tokens.exists()
     return [
-        ChecklistItem("Launch your first slice", "Billed per second, only while running.", reverse("launch"), False),
-        ChecklistItem("Create an API token", "For the command line and for automation.", reverse("tokens"), token),
         ChecklistItem(
-            "Invite your team", "Assign each member a role on the tenant or a project.", reverse("team"), team
+            _("Launch your first slice"), _("Billed per second, only while running."), reverse("launch"), False
+        ),
+        ChecklistItem(
+            _("Create an API token"), _("For the command line and for automation."), reverse("tokens"), token
+        ),
+        ChecklistItem(
+            _("Invite your team"), _("Assign each member a role on the tenant or a project."), reverse("team"), team
         ),
     ]

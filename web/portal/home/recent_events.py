@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.domain.money import Money
 from billing.models import BudgetAlert, Invoice
@@ -17,13 +19,13 @@ MAX_EVENTS = 7
 TRANSITIONS_READ = 60  # transitions read to find enough that are worth showing
 S = LeaseState
 END_TEXTS = {
-    EndReason.BY_TENANT: "released by {by}",
-    EndReason.BY_OPERATOR: "ended by an operator",
-    EndReason.EXPIRED: "reached its end",
-    EndReason.DEVICE_LOST: "ended: its GPU was lost",
-    EndReason.PROVISION_TIMEOUT: "was not ready in time; nothing is charged",
-    EndReason.SPEC_REFUSED: "was rejected by the cluster; nothing is charged",
-    EndReason.BUDGET: "ended: {cause}",
+    EndReason.BY_TENANT: gettext_noop("released by {by}"),
+    EndReason.BY_OPERATOR: gettext_noop("ended by an operator"),
+    EndReason.EXPIRED: gettext_noop("reached its end"),
+    EndReason.DEVICE_LOST: gettext_noop("ended: its GPU was lost"),
+    EndReason.PROVISION_TIMEOUT: gettext_noop("was not ready in time; nothing is charged"),
+    EndReason.SPEC_REFUSED: gettext_noop("was rejected by the cluster; nothing is charged"),
+    EndReason.BUDGET: gettext_noop("ended: {cause}"),
 }
 
 
@@ -54,7 +56,11 @@ def budget_events(scope: Scope) -> list[RecentEvent]:
         rows = rows.filter(budget__project__path__contains=[scope.project.pk])
     return [
         RecentEvent(
-            reverse("budgets"), f"Budget of {row.budget.project.name}", budget_alerts.alert_text(row), "draft", row.at
+            reverse("budgets"),
+            _("Budget of {project_name}").format(project_name=row.budget.project.name),
+            budget_alerts.alert_text(row),
+            "draft",
+            row.at,
         )
         for row in rows.order_by("-at", "-pk")[:MAX_EVENTS]
     ]
@@ -66,7 +72,7 @@ def invoice_events(scope: Scope) -> list[RecentEvent]:
     return [
         RecentEvent(
             reverse("invoice", args=[invoice.pk]),
-            f"Invoice {invoice}",
+            _("Invoice {invoice}").format(invoice=invoice),
             invoice_text(invoice),
             invoice.status,
             invoice.paid_at or invoice.finalized_at or scope.tenant.created_at,
@@ -78,10 +84,10 @@ def invoice_events(scope: Scope) -> list[RecentEvent]:
 def invoice_text(invoice: Invoice) -> str:
     """Return in words what is paid, settled or due of a final invoice."""
     if invoice.paid_at and not invoice.to_pay:
-        return f"is paid, {Money(invoice.total, invoice.currency)}"
+        return _("is paid, {currency}").format(currency=Money(invoice.total, invoice.currency))
     if invoice.paid_at:
-        return f"is paid, {Money(invoice.to_pay, invoice.currency)}"
-    return f"is final, {Money(invoice.due, invoice.currency)} due"
+        return _("is paid, {currency}").format(currency=Money(invoice.to_pay, invoice.currency))
+    return _("is final, {currency} due").format(currency=Money(invoice.due, invoice.currency))
 
 
 def lease_events(scope: Scope) -> list[RecentEvent]:
@@ -102,7 +108,7 @@ def lease_events(scope: Scope) -> list[RecentEvent]:
 
 def actor_name(step: Transition) -> str:
     """Return who caused a transition; operators are not named to a tenant."""
-    return "an operator" if step.actor_kind == "staff" else step.actor_label.partition("@")[0] or step.actor_kind
+    return _("an operator") if step.actor_kind == "staff" else step.actor_label.partition("@")[0] or step.actor_kind
 
 
 def transition_text(step: Transition) -> str:
@@ -110,7 +116,7 @@ def transition_text(step: Transition) -> str:
     by = actor_name(step)
     match S(step.after):
         case S.QUEUED if step.before == S.REQUESTED:
-            return f"requested by {by}"
+            return _("requested by {by}").format(by=by)
         case S.ACTIVE if step.before == S.ACTIVE and step.cause != TICK_CAUSE:
             return step.cause
         case S.STOPPING if step.reason == EndReason.BY_OPERATOR:
@@ -118,18 +124,19 @@ def transition_text(step: Transition) -> str:
         case S.QUEUED if step.before == S.STOPPED and step.actor_kind == "system":
             return ""  # during a relocation
         case S.QUEUED if step.before == S.STOPPED:
-            return f"started again by {by}"
+            return _("started again by {by}").format(by=by)
         case S.QUEUED:
-            return f"queued again: {step.cause}"
+            return _("queued again: {cause}").format(cause=step.cause)
         case S.PROVISIONING:
             return step.cause
         case S.ACTIVE if step.before == S.PROVISIONING:
-            return "is active"
+            return _("is active")
         case S.STOPPING:
-            return f"stopped by {by}; its volume is kept"
+            return _("stopped by {by}; its volume is kept").format(by=by)
         case S.RELEASING:
-            return END_TEXTS.get(EndReason(step.reason), step.cause).format(by=by, cause=step.cause)
+            text = END_TEXTS.get(EndReason(step.reason), "")
+            return (_(text) if text else step.cause).format(by=by, cause=step.cause)
         case S.FAILED:
-            return f"failed: {step.cause}"
+            return _("failed: {cause}").format(cause=step.cause)
         case _:
             return ""

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
+from django.utils.translation import gettext as _
+
 from billing.models import Invoice
 from billing.services.reports.cost_allocation import CostShare, allocate_cost, invoice_tag_names
 from web.http.query_strings import LinkOption, chosen_value, link_options
@@ -29,7 +31,7 @@ class CostAllocation:
 def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocation:
     """Return the invoice's parts for the grouping in the query string."""
     tags = invoice_tag_names(invoice)
-    ways = [("project", "Project"), ("user", "User"), *((f"{TAG_PREFIX}{tag}", tag) for tag in tags)]
+    ways = [("project", _("Project")), ("user", _("User")), *((f"{TAG_PREFIX}{tag}", tag) for tag in tags)]
     way = chosen_value(request, "by", dict(ways), "project")
     by, tag = ("tag", way.removeprefix(TAG_PREFIX)) if way.startswith(TAG_PREFIX) else (way, "")
     asked = {"by": by, "tag": tag} if tag else {"by": by}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from billing.services.documents import csv_exports
@@ -17,5 +18,8 @@ def download_export(request: PageRequest, pk: str, kind: str) -> Any:
     """Download an export, streamed if it is large."""
     found = find_invoice(request, pk)
     if kind not in csv_exports.EXPORT_KINDS:
-        raise ObjectNotFound(f"Unknown export {kind!r}.", fix=f"Use one of {', '.join(csv_exports.EXPORT_KINDS)}.")
+        raise ObjectNotFound(
+            _("Unknown export {kind!r}.").format(kind=kind),
+            fix=_("Use one of {export_kinds}.").format(export_kinds=", ".join(csv_exports.EXPORT_KINDS)),
+        )
     return downloads.streamed_csv_response(csv_exports.csv_file_name(found, kind), csv_exports.csv_text(found, kind))

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from billing.domain.money import Money, decimal_string, format_fixed_point
@@ -247,7 +248,7 @@ def find_invoice(request: PageRequest, pk: str) -> Invoice:
     require(request.roles, "billing.read")
     found = Invoice.objects.filter(tenant=request.tenant, pk=pk).select_related("period").first()
     if found is None:
-        raise ObjectNotFound("This invoice does not exist.", fix="Choose one from the list of invoices.")
+        raise ObjectNotFound(_("This invoice does not exist."), fix=_("Choose one from the list of invoices."))
     return found
 
 
@@ -302,10 +303,14 @@ def invoice_history(
 ) -> list[tuple[str, str, datetime]]:
     """Return the invoice's history, newest first, as (state, words, when)."""
     if invoice.finalized_at is None:
-        return [("draft", "Updated", invoice.refreshed_at)]
+        return [("draft", _("Updated"), invoice.refreshed_at)]
     closed = invoice.period.closed_at or invoice.finalized_at
-    settled = "no amount due" if invoice.settled else "nothing was due"
-    nothing = [("paid", f"Paid: {settled}", invoice.paid_at)] if invoice.paid_at and not money.payment else []
+    settled = _("no amount due") if invoice.settled else _("nothing was due")
+    nothing = (
+        [("paid", _("Paid: {settled}").format(settled=settled), invoice.paid_at)]
+        if invoice.paid_at and not money.payment
+        else []
+    )
     done = DunningStep.objects.filter(invoice=invoice).order_by("n") if invoice.due_at else ()
     steps = [dunning_entry(step, invoice) for step in done]
     since = [
@@ -316,13 +321,29 @@ def invoice_history(
     ]
     return [
         *sorted(since, key=lambda entry: entry[2], reverse=True),
-        *([("paid", f"{Money(draw.minor, invoice.currency)} paid from the balance", draw.at)] if draw else []),
         *(
-            ("paid", f"{Money(minor, invoice.currency)} paid by credits: {grant.reason}", invoice.finalized_at)
+            [
+                (
+                    "paid",
+                    _("{currency} paid from the balance").format(currency=Money(draw.minor, invoice.currency)),
+                    draw.at,
+                )
+            ]
+            if draw
+            else []
+        ),
+        *(
+            (
+                "paid",
+                _("{currency} paid by credits: {reason}").format(
+                    currency=Money(minor, invoice.currency), reason=grant.reason
+                ),
+                invoice.finalized_at,
+            )
             for grant, minor in grants
         ),
-        ("finalized", f"Finalized as {invoice}", invoice.finalized_at),
-        ("closing", "Month closed", closed),
+        ("finalized", _("Finalized as {invoice}").format(invoice=invoice), invoice.finalized_at),
+        ("closing", _("Month closed"), closed),
     ]
 
 
@@ -330,29 +351,39 @@ def dunning_entry(step: DunningStep, invoice: Invoice) -> tuple[str, str, dateti
     """Describe a dunning step."""
     words = {
         "remind": "reminder sent",
-        "suspend": "new leases are blocked until it is paid",
-        "end": "running leases were ended",
+        "suspend": _("new leases are blocked until it is paid"),
+        "end": _("running leases were ended"),
     }
     due = Money(step.minor, invoice.currency)
-    return "failed", f"Overdue, {due}: {words[step.action]}", step.done_at
+    return "failed", _("Overdue, {due}: {action}").format(due=due, action=words[step.action]), step.done_at
 
 
 def credit_note_entry(note: CreditNote) -> tuple[str, str, datetime]:
     """Describe a credit note: the amount, where it went, and why."""
     amount, paid = Money(note.total, note.currency), Money(note.to_balance, note.currency)
-    where = f"; {paid} added to the balance" if note.to_balance else ""
-    where += f"; {Money(note.to_grants, note.currency)} returned to credits" if note.to_grants else ""
-    return "paid", f"Credit note {note}: {amount} credited{where}. {note.reason}", note.issued_at
+    where = _("; {paid} added to the balance").format(paid=paid) if note.to_balance else ""
+    where += (
+        _("; {currency} returned to credits").format(currency=Money(note.to_grants, note.currency))
+        if note.to_grants
+        else ""
+    )
+    return (
+        "paid",
+        _("Credit note {note}: {amount} credited{where}. {reason}").format(
+            note=note, amount=amount, where=where, reason=note.reason
+        ),
+        note.issued_at,
+    )
 
 
 def payment_entry(payment: Payment) -> tuple[str, str, datetime]:
     """Describe a payment attempt and its outcome."""
     asked = "collected" if payment.automatic else "paid manually"
     words = {
-        "pending": f"Being {asked}: {Money(payment.minor, payment.currency)}",
+        "pending": _("Being {asked}: {currency}").format(asked=asked, currency=Money(payment.minor, payment.currency)),
         "succeeded": f"{asked.capitalize()}: {Money(payment.minor, payment.currency)}, {payment.reference}",
-        "declined": f"Declined: {payment.reason}",
-        "stuck": f"Manual action needed: {payment.reason}",
+        "declined": _("Declined: {reason}").format(reason=payment.reason),
+        "stuck": _("Manual action needed: {reason}").format(reason=payment.reason),
     }
     return payment.status, words[payment.status], payment.settled_at or payment.stuck_at or payment.opened_at
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.utils.translation import gettext as _
+
 from billing.domain.line_explanations import format_exact, format_fraction
 from billing.domain.money import SYMBOLS, format_fixed_point
 from billing.models import AdjustmentKind, InvoiceAdjustment, InvoiceLine
@@ -66,7 +68,11 @@ class ExplainDrawer:
         ):
             return ""
         unit = SYMBOLS.get(self.told.invoice.currency, self.told.invoice.currency)
-        return f"{each.units:,} s at {format_fixed_point(int(each.terms['nano_per_hour']), 9, thousands=',')} {unit}/h"
+        return _("{units:,} s at {thousands} {unit}/h").format(
+            units=each.units,
+            thousands=format_fixed_point(int(each.terms["nano_per_hour"]), 9, thousands=","),
+            unit=unit,
+        )
 
     @property
     def parts(self) -> list[BarSegment]:
@@ -77,7 +83,7 @@ class ExplainDrawer:
 
     @property
     def words(self) -> str:
-        return f"{self.windows} charged periods in the month"
+        return _("{windows} charged periods in the month").format(windows=self.windows)
 
 
 def explain_drawer(line: InvoiceLine) -> ExplainDrawer:

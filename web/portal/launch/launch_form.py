@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
@@ -33,7 +35,7 @@ class WorkloadChoice:
 
     @property
     def tag(self) -> str:
-        return self.template.image.rpartition("/")[2] or "named below"
+        return self.template.image.rpartition("/")[2] or _("named below")
 
 
 WORKLOAD_CHOICES = (
@@ -46,7 +48,10 @@ WORKLOAD_CHOICES = (
 )
 
 
-TOPOLOGY_CHOICES = (("nvlink", "NVLink between all of them"), ("numa", "All on one CPU socket"))
+TOPOLOGY_CHOICES = (
+    ("nvlink", gettext_noop("NVLink between all of them")),
+    ("numa", gettext_noop("All on one CPU socket")),
+)
 NEW_VOLUME = "new"  # create a volume along with the lease
 
 
@@ -78,7 +83,7 @@ class LaunchForm:
         quantity = self._count()
         lasts = parse_duration(self.lasts)
         if lasts is None:
-            self.errors["lasts"] = "This is not a valid duration. Enter, for example, 90 min, 8 h or 1 d 12 h."
+            self.errors["lasts"] = _("This is not a valid duration. Enter, for example, 90 min, 8 h or 1 d 12 h.")
         return LeaseRequest(
             offering_id=offering.pk,
             name=self.name,
@@ -100,7 +105,7 @@ class LaunchForm:
     def _count(self) -> int:
         if self.count.isascii() and self.count.isdigit() and len(self.count) <= 6:
             return int(self.count)
-        self.errors["count"] = "This is not a whole number. Enter how many slices start together."
+        self.errors["count"] = _("This is not a whole number. Enter how many slices start together.")
         return 1
 
     def _env(self) -> dict[str, str]:
@@ -110,7 +115,7 @@ class LaunchForm:
             if not line.strip():
                 continue
             if not is_set or name.strip() in found:
-                self.errors["env"] = "Enter NAME=value, one per line, each name once."
+                self.errors["env"] = _("Enter NAME=value, one per line, each name once.")
             found[name.strip()] = value
         return found
 
@@ -121,7 +126,7 @@ class LaunchForm:
             when = datetime.fromisoformat(self.until)
             if when.year in YEARS:  # other years may overflow when converted to another time zone
                 return (when if when.tzinfo else when.replace(tzinfo=zone)).astimezone(UTC)
-        self.errors["until"] = "This is not a valid date and time. Choose one, or leave it empty."
+        self.errors["until"] = _("This is not a valid date and time. Choose one, or leave it empty.")
         return None
 
 
@@ -133,10 +138,10 @@ def parse_launch_form(request: PageRequest, asked: QueryDict) -> LaunchForm:
         """Cut a text that is too long and record an error."""
         sent = asked.get(field, "")
         if len(sent) > most:
-            errors[field] = (
-                f"This has {len(sent):,} characters; the maximum is {most:,}."
-                " Put longer content into the image or on a volume."
-            )
+            errors[field] = _(
+                "This has {sent:,} characters; the maximum is {most:,}. "
+                "Put longer content into the image or on a volume."
+            ).format(sent=len(sent), most=most)
         return sent[:most]
 
     return LaunchForm(
@@ -188,4 +193,10 @@ def format_duration(length: timedelta) -> str:
     """Format a duration as the field accepts it."""
     minutes = int(length.total_seconds()) // 60
     hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{minutes} min"
+    return (
+        _("{hours} h {rest} min").format(hours=hours, rest=rest)
+        if hours and rest
+        else f"{hours} h"
+        if hours
+        else _("{minutes} min").format(minutes=minutes)
+    )

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from billing.services.quotes import quote_redemption
@@ -75,7 +76,7 @@ def launch_response(request: PageRequest, asked: QueryDict, *, sent: bool = Fals
     reused = False  # after a launch somebody went back and changed the form, which still has its old key
     if sent:
         if wish.offering != each.offering.pk:
-            wish.errors["offering"] = "No offering was selected. Choose a slice from the list."
+            wish.errors["offering"] = _("No offering was selected. Choose a slice from the list.")
         try:
             if not wish.errors and (done := launch_lease(request, wanted, wish)):
                 return done
@@ -124,7 +125,10 @@ class LaunchPage:
     body: dict[str, Any]  # the form as the body of an API call
 
     choices = launch_form.WORKLOAD_CHOICES
-    links = launch_form.TOPOLOGY_CHOICES
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        return [(name, _(words)) for name, words in launch_form.TOPOLOGY_CHOICES]
 
     @property
     def items(self) -> list[OfferingListItem]:
@@ -258,7 +262,7 @@ def launch_lease(
         return None
     where = reverse("lease", args=[lease.pk])
     idempotency.store_record(stands_for, status=302, headers={"Location": where}, body="", now=request.now)
-    messages.success(request, f"{lease.name} was requested. It is charged once active.")
+    messages.success(request, _("{lease_name} was requested. It is charged once active.").format(lease_name=lease.name))
     return redirect(where)
 
 
@@ -275,13 +279,17 @@ def model_choices(items: list[OfferingListItem], current: str) -> list[dict[str,
     for item in items:
         known.setdefault(item.offering.model, []).append(item)
     found = [{"value": value, "label": listed[0].model, "current": value == current} for value, listed in known.items()]
-    return [*found, {"value": "all", "label": "All", "current": current == "all"}]
+    return [*found, {"value": "all", "label": _("All"), "current": current == "all"}]
 
 
 def price_class_choices(items: list[OfferingListItem], each: PricedOffering) -> list[dict[str, Any]]:
     """Return the price classes in which the chosen shape is sold."""
     item = next(item for item in items if item.first.shape == each.shape)
-    words = {"on_demand": "On-demand", "spot": f"Spot \N{MINUS SIGN}{item.spot_saves} %", "reserved": "Reserved"}
+    words = {
+        "on_demand": "On-demand",
+        "spot": _("Spot −{spot_saves} %").format(spot_saves=item.spot_saves),
+        "reserved": _("Reserved"),
+    }
     return [
         {"value": value, "label": words[value], "current": value == each.offering.price_class}
         for value in words

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.utils.translation import gettext as _
+
 from billing.domain.money import Money
 from billing.domain.pricing import hold_amount
 from billing.services.catalogue.price_list import NoPrice
@@ -83,7 +85,13 @@ class LiveQuote:
     @property
     def starts_words(self) -> str:
         known = self.starts
-        return f"{known.many} starts: half within {known.p50} s, nine of ten within {known.p90} s" if known else ""
+        return (
+            _("{many} starts: half within {p50} s, nine of ten within {p90} s").format(
+                many=known.many, p50=known.p50, p90=known.p90
+            )
+            if known
+            else ""
+        )
 
     @property
     def left(self) -> str:
@@ -161,7 +169,10 @@ def exceeded_quota(
 ) -> ProblemError | None:
     """Return the quota that the gates would find exceeded, without taking anything."""
     if each.nano_per_hour is None:
-        return NoPrice(f"{each.offering.label} has no price yet.", fix="Choose another slice.")
+        return NoPrice(
+            _("{offering_label} has no price yet.").format(offering_label=each.offering.label),
+            fix=_("Choose another slice."),
+        )
     units = each.offering.milli_units * wanted.quantity
     asked = {
         QuotaKind.UNITS.value: units,
@@ -171,9 +182,13 @@ def exceeded_quota(
     for bar in bars:
         if asked[bar.kind] > bar.limit - bar.used:
             return QuotaExceeded(
-                f"The quota is {bar.limit_words}; {bar.amount(bar.used)} are used, {bar.free} are free, and"
-                f" this needs {bar.amount(asked[bar.kind])}.",
-                fix="Choose a smaller slice or a shorter duration, or release a lease.",
+                _("The quota is {limit_words}; {used} are used, {free} are free, and this needs {kind}.").format(
+                    limit_words=bar.limit_words,
+                    used=bar.amount(bar.used),
+                    free=bar.free,
+                    kind=bar.amount(asked[bar.kind]),
+                ),
+                fix=_("Choose a smaller slice or a shorter duration, or release a lease."),
             )
     return None
 
@@ -220,11 +235,13 @@ def quote_alternatives(lease: Lease, cost: Money, now: datetime) -> tuple[QuoteA
 
 def quote_alternative(each: OfferingAlternative, lease: Lease) -> QuoteAlternative:
     offering = each.offering
-    free = f"{each.free} free now"
+    free = _("{free} free now").format(free=each.free)
     return QuoteAlternative(
         icon=ALTERNATIVE_ICONS[each.kind],
-        words="Same GPU, spot price" if each.kind == "spot" else offering.label,
-        sub=free if each.kind == "spot" else f"{offering.memory_gb} GB, {free}",
+        words=_("Same GPU, spot price") if each.kind == "spot" else offering.label,
+        sub=free
+        if each.kind == "spot"
+        else _("{memory_gb} GB, {free}").format(memory_gb=offering.memory_gb, free=free),
         names=f"{offering.pk} {offering.price_class}",
         nano_per_hour=each.price.nano_per_hour * lease.quantity,
         more=each.difference_minor,

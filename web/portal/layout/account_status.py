@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.domain.money import exponent_of, half_up
 from billing.domain.money import format_minor as written
@@ -34,7 +35,7 @@ def wallet_meter(scope: Scope, *, now: Any) -> list[dict[str, Any]]:
     hours = runway_hours(funds.available, burn, funds.currency)
     return [
         {
-            "label": "Wallet",
+            "label": _("Wallet"),
             "value": written(funds.available, funds.currency),
             "sub": runway_text(hours),
             "kind": "danger" if hours is not None and hours < LOW_RUNWAY_HOURS else "",
@@ -60,8 +61,8 @@ def runway_text(hours: int | None) -> str:
     if hours is None:
         return "no spend"
     if hours < HOURS * 2:
-        return f"{hours} h at this spend rate"
-    return f"{half_up(hours, HOURS)} days at this spend rate"
+        return _("{hours} h at this spend rate").format(hours=hours)
+    return _("{hours} days at this spend rate").format(hours=half_up(hours, HOURS))
 
 
 def account_status_notice(scope: Scope) -> dict[str, str] | None:
@@ -72,7 +73,11 @@ def account_status_notice(scope: Scope) -> dict[str, str] | None:
     if found.standing == AccountStatus.SUSPENDED:
         return {
             "kind": "danger",
-            "head": "New leases are blocked: this tenant is suspended because of overdue invoices.",
-            "text": f"Running leases continue. {found.why}",
+            "head": _("New leases are blocked: this tenant is suspended because of overdue invoices."),
+            "text": _("Running leases continue. {why}").format(why=found.why),
         }
-    return {"kind": "warning", "head": "An invoice is overdue.", "text": f"Leases are not affected yet. {found.why}"}
+    return {
+        "kind": "warning",
+        "head": _("An invoice is overdue."),
+        "text": _("Leases are not affected yet. {why}").format(why=found.why),
+    }

@@ -15,6 +15,8 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from ports import clock
 from web.portal.account.sign_in_teaser import sign_in_teaser
@@ -86,7 +88,7 @@ class PageLayout:
     user: SignedInUser | None = None
     sign_out_url: str = ""
     search_url: str = ""
-    search_hint: str = "Search leases"
+    search_hint: str = ""
     alerts: int = 0
     alerts_url: str = ""
     note: dict[str, str] | None = None  # notice above every page: kind, head, text
@@ -103,59 +105,73 @@ NAV_ALIASES = (  # page prefix -> prefix of the navigation entry it belongs to
 NavEntry = tuple[str, str, str]  # URL name, label, icon
 NavPlan = tuple[tuple[str, tuple[NavEntry, ...]], ...]
 TENANT_NAV: NavPlan = (
-    ("Main", (("home", "Home", "home"), ("launch", "Launch", "rocket"), ("catalogue", "Catalogue", "layout-grid"))),
-    ("Capacity", (("leases", "Leases", "cpu"), ("queue", "Queue", "hourglass"), ("volumes", "Volumes", "database"))),
     (
-        "Billing and team",
+        gettext_noop("Main"),
         (
-            ("spend", "Spend", "chart-bar"),
-            ("budgets", "Budgets", "target"),
-            ("wallet", "Wallet", "wallet"),
-            ("invoices", "Invoices", "receipt"),
-            ("projects", "Projects", "sitemap"),
-            ("team", "Team", "users"),
-            ("tokens", "Tokens", "key"),
-            ("audit", "Audit", "history"),
+            ("home", gettext_noop("Home"), "home"),
+            ("launch", gettext_noop("Launch"), "rocket"),
+            ("catalogue", gettext_noop("Catalogue"), "layout-grid"),
+        ),
+    ),
+    (
+        gettext_noop("Capacity"),
+        (
+            ("leases", gettext_noop("Leases"), "cpu"),
+            ("queue", gettext_noop("Queue"), "hourglass"),
+            ("volumes", gettext_noop("Volumes"), "database"),
+        ),
+    ),
+    (
+        gettext_noop("Billing and team"),
+        (
+            ("spend", gettext_noop("Spend"), "chart-bar"),
+            ("budgets", gettext_noop("Budgets"), "target"),
+            ("wallet", gettext_noop("Wallet"), "wallet"),
+            ("invoices", gettext_noop("Invoices"), "receipt"),
+            ("projects", gettext_noop("Projects"), "sitemap"),
+            ("team", gettext_noop("Team"), "users"),
+            ("tokens", gettext_noop("Tokens"), "key"),
+            ("audit", gettext_noop("Audit"), "history"),
         ),
     ),
 )
 OPS_NAV: NavPlan = (
     (
-        "Fleet",
+        gettext_noop("Fleet"),
         (
-            ("control-room", "Control room", "map-2"),
-            ("ops-clusters", "Clusters and nodes", "server-2"),
-            ("ops-gpus", "GPUs", "cpu"),
-            ("ops-relocation-plans", "Defragmentation", "arrows-split-2"),
-            ("ops-offerings", "Offerings", "tag"),
+            ("control-room", gettext_noop("Control room"), "map-2"),
+            ("ops-clusters", gettext_noop("Clusters and nodes"), "server-2"),
+            ("ops-gpus", gettext_noop("GPUs"), "cpu"),
+            ("ops-relocation-plans", gettext_noop("Defragmentation"), "arrows-split-2"),
+            ("ops-offerings", gettext_noop("Offerings"), "tag"),
         ),
     ),
     (
-        "Tenants and system",
+        gettext_noop("Tenants and system"),
         (
-            ("tenants", "Tenants", "building"),
-            ("ops-queue", "Queue", "hourglass"),
-            ("ops-invoices", "Invoices", "receipt"),
-            ("ops-disputes", "Disputes", "help"),
-            ("ops-corrections", "Corrections", "edit"),
-            ("ops-grants", "Credit", "gift"),
-            ("ops-discounts", "Discounts", "scissors"),
-            ("ops-commitments", "Commitments", "lock"),
-            ("ops-month-close", "Month close", "calendar"),
-            ("ops-ledger", "Ledger", "scale"),
-            ("ops-tax-rates", "Taxes", "report-money"),
-            ("ops-system", "System", "settings"),
+            ("tenants", gettext_noop("Tenants"), "building"),
+            ("ops-queue", gettext_noop("Queue"), "hourglass"),
+            ("ops-invoices", gettext_noop("Invoices"), "receipt"),
+            ("ops-disputes", gettext_noop("Disputes"), "help"),
+            ("ops-corrections", gettext_noop("Corrections"), "edit"),
+            ("ops-grants", gettext_noop("Credit"), "gift"),
+            ("ops-discounts", gettext_noop("Discounts"), "scissors"),
+            ("ops-commitments", gettext_noop("Commitments"), "lock"),
+            ("ops-month-close", gettext_noop("Month close"), "calendar"),
+            ("ops-ledger", gettext_noop("Ledger"), "scale"),
+            ("ops-tax-rates", gettext_noop("Taxes"), "report-money"),
+            ("ops-system", gettext_noop("System"), "settings"),
         ),
     ),
 )
-STYLE_ENTRY: NavEntry = ("style", "Style page", "palette")
-TO_OPS: NavEntry = ("control-room", "Operations", "map-2")
-TO_TENANT: NavEntry = ("home", "Tenant pages", "home")
+STYLE_ENTRY: NavEntry = ("style", gettext_noop("Style page"), "palette")
+TO_OPS: NavEntry = ("control-room", gettext_noop("Operations"), "map-2")
+TO_TENANT: NavEntry = ("home", gettext_noop("Tenant pages"), "home")
 ACCOUNT_MENU: tuple[NavEntry, ...] = (
-    ("account", "Profile", "user"),
-    ("account_email", "E-mail addresses", "mail"),
-    ("account_change_password", "Password", "lock"),
-    ("mfa_index", "Two-factor and passkeys", "fingerprint"),
+    ("account", gettext_noop("Profile"), "user"),
+    ("account_email", gettext_noop("E-mail addresses"), "mail"),
+    ("account_change_password", gettext_noop("Password"), "lock"),
+    ("mfa_index", gettext_noop("Two-factor and passkeys"), "fingerprint"),
 )
 ACCOUNT_PREFIX = "/account/"
 TENANT_FIGURES = "web.portal.layout.tenant_figures.tenant_figures"
@@ -183,7 +199,7 @@ def nav_links(
     found = [(name, url_or_empty(name), label, icon) for name, label, icon in entries]
     current = current or open_page_url(path, (url for _, url, _, _ in found))
     return tuple(
-        NavLink(url, label, icon, (counts or {}).get(name), url == current, "n" if name == "launch" else "", name)
+        NavLink(url, _(label), icon, (counts or {}).get(name), url == current, "n" if name == "launch" else "", name)
         for name, url, label, icon in found
         if url
     )
@@ -204,7 +220,7 @@ def side_navigation(
     path = next((path.replace(below, above, 1) for below, above in NAV_ALIASES if path.startswith(below)), path)
     current = open_page_url(path, (url_or_empty(name) for _, entries in plan for name, _, _ in entries)) or "-"
     groups = (
-        NavGroup(label, nav_links((entry for entry in entries if entry[0] not in without), path, counts, current))
+        NavGroup(_(label), nav_links((entry for entry in entries if entry[0] not in without), path, counts, current))
         for label, entries in plan
     )
     return tuple(group for group in groups if group.links)
@@ -249,7 +265,7 @@ def page_layout(request: HttpRequest) -> PageLayout:
     # An operator without a tenant sees only the operations.
     only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
     told = load_figures(request, OPERATOR_FIGURES if ops else TENANT_FIGURES)
-    here, others = (SwitcherEntry("", "Operations", told["fleet"]), ()) if ops else switcher_entries(request)
+    here, others = (SwitcherEntry("", _("Operations"), told["fleet"]), ()) if ops else switcher_entries(request)
     return PageLayout(
         nav=side_navigation(
             request.path, OPS_NAV if ops or only_ops else TENANT_NAV, told.get("counts"), forbidden_pages(request)

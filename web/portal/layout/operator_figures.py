@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.domain.money import exponent_of, format_minor, half_up
 from billing.services.reports import earnings
@@ -62,9 +63,9 @@ def layout_figures(request: Any) -> dict[str, Any]:
         "fleet": f"{format_count(fleet.clusters, 'cluster')}, {format_count(fleet.cards, 'GPU')}",
         "counts": {"ops-clusters": fleet.clusters, "ops-gpus": fleet.cards, "ops-queue": waiting.waiting},
         "meters": (
-            {"label": "Sold now", "value": sold, "unit": " %", "href": here},
-            {"label": "Earning", "value": seen.earning, "unit": "/h", "href": reverse("ops-offerings")},
-            {"label": "Queue", "value": str(waiting.waiting), "sub": slowest, "href": reverse("ops-queue")},
+            {"label": _("Sold now"), "value": sold, "unit": " %", "href": here},
+            {"label": _("Earning"), "value": seen.earning, "unit": "/h", "href": reverse("ops-offerings")},
+            {"label": _("Queue"), "value": str(waiting.waiting), "sub": slowest, "href": reverse("ops-queue")},
             integrity_meter(request),
         ),
     }
@@ -76,7 +77,7 @@ def integrity_meter(request: Any) -> dict[str, Any]:
     Where the page has not run the checks, the meter fetches the count itself after the page has loaded.
     """
     found = getattr(request, "proofs", None)
-    meter = {"label": "Integrity checks", "href": reverse("ops-system"), "id": "integrity-count", "phone": False}
+    meter = {"label": _("Integrity checks"), "href": reverse("ops-system"), "id": "integrity-count", "phone": False}
     if found is None:
         own = request.resolver_match.url_name == "control-room"  # its checks at the foot of the page update the meter
         return {**meter, "value": "check", "source": "" if own else reverse("ops-integrity-checks")}
@@ -86,7 +87,10 @@ def integrity_meter(request: Any) -> dict[str, Any]:
 def format_checks_passed(found: Sequence[InvariantResult]) -> dict[str, str]:
     """Return how many integrity checks hold."""
     good = sum(proof.holds for proof in found)
-    return {"value": f"{good} of {len(found)}", "kind": "success" if good == len(found) else "danger"}
+    return {
+        "value": _("{good} of {found}").format(good=good, found=len(found)),
+        "kind": "success" if good == len(found) else "danger",
+    }
 
 
 def format_per_hour(nano: int, currency: str) -> str:

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import Count
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.domain.money import exponent_of, half_up
 from billing.domain.money import format_minor as written
@@ -32,7 +33,7 @@ def tenant_figures(request: Any) -> dict[str, Any]:
         "counts": {"leases": sum(counts.values()), "queue": scope.known.get("queued", counts.get(S.QUEUED, 0))},
         "meters": tenant_meters(scope, now=now, running=counts.get(S.ACTIVE, 0), wallet=purse),
         "search_url": reverse("leases"),
-        "search_hint": "Search leases",
+        "search_hint": _("Search leases"),
         "note": account_status.account_status_notice(scope),
     }
 
@@ -50,7 +51,7 @@ def budget_meter(spent: int, budget: Budget | None) -> dict[str, Any]:
     if budget is None:
         return {"href": reverse("spend")}
     return {
-        "sub": f"of {written(budget.limit_minor, budget.currency)}",
+        "sub": _("of {currency}").format(currency=written(budget.limit_minor, budget.currency)),
         "mini_percent": min(spent * 100 // budget.limit_minor, 100) if budget.limit_minor else 100,
         "kind": "danger" if spent >= budget.limit_minor else "",
         "href": reverse("budgets"),
@@ -64,10 +65,11 @@ def tenant_meters(scope: Scope, *, now: Any, running: int, wallet: list[dict[str
     budget = usage_meters.project_budget(scope)
     spent = usage_meters.month_spend(scope, now=now)
     return [
-        {"label": "Spend rate", "value": written(burn, currency), "unit": "/h",
+        {"label": _("Spend rate"), "value": written(burn, currency), "unit": "/h",
          "href": f"{reverse('leases')}?state=active"},
-        {"label": f"Spent in {month:%B}", "value": written(spent, currency), **budget_meter(spent, budget)},
-        {"label": "Running", "value": str(running), "sub": "lease" if running == 1 else "leases",
+        {"label": _("Spent in {month:%B}").format(month=month),
+         "value": written(spent, currency), **budget_meter(spent, budget)},
+        {"label": _("Running"), "value": str(running), "sub": "lease" if running == 1 else "leases",
          "href": f"{reverse('leases')}?state=active"},
         *wallet,
     ]  # fmt: skip

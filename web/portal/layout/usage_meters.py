@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from billing.domain.money import MINUS, exponent_of, half_up
 from billing.domain.money import format_minor as written
 from billing.domain.periods import Period, month_of
@@ -16,9 +19,9 @@ from tenants.models import Project, Quota, QuotaKind
 from web.portal.page_context import PageRequest, Scope
 
 QUOTA_WORDS = {
-    QuotaKind.UNITS.value: ("Concurrent", " units"),
-    QuotaKind.GPU_SECONDS.value: ("This month", " unit-hours"),
-    QuotaKind.BURN.value: ("Burn", "/h"),
+    QuotaKind.UNITS.value: (gettext_noop("Concurrent"), gettext_noop(" units")),
+    QuotaKind.GPU_SECONDS.value: (gettext_noop("This month"), gettext_noop(" unit-hours")),
+    QuotaKind.BURN.value: (gettext_noop("Burn"), "/h"),
 }
 NANO = 10**9
 FACTOR_FROM = 10  # from this ratio on, a factor is shown instead of percent
@@ -45,17 +48,21 @@ class MonthSpend:
 
     @property
     def note(self) -> str:
-        return f"day {self.day} of {self.days}"
+        return _("day {day} of {days}").format(day=self.day, days=self.days)
 
     @property
     def ring_note(self) -> str:
         places = exponent_of(self.currency)
-        return f"of {written(half_up(self.ceiling or 0, NANO // 10**places), self.currency)}/h"
+        return _("of {currency}/h").format(
+            currency=written(half_up(self.ceiling or 0, NANO // 10**places), self.currency)
+        )
 
     @property
     def ring_words(self) -> str:
         share = self.burn * 100 // self.ceiling if self.ceiling else 0
-        return f"{share} % of the spend rate limit is running, {self.held * 100 // (self.ceiling or 1)} % is reserved"
+        return _("{share} % of the spend rate limit is running, {ceiling} % is reserved").format(
+            share=share, ceiling=self.held * 100 // (self.ceiling or 1)
+        )
 
     @property
     def change(self) -> str:
@@ -74,15 +81,15 @@ class QuotaBar:
 
     @property
     def label(self) -> str:
-        return QUOTA_WORDS[self.kind][0]
+        return _(QUOTA_WORDS[self.kind][0])
 
     @property
     def words(self) -> str:
-        return f"{self.amount(self.used)} of {self.limit_words}"
+        return _("{used} of {limit_words}").format(used=self.amount(self.used), limit_words=self.limit_words)
 
     @property
     def limit_words(self) -> str:
-        return f"{self.amount(self.limit)}{QUOTA_WORDS[self.kind][1]}"
+        return f"{self.amount(self.limit)}{_(QUOTA_WORDS[self.kind][1])}"
 
     @property
     def free(self) -> str:
@@ -115,7 +122,7 @@ def format_change(present: int, past: int) -> str:
 
 def format_change_against(present: int, past: int, what: str) -> str:
     """Return the change against an amount named `what`; empty without one to compare."""
-    word = "" if present >= FACTOR_FROM * past else "on "
+    word = "" if present >= FACTOR_FROM * past else _("on ")
     return f"{format_change(present, past)} {word}{what}" if past else ""
 
 

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from broker.domain.lifecycle.states import EndReason
@@ -43,30 +44,32 @@ def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
 def extend_lease(request: PageRequest, lease: Lease) -> str:
     more_s = parse_hours(request.POST.get("hours", "")) * 3600
     longer = extension.extend_lease(lease, more_s=more_s, actor=request.actor, now=request.now)
-    until = f" Stops at {format_local(longer.ends_at)}." if longer.ends_at else ""
-    return f"{longer.name} is extended by {more_s // 3600} h.{until}"
+    until = _(" Stops at {ends_at}.").format(ends_at=format_local(longer.ends_at)) if longer.ends_at else ""
+    return _("{longer_name} is extended by {more_s} h.{until}").format(
+        longer_name=longer.name, more_s=more_s // 3600, until=until
+    )
 
 
 def stop_lease(request: PageRequest, lease: Lease) -> str:
     stop_and_start.stop_lease(lease, actor=request.actor, now=request.now)
-    return f"{lease.name} is being stopped. Nothing is charged until it is started."
+    return _("{lease_name} is being stopped. Nothing is charged until it is started.").format(lease_name=lease.name)
 
 
 def start_lease(request: PageRequest, lease: Lease) -> str:
     stop_and_start.start_lease(lease, actor=request.actor, now=request.now)
-    return f"{lease.name} is queued for its slice. It is charged once active."
+    return _("{lease_name} is queued for its slice. It is charged once active.").format(lease_name=lease.name)
 
 
 def release_lease(request: PageRequest, lease: Lease) -> str:
     termination.release_lease(lease, reason=EndReason.BY_TENANT, actor=request.actor, now=request.now)
-    return f"{lease.name} is being released. Charging has stopped."
+    return _("{lease_name} is being released. Charging has stopped.").format(lease_name=lease.name)
 
 
 def allow_relocation(request: PageRequest, lease: Lease) -> str:
     # The value of the button, not the opposite of the stored one, which may have changed meanwhile.
     movable = request.POST.get("movable") == "yes"
     relocation_consent.set_movable(lease, movable, actor=request.actor, now=request.now)
-    return f"{lease.name} {'can now be moved to another GPU after notice' if movable else 'stays on its GPU'}."
+    return f"{lease.name} {_('can now be moved to another GPU after notice') if movable else _('stays on its GPU')}."
 
 
 def extension_figures(row: LeaseRow) -> dict[str, Any]:
@@ -102,10 +105,10 @@ ACTIONS = {  # by the name of the page's template
 
 def parse_hours(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 4:
-        raise InvalidValue("hours", "This is not a whole number of hours.", fix="Choose from the list.")
+        raise InvalidValue("hours", _("This is not a whole number of hours."), fix=_("Choose from the list."))
     return int(text)
 
 
 def format_local(at: datetime) -> str:
     here = timezone.localtime(at)
-    return f"{here:%H:%M} on {here.day} {here:%b}"
+    return _("{here:%H:%M} on {day} {here:%b}").format(here=here, day=here.day)

@@ -7,6 +7,8 @@ from typing import Any
 from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string
@@ -22,11 +24,11 @@ PAGE_SIZE = 30
 MAX_CSV_ROWS = 20_000
 S = LeaseState
 TABS: dict[str, tuple[str, frozenset[LeaseState]]] = {
-    "": ("Live", frozenset(S) - {S.RELEASED}),
-    "active": ("Active", frozenset({S.ACTIVE})),
-    "waiting": ("Waiting", frozenset({S.REQUESTED, S.QUEUED, S.PROVISIONING})),
-    "over": ("Released", frozenset({S.RELEASED})),
-    "all": ("All", frozenset(S)),
+    "": (gettext_noop("Live"), frozenset(S) - {S.RELEASED}),
+    "active": (gettext_noop("Active"), frozenset({S.ACTIVE})),
+    "waiting": (gettext_noop("Waiting"), frozenset({S.REQUESTED, S.QUEUED, S.PROVISIONING})),
+    "over": (gettext_noop("Released"), frozenset({S.RELEASED})),
+    "all": (gettext_noop("All"), frozenset(S)),
 }
 PRICE_CLASS_CHOICES = [(PriceClass.ON_DEMAND.value, "on-demand"), (PriceClass.SPOT.value, "spot")]
 CSV_HEADERS = ["id", "name", "project", "offering", "price_class", "quantity", "state", "created_at", "active_at",
@@ -79,8 +81,8 @@ def build_lease_list_page(request: PageRequest, tab: str, found: LeaseQuerySet) 
         rows=lease_rows(listed[:PAGE_SIZE], currency=request.tenant.currency, now=request.now),
         tabs=state_tabs(request, tab),
         filters=[
-            filter_chip(request, "class", "Class", PRICE_CLASS_CHOICES),
-            filter_chip(request, "by", "Requested by", [("me", "me")]),
+            filter_chip(request, "class", _("Class"), PRICE_CLASS_CHOICES),
+            filter_chip(request, "by", _("Requested by"), [("me", "me")]),
         ],
         query=request.GET.get("q", ""),
         older=older,
@@ -121,10 +123,10 @@ def state_tabs(request: PageRequest, tab: str) -> list[dict[str, Any]]:
     """Return the tabs with their counts; one query."""
     counted = dict(request.scope.leases().values_list("state").annotate(Count("pk")).order_by())
     request.scope.known["live"] = {state: n for state, n in counted.items() if state != S.RELEASED.value}
-    choices = link_options(request, "state", [(value, label) for value, (label, _) in TABS.items()], tab)
+    choices = link_options(request, "state", [(value, _(label)) for value, (label, _states) in TABS.items()], tab)
     return [
         {**option, "count": sum(counted.get(state.value, 0) for state in states)}
-        for option, (_, states) in zip(choices, TABS.values(), strict=True)
+        for option, (_label, states) in zip(choices, TABS.values(), strict=True)
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import Money, exponent_of, to_minor_up
@@ -29,7 +30,7 @@ def find_lease_row(request: PageRequest, lease_id: str) -> LeaseRow:
     """Return the lease's table row, or raise Missing if the visitor may not see it."""
     listed = list(prefetch_for_rows(Lease.objects.filter(tenant=request.tenant).filter(pk=lease_id)))
     if not listed or not request.roles.may("leases.read", listed[0].project.path):
-        raise ObjectNotFound("This lease does not exist.", fix="Choose one from the list of leases.")
+        raise ObjectNotFound(_("This lease does not exist."), fix=_("Choose one from the list of leases."))
     return lease_rows(listed, currency=request.tenant.currency, now=request.now)[0]
 
 

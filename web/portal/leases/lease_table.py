@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db.models import Prefetch
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
@@ -21,12 +23,12 @@ ENDING_STATES = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
 
 END_TEXTS = {
     "none": "",
-    "by_tenant": "released",
-    "by_operator": "ended by an operator",
-    "expired": "reached its end",
-    "device_lost": "its GPU was lost",
-    "provision_timeout": "not ready in time",
-    "spec_refused": "rejected by the cluster",
+    "by_tenant": gettext_noop("released"),
+    "by_operator": gettext_noop("ended by an operator"),
+    "expired": gettext_noop("reached its end"),
+    "device_lost": gettext_noop("its GPU was lost"),
+    "provision_timeout": gettext_noop("not ready in time"),
+    "spec_refused": gettext_noop("rejected by the cluster"),
 }
 
 
@@ -101,7 +103,7 @@ class LeaseRow:
     @property
     def shape(self) -> str:
         offering = self.lease.offering
-        name = "Whole GPU" if offering.isolation == "device" else offering.profile
+        name = _("Whole GPU") if offering.isolation == "device" else offering.profile
         return f"{self.lease.quantity} × {name}" if self.lease.quantity > 1 else name
 
     @property
@@ -147,7 +149,8 @@ class LeaseRow:
 
     @property
     def end_words(self) -> str:
-        return END_TEXTS.get(self.lease.end_reason, self.lease.end_reason.replace("_", " "))
+        text = END_TEXTS.get(self.lease.end_reason, self.lease.end_reason.replace("_", " "))
+        return _(text) if text else ""
 
     @property
     def asked_by(self) -> str:
@@ -168,8 +171,18 @@ class LeaseRow:
         return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
 
     @property
+    def unit_plural(self) -> int:
+        """Return the whole number that chooses between unit and units: fractions take the plural."""
+        milli = self.lease.offering.milli_units * self.lease.quantity
+        return 1 if milli == 1000 else max(2, milli // 1000)
+
+    @property
     def release_verb(self) -> str:
-        words = {"queued": "Cancel request", "active": "Release and stop charging", "stopped": "Release permanently"}
+        words = {
+            "queued": _("Cancel request"),
+            "active": _("Release and stop charging"),
+            "stopped": _("Release permanently"),
+        }
         return words.get(self.lease.state, "Release")
 
 

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Transition
 from web.portal.leases.lease_table import LeaseRow
@@ -11,22 +14,22 @@ from web.portal.leases.lease_table import LeaseRow
 S = LeaseState
 MAX_STEPS = 5
 STEP_WORDS = {
-    S.PROVISIONING: "Placed",
-    S.ACTIVE: "Active",
-    S.RELEASING: "Stopped",
-    S.RELEASED: "Released",
-    S.QUEUED: "Queued again",
-    S.STOPPING: "Stopped",
-    S.FAILED: "Failed",
+    S.PROVISIONING: gettext_noop("Placed"),
+    S.ACTIVE: gettext_noop("Active"),
+    S.RELEASING: gettext_noop("Stopped"),
+    S.RELEASED: gettext_noop("Released"),
+    S.QUEUED: gettext_noop("Queued again"),
+    S.STOPPING: gettext_noop("Stopped"),
+    S.FAILED: gettext_noop("Failed"),
 }
 END_REASON_TEXTS = {
-    EndReason.BY_TENANT: "by the tenant",
-    EndReason.BY_OPERATOR: "by an operator",
-    EndReason.EXPIRED: "at its end",
-    EndReason.DEVICE_LOST: "its GPU was lost",
-    EndReason.PROVISION_TIMEOUT: "not ready in time",
-    EndReason.SPEC_REFUSED: "rejected by the cluster",
-    EndReason.BUDGET: "budget exceeded",
+    EndReason.BY_TENANT: gettext_noop("by the tenant"),
+    EndReason.BY_OPERATOR: gettext_noop("by an operator"),
+    EndReason.EXPIRED: gettext_noop("at its end"),
+    EndReason.DEVICE_LOST: gettext_noop("its GPU was lost"),
+    EndReason.PROVISION_TIMEOUT: gettext_noop("not ready in time"),
+    EndReason.SPEC_REFUSED: gettext_noop("rejected by the cluster"),
+    EndReason.BUDGET: gettext_noop("budget exceeded"),
 }
 
 
@@ -42,22 +45,24 @@ class TimelineDot:
     when: str = ""  # now, next, or empty for the past
 
 
-RELOCATION_DOTS = [
-    TimelineDot("Now", note="the workload is being stopped", when="now"),
-    TimelineDot("Placed", note="on its reserved GPU", when="next"),
-    TimelineDot("Active", note="charged from then on", when="next"),
-]
+def relocation_dots() -> list[TimelineDot]:
+    """Return the dots of a lease that is leaving its GPU for another."""
+    return [
+        TimelineDot(_("Now"), note=_("the workload is being stopped"), when="now"),
+        TimelineDot(_("Placed"), note=_("on its reserved GPU"), when="next"),
+        TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
+    ]
 
 
 def timeline_dots(row: LeaseRow, passed: Sequence[Transition], *, now: datetime) -> list[TimelineDot]:
     """Return the dots of one lease from its transitions, oldest first."""
     previous = passed[0].at if passed else row.lease.created_at
-    found = [TimelineDot("Requested", at=previous)]
+    found = [TimelineDot(_("Requested"), at=previous)]
     for step in timeline_steps(passed):
         found.append(TimelineDot(step_word(step), took=step.at - previous, note=step_note(step)))
         previous = step.at
     if passed and starts_relocation(passed[-1]):
-        return found + RELOCATION_DOTS
+        return found + relocation_dots()
     return found + present_and_next(row, now)
 
 
@@ -80,21 +85,22 @@ def is_relocation_queueing(step: Transition) -> bool:
 
 
 def step_word(step: Transition) -> str:
-    return "Left its GPU" if starts_relocation(step) else STEP_WORDS[S(step.after)]
+    return _("Left its GPU") if starts_relocation(step) else _(STEP_WORDS[S(step.after)])
 
 
 def step_note(step: Transition) -> str:
     match S(step.after):
         case S.PROVISIONING if step.cause.startswith("moved"):
-            return "on its new GPU"
+            return _("on its new GPU")
         case S.PROVISIONING:
             return step.cause.rpartition("/")[2].strip()
         case S.ACTIVE:
-            return "verified"
+            return _("verified")
         case S.STOPPING:
-            return "downtime is not charged" if starts_relocation(step) else "nothing is charged from then on"
+            return _("downtime is not charged") if starts_relocation(step) else _("nothing is charged from then on")
         case S.RELEASING:
-            return END_REASON_TEXTS.get(EndReason(step.reason), "")
+            text = END_REASON_TEXTS.get(EndReason(step.reason), "")
+            return _(text) if text else ""
         case _:
             return ""
 
@@ -104,36 +110,40 @@ def present_and_next(row: LeaseRow, now: datetime) -> list[TimelineDot]:
     lease = row.lease
     match S(lease.state):
         case S.QUEUED:
-            where = f"{row.position.place} of {row.position.of} in line" if row.position else "in line"
+            where = (
+                _("{place} of {of} in line").format(place=row.position.place, of=row.position.of)
+                if row.position
+                else "in line"
+            )
             return [
-                TimelineDot("Queued", took=now - lease.state_since, note=where, when="now"),
-                TimelineDot("Placed", note="as soon as capacity is free", when="next"),
-                TimelineDot("Active", note="charged from then on", when="next"),
+                TimelineDot(_("Queued"), took=now - lease.state_since, note=where, when="now"),
+                TimelineDot(_("Placed"), note=_("as soon as capacity is free"), when="next"),
+                TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
             ]
         case S.PROVISIONING:
             percent = lease.progress.get("percent")
             doing = lease.progress.get("text", "starting") + (f", {percent} %" if percent is not None else "")
             return [
-                TimelineDot("Now", note=doing, when="now"),
-                TimelineDot("Active", note="charged from then on", when="next"),
+                TimelineDot(_("Now"), note=doing, when="now"),
+                TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
             ]
         case S.ACTIVE:
-            running = TimelineDot("Now", took=now - (lease.active_at or lease.state_since), when="now")
+            running = TimelineDot(_("Now"), took=now - (lease.active_at or lease.state_since), when="now")
             if lease.ends_at is None:
                 return [running]
-            return [running, TimelineDot("Stops", at=lease.ends_at, left=lease.ends_at - now, when="next")]
+            return [running, TimelineDot(_("Stops"), at=lease.ends_at, left=lease.ends_at - now, when="next")]
         case S.STOPPING:
             return [
-                TimelineDot("Now", note=lease.progress.get("text", "shutting down"), when="now"),
-                TimelineDot("Kept", note="its volume is kept, its slice is freed", when="next"),
+                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), when="now"),
+                TimelineDot(_("Kept"), note=_("its volume is kept, its slice is freed"), when="next"),
             ]
         case S.STOPPED:
-            kept = TimelineDot("Kept", took=now - lease.state_since, note="nothing is charged", when="now")
-            return [kept, TimelineDot("Started", note="when you start it", when="next")]
+            kept = TimelineDot(_("Kept"), took=now - lease.state_since, note=_("nothing is charged"), when="now")
+            return [kept, TimelineDot(_("Started"), note=_("when you start it"), when="next")]
         case S.RELEASING:
             return [
-                TimelineDot("Now", note=lease.progress.get("text", "shutting down"), when="now"),
-                TimelineDot("Released", note="its slice is freed", when="next"),
+                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), when="now"),
+                TimelineDot(_("Released"), note=_("its slice is freed"), when="next"),
             ]
         case _:
             return []

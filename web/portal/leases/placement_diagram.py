@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import connection
+from django.utils.translation import gettext as _
 
 from broker.domain.repartition.gpu_layouts import WHOLE_GPU
 from broker.models import Allocation, Lease
@@ -60,7 +61,9 @@ def _lease_drawing(own: list[Allocation], taken: list[tuple[int, int, str, bool]
         (start, size, _slice_kind(start in starts, mine), short_profile(profile) if mine else "")
         for start, size, profile, mine in taken
     ]
-    where = f"{gpu.node.cluster.name} / {gpu.node.name} / GPU {gpu.index}"
+    where = _("{cluster_name} / {node_name} / GPU {index}").format(
+        cluster_name=gpu.node.cluster.name, node_name=gpu.node.name, index=gpu.index
+    )
     return complete_drawing(where, grid, spans)
 
 
@@ -85,7 +88,7 @@ def preview_drawings(seating: FoundSlots, *, profile: str) -> list[LeaseGpuDrawi
 
 def _own_label(size: int, profile: str) -> str:
     """Return the label of a slice of one's own; shorter on a single memory slice."""
-    return f"yours · {short_profile(profile)}" if size > 1 else "yours"
+    return _("yours · {profile}").format(profile=short_profile(profile)) if size > 1 else "yours"
 
 
 def gpu_grid(card: PlacementGpu) -> int:
@@ -98,7 +101,9 @@ def complete_drawing(where: str, grid: int, spans: list[Span]) -> LeaseGpuDrawin
     free: list[Span] = [(cell, 1, "free-slice", "") for cell in range(grid) if cell not in covered]
     own = [f"{s} to {s + n - 1}" if n > 1 else str(s) for s, n, kind, _ in sorted(spans) if kind == "own-slice"]
     others = sum(size for _, size, kind, _ in spans if kind != "own-slice")
-    words = f"{where}: yours {', '.join(own) or 'none'} of {grid} memory slices; {others} others, {len(free)} free"
+    words = _("{where}: yours {own} of {grid} memory slices; {others} others, {free} free").format(
+        where=where, own=", ".join(own) or "none", grid=grid, others=others, free=len(free)
+    )
     return LeaseGpuDrawing(where, grid, tuple(sorted(spans + free)), words)
 
 

@@ -7,6 +7,8 @@ from urllib.parse import urlencode
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import SYMBOLS, format_fixed_point
@@ -22,12 +24,12 @@ from web.portal.offerings.offering_list import OfferingListItem
 from web.portal.page_context import PageRequest, may_in_project, tenant_page
 
 MEMORY_CHOICES = [
-    ("16", "at least 16 GB"),
-    ("32", "at least 32 GB"),
-    ("64", "at least 64 GB"),
-    ("128", "at least 128 GB"),
+    ("16", gettext_noop("at least 16 GB")),
+    ("32", gettext_noop("at least 32 GB")),
+    ("64", gettext_noop("at least 64 GB")),
+    ("128", gettext_noop("at least 128 GB")),
 ]
-AVAILABILITY_CHOICES = [("now", "free now")]
+AVAILABILITY_CHOICES = [("now", gettext_noop("free now"))]
 CSV_HEADERS = ["offering", "label", "gpu_model", "profile", "isolation", "price_class", "region", "memory_gb",
          "free_now", "price_per_hour", "currency"]  # fmt: skip
 UNKNOWN_PRICE_SORT_KEY = 10**18
@@ -121,8 +123,15 @@ def catalogue_filters(request: PageRequest, everything: list[OfferingListItem]) 
     models = sorted({(i.offering.model, i.model) for i in everything})
     isolations = sorted({(i.offering.isolation, i.offering.isolation) for i in everything})
     regions = sorted({(i.offering.region, i.offering.region) for i in everything})
-    known = [("model", "Model", models), ("memory", "Memory", MEMORY_CHOICES), ("isolation", "Isolation", isolations),
-             ("region", "Region", regions), ("free", "Availability", AVAILABILITY_CHOICES)]  # fmt: skip
+    memory = [(value, _(label)) for value, label in MEMORY_CHOICES]
+    free = [(value, _(label)) for value, label in AVAILABILITY_CHOICES]
+    known = [
+        ("model", _("Model"), models),
+        ("memory", _("Memory"), memory),
+        ("isolation", _("Isolation"), isolations),
+        ("region", _("Region"), regions),
+        ("free", _("Availability"), free),
+    ]
     return [filter_chip(request, name, label, choices) for name, label, choices in known]
 
 
@@ -142,7 +151,7 @@ def matches_filters(request: PageRequest, item: OfferingListItem) -> bool:
 def group_by_model(listed: list[OfferingListItem], *, grouped: bool) -> list[tuple[str, list[OfferingListItem]]]:
     """Return the items grouped by model, or as one list when another order is chosen."""
     if not grouped:
-        return [("All models", listed)] if listed else []
+        return [(_("All models"), listed)] if listed else []
     found: dict[str, list[OfferingListItem]] = {}
     for item in listed:
         found.setdefault(item.model, []).append(item)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from billing.domain.money import format_fixed_point, half_up
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import OfferingPrice
@@ -50,7 +52,9 @@ class OfferingListItem:
 
     @property
     def tag(self) -> str:
-        return f"{gpu_model_spec(self.offering.model).memory_gb} GB per GPU, {self.grid} memory slices"
+        return _("{memory_gb} GB per GPU, {grid} memory slices").format(
+            memory_gb=gpu_model_spec(self.offering.model).memory_gb, grid=self.grid
+        )
 
     @property
     def first(self) -> PricedOffering:
@@ -75,7 +79,7 @@ class OfferingListItem:
 
     @property
     def name(self) -> str:
-        return "Whole GPU" if self.offering.isolation == "device" else self.offering.profile
+        return _("Whole GPU") if self.offering.isolation == "device" else self.offering.profile
 
     @property
     def nano_per_hour(self) -> int | None:

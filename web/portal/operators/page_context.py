@@ -14,6 +14,7 @@ from django.contrib import messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from broker.services.leases.lifecycle import eviction
@@ -133,12 +134,12 @@ def find_row(rows: QuerySet[FoundRow], pk: str, name: str, *, fix: str) -> Found
     with staff_scope():
         found = rows.filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"{name} {pk!r} was not found.", fix=fix)
+        raise ObjectNotFound(_("{name} {pk!r} was not found.").format(name=name, pk=pk), fix=fix)
     return found
 
 
 def parse_seen_amount(text: str) -> int:
     """Return the amount that the page had shown, or raise InvalidValue."""
     if not DIGITS.fullmatch(text):
-        raise InvalidValue("seen", "The form is incomplete.", fix="Reload the page.")
+        raise InvalidValue("seen", _("The form is incomplete."), fix=_("Reload the page."))
     return int(text)

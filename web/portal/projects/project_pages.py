@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
@@ -93,7 +94,7 @@ def create_project(request: Any) -> HttpResponse:
     def do() -> None:
         projects.create(parent=parent, name=name, actor=request.actor, now=clock.now())
 
-    return run_action(request, do, done=f"{name} was created.", to=reverse("projects"))
+    return run_action(request, do, done=_("{name} was created.").format(name=name), to=reverse("projects"))
 
 
 def find_own_project(request: Any, pk: str, action: str) -> Project:
@@ -115,7 +116,7 @@ def rename_project(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         projects.rename(project, name=form.cleaned_data["name"], actor=request.actor, now=clock.now())
 
-    return run_action(request, do, done="Renamed.", to=reverse("projects"))
+    return run_action(request, do, done=_("Renamed."), to=reverse("projects"))
 
 
 @require_POST
@@ -127,7 +128,7 @@ def archive_project(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         projects.archive(project, actor=request.actor, now=clock.now())
 
-    done = f"{project.name} is archived; running leases continue until they end."
+    done = _("{project_name} is archived; running leases continue until they end.").format(project_name=project.name)
     return run_action(request, do, done=done, to=reverse("projects"))
 
 
@@ -147,7 +148,12 @@ def set_project_quota(request: Any, pk: str) -> HttpResponse:
             project=project, kind=kind, limit=form.cleaned_data["limit"], actor=request.actor, now=clock.now()
         )
 
-    return run_action(request, do, done=f"The quota of {project.name} is set.", to=reverse("projects"))
+    return run_action(
+        request,
+        do,
+        done=_("The quota of {project_name} is set.").format(project_name=project.name),
+        to=reverse("projects"),
+    )
 
 
 @require_POST
@@ -162,4 +168,4 @@ def edit_tenant(request: Any) -> HttpResponse:
     def do() -> None:
         tenants.change(request.tenant, actor=request.actor, now=clock.now(), **form.cleaned_data)
 
-    return run_action(request, do, done="Saved.", to=reverse("projects"))
+    return run_action(request, do, done=_("Saved."), to=reverse("projects"))

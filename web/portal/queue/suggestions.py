@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from web.portal.leases.lease_table import LeaseRow
 from web.portal.offerings import offering_list
@@ -52,8 +53,11 @@ def _suggestion(row: LeaseRow, each: PricedOffering) -> StartNowSuggestion:
     enough = offering.memory_gb >= lease.offering.memory_gb
     return StartNowSuggestion(
         icon="bolt" if enough else "arrow-down-right",
-        words=f"Start now on {many}{offering.label}" + (" as spot" if each.terms == "spot" else ""),
-        sub=f"{offering.memory_gb} GB each, {each.free} free in {offering.region}",
+        words=_("Start now on {many}{offering_label}").format(many=many, offering_label=offering.label)
+        + (_(" as spot") if each.terms == "spot" else ""),
+        sub=_("{memory_gb} GB each, {free} free in {region}").format(
+            memory_gb=offering.memory_gb, free=each.free, region=offering.region
+        ),
         url=f"{reverse('launch')}?{urlencode(asked)}",
         nano_per_hour=(each.nano_per_hour or 0) * lease.quantity,
     )

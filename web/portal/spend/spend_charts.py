@@ -5,6 +5,8 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext as _
+
 from billing.domain.money import exponent_of, to_minor
 from billing.domain.money import format_minor as written
 from billing.domain.periods import Period
@@ -90,13 +92,13 @@ def forecast_track(outlook: SpendForecast, whole: int, currency: str) -> dict[st
     points = [(day.day.day, round_forecast(day.month_by_then, places)) for day in outlook.days]
     return {
         "forecast": tuple((Decimal(day) / whole, each.amount, each.low, each.high) for day, each in points),
-        "forecast_word": f"{written(points[-1][1].amount, currency)} likely",
+        "forecast_word": _("{currency} likely").format(currency=written(points[-1][1].amount, currency)),
     }
 
 
 def reference_line(budget: Budget | None, in_all: int, past: str) -> dict[str, Any]:
     """Return the reference line: the budget, or last month's total."""
     if budget:
-        word = f"Budget {written(budget.limit_minor, budget.currency)}"
+        word = _("Budget {currency}").format(currency=written(budget.limit_minor, budget.currency))
         return {"limit": budget.limit_minor, "limit_word": word}
-    return {"limit": in_all, "limit_word": f"{past} total" if in_all else ""}
+    return {"limit": in_all, "limit_word": _("{past} total").format(past=past) if in_all else ""}

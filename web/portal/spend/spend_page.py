@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 from django.db.models import Exists, F, OuterRef, Sum
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string, exponent_of, to_minor
@@ -44,7 +46,7 @@ from web.portal.spend.spend_totals import (
 )
 
 HOUR = timedelta(hours=1)
-STEP_CHOICES = [("day", "Day"), ("week", "Week"), ("month", "Month")]
+STEP_CHOICES = [("day", gettext_noop("Day")), ("week", gettext_noop("Week")), ("month", gettext_noop("Month"))]
 GROUP_CHOICES = [("offering", "offering"), ("project", "project"), ("user", "user")]
 PRICE_CLASS_CHOICES = [("on_demand", "on-demand"), ("spot", "spot")]
 WEEKS, MONTHS, MAX_ROWS = 13, 12, 50
@@ -67,7 +69,7 @@ class SpendRow:
 
     @property
     def words(self) -> str:
-        return f"{self.group.name}: {self.share} of total"
+        return _("{group_name}: {share} of total").format(group_name=self.group.name, share=self.share)
 
 
 @require_GET
@@ -163,15 +165,15 @@ class SpendPage:
     @property
     def draft_label(self) -> str:
         is_draft = self.draft is not None and self.draft.status == InvoiceStatus.DRAFT
-        return "On the draft invoice" if is_draft else f"Invoice {self.draft}"
+        return _("On the draft invoice") if is_draft else _("Invoice {draft}").format(draft=self.draft)
 
     @property
     def chart_words(self) -> str:
-        return f"Spend per {self.asked.step}, stacked by {self.group}"
+        return _("Spend per {step}, stacked by {group}").format(step=self.asked.step, group=self.group)
 
     @property
     def track_words(self) -> str:
-        return f"Running total of {self.month}"
+        return _("Running total of {month}").format(month=self.month)
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -202,7 +204,9 @@ def build_spend_page(request: PageRequest, asked: SpendQuery, used: list[SpendLi
     return SpendPage(
         told=told,
         before=before,
-        compared=usage_meters.format_change_against(told.minor, before.minor, f"same days in {past_name}"),
+        compared=usage_meters.format_change_against(
+            told.minor, before.minor, _("same days in {past_name}").format(past_name=past_name)
+        ),
         asked=asked,
         month=month_name_of(month, tenant.time_zone),
         past=past_name,
@@ -221,7 +225,7 @@ def build_spend_page(request: PageRequest, asked: SpendQuery, used: list[SpendLi
         budget=budget,
         draft=invoice,
         draft_note=invoice_note(invoice, told, late=getattr(invoice, "late", False)),
-        steps=link_options(request, "by", STEP_CHOICES, asked.step),
+        steps=link_options(request, "by", [(step, _(label)) for step, label in STEP_CHOICES], asked.step),
         filters=spend_filters(request, asked),
         csv=page_url(request, format="csv"),
         calls={
@@ -241,9 +245,15 @@ def month_forecast(request: PageRequest, *, running: bool, step: str) -> ahead.S
 
 def forecast_interval_text(likely: ExpectedCost, outlook: ahead.SpendForecast, currency: str) -> str:
     """Return the forecast's 80 % interval, and the amount if everything keeps running."""
-    told = f"80 % likely: {written(likely.low, currency)} – {written(likely.high, currency)}"
+    told = _("80 % likely: {currency} – {currency_2}").format(
+        currency=written(likely.low, currency), currency_2=written(likely.high, currency)
+    )
     going_on = to_minor(outlook.going_on, exponent_of(currency))
-    return f"{told}; {written(going_on, currency)} if everything keeps running" if going_on > likely.high else told
+    return (
+        _("{told}; {currency} if everything keeps running").format(told=told, currency=written(going_on, currency))
+        if going_on > likely.high
+        else told
+    )
 
 
 def month_choices(request: PageRequest) -> list[tuple[str, str]]:
@@ -324,22 +334,28 @@ def invoice_note(invoice: Invoice | None, told: SpendTotals, *, late: bool) -> s
         return "final"
     if month := to_minor(int(getattr(invoice, "month_num", None) or 0), exponent_of(invoice.currency)):
         what = "deducted" if month < 0 else "added"
-        return f"{written(abs(month), told.currency)} {what} by adjustments for the month"
+        return _("{currency} {what} by adjustments for the month").format(
+            currency=written(abs(month), told.currency), what=what
+        )
     open_minor = told.minor - invoice.subtotal
     if late or open_minor < 0:
-        return "includes late charges of earlier months"
-    return f"+ {written(open_minor, told.currency)} from running leases" if open_minor else "matches the spend exactly"
+        return _("includes late charges of earlier months")
+    return (
+        _("+ {currency} from running leases").format(currency=written(open_minor, told.currency))
+        if open_minor
+        else _("matches the spend exactly")
+    )
 
 
 def spend_filters(request: PageRequest, asked: SpendQuery) -> list[dict[str, Any]]:
     """Return the filter chips: month, grouping, price class."""
-    chosen = [("Period", "period", asked.months, asked.label), ("Group by", "group", asked.groups, asked.group)]
+    chosen = [(_("Period"), "period", asked.months, asked.label), (_("Group by"), "group", asked.groups, asked.group)]
     return [
         *(
             {"label": label, "value": of[value], "options": link_options(request, name, list(of.items()), value)}
             for label, name, of, value in chosen
         ),
-        *([filter_chip(request, "class", "Class", PRICE_CLASS_CHOICES)] if asked.group == "offering" else []),
+        *([filter_chip(request, "class", _("Class"), PRICE_CLASS_CHOICES)] if asked.group == "offering" else []),
     ]
 
 

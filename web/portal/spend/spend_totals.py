@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from billing.domain.apportionment import apportion
 from billing.domain.money import exponent_of, to_minor
 from billing.services.rating import spend
@@ -57,7 +59,7 @@ class SpendTotals:
         named = [(kind, group) for kind, group in zip(SERIES, self.groups[:MAX_COLOURED], strict=False)]
         rest = self.groups[MAX_COLOURED:]
         if rest:
-            named.append((SERIES[-1], SpendGroup("", "Other", sum(g.minor for g in rest), 0)))
+            named.append((SERIES[-1], SpendGroup("", _("Other"), sum(g.minor for g in rest), 0)))
         return named
 
     def most(self, rows: int) -> tuple[SpendGroup, ...]:
@@ -66,7 +68,10 @@ class SpendTotals:
         if not rest:
             return self.groups
         minor, seconds = sum(group.minor for group in rest), sum(group.unit_seconds for group in rest)
-        return (*self.groups[:rows], SpendGroup("", f"{len(rest)} more", minor, seconds, SERIES[-1]))
+        return (
+            *self.groups[:rows],
+            SpendGroup("", _("{rest} more").format(rest=len(rest)), minor, seconds, SERIES[-1]),
+        )
 
     def minor_of(self, key: str) -> int:
         return next((group.minor for group in self.groups if group.key == key), 0)
@@ -126,7 +131,9 @@ def group_names(request: PageRequest, keys: set[str], group: str) -> tuple[dict[
         asked = Lease.objects.filter(tenant=request.tenant, requested_by__in=keys - {""})
         return dict(asked.values_list("requested_by", "requested_by_label").distinct()), "no user"
     if group.startswith(TAG_PREFIX):
-        return {key: key for key in keys - {""}}, f"without the tag {group.removeprefix(TAG_PREFIX)}"
+        return {key: key for key in keys - {""}}, _("without the tag {tag_prefix}").format(
+            tag_prefix=group.removeprefix(TAG_PREFIX)
+        )
     return offering_names(all_offerings(request)), ""
 
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_safe
 
 from billing.domain.money import decimal_string
@@ -69,9 +70,9 @@ def requested_days(request: PageRequest) -> tuple[date, date, str]:
         first = date.fromisoformat(request.GET.get("from", "") or str(usual[0]))
         last = date.fromisoformat(request.GET.get("through", "") or str(usual[1]))
     except ValueError:
-        return *usual, "Enter dates as 2026-11-21."
+        return *usual, _("Enter dates as 2026-11-21.")
     if not date(2000, 1, 1) <= first <= last <= today:
-        return *usual, "The first day must be before the last day, and the last day must not be in the future."
+        return *usual, _("The first day must be before the last day, and the last day must not be in the future.")
     return first, last, ""
 
 
@@ -88,7 +89,7 @@ def statement_rows(told: TenantAccount) -> list[list[str]]:
     def written(minor: int) -> str:
         return decimal_string(minor, told.currency)
 
-    before = ["opening", "", "Before", "", "", written(told.opening_owed), written(told.opening_kept)]
+    before = ["opening", "", _("Before"), "", "", written(told.opening_owed), written(told.opening_kept)]
     changes = [(entry.owed, entry.kept, entry.owed_after, entry.kept_after) for entry in told.entries]
     return [
         [told.since.isoformat(), *before, told.currency],

@@ -9,6 +9,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from ports import clock
@@ -22,7 +24,9 @@ from web.portal.authentication import tenant_required
 from web.portal.forms import ROLES, InviteForm, RoleForm, ServiceAccountForm
 
 API_PAGE_SIZE = 500  # page size of the example API calls
-ALREADY_INVITED = "This form was already submitted; its link was shown once. If lost, revoke it and create another."
+ALREADY_INVITED = gettext_noop(
+    "This form was already submitted; its link was shown once. If lost, revoke it and create another."
+)
 
 
 def visible_rows(request: Any, rows: Any) -> Any:
@@ -171,7 +175,7 @@ def invite_member(request: Any) -> HttpResponse:
         return redirect_with_errors(request, form, to=reverse("team"))
     require_lead(request, form.project)
     if form_tokens.was_sent_before(this := form_tokens.form_request(request)):
-        messages.warning(request, ALREADY_INVITED)
+        messages.warning(request, _(ALREADY_INVITED))
         return redirect("team")
     invitation, secret = invitations.invite(
         tenant=request.tenant,
@@ -198,7 +202,9 @@ def revoke_invitation(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         invitations.revoke(offer, actor=request.actor, now=clock.now())
 
-    return run_action(request, do, done=f"The invitation of {offer.email} no longer works.", to=reverse("team"))
+    return run_action(
+        request, do, done=_("The invitation of {email} no longer works.").format(email=offer.email), to=reverse("team")
+    )
 
 
 @require_POST
@@ -215,7 +221,12 @@ def change_member_role(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         members.change_role(member, role=role, **acting_user(request))
 
-    return run_action(request, do, done=f"{member.user.email} now has the role {role.value}.", to=reverse("team"))
+    return run_action(
+        request,
+        do,
+        done=_("{email} now has the role {value}.").format(email=member.user.email, value=role.value),
+        to=reverse("team"),
+    )
 
 
 @require_POST
@@ -238,10 +249,10 @@ def removal_text(member: Member, *, left: int) -> str:
     """Describe what a removed member has lost, and which tokens remain."""
     email, elsewhere = member.user.email, Member.objects.filter(user=member.user_id).exclude(pk=member.pk)
     if elsewhere.filter(tenant=member.tenant_id).exists():
-        return f"{email} lost this role; their tokens keep working with their other roles."
-    words = f"{email} is no longer a member; their tokens have stopped working."
+        return _("{email} lost this role; their tokens keep working with their other roles.").format(email=email)
+    words = _("{email} is no longer a member; their tokens have stopped working.").format(email=email)
     if left:
-        words += f" {left} that they created for service accounts keep working: see Tokens."
+        words += _(" {left} that they created for service accounts keep working: see Tokens.").format(left=left)
     return words
 
 
@@ -264,7 +275,7 @@ def create_service_account(request: Any) -> HttpResponse:
             **acting_user(request),
         )
 
-    done = f"{name} was created. Create a token for it under Tokens."
+    done = _("{name} was created. Create a token for it under Tokens.").format(name=name)
     return run_action(request, do, done=done, to=reverse("team"))
 
 
@@ -280,4 +291,9 @@ def close_service_account(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         service_accounts.close(account, **acting_user(request))
 
-    return run_action(request, do, done=f"{account.name} and its tokens have stopped working.", to=reverse("team"))
+    return run_action(
+        request,
+        do,
+        done=_("{account_name} and its tokens have stopped working.").format(account_name=account.name),
+        to=reverse("team"),
+    )

@@ -8,6 +8,8 @@ from typing import Any
 from django import forms
 from django.db import transaction
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
 from billing.domain.money import InvalidAmount, Money, parse_amount
@@ -25,23 +27,23 @@ from web.portal.tokens.token_pages import CreatedToken
 
 class CappedTokenForm(TokenForm):
     daily = forms.CharField(
-        label="Daily cap",
+        label=gettext_lazy("Daily cap"),
         required=False,
         max_length=20,
-        help_text="Amount per day in your time zone. Leave empty for no cap.",
+        help_text=gettext_lazy("Amount per day in your time zone. Leave empty for no cap."),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     total = forms.CharField(
-        label="Total cap",
+        label=gettext_lazy("Total cap"),
         required=False,
         max_length=20,
-        help_text="Until the token expires. Reserved costs of its leases count.",
+        help_text=gettext_lazy("Until the token expires. Reserved costs of its leases count."),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     offerings = forms.MultipleChoiceField(
-        label="Restrict offerings",
+        label=gettext_lazy("Restrict offerings"),
         required=False,
-        help_text="None selected: all offerings.",
+        help_text=gettext_lazy("None selected: all offerings."),
         widget=forms.CheckboxSelectMultiple,
     )
 
@@ -100,11 +102,13 @@ def cap_lines(used: TokenCapUse) -> list[TokenCapLine]:
     cap, said = used.cap, []
     for minor, taken, when in ((cap.daily_minor, used.today, "today"), (cap.total_minor, used.in_all, "total")):
         if minor is not None:
-            amounts = f"{Money(taken, cap.currency)} of {Money(minor, cap.currency)}"
+            amounts = _("{currency} of {currency_2}").format(
+                currency=Money(taken, cap.currency), currency_2=Money(minor, cap.currency)
+            )
             said.append(TokenCapLine(f"{amounts} {when}", taken, minor))
     if cap.offerings:
         many = len(cap.offerings)
-        said.append(TokenCapLine(f"only {many} offering{'' if many == 1 else 's'}"))
+        said.append(TokenCapLine(ngettext("only {n} offering", "only {n} offerings", many).format(n=many)))
     return said
 
 
@@ -114,4 +118,4 @@ def _parse_minor(field: str, text: str, currency: str) -> int | None:
     try:
         return parse_amount(text, currency)
     except InvalidAmount as odd:
-        raise InvalidValue(field, str(odd), fix="Enter an amount such as 20.00.") from odd
+        raise InvalidValue(field, str(odd), fix=_("Enter an amount such as 20.00.")) from odd

@@ -8,6 +8,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_POST
 
 from ports import clock
@@ -23,7 +25,9 @@ from web.portal.forms import TokenForm
 from web.portal.team import team_pages
 
 API_PAGE_SIZE = 500
-ALREADY_CREATED = "This form was already submitted; its token was shown once. If lost, revoke it and create another."
+ALREADY_CREATED = gettext_noop(
+    "This form was already submitted; its token was shown once. If lost, revoke it and create another."
+)
 
 
 def visible_tokens(request: Any) -> Any:
@@ -60,7 +64,7 @@ def tokens_page(
     now = clock.now()
     if request.method == "POST":
         if form_tokens.was_sent_before(this := form_tokens.form_request(request)):
-            messages.warning(request, ALREADY_CREATED)
+            messages.warning(request, _(ALREADY_CREATED))
             return redirect("tokens")
         if form.is_valid():
             try:
@@ -115,4 +119,6 @@ def revoke_token(request: Any, pk: str) -> HttpResponse:
     def do() -> None:
         tokens.revoke(token, actor=request.actor, now=clock.now())
 
-    return run_action(request, do, done=f"{token.name} was revoked.", to=reverse("tokens"))
+    return run_action(
+        request, do, done=_("{token_name} was revoked.").format(token_name=token.name), to=reverse("tokens")
+    )

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from billing.services.rating import storage_costs
@@ -94,7 +95,10 @@ def create_volume(request: PageRequest, name: str, size: str) -> HttpResponse:
         project=request.project, name=name, size_gib=parse_gib(size), actor=request.actor, now=request.now
     )
     idempotency.store_record(asked, status=302, headers={"Location": request.path}, body="", now=request.now)
-    messages.success(request, f"{made.name} was created. Storage is allocated when a lease first uses it.")
+    messages.success(
+        request,
+        _("{made_name} was created. Storage is allocated when a lease first uses it.").format(made_name=made.name),
+    )
     return redirect("volumes")
 
 
@@ -111,7 +115,7 @@ def delete_volume(request: PageRequest, pk: str) -> HttpResponse:
         except ProblemError as refusal:
             error = f"{refusal.detail} {refusal.fix.text}"
         else:
-            messages.success(request, f"{volume.name} is being deleted.")
+            messages.success(request, _("{volume_name} is being deleted.").format(volume_name=volume.name))
             return redirect("volumes")
     shown = {"volume": volume, "error": error}
     return render(request, "volumes/delete.html", shown, status=409 if error else 200)
@@ -121,7 +125,7 @@ def find_volume(request: PageRequest, pk: str) -> Volume:
     """Return a volume, or raise Missing if the visitor may not see it."""
     volume = with_leases(Volume.objects.filter(tenant=request.tenant)).there().filter(pk=pk).first()
     if volume is None or not request.roles.may("leases.read", volume.project.path):
-        raise ObjectNotFound("This volume does not exist.", fix="Choose one from the list of volumes.")
+        raise ObjectNotFound(_("This volume does not exist."), fix=_("Choose one from the list of volumes."))
     return volume
 
 

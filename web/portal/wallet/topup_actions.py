@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from billing.domain.money import Money
@@ -24,9 +25,9 @@ def start_top_up(request: PageRequest) -> HttpResponse:
     def do() -> None:
         minor = topup_creation.parse_topup_amount(request.POST.get("amount", ""), tenant.currency, "amount")
         made = topup_creation.open_topup(tenant, minor=minor, actor=request.actor, now=request.now)
-        messages.success(request, f"{Money(made.minor, made.currency)} is being collected.")
+        messages.success(request, _("{currency} is being collected.").format(currency=Money(made.minor, made.currency)))
 
-    return run_action(request, do, done="It is added to the wallet once paid.", to="wallet")
+    return run_action(request, do, done=_("It is added to the wallet once paid."), to="wallet")
 
 
 @require_POST
@@ -37,7 +38,7 @@ def set_top_up_rule(request: PageRequest) -> HttpResponse:
     tenant, typed = (request.tenant, {name: request.POST.get(name, "").strip() for name in ("threshold", "amount")})
     if not any(typed.values()):
         automatic_topups.remove_automatic_topup(tenant, actor=request.actor, now=request.now)
-        messages.success(request, "Auto top-up is off.")
+        messages.success(request, _("Auto top-up is off."))
         return redirect("wallet")
 
     def do() -> None:
@@ -49,4 +50,4 @@ def set_top_up_rule(request: PageRequest) -> HttpResponse:
             now=request.now,
         )
 
-    return run_action(request, do, done="Auto top-up is on.", to="wallet")
+    return run_action(request, do, done=_("Auto top-up is on."), to="wallet")

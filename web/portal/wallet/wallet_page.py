@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from billing.domain.money import exponent_of, format_fixed_point
@@ -105,6 +106,10 @@ def grant_rows(grants: QuerySet[Grant], request: PageRequest) -> list[GrantRow]:
 
 def grant_scope(grant: Grant, names: dict[str, str]) -> str:
     """Return the scope of a grant in words."""
-    where = f"in {names.get(grant.project_id, grant.project_id)} and subprojects" if grant.project_id else ""
+    where = (
+        _("in {project_id} and subprojects").format(project_id=names.get(grant.project_id, grant.project_id))
+        if grant.project_id
+        else ""
+    )
     what = grant.offering.label if grant.offering else "everything" if not where else ""
     return " ".join(word for word in (what, where) if word)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from django.utils.html import escape
+from django.utils.translation import gettext as _
 
 from web.ui.svg import SliceSpan, format_coordinate, rect, text
 
@@ -82,7 +83,10 @@ def large_map(blocks: Sequence[MapCluster], label: str) -> str:
     for block in blocks:
         drawn.append(text(block.name, 0, top, "cluster-name"))
         drawn.append(text(block.note, NAME_WIDTH + max(0, len(block.name) - 8) * 7, top))
-        drawn += (text(f"GPU {i}", NAME_WIDTH + 41 + 87 * i, top + 20, "align-middle") for i in range(block.widest))
+        drawn += (
+            text(_("GPU {i}").format(i=i), NAME_WIDTH + 41 + 87 * i, top + 20, "align-middle")
+            for i in range(block.widest)
+        )
         top += 27
         for row in block.rows:
             drawn.append(f"<g>{text(row.name, 0, top + 15)}")
@@ -141,7 +145,7 @@ def dense_gpus(cards: tuple[tuple[int, tuple[SliceSpan, ...], bool, bool], ...])
     All free first, then a line for each state, then the outlines.
     """
     lines: dict[str, list[tuple[int, int]]] = {"free": [(0, 290 * len(cards) - 30)] if cards else []}
-    for i, (cells, spans, _, _) in enumerate(cards):
+    for i, (cells, spans, _current, _ill) in enumerate(cards):
         step = 260 / cells
         for span in spans:
             if span.kind != "free":

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from django.utils.html import escape
+from django.utils.translation import gettext as _
 
 from web.ui.svg import BarPart, SliceSpan, fill_attribute, format_coordinate, format_points, rect, svg_image, text
 
@@ -22,7 +23,11 @@ def slice_glyph(start: int | None, size: int, cells: int = 8, kind: str = "slice
     step = 46 / cells
     own = range(0) if start is None else range(start, start + size)
     drawn = (rect(kind if c in own else "slice-cell", c * step, 0, step - 1, 14, 1) for c in range(cells))
-    where = f"memory slices {own.start} to {own.stop - 1} of {cells}" if own else "no slice held"
+    where = (
+        _("memory slices {start} to {stop} of {cells}").format(start=own.start, stop=own.stop - 1, cells=cells)
+        if own
+        else _("no slice held")
+    )
     return svg_image("slice-glyph", 46, 14, f"{label}: {where}" if label else where, *drawn)
 
 
@@ -102,7 +107,7 @@ def budget_ring(
         "budget-ring",
         132,
         132,
-        label or f"{title} spent, {note}",
+        label or _("{title} spent, {note}").format(title=title, note=note),
         '<g transform="rotate(-90 66 66)"><circle class="ring-track" cx="66" cy="66" r="60"/>',
         *(ring_arc("ring-forecast", h, f), ring_arc("ring-spent", 0.0, s), ring_arc("ring-held", s, h)),
         "</g>",

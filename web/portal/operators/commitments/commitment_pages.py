@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.models import Commitment
 from billing.services.agreements import commitments
@@ -54,7 +55,7 @@ class TenantCommitmentPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("Commitments of all tenants", "ops/commitments", sort="-id", limit=API_PAGE_SIZE)]
+        return [operator_api_call(_("Commitments of all tenants"), "ops/commitments", sort="-id", limit=API_PAGE_SIZE)]
 
 
 def build_commitment_page(request: OperatorRequest) -> TenantCommitmentPage:
@@ -75,9 +76,11 @@ def _agree_commitment(request: OperatorRequest) -> str:
     with staff_scope():
         offering = Offering.objects.filter(pk=typed.get("offering", "")).first()
     if offering is None:
-        raise InvalidValue("offering", "The offering was not found.", fix="Select an offering from the list.")
+        raise InvalidValue("offering", _("The offering was not found."), fix=_("Select an offering from the list."))
     if not UNITS.fullmatch(units := typed.get("units", "").strip()):
-        raise InvalidValue("units", "The number of units is not a whole number.", fix="Enter a whole number such as 8.")
+        raise InvalidValue(
+            "units", _("The number of units is not a whole number."), fix=_("Enter a whole number such as 8.")
+        )
     made = commitments.create_commitment(
         find_form_tenant(request),
         offering,
@@ -89,7 +92,9 @@ def _agree_commitment(request: OperatorRequest) -> str:
         now=request.now,
     )
     what = f"{made.units} × {made.offering.label}"
-    return f"{made.tenant.name} has a commitment of {what} from {made.valid.lower:%d %b %Y %H:%M} UTC."
+    return _("{tenant_name} has a commitment of {what} from {valid_lower:%d %b %Y %H:%M} UTC.").format(
+        tenant_name=made.tenant.name, what=what, valid_lower=made.valid.lower
+    )
 
 
 @CONFIRMATION_METHODS
@@ -98,17 +103,21 @@ def end_commitment(request: OperatorRequest, pk: str) -> HttpResponse:
     """Ask for confirmation, then end a commitment."""
     with staff_scope():
         found = commitments.find_commitment(pk)
-    what = f"{found.units} × {found.offering.label} of {found.tenant.name}"
+    what = _("{units} × {offering_label} of {tenant_name}").format(
+        units=found.units, offering_label=found.offering.label, tenant_name=found.tenant.name
+    )
 
     def do(why: str) -> str:
         commitments.end_commitment(found, at=request.now, actor=request.actor, now=request.now)
-        return f"{what} ended."
+        return _("{what} ended.").format(what=what)
 
     step = Confirmation(
-        title=f"End {what}?",
-        verb="End commitment",
+        title=_("End {what}?").format(what=what),
+        verb=_("End commitment"),
         back=reverse("ops-commitments"),
-        lines=("The commitment ends immediately. Usage covered so far stays covered; unused units so far are billed.",),
+        lines=(
+            _("The commitment ends immediately. Usage covered so far stays covered; unused units so far are billed."),
+        ),
         danger=True,
         needs_reason=False,
     )

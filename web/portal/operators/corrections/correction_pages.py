@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.models import Correction, PriceVersion, TenantCorrection
 from billing.models.corrections import CorrectionStatus
@@ -42,7 +43,7 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
             "part": list_page(request, rows, count=rows.count()),
             "refusal": refusal,
             "typed": {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS},
-            "calls": [operator_api_call("Corrections", "ops/corrections", limit=API_PAGE_SIZE)],
+            "calls": [operator_api_call(_("Corrections"), "ops/corrections", limit=API_PAGE_SIZE)],
         }
         return render(
             request, "operators/corrections/corrections.html", told, status=refusal.status if refusal else 200
@@ -65,7 +66,7 @@ def show_correction(request: OperatorRequest, pk: str) -> HttpResponse:
 
 def _find_correction(pk: str) -> Correction:
     rows = Correction.objects.select_related("price_version__offering")
-    return find_row(rows, pk, "Correction", fix="Select it from the list of corrections.")
+    return find_row(rows, pk, _("Correction"), fix=_("Select it from the list of corrections."))
 
 
 def _propose_correction(request: OperatorRequest) -> Correction:
@@ -83,7 +84,9 @@ def _propose_correction(request: OperatorRequest) -> Correction:
             version = PriceVersion.objects.filter(pk=number).first()
         if version is None:
             raise InvalidValue(
-                "version", f"Price version {text!r} was not found.", fix="Copy the ID from the offering's page."
+                "version",
+                _("Price version {text!r} was not found.").format(text=text),
+                fix=_("Copy the ID from the offering's page."),
             )
         nano = price_list.parse_nano_per_hour(request.POST.get("price", ""))
         return correction_proposals.propose_price_correction(version, nano_per_hour=nano, **asked)
@@ -91,7 +94,9 @@ def _propose_correction(request: OperatorRequest) -> Correction:
     with staff_scope():
         lease = Lease.objects.filter(pk=pk).first()
     if lease is None:
-        raise InvalidValue("lease", f"Lease {pk!r} was not found.", fix="Enter the lease ID, for example lse_….")
+        raise InvalidValue(
+            "lease", _("Lease {pk!r} was not found.").format(pk=pk), fix=_("Enter the lease ID, for example lse_….")
+        )
     return correction_proposals.propose_lease_correction(lease, charge=request.POST.get("what") == "charge", **asked)
 
 
@@ -100,7 +105,9 @@ def _parse_moment(request: OperatorRequest, name: str) -> datetime:
         found = datetime.fromisoformat(request.POST.get(name, "").strip())
     except ValueError:
         raise InvalidValue(
-            name, f"The {name} is not a valid time.", fix="Enter a UTC time such as 2026-11-21 09:00:00."
+            name,
+            _("The {name} is not a valid time.").format(name=name),
+            fix=_("Enter a UTC time such as 2026-11-21 09:00:00."),
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -108,13 +115,13 @@ def _parse_moment(request: OperatorRequest, name: str) -> datetime:
 def _decide_correction(request: OperatorRequest, found: Correction) -> str:
     if request.POST.get("verb") == "withdraw":
         correction_proposals.withdraw_correction(found, actor=request.actor, now=request.now)
-        return "Correction withdrawn. Nothing was booked."
+        return _("Correction withdrawn. Nothing was booked.")
     done = correction_approvals.approve_correction(
         found, seen=request.POST.get("seal", ""), actor=request.actor, now=request.now
     )
     words = {
-        CorrectionStatus.PROPOSED: "Approved. A second approval is required.",
-        CorrectionStatus.APPROVED: "Approved. The correction is being booked tenant by tenant.",
+        CorrectionStatus.PROPOSED: _("Approved. A second approval is required."),
+        CorrectionStatus.APPROVED: _("Approved. The correction is being booked tenant by tenant."),
     }
     return words.get(CorrectionStatus(done.status), "Approved and booked.")
 
@@ -135,7 +142,7 @@ class CorrectionPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("This correction", f"ops/corrections/{self.correction.pk}")]
+        return [operator_api_call(_("This correction"), f"ops/corrections/{self.correction.pk}")]
 
 
 def build_correction_page(request: OperatorRequest, found: Correction) -> CorrectionPage:

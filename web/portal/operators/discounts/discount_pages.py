@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpResponse, QueryDict
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.models import Campaign, Discount, Minimum
 from billing.services.agreements import minimums
@@ -73,9 +74,9 @@ class TenantDiscountPage:
     @property
     def calls(self) -> list[dict[str, str]]:
         return [
-            operator_api_call("Codes", "ops/campaigns", sort="-id", limit=API_PAGE_SIZE),
-            operator_api_call("Discounts of all tenants", "ops/discounts", sort="-id", limit=API_PAGE_SIZE),
-            operator_api_call("Minimum spend of all tenants", "ops/minimum-spends", sort="-id", limit=API_PAGE_SIZE),
+            operator_api_call(_("Codes"), "ops/campaigns", sort="-id", limit=API_PAGE_SIZE),
+            operator_api_call(_("Discounts of all tenants"), "ops/discounts", sort="-id", limit=API_PAGE_SIZE),
+            operator_api_call(_("Minimum spend of all tenants"), "ops/minimum-spends", sort="-id", limit=API_PAGE_SIZE),
         ]
 
 
@@ -114,7 +115,7 @@ def _create_campaign(request: OperatorRequest) -> str:
     )
     terms = _parse_discount_terms(request, typed.get("currency", "").strip().upper())
     made = campaigns.create_campaign(typed.get("code", ""), terms, about, actor=request.actor, now=request.now)
-    return f"{made.code} created: {tenant_discounts.format_discount(made)} off."
+    return _("{code} created: {made} off.").format(code=made.code, made=tenant_discounts.format_discount(made))
 
 
 def _give_discount(request: OperatorRequest) -> str:
@@ -127,7 +128,9 @@ def _give_discount(request: OperatorRequest) -> str:
         actor=request.actor,
         now=request.now,
     )
-    return f"{tenant.name} gets {tenant_discounts.format_discount(given)} off from {given.first_month}."
+    return _("{tenant_name} gets {given} off from {first_month}.").format(
+        tenant_name=tenant.name, given=tenant_discounts.format_discount(given), first_month=given.first_month
+    )
 
 
 def _agree_minimum(request: OperatorRequest) -> str:
@@ -140,11 +143,13 @@ def _agree_minimum(request: OperatorRequest) -> str:
         actor=request.actor,
         now=request.now,
     )
-    return f"Minimum spend of {tenant.name} starts {agreed.valid.lower:%d %b %Y %H:%M} UTC."
+    return _("Minimum spend of {tenant_name} starts {valid_lower:%d %b %Y %H:%M} UTC.").format(
+        tenant_name=tenant.name, valid_lower=agreed.valid.lower
+    )
 
 
 def _refuse_unknown_form(request: OperatorRequest) -> str:
-    raise InvalidValue("what", "The form is incomplete.", fix="Reload the page.")
+    raise InvalidValue("what", _("The form is incomplete."), fix=_("Reload the page."))
 
 
 ADD_BY_KIND = {"campaign": _create_campaign, "discount": _give_discount, "minimum": _agree_minimum}
@@ -168,7 +173,7 @@ def find_form_tenant(request: OperatorRequest) -> Tenant:
     with staff_scope():
         found = Tenant.objects.filter(pk=request.POST.get("tenant", "")).first()
     if found is None:
-        raise InvalidValue("tenant", "The tenant was not found.", fix="Select a tenant from the list.")
+        raise InvalidValue("tenant", _("The tenant was not found."), fix=_("Select a tenant from the list."))
     return found
 
 
@@ -178,8 +183,8 @@ def _parse_number(field: str, text: str) -> int | None:
     if not NUMBER.fullmatch(text.strip()):
         raise InvalidValue(
             field,
-            "The value is not a whole number.",
-            fix="Enter a whole number, or leave the field empty for no limit.",
+            _("The value is not a whole number."),
+            fix=_("Enter a whole number, or leave the field empty for no limit."),
         )
     return int(text)
 
@@ -192,7 +197,9 @@ def parse_optional_moment(field: str, text: str) -> datetime | None:
         found = datetime.fromisoformat(text.strip())
     except ValueError as odd:
         raise InvalidValue(
-            field, "The time is not valid. Example: 2026-12-01T09:00.", fix="Select a time or leave the field empty."
+            field,
+            _("The time is not valid. Example: 2026-12-01T09:00."),
+            fix=_("Select a time or leave the field empty."),
         ) from odd
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
@@ -206,9 +213,11 @@ def end_agreement(request: OperatorRequest, pk: str) -> HttpResponse:
 
     def do(why: str) -> str:
         act(request)
-        return f"{name} ended."
+        return _("{name} ended.").format(name=name)
 
-    step = Confirmation(title=f"End {name}?", verb="End", back=reverse("ops-discounts"), lines=lines, danger=True)
+    step = Confirmation(
+        title=_("End {name}?").format(name=name), verb=_("End"), back=reverse("ops-discounts"), lines=lines, danger=True
+    )
     return confirm_action(request, step, do)
 
 
@@ -216,22 +225,22 @@ def _find_agreement(pk: str) -> tuple[str, tuple[str, ...], Any]:
     """Return its name, the consequences of ending it, and the function that ends it."""
     if pk.startswith("cam_"):
         code = campaigns.get_campaign(pk)
-        words = "The code can no longer be redeemed. Existing discounts stay valid."
+        words = _("The code can no longer be redeemed. Existing discounts stay valid.")
         return code.code, (words,), lambda of: campaigns.end_campaign(code, actor=of.actor, now=of.now)
     if pk.startswith("min_"):
         agreed = minimums.find_minimum(pk)
-        words = "The minimum ends immediately and applies to this month up to now."
+        words = _("The minimum ends immediately and applies to this month up to now.")
         return (
-            f"minimum spend of {agreed.tenant.name}",
+            _("minimum spend of {tenant_name}").format(tenant_name=agreed.tenant.name),
             (words,),
             lambda of: minimums.end_minimum(agreed, at=of.now, actor=of.actor, now=of.now),
         )
     if not pk.startswith("dis_"):
-        raise ObjectNotFound("The discount was not found.", fix="Select it from the list of discounts.")
+        raise ObjectNotFound(_("The discount was not found."), fix=_("Select it from the list of discounts."))
     given = tenant_discounts.get_discount(pk)
-    words = "The discount still applies to this month, but not to later months."
+    words = _("The discount still applies to this month, but not to later months.")
     return (
-        f"{given.name} of {given.tenant.name}",
+        _("{given_name} of {tenant_name}").format(given_name=given.name, tenant_name=given.tenant.name),
         (words,),
         lambda of: tenant_discounts.end_discount(given, actor=of.actor, now=of.now),
     )

@@ -8,6 +8,7 @@ from django.db.models import Count, QuerySet, Sum
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.models import CreditNoteLine, Dispute, DisputeStatus, DisputeStep
@@ -36,10 +37,10 @@ def list_disputes(request: OperatorRequest) -> HttpResponse:
     told = {
         "part": list_page(request, shown, count=counts[state]),
         "waits": waits,
-        "filters": state_tabs(reverse("ops-disputes"), [("", "Open"), ("all", "All")], counts, state),
+        "filters": state_tabs(reverse("ops-disputes"), [("", _("Open")), ("all", _("All"))], counts, state),
         "calls": [
             operator_api_call(
-                "Disputes of all tenants", "ops/disputes", status="open" if waits else "", limit=API_PAGE_SIZE
+                _("Disputes of all tenants"), "ops/disputes", status="open" if waits else "", limit=API_PAGE_SIZE
             )
         ],
     }
@@ -63,19 +64,19 @@ def show_dispute(request: OperatorRequest, pk: str) -> HttpResponse:
 def _find_dispute(pk: str) -> Dispute:
     rows = Dispute.objects.select_related("tenant", "invoice__period", "invoice__tenant", "line", "credit_note")
     with_amounts: QuerySet[Dispute] = disputed_amounts.with_open_amounts(rows)
-    return find_row(with_amounts, pk, "Dispute", fix="Select it from the list of disputes.")
+    return find_row(with_amounts, pk, _("Dispute"), fix=_("Select it from the list of disputes."))
 
 
 def _answer_dispute(request: OperatorRequest, found: Dispute) -> str:
     answer: dict[str, Any] = {"answer": request.POST.get("answer", ""), "actor": request.actor, "now": request.now}
     if request.POST.get("verb") == "decline":
         dispute_answers.decline_dispute(found, **answer)
-        return "Dispute declined. The tenant sees the reason."
+        return _("Dispute declined. The tenant sees the reason.")
     typed = request.POST.get("amount", "").strip()
     done = dispute_answers.accept_dispute(
         found, minor=dispute_requests.parse_optional_amount(typed or None, found.currency), **answer
     )
-    return f"Dispute accepted. {done.credit_note} was issued."
+    return _("Dispute accepted. {credit_note} was issued.").format(credit_note=done.credit_note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class DisputePage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("This dispute", f"ops/disputes/{self.dispute.pk}")]
+        return [operator_api_call(_("This dispute"), f"ops/disputes/{self.dispute.pk}")]
 
 
 def build_dispute_page(found: Dispute) -> DisputePage:

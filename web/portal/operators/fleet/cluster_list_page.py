@@ -6,6 +6,8 @@ from itertools import groupby
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_safe
 
 from broker.services.clusters.observed import observed_objects
@@ -18,12 +20,12 @@ from web.portal.operators.page_context import OperatorRequest, operator_page
 
 NODES_PER_PAGE = 40  # nodes on a page
 USE_KINDS = (
-    ("fill-sold", "sold", CHARGED),
-    ("reserved", "reserved", (UnitUse.RESERVED,)),
-    ("fill-free", "free", (UnitUse.FREE,)),
-    ("fragmented", "fragmented", (UnitUse.FRAGMENTED,)),
-    ("unhealthy", "unhealthy", (UnitUse.UNHEALTHY,)),
-    ("maintenance", "maintenance", (UnitUse.MAINTENANCE,)),
+    ("fill-sold", gettext_noop("sold"), CHARGED),
+    ("reserved", gettext_noop("reserved"), (UnitUse.RESERVED,)),
+    ("fill-free", gettext_noop("free"), (UnitUse.FREE,)),
+    ("fragmented", gettext_noop("fragmented"), (UnitUse.FRAGMENTED,)),
+    ("unhealthy", gettext_noop("unhealthy"), (UnitUse.UNHEALTHY,)),
+    ("maintenance", gettext_noop("maintenance"), (UnitUse.MAINTENANCE,)),
 )
 
 
@@ -52,7 +54,7 @@ class NodeRow:
     @property
     def bar(self) -> list[tuple[str, int]]:
         used = gpus_by_use(self.cards)
-        return [(kind, sum(used[use] for use in uses)) for kind, _, uses in USE_KINDS]
+        return [(kind, sum(used[use] for use in uses)) for kind, _word, uses in USE_KINDS]
 
     @property
     def sold(self) -> str:
@@ -62,7 +64,7 @@ class NodeRow:
     @property
     def words(self) -> str:
         used = gpus_by_use(self.cards)
-        parts = ((word, sum(used[use] for use in uses)) for _, word, uses in USE_KINDS)
+        parts = ((_(word), sum(used[use] for use in uses)) for _kind, word, uses in USE_KINDS)
         return ", ".join(f"{gpu_map.format_gpus(amount)} {word}" for word, amount in parts if amount >= SCALE // 20)
 
 
@@ -90,7 +92,7 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
         for its in (list(group) for _, group in groupby(shown, key=lambda card: card.cluster_name))
     ]
     bare = [each for each in agents.values() if each.cluster_id not in {card.cluster for card in fleet}]
-    keys = [{"kind": kind, "label": word, "value": ""} for kind, word, _ in USE_KINDS]
+    keys = [{"kind": kind, "label": _(word), "value": ""} for kind, word, _uses in USE_KINDS]
     after = start + NODES_PER_PAGE
     told = {
         "blocks": blocks,
@@ -104,7 +106,7 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
         "after": f"?from={after}" if after < len(nodes) else "",
     }
     calls = [
-        operator_api_call("Nodes", "nodes", limit=API_PAGE_SIZE),
-        operator_api_call("GPUs and their slices", "ops/gpus", limit=API_PAGE_SIZE),
+        operator_api_call(_("Nodes"), "nodes", limit=API_PAGE_SIZE),
+        operator_api_call(_("GPUs and their slices"), "ops/gpus", limit=API_PAGE_SIZE),
     ]
     return render(request, "operators/fleet/clusters.html", {**told, "calls": calls})

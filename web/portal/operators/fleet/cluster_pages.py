@@ -12,6 +12,8 @@ from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_safe
 
 from broker.models import Cluster, ClusterExamination
@@ -43,9 +45,9 @@ MAX_NAME_LENGTH, MAX_VERSION_DIGITS = 60, 9
 INGRESS_FIELDS = ("domain", "ingress", "bastion", "allowed_namespaces")
 OUTCOMES_WORST_FIRST = (CheckOutcome.BAD, CheckOutcome.WARN, CheckOutcome.UNKNOWN, CheckOutcome.OK)
 DRIVER_LABELS = {
-    "device_plugin": "Device plugin (whole GPUs, MIG, time slicing)",
-    "dra": "Dynamic resource allocation",
-    "hami": "HAMi (soft limits; experimental)",
+    "device_plugin": gettext_noop("Device plugin (whole GPUs, MIG, time slicing)"),
+    "dra": gettext_noop("Dynamic resource allocation"),
+    "hami": gettext_noop("HAMi (soft limits; experimental)"),
 }
 
 
@@ -74,7 +76,7 @@ def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
         "groups": [group for group in groups if group.findings],
         "bad": sum(one["outcome"] == CheckOutcome.BAD for one in findings),
         "real": cluster.provisioner == "kubernetes",
-        "calls": [operator_api_call("Check results", f"clusters/{pk}/examination")],
+        "calls": [operator_api_call(_("Check results"), f"clusters/{pk}/examination")],
     }
     return render(request, "operators/fleet/cluster_checks.html", told)
 
@@ -85,15 +87,17 @@ def rerun_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue a new check of the cluster."""
     cluster = find_cluster(pk)
 
-    def act(_: str) -> str:
+    def act(_why: str) -> str:
         cluster_examination.request_examination(cluster, actor=request.actor, now=request.now)
-        return f"Health check of {cluster.name} started. Results appear here within seconds."
+        return _("Health check of {cluster_name} started. Results appear here within seconds.").format(
+            cluster_name=cluster.name
+        )
 
     step = Confirmation(
-        title=f"Run a health check of {cluster.name}?",
-        verb="Run health check",
+        title=_("Run a health check of {cluster_name}?").format(cluster_name=cluster.name),
+        verb=_("Run health check"),
         back=reverse("ops-cluster-checks", args=[pk]),
-        lines=("About fifty read-only checks run. Nothing on the cluster is changed.",),
+        lines=(_("About fifty read-only checks run. Nothing on the cluster is changed."),),
         needs_reason=False,
     )
     return confirm_action(request, step, act)
@@ -109,18 +113,18 @@ def accept_inventory(request: OperatorRequest, pk: str) -> HttpResponse:
         cluster_registration.accept_missing_inventory(
             cluster, why=eviction.clean_reason(why), actor=request.actor, now=request.now
         )
-        return f"The next inventory of {cluster.name} will be accepted."
+        return _("The next inventory of {cluster_name} will be accepted.").format(cluster_name=cluster.name)
 
     step = Confirmation(
-        title=f"Accept the current inventory of {cluster.name}?",
-        verb="Accept current inventory",
+        title=_("Accept the current inventory of {cluster_name}?").format(cluster_name=cluster.name),
+        verb=_("Accept current inventory"),
         back=reverse("ops-cluster-checks", args=[pk]),
         lines=(
-            cluster.inventory_paused_reason or "No GPUs are missing from the inventory now.",
-            "Missing GPUs are removed from the pool. Their leases are not ended.",
+            cluster.inventory_paused_reason or _("No GPUs are missing from the inventory now."),
+            _("Missing GPUs are removed from the pool. Their leases are not ended."),
         ),
         danger=True,
-        hint="Recorded in the audit log.",
+        hint=_("Recorded in the audit log."),
     )
     return confirm_action(request, step, act)
 
@@ -151,7 +155,7 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
             refusal = said
             set_refusal_reason(request, said.detail)
         else:
-            messages.success(request, f"Health check of {done.name} started.")
+            messages.success(request, _("Health check of {done_name} started.").format(done_name=done.name))
             return redirect("ops-cluster-checks", done.pk)
     told = {
         "cluster": cluster,
@@ -159,9 +163,9 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
         "name": request.POST.get("name", ""),
         "region": request.POST.get("region", ""),
         "driver": request.POST.get("driver", "device_plugin"),
-        "drivers": DRIVER_LABELS.items(),
+        "drivers": [(driver, _(label)) for driver, label in DRIVER_LABELS.items()],
         "choices": [
-            (f"{name}=yes", DRIVER_LABELS[driver], what)
+            (f"{name}=yes", _(DRIVER_LABELS[driver]), what)
             for driver, choices in DRIVER_OPTIONS.items()
             for name, what in choices.items()
         ],
@@ -178,15 +182,25 @@ def _register_cluster(request: OperatorRequest) -> Cluster:
     for field, text in (("name", name), ("region", region)):
         if not text or len(text) > MAX_NAME_LENGTH or not text.isprintable():
             raise InvalidValue(
-                field, f"The {field} must have 1 to {MAX_NAME_LENGTH} characters.", fix=f"Enter a shorter {field}."
+                field,
+                _("The {field} must have 1 to {max_name_length} characters.").format(
+                    field=field, max_name_length=MAX_NAME_LENGTH
+                ),
+                fix=_("Enter a shorter {field}.").format(field=field),
             )
     if driver not in DRIVERS:
-        raise InvalidValue("driver", f"Driver {driver!r} does not exist.", fix="Select a driver from the list.")
+        raise InvalidValue(
+            "driver",
+            _("Driver {driver!r} does not exist.").format(driver=driver),
+            fix=_("Select a driver from the list."),
+        )
     try:
         chosen = parse_driver_options(driver, request.POST.getlist("option"))
     except UnknownOption as error:
         raise InvalidValue(
-            "option", f"The options do not match: {error}.", fix="Clear the option or select another driver."
+            "option",
+            _("The options do not match: {error}.").format(error=error),
+            fix=_("Clear the option or select another driver."),
         ) from None
     way = _parse_kubeconfig(request)
     try:
@@ -201,7 +215,9 @@ def _register_cluster(request: OperatorRequest) -> Cluster:
                 now=request.now,
             )
     except IntegrityError:
-        raise InvalidValue("name", f"A cluster named {name} already exists.", fix="Choose another name.") from None
+        raise InvalidValue(
+            "name", _("A cluster named {name} already exists.").format(name=name), fix=_("Choose another name.")
+        ) from None
     except crypto.CredentialKeyError as error:
         raise _missing_key_error(error) from None
 
@@ -219,11 +235,11 @@ def _parse_kubeconfig(request: OperatorRequest) -> dict[str, Any]:
     try:
         return parse_kubeconfig(request.POST.get("kubeconfig", ""))
     except UnusableKubeconfig as error:
-        raise InvalidValue("kubeconfig", str(error), fix="Correct the kubeconfig and paste it again.") from None
+        raise InvalidValue("kubeconfig", str(error), fix=_("Correct the kubeconfig and paste it again.")) from None
 
 
 def _missing_key_error(error: Exception) -> ProblemError:
-    return InvalidValue("kubeconfig", str(error), fix="Then paste it again.")
+    return InvalidValue("kubeconfig", str(error), fix=_("Then paste it again."))
 
 
 @CONFIRMATION_METHODS
@@ -248,7 +264,12 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
             refusal = said
             set_refusal_reason(request, said.detail)
         else:
-            messages.success(request, f"Access settings of {cluster.name} saved. They apply within seconds.")
+            messages.success(
+                request,
+                _("Access settings of {cluster_name} saved. They apply within seconds.").format(
+                    cluster_name=cluster.name
+                ),
+            )
             return redirect("ops-cluster-checks", cluster.pk)
     if refusal and refusal.status == StaleVersion.status:  # the page shows the present version beside the input
         version = str(cluster.version)
@@ -267,5 +288,5 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
 def _parse_version(text: str) -> int:
     """Parse the version of the cluster that the form showed."""
     if not text.isdecimal() or len(text) > MAX_VERSION_DIGITS:
-        raise InvalidValue("version", "The form is incomplete.", fix="Reload the page.")
+        raise InvalidValue("version", _("The form is incomplete."), fix=_("Reload the page."))
     return int(text)

@@ -6,6 +6,7 @@ Delete orphaned objects, or unfreeze a cluster and accept it as it is.
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from broker.models import Orphan
 from broker.services.clusters import orphan_removal
@@ -28,7 +29,7 @@ MAX_NAMES = 12
 def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
     """List orphaned objects of a cluster, and approve the deletion of exactly those."""
     cluster = None if pk == orphan_removal.SIMULATED else find_cluster(pk)
-    place = cluster.name if cluster else "the simulated fleet"
+    place = cluster.name if cluster else _("the simulated fleet")
     waiting = Orphan.objects.filter(cluster=cluster, agreed_at=None, deletion_requested_at=None).order_by("-pk")
     # Orphans found after the page was shown are not part of the approval.
     shown = request.GET.get("until", "")
@@ -42,21 +43,23 @@ def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
         count = orphan_removal.approve_removal(
             where, names, why=eviction.clean_reason(why), actor=request.actor, now=request.now
         )
-        return f"{count} objects in {place} will be deleted within four minutes."
+        return _("{count} objects in {place} will be deleted within four minutes.").format(count=count, place=place)
 
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    more = _(" and {max_names} more").format(max_names=len(names) - MAX_NAMES) if len(names) > MAX_NAMES else ""
     step = Confirmation(
-        title=f"Delete orphaned objects in {place}?",
-        verb=f"Delete {len(names)} objects",
+        title=_("Delete orphaned objects in {place}?").format(place=place),
+        verb=_("Delete {names} objects").format(names=len(names)),
         back=reverse("control-room"),
         lines=(
-            f"These managed objects have no lease in the database: {', '.join(names[:MAX_NAMES])}{more}."
+            _("These managed objects have no lease in the database: {max_names}{more}.").format(
+                max_names=", ".join(names[:MAX_NAMES]), more=more
+            )
             if names
-            else "There are no orphaned objects.",
-            "If the database was restored from a backup, do not delete them: the backup may lack their leases.",
+            else _("There are no orphaned objects."),
+            _("If the database was restored from a backup, do not delete them: the backup may lack their leases."),
         ),
         danger=True,
-        hint="Recorded in the audit log.",
+        hint=_("Recorded in the audit log."),
     )
     return confirm_action(request, step, act)
 
@@ -69,18 +72,22 @@ def unfreeze_cluster(request: OperatorRequest, pk: str) -> HttpResponse:
 
     def act(why: str) -> str:
         cluster_freeze.thaw_cluster(cluster, why=eviction.clean_reason(why), actor=request.actor, now=request.now)
-        return f"The current state of {cluster.name} was accepted."
+        return _("The current state of {cluster_name} was accepted.").format(cluster_name=cluster.name)
 
     step = Confirmation(
-        title=f"Accept the current state of {cluster.name}?",
-        verb="Accept current state",
+        title=_("Accept the current state of {cluster_name}?").format(cluster_name=cluster.name),
+        verb=_("Accept current state"),
         back=reverse("ops-clusters"),
         lines=(
-            f"The cluster was frozen: {cluster.frozen}." if cluster.frozen else "The cluster is not frozen.",
-            "Leases whose pods are missing end at their last heartbeat. Pods without a lease in the database "
-            "are deleted after 24 hours.",
+            _("The cluster was frozen: {frozen}.").format(frozen=cluster.frozen)
+            if cluster.frozen
+            else _("The cluster is not frozen."),
+            _(
+                "Leases whose pods are missing end at their last heartbeat. Pods without a lease in the database "
+                "are deleted after 24 hours."
+            ),
         ),
         danger=True,
-        hint="Recorded in the audit log.",
+        hint=_("Recorded in the audit log."),
     )
     return confirm_action(request, step, act)

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from broker.services.inventory import cluster_options
 from broker.services.leases.lifecycle import eviction
@@ -29,40 +31,48 @@ class SwitchTexts:
 
 
 SHARING_LINES = (
-    "Applies to isolation classes soft and none: tenants on one GPU are separated by software only, or not at all.",
-    "Whole GPUs and MIG slices are never affected.",
+    gettext_noop(
+        "Applies to isolation classes soft and none: tenants on one GPU are separated by software only, or not at all."
+    ),
+    gettext_noop("Whole GPUs and MIG slices are never affected."),
 )
 ALLOW_SHARING = SwitchTexts(
-    "Allow tenants to share GPUs of {}?",
-    "Allow sharing",
-    (*SHARING_LINES, "Queued leases may be placed next to another tenant immediately."),
-    "Tenant sharing is allowed on {}.",
+    gettext_noop("Allow tenants to share GPUs of {}?"),
+    gettext_noop("Allow sharing"),
+    (*SHARING_LINES, gettext_noop("Queued leases may be placed next to another tenant immediately.")),
+    gettext_noop("Tenant sharing is allowed on {}."),
     danger=True,
 )
 FORBID_SHARING = SwitchTexts(
-    "Disable tenant sharing on {}?",
-    "Disable sharing",
-    (*SHARING_LINES, "Leases that share a GPU now stay. New leases are not placed next to another tenant."),
-    "Tenant sharing is disabled on {}.",
+    gettext_noop("Disable tenant sharing on {}?"),
+    gettext_noop("Disable sharing"),
+    (
+        *SHARING_LINES,
+        gettext_noop("Leases that share a GPU now stay. New leases are not placed next to another tenant."),
+    ),
+    gettext_noop("Tenant sharing is disabled on {}."),
 )
-LEASES_KEEP_RUNNING = "A layout changes only while the node has no leases. No lease is interrupted."
+LEASES_KEEP_RUNNING = gettext_noop("A layout changes only while the node has no leases. No lease is interrupted.")
 AUTO_REPARTITION = SwitchTexts(
-    "Start layout plans of {} automatically?",
-    "Start automatically",
+    gettext_noop("Start layout plans of {} automatically?"),
+    gettext_noop("Start automatically"),
     (
         LEASES_KEEP_RUNNING,
-        "Leases that need a profile missing from all layouts are queued until a GPU has it, instead of being refused.",
+        gettext_noop(
+            "Leases that need a profile missing from all layouts are queued until a GPU has it,"
+            " instead of being refused."
+        ),
     ),
-    "Layout plans of {} now start automatically.",
+    gettext_noop("Layout plans of {} now start automatically."),
 )
 MANUAL_REPARTITION = SwitchTexts(
-    "Require approval for layout plans of {}?",
-    "Require approval",
+    gettext_noop("Require approval for layout plans of {}?"),
+    gettext_noop("Require approval"),
     (
         LEASES_KEEP_RUNNING,
-        "Approved plans continue. Leases that need a profile missing from all layouts are refused.",
+        gettext_noop("Approved plans continue. Leases that need a profile missing from all layouts are refused."),
     ),
-    "Layout plans of {} now require approval.",
+    gettext_noop("Layout plans of {} now require approval."),
 )
 
 
@@ -106,15 +116,15 @@ def _confirm_switch(
     def act(why: str) -> str:
         cause = eviction.clean_reason(why)
         if not cluster_options.set_cluster_option(switch, cluster, on, why=cause, actor=request.actor, now=request.now):
-            return f"{cluster.name} already has this setting."
-        return words.done.format(cluster.name)
+            return _("{cluster_name} already has this setting.").format(cluster_name=cluster.name)
+        return _(words.done).format(cluster.name)
 
     step = Confirmation(
-        title=words.title.format(cluster.name),
-        verb=words.verb,
+        title=_(words.title).format(cluster.name),
+        verb=_(words.verb),
         back=back,
-        lines=words.lines,
+        lines=tuple(_(line) for line in words.lines),
         danger=words.danger,
-        hint="Recorded in the audit log.",
+        hint=_("Recorded in the audit log."),
     )
     return confirm_action(request, step, act)

@@ -13,6 +13,8 @@ from django.conf import settings
 from django.http import HttpResponse, HttpResponseNotModified
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_safe
 
 from billing.domain.money import Money
@@ -30,12 +32,12 @@ from web.portal.operators.page_context import OperatorRequest, operator_page
 
 WEEK = timedelta(days=7)
 USE_BARS = (
-    ("fill-sold", "Sold", (UnitUse.SOLD, UnitUse.SPOT)),
-    ("reserved", "Reserved, not charged", (UnitUse.RESERVED,)),
-    ("fill-free", "Idle", (UnitUse.FREE,)),
-    ("fragmented", "Fragmented", (UnitUse.FRAGMENTED,)),
-    ("unhealthy", "Unhealthy", (UnitUse.UNHEALTHY,)),
-    ("maintenance", "Maintenance", (UnitUse.MAINTENANCE,)),
+    ("fill-sold", gettext_noop("Sold"), (UnitUse.SOLD, UnitUse.SPOT)),
+    ("reserved", gettext_noop("Reserved, not charged"), (UnitUse.RESERVED,)),
+    ("fill-free", gettext_noop("Idle"), (UnitUse.FREE,)),
+    ("fragmented", gettext_noop("Fragmented"), (UnitUse.FRAGMENTED,)),
+    ("unhealthy", gettext_noop("Unhealthy"), (UnitUse.UNHEALTHY,)),
+    ("maintenance", gettext_noop("Maintenance"), (UnitUse.MAINTENANCE,)),
 )
 
 
@@ -110,7 +112,7 @@ class ControlRoomPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("GPUs with their slices", "ops/gpus", limit=API_PAGE_SIZE)]
+        return [operator_api_call(_("GPUs with their slices"), "ops/gpus", limit=API_PAGE_SIZE)]
 
 
 def build_control_room_page(request: OperatorRequest) -> ControlRoomPage:
@@ -152,7 +154,10 @@ def unpriced_offerings(request: OperatorRequest) -> list[attention_items.Attenti
     names = ", ".join(offering.label for offering in gaps[:3])
     return [
         attention_items.AttentionItem(
-            attention_items.AttentionKind.OFFERINGS, f"{len(gaps)} published without a price", names, urgent=True
+            attention_items.AttentionKind.OFFERINGS,
+            _("{gaps} published without a price").format(gaps=len(gaps)),
+            names,
+            urgent=True,
         )
     ]
 
@@ -161,17 +166,17 @@ def decision_needs() -> Iterator[attention_items.AttentionItem]:
     """List disputes and corrections that wait for a decision; one query."""
     seen = pending_decisions.count_pending_decisions()
     if seen.disputes:
-        why = "disputed amounts are not collected until you respond"
-        what = f"{format_count(seen.disputes, 'dispute')} open"
+        why = _("disputed amounts are not collected until you respond")
+        what = _("{disputes} open").format(disputes=format_count(seen.disputes, "dispute"))
         yield attention_items.AttentionItem(
             attention_items.AttentionKind.DISPUTES, what, why, since=seen.disputed_since
         )
     if seen.corrections:
-        why = "needs approval by another operator before booking"
+        why = _("needs approval by another operator before booking")
         if seen.second:
             verb = "lacks" if seen.second == 1 else "lack"
-            why += f". {seen.second:,} of them {verb} a second approval only"
-        what = f"{format_count(seen.corrections, 'correction')} to approve"
+            why += _(". {second:,} of them {verb} a second approval only").format(second=seen.second, verb=verb)
+        what = _("{corrections} to approve").format(corrections=format_count(seen.corrections, "correction"))
         yield attention_items.AttentionItem(
             attention_items.AttentionKind.CORRECTIONS, what, why, since=seen.proposed_since
         )
@@ -180,15 +185,17 @@ def decision_needs() -> Iterator[attention_items.AttentionItem]:
 def _figure_texts(seen: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, Any]:
     """Return the text below each figure."""
     lost, waiting = gpus_by_use(fleet)[UnitUse.FRAGMENTED], seen.waiting
-    oldest = f", oldest {format_age(waiting.oldest)}" if waiting.oldest is not None else ""
+    oldest = _(", oldest {oldest}").format(oldest=format_age(waiting.oldest)) if waiting.oldest is not None else ""
     return {
         "sold": format_permille(seen.fleet.sold_permille),
-        "sold_note": f"{gpu_map.format_gpus(seen.fleet.sold)} of {seen.fleet.cards:,} GPUs",
-        "earning_note": f"{format_count(seen.fleet.active, 'lease')} active",
-        "queue_note": f"{waiting.waiting:,} queued{oldest}",
+        "sold_note": _("{sold} of {cards:,} GPUs").format(
+            sold=gpu_map.format_gpus(seen.fleet.sold), cards=seen.fleet.cards
+        ),
+        "earning_note": _("{active} active").format(active=format_count(seen.fleet.active, "lease")),
+        "queue_note": _("{waiting:,} queued{oldest}").format(waiting=waiting.waiting, oldest=oldest),
         "queue_kind": "warning" if waiting.overdue else "",
         "lost": format_permille(permille_of(lost, len(fleet) * SCALE)),
-        "lost_note": f"{gpu_map.format_gpus(lost)} GPUs",
+        "lost_note": _("{lost} GPUs").format(lost=gpu_map.format_gpus(lost)),
     }
 
 
@@ -202,19 +209,19 @@ def _revenue_context(request: OperatorRequest) -> dict[str, Any]:
     earned, a_week_ago = earnings.revenue_over((today, request.now), (today - WEEK, request.now - WEEK))
     exact, before = (each.get(settings.CURRENCY, 0) for each in (earned, a_week_ago))
     rest = [Money.of_exact(e, code) for code, e in sorted(earned.items()) if code != settings.CURRENCY]
-    words = f"last {request.now:%A}, same hours"
+    words = _("last {now:%A}, same hours").format(now=request.now)
     return {
         "today": Money.of_exact(exact, settings.CURRENCY),
         "others": rest,
-        "note": format_change_against(exact, before, words) or f"no revenue {words}",
+        "note": format_change_against(exact, before, words) or _("no revenue {words}").format(words=words),
     }
 
 
 def _hours_context(request: OperatorRequest, fleet: list[FleetGpu]) -> dict[str, Any]:
     spent = fleet_hours.account_since(fleet_hours.start_of_day(request.now), fleet, now=request.now)
-    parts = [(kind, word, sum(spent.by_use[use] for use in uses)) for kind, word, uses in USE_BARS]
+    parts = [(kind, _(word), sum(spent.by_use[use] for use in uses)) for kind, word, uses in USE_BARS]
     return {
-        "bar": [(kind, amount) for kind, _, amount in parts],
+        "bar": [(kind, amount) for kind, _word, amount in parts],
         "keys": [
             {"kind": kind, "label": word, "value": gpu_map.format_gpus(amount // 3600)} for kind, word, amount in parts
         ],

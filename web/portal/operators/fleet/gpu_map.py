@@ -8,13 +8,15 @@ from itertools import groupby
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from broker.domain.lifecycle.states import PriceClass
 from broker.services.inventory.gpu_catalogue import short_name
 from broker.services.reports.fleet_summary import permille_of
 from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, LeasedSlice, UnitUse, scaled
 
-MAP_VIEWS = {"state": "State", "tenant": "Tenant", "class": "Price class"}
+MAP_VIEWS = {"state": gettext_noop("State"), "tenant": gettext_noop("Tenant"), "class": gettext_noop("Price class")}
 LARGE_UP_TO = 160  # above it the map is dense, with less text per GPU
 USE_KINDS = {
     UnitUse.SOLD: "sold",
@@ -26,16 +28,20 @@ USE_KINDS = {
     UnitUse.MAINTENANCE: "maintenance",
 }
 KIND_WORDS = {
-    "sold": "sold",
-    "spot": "sold as spot",
-    "reserved": "reserved",
-    "free": "free",
-    "fragmented": "fragmented",
-    "unhealthy": "unhealthy",
-    "maintenance": "maintenance",
+    "sold": gettext_noop("sold"),
+    "spot": gettext_noop("sold as spot"),
+    "reserved": gettext_noop("reserved"),
+    "free": gettext_noop("free"),
+    "fragmented": gettext_noop("fragmented"),
+    "unhealthy": gettext_noop("unhealthy"),
+    "maintenance": gettext_noop("maintenance"),
 }
 PRICE_CLASS_KINDS = {PriceClass.ON_DEMAND: "series-1", PriceClass.SPOT: "series-5", PriceClass.RESERVED: "series-3"}
-PRICE_CLASS_WORDS = {"series-1": "on-demand", "series-5": "spot", "series-3": "reserved"}
+PRICE_CLASS_WORDS = {
+    "series-1": gettext_noop("on-demand"),
+    "series-5": gettext_noop("spot"),
+    "series-3": gettext_noop("reserved"),
+}
 TENANT_KINDS = ("series-1", "series-2", "series-3", "series-4", "series-5")
 OTHER_TENANTS_KIND = "series-6"
 UNHELD_KINDS = ("free", "fragmented", "unhealthy", "maintenance")
@@ -81,7 +87,9 @@ class FleetMapData:
 
     @property
     def words(self) -> str:
-        return f"Fleet map, {self.cards:,} GPUs. Use arrow keys to move between GPUs and Enter to open one."
+        return _("Fleet map, {cards:,} GPUs. Use arrow keys to move between GPUs and Enter to open one.").format(
+            cards=self.cards
+        )
 
 
 def draw_map(cards: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMapData:
@@ -89,7 +97,7 @@ def draw_map(cards: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetM
     painted, words = _coloured_runs(cards, by)
     amounts: Counter[str] = Counter()
     for card in cards:
-        for _, size, kind in painted[card.id]:
+        for _start, size, kind in painted[card.id]:
             amounts[kind] += scaled(size, card.grid)
     keys = [
         LegendKey(kind, word, amounts[kind]) for kind, word in words.items() if kind in UNHELD_KINDS or amounts[kind]
@@ -104,18 +112,21 @@ def draw_map(cards: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetM
 
 def _coloured_runs(cards: Sequence[FleetGpu], by: str) -> tuple[dict[str, Spans], dict[str, str]]:
     """Return the coloured runs of every GPU, and what each colour means."""
-    rest = {kind: KIND_WORDS[kind] for kind in UNHELD_KINDS}
+    rest = {kind: _(KIND_WORDS[kind]) for kind in UNHELD_KINDS}
     if by == "tenant":
         kinds, words = _tenant_colours(cards)
         return _colour_by_lease(cards, lambda held: kinds.get(held.tenant, OTHER_TENANTS_KIND)), words | rest
     if by == "class":
-        return _colour_by_lease(cards, lambda held: PRICE_CLASS_KINDS[held.price_class]), PRICE_CLASS_WORDS | rest
+        return _colour_by_lease(cards, lambda held: PRICE_CLASS_KINDS[held.price_class]), {
+            kind: _(word) for kind, word in PRICE_CLASS_WORDS.items()
+        } | rest
     # GPUs that look alike are coloured once. Their shared `look` lives as long as they do, so id() is a safe key.
     looks = {id(card.use_layout): card.use_layout for card in cards}
     spans = {
         name: tuple((start, size, USE_KINDS[use]) for start, size, use, _ in look.runs) for name, look in looks.items()
     }
-    return {card.id: spans[id(card.use_layout)] for card in cards}, KIND_WORDS
+    words = {kind: _(word) for kind, word in KIND_WORDS.items()}
+    return {card.id: spans[id(card.use_layout)] for card in cards}, words
 
 
 def _colour_by_lease(cards: Sequence[FleetGpu], colour: Callable[[LeasedSlice], str]) -> dict[str, Spans]:
@@ -144,7 +155,9 @@ def _cluster_block(
     sold = sum(scaled(card.units(*CHARGED), card.grid) for card in cards)
     return {
         "name": name,
-        "note": f"{models} · {len(cards)} GPUs · {permille_of(sold, len(cards) * SCALE) // 10} % sold",
+        "note": _("{models} · {cards} GPUs · {scale} % sold").format(
+            models=models, cards=len(cards), scale=permille_of(sold, len(cards) * SCALE) // 10
+        ),
         "rows": [
             {
                 "name": node,
@@ -168,9 +181,21 @@ def node_url(pk: str) -> str:
 
 def _map_gpu(card: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:
     sold, aside = card.units(*CHARGED), f", {OUT_OF_SERVICE_WORDS[card.idle_use]}" if card.idle_use else ""
-    words = f"{card.cluster_name} {card.node_name} GPU {card.index}: {sold} of {card.grid} sold{aside}"
+    words = _("{cluster_name} {node_name} GPU {index}: {sold} of {grid} sold{aside}").format(
+        cluster_name=card.cluster_name,
+        node_name=card.node_name,
+        index=card.index,
+        sold=sold,
+        grid=card.grid,
+        aside=aside,
+    )
     if not brief:
-        words += "".join(f"; {s.profile} {s.tenant_name}, since {s.since:%d %b %H:%M} UTC" for s in card.slices)
+        words += "".join(
+            _("; {profile} {tenant_name}, since {since:%d %b %H:%M} UTC").format(
+                profile=s.profile, tenant_name=s.tenant_name, since=s.since
+            )
+            for s in card.slices
+        )
     return {
         "url": "" if brief else reverse("ops-gpu", args=[card.id]),
         "words": words,

@@ -5,6 +5,8 @@ from urllib.parse import urlencode
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from billing.services.reports import earnings
@@ -21,7 +23,13 @@ from web.portal.operators.page_context import Confirmation, OperatorRequest, con
 
 PAGE_SIZE = 20  # GPUs per page; each may hold seven leases
 ASKS = require_http_methods(["GET", "HEAD", "POST"])
-GPU_FILTERS = {"": "All", "sold": "Sold", "free": "Free capacity", "fragmented": "Fragmented", "out": "Out of service"}
+GPU_FILTERS = {
+    "": gettext_noop("All"),
+    "sold": gettext_noop("Sold"),
+    "free": gettext_noop("Free capacity"),
+    "fragmented": gettext_noop("Fragmented"),
+    "out": gettext_noop("Out of service"),
+}
 
 
 @require_safe
@@ -45,13 +53,13 @@ def list_gpus(request: OperatorRequest) -> HttpResponse:
         "filters": [
             {
                 "url": _list_url(name, 0),
-                "label": label,
+                "label": _(label),
                 "count": sum(1 for card in fleet if not name or FLEET_FILTERS[name](card)),
                 "current": name == chosen,
             }
             for name, label in GPU_FILTERS.items()
         ],
-        "calls": [operator_api_call("GPUs with their slices", "ops/gpus", show=chosen, limit=API_PAGE_SIZE)],
+        "calls": [operator_api_call(_("GPUs with their slices"), "ops/gpus", show=chosen, limit=API_PAGE_SIZE)],
     }
     return render(request, "operators/fleet/gpus.html", told)
 
@@ -73,8 +81,8 @@ def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
         "past": inventory_history.latest_placements(gpu),
         "changes": inventory_history.latest_changes(gpu.node, gpu),
         "calls": [
-            operator_api_call("This GPU with its slices", f"ops/gpus/{found.id}"),
-            operator_api_call("Lease history", "ops/allocations", gpu=found.id, limit=inventory_history.MAX_ROWS),
+            operator_api_call(_("This GPU with its slices"), f"ops/gpus/{found.id}"),
+            operator_api_call(_("Lease history"), "ops/allocations", gpu=found.id, limit=inventory_history.MAX_ROWS),
         ],
     }
     return render(request, "operators/fleet/gpu.html", told)
@@ -84,23 +92,28 @@ def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb
     """Ask for confirmation and a reason, then set a GPU's health."""
     gpu = Gpu.objects.select_related("node__cluster").filter(pk=pk).first()
     if gpu is None:
-        raise ObjectNotFound(f"GPU {pk!r} was not found.", fix="Select it from the list of GPUs.")
-    where = f"{gpu.node.cluster.name} / {gpu.node.name} / GPU {gpu.index}"
+        raise ObjectNotFound(_("GPU {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of GPUs."))
+    where = _("{cluster_name} / {node_name} / GPU {index}").format(
+        cluster_name=gpu.node.cluster.name, node_name=gpu.node.name, index=gpu.index
+    )
     with staff_scope():
         held = len(find_gpu(pk).slices)
 
     def act(why: str) -> str:
         reason = eviction.clean_reason(why)
         hardware.set_gpu_health(gpu, health, reason=reason, actor=request.actor, now=request.now)
-        return f"{where} is now {health.label.lower()}."
+        return _("{where} is now {label_lower}.").format(where=where, label_lower=health.label.lower())
 
     step = Confirmation(
         title=f"{verb} {where}?",
-        verb=f"{verb} GPU {gpu.index}",
+        verb=_("{verb} GPU {index}").format(verb=verb, index=gpu.index),
         back=reverse("ops-gpu", args=[pk]),
-        lines=(*lines, f"{held} lease{'s are' if held != 1 else ' is'} on this GPU now."),
+        lines=(
+            *lines,
+            ngettext("{n} lease is on this GPU now.", "{n} leases are on this GPU now.", held).format(n=held),
+        ),
         danger=health is GpuHealth.UNHEALTHY,
-        hint="Recorded in the GPU's events and in the audit log.",
+        hint=_("Recorded in the GPU's events and in the audit log."),
     )
     return confirm_action(request, step, act)
 
@@ -109,13 +122,13 @@ def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb
 @operator_page("card.quarantine")
 def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Take a GPU out of the pool."""
-    told = "No new leases are placed on this GPU. Running leases continue; release them individually if needed."
-    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, "Quarantine", told)
+    told = _("No new leases are placed on this GPU. Running leases continue; release them individually if needed.")
+    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, _("Quarantine"), told)
 
 
 @ASKS
 @operator_page("card.return")
 def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a GPU to the pool."""
-    told = "The GPU is available immediately, and queued leases are placed."
-    return ask_health_change(request, pk, GpuHealth.HEALTHY, "Return", told)
+    told = _("The GPU is available immediately, and queued leases are placed.")
+    return ask_health_change(request, pk, GpuHealth.HEALTHY, _("Return"), told)

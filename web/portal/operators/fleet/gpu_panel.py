@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.services.reports import earnings
@@ -75,7 +76,7 @@ class GpuPanel:
         if run.held is None or DRAWING_KINDS[run.use] in UNLABELLED_KINDS:
             return ""
         whole = run.size == self.card.grid
-        return "whole GPU" if whole else run.held.profile.partition(".")[0]
+        return _("whole GPU") if whole else run.held.profile.partition(".")[0]
 
 
 def gpu_panel_of(card: FleetGpu, priced: dict[str, tuple[int, str]]) -> GpuPanel:
@@ -99,7 +100,7 @@ def find_gpu(pk: str) -> FleetGpu:
     """Load one GPU, or raise Missing."""
     found = fleet_gpus.load_gpus(gpu=pk)
     if not found:
-        raise ObjectNotFound(f"GPU {pk!r} was not found.", fix="Select it from the list of GPUs.")
+        raise ObjectNotFound(_("GPU {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of GPUs."))
     return found[0]
 
 

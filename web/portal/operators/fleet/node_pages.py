@@ -3,6 +3,8 @@
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from broker.models import Node, NodeState
@@ -30,7 +32,7 @@ class NotSimulated(ProblemError):
 def find_node(pk: str) -> Node:
     node = Node.objects.select_related("cluster").filter(pk=pk).first()
     if node is None:
-        raise ObjectNotFound(f"Node {pk!r} was not found.", fix="Select it from Clusters and nodes.")
+        raise ObjectNotFound(_("Node {pk!r} was not found.").format(pk=pk), fix=_("Select it from Clusters and nodes."))
     return node
 
 
@@ -57,9 +59,9 @@ def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
         "simulated": found.cluster.provisioner == "simulated",
         "calls": [
             operator_api_call(
-                "Leases on this node", "ops/allocations", node=found.pk, held="true", limit=API_PAGE_SIZE
+                _("Leases on this node"), "ops/allocations", node=found.pk, held="true", limit=API_PAGE_SIZE
             ),
-            operator_api_call("This node", f"nodes/{found.pk}"),
+            operator_api_call(_("This node"), f"nodes/{found.pk}"),
         ],
     }
     return render(request, "operators/fleet/node.html", told)
@@ -70,9 +72,14 @@ def describe_affected(node: Node) -> tuple[str, int]:
     its = load_node_row(node)
     tenants = sorted({s.tenant_name for card in its.cards for s in card.slices})
     if not its.leases:
-        return "No leases run on this node.", 0
-    names = ", ".join(tenants[:4]) + (f" and {len(tenants) - 4} more" if len(tenants) > 4 else "")
-    return f"{its.leases} lease{'s are' if its.leases > 1 else ' is'} on this node now, of {names}.", its.leases
+        return _("No leases run on this node."), 0
+    names = ", ".join(tenants[:4]) + (
+        _(" and {tenants} more").format(tenants=len(tenants) - 4) if len(tenants) > 4 else ""
+    )
+    sentence = ngettext(
+        "{n} lease is on this node now, of {names}.", "{n} leases are on this node now, of {names}.", its.leases
+    )
+    return sentence.format(n=its.leases, names=names), its.leases
 
 
 def ask_node_state(
@@ -81,12 +88,12 @@ def ask_node_state(
     """Ask for confirmation, then set a node's state."""
     found = find_node(pk)
     where = f"{found.cluster.name} / {found.name}"
-    sentence, _ = describe_affected(found)
+    sentence = describe_affected(found)[0]
 
     def act(why: str) -> str:
         reason = eviction.clean_reason(why)
         hardware.set_node_state(found, state, reason=reason, actor=request.actor, now=request.now)
-        return f"{where} is {state.label.lower()}."
+        return _("{where} is {label_lower}.").format(where=where, label_lower=state.label.lower())
 
     step = Confirmation(
         title=f"{title} {where}?",
@@ -94,7 +101,7 @@ def ask_node_state(
         back=reverse("ops-node", args=[pk]),
         lines=(*lines, sentence),
         danger=state is NodeState.LOST,
-        hint="Recorded in the node's events and in the audit log.",
+        hint=_("Recorded in the node's events and in the audit log."),
     )
     return confirm_action(request, step, act)
 
@@ -103,25 +110,25 @@ def ask_node_state(
 @operator_page("node.cordon")
 def cordon_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cordon a node: nothing new is placed on it."""
-    told = "No new leases are placed here. Running leases continue until they end."
-    return ask_node_state(request, pk, NodeState.CORDONED, "Cordon", "Cordon", told)
+    told = _("No new leases are placed here. Running leases continue until they end.")
+    return ask_node_state(request, pk, NodeState.CORDONED, _("Cordon"), _("Cordon"), told)
 
 
 @CONFIRMATION_METHODS
 @operator_page("node.drain")
 def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Drain a node: nothing new is placed on it, and it empties."""
-    told = "No new leases are placed here. The control room shows when the node is empty."
-    more = "Running leases continue until they end. You can release them on the node's page after the notice period."
-    return ask_node_state(request, pk, NodeState.DRAINING, "Drain", "Drain", told, more)
+    told = _("No new leases are placed here. The control room shows when the node is empty.")
+    more = _("Running leases continue until they end. You can release them on the node's page after the notice period.")
+    return ask_node_state(request, pk, NodeState.DRAINING, _("Drain"), _("Drain"), told, more)
 
 
 @CONFIRMATION_METHODS
 @operator_page("node.ready")
 def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a node to service."""
-    told = "Healthy GPUs are available immediately, and queued leases are placed."
-    return ask_node_state(request, pk, NodeState.READY, "Return", "Return", told)
+    told = _("Healthy GPUs are available immediately, and queued leases are placed.")
+    return ask_node_state(request, pk, NodeState.READY, _("Return"), _("Return"), told)
 
 
 @CONFIRMATION_METHODS
@@ -131,11 +138,13 @@ def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
     found = find_node(pk)
     if found.cluster.provisioner != "simulated":
         raise NotSimulated(
-            f"{found.name} is a physical node of {found.cluster.name}. It counts as lost when its heartbeats stop.",
-            fix="Cordon or drain it instead.",
+            _("{found_name} is a physical node of {cluster_name}. It counts as lost when its heartbeats stop.").format(
+                found_name=found.name, cluster_name=found.cluster.name
+            ),
+            fix=_("Cordon or drain it instead."),
         )
-    told = "Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat."
-    return ask_node_state(request, pk, NodeState.LOST, "Simulate loss of", "Simulate loss of", told)
+    told = _("Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat.")
+    return ask_node_state(request, pk, NodeState.LOST, _("Simulate loss of"), _("Simulate loss of"), told)
 
 
 @CONFIRMATION_METHODS
@@ -148,14 +157,15 @@ def release_node_leases(request: OperatorRequest, pk: str) -> HttpResponse:
 
     def act(why: str) -> str:
         ended = eviction.evict_node_leases(found, why=why, actor=request.actor, now=request.now)
-        return f"{len(ended)} lease{'' if len(ended) == 1 else 's'} released on {where}."
+        said = ngettext("{n} lease released on {where}.", "{n} leases released on {where}.", len(ended))
+        return said.format(n=len(ended), where=where)
 
     step = Confirmation(
-        title=f"Release everything on {where}?",
-        verb=f"Release {count} lease{'' if count == 1 else 's'}",
+        title=_("Release everything on {where}?").format(where=where),
+        verb=ngettext("Release {n} lease", "Release {n} leases", count).format(n=count),
         back=reverse("ops-node", args=[pk]),
-        lines=(sentence, "Billing stops immediately. Each tenant sees the reason on the lease."),
+        lines=(sentence, _("Billing stops immediately. Each tenant sees the reason on the lease.")),
         danger=True,
-        hint="Visible to tenants: describe what happens and until when.",
+        hint=_("Visible to tenants: describe what happens and until when."),
     )
     return confirm_action(request, step, act)

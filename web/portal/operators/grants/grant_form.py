@@ -5,6 +5,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext as _
+
 from billing.domain.money import InvalidAmount, parse_amount
 from billing.domain.periods import midnight
 from billing.services.funds.grants import new_grants
@@ -39,18 +41,20 @@ def parse_grant_terms(
     try:
         minor = parse_amount(form.amount, tenant.currency)
     except InvalidAmount as odd:
-        raise InvalidValue("amount", str(odd), fix="Enter an amount such as 100.00.") from odd
+        raise InvalidValue("amount", str(odd), fix=_("Enter an amount such as 100.00.")) from odd
     project = next((each for each in projects if each.pk == form.project), None)
     offering = next((each for each in offerings if each.pk == form.offering), None)
     if form.project and project is None:
-        raise InvalidValue("project", "The project was not found in this tenant.", fix="Select one from the list.")
+        raise InvalidValue(
+            "project", _("The project was not found in this tenant."), fix=_("Select one from the list.")
+        )
     if form.offering and offering is None:
-        raise InvalidValue("offering", "The offering was not found.", fix="Select one from the list.")
+        raise InvalidValue("offering", _("The offering was not found."), fix=_("Select one from the list."))
     if not (form.priority.isascii() and form.priority.isdigit() and len(form.priority) < 5):
         raise InvalidValue(
             "priority",
-            "The priority is not a whole number.",
-            fix=f"Enter a number from 0 to {new_grants.MAX_PRIORITY}.",
+            _("The priority is not a whole number."),
+            fix=_("Enter a number from 0 to {max_priority}.").format(max_priority=new_grants.MAX_PRIORITY),
         )
     return GrantTerms(minor, form.reason, project, offering, int(form.priority), _end_of_day(form.last_day, tenant))
 
@@ -63,12 +67,12 @@ def _end_of_day(last_day: str, tenant: Tenant) -> datetime | None:
         return midnight(date.fromisoformat(last_day) + DAY, ZoneInfo(tenant.time_zone))
     except (ValueError, OverflowError) as odd:
         raise InvalidValue(
-            "last_day", "The date is not valid.", fix="Select a day, or leave the field empty for no expiry."
+            "last_day", _("The date is not valid."), fix=_("Select a day, or leave the field empty for no expiry.")
         ) from odd
 
 
 def idempotency_key(form: GrantForm) -> str:
     """Return the form's unique name, its idempotency key: sent twice, it grants once."""
     if not form.name.startswith("gra_") or not form.name.isascii():
-        raise InvalidValue("name", "The form is incomplete.", fix="Reload the page.")
+        raise InvalidValue("name", _("The form is incomplete."), fix=_("Reload the page."))
     return f"form {form.name[:60]}"

@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.models import Grant
@@ -33,7 +34,7 @@ def list_grants(request: OperatorRequest) -> HttpResponse:
         "tenants": list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
         "chosen": tenant,
         "calls": [
-            operator_api_call("Credit of all tenants", "ops/grants", tenant=tenant, sort="-id", limit=API_PAGE_SIZE)
+            operator_api_call(_("Credit of all tenants"), "ops/grants", tenant=tenant, sort="-id", limit=API_PAGE_SIZE)
         ],
     }
     return render(request, "operators/grants/grants.html", told)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.domain.money import Money
 from billing.services.funds.grants import new_grants
@@ -21,7 +22,7 @@ from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequ
 @operator_page("grant")
 def grant_credit(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show the grant form of a tenant; a POST grants the credit."""
-    tenant = find_row(Tenant.objects.all(), pk, "Tenant", fix="Select it from the list of tenants.")
+    tenant = find_row(Tenant.objects.all(), pk, _("Tenant"), fix=_("Select it from the list of tenants."))
     with staff_scope():
         projects = list(Project.objects.filter(tenant=tenant).order_by("path__len", "name"))
     offerings = list(Offering.objects.filter(state=OfferingState.PUBLISHED).order_by("label", "pk"))
@@ -30,7 +31,9 @@ def grant_credit(request: OperatorRequest, pk: str) -> HttpResponse:
     def give() -> str:
         terms = parse_grant_terms(form, tenant, projects, offerings)
         grant = new_grants.give_grant(tenant, terms, idem=idempotency_key(form), actor=request.actor, now=request.now)
-        return f"{Money(grant.minor, grant.currency)} of credit granted to {tenant.name}."
+        return _("{currency} of credit granted to {tenant_name}.").format(
+            currency=Money(grant.minor, grant.currency), tenant_name=tenant.name
+        )
 
     return form_page(
         request,
@@ -62,4 +65,6 @@ class GrantPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("Its credit", "ops/grants", tenant=self.tenant.pk, sort="-id", limit=API_PAGE_SIZE)]
+        return [
+            operator_api_call(_("Its credit"), "ops/grants", tenant=self.tenant.pk, sort="-id", limit=API_PAGE_SIZE)
+        ]

@@ -1,6 +1,7 @@
 """PDF invoices and credit notes of any tenant, for operators."""
 
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.models import CreditNote, Invoice
@@ -16,7 +17,9 @@ def download_invoice_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
     """Download the PDF of an invoice."""
     found = Invoice.objects.select_related("period", "tenant").filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"Invoice {pk!r} was not found.", fix="Select it from the list of invoices.")
+        raise ObjectNotFound(
+            _("Invoice {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of invoices.")
+        )
     return downloads.pdf_response(request, document_store.invoice_pdf(found, now=request.now))
 
 
@@ -26,5 +29,5 @@ def download_credit_note_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
     """Download the PDF of a credit note."""
     found = CreditNote.objects.select_related("invoice__period", "invoice__tenant").filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"Credit note {pk!r} was not found.", fix="Open it from its invoice.")
+        raise ObjectNotFound(_("Credit note {pk!r} was not found.").format(pk=pk), fix=_("Open it from its invoice."))
     return downloads.pdf_response(request, document_store.credit_note_pdf(found, now=request.now))

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.domain.periods import midnight
@@ -25,7 +26,8 @@ def download_invoice_export(request: OperatorRequest, pk: str, kind: str) -> Any
     found = Invoice.objects.select_related("period", "tenant").filter(pk=pk).first()
     if found is None or kind not in csv_exports.EXPORT_KINDS:
         raise ObjectNotFound(
-            f"{pk!r} has no export {kind!r}.", fix=f"Available exports: {', '.join(csv_exports.EXPORT_KINDS)}."
+            _("{pk!r} has no export {kind!r}.").format(pk=pk, kind=kind),
+            fix=_("Available exports: {export_kinds}.").format(export_kinds=", ".join(csv_exports.EXPORT_KINDS)),
         )
     with own_scope(), tenant_scope(found.tenant_id):
         return downloads.streamed_csv_response(
@@ -39,7 +41,10 @@ def download_statement(request: OperatorRequest, pk: str, kind: str) -> Any:
     """Download a tenant's statement of this year, as CSV or PDF."""
     tenant = Tenant.objects.filter(pk=pk).first()
     if tenant is None or kind not in ("csv", "pdf"):
-        raise ObjectNotFound(f"{pk!r} has no export {kind!r}.", fix="Statements are available as csv and pdf.")
+        raise ObjectNotFound(
+            _("{pk!r} has no export {kind!r}.").format(pk=pk, kind=kind),
+            fix=_("Statements are available as csv and pdf."),
+        )
     zone = ZoneInfo(tenant.time_zone)
     today = request.now.astimezone(zone).date()
     first, until = today.replace(month=1, day=1), request.now.replace(microsecond=0) + timedelta(seconds=1)

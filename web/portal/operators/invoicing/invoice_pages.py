@@ -7,6 +7,8 @@ from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from billing.domain.credit_notes import LineCreditLimit
@@ -36,11 +38,11 @@ STATE_FILTERS = (InvoiceStatus.DRAFT, InvoiceStatus.FINALIZED, InvoiceStatus.PAI
 MOST_DISPUTES = 20
 
 
-CREDIT_WARNING = (
+CREDIT_WARNING = gettext_lazy(
     "The invoice itself does not change. The credit note gets its own number and cannot be revoked. The amount due"
     " is reduced first; the paid part goes to the tenant's balance, which pays the next invoice first."
 )
-TENANT_SEES_REASON = "Visible to the tenant on the invoice and in the audit log."
+TENANT_SEES_REASON = gettext_lazy("Visible to the tenant on the invoice and in the audit log.")
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,14 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
     counts[""] = sum(counts.values())
     rows = Invoice.objects.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
     rows = rows.filter(status=state) if state else rows
-    tabs = (("", "All"), *((each.value, each.label) for each in STATE_FILTERS))
+    tabs = (("", _("All")), *((each.value, each.label) for each in STATE_FILTERS))
     told = {
         "part": list_page(request, rows, count=counts.get(state, 0)),
         "filters": state_tabs(reverse("ops-invoices"), tabs, counts, state),
         "owed": ledger_balances.amounts_owed_by_all(),
         "calls": [
-            operator_api_call("Invoices of all tenants", "ops/invoices", status=state, limit=API_PAGE_SIZE),
-            operator_api_call("Credit notes of all tenants", "ops/credit-notes", sort="-id", limit=API_PAGE_SIZE),
+            operator_api_call(_("Invoices of all tenants"), "ops/invoices", status=state, limit=API_PAGE_SIZE),
+            operator_api_call(_("Credit notes of all tenants"), "ops/credit-notes", sort="-id", limit=API_PAGE_SIZE),
         ],
     }
     return render(request, "operators/invoicing/invoices.html", told)
@@ -90,7 +92,7 @@ def credit_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
             actor=request.actor,
             now=request.now,
         )
-        return f"{note}: {Money(note.total, note.currency)} credited."
+        return _("{note}: {currency} credited.").format(note=note, currency=Money(note.total, note.currency))
 
     return form_page(
         request,
@@ -114,22 +116,24 @@ def credit_whole_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
         note = credit_notes.issue_credit_note(
             found, wanted=None, seen=seen, why=why, actor=request.actor, now=request.now
         )
-        return f"{note}: {Money(note.total, note.currency)} credited."
+        return _("{note}: {currency} credited.").format(note=note, currency=Money(note.total, note.currency))
 
     step = Confirmation(
-        title=f"Credit the remaining {Money(left, found.currency)} of {found} of {found.tenant.name}?",
-        verb="Credit everything",
+        title=_("Credit the remaining {currency} of {found} of {tenant_name}?").format(
+            currency=Money(left, found.currency), found=found, tenant_name=found.tenant.name
+        ),
+        verb=_("Credit everything"),
         back=reverse("ops-invoice", args=[pk]),
-        lines=(CREDIT_WARNING,),
+        lines=(str(CREDIT_WARNING),),
         danger=True,
-        hint=TENANT_SEES_REASON,
+        hint=str(TENANT_SEES_REASON),
     )
     return confirm_action(request, step, act)
 
 
 def _find_invoice(pk: str) -> Invoice:
     rows = Invoice.objects.select_related("period", "tenant")
-    return find_row(rows, pk, "Invoice", fix="Select it from the list of invoices.")
+    return find_row(rows, pk, _("Invoice"), fix=_("Select it from the list of invoices."))
 
 
 def _typed_amounts(request: OperatorRequest, currency: str) -> dict[int, int]:
@@ -141,9 +145,9 @@ def _typed_amounts(request: OperatorRequest, currency: str) -> dict[int, int]:
             if (field := LINE_FIELD.fullmatch(name)) and isinstance(text, str) and text.strip()
         }
     except InvalidAmount as odd:
-        raise InvalidValue("lines", str(odd), fix="Enter amounts such as 12.50, or leave a line empty.") from odd
+        raise InvalidValue("lines", str(odd), fix=_("Enter amounts such as 12.50, or leave a line empty.")) from odd
     if not wanted:
-        raise InvalidValue("lines", "No amount was entered.", fix="Enter the amount to credit.")
+        raise InvalidValue("lines", _("No amount was entered."), fix=_("Enter the amount to credit."))
     return wanted
 
 
@@ -177,8 +181,8 @@ class InvoiceCreditPage:
     @property
     def calls(self) -> list[dict[str, str]]:
         return [
-            operator_api_call("Invoice lines", f"ops/invoices/{self.invoice.pk}/lines", limit=API_PAGE_SIZE),
-            operator_api_call("Credit notes", "ops/credit-notes", invoice=self.invoice.pk, limit=API_PAGE_SIZE),
+            operator_api_call(_("Invoice lines"), f"ops/invoices/{self.invoice.pk}/lines", limit=API_PAGE_SIZE),
+            operator_api_call(_("Credit notes"), "ops/credit-notes", invoice=self.invoice.pk, limit=API_PAGE_SIZE),
         ]
 
 

@@ -6,6 +6,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from billing.services.invoicing.month_close import close_checklist, close_month
@@ -34,7 +36,7 @@ def show_month_close(request: OperatorRequest) -> HttpResponse:
                 {"url": f"{reverse('ops-month-close')}?month={each}", "label": each, "current": each == label}
                 for each in labels[:6]
             ],
-            "calls": [operator_api_call("This checklist", f"ops/month-closes/{label}")] if label else [],
+            "calls": [operator_api_call(_("This checklist"), f"ops/month-closes/{label}")] if label else [],
         }
         return render(request, "operators/invoicing/month_close.html", shown)
 
@@ -50,9 +52,14 @@ def _chosen_month(request: OperatorRequest, labels: list[str]) -> str:
 
 def _close_due_months(request: OperatorRequest) -> None:
     done = close_month.close_due_months(now=request.now, most=MAX_CLOSED_AT_ONCE)
-    said = f"{done.months} month{'s' if done.months != 1 else ''} closed."
-    messages.success(request, said if done.months else "No month could be closed now.")
+    said = ngettext("{n} month closed.", "{n} months closed.", done.months).format(n=done.months)
+    messages.success(request, said if done.months else _("No month could be closed now."))
     for waiting in done.waiting[:MAX_MONTHS]:
-        messages.warning(request, f"{waiting.label} of {waiting.tenant_id}: {waiting.why}")
+        messages.warning(
+            request,
+            _("{waiting_label} of {tenant_id}: {why}").format(
+                waiting_label=waiting.label, tenant_id=waiting.tenant_id, why=waiting.why
+            ),
+        )
     for gap in done.gaps[:MAX_MONTHS]:
-        messages.warning(request, f"No price: {gap}")
+        messages.warning(request, _("No price: {gap}").format(gap=gap))

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from broker.domain.repartition.gpu_layouts import GpuLayout
@@ -32,7 +34,9 @@ def partitioning_text(cuts: Mapping[int, GpuLayout]) -> str:
     """Describe a node's partitioning: `6 cards of 7 × 1g.10gb, 2 left whole`."""
     counts = Counter(cuts.values())
     parts = [
-        f"{count} whole" if cut.whole else f"{count} GPU{'s' if count > 1 else ''} with {cut}"
+        _("{count} whole").format(count=count)
+        if cut.whole
+        else ngettext("{n} GPU with {layout}", "{n} GPUs with {layout}", count).format(n=count, layout=cut)
         for cut, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     ]
     return ", ".join(parts)
@@ -59,14 +63,18 @@ class RepartitionStepRow:
 def find_cluster(pk: str) -> Cluster:
     found = Cluster.objects.filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"Cluster {pk!r} was not found.", fix="Select it from Clusters and nodes.")
+        raise ObjectNotFound(
+            _("Cluster {pk!r} was not found.").format(pk=pk), fix=_("Select it from Clusters and nodes.")
+        )
     return found
 
 
 def find_layout_change(pk: str) -> Repartition:
     found = Repartition.objects.select_related("node__cluster").filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"Layout change {pk!r} was not found.", fix="Open the cluster's layouts.")
+        raise ObjectNotFound(
+            _("Layout change {pk!r} was not found.").format(pk=pk), fix=_("Open the cluster's layouts.")
+        )
     return found
 
 
@@ -80,7 +88,7 @@ def show_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
     told = {
         "cluster": cluster,
         "blocks": [{"pool": pool, "demand": _demand_rows(pool), "rows": _node_rows(pool, latest)} for pool in pools],
-        "calls": [operator_api_call("Nodes and their layouts", f"clusters/{pk}/layouts")],
+        "calls": [operator_api_call(_("Nodes and their layouts"), f"clusters/{pk}/layouts")],
     }
     return render(request, "operators/layouts/layouts.html", told)
 
@@ -112,7 +120,7 @@ def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
         "steps": _step_rows(found, request.now),
         "quarantined": found.step == Where.QUARANTINED,
         "planned": found.step == Where.PLANNED,
-        "calls": [operator_api_call("This change with its GPUs and steps", f"ops/layout-changes/{found.pk}")],
+        "calls": [operator_api_call(_("This change with its GPUs and steps"), f"ops/layout-changes/{found.pk}")],
     }
     return render(request, "operators/layouts/layout_change.html", told)
 
@@ -129,19 +137,19 @@ def plan_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue planning of a cluster's layouts."""
     cluster = find_cluster(pk)
 
-    def act(_: str) -> str:
+    def act(_why: str) -> str:
         repartition_planner.request_planning(cluster, actor=request.actor, now=request.now)
-        return f"Planning layouts of {cluster.name}. Proposals appear here shortly."
+        return _("Planning layouts of {cluster_name}. Proposals appear here shortly.").format(cluster_name=cluster.name)
 
-    begins = "A plan changes nothing until you approve it."
+    begins = _("A plan changes nothing until you approve it.")
     if cluster.auto_repartition:
-        begins = "Plans of this cluster start automatically."
+        begins = _("Plans of this cluster start automatically.")
     step = Confirmation(
-        title=f"Plan layouts of {cluster.name}?",
-        verb="Plan now",
+        title=_("Plan layouts of {cluster_name}?").format(cluster_name=cluster.name),
+        verb=_("Plan now"),
         back=reverse("ops-layouts", args=[pk]),
         lines=(
-            "Demand counts running leases, leases queued for two minutes, and half of the recently ended ones.",
+            _("Demand counts running leases, leases queued for two minutes, and half of the recently ended ones."),
             begins,
         ),
         needs_reason=False,
@@ -152,7 +160,7 @@ def plan_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
 def _layout_confirmation(found: Repartition, title: str, verb: str, *lines: str, danger: bool = False) -> Confirmation:
     where = f"{found.node.cluster} / {found.node}"
     back = reverse("ops-layout-change", args=[found.pk])
-    hint = "Recorded in the change's history and in the audit log."
+    hint = _("Recorded in the change's history and in the audit log.")
     return Confirmation(f"{title} {where}?", verb, back, lines, danger, hint=hint)
 
 
@@ -161,20 +169,20 @@ def _layout_confirmation(found: Repartition, title: str, verb: str, *lines: str,
 def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Approve a repartition: close the node and repartition it once it is empty."""
     found = find_layout_change(pk)
-    told = "No new leases are placed there. Running leases continue until they end."
+    told = _("No new leases are placed there. Running leases continue until they end.")
     step = _layout_confirmation(
         found,
-        "Change layout of",
-        f"Change layout of {found.node}",
+        _("Change layout of"),
+        _("Change layout of {node}").format(node=found.node),
         told,
-        f"New layout: {partitioning_text(found.cuts)}.",
+        _("New layout: {cuts}.").format(cuts=partitioning_text(found.cuts)),
     )
     return confirm_decision(
         request,
         found,
         step,
         repartition_decisions.approve_repartition,
-        f"The layout of {found.node} changes once the node is empty.",
+        _("The layout of {node} changes once the node is empty.").format(node=found.node),
     )
 
 
@@ -185,16 +193,16 @@ def cancel_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     found = find_layout_change(pk)
     step = _layout_confirmation(
         found,
-        "Cancel the layout change of",
-        "Cancel change",
-        "The current layout stays, and the node is available again.",
+        _("Cancel the layout change of"),
+        _("Cancel change"),
+        _("The current layout stays, and the node is available again."),
     )
     return confirm_decision(
         request,
         found,
         step,
         repartition_decisions.cancel_repartition,
-        f"The layout change of {found.node} was cancelled.",
+        _("The layout change of {node} was cancelled.").format(node=found.node),
     )
 
 
@@ -204,10 +212,18 @@ def retry_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retry a repartition that ended in quarantine."""
     found = find_layout_change(pk)
     step = _layout_confirmation(
-        found, "Retry the layout change of", "Retry", f"New layout: {partitioning_text(found.cuts)}.", danger=True
+        found,
+        _("Retry the layout change of"),
+        _("Retry"),
+        _("New layout: {cuts}.").format(cuts=partitioning_text(found.cuts)),
+        danger=True,
     )
     return confirm_decision(
-        request, found, step, repartition_decisions.retry_repartition, f"The layout change of {found.node} is retried."
+        request,
+        found,
+        step,
+        repartition_decisions.retry_repartition,
+        _("The layout change of {node} is retried.").format(node=found.node),
     )
 
 
@@ -218,9 +234,9 @@ def roll_back_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     found = find_layout_change(pk)
     step = _layout_confirmation(
         found,
-        "Roll back",
-        "Roll back",
-        f"New layout: {partitioning_text(layouts_from_stored(found.before))}.",
+        _("Roll back"),
+        _("Roll back"),
+        _("New layout: {before}.").format(before=partitioning_text(layouts_from_stored(found.before))),
         danger=True,
     )
     return confirm_decision(
@@ -228,5 +244,5 @@ def roll_back_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
         found,
         step,
         repartition_decisions.roll_back_repartition,
-        f"The layout of {found.node} is rolled back.",
+        _("The layout of {node} is rolled back.").format(node=found.node),
     )

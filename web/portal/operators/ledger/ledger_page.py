@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.models import Invoice, LedgerTransfer
@@ -39,13 +40,13 @@ def show_ledger(request: OperatorRequest) -> HttpResponse:
         "latest": f"?{_query_string(**only)}" if older is not rows else "",
         "calls": [
             operator_api_call(
-                "Transfers, newest first",
+                _("Transfers, newest first"),
                 "ops/ledger-transfers",
                 sort="-id",
                 **_api_parameters(only),
                 limit=API_PAGE_SIZE,
             ),
-            operator_api_call("Trial balance", "ops/trial-balance"),
+            operator_api_call(_("Trial balance"), "ops/trial-balance"),
         ],
     }
     return render(request, "operators/ledger/ledger.html", told)
@@ -71,7 +72,13 @@ def _limit_context(ref: str, tenant: str) -> dict[str, str] | None:
         return None
     invoice = Invoice.objects.select_related("tenant", "period").filter(pk=ref).first() if ref else None
     whose = invoice.tenant if invoice else Tenant.objects.filter(pk=tenant).first()
-    words = f"invoice {invoice}, {invoice.status.replace('_', ' ')}, of " if invoice else f"{ref} of " if ref else ""
+    words = (
+        _("invoice {invoice}, {replace}, of ").format(invoice=invoice, replace=invoice.status.replace("_", " "))
+        if invoice
+        else _("{ref} of ").format(ref=ref)
+        if ref
+        else ""
+    )
     return {
         "words": f"{words}{whose.name if whose else tenant or 'nobody'}",
         "all": reverse("ops-ledger"),

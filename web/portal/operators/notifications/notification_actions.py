@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from billing.models import QueuedEmail
@@ -19,11 +20,13 @@ def resend_notification(request: OperatorRequest, pk: str) -> HttpResponse:
     with staff_scope():
         letter = QueuedEmail.objects.filter(pk=pk).first()
     if letter is None:
-        raise ObjectNotFound(f"E-mail {pk!r} was not found.", fix="Select it from the list on the System page.")
+        raise ObjectNotFound(
+            _("E-mail {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
+        )
     try:
         email_delivery.requeue_email(letter, actor=request.actor, now=request.now)
     except ProblemError as said:
         messages.error(request, said.detail)
     else:
-        messages.success(request, "The e-mail is retried within a minute.")
+        messages.success(request, _("The e-mail is retried within a minute."))
     return redirect("ops-system")

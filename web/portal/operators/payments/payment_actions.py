@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from billing.models import Payment, PaymentStatus, TopUp
@@ -21,12 +22,21 @@ def mark_payment_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     with staff_scope():
         payment = Payment.objects.select_related("invoice", "tenant").filter(pk=pk).first()
     if payment is None:
-        raise ObjectNotFound(f"Payment {pk!r} was not found.", fix="Select it from the list on the System page.")
-    then = (
+        raise ObjectNotFound(
+            _("Payment {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
+        )
+    then = _(
         "The invoice becomes due again. The tenant can pay it, and automatic collection starts a new"
         " payment soon. This payment is not retried."
     )
-    return _ask_mark_failed(request, PAYMENTS, payment, str(payment.invoice), f"{payment.invoice} is due again", then)
+    return _ask_mark_failed(
+        request,
+        PAYMENTS,
+        payment,
+        str(payment.invoice),
+        _("{invoice} is due again").format(invoice=payment.invoice),
+        then,
+    )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -36,9 +46,11 @@ def mark_topup_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     with staff_scope():
         topup = TopUp.objects.select_related("tenant").filter(pk=pk).first()
     if topup is None:
-        raise ObjectNotFound(f"Top-up {pk!r} was not found.", fix="Select it from the list on the System page.")
-    then = "The wallet can be topped up again with a new top-up. This top-up is not retried."
-    return _ask_mark_failed(request, TOPUPS, topup, "the top-up", "the wallet can be topped up", then)
+        raise ObjectNotFound(
+            _("Top-up {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
+        )
+    then = _("The wallet can be topped up again with a new top-up. This top-up is not retried.")
+    return _ask_mark_failed(request, TOPUPS, topup, "the top-up", _("the wallet can be topped up"), then)
 
 
 def _ask_mark_failed(
@@ -52,24 +64,30 @@ def _ask_mark_failed(
     def act(why: str) -> str:
         found = manual_settlements.settle_as_not_taken(moving, row, why=why, actor=request.actor, now=request.now)
         if found.status == PaymentStatus.DECLINED:
-            return f"Marked as failed: {what}; {done}."
-        return f"Waiting for {row.gateway} to confirm; {done} after that."
+            return _("Marked as failed: {what}; {done}.").format(what=what, done=done)
+        return _("Waiting for {gateway} to confirm; {done} after that.").format(gateway=row.gateway, done=done)
 
     step = Confirmation(
-        title=f"Mark {what} of {row.tenant.name} as failed?",
-        verb="Mark as failed",
+        title=_("Mark {what} of {tenant_name} as failed?").format(what=what, tenant_name=row.tenant.name),
+        verb=_("Mark as failed"),
         back=reverse("ops-system"),
         lines=(
-            f"First search for {row.pk} in the records of {row.gateway}. If it was charged there, marking it as failed"
-            " here charges it a second time.",
-            f"{row.gateway} is configured here and is contacted first: an open charge there is cancelled,"
-            " so that nobody pays it later. If it was charged, the payment is recorded; while the gateway does not"
-            " respond, the payment stays open."
+            _(
+                "First search for {row_pk} in the records of {gateway}. If it was charged there, "
+                "marking it as failed here charges it a second time."
+            ).format(row_pk=row.pk, gateway=row.gateway),
+            _(
+                "{gateway} is configured here and is contacted first: an open charge there is cancelled, "
+                "so that nobody pays it later. If it was charged, the payment is recorded; "
+                "while the gateway does not respond, the payment stays open."
+            ).format(gateway=row.gateway)
             if moving.asks_here(row)
-            else f"{row.gateway} is no longer configured here. If it may come back, configure it again instead.",
+            else _("{gateway} is no longer configured here. If it may come back, configure it again instead.").format(
+                gateway=row.gateway
+            ),
             then,
         ),
         danger=True,
-        hint="Visible to the tenant and recorded in the audit log.",
+        hint=_("Visible to the tenant and recorded in the audit log."),
     )
     return confirm_action(request, step, act)

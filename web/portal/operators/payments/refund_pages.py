@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from billing.domain.money import InvalidAmount, Money, parse_amount
@@ -36,7 +37,9 @@ def refund_payment(request: OperatorRequest, pk: str) -> HttpResponse:
             now=request.now,
         )
         amount = Money(made.minor, made.currency)
-        return f"{amount} left the balance. {made.gateway} is asked to refund it to the payment card."
+        return _("{amount} left the balance. {gateway} is asked to refund it to the payment card.").format(
+            amount=amount, gateway=made.gateway
+        )
 
     return form_page(
         request,
@@ -59,7 +62,7 @@ class RefundPage:
     @property
     def took_note(self) -> str:
         succeeded = self.payment.status == PaymentStatus.SUCCEEDED
-        return "by this payment" if succeeded else f"payment {self.payment.status}"
+        return _("by this payment") if succeeded else _("payment {status}").format(status=self.payment.status)
 
     @property
     def most(self) -> str:
@@ -77,7 +80,7 @@ class RefundPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("Refunds", "ops/refunds", payment=self.payment.pk, limit=API_PAGE_SIZE)]
+        return [operator_api_call(_("Refunds"), "ops/refunds", payment=self.payment.pk, limit=API_PAGE_SIZE)]
 
 
 def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
@@ -94,23 +97,25 @@ def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
 @operator_page("refund.ask_again")
 def retry_refund(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retry a stuck refund at its gateway."""
-    found = find_row(Refund.objects.select_related("payment__invoice"), pk, "Refund", fix="Open it from its payment.")
+    found = find_row(
+        Refund.objects.select_related("payment__invoice"), pk, _("Refund"), fix=_("Open it from its payment.")
+    )
     try:
         refund_creation.retry_refund(found, actor=request.actor, now=request.now)
     except ProblemError as said:
         messages.error(request, said.detail)
     else:
-        messages.success(request, f"The refund through {found.gateway} is retried.")
+        messages.success(request, _("The refund through {gateway} is retried.").format(gateway=found.gateway))
     return redirect(reverse("ops-payment-refund", args=[found.payment_id]))
 
 
 def _find_payment(pk: str) -> Payment:
     rows = Payment.objects.select_related("invoice", "tenant")
-    return find_row(rows, pk, "Payment", fix="Open it from its invoice.")
+    return find_row(rows, pk, _("Payment"), fix=_("Open it from its invoice."))
 
 
 def _parse_amount(text: str, currency: str) -> int:
     try:
         return parse_amount(text, currency)
     except InvalidAmount as odd:
-        raise InvalidValue("amount", str(odd), fix="Enter an amount such as 12.50.") from odd
+        raise InvalidValue("amount", str(odd), fix=_("Enter an amount such as 12.50.")) from odd

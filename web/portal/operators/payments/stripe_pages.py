@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from billing.domain.stripe_amounts import DECIMALS, from_stripe
@@ -25,9 +26,11 @@ def show_stripe(request: OperatorRequest) -> HttpResponse:
         "watch": watch,
         "differences": [(each, stripe_amount(each)) for each in watch.differences],
         "calls": [
-            operator_api_call("Differences", "ops/stripe-differences", limit=API_PAGE_SIZE),
-            operator_api_call("Events that need attention", "ops/stripe-events", state="parked", limit=API_PAGE_SIZE),
-            operator_api_call("Reconciled days", "ops/stripe-days", limit=API_PAGE_SIZE),
+            operator_api_call(_("Differences"), "ops/stripe-differences", limit=API_PAGE_SIZE),
+            operator_api_call(
+                _("Events that need attention"), "ops/stripe-events", state="parked", limit=API_PAGE_SIZE
+            ),
+            operator_api_call(_("Reconciled days"), "ops/stripe-days", limit=API_PAGE_SIZE),
         ],
     }
     return render(request, "operators/payments/stripe.html", shown)
@@ -47,7 +50,8 @@ def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
     event = StripeEvent.objects.filter(pk=pk, state=StripeEventState.PARKED).first()
     if event is None:
         raise ObjectNotFound(
-            f"Event {pk!r} was not found among the parked events.", fix="Select it from the list on the Stripe page."
+            _("Event {pk!r} was not found among the parked events.").format(pk=pk),
+            fix=_("Select it from the list on the Stripe page."),
         )
     webhook_inbox.retry_event(event, now=request.now)
     audit.record(
@@ -58,7 +62,7 @@ def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
         subject_label=event.type,
         why=event.why,
     )
-    messages.success(request, f"{event.type} is retried.")
+    messages.success(request, _("{type} is retried.").format(type=event.type))
     return redirect("ops-stripe")
 
 
@@ -69,24 +73,24 @@ def acknowledge_difference(request: OperatorRequest, pk: int) -> HttpResponse:
     found = StripeDifference.objects.filter(pk=pk, acknowledged_at=None).first()
     if found is None:
         raise ObjectNotFound(
-            f"Difference {pk} was not found among the open differences.",
-            fix="Select it from the list on the Stripe page.",
+            _("Difference {pk} was not found among the open differences.").format(pk=pk),
+            fix=_("Select it from the list on the Stripe page."),
         )
 
     def act(why: str) -> str:
         book_differences.acknowledge_difference(found, why=why, actor=request.actor, now=request.now)
-        return f"{found.title} of {found.ref} is acknowledged."
+        return _("{title} of {ref} is acknowledged.").format(title=found.title, ref=found.ref)
 
     step = Confirmation(
-        title=f"Acknowledge: {found.title.lower()}, {found.ref}?",
-        verb="Acknowledge",
+        title=_("Acknowledge: {title_lower}, {ref}?").format(title_lower=found.title.lower(), ref=found.ref),
+        verb=_("Acknowledge"),
         back=reverse("ops-stripe"),
         lines=(
             found.says,
             found.next,
-            "The difference no longer needs attention. If its amount changes, it is reported again.",
+            _("The difference no longer needs attention. If its amount changes, it is reported again."),
         ),
         danger=False,
-        hint="Recorded with the difference and in the audit log.",
+        hint=_("Recorded with the difference and in the audit log."),
     )
     return confirm_action(request, step, act)

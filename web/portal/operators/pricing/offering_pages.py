@@ -11,6 +11,8 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from billing.models import PriceVersion
@@ -77,11 +79,11 @@ def list_offerings(request: OperatorRequest) -> HttpResponse:
         "drafts": counts[OfferingState.DRAFT],
         "count": counts[OfferingState.PUBLISHED],
         "filters": state_tabs(
-            reverse("ops-offerings"), [("", "All"), *OfferingState.choices], {**counts, "": len(rows)}, state
+            reverse("ops-offerings"), [("", _("All")), *OfferingState.choices], {**counts, "": len(rows)}, state
         ),
         "calls": [
-            operator_api_call("Offerings with their prices", "ops/offerings", state=state, limit=API_PAGE_SIZE),
-            operator_api_call("Usage without a price", "ops/price-gaps"),
+            operator_api_call(_("Offerings with their prices"), "ops/offerings", state=state, limit=API_PAGE_SIZE),
+            operator_api_call(_("Usage without a price"), "ops/price-gaps"),
         ],
     }
     return render(request, "operators/pricing/offerings.html", told)
@@ -107,9 +109,9 @@ def derive_offerings(request: OperatorRequest) -> HttpResponse:
     for region in sorted(set(Cluster.objects.values_list("region", flat=True))):
         volume_metering.storage_offering(region, now=request.now)
     said = (
-        f"{new} new drafts created. Name, price and publish them."
+        _("{new} new drafts created. Name, price and publish them.").format(new=new)
         if new
-        else "Every profile in the inventory has an offering."
+        else _("Every profile in the inventory has an offering.")
     )
     messages.success(request, said)
     return redirect("ops-offerings")
@@ -118,7 +120,7 @@ def derive_offerings(request: OperatorRequest) -> HttpResponse:
 def find_offering(pk: str) -> Offering:
     found = Offering.objects.filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"Offering {pk!r} was not found.", fix="Select it from Offerings.")
+        raise ObjectNotFound(_("Offering {pk!r} was not found.").format(pk=pk), fix=_("Select it from Offerings."))
     return found
 
 
@@ -244,11 +246,15 @@ def build_offering_page(
         trial=trial,
         calls=[
             operator_api_call(
-                "Its prices", "ops/price-versions", offering=found.pk, currency=settings.CURRENCY, limit=API_PAGE_SIZE
+                _("Its prices"),
+                "ops/price-versions",
+                offering=found.pk,
+                currency=settings.CURRENCY,
+                limit=API_PAGE_SIZE,
             ),
-            operator_api_call("This offering", f"ops/offerings/{found.pk}"),
+            operator_api_call(_("This offering"), f"ops/offerings/{found.pk}"),
             operator_api_call(
-                "Last month at another price",
+                _("Last month at another price"),
                 f"ops/offerings/{found.pk}/preview",
                 per_hour=asked.get("try", ""),
                 model=asked.get("model", ""),
@@ -282,7 +288,7 @@ def version_period(row: PriceVersion, now: datetime) -> str:
 def _change_offering(request: OperatorRequest, found: Offering) -> str:
     if "label" in request.POST:
         offering_admin.rename_offering(found, label=request.POST["label"], actor=request.actor, now=request.now)
-        return f"The offering was renamed to {found.label}."
+        return _("The offering was renamed to {found_label}.").format(found_label=found.label)
     nano, since = (
         price_list.parse_nano_per_hour(request.POST.get("price", "")),
         parse_price_start(request.POST.get("from", ""), request.now),
@@ -296,7 +302,7 @@ def _change_offering(request: OperatorRequest, found: Offering) -> str:
         actor=request.actor,
         now=request.now,
     )
-    return f"The new price is valid from {since:%d %b %Y %H:%M} UTC."
+    return _("The new price is valid from {since:%d %b %Y %H:%M} UTC.").format(since=since)
 
 
 def parse_price_start(text: str, now: datetime, *, field: str = "from") -> datetime:
@@ -309,9 +315,10 @@ def parse_price_start(text: str, now: datetime, *, field: str = "from") -> datet
             return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC)
     raise InvalidValue(
         field,
-        f"The time is not valid. Example: 2026-12-01T00:00, in UTC unless it has an offset,"
-        f" from {YEARS.start} to {YEARS.stop - 1}.",
-        fix="Select a time or leave the field empty.",
+        _(
+            "The time is not valid. Example: 2026-12-01T00:00, in UTC unless it has an offset, from {start} to {stop}."
+        ).format(start=YEARS.start, stop=YEARS.stop - 1),
+        fix=_("Select a time or leave the field empty."),
     )
 
 
@@ -320,19 +327,19 @@ def ask_state_change(request: OperatorRequest, pk: str, state: OfferingState, *l
     found = find_offering(pk)
     with staff_scope():
         live = Lease.objects.live().filter(offering=found).count()
-    verb = "Publish" if state is OfferingState.PUBLISHED else "Retire"
+    verb = _("Publish") if state is OfferingState.PUBLISHED else _("Retire")
 
     def act(_why: str) -> str:
         if state is OfferingState.PUBLISHED:  # raises without a price: nothing is sold for free by mistake
             price_list.price_of(found, currency=settings.CURRENCY, moment=request.now)
         offering_admin.set_offering_state(found, state, actor=request.actor, now=request.now)
-        return f"{found.label} is now {state.label.lower()}."
+        return _("{found_label} is now {label_lower}.").format(found_label=found.label, label_lower=state.label.lower())
 
     step = Confirmation(
         title=f"{verb} {found.label}, {price_class_text(found)}, {found.region}?",
         verb=f"{verb} {found.label}",
         back=reverse("ops-offering", args=[pk]),
-        lines=(*lines, f"{live} lease{' runs' if live == 1 else 's run'} on it now."),
+        lines=(*lines, ngettext("{n} lease runs on it now.", "{n} leases run on it now.", live).format(n=live)),
         danger=state is OfferingState.RETIRED,
         needs_reason=False,
     )
@@ -343,12 +350,12 @@ def ask_state_change(request: OperatorRequest, pk: str, state: OfferingState, *l
 @operator_page("offering.publish")
 def publish_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Publish an offering; refused while it has no price."""
-    return ask_state_change(request, pk, OfferingState.PUBLISHED, "Tenants see it in the catalogue at once.")
+    return ask_state_change(request, pk, OfferingState.PUBLISHED, _("Tenants see it in the catalogue at once."))
 
 
 @ASKS
 @operator_page("offering.retire")
 def retire_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retire an offering."""
-    told = "It takes no new leases. Running leases continue at its price until they end."
+    told = _("It takes no new leases. Running leases continue at its price until they end.")
     return ask_state_change(request, pk, OfferingState.RETIRED, told)

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.models import PriceVersion
 from billing.services.catalogue import price_list, tenant_prices
@@ -82,10 +83,10 @@ class TenantPricePage:
     def calls(self) -> list[dict[str, str]]:
         return [
             operator_api_call(
-                "Custom prices", "ops/price-versions", offering=self.offering.pk, own="true", limit=API_PAGE_SIZE
+                _("Custom prices"), "ops/price-versions", offering=self.offering.pk, own="true", limit=API_PAGE_SIZE
             ),
             operator_api_call(
-                "Last month at another price",
+                _("Last month at another price"),
                 f"ops/offerings/{self.offering.pk}/preview",
                 tenant=self.typed.get("tenant", ""),
                 per_hour=self.typed.get("try", ""),
@@ -128,7 +129,7 @@ def _find_tenant(text: str) -> Tenant:
     with staff_scope():
         tenant = Tenant.objects.filter(pk=text).first()
     if tenant is None:
-        raise InvalidValue("tenant", "The tenant was not found.", fix="Select a tenant from the list.")
+        raise InvalidValue("tenant", _("The tenant was not found."), fix=_("Select a tenant from the list."))
     return tenant
 
 
@@ -155,7 +156,9 @@ def _agree_price(request: OperatorRequest, found: Offering) -> str:
         actor=request.actor,
         now=request.now,
     )
-    return f"{tenant.name} has a custom price from {since:%d %b %Y %H:%M} UTC."
+    return _("{tenant_name} has a custom price from {since:%d %b %Y %H:%M} UTC.").format(
+        tenant_name=tenant.name, since=since
+    )
 
 
 @CONFIRMATION_METHODS
@@ -168,13 +171,17 @@ def end_tenant_price(request: OperatorRequest, pk: str) -> HttpResponse:
 
     def act(_why: str) -> str:
         tenant_prices.end_tenant_price(row, at=request.now, actor=request.actor, now=request.now)
-        return f"{tenant.name} now pays the list price of {found.label}."
+        return _("{tenant_name} now pays the list price of {found_label}.").format(
+            tenant_name=tenant.name, found_label=found.label
+        )
 
     step = Confirmation(
-        title=f"End the custom price of {tenant.name} for {found.label}?",
-        verb="End custom price",
+        title=_("End the custom price of {tenant_name} for {found_label}?").format(
+            tenant_name=tenant.name, found_label=found.label
+        ),
+        verb=_("End custom price"),
         back=reverse("ops-tenant-prices", args=[pk]),
-        lines=("The list price applies immediately. Leases with a quote keep the quoted price.",),
+        lines=(_("The list price applies immediately. Leases with a quote keep the quoted price."),),
         danger=True,
         needs_reason=False,
     )

@@ -3,6 +3,7 @@
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from broker.domain.lifecycle.states import LeaseState
@@ -36,7 +37,7 @@ def show_queue(request: OperatorRequest) -> HttpResponse:
         "after": after,
         "calls": [
             operator_api_call(
-                "Queued leases, oldest first", "ops/leases", state="queued", sort="since", limit=line.PAGE_SIZE
+                _("Queued leases, oldest first"), "ops/leases", state="queued", sort="since", limit=line.PAGE_SIZE
             )
         ],
     }
@@ -47,7 +48,9 @@ def find_lease(pk: str) -> Lease:
     """Load a lease of any tenant; must run with staff access."""
     found = Lease.objects.select_related("tenant", "project", "offering").filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"Lease {pk!r} was not found.", fix="Open it from the control room or the queue.")
+        raise ObjectNotFound(
+            _("Lease {pk!r} was not found.").format(pk=pk), fix=_("Open it from the control room or the queue.")
+        )
     return found
 
 
@@ -64,9 +67,9 @@ def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
         "steps": inventory_history.transitions_of(found),
         "over": found.state in ENDED_STATES,
         "calls": [
-            operator_api_call("State history", f"ops/leases/{found.pk}/transitions"),
-            operator_api_call("This lease", f"ops/leases/{found.pk}"),
-            operator_api_call("Placements", "ops/allocations", lease=found.pk),
+            operator_api_call(_("State history"), f"ops/leases/{found.pk}/transitions"),
+            operator_api_call(_("This lease"), f"ops/leases/{found.pk}"),
+            operator_api_call(_("Placements"), "ops/allocations", lease=found.pk),
         ],
     }
     return render(request, "operators/queue/lease.html", told)
@@ -81,19 +84,21 @@ def release_lease(request: OperatorRequest, pk: str) -> HttpResponse:
 
     def act(why: str) -> str:
         eviction.evict_lease(pk, why=why, actor=request.actor, now=request.now)
-        return f"{found.name} of {found.tenant.name} was released."
+        return _("{found_name} of {tenant_name} was released.").format(
+            found_name=found.name, tenant_name=found.tenant.name
+        )
 
     queued = found.state == LeaseState.QUEUED
     step = Confirmation(
-        title=f"Release {found.name} of {found.tenant.name}?",
-        verb=f"Release {found.name}",
+        title=_("Release {found_name} of {tenant_name}?").format(found_name=found.name, tenant_name=found.tenant.name),
+        verb=_("Release {found_name}").format(found_name=found.name),
         back=reverse("ops-queue") if queued else reverse("ops-lease", args=[pk]),
         lines=(
-            "The request leaves the queue. Nothing is charged."
+            _("The request leaves the queue. Nothing is charged.")
             if queued
-            else "Billing stops immediately. The slot is free once the cluster confirms the release.",
+            else _("Billing stops immediately. The slot is free once the cluster confirms the release."),
         ),
         danger=True,
-        hint="Visible to the tenant on the lease.",
+        hint=_("Visible to the tenant on the lease."),
     )
     return confirm_action(request, step, act)

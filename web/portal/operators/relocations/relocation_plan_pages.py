@@ -7,6 +7,7 @@ from django.db.models import Count, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from broker.domain.lifecycle.relocation_states import CANCELLABLE_PLAN_STATES, RelocationPlanState
@@ -48,7 +49,7 @@ class RelocationDrawing:
 def find_plan(pk: str) -> RelocationPlan:
     found = RelocationPlan.objects.select_related("cluster").filter(pk=pk).first()
     if found is None:
-        raise ObjectNotFound(f"Plan {pk!r} was not found.", fix="Select it from the list of plans.")
+        raise ObjectNotFound(_("Plan {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of plans."))
     return found
 
 
@@ -61,7 +62,7 @@ def list_plans(request: OperatorRequest) -> HttpResponse:
     told = {
         "part": listed,
         "open": RelocationPlan.objects.open().count(),
-        "calls": [operator_api_call("Plans, newest first", "ops/relocation-plans", sort="-proposed_at", limit=500)],
+        "calls": [operator_api_call(_("Plans, newest first"), "ops/relocation-plans", sort="-proposed_at", limit=500)],
     }
     return render(request, "operators/relocations/plans.html", told)
 
@@ -92,7 +93,7 @@ class RelocationPlanPage:
 
     @property
     def won(self) -> str:
-        return "for a queued lease" if self.plan.room_for else "available as whole GPUs again"
+        return _("for a queued lease") if self.plan.room_for else _("available as whole GPUs again")
 
     @property
     def proposed(self) -> bool:
@@ -116,7 +117,9 @@ class RelocationPlanPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("This plan with its relocations and steps", f"ops/relocation-plans/{self.plan.pk}")]
+        return [
+            operator_api_call(_("This plan with its relocations and steps"), f"ops/relocation-plans/{self.plan.pk}")
+        ]
 
 
 def build_plan_page(found: RelocationPlan) -> RelocationPlanPage:
@@ -153,7 +156,11 @@ def _slice_spans(held: object, steps: dict[int, int], grid: int) -> list[Span]:
 
 def _drawing_text(name: str, when: str, spans: Sequence[Span]) -> str:
     held = sum(size for _, size, kind, _ in spans if kind != "free-slice")
-    return f"{name} {when}: {held} units held" if held else f"{name} {when}: empty"
+    return (
+        _("{name} {when}: {held} units held").format(name=name, when=when, held=held)
+        if held
+        else _("{name} {when}: empty").format(name=name, when=when)
+    )
 
 
 @CONFIRMATION_METHODS
@@ -162,18 +169,18 @@ def propose_plans(request: OperatorRequest) -> HttpResponse:
     """Queue planning of every cluster."""
     clusters = list(Cluster.objects.order_by("name"))
 
-    def act(_: str) -> str:
+    def act(_why: str) -> str:
         for cluster in clusters:
             plan_proposals.request_planning(cluster, actor=request.actor, now=request.now)
-        return "Planning started. Proposals appear here shortly."
+        return _("Planning started. Proposals appear here shortly.")
 
     step = Confirmation(
-        title="Find moves?",
-        verb="Find moves",
+        title=_("Find moves?"),
+        verb=_("Find moves"),
         back=reverse("ops-relocation-plans"),
         lines=(
-            "Searches for relocations that place queued leases, then for GPUs that can be emptied.",
-            "Only leases that allow moves are included. Nothing changes before you accept the plan.",
+            _("Searches for relocations that place queued leases, then for GPUs that can be emptied."),
+            _("Only leases that allow moves are included. Nothing changes before you accept the plan."),
         ),
         needs_reason=False,
     )
@@ -181,7 +188,7 @@ def propose_plans(request: OperatorRequest) -> HttpResponse:
 
 
 def _plan_confirmation(pk: str, title: str, verb: str, *lines: str, danger: bool = False) -> Confirmation:
-    hint = "Recorded in the plan's history and in the audit log."
+    hint = _("Recorded in the plan's history and in the audit log.")
     return Confirmation(title, verb, reverse("ops-relocation-plan", args=[pk]), lines, danger, hint=hint)
 
 
@@ -191,13 +198,13 @@ def accept_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Accept a plan: notify the tenants, and start once the notice is over."""
     step = _plan_confirmation(
         pk,
-        "Accept the plan and relocate its leases?",
-        "Accept plan",
-        "Tenants are notified immediately. Relocations start after their notice period.",
-        "Leases are stopped and restarted on their new GPUs one after the other. Downtime is free.",
-        "A lease that cannot start on its new GPU returns to the old one.",
+        _("Accept the plan and relocate its leases?"),
+        _("Accept plan"),
+        _("Tenants are notified immediately. Relocations start after their notice period."),
+        _("Leases are stopped and restarted on their new GPUs one after the other. Downtime is free."),
+        _("A lease that cannot start on its new GPU returns to the old one."),
     )
-    done = "Plan accepted. Tenants are notified."
+    done = _("Plan accepted. Tenants are notified.")
     return confirm_decision(request, find_plan(pk), step, plan_decisions.accept_plan, done)
 
 
@@ -205,8 +212,8 @@ def accept_plan(request: OperatorRequest, pk: str) -> HttpResponse:
 @operator_page("plan.decline")
 def decline_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Decline a proposed plan."""
-    step = _plan_confirmation(pk, "Decline the plan?", "Decline plan", "No lease is relocated.")
-    return confirm_decision(request, find_plan(pk), step, plan_decisions.decline_plan, "Plan declined.")
+    step = _plan_confirmation(pk, _("Decline the plan?"), _("Decline plan"), _("No lease is relocated."))
+    return confirm_decision(request, find_plan(pk), step, plan_decisions.decline_plan, _("Plan declined."))
 
 
 @CONFIRMATION_METHODS
@@ -215,9 +222,9 @@ def cancel_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cancel an accepted plan."""
     step = _plan_confirmation(
         pk,
-        "Cancel the rest of the plan?",
-        "Cancel plan",
-        "Relocations in progress are rolled back. Finished relocations stay.",
+        _("Cancel the rest of the plan?"),
+        _("Cancel plan"),
+        _("Relocations in progress are rolled back. Finished relocations stay."),
         danger=True,
     )
-    return confirm_decision(request, find_plan(pk), step, plan_decisions.cancel_plan, "Plan cancelled.")
+    return confirm_decision(request, find_plan(pk), step, plan_decisions.cancel_plan, _("Plan cancelled."))

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.services.ledger import invariant_checks
@@ -62,8 +63,8 @@ class SystemPage:
     @property
     def trails(self) -> list[dict[str, Any]]:
         return [
-            {"url": "?trail=changes#trail", "label": "Changes", "current": not self.visits},
-            {"url": "?trail=visits#trail", "label": "Access", "current": self.visits},
+            {"url": "?trail=changes#trail", "label": _("Changes"), "current": not self.visits},
+            {"url": "?trail=visits#trail", "label": _("Access"), "current": self.visits},
         ]
 
     @property
@@ -108,31 +109,38 @@ def _api_calls(
     """Return the API call behind each table of the page."""
     flag = str(visits).lower()
     calls = [
-        operator_api_call("Integrity checks, run now", "ops/integrity-checks"),
+        operator_api_call(_("Integrity checks, run now"), "ops/integrity-checks"),
         operator_api_call(
-            "Operator audit log", "ops/audit-events", actor_kind="staff", visits=flag, **asked, limit=MAX_AUDIT_EVENTS
+            _("Operator audit log"),
+            "ops/audit-events",
+            actor_kind="staff",
+            visits=flag,
+            **asked,
+            limit=MAX_AUDIT_EVENTS,
         ),
     ]
     if post.unsent:
         calls.insert(
             1,
-            operator_api_call("E-mails that failed", "ops/notifications", unsent="given_up", limit=API_PAGE_SIZE),
+            operator_api_call(_("E-mails that failed"), "ops/notifications", unsent="given_up", limit=API_PAGE_SIZE),
         )
         calls.insert(
             1,
-            operator_api_call("E-mails without a recipient", "ops/notifications", unsent="nobody", limit=API_PAGE_SIZE),
+            operator_api_call(
+                _("E-mails without a recipient"), "ops/notifications", unsent="nobody", limit=API_PAGE_SIZE
+            ),
         )
     if money.refunds:
         calls.insert(
-            1, operator_api_call("Refunds that need attention", "ops/refunds", status="stuck", limit=API_PAGE_SIZE)
+            1, operator_api_call(_("Refunds that need attention"), "ops/refunds", status="stuck", limit=API_PAGE_SIZE)
         )
     if money.topups:
         calls.insert(
-            1, operator_api_call("Top-ups that need attention", "ops/topups", status="stuck", limit=API_PAGE_SIZE)
+            1, operator_api_call(_("Top-ups that need attention"), "ops/topups", status="stuck", limit=API_PAGE_SIZE)
         )
     if money.stuck:
         calls.insert(
-            1, operator_api_call("Payments that need attention", "ops/payments", status="stuck", limit=API_PAGE_SIZE)
+            1, operator_api_call(_("Payments that need attention"), "ops/payments", status="stuck", limit=API_PAGE_SIZE)
         )
     return calls
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from billing.domain.countries import COUNTRY_NAMES
@@ -48,7 +49,7 @@ class TaxRatePage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("Tax rates", "ops/tax-rates", limit=API_PAGE_SIZE)]
+        return [operator_api_call(_("Tax rates"), "ops/tax-rates", limit=API_PAGE_SIZE)]
 
 
 def build_tax_rate_page(request: OperatorRequest) -> TaxRatePage:
@@ -101,14 +102,18 @@ def _publish_rate(request: OperatorRequest) -> str:
         now=request.now,
     )
     country = COUNTRY_NAMES[rate.jurisdiction]
-    return f"{country}: {format_rate_percent(rate.rate_bp)} % from {rate.valid.lower:%d %b %Y}."
+    return _("{country}: {rate_bp} % from {valid_lower:%d %b %Y}.").format(
+        country=country, rate_bp=format_rate_percent(rate.rate_bp), valid_lower=rate.valid.lower
+    )
 
 
 def _parse_basis_points(text: str) -> int:
     """Parse a percentage such as 19 or 7.7 as basis points."""
     if not (found := PER_CENT.fullmatch(text.strip())):
         raise InvalidValue(
-            "rate", "The rate is not a number such as 19 or 7.7 with at most two decimals.", fix="Enter the rate again."
+            "rate",
+            _("The rate is not a number such as 19 or 7.7 with at most two decimals."),
+            fix=_("Enter the rate again."),
         )
     return int(found["whole"] + (found["part"] or "").ljust(2, "0"))
 
@@ -118,5 +123,5 @@ def _parse_day(text: str) -> date:
         return date.fromisoformat(text.strip())
     except ValueError:
         raise InvalidValue(
-            "since", "The date is not valid. Example: 2026-12-01.", fix="Select the first day of validity."
+            "since", _("The date is not valid. Example: 2026-12-01."), fix=_("Select the first day of validity.")
         ) from None

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.http import HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from billing.models import AccountStatus, AccountTerms, PaymentTerms
 from billing.services.funds.accounts import account_terms as services
@@ -17,7 +18,7 @@ from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequ
 @operator_page("terms")
 def edit_payment_terms(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a tenant's terms, account status and wallet; a POST sets both with a reason."""
-    tenant = find_row(Tenant.objects.all(), pk, "Tenant", fix="Select it from the list of tenants.")
+    tenant = find_row(Tenant.objects.all(), pk, _("Tenant"), fix=_("Select it from the list of tenants."))
 
     def save() -> str:
         services.set_account_terms(
@@ -28,7 +29,7 @@ def edit_payment_terms(request: OperatorRequest, pk: str) -> HttpResponse:
             actor=request.actor,
             now=request.now,
         )
-        return f"Payment terms of {tenant.name} saved."
+        return _("Payment terms of {tenant_name} saved.").format(tenant_name=tenant.name)
 
     return form_page(
         request,
@@ -54,7 +55,7 @@ class PaymentTermsPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return [operator_api_call("Payment terms of all tenants", "ops/payment-terms", tenant=self.tenant.pk)]
+        return [operator_api_call(_("Payment terms of all tenants"), "ops/payment-terms", tenant=self.tenant.pk)]
 
 
 def build_payment_terms_page(request: OperatorRequest, tenant: Tenant) -> PaymentTermsPage:

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
@@ -42,7 +43,7 @@ def list_tenants(request: Any) -> HttpResponse:
         "more": len(shown) > MAX_TENANTS,
         "words": words,
         "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
-        "calls": [operator_api_call("Tenants", "ops/tenants", q=words, limit=MAX_TENANTS)],
+        "calls": [operator_api_call(_("Tenants"), "ops/tenants", q=words, limit=MAX_TENANTS)],
     }
     return render(request, "operators/tenants/tenants.html", told)
 
@@ -86,7 +87,9 @@ def set_tenant_quota(request: Any, pk: str) -> HttpResponse:
                 now=clock.now(),
             )
 
-    return run_action(request, do, done=f"Quota of {tenant.name} saved.", to=reverse("ops-tenants"))
+    return run_action(
+        request, do, done=_("Quota of {tenant_name} saved.").format(tenant_name=tenant.name), to=reverse("ops-tenants")
+    )
 
 
 @require_POST
@@ -101,7 +104,9 @@ def suspend_tenant(request: Any, pk: str) -> HttpResponse:
         with rls.tenant_scope(tenant.pk):
             tenants.suspend(tenant, actor=request.actor, now=clock.now(), why=form.cleaned_data["why"])
 
-    return run_action(request, do, done=f"{tenant.name} was suspended.", to=reverse("ops-tenants"))
+    return run_action(
+        request, do, done=_("{tenant_name} was suspended.").format(tenant_name=tenant.name), to=reverse("ops-tenants")
+    )
 
 
 @require_POST
@@ -114,4 +119,6 @@ def resume_tenant(request: Any, pk: str) -> HttpResponse:
         with rls.tenant_scope(tenant.pk):
             tenants.resume(tenant, actor=request.actor, now=clock.now(), why="by an operator")
 
-    return run_action(request, do, done=f"{tenant.name} is active again.", to=reverse("ops-tenants"))
+    return run_action(
+        request, do, done=_("{tenant_name} is active again.").format(tenant_name=tenant.name), to=reverse("ops-tenants")
+    )
