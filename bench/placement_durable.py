@@ -256,7 +256,7 @@ def rebuilt(now: datetime) -> tuple[float, int]:
 
     # Three indexes that keep places apart would take minutes to fill, and reading does not ask them.
     with connections["owner"].cursor() as owner:
-        for guard in ("one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"):
+        for guard in ("one_lease_per_place", "one_isolation_per_gpu", "one_tenant_per_soft_gpu"):
             owner.execute(f"ALTER TABLE broker_allocation DROP CONSTRAINT {guard}")
     tenant = tenant_of(0)
     with tenant_scope(tenant), connection.cursor() as cursor:

@@ -27,7 +27,7 @@ class OfferingQuerySet(models.QuerySet["Offering"]):
 class Offering(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=offering_id)
     gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT, null=True)  # null: a storage offering
-    profile = models.CharField(max_length=30)  # a profile's name; "card" is the whole GPU
+    profile = models.CharField(max_length=30)  # a profile's name; "whole-gpu" is all of it
     isolation = models.CharField(max_length=10)
     price_class = models.CharField(max_length=10)
     region = models.CharField(max_length=60)

@@ -323,7 +323,7 @@ def a_node() -> Node:
 def a_layout_change() -> Repartition:
     plan = {
         "wanted": {"0": {"1g.10gb": 7}},
-        "before": {"0": {"card": 1}},
+        "before": {"0": {"whole-gpu": 1}},
         "planned_at": current_time(),
         "step_at": current_time(),
     }

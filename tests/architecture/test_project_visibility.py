@@ -153,7 +153,7 @@ def plant(portal: PortalSession, project: Project, word: str) -> Place:
     sim.stop_lease(resting, theirs)
     sim.run(30)
     since, many = NOW - timedelta(days=2), 111 if word in LONG else 1
-    over = add_ended_lease(project, offering("card"), since, LONG.get(word, 3600), quantity=many)
+    over = add_ended_lease(project, offering("whole-gpu"), since, LONG.get(word, 3600), quantity=many)
     with tenant_scope(project.tenant_id):
         Lease.objects.filter(pk=over.pk).update(name=f"{word}-over", requested_by_label=actor.label)
         guest, _ = invitations.invite(
@@ -196,7 +196,9 @@ def planted(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Itera
             plant(portal, portal.owner.project, "zenith"),
         ]
         for place in elsewhere:  # asked for last, and left in the queue
-            portal.sim.request_lease(portal.owner, offering("card"), project=place.project, name=f"{place.word}-waits")
+            portal.sim.request_lease(
+                portal.owner, offering("whole-gpu"), project=place.project, name=f"{place.word}-waits"
+            )
         lease_rating.rate_all_leases(now=portal.sim.now)
         with tenant_scope(portal.owner.tenant.pk):
             drafts.refresh_drafts(portal.owner.tenant, now=portal.sim.now)

@@ -139,7 +139,7 @@ def of_tenant(portal: PortalSession) -> dict[str, str]:
         budget_settings.set_budget(project=owner.project, limit_minor=10**6, actor=owner.actor, now=sim.now)
         set_tax_rate("DE", 19)
     sim.run(100)
-    sim.create_lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
+    sim.create_lease(owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, same_node=True)
     lease_rating.rate_all_leases(now=sim.now)
     owner.create_member(Role.VIEWER, child)
     with rls.tenant_scope(owner.tenant.pk):
@@ -192,7 +192,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
     least = {"minor": 100, "since": sim.now + timedelta(days=1), "until": None}
     minimums.create_minimum(portal.owner.tenant, **least, actor=OPERATOR, now=sim.now)
     always = {"units": 1, "nano_per_hour": 10**9, "since": sim.now, "until": None}
-    commitments.create_commitment(portal.owner.tenant, offering("card"), **always, actor=OPERATOR, now=sim.now)
+    commitments.create_commitment(portal.owner.tenant, offering("whole-gpu"), **always, actor=OPERATOR, now=sim.now)
     final = close_month.close_period(portal.owner.tenant, "2026-10", now=sim.now)
     assert final is not None
     credit_notes.issue_credit_note(

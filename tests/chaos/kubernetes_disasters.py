@@ -147,7 +147,7 @@ def neighbour_needs_the_place(world: World) -> None:
         if not (found := list(places.order_by("id"))):
             return
     place = world.chance.choice(found)
-    asks = "gpu" if place.profile == "card" else f"mig-{place.profile}"
+    asks = "gpu" if place.profile == "whole-gpu" else f"mig-{place.profile}"
     name, node = f"urgent-{names.id_suffix(place.pk)}", place.gpu.node.name
     count = world.plane.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(f"nvidia.com/{asks}", "0")
     if int(count):

@@ -156,7 +156,7 @@ class World:
             each.set_quota(QuotaKind.GPU_SECONDS, ENDLESS)
         self.offerings = {
             each.profile: each
-            for each in Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "card"))
+            for each in Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "whole-gpu"))
         }
         self._sweep_at = self._sweep_all_at = self._agent_at = 0.0
         return self

@@ -105,7 +105,7 @@ class KubernetesStage:
         return datetime.now(UTC) + self.skew
 
     def order(self, generation: int = 1, *, image: str = "") -> ProvisionSpec:
-        place = ProvisionSlice("nod", "gpu", "card", 0, 8, host=self.node, uuid="GPU-1", grid=8, memory_gb=80)
+        place = ProvisionSlice("nod", "gpu", "whole-gpu", 0, 8, host=self.node, uuid="GPU-1", grid=8, memory_gb=80)
         return ProvisionSpec(
             name=spec_name(self.lease_id, generation),
             lease_id=self.lease_id,
@@ -117,7 +117,7 @@ class KubernetesStage:
             tenant_id="ten_" + "0" * 26,
             project_id=self.project_id,
             gpu_model=MODEL,
-            profile="card",
+            profile="whole-gpu",
             isolation="device",
             price_class="on_demand",
             paid_until=self.now + timedelta(hours=1),

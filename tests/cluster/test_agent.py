@@ -56,7 +56,8 @@ def test_a_pod_is_seen_and_its_lease_is_notified(watching: RunningAgent) -> None
     installed.plane.api.create(like_the_reapers(installed.node))
     watching.until(ClusterObject.objects.filter(kind="Pod", body__status__phase="Running").exists)
     lease = installed.until(
-        installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s"), "active"
+        installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s"),
+        "active",
     )
     watching.until(lambda: [each["status"]["phase"] for each in watching.pods()] == ["Running"])
     installed.sim.release_lease(lease)
@@ -79,7 +80,7 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
         return send(self, method, path, **rest)
 
     monkeypatch.setattr(transport.KubernetesApi, "send", noted)
-    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s")
+    lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s")
     installed.sim.run()
     installed.sim.messages.clear()  # nobody would look again for seconds
     assert watching.until(lambda: reload_lease(lease).state == "active") < 5
@@ -93,7 +94,7 @@ def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_secon
     """Simulate a controller that acts on old state."""
     installed = watching.installed
     watching.until(watching.is_believed)
-    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s")
+    lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s")
     installed.until(lease, "active")
     (pod,) = installed.ours("/api/v1/pods")
     installed.sim.release_lease(lease)

@@ -128,7 +128,7 @@ def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     seen = here.hands.observe(here.machine, now=here.now)
     assert (seen.config, seen.tainted, seen.pods, seen.there) == ("", False, 0, True)
-    assert dict(seen.slots) == {"card": 2}
+    assert dict(seen.slots) == {"whole-gpu": 2}
     assert here.hands.profiles([here.machine]).get(here.machine.id) is None
 
 

@@ -46,7 +46,9 @@ def test_what_we_write_is_written_under_names_of_our_own(installed: Installation
 
 
 def test_an_image_that_is_never_pulled_ends_the_lease_unpaid(installed: Installation) -> None:
-    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:never-pulls")
+    lease = installed.sim.request_lease(
+        installed.home, offering("whole-gpu"), image="registry.example/acts:never-pulls"
+    )
     installed.until(lease, "provisioning")
     end = clock.monotonic() + 90
     while "cannot be pulled" not in str(reload_lease(lease).progress):
@@ -69,7 +71,7 @@ def test_the_gpus_of_a_node_become_inventory_and_follow_what_it_reports(
     installed: Installation, gpu_nodes: Nodes
 ) -> None:
     cards = Gpu.objects.filter(node__cluster=installed.cluster).order_by("index")
-    assert [card.fixed_layout[0]["profile"] for card in cards] == ["card", "1g.10gb"]
+    assert [card.fixed_layout[0]["profile"] for card in cards] == ["whole-gpu", "1g.10gb"]
     assert len(cards[1].fixed_layout) == 7
     gpu_nodes.give(installed.node, **{"nvidia.com/gpu": 0})
     installed.take_inventory()

@@ -81,9 +81,9 @@ def test_a_node_without_room_takes_nobody_even_when_the_broker_says_so(
 ) -> None:
     node = gpu_nodes.add(GpuNode(cards=1))
     with asking(control_plane.api, PLUGIN) as ask:
-        first = ask(WHOLE, place(node, "card", 0, 8))
+        first = ask(WHOLE, place(node, "whole-gpu", 0, 8))
         pod_of(control_plane.api, first)
-        waits = pod_of(control_plane.api, ask(WHOLE, place(node, "card", 0, 8)), "Pending")
+        waits = pod_of(control_plane.api, ask(WHOLE, place(node, "whole-gpu", 0, 8)), "Pending")
     assert "nodeName" not in waits["spec"]
 
 
@@ -115,7 +115,7 @@ def test_claims_share_a_gpu_until_its_counters_say_no(control_plane: ControlPlan
         beside = [ask(half, place(node, "3g.40gb", 0, 4)), ask(MIG, place(node, "1g.10gb", 4, 1))]
         for lease in beside:
             pod_of(api, lease)
-        whole = pod_of(api, ask(WHOLE, place(node, "card", 0, 8)), "Pending")
+        whole = pod_of(api, ask(WHOLE, place(node, "whole-gpu", 0, 8)), "Pending")
         overlaps = pod_of(api, ask(half, place(node, "3g.40gb", 4, 4)), "Pending")
         assert [devices_of(api, lease) for lease in beside] == [["gpu-0-mig-9-0-4"], ["gpu-0-mig-19-4-1"]]
     assert "nodeName" not in whole["spec"]
@@ -127,7 +127,7 @@ def test_a_whole_gpu_is_claimed_by_its_uuid(control_plane: ControlPlane, gpu_nod
     node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
     devices.publish(api, node, cards=3)
     with asking(api, CLAIMS) as ask:
-        lease = ask(WHOLE, place(node, "card", 0, 8, card=2), place(node, "card", 0, 8, card=0))
+        lease = ask(WHOLE, place(node, "whole-gpu", 0, 8, card=2), place(node, "whole-gpu", 0, 8, card=0))
         pod_of(api, lease)
         assert devices_of(api, lease) == ["gpu-0", "gpu-2"]
     devices.withdraw(api, node)
@@ -145,9 +145,9 @@ def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane
 def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(cards=4)), control_plane.api
     with asking(api, PLUGIN, cards=1) as ask:
-        first = ask(WHOLE, place(node, "card", 0, 8))
+        first = ask(WHOLE, place(node, "whole-gpu", 0, 8))
         pod_of(api, first)
-        over = ask(WHOLE, place(node, "card", 0, 8, card=1))
+        over = ask(WHOLE, place(node, "whole-gpu", 0, 8, card=1))
         where = names.namespace_name(over.project.project_id, over.project.slug)
         events = f"/api/v1/namespaces/{where}/events"
         api.until(events, lambda found: "exceeded quota: gpub-hard" in str(found))

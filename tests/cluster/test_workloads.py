@@ -34,7 +34,7 @@ def test_a_notebook_comes_with_its_route_and_its_secret(installed: Installation)
 
 
 def test_a_box_opens_for_the_keys_that_were_given(installed: Installation) -> None:
-    asked = installed.sim.request_lease(installed.home, offering("card"), workload="ssh", ssh_keys=[KEY])
+    asked = installed.sim.request_lease(installed.home, offering("whole-gpu"), workload="ssh", ssh_keys=[KEY])
     installed.until(asked, "active")
     (pod,) = installed.ours("/api/v1/pods")
     mounts = {each["name"]: each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]}

@@ -92,7 +92,7 @@ class Demo:
 
     def launches(self) -> None:
         """Launch each kind of workload in the portal, and wait for pods."""
-        slice_, card = (installation.offering(profile, REGION) for profile in ("1g.10gb", "card"))
+        slice_, card = (installation.offering(profile, REGION) for profile in ("1g.10gb", "whole-gpu"))
         person = Person(self.processes.port, self.tenant.project)
         for number, kind in enumerate(TEMPLATES):
             what = card if number % 3 == 2 else slice_

@@ -26,7 +26,7 @@ HOUR = 3600
 
 def test_a_day_of_two_tenants_on_four_gpus(sim: Simulation) -> None:
     create_gpus(4)
-    card, slice_ = offering("card"), offering("1g.10gb")
+    card, slice_ = offering("whole-gpu"), offering("1g.10gb")
     kestrel, swift = create_tenant("Kestrel", units=28), create_tenant("Swift", units=28)
 
     # 09:00 Kestrel's training takes three cards at once, all or nothing.

@@ -18,7 +18,7 @@ MIDNIGHT = EVENING + timedelta(hours=1)
 def test_a_month_ends_in_berlin(sim: Simulation) -> None:
     sim.clock.at = EVENING
     create_gpus(1)
-    card = offering("card")
+    card = offering("whole-gpu")
     set_price(card, 36 * EURO // 10, since=EVENING - timedelta(days=60))  # a tenth of a cent a second
     tenant, project = create_customer("Europe/Berlin")
     berlin = TenantContext(tenant, project, Actor("user", "usr_berlin", "mira@berlin.example"))

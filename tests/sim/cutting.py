@@ -33,7 +33,7 @@ from tests.broker.services.repartition.fixed_layouts import create_fixed_nodes
 from tests.sim.faults import Crash
 from tests.simulation import MODEL, OPERATOR, Simulation, create_tenant, offering, reload_lease, run_task
 
-PROFILES = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "card")
+PROFILES = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "whole-gpu")
 OWN_WILL = {"none", "by_tenant", "expired"}  # a lease that ended otherwise was thrown out
 HEALED_WITHIN = timedelta(minutes=12)
 

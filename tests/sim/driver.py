@@ -35,7 +35,7 @@ from tests.simulation import MODEL, NOW, OPERATOR, REGION, create_fleet, create_
 
 A_WHILE = timedelta(seconds=300)  # longer than the slowest pull takes without faults
 Hint = tuple[datetime, str, str, str]
-PROFILES = ("1g.10gb", "1g.10gb", "3g.40gb", "card")
+PROFILES = ("1g.10gb", "1g.10gb", "3g.40gb", "whole-gpu")
 IMAGES = ("", "", "", "slow/image", "refuse/image")
 
 

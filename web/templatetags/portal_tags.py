@@ -17,7 +17,7 @@ from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
 
 from billing.domain.money import exponent_of
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU
+from broker.domain.geometry.profiles import WHOLE_GPU
 from web.templatetags import api_example_tags, chart_tags
 from web.ui import formatting, state_badges
 
@@ -158,7 +158,7 @@ def grouped(value: int | None) -> str:
 
 @register.filter
 def profile_name(profile: str) -> str:
-    """Name a profile for people: `card` is the whole GPU."""
+    """Name a profile for people: `whole-gpu` has no other name."""
     return "whole GPU" if profile == WHOLE_GPU else profile
 
 

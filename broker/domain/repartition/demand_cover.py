@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from broker.domain.geometry.profiles import Profile
+from broker.domain.geometry.profiles import WHOLE_GPU, Profile
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 from broker.domain.placement.costs.state_tables import StateTable, build_state_table
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU, GpuLayout
+from broker.domain.repartition.gpu_layouts import GpuLayout
 from broker.domain.repartition.served_demand import MILLI, ProfileSupply, ServedDemand
 
 

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from broker.domain.geometry.profiles import WHOLE_GPU
 from broker.domain.placement.costs import slice_prices
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU, GpuLayout, LayoutCatalogue
+from broker.domain.repartition.gpu_layouts import GpuLayout, LayoutCatalogue
 
 MILLI = 1000
 ProfileSupply = tuple[int, ...]  # number of slices of each profile in demand

@@ -268,7 +268,7 @@ def _checked_topology(wanted: LeaseRequest, offering: Offering) -> LeaseRequest:
         raise InvalidValue(
             "topology", "A single GPU has no interconnect.", fix="Request several GPUs, or leave it out."
         )
-    if profile_of(offering).kind is not ProfileKind.CARD:
+    if profile_of(offering).kind is not ProfileKind.WHOLE_GPU:
         raise InvalidValue(
             "topology",
             f"{offering.label} is part of a GPU; only whole GPUs have an interconnect.",

@@ -28,7 +28,7 @@ MAX_BATCH, TRIES = 12, 3  # batch size, so that the first does not wait long for
 RECHECK_AFTER = timedelta(seconds=10)
 # Errors about one lease's data, unlike a lost connection, which ends the run.
 DATA_ERRORS = (DataError, IntegrityError, ValueError, OverflowError)
-RACE_CONSTRAINTS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
+RACE_CONSTRAINTS = {"one_lease_per_place", "one_isolation_per_gpu", "one_tenant_per_soft_gpu"}
 
 
 class BatchLease(NamedTuple):

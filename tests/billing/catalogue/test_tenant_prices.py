@@ -265,13 +265,13 @@ def test_saying_it_again_finds_what_stands(kestrel: tuple[Tenant, Project]) -> N
         assert tenant_prices.find_identical_price(tenant, offering, nano_per_hour=EURO, since=NOW, until=None) is None
 
 
-def test_a_price_is_of_whom_its_card_is(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_price_belongs_to_the_tenant_of_its_rate_card(kestrel: tuple[Tenant, Project]) -> None:
     tenant, _ = kestrel
     asked = {"offering": create_priced_offering(None), "currency": "EUR", "nano_per_hour": 1, "created_at": NOW}
     valid = DateTimeTZRange(NOW, None)
     with (
         tenant_scope(tenant.pk),
-        pytest.raises(DatabaseError, match="of whom its card is"),
+        pytest.raises(DatabaseError, match="belongs to the tenant of its rate card"),
         transaction.atomic(),
     ):
         PriceVersion.objects.create(tenant_id=tenant.pk, rate_card=list_rate_card(), valid=valid, **asked)

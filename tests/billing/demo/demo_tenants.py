@@ -15,7 +15,7 @@ from tenants.services.rls import tenant_scope
 from tests.simulation import OPERATOR, TenantContext, create_fleet, offering
 
 NANO = 10**9
-CARD, SLICE = "card", "3g.40gb"
+CARD, SLICE = "whole-gpu", "3g.40gb"
 # What an hour costs at first, in thousandths of a unit of the currency.
 LIST = {
     "EUR": {(CARD, "on_demand"): 2890, (CARD, "spot"): 1330, (SLICE, "on_demand"): 1340},

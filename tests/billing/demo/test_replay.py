@@ -113,18 +113,18 @@ def test_revenue_is_told_by_tenant_and_offering_and_drawn_with_the_use_of_each_d
     report = replay(tmp_path, trace, fleet="3xH100-80GB", tenants=1)
     revenue = {(row["tenant"], row["offering"]): (row["unit_seconds"], row["minor"]) for row in report["revenue"]}
     card, slice_ = (
-        replay_environment.LIST_PRICES_CENTS["H100"]["card"],
+        replay_environment.LIST_PRICES_CENTS["H100"]["whole-gpu"],
         replay_environment.LIST_PRICES_CENTS["H100"]["1g.10gb"],
     )
     labels = {offering.profile: offering.label for offering in Offering.objects.all()}
     assert revenue == {
-        ("Tenant 1", labels["card"]): (10_800, 3 * card),
+        ("Tenant 1", labels["whole-gpu"]): (10_800, 3 * card),
         ("Tenant 1", labels["1g.10gb"]): (3600, slice_),
     }
     page = (tmp_path / "out" / "replay.html").read_text()
     assert page.count('<svg viewBox="0 0 1000') == 2  # where every second went, and how many cards each day
     assert [page.count(f'class="fill-{kind}"') for kind in report["conservation"]] == [2] * 5
-    assert f"<td>Tenant 1</td><td>{labels['card']}</td>" in page
+    assert f"<td>Tenant 1</td><td>{labels['whole-gpu']}</td>" in page
     assert "<polyline" in page
 
 
@@ -322,7 +322,7 @@ def test_every_model_that_a_refusal_names_can_be_replayed(tmp_path: Path) -> Non
 
 
 def test_a_stage_that_cannot_be_built_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(replay_environment.LIST_PRICES_CENTS, "H100", {"card": 289})
+    monkeypatch.setitem(replay_environment.LIST_PRICES_CENTS, "H100", {"whole-gpu": 289})
     with pytest.raises(KeyError):
         replay_environment.build_environment(model="H100-80GB", cards=2, tenant_count=1)
     assert (Gpu.objects.count(), Offering.objects.count()) == (0, 0)

@@ -91,7 +91,7 @@ def test_an_empty_fleet_is_idle(project: Project) -> None:
 
 
 def test_a_whole_gpu_is_sold_while_active_and_reserved_around_it(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=1, active=2, ends=7, gone=8)
+    leased(project, card(), offering("whole-gpu"), start=0, asked=1, active=2, ends=7, gone=8)
     found = kept()
     assert hours(found) == {
         "sold": 5 * GRID,
@@ -152,16 +152,16 @@ def test_a_node_that_was_out_of_service_all_along_counts_so(project: Project) ->
 
 
 def test_what_happened_outside_the_span_does_not_count(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=-5, active=-4, ends=-2, gone=-1)
-    leased(project, card(), offering("card"), start=0, asked=9, active=9, ends=15, gone=16)
+    leased(project, card(), offering("whole-gpu"), start=0, asked=-5, active=-4, ends=-2, gone=-1)
+    leased(project, card(), offering("whole-gpu"), start=0, asked=9, active=9, ends=15, gone=16)
     found = kept()
     assert hours(found) == {"sold": GRID, "idle": 19 * GRID, "fragmented": 0, "reserved": 0, "unhealthy": 0}
     assert found.models[MODEL].unexplained == 0
 
 
 def test_a_lease_that_still_runs_is_sold_until_the_end_of_the_span(project: Project) -> None:
-    lease = add_lease_history(project, offering("card"), [(hour(0), S.REQUESTED), (hour(4), S.ACTIVE)])
-    place(lease, card(), 0, hour(3), None, offering("card"))
+    lease = add_lease_history(project, offering("whole-gpu"), [(hour(0), S.REQUESTED), (hour(4), S.ACTIVE)])
+    place(lease, card(), 0, hour(3), None, offering("whole-gpu"))
     found = kept()
     assert (hours(found)["sold"], hours(found)["reserved"]) == (6 * GRID, GRID)
 
@@ -169,11 +169,11 @@ def test_a_lease_that_still_runs_is_sold_until_the_end_of_the_span(project: Proj
 def test_a_place_that_a_lease_left_behind_is_sold_to_nobody(project: Project) -> None:
     """A lease runs elsewhere while its old place is not proven empty."""
     moments = [(0, S.REQUESTED), (0, S.PROVISIONING), (2, S.ACTIVE), (5, S.RELEASING), (5, S.RELEASED)]
-    lease = add_lease_history(project, offering("card"), [(hour(at), state) for at, state in moments])
-    left = place(lease, card(0), 0, hour(0), hour(4), offering("card"))
+    lease = add_lease_history(project, offering("whole-gpu"), [(hour(at), state) for at, state in moments])
+    left = place(lease, card(0), 0, hour(0), hour(4), offering("whole-gpu"))
     with tenant_scope(lease.tenant_id):
         Allocation.objects.filter(pk=left.pk).update(leaving_since=hour(1))
-    place(lease, card(1), 0, hour(1), hour(5), offering("card"))
+    place(lease, card(1), 0, hour(1), hour(5), offering("whole-gpu"))
     found = kept()
     assert (hours(found)["sold"], hours(found)["reserved"]) == (3 * GRID, 5 * GRID)
     assert found.models[MODEL].unexplained == 0
@@ -181,7 +181,7 @@ def test_a_place_that_a_lease_left_behind_is_sold_to_nobody(project: Project) ->
 
 
 def test_fractions_of_a_second_do_not_leak(project: Project) -> None:
-    lease = leased(project, card(), offering("card"), start=0, asked=1, active=1, ends=2, gone=2)
+    lease = leased(project, card(), offering("whole-gpu"), start=0, asked=1, active=1, ends=2, gone=2)
     with tenant_scope(lease.tenant_id):
         Allocation.objects.update(
             held_at=hour(1) + timedelta(microseconds=700_000),
@@ -194,7 +194,7 @@ def test_fractions_of_a_second_do_not_leak(project: Project) -> None:
 
 def test_a_place_sold_twice_is_found(project: Project) -> None:
     for _ in range(2):
-        lease = leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=1, gone=1)
+        lease = leased(project, card(), offering("whole-gpu"), start=0, asked=0, active=0, ends=1, gone=1)
     with tenant_scope(lease.tenant_id):
         assert Allocation.objects.count() == 2
     found = kept()
@@ -203,20 +203,20 @@ def test_a_place_sold_twice_is_found(project: Project) -> None:
 
 
 def test_use_without_a_place_is_found(project: Project) -> None:
-    lease = leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=5, gone=5)
+    lease = leased(project, card(), offering("whole-gpu"), start=0, asked=0, active=0, ends=5, gone=5)
     with tenant_scope(lease.tenant_id):
         Allocation.objects.update(released_at=hour(3))
     assert kept().active_without_place == 2 * HOUR
 
 
 def test_use_that_was_not_charged_is_found(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=5, gone=5)
+    leased(project, card(), offering("whole-gpu"), start=0, asked=0, active=0, ends=5, gone=5)
     found = conservation.check_conservation(first=NOW, last=END)
     assert (found.charged_minus_active, found.active_unit_seconds) == (5 * HOUR, 5 * HOUR)
 
 
 def test_a_line_that_lies_is_found(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=5, gone=5)
+    leased(project, card(), offering("whole-gpu"), start=0, asked=0, active=0, ends=5, gone=5)
     lease_rating.rate_all_leases(now=END)
     drafts.refresh_drafts(project.tenant, now=END)
     clean = conservation.check_conservation(first=NOW, last=END)
@@ -243,7 +243,7 @@ def test_every_history_is_explained_to_the_second(data: st.DataObject) -> None:
         for each in Offering.objects.all():
             set_price(each, EURO, since=LONG_AGO)
         plan = st.tuples(
-            st.sampled_from(["1g.10gb", "2g.20gb", "3g.40gb", "card"]),
+            st.sampled_from(["1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu"]),
             st.integers(0, 1),
             st.lists(st.integers(0, 36_000), min_size=4, max_size=4).map(sorted),
         )

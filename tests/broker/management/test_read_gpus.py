@@ -214,7 +214,7 @@ def test_a_model_is_not_counted_again_while_leases_lie_on_its_gpus(sim: Simulati
     counted = json.dumps({"models": [{**entry, "memory_grid": 12}]})
     create_fleet(SimulatedRack("north-1", REGION, PRO_5000.name, nodes=1))
     owner = create_tenant("Kestrel")
-    sold = Offering.objects.get(gpu_model=PRO_5000.name, profile="card", price_class="on_demand")
+    sold = Offering.objects.get(gpu_model=PRO_5000.name, profile="whole-gpu", price_class="on_demand")
     Offering.objects.filter(pk=sold.pk).update(state="published")
     lease = sim.create_lease(owner, sold)
     with (

@@ -149,7 +149,7 @@ def test_one_gpu_serves_one_isolation(sim: Simulation, kestrel: TenantContext) -
     place = held_allocations(lease)[0]
     free = NumericRange(0, 2) if place.placement.lower >= 2 else NumericRange(2, 4)
     attack = beside(place, kestrel, lease, isolation="soft", placement=free)
-    refused(kestrel.tenant.pk, attack, "one_isolation_per_card")
+    refused(kestrel.tenant.pk, attack, "one_isolation_per_gpu")
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
@@ -159,7 +159,7 @@ def test_strangers_are_never_written_on_one_shared_gpu(sim: Simulation, kestrel:
     assert place.isolation == isolation
     theirs, ours = sim.request_lease(swift, quarter), sim.request_lease(kestrel, quarter)
     far = NumericRange((place.placement.lower + 4) % 8, (place.placement.lower + 4) % 8 + 2)
-    refused(swift.tenant.pk, beside(place, swift, theirs, placement=far), "no_strangers_on_a_soft_card")
+    refused(swift.tenant.pk, beside(place, swift, theirs, placement=far), "one_tenant_per_soft_gpu")
     with tenant_scope(kestrel.tenant.pk):
         beside(place, kestrel, ours, placement=far)()
 

@@ -26,7 +26,7 @@ class Form:
 
 MIG = {"profile": "1g.10gb"}
 FORMS = [
-    Form("cards", GpuNode(cards=2), 2, {"profile": "card"}, {"gpu": "1"}),
+    Form("cards", GpuNode(cards=2), 2, {"profile": "whole-gpu"}, {"gpu": "1"}),
     Form("mig-mixed", GpuNode(cards=1, cut=1, mig={"1g.10gb": 3}), 3, MIG, {"mig_1g__10gb": "1"}),
     Form(
         "large-mig",
@@ -63,7 +63,7 @@ FORMS = [
         {"profile": "3g.40gb"},
         {"gpu": "1"},
     ),
-    Form("claimed-cards", Published(2), 2, {"profile": "card"}, {}, {"driver": "dra"}),
+    Form("claimed-cards", Published(2), 2, {"profile": "whole-gpu"}, {}, {"driver": "dra"}),
     Form(
         "claimed-slices",
         Published(1),

@@ -6,7 +6,7 @@ from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
 
 MIG = GpuNode(cards=1, cut=1, mig={"1g.10gb": 4})
-SHAPES = {"card": GpuNode(cards=2), "1g.10gb": MIG}
+SHAPES = {"whole-gpu": GpuNode(cards=2), "1g.10gb": MIG}
 
 
 @pytest.mark.parametrize("price_class", ["on_demand", "spot", "reserved"])

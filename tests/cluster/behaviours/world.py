@@ -158,7 +158,7 @@ class World(ABC):
 
     def offering(
         self,
-        profile: str = "card",
+        profile: str = "whole-gpu",
         *,
         price_class: str = "on_demand",
         isolation: str = "",

@@ -34,7 +34,7 @@ def populate(portal: PortalSession, times: int) -> None:
             if profile != "1g.10gb":
                 portal.sim.release_lease(lease)
                 portal.sim.run(10)
-        portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, quantity=8, project=project)
+        portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, project=project)
         portal.sim.run(1)
     lease_rating.rate_all_leases(now=portal.sim.now)
     with tenant_scope(portal.owner.tenant.pk):

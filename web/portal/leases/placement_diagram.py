@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU
+from broker.domain.geometry.profiles import WHOLE_GPU
 from broker.models import Allocation, Lease
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
 from broker.services.placement.available_capacity import FoundSlots, PlacementGpu

@@ -49,7 +49,7 @@ class SliceSpec:
 
     node: str
     card_uuid: str
-    profile: str  # "card" (whole GPU), a MIG profile such as 1g.10gb, or a share
+    profile: str  # "whole-gpu", a MIG profile such as 1g.10gb, or a share
     start: int
     size: int
     grid: int  # memory slices of the whole GPU

@@ -50,7 +50,7 @@ def test_gpus_of_one_model_and_layout_share_one_kind() -> None:
     assert gpu_kind_of(H100, layout) is not UNCUT
     # One that is never cut, and whose grid is notional, is a card as well.
     names = [profile.name for profile in gpu_kind_of(PRO_5000, None).table.profiles]
-    assert names == ["card", "half", "quarter", "half", "quarter"]
+    assert names == ["whole-gpu", "half", "quarter", "half", "quarter"]
 
 
 def test_slices_of_an_earlier_layout_take_the_seats_that_they_touch() -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.domain.geometry.profiles import Placement
+from broker.domain.geometry.profiles import WHOLE_GPU, Placement
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 from broker.domain.placement.costs.state_tables import build_state_table
 from broker.domain.repartition.demand_cover import cover_demand
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU, WHOLE_GPU_LAYOUT, GpuLayout, LayoutCatalogue
+from broker.domain.repartition.gpu_layouts import WHOLE_GPU_LAYOUT, GpuLayout, LayoutCatalogue
 from broker.domain.repartition.layout_plans import CurrentGpu, CurrentNode, LayoutPlanRules, plan_node_layouts
 from broker.domain.repartition.layout_search import best_gpu_layouts
 from broker.domain.repartition.served_demand import ServedDemand
@@ -105,7 +105,7 @@ def test_what_other_gpus_serve_is_not_served_twice() -> None:
 
 
 def test_what_runs_comes_before_what_ended_lately() -> None:
-    filling = ServedDemand(CATALOGUE, {"3g.40gb": 2000, "card": 500})
+    filling = ServedDemand(CATALOGUE, {"3g.40gb": 2000, "whole-gpu": 500})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) == [THREES]
 
 
@@ -125,7 +125,7 @@ def test_a_node_that_can_do_less_than_its_model_is_left_to_the_other_ways() -> N
 
 @pytest.mark.parametrize("cards", [1, 2, 3])
 def test_where_the_gpus_are_too_few_most_is_served(cards: int) -> None:
-    demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "card": 1000}
+    demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "whole-gpu": 1000}
     filling = ServedDemand(CATALOGUE, demand)
     chosen = best_gpu_layouts(filling, [ONES] * cards, [])
     assert filling.worth(filling.supply(chosen)) == exactly(filling, cards)

@@ -23,7 +23,7 @@ from tests.broker.domain.repartition.exhaustive_search import exactly
 
 CATALOGUE = LayoutCatalogue(H100, plain(H100))
 SMALL = LayoutCatalogue(A30, plain(A30))
-NAMES = (*(profile.name for profile in CATALOGUE.profiles), "card")
+NAMES = (*(profile.name for profile in CATALOGUE.profiles), "whole-gpu")
 ONES, THREES = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb"] * 2)
 demands = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9).map(lambda n: n * 500), max_size=5)
 cuts = st.sampled_from(CATALOGUE.cuts)
@@ -164,15 +164,17 @@ def test_an_idle_node_is_taken_before_one_with_leases() -> None:
 
 def test_a_whole_gpu_comes_out_of_slices_and_back() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))]
-    (only,) = plan_node_layouts(nodes, {"card": 1000, "1g.10gb": 7000}, CATALOGUE)
+    (only,) = plan_node_layouts(nodes, {"whole-gpu": 1000, "1g.10gb": 7000}, CATALOGUE)
     assert sorted(cut for _, cut in only.cuts) == sorted([ONES, WHOLE_GPU_LAYOUT])
-    assert plan_node_layouts([CurrentNode("n1", (CurrentGpu(0, WHOLE_GPU_LAYOUT),))], {"card": 1000}, CATALOGUE) == ()
+    assert (
+        plan_node_layouts([CurrentNode("n1", (CurrentGpu(0, WHOLE_GPU_LAYOUT),))], {"whole-gpu": 1000}, CATALOGUE) == ()
+    )
 
 
 def test_what_no_gpu_can_be_cut_into_asks_for_nothing() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES),))]
     assert plan_node_layouts(nodes, {"9g.90gb": 5000, "half": 2000}, CATALOGUE) == ()
-    assert plan_node_layouts([], {"card": 1000}, CATALOGUE) == ()
+    assert plan_node_layouts([], {"whole-gpu": 1000}, CATALOGUE) == ()
 
 
 def test_a_demand_that_swings_does_not_make_the_layout_swing() -> None:
@@ -187,8 +189,8 @@ def test_a_demand_that_swings_does_not_make_the_layout_swing() -> None:
 
 
 def test_what_ended_lately_keeps_half_its_weight() -> None:
-    asked = weigh_demand({"1g.10gb": 3}, [("3g.40gb", 30.0), ("3g.40gb", 300.0), ("card", 9999.0)], {"1g.10gb": 2})
-    assert asked == {"1g.10gb": 4000, "3g.40gb": 1000, "card": 1000}
+    asked = weigh_demand({"1g.10gb": 3}, [("3g.40gb", 30.0), ("3g.40gb", 300.0), ("whole-gpu", 9999.0)], {"1g.10gb": 2})
+    assert asked == {"1g.10gb": 4000, "3g.40gb": 1000, "whole-gpu": 1000}
 
 
 @pytest.mark.parametrize("count", [0, 3, 9])

@@ -35,10 +35,10 @@ def requests() -> list[str]:
 
 def crowd(names: list[str], start: int, cards: int, load: float, *, sliced: bool) -> dict[str, int]:
     """Take requests from the trace for so many GPUs' compute slices."""
-    weight = {"card": 7} | {profile.name: profile.compute for profile in CATALOGUE.profiles}
+    weight = {"whole-gpu": 7} | {profile.name: profile.compute for profile in CATALOGUE.profiles}
     taken: Counter[str] = Counter()
     for name in names[start:] + names[:start]:
-        if sliced and name == "card":
+        if sliced and name == "whole-gpu":
             continue
         if sum(weight[each] * count for each, count in taken.items()) >= cards * 7 * load:
             break

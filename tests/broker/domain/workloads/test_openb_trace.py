@@ -16,14 +16,14 @@ def test_the_openb_trace_maps_to_the_published_counts() -> None:
     counts: Counter[str] = Counter()
     for milli, times in OPENB.items():
         counts[map_trace_request(num_gpu=1, gpu_milli=milli, model=H100).profile.name] += times
-    assert counts == {ONE.name: 106, TWO.name: 207, THREE.name: 390, FOUR.name: 1044, "card": 5242}
+    assert counts == {ONE.name: 106, TWO.name: 207, THREE.name: 390, FOUR.name: 1044, "whole-gpu": 5242}
 
 
 @pytest.mark.parametrize(
     ("milli", "name"),
     [
         (1, ONE.name), (163, ONE.name), (164, TWO.name), (306, TWO.name), (307, THREE.name),
-        (449, THREE.name), (450, FOUR.name), (592, FOUR.name), (593, "card"), (1000, "card"),
+        (449, THREE.name), (450, FOUR.name), (592, FOUR.name), (593, "whole-gpu"), (1000, "whole-gpu"),
     ],
 )  # fmt: skip
 def test_a_request_gets_the_smallest_slice_that_serves_it(milli: int, name: str) -> None:

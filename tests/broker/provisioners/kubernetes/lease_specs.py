@@ -28,7 +28,7 @@ PROJECT = ProjectSpec(
     "acme",
 )
 MIG = OfferingSpec("H100-80GB", "1g.10gb", Isolation.HARDWARE, PriceClass.ON_DEMAND)
-WHOLE = OfferingSpec("H100-80GB", "card", Isolation.DEVICE, PriceClass.ON_DEMAND)
+WHOLE = OfferingSpec("H100-80GB", "whole-gpu", Isolation.DEVICE, PriceClass.ON_DEMAND)
 SHARE = OfferingSpec("H100-80GB", "quarter", Isolation.SOFT, PriceClass.SPOT)
 ONE = SliceSpec("gpu-node-1", CARD, "1g.10gb", 5, 1, 8, 80)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
@@ -51,7 +51,9 @@ GANG = replace(
     offering=WHOLE,
     workload=Workload("batch", command="torchrun train.py --lr 1e-4 && echo $HOME"),
     slices=tuple(
-        SliceSpec(f"gpu-node-{node}", f"GPU-{node}{card}", "card", 0, 8, 8, 80) for node in (1, 2) for card in (0, 1)
+        SliceSpec(f"gpu-node-{node}", f"GPU-{node}{card}", "whole-gpu", 0, 8, 8, 80)
+        for node in (1, 2)
+        for card in (0, 1)
     ),
 )
 VOLUME = VolumeSpec("vol_01m7yhome00000000000000000", 100, "/home/gpubroker")

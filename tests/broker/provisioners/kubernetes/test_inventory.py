@@ -94,7 +94,7 @@ def test_a_machine_without_gpus_is_no_node_of_ours() -> None:
 def test_whole_gpus_are_counted_as_the_device_plugin_does() -> None:
     found = read(gpu("NVIDIA-H100-80GB-HBM3", 8, 81559), {"nvidia.com/gpu": "7"})
     assert [(card.index, card.isolation, card.cuts) for card in found.cards] == [
-        (index, Isolation.DEVICE, (DiscoveredSlice(0, 8, "card"),)) for index in range(7)
+        (index, Isolation.DEVICE, (DiscoveredSlice(0, 8, "whole-gpu"),)) for index in range(7)
     ]
 
 
@@ -331,11 +331,11 @@ def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
         part("GPU-a", "9g.90gb", 0),
         part("GPU-b", "7g.80gb", *range(8)),
     ]
-    assert told(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "card": [0]}
+    assert told(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "whole-gpu": [0]}
     # One that tells no unit nobody could ask for by its place; a scheduler that picks takes any.
     placeless = part("GPU-a", "2g.20gb")
-    assert told(*parts[:1], placeless) == {"1g.10gb": [0], "card": [0]}
-    assert told(*parts[:1], placeless, extended=True) == {"1g.10gb": [0], "2g.20gb": [0, 2, 4], "card": [0]}
+    assert told(*parts[:1], placeless) == {"1g.10gb": [0], "whole-gpu": [0]}
+    assert told(*parts[:1], placeless, extended=True) == {"1g.10gb": [0], "2g.20gb": [0, 2, 4], "whole-gpu": [0]}
 
 
 def everything() -> list[dict[str, Any]]:
@@ -354,7 +354,7 @@ def test_a_gpu_that_publishes_all_its_model_can_have_is_none_of_its_own_kind() -
 
 def test_what_has_no_device_class_cannot_be_asked_for() -> None:
     classes = {"gpu.nvidia.com", device_class_of("1g.10gb")}
-    assert told(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "card": [0]}
+    assert told(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "whole-gpu": [0]}
     assert told(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
     assert told(*everything(), classes=set()) == {}
     (found,) = DraDriver(MODELS).inventory([node({})], [published(CARD)], set())

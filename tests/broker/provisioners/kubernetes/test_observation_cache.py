@@ -40,7 +40,7 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]
 
 def order(generation: int = 1) -> ProvisionSpec:
     lease = "lse_" + "0" * 26
-    place = ProvisionSlice("nod", "gpu", "card", 0, 8, host="n01", uuid="GPU-1", grid=8, memory_gb=80)
+    place = ProvisionSlice("nod", "gpu", "whole-gpu", 0, 8, host="n01", uuid="GPU-1", grid=8, memory_gb=80)
     return ProvisionSpec(
         name=spec_name(lease, generation),
         lease_id=lease,
@@ -52,7 +52,7 @@ def order(generation: int = 1) -> ProvisionSpec:
         tenant_id="ten_" + "0" * 26,
         project_id="prj_" + "0" * 26,
         gpu_model=MODEL,
-        profile="card",
+        profile="whole-gpu",
         isolation="device",
         price_class="on_demand",
         paid_until=NOW + HOUR,

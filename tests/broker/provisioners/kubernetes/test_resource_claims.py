@@ -57,7 +57,7 @@ def strange(body: Body, *, lease: Any = LEASE) -> str:
 def test_a_device_that_was_sold_is_none_of_anybody_elses() -> None:
     assert strange(claim("own")) == ""
     assert strange(claim()) == ""
-    whole = replace(LEASE, offering=WHOLE, slices=(SliceSpec("gpu-node-1", CARD, "card", 0, 8, 8, 80),))
+    whole = replace(LEASE, offering=WHOLE, slices=(SliceSpec("gpu-node-1", CARD, "whole-gpu", 0, 8, 8, 80),))
     assert whole.offering.isolation is Isolation.DEVICE
     assert strange(claim("card"), lease=whole) == ""
     assert strange(claim("other-card"), lease=whole) == "other-card of gpu-node-1"

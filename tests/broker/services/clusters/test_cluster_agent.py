@@ -297,17 +297,17 @@ def test_what_has_no_device_class_is_not_for_sale_until_it_has_one(
     slices["spec"]["devices"].append({"name": "p", "attributes": part, "capacity": {"memorySlice3": {"value": "1"}}})
     sold(*nodes(node()))
     listed = [found(RESOURCE_SLICE, "BEGUN"), found(RESOURCE_SLICE, "PAGED", slices), found(RESOURCE_SLICE, "LISTED")]
-    assert sold(*listed) == [{"1g.10gb": [3], "card": [0]}]
+    assert sold(*listed) == [{"1g.10gb": [3], "whole-gpu": [0]}]
     whole = a_class("gpu.nvidia.com", 5)
     listed = [
         found(DEVICE_CLASSES, "BEGUN"),
         found(DEVICE_CLASSES, "PAGED", whole),
         found(DEVICE_CLASSES, "LISTED"),
     ]
-    assert sold(*listed) == [{"card": [0]}]
+    assert sold(*listed) == [{"whole-gpu": [0]}]
     mine = a_class("mig-1g.10gb.gpubroker.dev", 12)
-    assert sold(found(DEVICE_CLASSES, "ADDED", mine, version=12)) == [{"1g.10gb": [3], "card": [0]}]
-    assert sold(found(DEVICE_CLASSES, "DELETED", mine, version=13)) == [{"card": [0]}]
+    assert sold(found(DEVICE_CLASSES, "ADDED", mine, version=12)) == [{"1g.10gb": [3], "whole-gpu": [0]}]
+    assert sold(found(DEVICE_CLASSES, "DELETED", mine, version=13)) == [{"whole-gpu": [0]}]
 
 
 def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(

@@ -202,7 +202,7 @@ def test_a_simulated_cluster_has_nothing_to_examine(sim: Simulation) -> None:
 
 
 def nodes(count: int, cards: int = 8) -> list[DiscoveredNode]:
-    whole = (DiscoveredSlice(0, 8, "card"),)
+    whole = (DiscoveredSlice(0, 8, "whole-gpu"),)
     return [
         DiscoveredNode(
             f"n{number}",

@@ -27,7 +27,7 @@ from tenants.services.rls import staff_scope, tenant_scope
 from tests.broker.services.clusters.kubeconfigs import KUBECONFIG
 from tests.simulation import MODEL, NOW, OPERATOR, Simulation, create_tenant, held_allocations, offering, reload_lease
 
-WHOLE = (DiscoveredSlice(0, 8, "card"),)
+WHOLE = (DiscoveredSlice(0, 8, "whole-gpu"),)
 
 
 def card(index: int = 0, **changes: Any) -> DiscoveredGpu:
@@ -62,7 +62,7 @@ def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
     node = Node.objects.get()
     fixed, dynamic = Gpu.objects.order_by("index")
     assert (fixed.uuid, fixed.layout_policy) == (f"{node.pk}/0", "fixed")
-    assert fixed.fixed_layout == [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    assert fixed.fixed_layout == [{"profile": "whole-gpu", "start": 0, "size": 8, "isolation": "device"}]
     assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
 
 

@@ -76,10 +76,10 @@ def test_offerings_are_derived_once_from_what_stands_there(sim: Simulation) -> N
     create_gpus(1)
     assert gpu_catalogue.derive_offerings(now=NOW) == 0
     shapes = Offering.objects.filter(price_class="on_demand").values_list("profile", flat=True)
-    assert set(shapes) == {"card", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb"}
+    assert set(shapes) == {"whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb"}
     assert offering("3g.40gb").label == "H100 3g.40gb"
-    assert (offering("3g.40gb").memory_gb, offering("card").memory_gb) == (40, 80)
-    assert offering("card").milli_units == 7000
+    assert (offering("3g.40gb").memory_gb, offering("whole-gpu").memory_gb) == (40, 80)
+    assert offering("whole-gpu").milli_units == 7000
     assert Offering.objects.filter(price_class="spot").count() == 7
 
 

@@ -93,7 +93,7 @@ def other_cluster(name: str) -> str:
     return {"north-1": "north-2", "north-2": "north-1"}[name]
 
 
-def place_lease(sim: Simulation, what: str = "card", **wanted: str) -> tuple[Lease, str]:
+def place_lease(sim: Simulation, what: str = "whole-gpu", **wanted: str) -> tuple[Lease, str]:
     """Let a lease be placed, and say where."""
     lease = sim.request_lease(create_tenant(), offering(what), **wanted)
     hints = [hint for hint in sim.messages if hint[2] == "broker.step"]

@@ -127,7 +127,7 @@ def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, m
     sim.run_with_sweeps(30)
     assert holding_clusters(lease) == [first, other_cluster(first)]
     books_balance(sim)
-    second = sim.request_lease(create_tenant("Wren"), offering("card"))
+    second = sim.request_lease(create_tenant("Wren"), offering("whole-gpu"))
     moody.full = set()
     sim.run_with_sweeps(30)
     assert reload_lease(second).state == LeaseState.QUEUED
@@ -269,7 +269,7 @@ def test_what_had_begun_there_is_waited_for(sim: Simulation, moody: UnreliableCl
 def test_nothing_new_is_placed_in_a_silent_cluster(sim: Simulation, moody: UnreliableClusters) -> None:
     Cluster.objects.filter(name="north-1").update(unreachable_since=sim.now)
     kestrel = create_tenant()
-    leases = [sim.request_lease(kestrel, offering("card")) for _ in range(2)]
+    leases = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]
     sim.run_with_sweeps(30)
     assert sorted(reload_lease(each).state for each in leases) == ["active", "queued"]
     assert [cluster_of(each) for each in leases if reload_lease(each).state == "active"] == ["north-2"]
@@ -329,7 +329,7 @@ def test_a_cluster_without_a_word_is_asked_again(
 def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
-    lease = sim.create_lease(create_tenant(), offering("card"), LeaseState.PROVISIONING)
+    lease = sim.create_lease(create_tenant(), offering("whole-gpu"), LeaseState.PROVISIONING)
     with tenant_scope(lease.tenant_id):
         abandoned_placements.abandon_placements(reload_lease(lease), now=sim.now)
     going = abandoned_placements.free_abandoned_placements(

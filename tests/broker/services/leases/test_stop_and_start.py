@@ -196,9 +196,9 @@ def test_it_starts_only_where_every_gate_lets_it(sim: Simulation, kestrel: Tenan
 
 
 def test_started_again_it_stands_behind_those_who_waited(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = stopped(sim, kestrel, kept(sim, kestrel, "card"))
-    sim.create_lease(kestrel, offering("card"), max_duration_s=20_000)
-    waits = [sim.request_lease(kestrel, offering("card")) for _ in range(2)]
+    lease = stopped(sim, kestrel, kept(sim, kestrel, "whole-gpu"))
+    sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=20_000)
+    waits = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]
     sim.run(60)
     sim.start_lease(lease, kestrel)
     queue = queue_scheduling.load_queue(("H100-80GB", "eu-north"))

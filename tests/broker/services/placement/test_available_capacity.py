@@ -26,7 +26,7 @@ def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> Non
     create_gpus(2)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
-    asked = [offering(name) for name in ("card", "7g.80gb", "3g.40gb", "1g.10gb")]
+    asked = [offering(name) for name in ("whole-gpu", "7g.80gb", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
         told = available_capacity.count_available(asked)
     for what in asked[2:]:
@@ -59,7 +59,7 @@ def test_a_preview_of_what_does_not_fit_is_none(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     with tenant_scope(kestrel.tenant.pk):
-        assert available_capacity.preview_placement(offering("card"), quantity=2) is None
+        assert available_capacity.preview_placement(offering("whole-gpu"), quantity=2) is None
 
 
 def test_of_a_neighbour_only_the_place_is_known(sim: Simulation) -> None:
@@ -103,7 +103,7 @@ def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
         SimulatedRack("north-1", REGION, MODEL, nodes=1),
         SimulatedRack("south-1", "eu-south", "A100-80GB", nodes=1),
     )
-    asked = [offering("card"), offering("card", model="A100-80GB"), soft_offering()]
+    asked = [offering("whole-gpu"), offering("whole-gpu", model="A100-80GB"), soft_offering()]
     kestrel = create_tenant()
     with tenant_scope(kestrel.tenant.pk):
         available_capacity.count_available([])
@@ -117,7 +117,7 @@ def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) 
         SimulatedRack("north-2", REGION, MODEL, nodes=2, cards_per_node=1),
         SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1),
     )
-    card, kestrel = offering("card"), create_tenant()
+    card, kestrel = offering("whole-gpu"), create_tenant()
 
     def clusters(quantity: int) -> set[str]:
         with tenant_scope(kestrel.tenant.pk):
@@ -150,12 +150,12 @@ def test_a_gpu_is_sold_whole_where_its_cluster_can_hand_it_out(sim: Simulation, 
     kestrel = create_tenant()
     Cluster.objects.update(driver=driver)
     with tenant_scope(kestrel.tenant.pk):
-        assert available_capacity.count_available([offering("card")]) == {offering("card").pk: there}
+        assert available_capacity.count_available([offering("whole-gpu")]) == {offering("whole-gpu").pk: there}
 
 
 def test_nodes_that_are_cut_again_never_come_to_have_shares(sim: Simulation) -> None:
     create_gpus(1)
-    whole = [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    whole = [{"profile": "whole-gpu", "start": 0, "size": 8, "isolation": "device"}]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=whole)
     Cluster.objects.update(auto_repartition=True)
     assert available_capacity.max_when_empty(soft_offering(), quantity=1, same_node=False) == 0
@@ -178,9 +178,9 @@ def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(sim: Simulation) 
     )
     Gpu.objects.filter(node__cluster__name="north-2").update(health="unhealthy")
     told = {
-        name: available_capacity.max_when_empty(offering("card"), quantity=9, same_node=False, cluster=name)
+        name: available_capacity.max_when_empty(offering("whole-gpu"), quantity=9, same_node=False, cluster=name)
         for name in ("north-1", "north-2")
     }
     assert told == {"north-1": 4, "north-2": 8}
-    in_service = available_capacity.max_when_empty(offering("card"), quantity=9, same_node=False, in_service=True)
+    in_service = available_capacity.max_when_empty(offering("whole-gpu"), quantity=9, same_node=False, in_service=True)
     assert in_service == 4

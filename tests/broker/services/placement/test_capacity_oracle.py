@@ -17,7 +17,7 @@ from broker.services.queue import lease_placement
 from tenants.services.rls import staff_scope, tenant_scope
 from tests.simulation import MODEL, REGION, Simulation, TenantContext, create_fleet, create_tenant, soft_offering
 
-PROFILES = ("card", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
+PROFILES = ("whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
 LAYOUTS: list[list[dict[str, object]]] = [
     [{"profile": "3g.40gb", "start": start, "size": 4} for start in (0, 4)],
     [{"profile": "1g.10gb", "start": start, "size": 1} for start in range(7)],

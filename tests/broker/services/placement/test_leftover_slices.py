@@ -26,7 +26,7 @@ from tests.simulation import (
     transitions_of,
 )
 
-ONE, TWO, THREE, FOUR, SEVEN, CARD = "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "card"
+ONE, TWO, THREE, FOUR, SEVEN, CARD = "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "whole-gpu"
 HARDWARE = Isolation.HARDWARE
 
 

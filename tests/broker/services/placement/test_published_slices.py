@@ -15,7 +15,7 @@ from tenants.services.rls import staff_scope, tenant_scope
 from tests.broker.services.relocation.scattered_leases import propose_plan, relocations_of, scatter_leases
 from tests.simulation import NOW, Simulation, create_gpus, create_tenant, held_allocations, offering, reload_lease
 
-ONES = {"1g.10gb": [2, 3], "card": [0]}
+ONES = {"1g.10gb": [2, 3], "whole-gpu": [0]}
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def narrow(sim: Simulation) -> None:
 @pytest.mark.usefixtures("narrow")
 def test_what_no_gpu_publishes_is_neither_available_nor_previewed() -> None:
     kestrel = create_tenant()
-    asked = [offering(name) for name in ("card", "3g.40gb", "1g.10gb")]
+    asked = [offering(name) for name in ("whole-gpu", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
         assert list(available_capacity.count_available(asked).values()) == [2, 2, 9]
         Gpu.objects.update(published=ONES)
@@ -101,7 +101,7 @@ def test_no_offering_is_drafted_that_no_gpu_could_become(sim: Simulation) -> Non
     Offering.objects.all().delete()
     Gpu.objects.update(published=ONES)
     assert gpu_catalogue.derive_offerings(now=NOW) == 4  # on demand and spot
-    assert set(Offering.objects.values_list("profile", flat=True)) == {"card", "1g.10gb"}
+    assert set(Offering.objects.values_list("profile", flat=True)) == {"whole-gpu", "1g.10gb"}
     Gpu.objects.filter(index=1).update(published=None)
     gpu_catalogue.derive_offerings(now=NOW)
     assert Offering.objects.filter(profile="3g.40gb").exists()

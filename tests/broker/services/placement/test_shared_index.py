@@ -85,7 +85,7 @@ def change_something(owner: TenantContext, chance: Random) -> None:
     acts: list[Callable[[], object]] = [
         lambda: place(owner),
         lambda: place(owner, "3g.40gb"),
-        lambda: place(owner, "card"),
+        lambda: place(owner, "whole-gpu"),
         lambda: release_one(owner, chance),
         lambda: Gpu.objects.filter(pk=gpu).update(health="unhealthy" if toss else "healthy"),
         lambda: Gpu.objects.filter(pk=gpu).update(closed_since=NOW if toss else None),
@@ -147,7 +147,7 @@ def test_what_others_have_not_committed_is_seen_when_they_have(own_database: Own
         create_gpus(2)
         kestrel, keeper = create_tenant(), SharedIndex()
         with transaction.atomic():
-            taken = held_allocations(place(kestrel, "card"))[0].gpu_id
+            taken = held_allocations(place(kestrel, "whole-gpu"))[0].gpu_id
             stranger(lambda: Gpu.objects.exclude(pk=taken).update(health="unhealthy"))
             assert exact(keeper)
             stranger(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
@@ -159,7 +159,7 @@ def test_what_others_have_not_committed_is_seen_when_they_have(own_database: Own
 def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> None:
     create_gpus(3)
     keeper, kestrel = SharedIndex(), create_tenant()
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     assert exact(keeper)
     with transaction.atomic():
         with tenant_scope(kestrel.tenant.pk):
@@ -241,7 +241,7 @@ def test_a_gpu_whose_books_cannot_be_is_not_sold_and_the_others_are(sim: Simulat
         layout_policy=LayoutPolicy.FIXED, fixed_layout=[{"profile": "3g.40gb", "start": 1, "size": 4}]
     )
     with tenant_scope(kestrel.tenant.pk):
-        assert available_capacity.count_available([offering("card")]) == {offering("card").pk: 1}
+        assert available_capacity.count_available([offering("whole-gpu")]) == {offering("whole-gpu").pk: 1}
 
 
 def test_an_index_does_not_grow_with_what_came_and_went(sim: Simulation) -> None:
@@ -252,7 +252,7 @@ def test_an_index_does_not_grow_with_what_came_and_went(sim: Simulation) -> None
         assert exact(keeper)
     with keeper.up_to_date() as found:
         best = found.index(POOL, Isolation.HARDWARE).best
-    shelf, _ = best.selling(profile_of(offering("card")))[0]
+    shelf, _ = best.selling(profile_of(offering("whole-gpu")))[0]
     assert len(shelf.gpus) == 2
 
 

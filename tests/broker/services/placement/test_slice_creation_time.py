@@ -11,7 +11,7 @@ from broker.services.queue import lease_placement
 from tenants.services.rls import tenant_scope
 from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering, reload_lease
 
-TWO, THREE, SEVEN, CARD = "2g.20gb", "3g.40gb", "7g.80gb", "card"
+TWO, THREE, SEVEN, CARD = "2g.20gb", "3g.40gb", "7g.80gb", "whole-gpu"
 
 
 def end(sim: Simulation, lease: Lease) -> None:

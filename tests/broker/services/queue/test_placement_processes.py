@@ -22,7 +22,7 @@ SELECT count(*) FROM broker_allocation a JOIN broker_allocation b
     ON a.gpu_id = b.gpu_id AND a.id < b.id AND a.placement && b.placement
  WHERE tstzrange(a.held_at, a.released_at) && tstzrange(b.held_at, b.released_at)
 """
-WANTED = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "card")
+WANTED = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "whole-gpu")
 
 
 def queued(owner: TenantContext, number: int) -> Lease:

@@ -214,8 +214,8 @@ def test_a_release_that_is_beaten_every_time_gives_up_loudly(sim: Simulation, mo
 def test_capacity_is_not_sold_again_before_the_old_pod_is_gone(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    slow = sim.create_lease(kestrel, offering("card"), S.PROVISIONING, image="slow/image")
-    waiting = sim.request_lease(kestrel, offering("card"))
+    slow = sim.create_lease(kestrel, offering("whole-gpu"), S.PROVISIONING, image="slow/image")
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.release_lease(slow)
     sim.run_with_sweeps(50)
     assert (reload_lease(slow).state, reload_lease(waiting).state) == ("releasing", "queued")
@@ -227,7 +227,7 @@ def test_capacity_is_not_sold_again_before_the_old_pod_is_gone(sim: Simulation) 
 
 def test_a_node_lost_while_it_is_made_places_it_again_elsewhere(sim: Simulation) -> None:
     create_fleet(TWO_NODES)
-    lease = sim.create_lease(create_tenant(), offering("card"), S.PROVISIONING)
+    lease = sim.create_lease(create_tenant(), offering("whole-gpu"), S.PROVISIONING)
     first_node, first = node_of(lease), reload_lease(lease).generation
     sim.run(1)
     set_node_state(first_node, NodeState.LOST, sim)
@@ -267,7 +267,7 @@ def test_a_node_that_comes_back_in_time_costs_nobody_their_lease(sim: Simulation
 
 def test_a_failed_gpu_ends_its_lease_from_the_moment_it_failed(sim: Simulation) -> None:
     create_gpus(2)
-    lease = sim.create_lease(create_tenant(), offering("card"))
+    lease = sim.create_lease(create_tenant(), offering("whole-gpu"))
     card = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     sim.run(60)
     failed_at = sim.now
@@ -491,9 +491,9 @@ def test_a_pod_of_an_older_generation_is_an_orphan(sim: Simulation) -> None:
 def test_the_great_sweep_looks_at_all_that_lives(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    running = sim.create_lease(kestrel, offering("card"))
-    sim.request_lease(kestrel, offering("card"))
-    over = sim.request_lease(kestrel, offering("card"))
+    running = sim.create_lease(kestrel, offering("whole-gpu"))
+    sim.request_lease(kestrel, offering("whole-gpu"))
+    over = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.release_lease(over)
     assert lease_reconciler.messages_for_all_live() == [
         ("broker.step", running.pk, kestrel.tenant.pk),

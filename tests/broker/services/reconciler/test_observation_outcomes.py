@@ -29,7 +29,7 @@ class Scene:
         create_gpus(2)
         self.sim, self.version = sim, 10
         self.lease = sim.create_lease(
-            create_tenant(), offering("card" if quantity > 1 else "1g.10gb"), state, quantity=quantity
+            create_tenant(), offering("whole-gpu" if quantity > 1 else "1g.10gb"), state, quantity=quantity
         )
         sim.messages.clear()
         self.node = node_of(self.lease)

@@ -37,7 +37,7 @@ from tests.simulation import (
     soft_offering,
 )
 
-CARD, S = "card", LeaseState
+CARD, S = "whole-gpu", LeaseState
 
 
 @pytest.fixture

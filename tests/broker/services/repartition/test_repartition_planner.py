@@ -266,13 +266,13 @@ def test_every_cluster_with_gpus_of_a_fixed_cut_is_looked_at(sim: Simulation, no
 
 
 def test_uncut_gpus_are_cut_and_left_whole_by_the_same_rules(sim: Simulation) -> None:
-    (node,) = create_fixed_nodes(cut=layout_rows.EMPTY_LAYOUT.of(["card"]))
+    (node,) = create_fixed_nodes(cut=layout_rows.EMPTY_LAYOUT.of(["whole-gpu"]))
     kestrel = create_tenant("Kestrel")
-    whole = sim.request_lease(kestrel, offering("card"), max_duration_s=600)
+    whole = sim.request_lease(kestrel, offering("whole-gpu"), max_duration_s=600)
     slices = sim.request_lease(kestrel, offering("1g.10gb"), quantity=3)
     sim.run(180)
     change = propose_repartition(node, sim)
-    assert sorted(map(str, change.cuts.values())) == ["1 × card", "7 × 1g.10gb"]
+    assert sorted(map(str, change.cuts.values())) == ["1 × whole-gpu", "7 × 1g.10gb"]
     repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(900)
     assert (reload_lease(whole).end_reason, reload_lease(slices).state) == ("expired", "active")

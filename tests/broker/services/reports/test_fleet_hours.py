@@ -44,7 +44,7 @@ def test_an_idle_fleet_is_idle_for_every_second(sim: Simulation, kestrel: Tenant
 
 
 def test_sold_seconds_are_the_seconds_the_ledger_calls_active(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"))
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(500)
     sim.release_lease(lease)
     sim.run(100)
@@ -55,7 +55,7 @@ def test_sold_seconds_are_the_seconds_the_ledger_calls_active(sim: Simulation, k
 
 
 def test_a_lease_that_goes_on_is_sold_until_now_and_spot_is_told_apart(sim: Simulation, kestrel: TenantContext) -> None:
-    begun = sim.create_lease(kestrel, simulation.offering("card", price_class="spot")).active_at
+    begun = sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot")).active_at
     sim.run(300)
     seen = spent(sim, 10_000)
     assert seen.by_use[UnitUse.SPOT] == int((sim.now - begun).total_seconds()) * CARD
@@ -63,7 +63,7 @@ def test_a_lease_that_goes_on_is_sold_until_now_and_spot_is_told_apart(sim: Simu
 
 
 def test_a_place_still_held_after_its_lease_ended_counts_once(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"))
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(500)
     sim.release_lease(lease)
     seen = spent(sim, 900)
@@ -73,7 +73,7 @@ def test_a_place_still_held_after_its_lease_ended_counts_once(sim: Simulation, k
 
 
 def test_only_the_part_inside_the_window_counts(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"))
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(1000)
     assert spent(sim, 60).by_use[UnitUse.SOLD] == 60 * CARD
     sim.release_lease(lease)
@@ -82,7 +82,7 @@ def test_only_the_part_inside_the_window_counts(sim: Simulation, kestrel: Tenant
 
 
 def test_a_lease_that_never_became_active_was_only_reserved(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"), LeaseState.PROVISIONING)
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
     sim.run(1)
     sim.release_lease(lease)
     sim.run(60)
@@ -123,7 +123,7 @@ def test_outages_count_from_their_beginning_to_their_end(sim: Simulation, kestre
 
 
 def test_a_lease_on_a_node_out_of_service_is_sold_while_it_is_charged(sim: Simulation, kestrel: TenantContext) -> None:
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     simulation.set_node_state(Node.objects.get(), NodeState.DRAINING, sim)
     sim.run(100)
     seen = spent(sim, 100)

@@ -27,7 +27,7 @@ def look(sim: Simulation) -> list[AttentionItem]:
 
 
 def fill(sim: Simulation, owner: TenantContext) -> list[Lease]:
-    return [sim.create_lease(owner, simulation.offering("card")) for _ in range(4)]
+    return [sim.create_lease(owner, simulation.offering("whole-gpu")) for _ in range(4)]
 
 
 def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: TenantContext) -> None:
@@ -35,7 +35,7 @@ def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: Tena
     fill(sim, kestrel)
     waiting = []
     for owner in (tern, kestrel, tern):
-        waiting.append(sim.request_lease(owner, simulation.offering("card")))
+        waiting.append(sim.request_lease(owner, simulation.offering("whole-gpu")))
         sim.run(60)
     with staff_scope():
         seen, figures = queue_report.load_queue_page(), queue_report.load_queue_figures(now=sim.now)
@@ -48,7 +48,7 @@ def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: Tena
 
 def test_a_long_queue_comes_in_pages_that_miss_nobody(sim: Simulation, kestrel: TenantContext) -> None:
     fill(sim, kestrel)
-    waiting = [sim.request_lease(kestrel, simulation.offering("card")) for _ in range(5)]
+    waiting = [sim.request_lease(kestrel, simulation.offering("whole-gpu")) for _ in range(5)]
     seen, after = [], ""
     with staff_scope():
         while page := queue_report.load_queue_page(after=after, limit=2):
@@ -60,12 +60,12 @@ def test_a_long_queue_comes_in_pages_that_miss_nobody(sim: Simulation, kestrel: 
 
 
 def test_who_started_again_waits_since_then(sim: Simulation, kestrel: TenantContext) -> None:
-    again = sim.create_lease(kestrel, simulation.offering("card"), volume=sim.create_volume(kestrel).pk)
+    again = sim.create_lease(kestrel, simulation.offering("whole-gpu"), volume=sim.create_volume(kestrel).pk)
     sim.run(1800)
     sim.stop_lease(again, kestrel)
     sim.run(60)
     fill(sim, kestrel)
-    first = sim.request_lease(kestrel, simulation.offering("card"))
+    first = sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(30)
     sim.start_lease(again, kestrel)
     sim.run(30)
@@ -190,7 +190,7 @@ def test_a_failed_lease_is_named_at_once(sim: Simulation, kestrel: TenantContext
 
 def test_somebody_who_waits_past_patience_is_named(sim: Simulation, kestrel: TenantContext) -> None:
     fill(sim, kestrel)
-    lease = sim.request_lease(kestrel, simulation.offering("card"))
+    lease = sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         Lease.objects.filter(pk=lease.pk).update(created_at=sim.now - MAX_WAIT - timedelta(seconds=1))
     (need,) = look(sim)
@@ -204,7 +204,7 @@ def test_gpus_that_nothing_is_sold_on_are_named_by_pool(sim: Simulation, kestrel
 
 
 def test_the_past_of_a_gpu_is_told_newest_first(sim: Simulation, kestrel: TenantContext) -> None:
-    first = sim.create_lease(kestrel, simulation.offering("card"))
+    first = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     gpu = Gpu.objects.get(pk=simulation.held_allocations(first)[0].gpu_id)
     sim.release_lease(first)
     sim.run(60)

@@ -183,7 +183,7 @@ def test_once_something_is_on_it_leases_go_where_it_lies(sim: Simulation) -> Non
         SimulatedRack("west-1", "eu-west", MODEL, 1, 1),
     )
     kestrel = create_tenant("Kestrel")
-    here = Offering.objects.get(region=REGION, profile="card", price_class="on_demand")
+    here = Offering.objects.get(region=REGION, profile="whole-gpu", price_class="on_demand")
     volume = sim.create_volume(kestrel)
     with tenant_scope(kestrel.tenant.pk):
         away = Cluster.objects.get(name="north-2")
@@ -210,7 +210,7 @@ def test_once_something_is_on_it_leases_go_where_it_lies(sim: Simulation) -> Non
     assert reload_lease(lease).state == S.ACTIVE
     sim.release_lease(lease)
     sim.run(10)
-    there = Offering.objects.get(region="eu-west", profile="card", price_class="on_demand")
+    there = Offering.objects.get(region="eu-west", profile="whole-gpu", price_class="on_demand")
     with pytest.raises(VolumeOutOfReach, match="home is in north-2"):
         sim.request_lease(kestrel, there, volume=volume.pk)
 
@@ -221,10 +221,10 @@ def test_nobody_waits_behind_a_lease_whose_volume_lies_where_all_is_taken(sim: S
     volume = sim.create_volume(kestrel)
     with tenant_scope(kestrel.tenant.pk):
         Volume.objects.filter(pk=volume.pk).update(cluster=Cluster.objects.get(name="north-2"), used_at=sim.now)
-    both = [sim.create_lease(kestrel, offering("card"), max_duration_s=20_000) for _ in range(2)]
+    both = [sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=20_000) for _ in range(2)]
     in_first = next(lease for lease in both if again_in(lease) == "north-1")
-    waits = sim.request_lease(kestrel, offering("card"), volume=volume.pk)
-    younger = sim.request_lease(kestrel, offering("card"))
+    waits = sim.request_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
+    younger = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run(3700)
     sim.release_lease(in_first)
     sim.run(15)
@@ -269,7 +269,7 @@ def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(s
     first = Cluster.objects.get(name="north-1")
     moody.full.add(first.pk)
     volume = sim.create_volume(kestrel)
-    lease = sim.create_lease(kestrel, offering("card"), volume=volume.pk)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     there = again(volume)
     assert there.cluster
     assert (there.cluster.name, there.left_in) == ("north-2", [first.pk])
@@ -285,12 +285,12 @@ def test_one_with_something_on_it_never_moves(sim: Simulation, moody: Moody) -> 
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel = create_tenant("Kestrel")
     volume = sim.create_volume(kestrel)
-    sim.release_lease(sim.create_lease(kestrel, offering("card"), volume=volume.pk))
+    sim.release_lease(sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk))
     sim.run(10)
     there = again(volume).cluster
     assert there
     moody.full.add(there.pk)
-    lease = sim.request_lease(kestrel, offering("card"), volume=volume.pk)
+    lease = sim.request_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     sim.run(10)
     assert again(volume).cluster == there
     assert (reload_lease(lease).state, held_allocations(lease)) == (S.QUEUED, [])
@@ -343,7 +343,7 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
     kestrel, moved = create_tenant("Kestrel"), Cluster.objects.get(name="north-1")
     volume, kept = sim.create_volume(kestrel), sim.create_volume(kestrel, "kept")
     for each in (volume, kept):
-        sim.release_lease(sim.create_lease(kestrel, offering("card"), volume=each.pk))
+        sim.release_lease(sim.create_lease(kestrel, offering("whole-gpu"), volume=each.pk))
         sim.run(10)
     delete(sim, kestrel, volume)
     sim.run_with_sweeps(20)

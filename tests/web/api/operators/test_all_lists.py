@@ -51,7 +51,9 @@ def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(portal: PortalSess
     portal.sim.create_lease(portal.owner, offering())  # so that no node is free for all of its cards
     asked = []
     for owner in (portal.owner, tern, portal.owner):
-        asked.append(portal.sim.create_lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True).pk)
+        asked.append(
+            portal.sim.create_lease(owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, same_node=True).pk
+        )
         portal.sim.run(60)
     first = read(operator, "ops/leases?state=queued&sort=since&limit=2")
     rest = read(operator, f"ops/leases?state=queued&sort=since&limit=2&cursor={first['next_cursor']}")
@@ -181,9 +183,9 @@ def test_offerings_are_found_by_memory_and_by_what_is_free(portal: PortalSession
         return {each["id"] for each in items(portal.client, f"offerings?limit=500&{query}")}
 
     assert found("memory_gb__gte=80") == {o.pk for o in Offering.objects.filter(memory_gb__gte=80)}
-    assert offering("card").pk in found("free_now=true")
+    assert offering("whole-gpu").pk in found("free_now=true")
     for _ in range(8):
-        portal.sim.create_lease(portal.owner, offering("card"))
+        portal.sim.create_lease(portal.owner, offering("whole-gpu"))
     assert found("free_now=true") == set()
     for wrong in ("memory_gb__gte=much", "memory_gb__gte=9999999999", "free_now=maybe"):
         read(portal.client, f"offerings?{wrong}", status=400)
@@ -206,7 +208,7 @@ def put(client: Client, path: str, **body: Any) -> Any:
 
 
 def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(portal: PortalSession, operator: Client) -> None:
-    what = offering("card")
+    what = offering("whole-gpu")
     path = f"ops/offerings/{what.pk}/price"
     first = put(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
     assert first.status_code == 200, first.content
@@ -241,13 +243,13 @@ def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(portal: Por
 def test_a_price_that_cannot_be_meant_is_a_problem(
     portal: PortalSession, operator: Client, body: dict[str, str]
 ) -> None:
-    answer = put(operator, f"ops/offerings/{offering('card').pk}/price", **body)
+    answer = put(operator, f"ops/offerings/{offering('whole-gpu').pk}/price", **body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     assert put(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
 
 
 def test_a_price_is_tried_on_last_month(portal: PortalSession, operator: Client) -> None:
-    what = offering("card")
+    what = offering("whole-gpu")
     add_ended_lease(portal.owner.project, what, portal.sim.now - timedelta(days=25), 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)
     told = read(operator, f"ops/offerings/{what.pk}/preview?per_hour=14")
@@ -262,6 +264,6 @@ def test_a_price_is_tried_on_last_month(portal: PortalSession, operator: Client)
 
 def test_use_without_a_price_is_listed(portal: PortalSession, operator: Client) -> None:
     assert items(operator, "ops/price-gaps") == []
-    lease = add_running_lease(portal.owner.project, offering("card"), portal.sim.now - timedelta(days=91))
+    lease = add_running_lease(portal.owner.project, offering("whole-gpu"), portal.sim.now - timedelta(days=91))
     [gap] = items(operator, "ops/price-gaps")
     assert (gap["tenant"], gap["lease"], gap["unit_seconds"]) == (portal.owner.tenant.pk, lease.pk, 24 * 3600)

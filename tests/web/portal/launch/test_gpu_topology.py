@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 def path(**more: str) -> str:
     return "/launch/?" + "&".join(
-        f"{name}={value}" for name, value in {"offering": offering("card").pk, "count": "2", **more}.items()
+        f"{name}={value}" for name, value in {"offering": offering("whole-gpu").pk, "count": "2", **more}.items()
     )
 
 
@@ -27,7 +27,7 @@ def test_a_gang_with_links_is_quoted_launched_shown_and_proposed_again(portal: P
     page = portal.read(path(topology="nvlink"))
     assert "No cluster can ever" not in page
     assert "GPU 0" in page
-    sent = {"offering": offering("card").pk, "class": "on_demand", "name": "new", "count": "2", "lasts": "8 h",
+    sent = {"offering": offering("whole-gpu").pk, "class": "on_demand", "name": "new", "count": "2", "lasts": "8 h",
             "runs": "own", "image": "python:3", "key": "k1", "topology": "nvlink"}  # fmt: skip
     assert portal.post("/launch/", **sent).status_code == 302
     with tenant_scope(portal.owner.tenant.pk):

@@ -124,9 +124,9 @@ def test_neighbours_are_drawn_without_their_names(portal: PortalSession) -> None
 
 
 def test_a_queued_lease_says_why_and_where_in_line(portal: PortalSession) -> None:
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
-    first = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
-    second = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
+    first = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
+    second = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
     portal.sim.run(1)
     assert "1 of 2 in line" in portal.read(f"/leases/{first.pk}/")
     page = portal.read(f"/leases/{second.pk}/")

@@ -31,7 +31,7 @@ def charged(portal: PortalSession) -> Invoice:
 
 def test_spend_equals_the_draft_invoice_to_the_cent(portal: PortalSession) -> None:
     child = portal.owner.create_project("design")
-    for n, profile in enumerate(("1g.10gb", "2g.20gb", "3g.40gb", "card", "1g.10gb", "2g.20gb")):
+    for n, profile in enumerate(("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu", "1g.10gb", "2g.20gb")):
         run_lease_for(
             portal, profile, 777 + 131 * n, project=child if n % 2 else portal.owner.project, quantity=1 + n % 3
         )
@@ -44,9 +44,9 @@ def test_spend_equals_the_draft_invoice_to_the_cent(portal: PortalSession) -> No
 
 
 def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(portal: PortalSession) -> None:
-    for profile in ("1g.10gb", "2g.20gb", "3g.40gb", "card"):
+    for profile in ("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu"):
         run_lease_for(portal, profile, 5)  # 0.14, 0.28, 0.42 and 0.97 cents: each line is rounded on its own
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=2, max_duration_s=9 * 3600)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=2, max_duration_s=9 * 3600)
     portal.sim.run(1234)
     spend = portal.get("/spend/").context["page"].told.minor
     for path in ("/spend/", "/"):
@@ -59,7 +59,7 @@ def test_a_price_renewed_as_it_was_is_rounded_on_its_own_as_on_the_invoice(porta
     run_lease_for(portal, "1g.10gb", 10)  # 0.28 cents, which is nought
     set_price(what, EURO, since=portal.sim.now)
     run_lease_for(portal, "1g.10gb", 10)  # and again, though both together would be one
-    run_lease_for(portal, "card", 3600)
+    run_lease_for(portal, "whole-gpu", 3600)
     running = portal.get("/spend/").context["page"].told.minor
     assert charged(portal).total == running == portal.get("/spend/").context["page"].told.minor == 700
 
@@ -67,7 +67,7 @@ def test_a_price_renewed_as_it_was_is_rounded_on_its_own_as_on_the_invoice(porta
 def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(portal: PortalSession) -> None:
     child = portal.owner.create_project("design")
     run_lease_for(portal, "1g.10gb", 3600, project=child)
-    run_lease_for(portal, "card", 3600)
+    run_lease_for(portal, "whole-gpu", 3600)
     draft = charged(portal)
     assert portal.get("/spend/").context["page"].draft == draft
     for role in (Role.OWNER, Role.VIEWER):
@@ -123,7 +123,7 @@ def test_spend_compares_with_the_same_days_of_last_month(portal: PortalSession) 
 
 def test_the_same_days_of_last_month_end_at_the_same_whole_second_everywhere(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=3, hour=7)
-    run_lease_for(portal, "card", 2 * 3600, quantity=4)
+    run_lease_for(portal, "whole-gpu", 2 * 3600, quantity=4)
     told = []
     for microsecond in (0, 700_000):
         portal.sim.clock.at = portal.sim.now.replace(month=11, day=3, hour=8, minute=0, second=0)

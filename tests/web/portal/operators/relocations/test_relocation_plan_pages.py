@@ -58,7 +58,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
 def test_a_plan_for_who_waits_is_asked_for_in_the_control_room_and_drawn(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
-    waits = sim.request_lease(kestrel, offering("card"), name="whole-card")
+    waits = sim.request_lease(kestrel, offering("whole-gpu"), name="whole-card")
     sim.run(1)
     found = plan(operator, sim)
     control = page(operator, "/ops/")
