@@ -180,7 +180,7 @@ class Migration(InitialMigration):
                             Q(Q(gpu_model__isnull=False), ~Q(state="metered")),
                             _connector="OR",
                         ),
-                        name="offering_of_cards_or_storage",
+                        name="offering_of_gpus_or_storage",
                     ),
                     models.UniqueConstraint(
                         condition=Q(state="metered"), fields=("region",), name="storage_once_a_region"
@@ -600,7 +600,7 @@ class Migration(InitialMigration):
                 ("reason", models.CharField(max_length=300)),
                 ("cost_s", models.PositiveIntegerField()),
                 ("gain_milli", models.IntegerField()),
-                ("cards", models.JSONField()),
+                ("gpus", models.JSONField()),
                 ("state", models.CharField(default="proposed", max_length=12)),
                 ("state_at", models.DateTimeField()),
                 ("seq", models.PositiveIntegerField(default=0)),

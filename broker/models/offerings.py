@@ -55,7 +55,7 @@ class Offering(models.Model):
             models.CheckConstraint(
                 condition=Q(gpu_model__isnull=True, state="metered")
                 | Q(Q(gpu_model__isnull=False), ~Q(state="metered")),
-                name="offering_of_cards_or_storage",
+                name="offering_of_gpus_or_storage",
             ),
             models.UniqueConstraint(fields=["region"], condition=Q(state="metered"), name="storage_once_a_region"),
         ]

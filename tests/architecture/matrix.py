@@ -336,7 +336,7 @@ def a_move_plan() -> RelocationPlan:
         "reason": "x",
         "cost_s": 1,
         "gain_milli": 1,
-        "cards": [],
+        "gpus": [],
         "state_at": current_time(),
         "proposed_at": current_time(),
     }

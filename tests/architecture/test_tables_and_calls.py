@@ -289,7 +289,7 @@ def a_plan(portal: PortalSession) -> RelocationPlan:
             reason="one card could be whole",
             cost_s=20,
             gain_milli=125,
-            cards=[],
+            gpus=[],
             state_at=now,
             proposed_at=now,
         )

@@ -52,7 +52,7 @@ class Moving(Sim):
             reason="sim",
             cost_s=30,
             gain_milli=0,
-            cards=[],
+            gpus=[],
             state_at=now,
             proposed_at=now,
         )

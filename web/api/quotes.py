@@ -34,7 +34,7 @@ class QuotedPlacementOut(serializers.Serializer[Any]):
 
     cluster = serializers.CharField()
     node = serializers.CharField()
-    card = serializers.IntegerField()
+    gpu_index = serializers.IntegerField()
     start = serializers.IntegerField()
     size = serializers.IntegerField()
 
@@ -165,7 +165,7 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
             {
                 "cluster": place.card.cluster,
                 "node": place.card.node_name,
-                "card": place.card.index,
+                "gpu_index": place.card.index,
                 "start": place.seat.placement.start,
                 "size": place.seat.placement.size,
             }

@@ -116,7 +116,7 @@ def _create_plan(
         reason=choice.reason[:MAX_REASON_LENGTH],
         cost_s=choice.cost_s,
         gain_milli=choice.gain_milli,
-        cards=_draw_gpus(pool, choice, before),
+        gpus=_draw_gpus(pool, choice, before),
         state_at=now,
         proposed_at=now,
     )

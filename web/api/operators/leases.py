@@ -104,7 +104,7 @@ class OperatorAllocationOut(serializers.ModelSerializer[Allocation]):
     tenant = NamedOut()
     lease = AllocationLeaseOut()
     gpu = serializers.CharField(source="gpu_id")
-    card = serializers.IntegerField(source="gpu.index")
+    gpu_index = serializers.IntegerField(source="gpu.index")
     node = NamedOut(source="gpu.node")
     cluster = NamedOut(source="gpu.node.cluster")
     start = serializers.IntegerField(source="placement.lower", help_text="First unit on the GPU.")
@@ -112,7 +112,7 @@ class OperatorAllocationOut(serializers.ModelSerializer[Allocation]):
 
     class Meta:
         model = Allocation
-        fields = ("id", "tenant", "lease", "generation", "cluster", "node", "gpu", "card", "profile", "isolation",
+        fields = ("id", "tenant", "lease", "generation", "cluster", "node", "gpu", "gpu_index", "profile", "isolation",
                   "start", "size", "held_at", "released_at")  # fmt: skip
 
     def get_size(self, place: Allocation) -> int:

@@ -86,7 +86,7 @@ def test_a_gang_gets_the_gpus_of_one_node_that_others_leave(
     plan = propose_plan(sim)
     assert plan.reason == f"Frees 2 × {gang.offering.label} together on one node for a queued lease."
     assert (plan.room_for, plan.gain_milli) == (gang.pk, 2000)
-    drawn = {card["name"]: card for card in plan.cards}
+    drawn = {card["name"]: card for card in plan.gpus}
     assert [card["after"] for card in drawn.values() if card.get("for")] == [[[0, 8, 2]]] * 2
     accept(sim, plan)
     sim.run_with_sweeps(NOTICE_S + 90)
@@ -179,7 +179,7 @@ def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
     waits = in_vain(sim, swift, quantity=2, topology="nvlink")
     plan = propose_plan(sim)
     assert plan.room_for == waits.pk
-    given = Gpu.objects.filter(pk__in=[card["gpu"] for card in plan.cards if card.get("for")])
+    given = Gpu.objects.filter(pk__in=[card["gpu"] for card in plan.gpus if card.get("for")])
     assert {card.index // 2 for card in given} in ({0}, {1})
     assert given.count() == 2
 

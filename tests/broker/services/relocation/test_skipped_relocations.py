@@ -141,7 +141,7 @@ def test_a_lease_is_promised_to_one_plan_alone(sim: Simulation, kestrel: TenantC
         reason="another",
         cost_s=1,
         gain_milli=1,
-        cards=[],
+        gpus=[],
         state_at=sim.now,
         proposed_at=sim.now,
     )

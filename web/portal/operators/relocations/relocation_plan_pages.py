@@ -84,7 +84,7 @@ class RelocationPlanPage:
 
     @property
     def cards(self) -> list[RelocationDrawing]:
-        return [_draw_gpu(card, self.moves) for card in self.plan.cards]
+        return [_draw_gpu(card, self.moves) for card in self.plan.gpus]
 
     @property
     def keys(self) -> list[dict[str, str]]:

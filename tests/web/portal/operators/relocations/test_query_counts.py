@@ -23,7 +23,7 @@ def a_plan(sim: Simulation, lease: Lease, *, moves: int) -> RelocationPlan:
         reason="One GPU with few slices can be emptied and then sold whole.",
         cost_s=20,
         gain_milli=1000,
-        cards=[{**drawn, "after": [[4, 4, 0]]} for _ in range(2 * moves)],
+        gpus=[{**drawn, "after": [[4, 4, 0]]} for _ in range(2 * moves)],
         state="done",
         state_at=sim.now,
         proposed_at=sim.now,
