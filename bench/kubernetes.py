@@ -38,7 +38,7 @@ from tests.live.sightings import LEASE, Sightings  # noqa: E402
 
 REGION, CLUSTER = "eu-north", "north"
 ON_A_NODE = 56  # slices
-SLICES = GpuNode(cards=8, cut=8, mig={"1g.10gb": ON_A_NODE})
+SLICES = GpuNode(gpus=8, cut=8, mig={"1g.10gb": ON_A_NODE})
 A_PROJECT_HOLDS = 500
 RATE, SECONDS = 20, 10  # of launches
 AT_ONCE, STEADY_S = 300, 60  # leases asked for in a row; how long those that are held are left alone

@@ -166,7 +166,7 @@ def main() -> None:
     scale = 10 if sys.argv[1:] == ["small"] else 1
     quiet = Options(node_lease_s=120, node_grace_s=300)  # five hundred kubelets on two processors are loud
     with ControlPlane(quiet) as plane, Processes() as processes:
-        nodes = Nodes(plane.api, "gpu").add_many(NODES // scale, GpuNode(cards=8), within=PATIENCE_S)
+        nodes = Nodes(plane.api, "gpu").add_many(NODES // scale, GpuNode(gpus=8), within=PATIENCE_S)
         fill(plane, nodes, PODS // scale)
         transport = Transport(lambda: plane.kubeconfig("admin", ADMINISTRATORS))
         relist(transport)  # imports the client
@@ -176,7 +176,7 @@ def main() -> None:
         agent = processes.running["agent-north"]
         until(lambda: ClusterWatch.objects.count() == 4, PATIENCE_S, "the agent has listed")
         until(lambda: ClusterObject.objects.count() >= (PODS + NODES) // scale, PATIENCE_S, "and written")
-        until(lambda: Gpu.objects.count() >= 8 * NODES // scale, PATIENCE_S, "every card is inventory")
+        until(lambda: Gpu.objects.count() >= 8 * NODES // scale, PATIENCE_S, "every GPU is inventory")
         figures.most("kube_doctor", examined(), unit="s", at_most=10)
         for part in (KUBELETS, SCHEDULER, MANAGER):
             plane.pause(part)

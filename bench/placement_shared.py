@@ -60,7 +60,7 @@ def table(outcomes: list[Outcome]) -> dict[str, float]:
             file=sys.stderr,
         )
     best = ceiling(trace.asked())
-    print(f"{'(best cut of cards while nobody is refused)':53}{best:.2f}", file=sys.stderr)
+    print(f"{'(best cut of gpus while nobody is refused)':53}{best:.2f}", file=sys.stderr)
     return found
 
 

@@ -65,8 +65,8 @@ def create_fleet(*racks: SimulatedRack, now: datetime = NOW) -> None:
 
 
 def create_gpus(count: int, *, model: str = MODEL, region: str = REGION) -> None:
-    """Set up one node with that many cards."""
-    create_fleet(SimulatedRack("north-1", region, model, nodes=1, cards_per_node=count))
+    """Set up one node with that many GPUs."""
+    create_fleet(SimulatedRack("north-1", region, model, nodes=1, gpus_per_node=count))
 
 
 def offering(profile: str = "1g.10gb", *, price_class: str = "on_demand", model: str = MODEL) -> Offering:

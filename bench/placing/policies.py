@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from bench.placing import rules
-from bench.placing.cards import COUNTED, MODEL, PROFILES, TABLE
 from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
+from bench.placing.gpu_profiles import COUNTED, MODEL, PROFILES, TABLE
 from bench.placing.moving import Freedom, Moved
 from bench.placing.selling import SOLD, Sold
 from broker.domain.placement.costs import slice_prices

@@ -53,20 +53,20 @@ class Blind(Counting):
         if not super().place(number, request):
             return False
         profile, seats = self.held[number]
-        for card, start in seats:
-            left, keeps = self._left[card], self._seats.keeps[profile][start]
+        for gpu, start in seats:
+            left, keeps = self._left[gpu], self._seats.keeps[profile][start]
             how = CutEffort.ANEW if left & ~keeps else CutEffort.FREE
             if left & self._seats.bit[profile][start]:
                 how = CutEffort.WARM
-            self._left[card] = left & keeps
+            self._left[gpu] = left & keeps
             if request.count == 1:
                 self.had[how] += 1
         return True
 
     def release(self, number: int) -> None:
         profile, seats = self.held[number]
-        for card, start in seats:
-            self._left[card] |= self._seats.bit[profile][start]
+        for gpu, start in seats:
+            self._left[gpu] |= self._seats.bit[profile][start]
         super().release(number)
 
 

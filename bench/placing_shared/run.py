@@ -38,7 +38,7 @@ def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcom
             got = nodes.place(kind)
         elif chosen := chance.choose(rooms, request):
             got = HeldShare(*chosen)
-            rooms[got.node].take(request, got.cards)
+            rooms[got.node].take(request, got.gpus)
         else:
             got = None
         held += request.takes if got else 0

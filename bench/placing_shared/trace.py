@@ -34,8 +34,8 @@ def rooms() -> list[NodeCapacity]:
     ]
     rank = fill_order_by_class(dict(enumerate(makes)))
     return [
-        NodeCapacity(cpu=cpu, memory=memory, gpus=cards, rank=rank[node])
-        for node, (cpu, memory, cards) in enumerate(makes)
+        NodeCapacity(cpu=cpu, memory=memory, gpus=gpus, rank=rank[node])
+        for node, (cpu, memory, gpus) in enumerate(makes)
     ]
 
 

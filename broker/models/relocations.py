@@ -30,7 +30,7 @@ class RelocationPlanQuerySet(models.QuerySet["RelocationPlan"]):
     def making_room(self, model: str, region: str) -> dict[str, frozenset[str]]:
         """Return the leases that running plans of a pool make room for, with their GPUs."""
         running = self.filter(state=RelocationPlanState.RUNNING.value, gpu_model=model, cluster__region=region)
-        return {plan.room_for: frozenset(str(gpu["gpu"]) for gpu in plan.cards) for plan in running if plan.room_for}
+        return {plan.room_for: frozenset(str(gpu["gpu"]) for gpu in plan.gpus) for plan in running if plan.room_for}
 
 
 class RelocationPlan(models.Model):

@@ -44,7 +44,7 @@ from tests.web.portal.signed_in_user import PortalSession, open_portal
 from web.http import event_stream as stream
 
 OWNS = RoleGrants((RoleGrant(Role.OWNER),))
-# Where it lies: for how long 111 whole cards of seven euros ran there, and what of that is on pages.
+# Where it lies: for how long 111 whole GPUs of seven euros ran there, and what of that is on pages.
 LONG = {"quagga": 36_036, "zenith": 25_740}
 AMOUNTS = {
     "what ran in quagga": r"7,?777\.7\d",

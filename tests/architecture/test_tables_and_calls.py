@@ -161,10 +161,10 @@ def of_tenant(portal: PortalSession) -> dict[str, str]:
 def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
     """Create what operators work on: nodes, clusters, payments and audit events."""
     sim = portal.sim
-    hardware.add_simulated_racks((SimulatedRack("mig-1", REGION, MODEL, nodes=1, cards_per_node=2),), now=sim.now)
+    hardware.add_simulated_racks((SimulatedRack("mig-1", REGION, MODEL, nodes=1, gpus_per_node=2),), now=sim.now)
     cluster = Cluster.objects.get(name="mig-1")
-    for card in Gpu.objects.filter(node__cluster=cluster):
-        layout_rows.store_gpu_layout(card, ONES)
+    for gpu in Gpu.objects.filter(node__cluster=cluster):
+        layout_rows.store_gpu_layout(gpu, ONES)
     node = cluster.nodes.get()
     change = Repartition.objects.create(
         node=node,
@@ -278,7 +278,7 @@ def was_used(portal: PortalSession) -> None:
 
 
 def a_plan(portal: PortalSession) -> RelocationPlan:
-    """Propose to move one of the tenant's leases to another card of its cluster."""
+    """Propose to move one of the tenant's leases to another GPU of its cluster."""
     now = portal.sim.now
     with rls.tenant_scope(portal.owner.tenant.pk):
         here = Allocation.objects.filter(lease__state="active", released_at=None).select_related("gpu__node")[0]
@@ -286,7 +286,7 @@ def a_plan(portal: PortalSession) -> RelocationPlan:
         plan = RelocationPlan.objects.create(
             cluster_id=here.gpu.node.cluster_id,
             gpu_model=here.gpu.gpu_model,
-            reason="one card could be whole",
+            reason="one GPU could be whole",
             cost_s=20,
             gain_milli=125,
             gpus=[],

@@ -246,7 +246,7 @@ def decline_last_month(owner: TenantContext, now: datetime) -> str:
         for project, limit in ((owner.project, 500_000), (Project.objects.exclude(parent=None)[0], 1_000)):
             budget_settings.set_budget(project=project, limit_minor=limit, actor=owner.actor, now=now)
     credit_notes.issue_credit_note(
-        invoice, wanted={1: 40}, seen=0, why="its card was slow for an hour", actor=OPERATOR, now=now
+        invoice, wanted={1: 40}, seen=0, why="its GPU was slow for an hour", actor=OPERATOR, now=now
     )
     return invoice.pk
 

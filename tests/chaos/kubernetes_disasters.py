@@ -111,7 +111,7 @@ def node_is_cut_anew(world: World) -> None:
     if len(ready) < 2:  # where no node is left at work, nothing lives that could be harmed
         return
     node = world.chance.choice(ready)
-    known = {card.index: cut for card in Gpu.objects.filter(node=node) if (cut := layout_rows.current_layout(card))}
+    known = {gpu.index: cut for gpu in Gpu.objects.filter(node=node) if (cut := layout_rows.current_layout(gpu))}
     wanted = ONLY_ONES if known == MIXED else MIXED
     manners = world.chance.choice(("obeys", "wedges-once", "wedges-once", "fails"))
     _be(world, node.name, manners)

@@ -53,7 +53,7 @@ OFFERS = {
     )
     for name in (layout_name(cuts), layout_alias(layout_name(cuts)))
 }
-NODE = GpuNode(cards=3, cut=2, mig={"1g.10gb": 14}, layouts=OFFERS)
+NODE = GpuNode(gpus=3, cut=2, mig={"1g.10gb": 14}, layouts=OFFERS)
 NEIGHBOURS, URGENT = (
     "neighbours",
     "urgent",

@@ -233,15 +233,15 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
 def test_what_nodes_publish_for_claims_is_followed_and_listed_once(installed: Installation, gpu_nodes: Nodes) -> None:
     Cluster.objects.filter(pk=installed.cluster.pk).update(driver="dra", accept_next_inventory=True)
     watching = RunningAgent(installed)
-    api, node = installed.plane.api, gpu_nodes.add(GpuNode(cards=0))
+    api, node = installed.plane.api, gpu_nodes.add(GpuNode(gpus=0))
 
-    def cards() -> list[tuple[int, str]]:
+    def gpus() -> list[tuple[int, str]]:
         return list(Gpu.objects.filter(node__name=node).order_by("index").values_list("index", "health"))
 
     watching.until(lambda: ClusterWatch.objects.count() == 7)
-    devices.publish(api, node, cards=2)
-    watching.until(lambda: cards() == [(0, "healthy"), (1, "healthy")])
+    devices.publish(api, node, gpus=2)
+    watching.until(lambda: gpus() == [(0, "healthy"), (1, "healthy")])
     devices.withdraw(api, node)
-    watching.until(lambda: cards() == [(0, "unhealthy"), (1, "unhealthy")])
+    watching.until(lambda: gpus() == [(0, "unhealthy"), (1, "unhealthy")])
     watching.ended.set()
     assert [each.lists for each in watching.agent.reflectors] == [1] * 7

@@ -71,13 +71,13 @@ class KubernetesStage:
 
 
 def real_node(nodes: Nodes, manners: str, *layouts: dict[int, GpuLayout]) -> str:
-    """Add a node with two uncut cards whose mig-manager has learned these layouts."""
+    """Add a node with two uncut GPUs whose mig-manager has learned these layouts."""
     known = {}
     for cuts in layouts:
         slots = slices_offered(cuts.values())
         offers = {"nvidia.com/gpu": 0, **{resource_name(profile): count for profile, count in slots.items()}}
         known |= {layout_name(cuts): offers, layout_alias(layout_name(cuts)): offers}
-    return nodes.add(GpuNode(cards=2, layouts=known, manners=manners))
+    return nodes.add(GpuNode(gpus=2, layouts=known, manners=manners))
 
 
 def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -> MigManagerPartitioner:

@@ -70,12 +70,12 @@ def test_credentials_are_kept_sealed_and_are_in_no_record(installed: Installatio
 def test_the_gpus_of_a_node_become_inventory_and_follow_what_it_reports(
     installed: Installation, gpu_nodes: Nodes
 ) -> None:
-    cards = Gpu.objects.filter(node__cluster=installed.cluster).order_by("index")
-    assert [card.fixed_layout[0]["profile"] for card in cards] == ["whole-gpu", "1g.10gb"]
-    assert len(cards[1].fixed_layout) == 7
+    gpus = Gpu.objects.filter(node__cluster=installed.cluster).order_by("index")
+    assert [gpu.fixed_layout[0]["profile"] for gpu in gpus] == ["whole-gpu", "1g.10gb"]
+    assert len(gpus[1].fixed_layout) == 7
     gpu_nodes.give(installed.node, **{"nvidia.com/gpu": 0})
     installed.take_inventory()
-    assert [card.health for card in cards.all()] != ["healthy", "healthy"]
+    assert [gpu.health for gpu in gpus.all()] != ["healthy", "healthy"]
     gpu_nodes.give(installed.node, **{"nvidia.com/gpu": 1})
     assert installed.take_inventory() == []
-    assert [card.health for card in cards.all()] == ["healthy", "healthy"]
+    assert [gpu.health for gpu in gpus.all()] == ["healthy", "healthy"]

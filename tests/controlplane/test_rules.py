@@ -89,7 +89,7 @@ def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlP
 
 
 def test_a_quota_holds_against_forty_at_once(control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str) -> None:
-    api, node = control_plane.api, gpu_nodes.add(GpuNode(cards=8))
+    api, node = control_plane.api, gpu_nodes.add(GpuNode(gpus=8))
     quota: Object = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

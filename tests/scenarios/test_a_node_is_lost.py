@@ -18,7 +18,7 @@ from tests.simulation import (
     transitions_of,
 )
 
-TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1)
+TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1)
 
 
 def test_a_node_is_lost_and_comes_back(sim: Simulation) -> None:

@@ -78,7 +78,7 @@ class Cutting:
         self.chance, self.sim, self.calm = Rng(seed), sim, False
         self.did: Counter[str] = Counter()
         self.suffered: dict[Repartition, str] = {}  # what each change's latest attempt suffers from
-        self.nodes, self.owner = create_fixed_nodes(nodes=3, cards_per_node=2), create_tenant("Kestrel")
+        self.nodes, self.owner = create_fixed_nodes(nodes=3, gpus_per_node=2), create_tenant("Kestrel")
         self.catalogue = LayoutCatalogue(gpu_model_spec(MODEL), plain_profiles(gpu_model_spec(MODEL)))
         acts: list[tuple[int, Callable[[], None]]] = [
             (20, self.ask),
@@ -167,9 +167,9 @@ class Cutting:
             its = list(Gpu.objects.filter(node=node))
             change = last.get(node.pk)
             closed = change is not None and RepartitionStep(change.step) in CLOSED_STEPS
-            assert {card.closed_since is not None for card in its} == {closed}, f"{node}: {change and change.step}"
-            for card in its:
-                now = layout_rows.current_layout(card)
+            assert {gpu.closed_since is not None for gpu in its} == {closed}, f"{node}: {change and change.step}"
+            for gpu in its:
+                now = layout_rows.current_layout(gpu)
                 assert now is not None
                 assert now in self.catalogue.cuts
             real = SimulatedNode.objects.filter(node=node.pk).first()

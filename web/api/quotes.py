@@ -163,9 +163,9 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
         "total_cap": money_out(offer.cap_minor, quote.currency) if offer else None,
         "places": [
             {
-                "cluster": place.card.cluster,
-                "node": place.card.node_name,
-                "gpu_index": place.card.index,
+                "cluster": place.gpu.cluster,
+                "node": place.gpu.node_name,
+                "gpu_index": place.gpu.index,
                 "start": place.seat.placement.start,
                 "size": place.seat.placement.size,
             }

@@ -163,7 +163,7 @@ def profile_name(profile: str) -> str:
 
 
 @register.simple_tag
-def cards_worth(milli: int) -> str:
+def gpus_worth(milli: int) -> str:
     """Format thousandths of a GPU as GPUs: 1 GPU, 1.25 GPUs."""
     if milli == 1000:
         return "1 GPU"

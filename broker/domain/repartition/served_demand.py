@@ -15,7 +15,7 @@ class ServedDemand:
     """The exact worth of the served demand.
 
     Each served slice counts its profile's share of memory, up to what is in demand. Demand is in
-    thousandths, so one GPU is worth `card_worth` per thousandth, and gains can be stated in thousandths
+    thousandths, so one GPU is worth `gpu_worth` per thousandth, and gains can be stated in thousandths
     of GPUs.
     """
 
@@ -24,7 +24,7 @@ class ServedDemand:
         sold = {profile.name: profile for profile in catalogue.profiles} | {WHOLE_GPU: catalogue.model.whole}
         listed = slice_prices.default_prices(tuple(sold.values()), catalogue.model.grid, catalogue.model.compute)
         price = dict(zip(sold, listed, strict=True))
-        self.card_worth = price[WHOLE_GPU]
+        self.gpu_worth = price[WHOLE_GPU]
         self.names = tuple(sorted(name for name, milli in demand.items() if name in price and milli > 0))
         self.prices = tuple(price[name] for name in self.names)
         self.asked = tuple(demand[name] for name in self.names)

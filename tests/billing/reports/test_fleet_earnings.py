@@ -113,6 +113,6 @@ def test_the_hours_of_operators_are_those_of_the_conservation_table(sim: Simulat
         "unhealthy": (UnitUse.UNHEALTHY, UnitUse.MAINTENANCE),
     }
     assert {kind: sum(seen.by_use[use] for use in uses) for kind, uses in pairs.items()} == {
-        kind: kept.cards(kind) * SCALE for kind in pairs
+        kind: kept.gpus(kind) * SCALE for kind in pairs
     }
-    assert seen.explained == seen.total == kept.cards("total") * SCALE
+    assert seen.explained == seen.total == kept.gpus("total") * SCALE

@@ -347,7 +347,7 @@ def test_storage_falls_to_who_made_the_volume(closed: Tenant) -> None:
     assert sum(part.total for part in by_tag) == invoice.total
 
 
-def test_spend_counts_volumes_to_the_second_and_their_gib_as_no_hours_of_cards() -> None:
+def test_spend_counts_volumes_to_the_second_and_their_gib_as_no_hours_of_gpus() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     volume = add_volume_history(project, 100, NOVEMBER)

@@ -122,7 +122,7 @@ def kestrel(sim: Simulation) -> TenantContext:
 
 
 def beside(place: Allocation, owner: TenantContext, lease: Lease, **otherwise: Any) -> Callable[[], Allocation]:
-    """Hold a place on the card of another one, at its far end unless told."""
+    """Hold a place on the GPU of another one, at its far end unless told."""
     same = {"gpu_id": place.gpu_id, "generation": 2, "profile": place.profile, "held_at": place.held_at}
     fields = {"isolation": place.isolation, "placement": NumericRange(6, 8)} | otherwise
     return lambda: Allocation.objects.create(pk=allocation_id(), tenant=owner.tenant, lease=lease, **same, **fields)

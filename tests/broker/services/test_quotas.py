@@ -208,7 +208,7 @@ def test_giving_back_more_than_is_counted_leaves_zero_and_no_lease_behind(
     quota = kestrel.set_quota(UNITS, 100_000)
     lease = sim.create_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
-        Quota.objects.filter(pk=quota.pk).update(used=1_000)  # whatever went wrong, a card must not stay taken
+        Quota.objects.filter(pk=quota.pk).update(used=1_000)  # whatever went wrong, a GPU must not stay taken
     sim.release_lease(lease)
     sim.run_with_sweeps(10)
     assert (reload_lease(lease).state, kestrel.quota_used()) == (LeaseState.RELEASED, 0)

@@ -84,8 +84,8 @@ class RealWorld(World):
                 install(self.plane.api, way)
             return self.nodes.add(machine)
         install(self.plane.api, way)
-        host = self.nodes.add(GpuNode(cards=0))
-        devices.publish(self.plane.api, host, cards=machine.cards)
+        host = self.nodes.add(GpuNode(gpus=0))
+        devices.publish(self.plane.api, host, gpus=machine.gpus)
         return host
 
     def seen_of(self, site: Site) -> Any:
@@ -173,8 +173,8 @@ class RealWorld(World):
         with suppress(Refused):
             self.plane.api.patch(f"{where}/status", {"status": {"conditions": pod["status"].get("conditions")}})
 
-    def give(self, site: Site, host: str, cards: int) -> None:
-        self.nodes.give(host, **{"nvidia.com/gpu": cards})
+    def give(self, site: Site, host: str, gpus: int) -> None:
+        self.nodes.give(host, **{"nvidia.com/gpu": gpus})
         self.take_inventory(site)
 
     def take_away_pod(self, lease: Lease) -> None:

@@ -104,13 +104,13 @@ class SimulatedWorld(World):
 
     def _manifests(self, host: str) -> Iterable[dict[str, Any]]:
         machine = self.machines[host]
-        node = machine if isinstance(machine, GpuNode) else GpuNode(cards=0)
+        node = machine if isinstance(machine, GpuNode) else GpuNode(gpus=0)
         manifest = node.manifest(host)
         if host in self.fewer:
             manifest["status"]["allocatable"]["nvidia.com/gpu"] = str(self.fewer[host])
         yield manifest
         if not isinstance(machine, GpuNode):
-            yield from devices.published(host, cards=machine.cards)
+            yield from devices.published(host, gpus=machine.gpus)
 
     def wait(self, seconds: float) -> None:
         while seconds > LONG_S:  # the sweep alone must do, and in long silences seldom
@@ -142,8 +142,8 @@ class SimulatedWorld(World):
         site = next(site for site in self.sites if host in site.hosts)
         node_loss.update_node_state(site.cluster, host, hears=hears, now=self.sim.now)
 
-    def give(self, site: Site, host: str, cards: int) -> None:
-        self.fewer[host] = cards
+    def give(self, site: Site, host: str, gpus: int) -> None:
+        self.fewer[host] = gpus
         self.take_inventory(site)
 
     def take_away_pod(self, lease: Lease) -> None:

@@ -69,9 +69,9 @@ OWN_WORDS = {
 
 @dataclass(frozen=True)
 class Published:
-    """A node whose cards are published as devices, for claims."""
+    """A node whose GPUs are published as devices, for claims."""
 
-    cards: int = 1
+    gpus: int = 1
 
 
 Machine = GpuNode | Published
@@ -348,8 +348,8 @@ class World(ABC):
         """Cancel back."""
 
     @abstractmethod
-    def give(self, site: Site, host: str, cards: int) -> None:
-        """Let a node report this many cards from now on."""
+    def give(self, site: Site, host: str, gpus: int) -> None:
+        """Let a node report this many GPUs from now on."""
 
     @abstractmethod
     def take_away_pod(self, lease: Lease) -> None:
@@ -437,8 +437,8 @@ class World(ABC):
 
     def _told(self, asked: Lease) -> dict[str, Any]:
         lease, steps, places = reload_lease(asked), transitions_of(asked), held_allocations(asked)
-        cards = {each.gpu_id for each in places}
-        nodes = {Gpu.objects.values_list("node_id", flat=True).get(pk=card) for card in cards}
+        gpus = {each.gpu_id for each in places}
+        nodes = {Gpu.objects.values_list("node_id", flat=True).get(pk=gpu) for gpu in gpus}
         return {
             "state": lease.state,
             "path": [f"{step.after}: {self.plain(step.cause)}" for step in steps],
@@ -448,7 +448,7 @@ class World(ABC):
             "waits for": self.plain(lease.pending_reason),
             "conditions": sorted(lease.conditions),
             "places": sorted(each.profile for each in places),
-            "on": [len(cards), len(nodes)],
+            "on": [len(gpus), len(nodes)],
             "lasts": lease.max_duration_s,
             "its end": None
             if not (lease.ends_at and lease.active_at)

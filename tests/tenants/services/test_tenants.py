@@ -189,7 +189,7 @@ def test_what_an_operator_looked_at_lately_is_remembered(db: None) -> None:
     audit.record("ops.map", actor=OPERATOR, now=current_time())
     with rls.staff_scope():
         assert audit.was_recorded("ops.map", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
-        assert not audit.was_recorded("ops.cards", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
+        assert not audit.was_recorded("ops.gpus", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
 
 
 def test_the_walls_open_and_close(delta: TenantWithOwner) -> None:

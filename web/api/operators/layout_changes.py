@@ -105,7 +105,7 @@ class NodeLayoutOut(serializers.Serializer[Any]):
 
 def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[dict[str, Any]]:
     """Return a pool's nodes as rows; `latest` holds each node's current layout change."""
-    views = {view.name: {card.index: card.cut for card in view.cards} for view in pool.views}
+    views = {view.name: {gpu.index: gpu.cut for gpu in view.gpus} for view in pool.views}
     rows = []
     for pk, node in pool.nodes.items():
         change = latest.get(pk)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-COMPARED_INPUTS = ("trace", "model", "cards", "tenants", "seed", "asked")  # inputs that must be equal
+COMPARED_INPUTS = ("trace", "model", "gpus", "tenants", "seed", "asked")  # inputs that must be equal
 LABELS = {
     "sold_percent_while_waiting": "Sold while requests were queued, % of the fleet",
     "sold_percent_until_last_request": "Sold until the last request, % of the fleet",
@@ -16,8 +16,8 @@ LABELS = {
     "longest_wait_s": "Longest queue time, s",
     "slices.at_once_percent": "Slices placed immediately, %",
     "slices.mean_wait_s": "Mean queue time of slices, s",
-    "cards.at_once_percent": "Single whole GPUs placed immediately, %",
-    "cards.mean_wait_s": "Mean queue time of whole GPUs, s",
+    "gpus.at_once_percent": "Single whole GPUs placed immediately, %",
+    "gpus.mean_wait_s": "Mean queue time of whole GPUs, s",
     "gangs.at_once_percent": "Gangs placed immediately, %",
     "gangs.mean_wait_s": "Mean queue time of gangs, s",
 }

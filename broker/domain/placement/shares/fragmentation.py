@@ -21,8 +21,8 @@ class FragmentationMeasure:
         """Take the frequency of each request; requests without a GPU are ignored."""
         requests: dict[tuple[int, int, int], float] = {}
         for request, times in popular.items():
-            if request.cards:
-                key = request.cpu, request.cards, request.share
+            if request.gpus:
+                key = request.cpu, request.gpus, request.share
                 requests[key] = requests.get(key, 0.0) + times
         total = sum(requests.values())
         self._frequencies = {key: times / total for key, times in requests.items()}

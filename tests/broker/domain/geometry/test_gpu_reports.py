@@ -18,7 +18,7 @@ from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000
 
 
 def told(model: GpuModelSpec) -> GpuReport:
-    """What a card of a model says that is just as the file has it."""
+    """What a GPU of a model says that is just as the file has it."""
     slices = tuple(
         SliceReport(
             each.name,

@@ -22,16 +22,16 @@ def at(profile: Profile, start: int) -> PlacedSlice:
 @settings(max_examples=80)
 @given(st.lists(st.sampled_from(SEATS), max_size=10))
 def test_a_gpu_has_room_for_exactly_what_its_state_says(asked: list[PlacedSlice]) -> None:
-    card, state = EMPTY_GPU, UNTOUCHED
+    gpu, state = EMPTY_GPU, UNTOUCHED
     for held in asked:
         number = UNCUT.number[held.profile.name, held.profile.isolation]
         after = UNCUT.table.put[number][held.placement.start][state]
-        assert (after != NOWHERE) == card.fits(held.profile, held.placement)
+        assert (after != NOWHERE) == gpu.fits(held.profile, held.placement)
         if after != NOWHERE:
-            card, state = card.with_held(held.profile, held.placement), after
-    assert UNCUT.state(card) == state
+            gpu, state = gpu.with_held(held.profile, held.placement), after
+    assert UNCUT.state(gpu) == state
     for number, profile in enumerate(UNCUT.table.profiles):
-        assert UNCUT.most[number][state] == max_instances_that_fit(profile, card, None)
+        assert UNCUT.most[number][state] == max_instances_that_fit(profile, gpu, None)
         assert (state in UNCUT.cost[number]) == bool(UNCUT.most[number][state])
 
 
@@ -48,7 +48,7 @@ def test_gpus_of_one_model_and_layout_share_one_kind() -> None:
     assert gpu_kind_of(H100, None) is UNCUT
     assert gpu_kind_of(H100, Geometry(frozenset({at(THREE, 4)}))) is gpu_kind_of(H100, layout)
     assert gpu_kind_of(H100, layout) is not UNCUT
-    # One that is never cut, and whose grid is notional, is a card as well.
+    # One that is never cut, and whose grid is notional, is a GPU as well.
     names = [profile.name for profile in gpu_kind_of(PRO_5000, None).table.profiles]
     assert names == ["whole-gpu", "half", "quarter", "half", "quarter"]
 

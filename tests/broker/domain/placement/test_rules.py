@@ -88,7 +88,7 @@ def test_of_equal_losses_the_busier_gpu_is_taken_where_slices_are_counted() -> N
         assert fitting in ([], [pairs, whole])
     assert table.without(table.without(pairs, 2, 0), 2, 2) == EMPTY
     with pytest.raises(KeyError):
-        table.without(whole, 2, 0)  # half of a 4g would be a card with nothing on it that is not empty
+        table.without(whole, 2, 0)  # half of a 4g would be a GPU with nothing on it that is not empty
     plain_order = rank_states(TABLE, bid_price_rule(TABLE, WORTH)).order
     kept = [list(dict.fromkeys(table.states[state] & 0xFF for state in its)) for its in order]
     assert [sorted(its) for its in kept] == [sorted(TABLE.states[s] for s in its) for its in plain_order]

@@ -7,7 +7,7 @@ from broker.domain.geometry.profiles import Placement, Profile, share_profiles
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, build_state_table
 from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
-from tests.broker.domain.placement.naive_pool import NaiveCard, Slice, cuts, everything
+from tests.broker.domain.placement.naive_pool import NaiveGpu, Slice, cuts, everything
 
 
 def shape(model: GpuModelSpec) -> object:
@@ -44,7 +44,7 @@ def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
 
     def key(slices: Iterable[Slice]) -> tuple[frozenset[int], bool, Isolation | None, int]:
         on = set(slices)
-        return *NaiveCard(profiles, on).key(), len(on) if counted else 0
+        return *NaiveGpu(profiles, on).key(), len(on) if counted else 0
 
     for slices in cuts(profiles):
         state = EMPTY

@@ -5,7 +5,7 @@ from functools import cache
 from broker.domain.repartition.served_demand import ServedDemand
 
 
-def exactly(filling: ServedDemand, cards: int) -> int:
+def exactly(filling: ServedDemand, gpus: int) -> int:
     rows, prices = [filling.row(cut) for cut in filling.cuts], filling.prices
 
     @cache
@@ -20,4 +20,4 @@ def exactly(filling: ServedDemand, cards: int) -> int:
             found = max(found, now + best(left - 1, rest))
         return found
 
-    return best(cards, tuple(filling.asked))
+    return best(gpus, tuple(filling.asked))

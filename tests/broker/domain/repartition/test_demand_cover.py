@@ -17,7 +17,7 @@ from broker.domain.repartition.layout_search import best_gpu_layouts
 from broker.domain.repartition.served_demand import ServedDemand
 from tests.broker.domain.fleet import A30, H100, PRO_6000, TWO, plain
 from tests.broker.domain.repartition.exhaustive_search import exactly
-from tests.broker.domain.repartition.first_planner import card_by_card
+from tests.broker.domain.repartition.first_planner import gpu_by_gpu
 
 CATALOGUES = {model.name: LayoutCatalogue(model, plain(model)) for model in (H100, A30, PRO_6000)}
 CATALOGUE = CATALOGUES[H100.name]
@@ -45,12 +45,12 @@ def test_a_demand_takes_exactly_the_fewest_gpus(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
-    cards = fewest(catalogue, demand)
-    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=cards, max_size=cards))
+    gpus = fewest(catalogue, demand)
+    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
     filling = ServedDemand(catalogue, demand)
     chosen = cover_demand(filling, now, filling.supply([]))
     assert chosen is not None
-    assert len(chosen) == cards
+    assert len(chosen) == gpus
     assert all(have * 1000 >= milli for have, milli in zip(filling.supply(chosen), filling.asked, strict=True))
 
 
@@ -60,8 +60,8 @@ def test_the_planner_takes_no_gpu_more_than_the_fewest(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
-    cards = fewest(catalogue, demand)
-    cuts = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=cards, max_size=cards))
+    gpus = fewest(catalogue, demand)
+    cuts = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
     node = CurrentNode("n", tuple(CurrentGpu(index, cut) for index, cut in enumerate(cuts)))
     after = dict(enumerate(cuts))
     for each in plan_node_layouts([node], demand, catalogue, LayoutPlanRules(least_gain_milli=1)):
@@ -80,7 +80,7 @@ def test_what_is_served_is_never_worth_less_than_by_filling_gpu_by_gpu(
     now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=1, max_size=5))
     filling = ServedDemand(catalogue, demand)
     served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
-    assert served >= filling.worth(filling.supply(card_by_card(filling, now)))
+    assert served >= filling.worth(filling.supply(gpu_by_gpu(filling, now)))
 
 
 def test_where_gpus_are_short_more_is_served_than_by_filling_gpu_by_gpu() -> None:
@@ -88,7 +88,7 @@ def test_where_gpus_are_short_more_is_served_than_by_filling_gpu_by_gpu() -> Non
     filling, now = ServedDemand(CATALOGUE, demand), [WHOLE_GPU_LAYOUT] * 3
     served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
     assert served == exactly(filling, 3)
-    assert served > filling.worth(filling.supply(card_by_card(filling, now)))
+    assert served > filling.worth(filling.supply(gpu_by_gpu(filling, now)))
 
 
 def test_gpus_that_are_cut_of_use_already_stay_so() -> None:
@@ -123,9 +123,9 @@ def test_a_node_that_can_do_less_than_its_model_is_left_to_the_other_ways() -> N
     assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.of(["1g.10gb"] * 2),)
 
 
-@pytest.mark.parametrize("cards", [1, 2, 3])
-def test_where_the_gpus_are_too_few_most_is_served(cards: int) -> None:
+@pytest.mark.parametrize("gpus", [1, 2, 3])
+def test_where_the_gpus_are_too_few_most_is_served(gpus: int) -> None:
     demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "whole-gpu": 1000}
     filling = ServedDemand(CATALOGUE, demand)
-    chosen = best_gpu_layouts(filling, [ONES] * cards, [])
-    assert filling.worth(filling.supply(chosen)) == exactly(filling, cards)
+    chosen = best_gpu_layouts(filling, [ONES] * gpus, [])
+    assert filling.worth(filling.supply(chosen)) == exactly(filling, gpus)

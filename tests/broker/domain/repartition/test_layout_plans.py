@@ -49,7 +49,7 @@ def done(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> list[Cu
     return [
         replace(
             node,
-            cards=tuple(replace(c, cut=wanted.get(node.name, {}).get(c.index, c.cut)) for c in node.cards),
+            gpus=tuple(replace(c, cut=wanted.get(node.name, {}).get(c.index, c.cut)) for c in node.gpus),
         )
         for node in nodes
     ]
@@ -57,7 +57,7 @@ def done(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> list[Cu
 
 def served(nodes: list[CurrentNode], demand: dict[str, int]) -> int:
     filling = ServedDemand(CATALOGUE, demand)
-    return filling.worth(filling.supply(card.cut for node in nodes for card in node.cards))
+    return filling.worth(filling.supply(gpu.cut for node in nodes for gpu in node.gpus))
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,14 +75,14 @@ def test_what_is_served_is_at_least_95_percent_of_the_best(demand: dict[str, int
 def test_a_plan_touches_no_held_gpu_and_stays_in_the_catalogue(
     nodes: list[CurrentNode], demand: dict[str, int]
 ) -> None:
-    cards = {(node.name, card.index): card for node in nodes for card in node.cards}
+    gpus = {(node.name, gpu.index): gpu for node in nodes for gpu in node.gpus}
     for each in plan_node_layouts(nodes, demand, CATALOGUE):
-        assert [index for index, _ in each.cuts] == [c.index for n in nodes if n.name == each.node for c in n.cards]
+        assert [index for index, _ in each.cuts] == [c.index for n in nodes if n.name == each.node for c in n.gpus]
         for index, cut in each.cuts:
-            card = cards[each.node, index]
-            assert (cut != card.cut) == (index in each.changed)
+            gpu = gpus[each.node, index]
+            assert (cut != gpu.cut) == (index in each.changed)
             assert cut in CATALOGUE.cuts
-            assert not (card.held and index in each.changed)
+            assert not (gpu.held and index in each.changed)
             CATALOGUE.geometry(cut)
 
 
@@ -105,9 +105,9 @@ def test_every_plan_is_on_an_open_rested_node_that_need_not_wait_long(
 def test_plans_win_what_they_say_and_then_there_is_rest(nodes: list[CurrentNode], demand: dict[str, int]) -> None:
     plans = plan_node_layouts(nodes, demand, CATALOGUE)
     after = done(nodes, plans)
-    card = ServedDemand(CATALOGUE, demand).card_worth
+    gpu = ServedDemand(CATALOGUE, demand).gpu_worth
     won = served(after, demand) - served(nodes, demand)
-    assert sum(each.gain_milli for each in plans) <= won // card
+    assert sum(each.gain_milli for each in plans) <= won // gpu
     rounds = 0
     while plans := plan_node_layouts(after, demand, CATALOGUE):
         # A node that was not worth it beside others may be worth it after them, but each round wins something.

@@ -5,7 +5,7 @@ import pytest
 from broker.domain.workloads.openb_trace import map_trace_request
 from tests.broker.domain.fleet import FOUR, H100, ONE, PRO_5000, THREE, TWO
 
-# How many single-GPU requests of the openb trace ask for how many thousandths of a card.
+# How many single-GPU requests of the openb trace ask for how many thousandths of a GPU.
 OPENB = {
     50: 7, 110: 24, 140: 1, 160: 74, 220: 62, 230: 140, 270: 4, 290: 1, 320: 328, 330: 7, 350: 6, 370: 47,
     440: 2, 460: 128, 470: 750, 480: 19, 550: 72, 590: 75, 650: 253, 810: 1078, 1000: 3911,

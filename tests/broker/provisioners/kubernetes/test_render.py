@@ -243,7 +243,7 @@ def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_gpu_that_was_sold()
     quarter = {"nvidia.com/gpumem": "20480", "nvidia.com/gpucores": "25"}
     assert asked == {"nvidia.com/gpu": "1", **quarter}
     told = pod["metadata"]["annotations"]
-    assert told["nvidia.com/use-gpuuuid"] == LEASE.slices[0].card_uuid
+    assert told["nvidia.com/use-gpuuuid"] == LEASE.slices[0].gpu_uuid
     assert told["nvidia.com/vgpu-mode"] == "hami-core"
     assert pod["spec"]["schedulerName"] == "hami-scheduler"
 

@@ -201,12 +201,12 @@ def test_a_simulated_cluster_has_nothing_to_examine(sim: Simulation) -> None:
         cluster_examination.request_examination(Cluster.objects.get(), actor=OPERATOR, now=sim.now)
 
 
-def nodes(count: int, cards: int = 8) -> list[DiscoveredNode]:
+def nodes(count: int, gpus: int = 8) -> list[DiscoveredNode]:
     whole = (DiscoveredSlice(0, 8, "whole-gpu"),)
     return [
         DiscoveredNode(
             f"n{number}",
-            tuple(DiscoveredGpu(index, f"n{number}/{index}", MODEL, Isolation.DEVICE, whole) for index in range(cards)),
+            tuple(DiscoveredGpu(index, f"n{number}/{index}", MODEL, Isolation.DEVICE, whole) for index in range(gpus)),
         )
         for number in range(count)
     ]

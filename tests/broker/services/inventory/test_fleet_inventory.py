@@ -21,7 +21,7 @@ from tests.simulation import (
 
 
 def test_racks_are_added_once(sim: Simulation) -> None:
-    rack = SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=4)
+    rack = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=4)
     create_fleet(rack)
     assert Gpu.objects.count() == 8
     assert hardware.add_simulated_racks([rack], now=NOW) == 0
@@ -56,14 +56,14 @@ def test_every_change_of_a_node_is_kept_and_audited_and_wakes_what_it_touches(si
 
 def test_every_change_of_a_gpus_health_is_kept_and_audited(sim: Simulation) -> None:
     create_gpus(1)
-    card = Gpu.objects.get()
+    gpu = Gpu.objects.get()
     for _ in range(2):
-        hardware.set_gpu_health(card, GpuHealth.UNHEALTHY, reason="ECC", actor=OPERATOR, now=NOW)
-    hardware.set_gpu_health(card, GpuHealth.HEALTHY, reason="swapped", actor=OPERATOR, now=NOW)
+        hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="ECC", actor=OPERATOR, now=NOW)
+    hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="swapped", actor=OPERATOR, now=NOW)
     changes = InventoryChange.objects.order_by("id").values_list("before", "after", "reason")
     assert list(changes) == [("healthy", "unhealthy", "ECC"), ("unhealthy", "healthy", "swapped")]
     with staff_scope():
-        assert AuditEvent.objects.get(action="card.unhealthy").subject_label == "n01 GPU 0"
+        assert AuditEvent.objects.get(action="gpu.unhealthy").subject_label == "n01 GPU 0"
 
 
 def test_models_are_loaded_from_the_projects_own_geometry(sim: Simulation) -> None:

@@ -66,8 +66,8 @@ class UnreliableClusters(SimulatedProvisioner):
 def two_clusters(monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
     """Set up two clusters with one node each."""
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
-        SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=1),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=1),
+        SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=1),
     )
     made = UnreliableClusters()
     monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)

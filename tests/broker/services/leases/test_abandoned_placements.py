@@ -77,7 +77,7 @@ def test_what_one_cluster_cannot_start_runs_on_the_next_with_the_reason_kept(
 
 
 def test_what_no_cluster_can_start_was_tried_once_in_each(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=2, gpus_per_node=1))
     moody.refuses = {each.pk for each in Cluster.objects.all()}
     lease, _ = place_lease(sim)
     sim.run(60)
@@ -99,7 +99,7 @@ def test_what_no_other_cluster_has_room_for_is_refused_at_once(sim: Simulation, 
 
 @pytest.mark.deep
 def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1))
+    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
     moody.slow = {each.pk for each in Cluster.objects.all()}
     lease, _ = place_lease(sim)
     sim.run_with_sweeps(50 * 60)
@@ -155,7 +155,7 @@ def test_nothing_begins_while_an_earlier_try_may_still_run(sim: Simulation, mood
 def test_a_cluster_that_says_nothing_of_an_earlier_try_begins_no_other(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
     moody.full = moody.mute = {find_cluster(first).pk}
@@ -180,7 +180,7 @@ def test_a_first_try_asks_for_no_earlier_one(
 
 
 def test_what_an_earlier_place_said_does_not_count_for_the_next(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1))
+    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
     lease, first = place_lease(sim)
     moody.full = moody.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(20)
@@ -195,7 +195,7 @@ def test_what_an_earlier_place_said_does_not_count_for_the_next(sim: Simulation,
 
 
 def test_a_silent_cluster_is_asked_once_for_all_that_is_left_in_it(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, gpus_per_node=1))
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
     moody.full = moody.mute = {find_cluster(first).pk}

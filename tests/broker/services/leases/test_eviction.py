@@ -21,9 +21,9 @@ def test_an_operator_ends_a_lease_of_any_tenant_with_a_reason_it_can_read(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
-    eviction.evict_lease(lease.pk, why="  the card   is replaced ", actor=OPERATOR, now=sim.now)
+    eviction.evict_lease(lease.pk, why="  the GPU   is replaced ", actor=OPERATOR, now=sim.now)
     step = simulation.transitions_of(lease)[-1]
-    assert (step.after, step.reason, step.cause) == ("releasing", "by_operator", "the card is replaced")
+    assert (step.after, step.reason, step.cause) == ("releasing", "by_operator", "the GPU is replaced")
     assert (step.actor_kind, step.actor_label) == ("staff", OPERATOR.label)
 
 
@@ -53,7 +53,7 @@ def test_all_leases_of_a_node_end_and_no_other(sim: Simulation, kestrel: TenantC
         sim.create_lease(tern, simulation.offering("whole-gpu")),
     )
     node = simulation.node_of(first)
-    simulation.create_fleet(simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=1))
+    simulation.create_fleet(simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=1))
     elsewhere = sim.create_lease(kestrel, simulation.offering("whole-gpu", model="A100-80GB"))
     ended = eviction.evict_node_leases(node, why="power works", actor=OPERATOR, now=sim.now)
     assert {lease.pk for lease in ended} == {first.pk, second.pk}

@@ -42,7 +42,7 @@ def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> Non
 
 
 def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("1g.10gb"))
     with tenant_scope(kestrel.tenant.pk):
@@ -69,8 +69,8 @@ def test_of_a_neighbour_only_the_place_is_known(sim: Simulation) -> None:
     with tenant_scope(swift.tenant.pk):
         seating = available_capacity.preview_placement(offering("1g.10gb"))
     assert seating
-    (card,) = seating.cards.values()
-    assert [(profile, mine) for profile, _, mine in card.held] == [("1g.10gb", False)]
+    (gpu,) = seating.gpus.values()
+    assert [(profile, mine) for profile, _, mine in gpu.held] == [("1g.10gb", False)]
 
 
 def test_places_on_gpus_out_of_service_are_not_counted(sim: Simulation) -> None:
@@ -107,25 +107,25 @@ def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
     kestrel = create_tenant()
     with tenant_scope(kestrel.tenant.pk):
         available_capacity.count_available([])
-        with django_assert_num_queries(3):  # type: ignore[operator]  # what changed, those cards, and which are ours
+        with django_assert_num_queries(3):  # type: ignore[operator]  # what changed, those GPUs, and which are ours
             assert sorted(available_capacity.count_available(asked).values()) == [8, 8, 32]
 
 
 def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) -> None:
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4),
-        SimulatedRack("north-2", REGION, MODEL, nodes=2, cards_per_node=1),
-        SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4),
+        SimulatedRack("north-2", REGION, MODEL, nodes=2, gpus_per_node=1),
+        SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1),
     )
-    card, kestrel = offering("whole-gpu"), create_tenant()
+    gpu, kestrel = offering("whole-gpu"), create_tenant()
 
     def clusters(quantity: int) -> set[str]:
         with tenant_scope(kestrel.tenant.pk):
-            seating = available_capacity.preview_placement(card, quantity=quantity)
-        return {each.cluster for each in seating.cards.values()} if seating else set()
+            seating = available_capacity.preview_placement(gpu, quantity=quantity)
+        return {each.cluster for each in seating.gpus.values()} if seating else set()
 
     assert [clusters(quantity) for quantity in (2, 3, 5)] == [{"north-2"}, {"north-1"}, set()]
-    assert available_capacity.max_when_empty(card, quantity=9, same_node=False) == 4
+    assert available_capacity.max_when_empty(gpu, quantity=9, same_node=False) == 4
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_node_that_calls_its_slices_gpus_never_comes_to_have_others(sim: Simul
 
 def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(sim: Simulation) -> None:
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4),
         SimulatedRack("north-2", REGION, MODEL, nodes=1),
     )
     Gpu.objects.filter(node__cluster__name="north-2").update(health="unhealthy")

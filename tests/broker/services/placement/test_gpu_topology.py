@@ -26,7 +26,7 @@ from tests.simulation import (
     reload_lease,
 )
 
-PAIRS = SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=8, fabric=2, numa=4)
+PAIRS = SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=8, fabric=2, numa=4)
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def indexes(lease: Lease) -> list[int]:
 
 
 def break_down(sim: Simulation, *broken: int) -> None:
-    for card in Gpu.objects.filter(index__in=broken):
-        set_gpu_health(card, GpuHealth.UNHEALTHY, reason="a test", actor=OPERATOR, now=sim.now)
+    for gpu in Gpu.objects.filter(index__in=broken):
+        set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="a test", actor=OPERATOR, now=sim.now)
 
 
 def mend(sim: Simulation, index: int) -> None:
@@ -145,18 +145,18 @@ def test_what_could_ever_be_had_counts_the_gpus_of_a_node_that_are_near(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     break_down(sim, 0, 1, 2)
-    card = offering("whole-gpu")
+    gpu = offering("whole-gpu")
     told = {
         in_service: available_capacity.max_when_empty(
-            card, quantity=4, same_node=True, topology="numa", in_service=in_service
+            gpu, quantity=4, same_node=True, topology="numa", in_service=in_service
         )
         for in_service in (False, True)
     }
     assert told == {False: 4, True: 4}
     break_down(sim, 7)
     assert (
-        available_capacity.max_when_empty(card, quantity=4, same_node=True, topology="numa", in_service=True),
-        available_capacity.max_when_empty(card, quantity=4, same_node=True, topology="nvlink", in_service=True),
+        available_capacity.max_when_empty(gpu, quantity=4, same_node=True, topology="numa", in_service=True),
+        available_capacity.max_when_empty(gpu, quantity=4, same_node=True, topology="nvlink", in_service=True),
     ) == (3, 2)
 
 
@@ -166,9 +166,9 @@ def test_links_are_worked_out_once_and_again_when_a_gpu_says_otherwise(sim: Simu
         (node,) = stock.by_node
         known = stock.links[node]
         assert stock.links[node] is known
-        assert known.most(known.cards, GpuLink.BRIDGE) == 2
+        assert known.most(known.gpus, GpuLink.BRIDGE) == 2
         assert (dict(stock.links), len(stock.links)) == ({node: known}, 1)
         assert "nod_unheard_of" not in stock.links
     Gpu.objects.update(fabric="0")
     with keeper.up_to_date() as stock:
-        assert stock.links[node].most(known.cards, GpuLink.BRIDGE) == 8
+        assert stock.links[node].most(known.gpus, GpuLink.BRIDGE) == 8

@@ -20,7 +20,7 @@ ONES = {"1g.10gb": [2, 3], "whole-gpu": [0]}
 
 @pytest.fixture
 def narrow(sim: Simulation) -> None:
-    """Two cards, the first of which publishes two small slices and itself."""
+    """Two GPUs, the first of which publishes two small slices and itself."""
     create_gpus(2)
     Gpu.objects.filter(index=0).update(published=ONES)
 
@@ -113,7 +113,7 @@ def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> N
     Gpu.objects.update(published={"1g.10gb": [2, 3]})
     sim.create_lease(kestrel, offering("1g.10gb"))
     with staff_scope():
-        lost = {card.index: card.wares.lost(card.state).bit_count() for card in load_gpus()}
+        lost = {gpu.index: gpu.wares.lost(gpu.state).bit_count() for gpu in load_gpus()}
     assert sorted(lost.values()) == [6, 6]
 
 
@@ -121,7 +121,7 @@ def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> N
 def test_leases_are_moved_among_gpus_that_can_all_be_cut_alike(sim: Simulation) -> None:
     Cluster.objects.update(driver="dra")
     pools = load_relocation_pools(Cluster.objects.get(), now=sim.now)
-    assert [[card.index for card in pool.cards] for pool in pools] == [[0], [1]]
+    assert [[gpu.index for gpu in pool.gpus] for pool in pools] == [[0], [1]]
 
 
 def test_of_gpus_of_one_model_those_are_planned_where_most_is_won(sim: Simulation) -> None:
@@ -130,6 +130,6 @@ def test_of_gpus_of_one_model_those_are_planned_where_most_is_won(sim: Simulatio
     narrow.update(published=ONES, health="unhealthy")
     scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Swift"), movable=True)
     narrow.update(health="healthy")
-    assert [len(pool.cards) for pool in load_relocation_pools(Cluster.objects.get(), now=sim.now)] == [1, 2]
+    assert [len(pool.gpus) for pool in load_relocation_pools(Cluster.objects.get(), now=sim.now)] == [1, 2]
     (move,) = relocations_of(propose_plan(sim))
     assert {move.from_gpu.index, move.to_gpu.index} == {1, 2}

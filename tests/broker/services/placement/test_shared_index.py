@@ -42,12 +42,12 @@ QUARTERS = [{"profile": "quarter", "start": at, "size": 2, "isolation": "soft"} 
 
 
 def known(keeper: SharedIndex) -> dict[object, object]:
-    """Return all that a keeper knows: its cards, and what is in its indexes."""
+    """Return all that a keeper knows: its GPUs, and what is in its indexes."""
     with keeper.up_to_date() as found:
-        told: dict[object, object] = {"cards": dict(found.cards), "clusters": found.clusters(POOL)}
+        told: dict[object, object] = {"gpus": dict(found.gpus), "clusters": found.clusters(POOL)}
         for kind in KINDS:
             index = found.index(POOL, *kind)
-            told[kind] = {gpu: index.best.gpu_view(gpu) for gpu in index.cards}
+            told[kind] = {gpu: index.best.gpu_view(gpu) for gpu in index.gpus}
         return told
 
 
@@ -74,13 +74,13 @@ def release_one(owner: TenantContext, chance: Random) -> None:
             termination.finish_release(lease, now=NOW)
 
 
-def some_card(chance: Random) -> str:
+def some_gpu(chance: Random) -> str:
     return chance.choice(sorted(Gpu.objects.values_list("pk", flat=True)))
 
 
 def change_something(owner: TenantContext, chance: Random) -> None:
     """Do one of all the things that placement has to know of."""
-    gpu, node = some_card(chance), chance.choice(sorted(Node.objects.values_list("pk", flat=True)))
+    gpu, node = some_gpu(chance), chance.choice(sorted(Node.objects.values_list("pk", flat=True)))
     toss = chance.random() < 0.5
     acts: list[Callable[[], object]] = [
         lambda: place(owner),
@@ -115,7 +115,7 @@ def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgot
     chance, keeper = Random(seed), SharedIndex()
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
         create_fleet(
-            SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2),
+            SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2),
             SimulatedRack("north-2", REGION, MODEL, nodes=1),
         )
         owners = create_tenant("Kestrel"), create_tenant("Swift")
@@ -153,7 +153,7 @@ def test_what_others_have_not_committed_is_seen_when_they_have(own_database: Own
             stranger(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
         assert exact(keeper)
         with system_scope(), keeper.up_to_date() as found:
-            assert sum(card.places for card in found.cards.values()) == 1
+            assert sum(gpu.places for gpu in found.gpus.values()) == 1
 
 
 def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> None:
@@ -169,7 +169,7 @@ def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> Non
         transaction.set_rollback(True)
     assert exact(keeper)
     with keeper.up_to_date() as found:
-        assert len(found.cards) == 3
+        assert len(found.gpus) == 3
 
 
 def test_who_is_too_far_behind_reads_everything(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_what_went_wrong_unseen_is_read_again_after_five_minutes(
     keeper, passed = SharedIndex(), [0.0]
     monkeypatch.setattr(clock, "monotonic", lambda: passed[0])
     with keeper.up_to_date() as found:
-        found.drop([some_card(Random(1))])  # as a change of which nobody was told
+        found.drop([some_gpu(Random(1))])  # as a change of which nobody was told
     passed[0] = shared_index.RELOAD_AFTER_S - 1
     assert not exact(keeper)
     passed[0] = shared_index.RELOAD_AFTER_S
@@ -220,7 +220,7 @@ def test_what_somebody_was_stopped_at_trying_out_is_forgotten(sim: Simulation) -
 
     def stopped_on_the_way() -> None:
         with keeper.up_to_date() as found:
-            found.drop([some_card(Random(1))])
+            found.drop([some_gpu(Random(1))])
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
@@ -282,7 +282,7 @@ def test_a_gpu_in_anothers_hands_is_left_to_them_and_the_next_taken(own_database
 
 
 def test_a_share_goes_to_a_gpu_of_ones_own_and_never_to_a_strangers(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel, swift, quarter = create_tenant("Kestrel"), create_tenant("Swift"), soft_offering()
     first, second = sim.create_lease(kestrel, quarter), sim.create_lease(swift, quarter)
     third = sim.create_lease(swift, quarter)

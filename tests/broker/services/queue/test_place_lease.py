@@ -79,7 +79,7 @@ def test_a_gang_says_how_much_of_it_would_fit(sim: Simulation, taken: int, words
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])
 def test_a_gang_starts_whole_or_not_at_all(sim: Simulation, nodes: int) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=nodes, cards_per_node=4 // nodes))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=nodes, gpus_per_node=4 // nodes))
     kestrel = create_tenant()
     small = sim.create_lease(kestrel, offering("whole-gpu"))
     gang = sim.request_lease(kestrel, offering("whole-gpu"), quantity=4)
@@ -195,7 +195,7 @@ def test_strangers_never_share_a_gpu_without_a_wall(sim: Simulation, isolation: 
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_share_such_a_card_where_its_owner_allows_it(sim: Simulation, isolation: str) -> None:
+def test_strangers_share_such_a_gpu_where_its_owner_allows_it(sim: Simulation, isolation: str) -> None:
     create_gpus(1)
     Cluster.objects.update(allow_shared_gpus=True)
     quarter = soft_offering(isolation=isolation)
@@ -214,7 +214,7 @@ def divided_in_quarters() -> None:
 
 
 def test_strangers_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     divided_in_quarters()
     quarter, kestrel, swift, merlin = (
         soft_offering(),
@@ -246,7 +246,7 @@ def test_a_stranger_who_came_to_the_node_meanwhile_is_seen(sim: Simulation) -> N
     with tenant_scope(swift.tenant.pk):
         lease = Lease.objects.select_related("offering").get(pk=late.pk)
         with current_index() as stock:
-            on_the_other = PlacementRequest(quarter, not_at=frozenset(sorted(stock.cards)[:1]))
+            on_the_other = PlacementRequest(quarter, not_at=frozenset(sorted(stock.gpus)[:1]))
             seating = lease_placement.find_slots(on_the_other, stock)
         assert seating
     first = sim.request_lease(kestrel, quarter)
@@ -274,7 +274,7 @@ def test_a_gpu_with_a_fixed_layout_sells_only_what_it_is_cut_into(sim: Simulatio
 
 
 def test_nothing_new_goes_to_a_cordoned_node(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel = create_tenant()
     first = sim.create_lease(kestrel, offering("whole-gpu"))
     node = node_of(first)
@@ -301,7 +301,7 @@ def test_a_gpu_that_fails_between_choice_and_hold_is_not_taken(
     def and_it_fails(*args: object, **named: object) -> object:
         seating = seat(*args, **named)  # type: ignore[arg-type]
         if not chosen:
-            chosen.append(next(iter(seating.cards)))  # type: ignore[union-attr]
+            chosen.append(next(iter(seating.gpus)))  # type: ignore[union-attr]
             Gpu.objects.filter(pk=chosen[0]).update(health=GpuHealth.UNHEALTHY)
         return seating
 

@@ -37,7 +37,7 @@ def queued(owner: TenantContext, number: int) -> Lease:
 
 
 def test_processes_that_place_at_once_never_give_a_place_twice(own_database: OwnDatabase) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, gpus_per_node=2))
     tenants = [create_tenant(name, units=100_000) for name in ("Kestrel", "Merlin", "Osprey")]
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
         leases = [queued(tenants[number % len(tenants)], number) for number in range(LEASES)]

@@ -80,7 +80,7 @@ def nodes_of(lease: Lease) -> set[str]:
 @pytest.fixture
 def two_nodes(sim: Simulation) -> tuple[TenantContext, Lease, Lease]:
     """Take one of two GPUs on two nodes, for two and ten hours."""
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel = create_tenant("Kestrel")
     short = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=2 * 3600)
     beside = sim.create_lease(kestrel, offering("whole-gpu"))
@@ -224,7 +224,7 @@ def test_equals_that_wait_too_long_are_not_each_looked_at(
 
 
 def test_links_between_gpus_are_more_than_a_number_of_them_and_halt_all_who_are_younger(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2, fabric=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2, fabric=2))
     kestrel = create_tenant("Kestrel")
     taken = [sim.create_lease(kestrel, offering("whole-gpu")) for _ in range(3)]
     sim.release_lease(taken[1])
@@ -243,8 +243,8 @@ def test_links_between_gpus_are_more_than_a_number_of_them_and_halt_all_who_are_
 
 def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(sim: Simulation) -> None:
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
-        SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=2),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=1),
+        SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=2),
     )
     kestrel = create_tenant("Kestrel")
     taken = [sim.create_lease(kestrel, offering("whole-gpu")) for _ in range(3)]
@@ -270,7 +270,7 @@ def test_what_is_told_to_go_frees_its_gpu_before_anything_else(
 
 @pytest.mark.deep
 def test_a_stream_of_small_leases_keeps_no_gang_waiting(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     for number in range(12):  # one of them ends every few minutes
         sim.create_lease(swift, offering("2g.20gb"), max_duration_s=1800 + 150 * number)

@@ -35,7 +35,7 @@ from tests.simulation import (
 )
 
 S = LeaseState
-TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1)
+TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1)
 
 
 class Cluster(SimulatedProvisioner):
@@ -268,16 +268,16 @@ def test_a_node_that_comes_back_in_time_costs_nobody_their_lease(sim: Simulation
 def test_a_failed_gpu_ends_its_lease_from_the_moment_it_failed(sim: Simulation) -> None:
     create_gpus(2)
     lease = sim.create_lease(create_tenant(), offering("whole-gpu"))
-    card = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
+    gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     sim.run(60)
     failed_at = sim.now
-    hardware.set_gpu_health(card, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
+    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(60)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (
         "device_lost",
         failed_at.replace(microsecond=0),
     )
-    assert f"card {card.index} of n01 failed: XID 79" in transitions_of(lease)[-2].cause
+    assert f"GPU {gpu.index} of n01 failed: XID 79" in transitions_of(lease)[-2].cause
 
 
 def test_a_pod_that_vanished_ends_it_at_the_last_proof_of_life(sim: Simulation) -> None:

@@ -195,7 +195,7 @@ def test_a_gang_is_active_only_when_all_of_it_runs(sim: Simulation) -> None:
     scene = Scene(sim, quantity=2)
     scene.anchor()
     scene.pod(RUNNING)
-    assert scene.state == "active"  # both cards are on one node, so one pod has them
+    assert scene.state == "active"  # both GPUs are on one node, so one pod has them
 
 
 def test_an_active_lease_is_told_of_nothing_while_all_is_well(sim: Simulation) -> None:

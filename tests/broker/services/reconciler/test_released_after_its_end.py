@@ -26,7 +26,7 @@ HALF_A_MINUTE = timedelta(seconds=30)
 
 @pytest.fixture
 def kestrel(db: None) -> TenantContext:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     return create_tenant("Kestrel")
 
 

@@ -8,7 +8,7 @@ from tests.broker.services.relocation.scattered_leases import plan_log, relocati
 from tests.broker.services.relocation.test_failed_relocations import MOVING, S, until
 from tests.simulation import OPERATOR, Simulation, transitions_of
 
-SECRET = "Zanzibar asked for whole cards first"
+SECRET = "Zanzibar asked for whole GPUs first"
 
 
 @pytest.mark.deep

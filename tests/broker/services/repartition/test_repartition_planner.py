@@ -73,10 +73,10 @@ def test_a_gpu_with_a_lease_keeps_its_cut(sim: Simulation, node: Node, kestrel: 
     lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=1800)
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
-    card = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
+    gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     (change,) = planned(node, sim)
-    assert change.cuts[card.index] == ONES
-    assert change.cuts[1 - card.index] == THREES
+    assert change.cuts[gpu.index] == ONES
+    assert change.cuts[1 - gpu.index] == THREES
 
 
 def test_a_node_that_would_stand_closed_for_long_is_left_alone(
@@ -128,9 +128,9 @@ def test_a_node_that_calls_its_slices_gpus_is_never_cut_again(
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     (change,) = planned(node, sim)
-    for card in Gpu.objects.all():
-        card.fixed_layout = [{**each, "asks": "nvidia.com/gpu"} for each in card.fixed_layout]
-        card.save()
+    for gpu in Gpu.objects.all():
+        gpu.fixed_layout = [{**each, "asks": "nvidia.com/gpu"} for each in gpu.fixed_layout]
+        gpu.save()
     with pytest.raises(StaleVersion):
         repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
     assert planned(node, sim) == []
@@ -214,7 +214,7 @@ def tells(monkeypatch: pytest.MonkeyPatch, told: dict[str, dict[str, int]]) -> N
 
 
 def test_a_node_that_does_not_say_what_it_can_keeps_its_cut(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    mute, other = create_fixed_nodes(nodes=2, cards_per_node=1)
+    mute, other = create_fixed_nodes(nodes=2, gpus_per_node=1)
     waiting = sim.request_lease(create_tenant("Kestrel"), offering("3g.40gb"), quantity=4)
     sim.run(180)
     tells(monkeypatch, {other.pk: {"1g.10gb": 7, "3g.40gb": 2}})
@@ -228,7 +228,7 @@ def test_a_node_that_does_not_say_what_it_can_keeps_its_cut(sim: Simulation, mon
 
 
 def test_nodes_that_differ_become_only_what_all_of_them_can(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = create_fixed_nodes(nodes=2, cards_per_node=1)
+    one, other = create_fixed_nodes(nodes=2, gpus_per_node=1)
     sim.request_lease(create_tenant("Kestrel"), offering("3g.40gb"), quantity=4)
     sim.run(180)
     tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7}})

@@ -122,7 +122,7 @@ def test_an_unhealthy_gpu_is_named_with_its_reason(
     gpu = Gpu.objects.get(pk=pk)
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
     (need,) = look(sim)
-    assert (need.kind, need.subject, need.why, need.urgent) == (AttentionKind.CARD, gpu.pk, words, True)
+    assert (need.kind, need.subject, need.why, need.urgent) == (AttentionKind.GPU, gpu.pk, words, True)
 
 
 def test_a_gpu_whose_books_cannot_be_right_is_named_with_what_is_wrong(sim: Simulation, kestrel: TenantContext) -> None:
@@ -132,9 +132,9 @@ def test_a_gpu_whose_books_cannot_be_right_is_named_with_what_is_wrong(sim: Simu
     (place,) = simulation.held_allocations(lease)
     (need,) = look(sim)
     with staff_scope():
-        (card,) = (each for each in fleet_gpus.load_gpus() if each.slices)
-    assert [(run.start, run.size) for run in card.runs] == [(0, 1), (1, 4), (5, 3)]
-    assert (need.kind, need.subject, need.urgent) == (AttentionKind.CARD, place.gpu_id, True)
+        (gpu,) = (each for each in fleet_gpus.load_gpus() if each.slices)
+    assert [(run.start, run.size) for run in gpu.runs] == [(0, 1), (1, 4), (5, 3)]
+    assert (need.kind, need.subject, need.urgent) == (AttentionKind.GPU, place.gpu_id, True)
     assert need.why == (
         "3g.40gb cannot start at unit 1; it may start at 0, 4; no new leases are placed on it; one lease still on it"
     )
@@ -159,8 +159,8 @@ def test_a_gpu_whose_cut_its_model_does_not_have_is_named_and_all_pages_still_lo
         "3g.40gb cannot start at unit 1",
     )
     with staff_scope():
-        (card,) = (each for each in fleet_gpus.load_gpus() if each.index == 2)
-    assert [(run.start, run.size, run.use) for run in card.runs] == [(0, 8, UnitUse.UNHEALTHY)]
+        (gpu,) = (each for each in fleet_gpus.load_gpus() if each.index == 2)
+    assert [(run.start, run.size, run.use) for run in gpu.runs] == [(0, 8, UnitUse.UNHEALTHY)]
 
 
 def test_a_gpu_quarantined_by_hand_may_lack_a_reason(sim: Simulation, kestrel: TenantContext) -> None:
@@ -213,11 +213,11 @@ def test_the_past_of_a_gpu_is_told_newest_first(sim: Simulation, kestrel: Tenant
     simulation.set_node_state(gpu.node, NodeState.CORDONED, sim)
     with staff_scope():
         assert [hold.lease_id for hold in inventory_history.latest_placements(gpu)] == [first.pk]
-        of_card = [change.after for change in inventory_history.latest_changes(gpu.node, gpu)]
+        of_gpu = [change.after for change in inventory_history.latest_changes(gpu.node, gpu)]
         of_other = [change.after for change in inventory_history.latest_changes(gpu.node, Gpu.objects.get(index=3))]
         of_node = [change.after for change in inventory_history.latest_changes(gpu.node)]
         steps = [step.after for step in inventory_history.transitions_of(first)]
-    assert of_card == of_node == ["cordoned", "unhealthy"]
+    assert of_gpu == of_node == ["cordoned", "unhealthy"]
     assert of_other == ["cordoned"]
     assert steps[0] == "requested"
     assert steps[-1] == "released"

@@ -90,7 +90,7 @@ def test_a_suspended_tenant_is_told_the_price_and_what_stands_in_the_way(kestrel
 
 def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: TenantContext) -> None:
     """There is room elsewhere, but none that helps."""
-    hardware.add_simulated_racks([SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=1)], now=NOW)
+    hardware.add_simulated_racks([SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=1)], now=NOW)
     what = offering("3g.40gb")
     with simulate() as sim:
         volume = sim.create_volume(kestrel)
@@ -122,7 +122,7 @@ def test_a_full_fleet_means_when_free(kestrel: TenantContext) -> None:
     )
 
 
-def test_a_slice_no_card_here_could_hold_is_never_feasible(kestrel: TenantContext) -> None:
+def test_a_slice_no_gpu_here_could_hold_is_never_feasible(kestrel: TenantContext) -> None:
     lonely = offering("1g.10gb")
     Offering.objects.filter(pk=lonely.pk).update(region="nowhere")
     with simulate():
@@ -130,7 +130,7 @@ def test_a_slice_no_card_here_could_hold_is_never_feasible(kestrel: TenantContex
     assert (quote["feasible"], quote["starts"]) == (False, "never")
 
 
-def test_what_no_card_publishes_is_never_feasible_and_the_rest_is_where_it_is_published(
+def test_what_no_gpu_publishes_is_never_feasible_and_the_rest_is_where_it_is_published(
     kestrel: TenantContext,
 ) -> None:
     Gpu.objects.update(published={"1g.10gb": [5], "whole-gpu": [0]})

@@ -1,4 +1,4 @@
-"""Links between the cards of a gang, over the API."""
+"""Links between the GPUs of a gang, over the API."""
 
 from broker.models import Gpu, Lease
 from tests.simulation import TenantContext, offering

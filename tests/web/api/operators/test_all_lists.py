@@ -48,7 +48,7 @@ def items(client: Client, path: str) -> list[Any]:
 
 def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(portal: PortalSession, operator: Client) -> None:
     tern = create_tenant("Tern")
-    portal.sim.create_lease(portal.owner, offering())  # so that no node is free for all of its cards
+    portal.sim.create_lease(portal.owner, offering())  # so that no node is free for all of its GPUs
     asked = []
     for owner in (portal.owner, tern, portal.owner):
         asked.append(
@@ -86,15 +86,15 @@ def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(portal: Portal
     assert [p["id"] for p in items(operator, f"ops/allocations?gpu={place['gpu']}")] == [place["id"]]
 
 
-def test_a_card_is_told_from_its_first_unit_to_its_last(portal: PortalSession, operator: Client) -> None:
+def test_a_gpu_is_told_from_its_first_unit_to_its_last(portal: PortalSession, operator: Client) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("3g.40gb"))
     portal.sim.run(60)
-    (card,) = items(operator, "ops/gpus?show=sold")
-    assert sum(part["size"] for part in card["parts"]) == card["units"]
-    (held,) = [part["held"] for part in card["parts"] if part["held"]]
+    (gpu,) = items(operator, "ops/gpus?show=sold")
+    assert sum(part["size"] for part in gpu["parts"]) == gpu["units"]
+    (held,) = [part["held"] for part in gpu["parts"] if part["held"]]
     assert (held["lease"], held["tenant_name"]) == (lease.pk, "Kestrel")
     assert held["per_hour"] == {"amount": "3.000000000", "currency": "EUR"}
-    assert read(operator, f"ops/gpus/{card['id']}") == card
+    assert read(operator, f"ops/gpus/{gpu['id']}") == gpu
     assert len(items(operator, "ops/gpus")) == Gpu.objects.count()
     assert items(operator, "ops/gpus?show=out") == []
     read(operator, "ops/gpus?show=mine", status=400)
@@ -151,7 +151,7 @@ def test_each_look_is_in_the_audit_log_by_its_own_name(portal: PortalSession, op
         assert [event.action for event in seen] == [
             "ops.leases",
             "ops.allocations",
-            "ops.cards",
+            "ops.gpus",
             "ops.proofs",
         ]
 

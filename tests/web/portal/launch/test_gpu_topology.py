@@ -22,8 +22,8 @@ def test_links_are_asked_for_where_whole_gpus_are_and_nowhere_else(portal: Porta
 
 
 def test_a_gang_with_links_is_quoted_launched_shown_and_proposed_again(portal: PortalSession) -> None:
-    for card in Gpu.objects.all():
-        Gpu.objects.filter(pk=card.pk).update(fabric=str(card.index // 2))
+    for gpu in Gpu.objects.all():
+        Gpu.objects.filter(pk=gpu.pk).update(fabric=str(gpu.index // 2))
     page = portal.read(path(topology="nvlink"))
     assert "No cluster can ever" not in page
     assert "GPU 0" in page

@@ -50,7 +50,7 @@ def show_control_room(request: OperatorRequest) -> HttpResponse:
 @operator_page("fleet_map", repeats=True)
 def show_fleet_map(request: OperatorRequest) -> HttpResponse:
     """Return the map alone, or 304 if it has not changed."""
-    page = build_fleet_map_page(request, fleet_gpus.load_gpus(), request.GET.get("card", ""))
+    page = build_fleet_map_page(request, fleet_gpus.load_gpus(), request.GET.get("gpu", ""))
     if page.etag in request.headers.get("If-None-Match", ""):
         return HttpResponseNotModified(headers={"ETag": page.etag})
     response = render(request, "operators/fleet/_fleet_map.html", {"page": page})
@@ -82,7 +82,7 @@ class FleetMapPage:
 
     @property
     def address(self) -> str:
-        return f"{reverse('ops-fleet-map')}?{urlencode({'by': self.by, 'card': self.current})}"
+        return f"{reverse('ops-fleet-map')}?{urlencode({'by': self.by, 'gpu': self.current})}"
 
     @property
     def conditional(self) -> str:
@@ -140,8 +140,8 @@ def build_control_room_page(request: OperatorRequest) -> ControlRoomPage:
 
 def _chosen_gpu(fleet: list[FleetGpu], wanted: list[attention_items.AttentionItem]) -> FleetGpu | None:
     """Choose the GPU to describe first: one in trouble, else the most shared."""
-    troubled = {need.subject for need in wanted if need.kind is attention_items.AttentionKind.CARD}
-    return max(fleet, key=lambda card: (card.id in troubled, len(card.slices)), default=None)
+    troubled = {need.subject for need in wanted if need.kind is attention_items.AttentionKind.GPU}
+    return max(fleet, key=lambda gpu: (gpu.id in troubled, len(gpu.slices)), default=None)
 
 
 def unpriced_offerings(request: OperatorRequest) -> list[attention_items.AttentionItem]:
@@ -183,7 +183,7 @@ def _figure_texts(seen: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, Any
     oldest = f", oldest {format_age(waiting.oldest)}" if waiting.oldest is not None else ""
     return {
         "sold": format_permille(seen.fleet.sold_permille),
-        "sold_note": f"{gpu_map.format_gpus(seen.fleet.sold)} of {seen.fleet.cards:,} GPUs",
+        "sold_note": f"{gpu_map.format_gpus(seen.fleet.sold)} of {seen.fleet.gpus:,} GPUs",
         "earning_note": f"{format_count(seen.fleet.active, 'lease')} active",
         "queue_note": f"{waiting.waiting:,} queued{oldest}",
         "queue_kind": "warning" if waiting.overdue else "",

@@ -25,18 +25,18 @@ GPU_FILTERS = {"": "All", "sold": "Sold", "free": "Free capacity", "fragmented":
 
 
 @require_safe
-@operator_page("cards")
+@operator_page("gpus")
 def list_gpus(request: OperatorRequest) -> HttpResponse:
     """List every GPU with its slices."""
     fleet = fleet_gpus.load_gpus()
     chosen = request.GET.get("show", "")
     chosen = chosen if chosen in GPU_FILTERS else ""
-    found = [card for card in fleet if not chosen or FLEET_FILTERS[chosen](card)]
+    found = [gpu for gpu in fleet if not chosen or FLEET_FILTERS[chosen](gpu)]
     start = first_row_index(request.GET.get("from", ""), len(found))
     shown = found[start : start + PAGE_SIZE]
-    priced = earnings.hourly_prices_of([s.lease for card in shown for s in card.slices], now=request.now)
+    priced = earnings.hourly_prices_of([s.lease for gpu in shown for s in gpu.slices], now=request.now)
     told = {
-        "rows": [gpu_panel_of(card, priced) for card in shown],
+        "rows": [gpu_panel_of(gpu, priced) for gpu in shown],
         "count": len(found),
         "start": start + 1,
         "end": start + len(shown),
@@ -46,7 +46,7 @@ def list_gpus(request: OperatorRequest) -> HttpResponse:
             {
                 "url": _list_url(name, 0),
                 "label": label,
-                "count": sum(1 for card in fleet if not name or FLEET_FILTERS[name](card)),
+                "count": sum(1 for gpu in fleet if not name or FLEET_FILTERS[name](gpu)),
                 "current": name == chosen,
             }
             for name, label in GPU_FILTERS.items()
@@ -62,7 +62,7 @@ def _list_url(show: str, start: int) -> str:
 
 
 @require_safe
-@operator_page("card")
+@operator_page("gpu")
 def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one GPU: its geometry, present and past leases, and history."""
     found = find_gpu(pk)
@@ -106,7 +106,7 @@ def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb
 
 
 @ASKS
-@operator_page("card.quarantine")
+@operator_page("gpu.quarantine")
 def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Take a GPU out of the pool."""
     told = "No new leases are placed on this GPU. Running leases continue; release them individually if needed."
@@ -114,7 +114,7 @@ def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @ASKS
-@operator_page("card.return")
+@operator_page("gpu.return")
 def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a GPU to the pool."""
     told = "The GPU is available immediately, and queued leases are placed."

@@ -46,7 +46,7 @@ def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a node and the leases on it."""
     found = find_node(pk)
     its = fleet_gpus.load_gpus(node=pk)
-    held = {s.lease: s for card in its for s in card.slices}
+    held = {s.lease: s for gpu in its for s in gpu.slices}
     told = {
         "node": found,
         "row": NodeRow(its) if its else None,
@@ -68,7 +68,7 @@ def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
 def describe_affected(node: Node) -> tuple[str, int]:
     """Describe who is on a node, and return the number of leases."""
     its = load_node_row(node)
-    tenants = sorted({s.tenant_name for card in its.cards for s in card.slices})
+    tenants = sorted({s.tenant_name for gpu in its.gpus for s in gpu.slices})
     if not its.leases:
         return "No leases run on this node.", 0
     names = ", ".join(tenants[:4]) + (f" and {len(tenants) - 4} more" if len(tenants) > 4 else "")

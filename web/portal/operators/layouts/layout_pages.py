@@ -29,7 +29,7 @@ from web.portal.operators.page_context import (
 
 
 def partitioning_text(cuts: Mapping[int, GpuLayout]) -> str:
-    """Describe a node's partitioning: `6 cards of 7 × 1g.10gb, 2 left whole`."""
+    """Describe a node's partitioning: `6 GPUs of 7 × 1g.10gb, 2 left whole`."""
     counts = Counter(cuts.values())
     parts = [
         f"{count} whole" if cut.whole else f"{count} GPU{'s' if count > 1 else ''} with {cut}"
@@ -86,7 +86,7 @@ def show_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 def _node_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[NodeLayoutRow]:
-    views = {view.name: {card.index: card.cut for card in view.cards} for view in pool.views}
+    views = {view.name: {gpu.index: gpu.cut for gpu in view.gpus} for view in pool.views}
     rows = []
     for pk, node in pool.nodes.items():
         change = latest.get(pk)
@@ -108,7 +108,7 @@ def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     before, wanted = layouts_from_stored(found.before), found.cuts
     told = {
         "change": found,
-        "cards": [(index, before.get(index), cut, before.get(index) != cut) for index, cut in sorted(wanted.items())],
+        "gpus": [(index, before.get(index), cut, before.get(index) != cut) for index, cut in sorted(wanted.items())],
         "steps": _step_rows(found, request.now),
         "quarantined": found.step == Where.QUARANTINED,
         "planned": found.step == Where.PLANNED,

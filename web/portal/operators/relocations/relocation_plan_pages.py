@@ -83,8 +83,8 @@ class RelocationPlanPage:
     entries: QuerySet[RelocationLogEntry]
 
     @property
-    def cards(self) -> list[RelocationDrawing]:
-        return [_draw_gpu(card, self.moves) for card in self.plan.gpus]
+    def gpus(self) -> list[RelocationDrawing]:
+        return [_draw_gpu(gpu, self.moves) for gpu in self.plan.gpus]
 
     @property
     def keys(self) -> list[dict[str, str]]:
@@ -130,11 +130,11 @@ def build_plan_page(found: RelocationPlan) -> RelocationPlanPage:
     )
 
 
-def _draw_gpu(card: dict[str, object], moves: Sequence[Relocation]) -> RelocationDrawing:
-    gpu, grid, name = card["gpu"], int(str(card["grid"])), str(card["name"])
+def _draw_gpu(drawn: dict[str, object], moves: Sequence[Relocation]) -> RelocationDrawing:
+    gpu, grid, name = drawn["gpu"], int(str(drawn["grid"])), str(drawn["name"])
     leaves = {move.from_start: move.n for move in moves if move.from_gpu_id == gpu}
     comes = {move.to_start: move.n for move in moves if move.to_gpu_id == gpu}
-    before, after = _slice_spans(card["before"], leaves, grid), _slice_spans(card["after"], comes, grid)
+    before, after = _slice_spans(drawn["before"], leaves, grid), _slice_spans(drawn["after"], comes, grid)
     return RelocationDrawing(
         name, grid, before, after, (_drawing_text(name, "before", before), _drawing_text(name, "after", after))
     )

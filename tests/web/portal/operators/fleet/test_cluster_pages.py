@@ -149,7 +149,7 @@ def test_silence_and_disbelief_stand_on_top_and_a_person_may_believe(sim: Simula
     Cluster.objects.update(
         unreachable_since=NOW,
         unreachable_reason="connection refused",
-        inventory_paused_reason="It reports only 0 of 32 cards.",
+        inventory_paused_reason="It reports only 0 of 32 GPUs.",
     )
     cluster = Cluster.objects.get()
     page = text(operator.get(f"/ops/clusters/{cluster.pk}/checks/"))

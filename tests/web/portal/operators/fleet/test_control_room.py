@@ -364,5 +364,5 @@ def test_a_gpu_whose_books_cannot_be_right_is_shown_as_such_and_hides_no_page(
     assert "accounted for" in room
     for gpu in (simulation.held_allocations(lease)[0].gpu, cut):
         assert "Inventory conflict" in page(operator, f"/ops/gpus/{gpu.pk}/")
-        assert "Inventory conflict" in page(operator, f"/ops/?card={gpu.pk}")
+        assert "Inventory conflict" in page(operator, f"/ops/?gpu={gpu.pk}")
     assert "cannot start at unit 1" in page(operator, "/ops/gpus/")

@@ -109,7 +109,7 @@ def test_a_gpu_is_quarantined_and_returned(sim: Simulation, kestrel: TenantConte
     assert lease.name in shown
     operator.post(f"/ops/gpus/{gpu}/return/", {"reason": "reseated"})
     assert Gpu.objects.get(pk=gpu).health == GpuHealth.HEALTHY
-    assert [event.detail["reason"] for event in trail("card.unhealthy") + trail("card.healthy")] == [
+    assert [event.detail["reason"] for event in trail("gpu.unhealthy") + trail("gpu.healthy")] == [
         "XID 79",
         "reseated",
     ]
@@ -212,7 +212,7 @@ def test_an_offering_is_derived_priced_published_and_retired(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     simulation.create_fleet(
-        simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=1), now=sim.now
+        simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=1), now=sim.now
     )
     Offering.objects.filter(region="eu-west").delete()
     operator.post("/ops/offerings/derive/")

@@ -16,7 +16,7 @@ STEPS_OF_A_MOVE = 4  # planned, noticed, moving, done
 def a_plan(sim: Simulation, lease: Lease, *, moves: int) -> RelocationPlan:
     """Write a finished plan with relocations between GPUs."""
     here, there = Gpu.objects.order_by("index")[:2]
-    drawn = {"gpu": here.pk, "name": "north-1-n01 / card 0", "grid": 8, "before": [[0, 1, 1], [4, 4, 0]]}
+    drawn = {"gpu": here.pk, "name": "north-1-n01 / GPU 0", "grid": 8, "before": [[0, 1, 1], [4, 4, 0]]}
     plan = RelocationPlan.objects.create(
         cluster=here.node.cluster,
         gpu_model=here.gpu_model,
