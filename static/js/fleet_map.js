@@ -1,22 +1,22 @@
 // A dense map comes with a link per node, to stay small; here each of its GPUs becomes a link of its own.
 const SVG = "http://www.w3.org/2000/svg";
 
-function made(name, told, ...inner) {
+function made(name, attributes, ...inner) {
   const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(told)) element.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   element.append(...inner);
   return element;
 }
 
 function linked(node, place, i) {
-  const [index, told] = place.split(":");
+  const [index, summary] = place.split(":");
   const x = String(29 * i - 1);
   const mark = node.querySelector(`.gpu-outline[x="${x}"]`);
   const href = node.getAttribute("href").replace("/nodes/", "/gpus/").replace(/\/$/, `.${index}/`);
-  const words = `${node.getAttribute("aria-label")} GPU ${index}: ${told.replace("/", " of ").replace(/^\d+ of \d+/, "$& sold")}`;
+  const words = `${node.getAttribute("aria-label")} GPU ${index}: ${summary.replace("/", " of ").replace(/^\d+ of \d+/, "$& sold")}`;
   const gpu = made("a", { href, tabindex: -1, "aria-label": words }, made("rect", { class: "gpu-outline", x, y: -1, width: 28, height: 13 }));
   if (mark?.classList.contains("selected")) gpu.setAttribute("aria-current", "true");
-  gpu.classList.toggle("unhealthy", told.includes("unhealthy"));
+  gpu.classList.toggle("unhealthy", summary.includes("unhealthy"));
   return gpu;
 }
 

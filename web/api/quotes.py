@@ -141,8 +141,8 @@ class QuoteViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     def create(self, request: Request) -> Response:
         wanted = validated_body(QuoteRequestBody, request)
         project = self.project_for(wanted.pop("project"))
-        asked = LeaseRequest(offering_id=wanted.pop("offering"), **wanted)
-        found = quote_answers.answer_quote(asked, project=project, **self.by)
+        lease_request = LeaseRequest(offering_id=wanted.pop("offering"), **wanted)
+        found = quote_answers.answer_quote(lease_request, project=project, **self.by)
         return Response({**_quote_body(found), "as_of": self.now})
 
 

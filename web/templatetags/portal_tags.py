@@ -187,17 +187,17 @@ def form_field(field: BoundField, label: str = "", hint: str = "") -> SafeString
     """Render a Django form field with its help text, or this hint, and first error."""
     error = str(field.errors[0]) if field.errors else ""
     at = field.auto_id
-    told = f"{at}-err" if error else f"{at}-hint" if field.help_text else ""
+    described_by = f"{at}-err" if error else f"{at}-hint" if field.help_text else ""
     attrs: dict[str, Any] = {"placeholder": False}
-    if told:
-        attrs["aria-describedby"] = told
+    if described_by:
+        attrs["aria-describedby"] = described_by
     if error:
         attrs["aria-invalid"] = "true"
     below = ""
     if error:
-        below = f'<p class="field-error" id="{told}">{shape("failed")}<span>{escape(error)}</span></p>'
+        below = f'<p class="field-error" id="{described_by}">{shape("failed")}<span>{escape(error)}</span></p>'
     elif field.help_text:
-        below = f'<p class="field-hint" id="{told}">{conditional_escape(hint or field.help_text)}</p>'
+        below = f'<p class="field-hint" id="{described_by}">{conditional_escape(hint or field.help_text)}</p>'
     words = escape(label or field.label)
     if getattr(field.field.widget, "input_type", "") == "checkbox":
         box = field.as_widget(attrs=attrs)

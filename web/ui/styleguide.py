@@ -82,7 +82,7 @@ def sample_fleet(clusters: int, nodes: int) -> list[dict[str, Any]]:
         return {
             "url": "#fleet",
             "words": f"north-{cluster + 1} n{node + 1:02d} GPU {place}: {sold} of 8 sold",
-            "told": f"{sold}/8",
+            "summary": f"{sold}/8",
             "index": place,
             "spans": spans,
             "current": (cluster, node, place) == (0, 1, 3),

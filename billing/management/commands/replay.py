@@ -62,9 +62,9 @@ class Command(BaseCommand):
         try:
             requests = replay_trace.read_trace(path, gpu_model_specs()[model])[: options["first"] or None]
             earlier = [comparison.read_report(each) for each in options["beside"]]
-            asked = path.stem, model, gpus, options["tenants"], options["seed"], len(requests)
+            inputs = path.stem, model, gpus, options["tenants"], options["seed"], len(requests)
             for each in earlier:
-                comparison.check_comparable(each, dict(zip(comparison.COMPARED_INPUTS, asked, strict=True)))
+                comparison.check_comparable(each, dict(zip(comparison.COMPARED_INPUTS, inputs, strict=True)))
             begun = clock.monotonic()
             with (
                 override_settings(

@@ -220,7 +220,7 @@ def _ensure_periods(news: list[UnratedTenant]) -> None:
 
 
 def _charge_usage(news: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
-    asked = {
+    values = {
         "tenants": [one.tenant for one in news],
         "first": min(one.first for one in news),
         "last": max(one.last for one in news),
@@ -230,7 +230,7 @@ def _charge_usage(news: list[UnratedTenant], *, run: int, rate_card: int, whole:
     }
     billing_periods.take_billing_lock()
     with _planned_cursor(BULK_PLAN if sum(one.stretches for one in news) > BULK_THRESHOLD else INDEX_PLAN) as cursor:
-        cursor.execute(load_sql("billing/rating/rate_leases"), asked)
+        cursor.execute(load_sql("billing/rating/rate_leases"), values)
         used, charged, written = cursor.fetchone()
         # Charged pieces lie inside their interval and never overlap, so equal sums mean full coverage.
         if used != charged:
@@ -240,8 +240,8 @@ def _charge_usage(news: list[UnratedTenant], *, run: int, rate_card: int, whole:
 
 def _find_gaps(news: list[UnratedTenant], *, whole: bool) -> tuple[UnratedInterval, ...]:
     with _planned_cursor(INDEX_PLAN) as cursor:
-        asked = {"tenants": [one.tenant for one in news], "whole": whole}
-        cursor.execute(load_sql("billing/rating/new_usage_gaps"), asked)
+        values = {"tenants": [one.tenant for one in news], "whole": whole}
+        cursor.execute(load_sql("billing/rating/new_usage_gaps"), values)
         return tuple(UnratedInterval(*row) for row in cursor.fetchall())
 
 

@@ -138,10 +138,10 @@ def _currency_scales() -> dict[str, Any]:
     }
 
 
-def _query_rows(name: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _query_rows(name: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL jit = off")
-        cursor.execute(load_sql(name), asked)
+        cursor.execute(load_sql(name), values)
         return list(cursor.fetchall())
 
 

@@ -99,7 +99,7 @@ class PoolIndex:
         ranks = [(offer, rank) for offer in selling if (rank := _lowest_rank(offer)) is not None]
         if not ranks:
             return None
-        # Among equals prefer a partitioned GPU: it is no loss to requests for another layout.
+        # Among equals prefer a partitioned GPU: requests for another layout lose nothing.
         keys = [(_offer_cost(offer, rank).anywhere, self.is_uncut(offer[0])) for offer, rank in ranks]
         least = min(keys)
         equal = [

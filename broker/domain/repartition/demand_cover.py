@@ -40,7 +40,7 @@ class _DemandCover:
         model = filling.catalogue.model
         known = {profile.name: profile for profile in filling.catalogue.profiles} | {WHOLE_GPU: model.whole}
         self._table = _cached_table(tuple(known[name] for name in filling.names), model.grid)
-        missing = [max(milli - MILLI * there, 0) for milli, there in zip(filling.asked, beside, strict=True)]
+        missing = [max(milli - MILLI * there, 0) for milli, there in zip(filling.demand, beside, strict=True)]
         self._rest = [0] * len(missing)
         dearest_first = sorted(range(len(missing)), key=lambda at: -filling.prices[at])
         for at in dearest_first:

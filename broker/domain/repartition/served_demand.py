@@ -27,7 +27,7 @@ class ServedDemand:
         self.gpu_worth = price[WHOLE_GPU]
         self.names = tuple(sorted(name for name, milli in demand.items() if name in price and milli > 0))
         self.prices = tuple(price[name] for name in self.names)
-        self.asked = tuple(demand[name] for name in self.names)
+        self.demand = tuple(demand[name] for name in self.names)
         self._rows: dict[GpuLayout, ProfileSupply] = {}
         self.cuts = self._useful(catalogue.cuts)
 
@@ -47,13 +47,13 @@ class ServedDemand:
     def worth(self, supply: ProfileSupply) -> int:
         return sum(
             price * min(count * MILLI, milli)
-            for count, price, milli in zip(supply, self.prices, self.asked, strict=True)
+            for count, price, milli in zip(supply, self.prices, self.demand, strict=True)
         )
 
     @property
     def most(self) -> int:
         """The worth of the whole demand."""
-        return sum(price * milli for price, milli in zip(self.prices, self.asked, strict=True))
+        return sum(price * milli for price, milli in zip(self.prices, self.demand, strict=True))
 
     def swapped(self, supply: ProfileSupply, old: GpuLayout, new: GpuLayout) -> ProfileSupply:
         return tuple(s - o + n for s, o, n in zip(supply, self.row(old), self.row(new), strict=True))

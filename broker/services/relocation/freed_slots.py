@@ -28,7 +28,7 @@ class FreedSlots:
     """Slots of a queued lease as (GPU, first unit, units), free after these steps."""
 
     lease_id: str
-    asked: str
+    requested: str
     slots: tuple[tuple[int, int, int], ...]
     steps: tuple[SliceRelocation, ...]
 

@@ -295,7 +295,7 @@ def test_over_the_api_a_token_is_made_with_its_cap_spends_and_makes_no_other(
     assert [row["cap"] for row in api.send("GET", "tokens").json()["items"] if row["id"] != told["id"]] == [None]
     wrong = api.send("POST", "tokens", {**body, "cap": {"daily": "much"}})
     assert wrong.status_code == 400
-    assert "'much' is no amount of EUR" in wrong.json()["detail"]
+    assert "'much' is not an amount in EUR" in wrong.json()["detail"]
     free = api.send("POST", "tokens", {**body, "cap": {"offerings": []}})
     assert (free.status_code, free.json()["cap"]) == (201, None)
 
@@ -323,6 +323,6 @@ def test_on_the_page_a_token_is_made_with_its_cap_and_says_what_is_taken(
     shown = page_words(client.post("/tokens/", {**sent, "name": "free", "daily": ""}))
     assert "no cap" in shown
     answer = client.post("/tokens/", {**sent, "daily": "much"})
-    assert "'much' is no amount of EUR" in page_words(answer, 400)
+    assert "'much' is not an amount in EUR" in page_words(answer, 400)
     with tenant_scope(kestrel.tenant.pk):
         assert ApiToken.objects.count() == 3

@@ -98,5 +98,5 @@ def _tenant(name: str, role: Role, now: datetime) -> TenantContext:
     home = TenantContext(made, root, actor)
     home.set_quota(QuotaKind.UNITS, 200_000)
     with tenant_scope(made.pk):
-        billing_details.set_billing_details(made, told=role.party, actor=actor, now=now)
+        billing_details.set_billing_details(made, party=role.party, actor=actor, now=now)
     return home

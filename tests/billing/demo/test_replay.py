@@ -81,7 +81,7 @@ def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> N
     call_command("replay", "openb", first=40, out=tmp_path, stdout=said)
     report = json.loads((tmp_path / "replay.json").read_text())
     assert (report["gpus"], report["model"], report["seed"]) == (64, "H100-80GB", "1")
-    assert (report["asked"], report["refused"], report["accepted"]) == (40, 0, 40)
+    assert (report["requests"], report["refused"], report["accepted"]) == (40, 0, 40)
     told = dict(line.split(maxsplit=1) for line in said.getvalue().splitlines())
     for name in (
         "leases",

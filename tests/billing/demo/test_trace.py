@@ -44,7 +44,7 @@ def test_a_request_that_never_ran_arrives_when_it_was_made(tmp_path: Path) -> No
         ("5,9,8,1,460\n", "Line 2 is not a request: it ends before it begins"),
         ("5,9,x,1,460\n", "Line 2 is not a request"),
         ("5,9,30,1\n", "Line 2 is not a request"),
-        ("5,9,30,1,2000\n", "2000 thousandths is no GPU request"),
+        ("5,9,30,1,2000\n", "2000 thousandths is not a request for GPUs"),
         ("-5,,30,1,200\n", "it ends before it begins"),
         ("", "contains no requests"),
     ],

@@ -115,8 +115,8 @@ def test_who_wants_no_emails_gets_none() -> None:
     invoice = create_final_invoice()
     set_billing_details(tenant_of(invoice), LUMEN)
     with tenant_scope(invoice.tenant_id):
-        billing_details.set_billing_details(tenant_of(invoice), told=LUMEN, actor=MIRA, now=NOW, letters=False)
-        billing_details.set_billing_details(tenant_of(invoice), told=ATELIER, actor=MIRA, now=NOW)
+        billing_details.set_billing_details(tenant_of(invoice), party=LUMEN, actor=MIRA, now=NOW, letters=False)
+        billing_details.set_billing_details(tenant_of(invoice), party=ATELIER, actor=MIRA, now=NOW)
         assert not BillingDetails.objects.get().letters, "it stays so"
     process_payment(request_payment(invoice))
     issue_note(reload_invoice(invoice), {1: 50})

@@ -164,7 +164,7 @@ def test_an_answer_that_comes_late_counts_though_it_is_stuck() -> None:
     assert slow is not None
     fail_next_charges(invoice, GatewayFault.REJECTED)
     assert process_payment(payment, now=NOW + 2 * gateway_transactions.CLAIM_DURATION).status == "stuck"
-    payment_collection.PAYMENTS.settle(slow, payment_collection.PAYMENTS.asked(slow, NOW), NOW + HOUR)
+    payment_collection.PAYMENTS.settle(slow, payment_collection.PAYMENTS.request_outcome(slow, NOW), NOW + HOUR)
     (after,) = payments_of(invoice)
     assert (after.status, after.stuck_at, after.reason, after.code) == ("succeeded", None, "", "")
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])

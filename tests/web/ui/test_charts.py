@@ -112,9 +112,9 @@ def test_a_large_map_is_one_tab_stop_whatever_its_size() -> None:
 def test_a_dense_map_leads_to_nodes_and_names_the_gpus_on_them() -> None:
     whole = (SliceSpan(0, 8, "sold"),)
     gpus = (
-        *(fleet.MapGpu("", "", whole, index=n, told="8/8") for n in range(200)),
-        fleet.MapGpu("", "", (), index=201, told="0/8, unhealthy", ill=True),
-        fleet.MapGpu("", "", (SliceSpan(0, 4, "reserved"),), index=202, told="0/8", current=True),
+        *(fleet.MapGpu("", "", whole, index=n, summary="8/8") for n in range(200)),
+        fleet.MapGpu("", "", (), index=201, summary="0/8, unhealthy", ill=True),
+        fleet.MapGpu("", "", (SliceSpan(0, 4, "reserved"),), index=202, summary="0/8", current=True),
     )
     row = fleet.MapNode("n<1>", gpus, "/ops/nodes/nod_1/", "north-1 n<1>")
     drawn = fleet.fleet_map([fleet.MapCluster("north-1", "H200", (row,))], "fleet")

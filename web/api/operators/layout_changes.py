@@ -109,7 +109,7 @@ def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[
     rows = []
     for pk, node in pool.nodes.items():
         change = latest.get(pk)
-        told = change and {
+        current_change = change and {
             "id": change.pk,
             "step": change.step,
             "step_at": change.step_at,
@@ -117,5 +117,7 @@ def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[
             "gpus": layout_rows(change.cuts),
         }
         gpus = layout_rows(views[pk])
-        rows.append({"node": pk, "name": node.name, "gpu_model": pool.model, "gpus": gpus, "change": told or None})
+        rows.append(
+            {"node": pk, "name": node.name, "gpu_model": pool.model, "gpus": gpus, "change": current_change or None}
+        )
     return rows

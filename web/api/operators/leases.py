@@ -84,10 +84,10 @@ class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
             return complete_page(OperatorTransitionOut(transitions_of(self.get_object()), many=True).data)
 
     @OperatorAct(LeaseCorrectionCreate, answer=CorrectionOut, rows=OperatorCorrectionViewSet.rows, visit="corrections")
-    def correction(self, lease: Lease, asked: dict[str, Any]) -> Correction:
+    def correction(self, lease: Lease, body: dict[str, Any]) -> Correction:
         """Propose to charge or not to charge seconds of a lease; returns the diff."""
-        why = asked.pop("reason")
-        return correction_proposals.propose_lease_correction(lease, **asked, why=why, **self.by)
+        why = body.pop("reason")
+        return correction_proposals.propose_lease_correction(lease, **body, why=why, **self.by)
 
 
 class AllocationLeaseOut(NamedOut):

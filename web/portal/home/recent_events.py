@@ -90,13 +90,13 @@ def lease_events(scope: Scope) -> list[RecentEvent]:
     if not scope.whole:
         steps = steps.filter(project_id__in=scope.projects().values("pk"))
     latest = [(step, transition_text(step)) for step in steps.order_by("-xid", "-position")[:TRANSITIONS_READ]]
-    told = [(step, words) for step, words in latest if words][:MAX_EVENTS]
-    names = dict(Lease.objects.filter(pk__in={step.lease_id for step, _ in told}).values_list("pk", "name"))
+    described = [(step, words) for step, words in latest if words][:MAX_EVENTS]
+    names = dict(Lease.objects.filter(pk__in={step.lease_id for step, _ in described}).values_list("pk", "name"))
     return [
         RecentEvent(
             reverse("lease", args=[step.lease_id]), names.get(step.lease_id, step.lease_id), words, step.after, step.at
         )
-        for step, words in told
+        for step, words in described
     ]
 
 

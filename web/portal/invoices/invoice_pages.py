@@ -206,8 +206,8 @@ class InvoicePage:
 
 def build_invoice_page(request: PageRequest, invoice: Invoice, rows: list[InvoiceLineRow]) -> InvoicePage:
     """Read what an invoice page shows, with the line it opens."""
-    asked = request.GET.get("line", "")
-    at = next((i for i, row in enumerate(rows, 1) if str(row.line.n) == asked), 0)
+    wanted = request.GET.get("line", "")
+    at = next((i for i, row in enumerate(rows, 1) if str(row.line.n) == wanted), 0)
     money = payment_status(invoice)
     return InvoicePage(
         invoice=invoice,
@@ -347,10 +347,10 @@ def credit_note_entry(note: CreditNote) -> tuple[str, str, datetime]:
 
 def payment_entry(payment: Payment) -> tuple[str, str, datetime]:
     """Describe a payment attempt and its outcome."""
-    asked = "collected" if payment.automatic else "paid manually"
+    collected = "collected" if payment.automatic else "paid manually"
     words = {
-        "pending": f"Being {asked}: {Money(payment.minor, payment.currency)}",
-        "succeeded": f"{asked.capitalize()}: {Money(payment.minor, payment.currency)}, {payment.reference}",
+        "pending": f"Being {collected}: {Money(payment.minor, payment.currency)}",
+        "succeeded": f"{collected.capitalize()}: {Money(payment.minor, payment.currency)}, {payment.reference}",
         "declined": f"Declined: {payment.reason}",
         "stuck": f"Manual action needed: {payment.reason}",
     }

@@ -47,13 +47,13 @@ def nearest_offerings(row: LeaseRow, sold: Sequence[PricedOffering]) -> list[Pri
 
 def _suggestion(row: LeaseRow, each: PricedOffering) -> StartNowSuggestion:
     lease, offering = row.lease, each.offering
-    asked = {"again": lease.pk, "offering": offering.pk, "class": offering.price_class}
+    parameters = {"again": lease.pk, "offering": offering.pk, "class": offering.price_class}
     many = f"{lease.quantity} × " if lease.quantity > 1 else ""
     enough = offering.memory_gb >= lease.offering.memory_gb
     return StartNowSuggestion(
         icon="bolt" if enough else "arrow-down-right",
         words=f"Start now on {many}{offering.label}" + (" as spot" if each.terms == "spot" else ""),
         sub=f"{offering.memory_gb} GB each, {each.free} free in {offering.region}",
-        url=f"{reverse('launch')}?{urlencode(asked)}",
+        url=f"{reverse('launch')}?{urlencode(parameters)}",
         nano_per_hour=(each.nano_per_hour or 0) * lease.quantity,
     )

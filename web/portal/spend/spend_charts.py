@@ -19,12 +19,12 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 def spend_columns(
-    used: list[SpendLine], told: SpendTotals, borders: list[datetime], *, step: str, group: str, zone: ZoneInfo
+    used: list[SpendLine], totals: SpendTotals, borders: list[datetime], *, step: str, group: str, zone: ZoneInfo
 ) -> list[dict[str, Any]]:
     """Return one column per interval, stacked by coloured group; the rest is one group."""
-    places = exponent_of(told.currency)
-    place = {row.key: i for i, (_, row) in enumerate(told.series)}
-    last = max(len(told.series) - 1, 0)
+    places = exponent_of(totals.currency)
+    place = {row.key: i for i, (_, row) in enumerate(totals.series)}
+    last = max(len(totals.series) - 1, 0)
     exact = {border: [0] * (last + 1) for border in borders[:-1]}
     for line in used:
         exact[line.since][place.get(group_key(line, group), last)] += line.exact_num

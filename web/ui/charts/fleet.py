@@ -25,7 +25,7 @@ LINE_Y = {"idle": "8.5", "reserved": "2", "fragmented": "9.5"}
 class MapGpu:
     """One GPU: its link, its accessible name, its number of cells and their contents.
 
-    A dense map has only `told`, units sold of all: `3/8` or `0/8, unhealthy`; fleet_map.js makes the words
+    A dense map has only `summary`, units sold of all: `3/8` or `0/8, unhealthy`; fleet_map.js makes the words
     of it.
     """
 
@@ -35,7 +35,7 @@ class MapGpu:
     cells: int = 8
     current: bool = False
     ill: bool = False  # the GPU itself is unhealthy
-    told: str = ""
+    summary: str = ""
     index: int = 0
 
 
@@ -124,7 +124,7 @@ def dense_map(blocks: Sequence[MapCluster], label: str) -> str:
 
 def dense_node_attributes(row: MapNode) -> str:
     """Return a node's link and its GPUs' numbers and contents, for fleet_map.js."""
-    gpus = ";".join(f"{gpu.index}:{gpu.told}" for gpu in row.gpus)
+    gpus = ";".join(f"{gpu.index}:{gpu.summary}" for gpu in row.gpus)
     return f'href="{escape(row.url)}" aria-label="{escape(row.words or row.name)}" data-gpus="{escape(gpus)}"'
 
 

@@ -28,7 +28,7 @@ def assemble_report(run: Simulation, *, trace: str, model: str, engine: str, las
         "slices": slices,
         "days": -(-int((last - REPLAY_START).total_seconds()) // 86_400),
         "currency": "EUR",
-        "asked": waits.leases + run.refused,
+        "requests": waits.leases + run.refused,
         "leases": waits.leases,
         "accepted": waits.accepted,
         "refused": run.refused,

@@ -12,7 +12,7 @@ LossByFree = list[float]
 class FragmentationMeasure:
     """Expected thousandths of GPUs on a node that a random request cannot use.
 
-    Requests are drawn as often as they occur. A GPU is of no use to a request when too little is left
+    Requests are drawn as often as they occur. A GPU cannot serve a request when too little is left
     on it, and all GPUs of a node are when it does not fit there at all: too few processors or too few
     unused GPUs.
     """

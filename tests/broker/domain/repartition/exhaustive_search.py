@@ -20,4 +20,4 @@ def exactly(filling: ServedDemand, gpus: int) -> int:
             found = max(found, now + best(left - 1, rest))
         return found
 
-    return best(gpus, tuple(filling.asked))
+    return best(gpus, tuple(filling.demand))

@@ -51,7 +51,7 @@ def test_a_demand_takes_exactly_the_fewest_gpus(
     chosen = cover_demand(filling, now, filling.supply([]))
     assert chosen is not None
     assert len(chosen) == gpus
-    assert all(have * 1000 >= milli for have, milli in zip(filling.supply(chosen), filling.asked, strict=True))
+    assert all(have * 1000 >= milli for have, milli in zip(filling.supply(chosen), filling.demand, strict=True))
 
 
 @settings(max_examples=60, deadline=None)
@@ -68,7 +68,7 @@ def test_the_planner_takes_no_gpu_more_than_the_fewest(
         after |= dict(each.cuts)
     filling = ServedDemand(catalogue, demand)
     supply = filling.supply(after.values())
-    assert all(have * 1000 >= milli for have, milli in zip(supply, filling.asked, strict=True))
+    assert all(have * 1000 >= milli for have, milli in zip(supply, filling.demand, strict=True))
 
 
 @settings(max_examples=60, deadline=None)

@@ -38,7 +38,7 @@ def test_several_gpus_are_a_gang_of_whole_gpus() -> None:
 
 @pytest.mark.parametrize(("gpus", "milli"), [(0, 500), (1, 0), (1, 1001), (-1, 500)])
 def test_what_asks_for_no_gpu_is_refused(gpus: int, milli: int) -> None:
-    with pytest.raises(ValueError, match="is no GPU request"):
+    with pytest.raises(ValueError, match="is not a request for GPUs"):
         map_trace_request(num_gpu=gpus, gpu_milli=milli, model=H100)
 
 

@@ -86,7 +86,7 @@ def test_it_lists_once_and_then_tells_every_change(follow: Follow, naps: list[fl
     script = listing(pod("a", 3), version=5), stream(("ADDED", pod("b", 6)), ("DELETED", pod("a", 7)))
     wire, told, _ = follow(*script, words=3)
     assert told.words == [("LISTED", (["a"], 5)), ("ADDED", ("b", 6)), ("DELETED", ("a", 7))]
-    assert "resourceVersion=5" in wire.asked[1].path
+    assert "resourceVersion=5" in wire.requests[1].path
     assert naps == []
 
 
@@ -94,7 +94,7 @@ def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, naps: lis
     script = listing(version=5), stream(("BOOKMARK", pod("", 40))), stream(("ADDED", pod("b", 41)))
     wire, told, made = follow(*script, words=3)
     assert told.words[1:] == [("HEARD", 40), ("ADDED", ("b", 41))]
-    assert "resourceVersion=40" in wire.asked[2].path
+    assert "resourceVersion=40" in wire.requests[2].path
     assert (made.lists, naps) == (1, [])
 
 
@@ -115,7 +115,7 @@ def test_agents_whom_one_server_forgot_do_not_list_all_at_once(follow: Follow, n
 def test_each_watch_ends_at_a_moment_of_its_own(follow: Follow) -> None:
     peaceful = stream(("BOOKMARK", pod("", 40)))
     wire, _, _ = follow(listing(version=5), *[peaceful] * 6, words=7)
-    asked = [re.findall(r"timeoutSeconds=(\d+)", each.path)[0] for each in wire.asked[1:]]
+    asked = [re.findall(r"timeoutSeconds=(\d+)", each.path)[0] for each in wire.requests[1:]]
     assert len(set(asked)) > 1
     assert all(290 <= int(seconds) <= 590 for seconds in asked)
 
@@ -128,7 +128,7 @@ def test_a_refused_watch_of_an_old_version_lists_again(follow: Follow) -> None:
 def test_a_broken_stream_is_resumed_without_a_list(follow: Follow, naps: list[float]) -> None:
     script = listing(version=5), ScriptedAnswer(hang_up=True), stream(("ADDED", pod("b", 6)))
     wire, _, made = follow(*script, words=2)
-    assert (made.lists, len(wire.asked), len(naps)) == (1, 3, 1)
+    assert (made.lists, len(wire.requests), len(naps)) == (1, 3, 1)
 
 
 def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, naps: list[float]) -> None:

@@ -162,7 +162,7 @@ def checked_at(
     script = (*there, ScriptedAnswer(body=node), *answers, ScriptedAnswer(body=anchor), ScriptedAnswer(body=after))
     scene = Claiming(cluster, *script, serve=serve)
     seen = scene.provisioner.observe(order(), now=NOW)
-    return seen, [f"{each.method} {each.path.split('?')[0].rsplit('/', 1)[-1]}" for each in scene.wire.asked[3:]]
+    return seen, [f"{each.method} {each.path.split('?')[0].rsplit('/', 1)[-1]}" for each in scene.wire.requests[3:]]
 
 
 def ours(*given: str) -> ScriptedAnswer:

@@ -165,7 +165,7 @@ def test_inventory_is_taken_from_the_rows_once_they_are_there(
     agent.absorb(nodes(node()), now=sim.now)
     agent.turn(0)
     assert Gpu.objects.get().node.name == "n01"
-    assert wire.asked == []  # the watch has told it all
+    assert wire.requests == []  # the watch has told it all
 
 
 def test_an_inventory_in_which_nothing_is_new_is_not_taken_again(
@@ -267,7 +267,7 @@ def test_a_driver_of_claims_is_told_what_nodes_publish_and_asks_for_nothing(
     ]
     gpus(found(RESOURCE_SLICE, "DELETED", published(13, "gpu-0", "gpu-1"), version=13))
     assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
-    assert wire.asked == []
+    assert wire.requests == []
 
 
 def a_class(name: str, version: int) -> dict[str, Any]:

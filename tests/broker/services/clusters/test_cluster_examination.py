@@ -103,10 +103,10 @@ def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
     )
     assert knock(joined, sim).uid == "uid-1"  # who it is must be known first
     knock(joined, sim)
-    assert len(wire.asked) == 1
+    assert len(wire.requests) == 1
     sim.clock.at += timedelta(seconds=21)
     knock(joined, sim)
-    assert len(wire.asked) == 2
+    assert len(wire.requests) == 2
 
 
 def test_silence_is_dated_from_the_first_knock_and_ends_with_an_answer(

@@ -64,13 +64,13 @@ def test_a_budget_is_raised_and_taken_away_and_the_audit_log_says_so(kestrel: Te
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("many", "'many' is no amount of EUR"),
-        ("-1", "'-1' is no amount of EUR"),
+        ("many", "'many' is not an amount in EUR"),
+        ("-1", "'-1' is not an amount in EUR"),
         ("1.005", "at most 2 decimals"),
         ("99999999999999", "below the maximum"),
     ],
 )
-def test_what_is_no_amount_is_said_where_it_was_typed(kestrel: TenantContext, typed: str, said: str) -> None:
+def test_what_is_not_an_amount_is_said_where_it_was_typed(kestrel: TenantContext, typed: str, said: str) -> None:
     with simulate():
         answer = visitor(kestrel).post("/budgets/", {"project": kestrel.project.pk, "limit": typed})
         assert said in page_words(answer, 400)

@@ -254,7 +254,7 @@ def test_a_form_that_is_refused_keeps_what_was_typed_and_the_others_stay_empty(
 ) -> None:
     typed = {"what": "minimum", "tenant": kestrel.tenant.pk, "amount": "1.234", "since": "2026-12-01T00:00"}
     answer = operator.post("/ops/discounts/", typed)
-    assert "'1.234' is no amount of EUR" in page_words(answer, 400)
+    assert "'1.234' is not an amount in EUR" in page_words(answer, 400)
     page = answer.content.decode()
     assert (page.count('value="1.234"'), page.count('value="2026-12-01T00:00"')) == (1, 1)
     create_priced_offering(EURO)

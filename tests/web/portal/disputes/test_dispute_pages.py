@@ -91,7 +91,7 @@ def test_a_charge_is_disputed_where_it_is_explained(payer: Client, october: Invo
         ({"line": "x"}, "No invoice line was given."),
         ({"line": "9"}, "The invoice has no line 9."),
         ({"line": "1", "amount": "2.01"}, "At most €2.00 of line 1 can be credited."),
-        ({"line": "1", "amount": "-1"}, "'-1' is no amount of EUR"),
+        ({"line": "1", "amount": "-1"}, "'-1' is not an amount in EUR"),
         ({"line": "1", "reason": ""}, "A reason must have 1 to 500 characters."),
     ],
 )

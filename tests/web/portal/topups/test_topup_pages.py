@@ -33,7 +33,7 @@ def test_whoever_pays_tops_up_and_reads_what_became_of_it(kestrel: TenantContext
         assert "is in progress" in page_words(client.post("/wallet/top-up/", {"amount": "50"}, follow=True))
         done = process_topup(topups_of(kestrel)[0])
         assert f"{done.reference} €50.00" in page_words(client.get("/wallet/"))
-        for wrong, said in (("0", "A top-up must be €1.00"), ("much", "is no amount of EUR")):
+        for wrong, said in (("0", "A top-up must be €1.00"), ("much", "is not an amount in EUR")):
             assert said in page_words(client.post("/wallet/top-up/", {"amount": wrong}, follow=True))
     assert wallet_balance(kestrel) == 5000
 
@@ -50,7 +50,7 @@ def test_a_rule_is_set_says_that_it_stopped_and_is_taken_away(kestrel: TenantCon
         shown = page_words(client.get("/wallet/"))
         assert "Stopped" in shown
         assert "insufficient funds. Save it again to restart." in shown
-        assert "is no amount" in page_words(
+        assert "is not an amount" in page_words(
             client.post("/wallet/auto-top-up/", {"threshold": "x", "amount": "1"}, follow=True)
         )
         none = {"threshold": "", "amount": ""}

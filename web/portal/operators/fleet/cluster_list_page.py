@@ -92,7 +92,7 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
     bare = [each for each in agents.values() if each.cluster_id not in {gpu.cluster for gpu in fleet}]
     keys = [{"kind": kind, "label": word, "value": ""} for kind, word, _ in USE_KINDS]
     after = start + NODES_PER_PAGE
-    told = {
+    context = {
         "blocks": blocks,
         "bare": [] if start else bare,
         "count": len(wholes) + len(bare),
@@ -107,4 +107,4 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
         operator_api_call("Nodes", "nodes", limit=API_PAGE_SIZE),
         operator_api_call("GPUs and their slices", "ops/gpus", limit=API_PAGE_SIZE),
     ]
-    return render(request, "operators/fleet/clusters.html", {**told, "calls": calls})
+    return render(request, "operators/fleet/clusters.html", {**context, "calls": calls})

@@ -77,8 +77,8 @@ class FleetMapPage:
     @property
     def etag(self) -> str:
         keys = [(key.kind, key.label, key.tenths) for key in self.map.keys]
-        told = msgspec.json.encode([self.map.blocks, keys, self.by])
-        return f'"{hashlib.sha256(told).hexdigest()[:20]}"'
+        content = msgspec.json.encode([self.map.blocks, keys, self.by])
+        return f'"{hashlib.sha256(content).hexdigest()[:20]}"'
 
     @property
     def address(self) -> str:

@@ -174,7 +174,7 @@ def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[
     return {
         "url": "" if brief else reverse("ops-gpu", args=[gpu.id]),
         "words": words,
-        "told": f"{sold}/{gpu.grid}{aside}",
+        "summary": f"{sold}/{gpu.grid}{aside}",
         "index": gpu.index,
         "spans": spans,
         "cells": gpu.grid,

@@ -35,7 +35,7 @@ def list_gpus(request: OperatorRequest) -> HttpResponse:
     start = first_row_index(request.GET.get("from", ""), len(found))
     shown = found[start : start + PAGE_SIZE]
     priced = earnings.hourly_prices_of([s.lease for gpu in shown for s in gpu.slices], now=request.now)
-    told = {
+    context = {
         "rows": [gpu_panel_of(gpu, priced) for gpu in shown],
         "count": len(found),
         "start": start + 1,
@@ -53,7 +53,7 @@ def list_gpus(request: OperatorRequest) -> HttpResponse:
         ],
         "calls": [operator_api_call("GPUs with their slices", "ops/gpus", show=chosen, limit=API_PAGE_SIZE)],
     }
-    return render(request, "operators/fleet/gpus.html", told)
+    return render(request, "operators/fleet/gpus.html", context)
 
 
 def _list_url(show: str, start: int) -> str:
@@ -67,7 +67,7 @@ def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one GPU: its geometry, present and past leases, and history."""
     found = find_gpu(pk)
     gpu = Gpu.objects.select_related("node__cluster").get(pk=found.id)
-    told = {
+    context = {
         "gpu": gpu,
         "chosen": gpu_panel_now(found, now=request.now),
         "past": inventory_history.latest_placements(gpu),
@@ -77,7 +77,7 @@ def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
             operator_api_call("Lease history", "ops/allocations", gpu=found.id, limit=inventory_history.MAX_ROWS),
         ],
     }
-    return render(request, "operators/fleet/gpu.html", told)
+    return render(request, "operators/fleet/gpu.html", context)
 
 
 def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb: str, *lines: str) -> HttpResponse:
@@ -109,13 +109,13 @@ def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb
 @operator_page("gpu.quarantine")
 def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Take a GPU out of the pool."""
-    told = "No new leases are placed on this GPU. Running leases continue; release them individually if needed."
-    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, "Quarantine", told)
+    effect = "No new leases are placed on this GPU. Running leases continue; release them individually if needed."
+    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, "Quarantine", effect)
 
 
 @ASKS
 @operator_page("gpu.return")
 def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a GPU to the pool."""
-    told = "The GPU is available immediately, and queued leases are placed."
-    return ask_health_change(request, pk, GpuHealth.HEALTHY, "Return", told)
+    effect = "The GPU is available immediately, and queued leases are placed."
+    return ask_health_change(request, pk, GpuHealth.HEALTHY, "Return", effect)

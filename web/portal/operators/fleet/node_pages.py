@@ -47,7 +47,7 @@ def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
     found = find_node(pk)
     its = fleet_gpus.load_gpus(node=pk)
     held = {s.lease: s for gpu in its for s in gpu.slices}
-    told = {
+    context = {
         "node": found,
         "row": NodeRow(its) if its else None,
         "map": gpu_map.draw_map(its, "state"),
@@ -62,7 +62,7 @@ def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
             operator_api_call("This node", f"nodes/{found.pk}"),
         ],
     }
-    return render(request, "operators/fleet/node.html", told)
+    return render(request, "operators/fleet/node.html", context)
 
 
 def describe_affected(node: Node) -> tuple[str, int]:
@@ -103,25 +103,25 @@ def ask_node_state(
 @operator_page("node.cordon")
 def cordon_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cordon a node: nothing new is placed on it."""
-    told = "No new leases are placed here. Running leases continue until they end."
-    return ask_node_state(request, pk, NodeState.CORDONED, "Cordon", "Cordon", told)
+    effect = "No new leases are placed here. Running leases continue until they end."
+    return ask_node_state(request, pk, NodeState.CORDONED, "Cordon", "Cordon", effect)
 
 
 @CONFIRMATION_METHODS
 @operator_page("node.drain")
 def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Drain a node: nothing new is placed on it, and it empties."""
-    told = "No new leases are placed here. The control room shows when the node is empty."
+    effect = "No new leases are placed here. The control room shows when the node is empty."
     more = "Running leases continue until they end. You can release them on the node's page after the notice period."
-    return ask_node_state(request, pk, NodeState.DRAINING, "Drain", "Drain", told, more)
+    return ask_node_state(request, pk, NodeState.DRAINING, "Drain", "Drain", effect, more)
 
 
 @CONFIRMATION_METHODS
 @operator_page("node.ready")
 def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a node to service."""
-    told = "Healthy GPUs are available immediately, and queued leases are placed."
-    return ask_node_state(request, pk, NodeState.READY, "Return", "Return", told)
+    effect = "Healthy GPUs are available immediately, and queued leases are placed."
+    return ask_node_state(request, pk, NodeState.READY, "Return", "Return", effect)
 
 
 @CONFIRMATION_METHODS
@@ -134,8 +134,8 @@ def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
             f"{found.name} is a physical node of {found.cluster.name}. It counts as lost when its heartbeats stop.",
             fix="Cordon or drain it instead.",
         )
-    told = "Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat."
-    return ask_node_state(request, pk, NodeState.LOST, "Simulate loss of", "Simulate loss of", told)
+    effect = "Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat."
+    return ask_node_state(request, pk, NodeState.LOST, "Simulate loss of", "Simulate loss of", effect)
 
 
 @CONFIRMATION_METHODS

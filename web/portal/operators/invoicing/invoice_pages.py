@@ -63,7 +63,7 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
     rows = Invoice.objects.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
     rows = rows.filter(status=state) if state else rows
     tabs = (("", "All"), *((each.value, each.label) for each in STATE_FILTERS))
-    told = {
+    context = {
         "part": list_page(request, rows, count=counts.get(state, 0)),
         "filters": state_tabs(reverse("ops-invoices"), tabs, counts, state),
         "owed": ledger_balances.amounts_owed_by_all(),
@@ -72,7 +72,7 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
             operator_api_call("Credit notes of all tenants", "ops/credit-notes", sort="-id", limit=API_PAGE_SIZE),
         ],
     }
-    return render(request, "operators/invoicing/invoices.html", told)
+    return render(request, "operators/invoicing/invoices.html", context)
 
 
 @CONFIRMATION_METHODS

@@ -77,12 +77,12 @@ def show_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
     cluster = find_cluster(pk)
     pools = load_repartition_pools(pk, now=request.now)
     latest = repartition_planner.latest_repartitions(cluster)
-    told = {
+    context = {
         "cluster": cluster,
         "blocks": [{"pool": pool, "demand": _demand_rows(pool), "rows": _node_rows(pool, latest)} for pool in pools],
         "calls": [operator_api_call("Nodes and their layouts", f"clusters/{pk}/layouts")],
     }
-    return render(request, "operators/layouts/layouts.html", told)
+    return render(request, "operators/layouts/layouts.html", context)
 
 
 def _node_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[NodeLayoutRow]:
@@ -106,7 +106,7 @@ def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one repartition: before, after, and every step with its duration."""
     found = find_layout_change(pk)
     before, wanted = layouts_from_stored(found.before), found.cuts
-    told = {
+    context = {
         "change": found,
         "gpus": [(index, before.get(index), cut, before.get(index) != cut) for index, cut in sorted(wanted.items())],
         "steps": _step_rows(found, request.now),
@@ -114,7 +114,7 @@ def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
         "planned": found.step == Where.PLANNED,
         "calls": [operator_api_call("This change with its GPUs and steps", f"ops/layout-changes/{found.pk}")],
     }
-    return render(request, "operators/layouts/layout_change.html", told)
+    return render(request, "operators/layouts/layout_change.html", context)
 
 
 def _step_rows(found: Repartition, now: datetime) -> list[RepartitionStepRow]:
@@ -161,12 +161,12 @@ def _layout_confirmation(found: Repartition, title: str, verb: str, *lines: str,
 def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Approve a repartition: close the node and repartition it once it is empty."""
     found = find_layout_change(pk)
-    told = "No new leases are placed there. Running leases continue until they end."
+    effect = "No new leases are placed there. Running leases continue until they end."
     step = _layout_confirmation(
         found,
         "Change layout of",
         f"Change layout of {found.node}",
-        told,
+        effect,
         f"New layout: {partitioning_text(found.cuts)}.",
     )
     return confirm_decision(

@@ -42,7 +42,7 @@ class RelocationDrawing:
     grid: int
     before: Sequence[Span]
     after: Sequence[Span]
-    told: tuple[str, str]
+    captions: tuple[str, str]
 
 
 def find_plan(pk: str) -> RelocationPlan:
@@ -58,12 +58,12 @@ def list_plans(request: OperatorRequest) -> HttpResponse:
     """List proposed, running and finished plans."""
     rows = RelocationPlan.objects.select_related("cluster").annotate(count=Count("moves"))
     listed = list_page(request, rows.order_by("-proposed_at", "-id"), count=RelocationPlan.objects.count())
-    told = {
+    context = {
         "part": listed,
         "open": RelocationPlan.objects.open().count(),
         "calls": [operator_api_call("Plans, newest first", "ops/relocation-plans", sort="-proposed_at", limit=500)],
     }
-    return render(request, "operators/relocations/plans.html", told)
+    return render(request, "operators/relocations/plans.html", context)
 
 
 @require_safe

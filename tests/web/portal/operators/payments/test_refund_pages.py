@@ -55,7 +55,7 @@ def test_an_operator_sends_back_what_was_given_back(operator: Client) -> None:
     ("form", "why"),
     [
         ({"amount": "3.06", "seen": "0", "reason": "x"}, "The payment charged €3.05"),
-        ({"amount": "abc", "seen": "0", "reason": "x"}, "is no amount"),
+        ({"amount": "abc", "seen": "0", "reason": "x"}, "is not an amount"),
         ({"amount": "0.50", "reason": "x"}, "The form is incomplete"),
         ({"amount": "0.50", "seen": "0", "reason": ""}, "A reason must have 1 to"),
     ],
