@@ -172,7 +172,7 @@ def test_operators_add_and_end_everything_on_one_page(kestrel: TenantContext, op
         ({"what": "campaign", "code": "AUTUMN-26", "name": "x", "amount": "5"}, "is not a supported currency"),
         (
             {"what": "campaign", "code": "AUTUMN-26", "name": "x", "amount": "5.555", "currency": "eur"},
-            "no amount",
+            "not an amount",
         ),
         (
             {"what": "campaign", "code": "AUTUMN-26", "name": "x", "percent": "5", "months": "x"},
