@@ -210,12 +210,12 @@ def paired(seeds: int) -> None:
     """Print a rule's loss to the oracle on the same requests, over many seeds."""
     names = (OURS, SOLD, REPACKS, ORACLE)
     loads = [load for load in LOADS if load > 0.8]
-    asked = [
+    requests = [
         Job("online", mix, seed, load, names=names) for load in loads for mix in MIXES for seed in range(1, seeds + 1)
     ]
-    asked += [Job("inflate", mix, seed, names=(OURS, SOLD, ORACLE)) for mix in MIXES for seed in range(1, seeds + 1)]
+    requests += [Job("inflate", mix, seed, names=(OURS, SOLD, ORACLE)) for mix in MIXES for seed in range(1, seeds + 1)]
     with get_context("fork").Pool(PROCESSES) as pool:
-        found = Found(pool.imap_unordered(run, asked))
+        found = Found(pool.imap_unordered(run, requests))
     kinds = [("online", load, "time", f"Load {load}, GPU-time") for load in loads]
     for what, load, figure, title in [
         *kinds,

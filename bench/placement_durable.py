@@ -214,12 +214,12 @@ def at_once(what: str) -> tuple[float, float]:
         assert worker.stdin
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    told = [json.loads(worker.stdout.readline()) for worker in crew if worker.stdout]
+    reported = [json.loads(worker.stdout.readline()) for worker in crew if worker.stdout]
     took = perf_counter() - begun
     for worker in crew:
         if worker.wait(60):
             raise RuntimeError(f"a worker ended with {worker.returncode}")
-    times = [each for one in told for each in one]
+    times = [each for one in reported for each in one]
     return took, quantiles(times, n=100)[98]
 
 

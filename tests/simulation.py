@@ -208,10 +208,10 @@ class Simulation:
         self, owner: TenantContext, what: Offering, *, project: Project | None = None, **wanted: Any
     ) -> Lease:
         """Ask for a lease, and leave it in the queue."""
-        asked = {"name": f"job-{next(_numbers)}", "max_duration_s": 3600, **wanted}
+        values = {"name": f"job-{next(_numbers)}", "max_duration_s": 3600, **wanted}
         with tenant_scope(owner.tenant.pk):
             return request_lease(
-                LeaseRequest(offering_id=what.pk, **asked),
+                LeaseRequest(offering_id=what.pk, **values),
                 project=project or owner.project,
                 actor=owner.actor,
                 now=self.now,

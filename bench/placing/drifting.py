@@ -41,9 +41,9 @@ class Repriced(Bucketed):
         super().__init__(rank(self.known), GPUS)
 
     def place(self, number: int, request: Request) -> bool:
-        told = self.teller(number, request)
-        if number % EVERY == 0 and list(told) != self.known:
-            self.known = list(told)
+        found = self.teller(number, request)
+        if number % EVERY == 0 and list(found) != self.known:
+            self.known = list(found)
             self.buckets = StateBuckets(self.rank(self.known), GPUS, self.buckets.state)
         return super().place(number, request)
 
@@ -54,8 +54,10 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
     chance = Random(f"drift prices {seed}").random
 
     def rank(demand: Sequence[float]) -> StateRanks:
-        told = slice_prices.dual_prices(PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute)
-        return rank_states(COUNTED, bid_price_rule(COUNTED, told, [each / sum(demand) for each in demand]))
+        prices = slice_prices.dual_prices(
+            PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute
+        )
+        return rank_states(COUNTED, bid_price_rule(COUNTED, prices, [each / sum(demand) for each in demand]))
 
     halves = [demand_of(before), demand_of(after)]
     tellers = {

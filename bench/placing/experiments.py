@@ -70,10 +70,10 @@ def inflate(job: Job) -> Results:
 
 def first_full(requests: list[Request]) -> list[Request]:
     """Return the shortest prefix that requests all compute slices there are."""
-    asked = 0
+    wanted = 0
     for number, request in enumerate(requests):
-        asked += WEIGHTS[request.profile] * request.count
-        if asked >= 7 * len(FILLED):
+        wanted += WEIGHTS[request.profile] * request.count
+        if wanted >= 7 * len(FILLED):
             return requests[: number + 1]
     return requests
 
@@ -88,8 +88,8 @@ def online(job: Job) -> Results:
     arrivals, demand = coming(job)
     makes = policies(demand, job.seed)
     found = served(job.names or makes, makes, arrivals, count_gpus=job.load < 0.8)
-    asked = sum(weight * each for weight, each in zip(WEIGHTS, demand, strict=True))
-    found[FLUID, "time"] = 100 * most_served(demand, len(SERVED)) / asked
+    total = sum(weight * each for weight, each in zip(WEIGHTS, demand, strict=True))
+    found[FLUID, "time"] = 100 * most_served(demand, len(SERVED)) / total
     return found
 
 

@@ -17,16 +17,16 @@ class Filled:
 
 
 def fill(fleet: Fleet, requests: list[Request], gpus: int) -> Filled:
-    room, asked, given = 7 * gpus, 0, 0
+    room, wanted, given = 7 * gpus, 0, 0
     at_full = at_refusal = None
     for number, request in enumerate(requests):
         weight = WEIGHTS[request.profile] * request.count
-        asked += weight
+        wanted += weight
         if fleet.place(number, request):
             given += weight
         elif at_refusal is None:
             at_refusal = given / room
-        if at_full is None and asked >= room:
+        if at_full is None and wanted >= room:
             at_full = given / room
     end = given / room
     return Filled(end if at_full is None else at_full, end, end if at_refusal is None else at_refusal)

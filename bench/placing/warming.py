@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bench.placing.fleets import Bucketed
 from bench.placing.online import serve
-from bench.placing.policies import OURS, told
+from bench.placing.policies import OURS, ranks_for_demand
 from bench.placing.workloads import Arrival, Request
 from broker.domain.placement.buckets.warm_buckets import WarmBuckets
 from broker.domain.placement.buckets.warm_slots import WarmSlots
@@ -74,7 +74,7 @@ def warmed(
     arrivals: list[Arrival], nodes: Sequence[int], demand: Sequence[float], seed: int
 ) -> dict[tuple[str, str], float]:
     """Return by rule the accepted GPU-time in percent, and how slices were obtained."""
-    found, ranks = dict[tuple[str, str], float](), told(demand, seed)
+    found, ranks = dict[tuple[str, str], float](), ranks_for_demand(demand, seed)
     fleets: dict[str, Counting] = {OURS: Blind(ranks, nodes), LOOKS: Looking(ranks, nodes)}
     for name, fleet in fleets.items():
         found[name, "time"] = 100 * serve(fleet, arrivals).gpu_time

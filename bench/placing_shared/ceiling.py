@@ -12,10 +12,10 @@ from broker.domain.placement.shares.cutting_stock import share_prices
 from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, ShareRequest
 
 
-def ceiling(asked: Mapping[ShareRequest, int]) -> float:
+def ceiling(wanted: Mapping[ShareRequest, int]) -> float:
     """Return the requested share of the fewest GPUs that could hold it, in percent."""
     shares, gpus, takes = Counter[int](), 0.0, 0
-    for request, times in asked.items():
+    for request, times in wanted.items():
         takes += request.takes * times
         if request.partial:
             shares[request.share] += times

@@ -24,7 +24,7 @@ class Outcome:
 
 def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcome:
     """Fill the cluster by a rule; without one, at random."""
-    rooms, kinds = trace.rooms(), list(trace.asked())
+    rooms, kinds = trace.rooms(), list(trace.request_counts())
     capacity = trace.capacity_of(rooms)
     began = process_time()
     nodes = SharedNodes(rooms, kinds, rule_of()) if rule_of else None

@@ -212,19 +212,19 @@ def planted(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 def marks(planted: Planted) -> dict[str, re.Pattern[str]]:
     """Return all by which something of elsewhere is known: words, ids, amounts."""
-    told = {word: re.compile(word, re.IGNORECASE) for word in ("quagga", "zenith")}
-    told |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
+    values = {word: re.compile(word, re.IGNORECASE) for word in ("quagga", "zenith")}
+    values |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
     own, root = planted.alpha.project.pk, planted.portal.owner.project.pk
     with tenant_scope(planted.portal.owner.tenant.pk):
         for model in (Lease, Volume, Member, Invitation, ServiceAccount, Quota, Budget):
             # What a member of the whole tenant is known by is their address, and a ceiling above is told.
             for row in model.objects.exclude(project=own):
                 if not (model is Quota and row.project_id == root):
-                    told[f"{model.__name__} {row}"] = re.compile(row.pk)
+                    values[f"{model.__name__} {row}"] = re.compile(row.pk)
         for token in ApiToken.objects.exclude(name="alpha-token").exclude(name="walk"):
-            told[f"token {token.name} {token.pk}"] = re.compile(token.pk)
-    told["the project beside"] = re.compile(planted.elsewhere[0].project.pk)
-    return told
+            values[f"token {token.name} {token.pk}"] = re.compile(token.pk)
+    values["the project beside"] = re.compile(planted.elsewhere[0].project.pk)
+    return values
 
 
 @dataclass

@@ -144,15 +144,15 @@ def of_tenant(portal: PortalSession) -> dict[str, str]:
     owner.create_member(Role.VIEWER, child)
     with rls.tenant_scope(owner.tenant.pk):
         drafts.refresh_drafts(owner.tenant, now=sim.now)
-        asked = {
+        values = {
             "tenant": owner.tenant,
             "project": None,
             "actor": owner.actor,
             "now": sim.now,
             "grants": ALL_ROLES,
         }
-        service_accounts.create(name="robot", role=Role.MEMBER, **asked)
-        invitations.invite(email="new@example.org", role=Role.VIEWER, **asked)
+        service_accounts.create(name="robot", role=Role.MEMBER, **values)
+        invitations.invite(email="new@example.org", role=Role.VIEWER, **values)
         invoice = Invoice.objects.filter(tenant=owner.tenant).latest("pk")
     owner.token()
     return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk}
@@ -250,13 +250,13 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
 
 def a_stuck_refund(final: Invoice, now: datetime) -> None:
     """Let a payment have taken something of which nobody knows whether it went back."""
-    asked = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
+    values = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
     settled = {"settled_at": now, "due_at": None}
     with rls.tenant_scope(final.tenant_id):
         due = Invoice.objects.get(pk=final.pk)
-        paid = Payment.objects.create(invoice=due, minor=due.to_pay, due_at=now, **asked)
+        paid = Payment.objects.create(invoice=due, minor=due.to_pay, due_at=now, **values)
         Payment.objects.filter(pk=paid.pk).update(status="succeeded", **settled)
-        waits = Refund.objects.create(payment=paid, minor=1, why="x", opened_by="x", due_at=now, **asked)
+        waits = Refund.objects.create(payment=paid, minor=1, why="x", opened_by="x", due_at=now, **values)
         Refund.objects.filter(pk=waits.pk).update(status="stuck", due_at=None, stuck_at=now)
 
 

@@ -352,10 +352,10 @@ class World:
             dies = writes and pen.calls == 0
             if dies and not pen.after:
                 raise AgentKilled
-            told = note(cluster, seen, **how)
+            found = note(cluster, seen, **how)
             if dies:
                 raise AgentKilled
-            return told
+            return found
 
         KubernetesApi.send = send  # type: ignore[method-assign]
         observed_objects.record_observed = noted

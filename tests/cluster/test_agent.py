@@ -37,10 +37,10 @@ class Pen:
         dies = writes and self.left == 0
         if dies and not self._after:
             raise Dead
-        told = self._note(cluster, seen, **how)
+        found = self._note(cluster, seen, **how)
         if dies:
             raise Dead
-        return told
+        return found
 
 
 def like_the_reapers(node: str) -> Object:
@@ -72,11 +72,11 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
 ) -> None:
     installed = watching.installed
     watching.until(watching.is_believed)
-    asked: list[str] = []
+    requests: list[str] = []
     send = transport.KubernetesApi.send
 
     def noted(self: transport.KubernetesApi, method: str, path: str, **rest: Any) -> transport.ApiResponse:
-        asked.append(method)
+        requests.append(method)
         return send(self, method, path, **rest)
 
     monkeypatch.setattr(transport.KubernetesApi, "send", noted)
@@ -85,7 +85,7 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
     installed.sim.messages.clear()  # nobody would look again for seconds
     assert watching.until(lambda: reload_lease(lease).state == "active") < 5
     installed.sim.run()
-    assert "GET" not in asked
+    assert "GET" not in requests
 
 
 def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_seconds(

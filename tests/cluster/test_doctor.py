@@ -224,9 +224,9 @@ def test_the_commands_examine_install_and_register(
     assert "BAD     reachable" in capsys.readouterr().out
     with suppress(SystemExit):
         call_command("kube_doctor", "north", json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["findings"]) >= 40
-    assert {each["name"]: each["outcome"] for each in told["findings"]}["leftovers"] == "ok"
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["findings"]) >= 40
+    assert {each["name"]: each["outcome"] for each in found["findings"]}["leftovers"] == "ok"
     with pytest.raises(CommandError, match="already"):
         call_command("kube_setup", kubeconfig=file, register="north", region="eu-north")
 

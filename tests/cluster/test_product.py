@@ -32,8 +32,8 @@ def test_a_lease_runs_as_a_pod_and_leaves_nothing(installed: Installation) -> No
 
 def test_what_we_write_is_written_under_names_of_our_own(installed: Installation) -> None:
     """Conflicting field owners see each other's changes."""
-    asked = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter")
-    installed.until(asked, "active")
+    lease = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter")
+    installed.until(lease, "active")
 
     def writers(*kinds: str) -> list[set[str]]:
         found = [[each["metadata"]["managedFields"] for each in installed.ours(kind)] for kind in kinds]
@@ -62,9 +62,9 @@ def test_credentials_are_kept_sealed_and_are_in_no_record(installed: Installatio
     kept = bytes(ClusterCredential.objects.get(cluster=installed.cluster).sealed)
     assert key.encode() not in kept
     with staff_scope():
-        told = str(list(AuditEvent.objects.filter(action="cluster.join").values()))
-    assert installed.cluster.address in told
-    assert key not in told
+        found = str(list(AuditEvent.objects.filter(action="cluster.join").values()))
+    assert installed.cluster.address in found
+    assert key not in found
 
 
 def test_the_gpus_of_a_node_become_inventory_and_follow_what_it_reports(

@@ -57,12 +57,12 @@ class WatchedHands(SimulatedPartitioner):
             held = Allocation.objects.filter(gpu__node=machine.id, released_at=None).count()
         pods = SimulatedPod.objects.filter(nodes__contains=[machine.id]).count()
         assert (held, pods) == (0, 0), f"{machine.name} is told to change under {held} leases and {pods} pods"
-        told = super().tell(machine, config, version=version, now=now)
-        self.world.did["told"] += told
+        found = super().tell(machine, config, version=version, now=now)
+        self.world.did["told"] += found
         ill = SimulatedNode.objects.get(node=machine.id).ill
         self.world.suffered |= dict.fromkeys(Repartition.objects.under_way().filter(node=machine.id), ill)
         self._break(0.05)
-        return told
+        return found
 
     def _break(self, probability: float) -> None:
         if not self.world.calm and self.world.chance.below(probability):

@@ -117,8 +117,8 @@ class Watch:
                 assert quota.used == held <= quota.limit, f"{quota.pk}: {quota.used}, not {held}"
             else:
                 month = quota.window_start.isoformat() if quota.window_start else ""
-                asked = sum(lease.quota_uses["gpu_seconds"]["windows"].get(month, 0) for lease in below)
-                assert asked <= quota.used <= quota.limit, f"{quota.pk}: {quota.used}, less than {asked}"
+                total = sum(lease.quota_uses["gpu_seconds"]["windows"].get(month, 0) for lease in below)
+                assert total <= quota.used <= quota.limit, f"{quota.pk}: {quota.used}, less than {total}"
 
     def _looks(self, leases: dict[str, Lease], now: datetime) -> None:
         """The sweep finds everything whose message was lost."""

@@ -42,7 +42,7 @@ def every(
     yield from _documents(handed)
     yield from _kept()
     yield from _books()
-    yield from _told(story)
+    yield from _checks(story)
     same = sum(again[name] == raw for name, raw in october.items())
     yield Check(
         "October's invoices are what they were",
@@ -101,7 +101,7 @@ def _books() -> Iterator[Check]:
     yield Check("hash chains walked along", chains.removeprefix("chains").strip(), whole)
 
 
-def _told(story: DemoMonth) -> Iterator[Check]:
+def _checks(story: DemoMonth) -> Iterator[Check]:
     """What happened to whom, read from the rows."""
     seconds = {name: story.charged(name) for name in story.leases}
     yield Check(

@@ -82,7 +82,7 @@ def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> N
     report = json.loads((tmp_path / "replay.json").read_text())
     assert (report["gpus"], report["model"], report["seed"]) == (64, "H100-80GB", "1")
     assert (report["requests"], report["refused"], report["accepted"]) == (40, 0, 40)
-    told = dict(line.split(maxsplit=1) for line in said.getvalue().splitlines())
+    values = dict(line.split(maxsplit=1) for line in said.getvalue().splitlines())
     for name in (
         "leases",
         "accepted",
@@ -96,9 +96,9 @@ def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> N
         "lines_minus_charges",
         "digest",
     ):
-        assert told[name] == str(report[name])
+        assert values[name] == str(report[name])
     for kind in ("sold", "idle", "fragmented", "reserved", "unhealthy"):
-        assert told[kind] == f"{report['conservation'][kind]} GPU-seconds"
+        assert values[kind] == f"{report['conservation'][kind]} GPU-seconds"
 
 
 def test_waits_of_those_who_waited_are_told_by_rank(tmp_path: Path) -> None:

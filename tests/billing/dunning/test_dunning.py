@@ -194,9 +194,9 @@ def test_of_two_workers_one_takes_a_step(monkeypatch: pytest.MonkeyPatch) -> Non
     invoice = unpaid()
     look, looks = dunning_steps._due_stage, []
 
-    def slow(*asked: Any) -> Any:
-        looks.append(asked)
-        return look(*asked) if len(looks) == 1 else None  # somebody else did it meanwhile
+    def slow(*requests: Any) -> Any:
+        looks.append(requests)
+        return look(*requests) if len(looks) == 1 else None  # somebody else did it meanwhile
 
     monkeypatch.setattr(dunning_steps, "_due_stage", slow)
     assert dunning_steps.run_dunning(now=DUE + 3 * DAY) == 0

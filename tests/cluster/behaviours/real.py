@@ -278,12 +278,12 @@ class RealWorld(World):
 
     def asks(self, lease: Lease, **limits: str) -> None:
         wanted = {f"nvidia.com/{name.replace('_', '-', 1).replace('__', '.')}": n for name, n in limits.items()}
-        asked: dict[str, int] = {}
+        values: dict[str, int] = {}
         for pod in self.pods(lease):
             for name, count in pod["spec"]["containers"][0]["resources"].get("limits", {}).items():
                 if name.startswith("nvidia.com/"):
-                    asked[name] = asked.get(name, 0) + int(count)
-        assert {name: str(count) for name, count in asked.items()} == wanted
+                    values[name] = values.get(name, 0) + int(count)
+        assert {name: str(count) for name, count in values.items()} == wanted
 
     def clear(self) -> None:
         """Take away what the test made; its nodes go by themselves."""

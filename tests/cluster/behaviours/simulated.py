@@ -25,18 +25,18 @@ class Disturbed(SimulatedProvisioner):
     troubles: ClassVar[list["Trouble"]] = []
 
     def ensure(self, order: ProvisionSpec, *, now: Any) -> Observation:
-        told = self._told(order, "ensure")
-        return told or super().ensure(order, now=now)
+        found = self._observe(order, "ensure")
+        return found or super().ensure(order, now=now)
 
     def observe(self, order: ProvisionSpec, *, now: Any) -> Observation:
-        told = self._told(order, "observe")
-        return told or super().observe(order, now=now)
+        found = self._observe(order, "observe")
+        return found or super().observe(order, now=now)
 
     def remove(self, order: ProvisionSpec, *, now: Any) -> Observation:
-        told = self._told(order, "remove")
-        return told or super().remove(order, now=now)
+        found = self._observe(order, "remove")
+        return found or super().remove(order, now=now)
 
-    def _told(self, order: ProvisionSpec, verb: str) -> Observation | None:
+    def _observe(self, order: ProvisionSpec, verb: str) -> Observation | None:
         for trouble in self.troubles:
             if trouble.times > 0 and verb in trouble.verbs and order.cluster in trouble.clusters:
                 trouble.times -= 1

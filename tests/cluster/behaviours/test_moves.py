@@ -167,8 +167,8 @@ def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobod
     scene, deaths = set_up(world, settings), Deaths()
 
     def of_lease(lease: Lease, *rest: object) -> object:
-        told = tuple(each.seen for each in rest if isinstance(each, observation_outcomes.Observation))
-        return lease.pk, lease.state, told
+        found = tuple(each.seen for each in rest if isinstance(each, observation_outcomes.Observation))
+        return lease.pk, lease.state, found
 
     def of_plan(plan: RelocationPlan, *_: object) -> object:
         return plan.state, scene.move.state

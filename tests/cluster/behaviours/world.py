@@ -200,8 +200,8 @@ class World(ABC):
         **wanted: Any,
     ) -> Lease:
         """Ask for a lease whose program does something, and leave it in the queue."""
-        asked = {"name": f"job-{len(self.leases)}", "image": self.image(program), "workload": "own", **wanted}
-        lease = self.sim.request_lease(owner, what, project=project, **asked)
+        values = {"name": f"job-{len(self.leases)}", "image": self.image(program), "workload": "own", **wanted}
+        lease = self.sim.request_lease(owner, what, project=project, **values)
         self.leases.append(lease)
         return lease
 
@@ -407,12 +407,12 @@ class World(ABC):
 
     def plain(self, text: str) -> str:
         """Return a text without what only this world calls things, and without moments."""
-        for name, told in sorted(self.names.items(), key=lambda each: -len(each[0])):
-            text = text.replace(name, told)
+        for name, found in sorted(self.names.items(), key=lambda each: -len(each[0])):
+            text = text.replace(name, found)
         for number, lease in enumerate(self.leases):
             text = text.replace(lease.pk, f"<lease {number}>").replace(lease.pk[4:], f"<lease {number}>")
-        for pattern, told in OWN_WORDS.items():
-            text = re.sub(pattern, told, text)
+        for pattern, found in OWN_WORDS.items():
+            text = re.sub(pattern, found, text)
         return text
 
     def note_ways(self, lease: Lease) -> list[LeaseConnection]:
@@ -430,13 +430,13 @@ class World(ABC):
         """Write down everything that people and books know of what happened."""
         return {
             "notes": self.notes,
-            "leases": [self._told(lease) for lease in self.leases],
+            "leases": [self._lease_state(lease) for lease in self.leases],
             "used": [made.quota_used(QuotaKind.UNITS) for made in self.homes],
             "there": self.there(),
         }
 
-    def _told(self, asked: Lease) -> dict[str, Any]:
-        lease, steps, places = reload_lease(asked), transitions_of(asked), held_allocations(asked)
+    def _lease_state(self, wanted: Lease) -> dict[str, Any]:
+        lease, steps, places = reload_lease(wanted), transitions_of(wanted), held_allocations(wanted)
         gpus = {each.gpu_id for each in places}
         nodes = {Gpu.objects.values_list("node_id", flat=True).get(pk=gpu) for gpu in gpus}
         return {

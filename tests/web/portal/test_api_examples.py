@@ -80,8 +80,8 @@ def test_the_launch_call_starts_what_the_form_says(portal: PortalSession) -> Non
     with tenant_scope(portal.owner.tenant.pk):
         lease = Lease.objects.get(name="by-call")
     assert (lease.quantity, lease.max_duration_s, lease.offering_id) == (2, 7200, offering("3g.40gb").pk)
-    _, told = said(portal, quote)
-    assert told["at_most"] == {"amount": "12.000000", "currency": "EUR"}
+    _, found = said(portal, quote)
+    assert found["at_most"] == {"amount": "12.000000", "currency": "EUR"}
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,9 @@ def with_frame(portal: PortalSession) -> int:
     """Count the queries of the page layout."""
     with CaptureQueriesContext(connection) as spoken:
         portal.get("/team/")
-    asked = [q["sql"] or "" for q in spoken]  # a prepared statement is noted without its words
+    requests = [q["sql"] or "" for q in spoken]  # a prepared statement is noted without its words
     frame = ("GROUP BY 1", "sum(l.quantity", "WITH charged AS", '"path" @>')
-    return sum(any(mark in sql for mark in frame) for sql in asked)
+    return sum(any(mark in sql for mark in frame) for sql in requests)
 
 
 def test_no_page_is_larger_than_100_kb(portal: PortalSession) -> None:

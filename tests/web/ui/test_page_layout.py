@@ -91,8 +91,8 @@ def test_the_style_page_is_well_formed_and_names_nothing_twice() -> None:
 
 
 def test_the_error_page_needs_no_database() -> None:
-    told = {"status": 500, "title": "Internal error", "fix": "Try again.", "request_id": "req_1"}
-    page = render_to_string("errors/page.html", told, request=RequestFactory().get("/"))
+    values = {"status": 500, "title": "Internal error", "fix": "Try again.", "request_id": "req_1"}
+    page = render_to_string("errors/page.html", values, request=RequestFactory().get("/"))
     assert "req_1" in page
 
 

@@ -57,11 +57,11 @@ def test_gpus_stand_with_those_of_their_shape(data: st.DataObject) -> None:
         if allocation:
             gpus.lift(allocation)
     stand = {gpu: shape for shape, those in gpus.shapes.gpus.items() for gpu in those}
-    told: dict[tuple[tuple[int, int, bool], ...], int] = {}
+    values: dict[tuple[tuple[int, int, bool], ...], int] = {}
     for gpu, on in enumerate(gpus.on):
         lie = tuple(sorted((start, piece.profile, piece.cost is not None) for start, piece in on.items()))
-        assert told.setdefault(lie, stand[gpu]) == stand[gpu]
-    assert len(set(told.values())) == len(told)
+        assert values.setdefault(lie, stand[gpu]) == stand[gpu]
+    assert len(set(values.values())) == len(values)
 
 
 def test_the_cheapest_way_to_make_room_comes_first() -> None:

@@ -55,9 +55,9 @@ def test_no_reachable_h100_hands_out_more_compute_than_the_gpu_has() -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats(H100.profiles)), max_size=12))
-def test_the_state_decides_exactly_what_the_full_geometry_decides(asked: list[Seat]) -> None:
+def test_the_state_decides_exactly_what_the_full_geometry_decides(wanted: list[Seat]) -> None:
     gpu, state = Geometry(), EMPTY_GPU
-    for seat in asked:
+    for seat in wanted:
         assert gpu.fits(*seat) == state.fits(*seat)
         if gpu.fits(*seat):
             gpu, state = gpu.with_held(*seat), state.with_held(*seat)
@@ -67,9 +67,9 @@ def test_the_state_decides_exactly_what_the_full_geometry_decides(asked: list[Se
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats((*H100.profiles, H100.whole))), max_size=12), st.randoms())
-def test_giving_back_everything_in_any_order_leaves_an_empty_gpu(asked: list[Seat], random: object) -> None:
+def test_giving_back_everything_in_any_order_leaves_an_empty_gpu(wanted: list[Seat], random: object) -> None:
     gpu, state = Geometry(), EMPTY_GPU
-    for seat in asked:
+    for seat in wanted:
         if state.fits(*seat):
             gpu, state = gpu.with_held(*seat), state.with_held(*seat)
     held = sorted(gpu.held, key=lambda each: each.placement)

@@ -34,8 +34,8 @@ def paired(name: str) -> Topology:
     return Topology(tuple(f"{name}{n}" for n in range(4)), PAIRS)
 
 
-def chosen(gpus: list[GpuView], count: int, **asked: object) -> list[str] | None:
-    gang = choose_gang_slots(gpus, WHOLE, H100, count=count, same_node=True, **asked)  # type: ignore[arg-type]
+def chosen(gpus: list[GpuView], count: int, **values: object) -> list[str] | None:
+    gang = choose_gang_slots(gpus, WHOLE, H100, count=count, same_node=True, **values)  # type: ignore[arg-type]
     return None if gang is None else [seat.gpu for seat in gang]
 
 

@@ -21,9 +21,9 @@ def at(profile: Profile, start: int) -> PlacedSlice:
 
 @settings(max_examples=80)
 @given(st.lists(st.sampled_from(SEATS), max_size=10))
-def test_a_gpu_has_room_for_exactly_what_its_state_says(asked: list[PlacedSlice]) -> None:
+def test_a_gpu_has_room_for_exactly_what_its_state_says(wanted: list[PlacedSlice]) -> None:
     gpu, state = EMPTY_GPU, UNTOUCHED
-    for held in asked:
+    for held in wanted:
         number = UNCUT.number[held.profile.name, held.profile.isolation]
         after = UNCUT.table.put[number][held.placement.start][state]
         assert (after != NOWHERE) == gpu.fits(held.profile, held.placement)
@@ -36,11 +36,11 @@ def test_a_gpu_has_room_for_exactly_what_its_state_says(asked: list[PlacedSlice]
 
 
 def test_a_gpu_that_tells_no_count_is_taken_for_the_one_with_fewest_slices() -> None:
-    told = state_of([at(TWO, 0), at(TWO, 2)])
-    untold = GpuState(told.mask, told.media, told.compute, told.isolation)
-    assert untold == told
+    found = state_of([at(TWO, 0), at(TWO, 2)])
+    untold = GpuState(found.mask, found.media, found.compute, found.isolation)
+    assert untold == found
     assert UNCUT.state(untold) == UNCUT.state(state_of([at(FOUR, 0)]))
-    assert UNCUT.table.count(UNCUT.state(told)) == 2
+    assert UNCUT.table.count(UNCUT.state(found)) == 2
 
 
 def test_gpus_of_one_model_and_layout_share_one_kind() -> None:

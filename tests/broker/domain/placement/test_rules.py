@@ -105,8 +105,8 @@ def test_of_equal_losses_the_one_that_leaves_more_ways_to_go_on_is_smaller() -> 
 
 
 def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
-    asked = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
-    rule = bid_price_rule(TABLE, [0] * 6, asked)
+    wanted = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
+    rule = bid_price_rule(TABLE, [0] * 6, wanted)
     right = state_with(TABLE, ("4g.40gb", 0))
     late = next(move for move in TABLE.moves[0][right] if move.start == 6)
     # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.

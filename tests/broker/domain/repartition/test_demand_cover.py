@@ -32,7 +32,7 @@ def fewest(catalogue: LayoutCatalogue, demand: dict[str, int]) -> int:
 
 
 @st.composite
-def asked(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCatalogue, dict[str, int]]:
+def demands(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCatalogue, dict[str, int]]:
     catalogue = draw(st.sampled_from([CATALOGUE, CATALOGUE, *CATALOGUES.values()]))
     names = [*(profile.name for profile in catalogue.profiles), WHOLE_GPU]
     counts = draw(st.dictionaries(st.sampled_from(names), st.integers(1, most), min_size=1))
@@ -40,7 +40,7 @@ def asked(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCata
 
 
 @settings(max_examples=150, deadline=None)
-@given(asked(), st.data())
+@given(demands(), st.data())
 def test_a_demand_takes_exactly_the_fewest_gpus(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
@@ -55,7 +55,7 @@ def test_a_demand_takes_exactly_the_fewest_gpus(
 
 
 @settings(max_examples=60, deadline=None)
-@given(asked(most=9), st.data())
+@given(demands(most=9), st.data())
 def test_the_planner_takes_no_gpu_more_than_the_fewest(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
@@ -72,7 +72,7 @@ def test_the_planner_takes_no_gpu_more_than_the_fewest(
 
 
 @settings(max_examples=60, deadline=None)
-@given(asked(unit=500, most=9), st.data())
+@given(demands(unit=500, most=9), st.data())
 def test_what_is_served_is_never_worth_less_than_by_filling_gpu_by_gpu(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:

@@ -189,8 +189,10 @@ def test_a_demand_that_swings_does_not_make_the_layout_swing() -> None:
 
 
 def test_what_ended_lately_keeps_half_its_weight() -> None:
-    asked = weigh_demand({"1g.10gb": 3}, [("3g.40gb", 30.0), ("3g.40gb", 300.0), ("whole-gpu", 9999.0)], {"1g.10gb": 2})
-    assert asked == {"1g.10gb": 4000, "3g.40gb": 1000, "whole-gpu": 1000}
+    demand = weigh_demand(
+        {"1g.10gb": 3}, [("3g.40gb", 30.0), ("3g.40gb", 300.0), ("whole-gpu", 9999.0)], {"1g.10gb": 2}
+    )
+    assert demand == {"1g.10gb": 4000, "3g.40gb": 1000, "whole-gpu": 1000}
 
 
 @pytest.mark.parametrize("count", [0, 3, 9])

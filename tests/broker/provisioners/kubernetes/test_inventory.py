@@ -174,7 +174,7 @@ def shared(count: int = 2, replicas: int = 4, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("given", "cuts"), [(8, [4, 4]), (7, [4, 3]), (4, [4]), (1, [1]), (0, [])], ids=lambda told: str(told)
+    ("given", "cuts"), [(8, [4, 4]), (7, [4, 3]), (4, [4]), (1, [1]), (0, [])], ids=lambda reported: str(reported)
 )
 def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts: list[int]) -> None:
     found = read(shared(), {"nvidia.com/gpu.shared": str(given)})
@@ -284,8 +284,8 @@ def published(*devices: dict[str, Any], driver: str = "gpu.nvidia.com") -> Resou
 
 
 def device(name: str, memory: str, **attributes: str) -> dict[str, Any]:
-    told = {key: {"string": value} for key, value in attributes.items()}
-    return {"name": name, "attributes": told, "capacity": {"memory": {"value": memory}}}
+    values = {key: {"string": value} for key, value in attributes.items()}
+    return {"name": name, "attributes": values, "capacity": {"memory": {"value": memory}}}
 
 
 def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
@@ -304,15 +304,15 @@ def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
 
 def part(gpu: str, profile: str, *units: int, domain: str = "") -> dict[str, Any]:
     """Return a possible slice as NVIDIA's driver publishes it."""
-    told = device(f"{gpu}-{profile}-{units}", "10Gi", type="mig", parentUUID=gpu, profile=profile)
-    told["capacity"] |= {f"{domain}memorySlice{unit}": {"value": "1"} for unit in units}
-    return told
+    published_device = device(f"{gpu}-{profile}-{units}", "10Gi", type="mig", parentUUID=gpu, profile=profile)
+    published_device["capacity"] |= {f"{domain}memorySlice{unit}": {"value": "1"} for unit in units}
+    return published_device
 
 
 GPU_A = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
 
 
-def told(
+def published_starts(
     *parts: dict[str, Any], extended: bool = False, classes: set[str] | None = None
 ) -> dict[str, list[int]] | None:
     """Return what is kept of an H100 that publishes these."""
@@ -331,11 +331,15 @@ def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
         part("GPU-a", "9g.90gb", 0),
         part("GPU-b", "7g.80gb", *range(8)),
     ]
-    assert told(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "whole-gpu": [0]}
+    assert published_starts(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "whole-gpu": [0]}
     # One that tells no unit nobody could ask for by its place; a scheduler that picks takes any.
     placeless = part("GPU-a", "2g.20gb")
-    assert told(*parts[:1], placeless) == {"1g.10gb": [0], "whole-gpu": [0]}
-    assert told(*parts[:1], placeless, extended=True) == {"1g.10gb": [0], "2g.20gb": [0, 2, 4], "whole-gpu": [0]}
+    assert published_starts(*parts[:1], placeless) == {"1g.10gb": [0], "whole-gpu": [0]}
+    assert published_starts(*parts[:1], placeless, extended=True) == {
+        "1g.10gb": [0],
+        "2g.20gb": [0, 2, 4],
+        "whole-gpu": [0],
+    }
 
 
 def everything() -> list[dict[str, Any]]:
@@ -347,16 +351,16 @@ def everything() -> list[dict[str, Any]]:
 
 
 def test_a_gpu_that_publishes_all_its_model_can_have_is_none_of_its_own_kind() -> None:
-    assert told(*everything()) is None
+    assert published_starts(*everything()) is None
     lacks = everything()[-1]["attributes"]["profile"]["string"]
-    assert lacks not in (told(*everything()[:-1]) or {lacks: []})
+    assert lacks not in (published_starts(*everything()[:-1]) or {lacks: []})
 
 
 def test_what_has_no_device_class_cannot_be_asked_for() -> None:
     classes = {"gpu.nvidia.com", device_class_of("1g.10gb")}
-    assert told(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "whole-gpu": [0]}
-    assert told(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
-    assert told(*everything(), classes=set()) == {}
+    assert published_starts(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "whole-gpu": [0]}
+    assert published_starts(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
+    assert published_starts(*everything(), classes=set()) == {}
     (found,) = DraDriver(MODELS).inventory([node({})], [published(GPU_A)], set())
     assert found.gpus == ()
     assert "DeviceClass gpu.nvidia.com does not exist" in found.problems[0]
@@ -425,9 +429,9 @@ def test_the_root_of_a_gpu_is_told_where_the_claim_names_the_gpu(extended: bool,
     assert [(gpu.numa, gpu.fabric) for gpu in found.gpus] == [(numa, "c.0")]
 
 
-@pytest.mark.parametrize(("told", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
-def test_hami_tells_below_which_processor_a_gpu_is(told: dict[str, int], numa: str) -> None:
-    gpu = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **told}
+@pytest.mark.parametrize(("reported", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
+def test_hami_tells_below_which_processor_a_gpu_is(reported: dict[str, int], numa: str) -> None:
+    gpu = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **reported}
     labelled = node(
         gpu("NVIDIA-H100-80GB-HBM3", 1, 81559),
         annotations={REGISTER_ANNOTATION: msgspec.json.encode([gpu]).decode()},

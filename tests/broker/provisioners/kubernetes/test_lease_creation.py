@@ -34,8 +34,8 @@ def there(**meta: Any) -> ScriptedAnswer:
     )
 
 
-def of_claims(asked: list[ReceivedRequest]) -> list[str]:
-    return [each.method for each in asked if CLAIMS in each.path]
+def of_claims(wanted: list[ReceivedRequest]) -> list[str]:
+    return [each.method for each in wanted if CLAIMS in each.path]
 
 
 def test_a_volumes_claim_that_is_there_is_left_alone_and_all_else_put_right(serve: StartServer) -> None:

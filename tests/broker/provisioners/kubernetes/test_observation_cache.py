@@ -120,7 +120,7 @@ class Scene:
 
     @property
     def verbs(self) -> list[str]:
-        return [asked.method for asked in self.wire.requests]
+        return [wanted.method for wanted in self.wire.requests]
 
 
 def test_what_the_agent_sees_run_is_asked_of_nobody(cluster: Cluster, serve: StartServer) -> None:
@@ -279,10 +279,10 @@ def test_a_cluster_that_does_not_take_our_word_is_not_taken_for_one_that_did(
 def test_what_is_let_go_may_be_gone_already(cluster: Cluster, serve: StartServer, answer: ScriptedAnswer) -> None:
     scene = Scene(cluster, serve(answer))
     scene.provisioner.let_go(order(), (HeldPod("p", "u-p"),))
-    (asked,) = scene.wire.requests
-    assert asked.method == "PATCH"
-    assert asked.path.startswith(f"/api/v1/namespaces/{scene.space}/pods/p")
-    assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    (wanted,) = scene.wire.requests
+    assert wanted.method == "PATCH"
+    assert wanted.path.startswith(f"/api/v1/namespaces/{scene.space}/pods/p")
+    assert wanted.headers["Content-Type"] == "application/strategic-merge-patch+json"
 
 
 def listed(*pods: dict[str, Any]) -> ScriptedAnswer:
@@ -361,7 +361,7 @@ def longer(scene: Scene, of_the_job: ScriptedAnswer) -> list[str]:
     scene.anchor(paid)
     with suppress(ClusterUnreachable):
         scene.provisioner.observe(replace(order(), workload="batch", command="train"), now=NOW)
-    return [asked.path.split("/")[-2] for asked in scene.wire.requests if asked.method == "PATCH"]
+    return [wanted.path.split("/")[-2] for wanted in scene.wire.requests if wanted.method == "PATCH"]
 
 
 @pytest.mark.parametrize("of_the_job", [MADE, error_status(404, "not found")])

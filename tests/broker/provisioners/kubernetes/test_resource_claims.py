@@ -99,7 +99,7 @@ class Claiming(Scene):
 
 
 @pytest.mark.parametrize(
-    ("held", "asked"),
+    ("held", "wanted"),
     [
         (claim("own"), False),
         (claim(), True),
@@ -108,7 +108,7 @@ class Claiming(Scene):
     ],
 )
 def test_what_runs_is_believed_while_its_claim_holds_what_was_sold(
-    cluster: Cluster, serve: StartServer, held: Body | None, asked: bool
+    cluster: Cluster, serve: StartServer, held: Body | None, wanted: bool
 ) -> None:
     scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
     scene.runs()
@@ -116,7 +116,7 @@ def test_what_runs_is_believed_while_its_claim_holds_what_was_sold(
     if held:
         scene.claim(held)
     seen = scene.provisioner.observe(order(), now=NOW)
-    assert (seen.seen, bool(scene.verbs)) == ((ObservedState.GONE, True) if asked else (ObservedState.READY, False))
+    assert (seen.seen, bool(scene.verbs)) == ((ObservedState.GONE, True) if wanted else (ObservedState.READY, False))
 
 
 def test_where_claims_are_not_followed_pods_are_believed(cluster: Cluster, serve: StartServer) -> None:
@@ -179,9 +179,9 @@ WAITS = a_pod({"phase": "Pending"}, namespace="gt-1")
 
 
 def test_a_cluster_that_gave_what_was_sold_is_asked_no_further(cluster: Cluster, serve: StartServer) -> None:
-    seen, asked = checked_at(cluster, serve, ours("gpu"), of_node(device("gpu", gpu="GPU-1")), pod=RUNS)
+    seen, wanted = checked_at(cluster, serve, ours("gpu"), of_node(device("gpu", gpu="GPU-1")), pod=RUNS)
     assert seen.seen is ObservedState.READY
-    assert asked == [f"GET {CLAIM_NAME}", "GET resourceslices"]
+    assert wanted == [f"GET {CLAIM_NAME}", "GET resourceslices"]
 
 
 def test_a_lease_that_was_given_what_was_not_sold_is_lost(cluster: Cluster, serve: StartServer) -> None:
@@ -220,7 +220,7 @@ def test_a_claim_that_is_missing_before_its_pod_runs_is_made_again(
 ) -> None:
     mended: list[str] = []
     monkeypatch.setattr(provisioner, "repair_children", lambda api, driver, spec, found: mended.append(spec.lease_id))
-    seen, asked = checked_at(cluster, serve, error_status(404, "not found"), pod=WAITS)
-    assert (seen.seen, asked, mended) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
+    seen, wanted = checked_at(cluster, serve, error_status(404, "not found"), pod=WAITS)
+    assert (seen.seen, wanted, mended) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
     seen, _ = checked_at(cluster, serve, ours(), pod=WAITS)
     assert (seen.seen, len(mended)) == (ObservedState.PENDING, 1)

@@ -23,12 +23,12 @@ THING = {"kind": "ConfigMap", "metadata": {"name": "l-1-g1", "uid": "u-1", "reso
 def test_an_apply_sends_the_whole_intent_under_its_manager(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     made = wire.api.apply(ANCHOR, manager="gpubroker-lease", force=True)
-    (asked,) = wire.requests
+    (wanted,) = wire.requests
     assert (made.metadata.uid, made.metadata.resource_version) == ("u-1", "7")
-    assert asked.path == "/api/v1/namespaces/gt-a/configmaps/l-1-g1?fieldManager=gpubroker-lease&force=true"
-    assert (asked.method, asked.body) == ("PATCH", ANCHOR)
-    assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
-    assert asked.headers["Authorization"] == "Bearer first"
+    assert wanted.path == "/api/v1/namespaces/gt-a/configmaps/l-1-g1?fieldManager=gpubroker-lease&force=true"
+    assert (wanted.method, wanted.body) == ("PATCH", ANCHOR)
+    assert wanted.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert wanted.headers["Authorization"] == "Bearer first"
 
 
 def test_an_apply_with_a_uid_is_for_that_very_object(serve: StartServer) -> None:
@@ -60,8 +60,8 @@ def test_a_list_is_read_page_by_page(serve: StartServer) -> None:
     items, version = wire.api.list_all(POD, labels="app=x")
     assert ([json.loads(bytes(item)) for item in items], version) == ([{"a": 1}, {"a": 2}], "5")
     assert "continue=next+please" in wire.requests[1].path
-    assert all("labelSelector=app%3Dx" in asked.path for asked in wire.requests)
-    assert all("limit=500" in asked.path for asked in wire.requests)
+    assert all("labelSelector=app%3Dx" in wanted.path for wanted in wire.requests)
+    assert all("limit=500" in wanted.path for wanted in wire.requests)
 
 
 def test_an_empty_list_may_be_null(serve: StartServer) -> None:
@@ -153,7 +153,7 @@ def test_a_rotated_token_is_read_again_once(serve: StartServer) -> None:
     wire = serve(error_status(401, "Unauthorized"), ScriptedAnswer(body=THING))
     wire.tokens = ["old", "new"]
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
-    assert [asked.headers["Authorization"] for asked in wire.requests] == ["Bearer old", "Bearer new"]
+    assert [wanted.headers["Authorization"] for wanted in wire.requests] == ["Bearer old", "Bearer new"]
 
 
 def test_a_token_that_stays_bad_is_denied(serve: StartServer) -> None:
@@ -191,10 +191,10 @@ def test_every_refusal_has_a_type_of_its_own(
     serve: StartServer, answer: ScriptedAnswer, type_: type[Exception]
 ) -> None:
     wire = serve(answer)
-    with pytest.raises(type_) as told:
+    with pytest.raises(type_) as error:
         wire.api.apply(ANCHOR, manager="m")
-    assert type(told.value) is type_
-    assert str(told.value) == answer.body["message"]
+    assert type(error.value) is type_
+    assert str(error.value) == answer.body["message"]
     assert len(wire.requests) == 1
 
 

@@ -342,10 +342,10 @@ class Still:
 
 def test_following_ends_when_told(agent: ClusterAgent, serve: StartServer) -> None:
     through(agent, serve)
-    asked: list[bool] = []
+    requests: list[bool] = []
     agent.reflectors = []
     agent.heartbeat = agent.repair.repairer = Still()  # type: ignore[assignment]
-    agent.follow(lambda: asked.append(True) or len(asked) < 2)  # type: ignore[func-returns-value]
+    agent.follow(lambda: requests.append(True) or len(requests) < 2)  # type: ignore[func-returns-value]
 
 
 def test_an_agent_that_lost_a_watch_ends_loudly(agent: ClusterAgent, serve: StartServer) -> None:

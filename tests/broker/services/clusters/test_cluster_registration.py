@@ -77,8 +77,8 @@ def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluste
 
 
 def test_what_a_gpu_publishes_is_kept_until_it_publishes_all_again(cluster: Cluster) -> None:
-    told = published_profiles({"1g.10gb": [0, 1]})
-    for publishes, kept in ((told, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
+    found = published_profiles({"1g.10gb": [0, 1]})
+    for publishes, kept in ((found, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
         for _ in range(2):
             assert take(cluster, gpu(0, cuts=(), uuid="GPU-real", published=publishes)) == []
         assert Gpu.objects.get().published == kept
@@ -192,9 +192,9 @@ def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_t
         return [DiscoveredNode(name, tuple(gpu(i, healthy=name not in broken) for i in range(2))) for name in names]
 
     def statements(*broken: str) -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             cluster_registration.update_inventory(cluster, fleet(*broken), now=NOW)
-        return len(asked)
+        return len(queries)
 
     assert statements() < 20  # 120 GPUs are new
     assert statements() < 12
@@ -227,10 +227,10 @@ def test_what_nodes_say_may_be_shared_is_not_sold_on_until_somebody_looks(
 ) -> None:
     """A suddenly empty list waits for a person, unless nodes explain it."""
     take(cluster, *(gpu(index) for index in range(12)))
-    told = take(cluster, problems=problems)
+    found = take(cluster, problems=problems)
     cluster.refresh_from_db()
     assert bool(cluster.inventory_paused_reason) is not bool(problems)
-    assert told == ([f"n1: {each}" for each in problems] or [cluster.inventory_paused_reason])
+    assert found == ([f"n1: {each}" for each in problems] or [cluster.inventory_paused_reason])
     assert Gpu.objects.filter(health="healthy").count() == for_sale
 
 
@@ -256,8 +256,8 @@ def test_how_people_come_in_is_kept_and_recorded(way: cluster_registration.Ingre
     kept = Cluster.objects.get(pk=cluster.pk)
     assert cluster_registration.IngressSettings(kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == way
     with staff_scope():
-        (told,) = AuditEvent.objects.filter(action="cluster.let_in")
-    assert way.bastion in str(told.detail)
+        (found,) = AuditEvent.objects.filter(action="cluster.let_in")
+    assert way.bastion in str(found.detail)
 
 
 @pytest.mark.parametrize(

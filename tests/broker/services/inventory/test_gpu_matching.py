@@ -13,7 +13,8 @@ from tests.simulation import NOW, Simulation, create_gpus, create_tenant, held_a
 def take(cluster: Cluster, **nodes: str) -> list[str]:
     """Let nodes report GPUs, each named by a letter."""
     found = [
-        DiscoveredNode(name, tuple(_lettered_gpu(*each) for each in enumerate(told))) for name, told in nodes.items()
+        DiscoveredNode(name, tuple(_lettered_gpu(*each) for each in enumerate(reported)))
+        for name, reported in nodes.items()
     ]
     return cluster_registration.update_inventory(cluster, found, now=NOW)
 

@@ -100,8 +100,8 @@ def test_stopped_it_holds_nothing_and_started_it_finds_its_volume(sim: Simulatio
     assert kestrel.quota_used() == 0
     assert SimulatedVolume.objects.exists()
     with tenant_scope(kestrel.tenant.pk):
-        told = AuditEvent.objects.filter(action__in=["lease.stop", "lease.start"]).order_by("id")
-        assert [(event.action, event.actor_label) for event in told] == [
+        rows = AuditEvent.objects.filter(action__in=["lease.stop", "lease.start"]).order_by("id")
+        assert [(event.action, event.actor_label) for event in rows] == [
             ("lease.stop", kestrel.actor.label),
             ("lease.start", kestrel.actor.label),
         ]

@@ -26,19 +26,19 @@ def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> Non
     create_gpus(2)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
-    asked = [offering(name) for name in ("whole-gpu", "7g.80gb", "3g.40gb", "1g.10gb")]
+    requests = [offering(name) for name in ("whole-gpu", "7g.80gb", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
-        told = available_capacity.count_available(asked)
-    for what in asked[2:]:
+        counts = available_capacity.count_available(requests)
+    for what in requests[2:]:
         placed = 0
         for _ in range(20):
             lease = sim.request_lease(kestrel, what)
             sim.run()
             placed += bool(held_allocations(lease))
         with tenant_scope(kestrel.tenant.pk):
-            assert told[what.pk] == placed
+            assert counts[what.pk] == placed
         break
-    assert list(told.values()) == [1, 1, 3, 11]
+    assert list(counts.values()) == [1, 1, 3, 11]
 
 
 def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(sim: Simulation) -> None:
@@ -103,12 +103,12 @@ def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
         SimulatedRack("north-1", REGION, MODEL, nodes=1),
         SimulatedRack("south-1", "eu-south", "A100-80GB", nodes=1),
     )
-    asked = [offering("whole-gpu"), offering("whole-gpu", model="A100-80GB"), soft_offering()]
+    requests = [offering("whole-gpu"), offering("whole-gpu", model="A100-80GB"), soft_offering()]
     kestrel = create_tenant()
     with tenant_scope(kestrel.tenant.pk):
         available_capacity.count_available([])
         with django_assert_num_queries(3):  # type: ignore[operator]  # what changed, those GPUs, and which are ours
-            assert sorted(available_capacity.count_available(asked).values()) == [8, 8, 32]
+            assert sorted(available_capacity.count_available(requests).values()) == [8, 8, 32]
 
 
 def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) -> None:
@@ -129,7 +129,7 @@ def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) 
 
 
 @pytest.mark.parametrize(
-    ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda told: str(told)
+    ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda found: str(found)
 )
 def test_an_uncut_gpu_is_sold_only_as_what_its_cluster_can_make_of_it(
     sim: Simulation, driver: str, shares: int
@@ -177,10 +177,10 @@ def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(sim: Simulation) 
         SimulatedRack("north-2", REGION, MODEL, nodes=1),
     )
     Gpu.objects.filter(node__cluster__name="north-2").update(health="unhealthy")
-    told = {
+    values = {
         name: available_capacity.max_when_empty(offering("whole-gpu"), quantity=9, same_node=False, cluster=name)
         for name in ("north-1", "north-2")
     }
-    assert told == {"north-1": 4, "north-2": 8}
+    assert values == {"north-1": 4, "north-2": 8}
     in_service = available_capacity.max_when_empty(offering("whole-gpu"), quantity=9, same_node=False, in_service=True)
     assert in_service == 4

@@ -120,7 +120,7 @@ def test_what_is_told_to_be_free_is_what_fits_and_what_can_be_had(sim: Simulatio
     shaken(sim, owners, sold, chance)
     for owner in owners:
         with tenant_scope(owner.tenant.pk):
-            told = available_capacity.count_available(sold)
+            counts = available_capacity.count_available(sold)
         fits = {what.pk: by_brute_force(what, owner.tenant.pk) for what in sold}
         had = {what.pk: one_after_the_other(sim, owner, what) for what in sold}
-        assert told == fits == had
+        assert counts == fits == had

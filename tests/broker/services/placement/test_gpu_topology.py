@@ -116,17 +116,19 @@ def test_where_nobody_tells_how_gpus_are_linked_none_are_promised(sim: Simulatio
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("wanted", "why"),
     [
         ({"profile": "whole-gpu", "quantity": 2, "topology": "bus"}, "'bus' is not a valid GPU interconnect"),
         ({"profile": "whole-gpu", "quantity": 1, "topology": "numa"}, "A single GPU has no interconnect"),
         ({"profile": "3g.40gb", "quantity": 2, "topology": "nvlink"}, "only whole GPUs have an interconnect"),
     ],
 )
-def test_what_has_no_links_is_refused(sim: Simulation, kestrel: TenantContext, asked: dict[str, Any], why: str) -> None:
-    what = offering(asked.pop("profile"))
+def test_what_has_no_links_is_refused(
+    sim: Simulation, kestrel: TenantContext, wanted: dict[str, Any], why: str
+) -> None:
+    what = offering(wanted.pop("profile"))
     with pytest.raises(InvalidValue, match=why):
-        sim.request_lease(kestrel, what, **asked)
+        sim.request_lease(kestrel, what, **wanted)
 
 
 def test_a_gang_whose_links_were_taken_out_meanwhile_waits(sim: Simulation, kestrel: TenantContext) -> None:
@@ -146,13 +148,13 @@ def test_what_could_ever_be_had_counts_the_gpus_of_a_node_that_are_near(
 ) -> None:
     break_down(sim, 0, 1, 2)
     gpu = offering("whole-gpu")
-    told = {
+    values = {
         in_service: available_capacity.max_when_empty(
             gpu, quantity=4, same_node=True, topology="numa", in_service=in_service
         )
         for in_service in (False, True)
     }
-    assert told == {False: 4, True: 4}
+    assert values == {False: 4, True: 4}
     break_down(sim, 7)
     assert (
         available_capacity.max_when_empty(gpu, quantity=4, same_node=True, topology="numa", in_service=True),

@@ -81,10 +81,10 @@ def test_the_next_lease_of_the_kind_goes_where_the_slice_is_still_cut_whoever_le
 def test_several_that_are_placed_at_once_go_where_theirs_are_still_cut(sim: Simulation) -> None:
     kestrel = create_tenant()
     first, second = two_halves(sim, kestrel)
-    asked = [sim.request_lease(kestrel, offering(THREE)) for _ in range(2)]
+    requests = [sim.request_lease(kestrel, offering(THREE)) for _ in range(2)]
     queue_scheduling.run_queue((MODEL, REGION), now=sim.now)
-    assert [place_of(lease) for lease in asked] == [(second, 4), (first, 4)]
-    assert [" (reused an existing slice)" in transitions_of(lease)[-1].cause for lease in asked] == [True, False]
+    assert [place_of(lease) for lease in requests] == [(second, 4), (first, 4)]
+    assert [" (reused an existing slice)" in transitions_of(lease)[-1].cause for lease in requests] == [True, False]
 
 
 def test_a_gpu_that_was_had_whole_has_nothing_left(sim: Simulation) -> None:

@@ -28,11 +28,11 @@ def narrow(sim: Simulation) -> None:
 @pytest.mark.usefixtures("narrow")
 def test_what_no_gpu_publishes_is_neither_available_nor_previewed() -> None:
     kestrel = create_tenant()
-    asked = [offering(name) for name in ("whole-gpu", "3g.40gb", "1g.10gb")]
+    requests = [offering(name) for name in ("whole-gpu", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
-        assert list(available_capacity.count_available(asked).values()) == [2, 2, 9]
+        assert list(available_capacity.count_available(requests).values()) == [2, 2, 9]
         Gpu.objects.update(published=ONES)
-        assert list(available_capacity.count_available(asked).values()) == [2, 0, 4]
+        assert list(available_capacity.count_available(requests).values()) == [2, 0, 4]
         assert available_capacity.preview_placement(offering("3g.40gb")) is None
     assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=2, same_node=False) == 0
     Cluster.objects.update(
@@ -63,11 +63,11 @@ def test_a_lease_that_waits_for_what_is_not_published_is_told_so_and_starts_when
     Gpu.objects.update(published=ONES)
     lease = sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run()
-    told = (
+    text = (
         "Waits for H100 3g.40gb: no GPU in eu-north can be partitioned for it now; GPUs that are partitioned per lease"
     )
     assert reload_lease(lease).state == LeaseState.QUEUED
-    assert reload_lease(lease).pending_reason == f"{told} do not offer it." == waits(offering("3g.40gb"))
+    assert reload_lease(lease).pending_reason == f"{text} do not offer it." == waits(offering("3g.40gb"))
     Gpu.objects.update(published=None)
     sim.sweep()
     sim.run(30)
@@ -87,8 +87,8 @@ def test_a_gpu_that_publishes_it_no_longer_keeps_the_lease_that_has_it_and_takes
     assert reload_lease(lease).state == LeaseState.ACTIVE
     start = held_allocations(lease)[0].placement.lower
     with tenant_scope(kestrel.tenant.pk):
-        told = available_capacity.count_available([offering("3g.40gb"), offering("1g.10gb")])
-    assert list(told.values()) == [0, 2]
+        counts = available_capacity.count_available([offering("3g.40gb"), offering("1g.10gb")])
+    assert list(counts.values()) == [0, 2]
     sim.release_lease(lease)
     sim.run(30)
     with tenant_scope(kestrel.tenant.pk):

@@ -44,11 +44,11 @@ QUARTERS = [{"profile": "quarter", "start": at, "size": 2, "isolation": "soft"} 
 def known(keeper: SharedIndex) -> dict[object, object]:
     """Return all that a keeper knows: its GPUs, and what is in its indexes."""
     with keeper.up_to_date() as found:
-        told: dict[object, object] = {"gpus": dict(found.gpus), "clusters": found.clusters(POOL)}
+        values: dict[object, object] = {"gpus": dict(found.gpus), "clusters": found.clusters(POOL)}
         for kind in KINDS:
             index = found.index(POOL, *kind)
-            told[kind] = {gpu: index.best.gpu_view(gpu) for gpu in index.gpus}
-        return told
+            values[kind] = {gpu: index.best.gpu_view(gpu) for gpu in index.gpus}
+        return values
 
 
 def exact(keeper: SharedIndex) -> bool:

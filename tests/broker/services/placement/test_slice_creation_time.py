@@ -78,13 +78,13 @@ def test_while_its_slice_is_cut_a_lease_says_so(sim: Simulation) -> None:
     create_gpus(1)
     with override_settings(SIMULATED_PARTITION_S=60):
         lease = asked_for(sim, create_tenant(), TWO)
-        told = []
+        reported = []
         for _ in range(400):
             sim.run(0.5)
             if (now := reload_lease(lease)).state != LeaseState.PROVISIONING:
                 break
-            told.append(now.progress.get("text"))
-    assert list(dict.fromkeys(told)) == ["pulling image", "partitioning GPU for 2g.20gb", "starting"]
+            reported.append(now.progress.get("text"))
+    assert list(dict.fromkeys(reported)) == ["pulling image", "partitioning GPU for 2g.20gb", "starting"]
 
 
 def test_without_a_time_for_it_nobody_asks(sim: Simulation) -> None:

@@ -41,7 +41,7 @@ def test_processes_that_place_at_once_never_give_a_place_twice(own_database: Own
     tenants = [create_tenant(name, units=100_000) for name in ("Kestrel", "Merlin", "Osprey")]
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
         leases = [queued(tenants[number % len(tenants)], number) for number in range(LEASES)]
-    told = "".join(f"{lease.pk} {lease.tenant_id}\n" for lease in leases)
+    text = "".join(f"{lease.pk} {lease.tenant_id}\n" for lease in leases)
     env = os.environ | {"GPUBROKER_DATABASE_URL": own_database.worker_url}
     command = [sys.executable, "-m", "tests.broker.services.queue.placement_process"]
     with ExitStack() as running:
@@ -56,7 +56,7 @@ def test_processes_that_place_at_once_never_give_a_place_twice(own_database: Own
             assert placer.stdout.readline() == "ready\n"
         for placer in placers:
             assert placer.stdin
-            placer.stdin.write(told)
+            placer.stdin.write(text)
             placer.stdin.close()
         said = [placer.stdout.read().split() for placer in placers if placer.stdout]
     assert [placer.returncode for placer in placers] == [0] * PROCESSES

@@ -118,7 +118,7 @@ def test_the_node_that_is_free_first_is_kept_for_a_gang_and_others_go_elsewhere(
     assert reload_lease(gang).state == "active"
 
 
-def told(what: str, owner: TenantContext, sim: Simulation) -> tuple[int, bool]:
+def shown_free(what: str, owner: TenantContext, sim: Simulation) -> tuple[int, bool]:
     """How many one is told to be free, and whether a quote says now."""
     with tenant_scope(owner.tenant.pk):
         free = open_capacity.count_open_capacity([offering(what)], now=sim.now)
@@ -129,18 +129,18 @@ def test_what_is_kept_for_others_is_not_told_to_be_free(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kestrel, swift = two_nodes[0], create_tenant("Swift")
-    assert told("1g.10gb", swift, sim) == (14, True)
+    assert shown_free("1g.10gb", swift, sim) == (14, True)
     waits_too_long(sim, kestrel)
     with monkeypatch.context() as crowded:
         crowded.setattr(gpu_reservations, "MAX_SHAPES", 0)  # then all who are younger wait
-        assert told("1g.10gb", swift, sim) == (0, False)
-    free, now = told("1g.10gb", swift, sim)
+        assert shown_free("1g.10gb", swift, sim) == (0, False)
+    free, now = shown_free("1g.10gb", swift, sim)
     assert (free, now) == (7, True)
-    asked = [sim.request_lease(swift, offering("1g.10gb")) for _ in range(free + 1)]
-    assert told("1g.10gb", swift, sim) == (free, True)  # nobody has looked at them yet
+    requests = [sim.request_lease(swift, offering("1g.10gb")) for _ in range(free + 1)]
+    assert shown_free("1g.10gb", swift, sim) == (free, True)  # nobody has looked at them yet
     sim.run()
-    assert [reload_lease(each).state for each in asked].count("queued") == 1
-    assert told("1g.10gb", swift, sim) == (0, False)
+    assert [reload_lease(each).state for each in requests].count("queued") == 1
+    assert shown_free("1g.10gb", swift, sim) == (0, False)
 
 
 def test_of_two_alike_the_older_one_keeps_gpus_for_both(

@@ -43,11 +43,11 @@ class Cluster(SimulatedProvisioner):
 
     def __init__(self) -> None:
         self.silent = False
-        self.asked = 0
+        self.calls = 0
         self.meanwhile: list[object] = []
 
     def ensure(self, order: ProvisionSpec, *, now: object) -> Observation:  # type: ignore[override]
-        self.asked += 1
+        self.calls += 1
         self._perhaps_silent()
         seen = super().ensure(order, now=now)  # type: ignore[arg-type]
         while self.meanwhile:
@@ -345,16 +345,16 @@ def test_a_worker_that_finishes_is_not_counted_as_dead(sim: Simulation) -> None:
 def test_two_workers_never_work_on_one_lease(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
-    asked: list[int] = []
+    requests: list[int] = []
 
     def second_worker() -> None:
-        before = cluster.asked
+        before = cluster.calls
         lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
-        asked.append(cluster.asked - before)
+        requests.append(cluster.calls - before)
 
     cluster.meanwhile = [second_worker]
     sim.run()
-    assert asked == [0]
+    assert requests == [0]
     assert state_path(lease) == "requested queued provisioning"
     assert reload_lease(lease).claimed_until is None
 

@@ -100,11 +100,11 @@ def test_what_it_is_at_is_written_once(scene: Scene) -> None:
 def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_to_make_it_active(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     tell = lease_reconciler.apply_agent_observation
 
     def noted(*of: Any, now: Any) -> bool:
-        told.append(of[3].text)
+        reported.append(of[3].text)
         return tell(*of, now=now)
 
     monkeypatch.setattr(lease_reconciler, "apply_agent_observation", noted)
@@ -116,7 +116,7 @@ def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_
     scene.pod({"phase": "Pending", "conditions": [{"type": "Initialized", "status": "True"}]})
     scene.pod(RUNNING)
     scene.pod({**RUNNING, "reason": "and well"})
-    assert told == ["pulling image", "readiness verified"]
+    assert reported == ["pulling image", "readiness verified"]
     assert (scene.state, scene.rung) == ("active", [])
 
 

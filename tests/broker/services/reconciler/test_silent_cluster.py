@@ -31,11 +31,11 @@ class Silence:
     """Keeps every simulated cluster silent for as long as it lasts."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.patch, self.asked = patch, 0
+        self.patch, self.calls = patch, 0
 
     def begin(self) -> None:
         def unanswered(*_: object, **__: object) -> Observation:
-            self.asked += 1
+            self.calls += 1
             raise ClusterUnreachable("timed out after 5 s")
 
         for call in ("ensure", "observe", "remove", "names", "remove_named"):
@@ -217,10 +217,10 @@ def test_while_it_is_silent_it_is_asked_every_fifteen_seconds(
 ) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"), LeaseState.PROVISIONING)
     silence.begin()
-    before = silence.asked
+    before = silence.calls
     for _ in range(8):
         sim.run_with_sweeps(15)
-        assert silence.asked > before
-        before = silence.asked
+        assert silence.calls > before
+        before = silence.calls
     assert reload_lease(lease).state == "provisioning"
     silence.end()

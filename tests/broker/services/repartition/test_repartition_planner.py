@@ -209,8 +209,8 @@ def test_what_a_node_says_it_can_is_all_that_is_planned(
     assert len(planned(node, sim)) == 1
 
 
-def tells(monkeypatch: pytest.MonkeyPatch, told: dict[str, dict[str, int]]) -> None:
-    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: told)
+def tells(monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, int]]) -> None:
+    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: found)
 
 
 def test_a_node_that_does_not_say_what_it_can_keeps_its_cut(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,15 +241,15 @@ def test_nodes_that_differ_become_only_what_all_of_them_can(sim: Simulation, mon
 def test_at_rest_no_node_is_asked_what_it_can(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: asked.append(1) or {node.pk: None})
+    requests: list[object] = []
+    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: requests.append(1) or {node.pk: None})
     sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=3600)
     assert planned(node, sim) == []
-    assert asked == []
+    assert requests == []
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     assert len(planned(node, sim)) == 1
-    assert asked == [1]
+    assert requests == [1]
 
 
 def test_a_cluster_that_nobody_can_cut_is_not_planned(sim: Simulation, node: Node, kestrel: TenantContext) -> None:

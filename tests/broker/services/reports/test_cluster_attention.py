@@ -87,11 +87,11 @@ def test_prometheus_is_told_how_clusters_are_followed(sim: Simulation) -> None:
         synced_at=sim.now,
         last_event_at=sim.now - timedelta(seconds=70),
     )
-    told = {
+    values = {
         sample.name: (sample.labels, sample.value) for family in metrics.cluster_gauges() for sample in family.samples
     }
     east = {"cluster": "east"}
-    assert told == {
+    assert values == {
         "gpubroker_agent_lag_seconds": (east, 70),
         "gpubroker_agent_down": (east, 1),
         "gpubroker_cluster_frozen": (east, 1),

@@ -48,7 +48,7 @@ def test_asking_answers_at_once_where_the_lease_can_be_followed(api: Api, kestre
 def test_a_lease_tells_what_was_asked_for_by_whom_and_what_became_of_it(
     api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
-    asked = {
+    values = {
         "project": kestrel.project.pk,
         "offering": offering("whole-gpu").pk,
         "quantity": 2,
@@ -56,8 +56,8 @@ def test_a_lease_tells_what_was_asked_for_by_whom_and_what_became_of_it(
         "image": "ghcr.io/kestrel/fold:7",
         "command": "python fold.py",
     }
-    made = api.post("leases", {"name": "fold", "end_date": "2026-11-21T14:00:00Z", **asked}).body
-    assert {name: made["spec"][name] for name in asked} == asked
+    made = api.post("leases", {"name": "fold", "end_date": "2026-11-21T14:00:00Z", **values}).body
+    assert {name: made["spec"][name] for name in values} == values
     assert made["spec"]["end_date"] == "2026-11-21T14:00:00Z"
     path = f"leases/{made['id']}"
     with tenant_scope(kestrel.tenant.pk):
@@ -180,8 +180,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 def test_what_shall_run_is_told_back_without_the_values_of_variables(api: Api, kestrel: TenantContext) -> None:
-    asked = wanted(kestrel, workload="jupyter", env={"TOKEN": "hush", "MODE": "train"})
-    answer = api.post("leases", asked)
+    requested = wanted(kestrel, workload="jupyter", env={"TOKEN": "hush", "MODE": "train"})
+    answer = api.post("leases", requested)
     assert answer.status_code == 202
     spec = answer.body["spec"]
     assert (spec["workload"], spec["env_names"], spec["ssh_keys"]) == ("jupyter", ["MODE", "TOKEN"], [])

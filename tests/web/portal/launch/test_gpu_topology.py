@@ -40,14 +40,14 @@ def test_a_gang_with_links_is_quoted_launched_shown_and_proposed_again(portal: P
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("wanted", "why"),
     [
         ({"topology": "nvlink"}, "with NVLink between the GPUs holds at most 0"),
         ({"topology": "bus"}, "is not a valid GPU interconnect"),
     ],
 )
-def test_links_that_cannot_be_had_are_refused_in_words(portal: PortalSession, asked: dict[str, str], why: str) -> None:
-    assert why in visible_text(portal.get(path(**asked)))
+def test_links_that_cannot_be_had_are_refused_in_words(portal: PortalSession, wanted: dict[str, str], why: str) -> None:
+    assert why in visible_text(portal.get(path(**wanted)))
 
 
 def test_one_gpu_needs_no_links_whatever_the_form_says(portal: PortalSession) -> None:

@@ -168,10 +168,10 @@ def test_with_a_volume_the_place_is_where_that_lies(portal: PortalSession) -> No
     volume = portal.sim.create_volume(portal.owner)
     with tenant_scope(portal.owner.tenant.pk):
         Volume.objects.filter(pk=volume.pk).update(cluster=Cluster.objects.get(name="north-9"), used_at=portal.sim.now)
-    asked = f"/launch/?offering={offering('whole-gpu').pk}&volume="
-    assert "north-9 / n01" in portal.read(asked + volume.pk)
-    assert "north-1 / n01" in portal.read(asked)
-    assert "north-1 / n01" in portal.read(asked + "vol_of_nobody")
+    text = f"/launch/?offering={offering('whole-gpu').pk}&volume="
+    assert "north-9 / n01" in portal.read(text + volume.pk)
+    assert "north-1 / n01" in portal.read(text)
+    assert "north-1 / n01" in portal.read(text + "vol_of_nobody")
 
 
 def test_alternatives_tell_the_difference_in_money(portal: PortalSession) -> None:
@@ -220,9 +220,9 @@ def test_the_terms_of_an_earlier_lease_are_proposed_again(portal: PortalSession)
 
 
 def test_what_an_earlier_lease_allowed_and_demanded_is_proposed_again(portal: PortalSession) -> None:
-    asked = portal.sim.request_lease(portal.owner, offering(), quantity=2, same_node=True)
+    requested = portal.sim.request_lease(portal.owner, offering(), quantity=2, same_node=True)
     allowed = portal.sim.request_lease(portal.owner, offering(), movable=True)
-    for lease, ticked in ((asked, ["same_node"]), (allowed, ["movable"])):
+    for lease, ticked in ((requested, ["same_node"]), (allowed, ["movable"])):
         page = portal.get(f"/launch/?again={lease.pk}").content.decode()
         assert re.findall(r'name="(same_node|movable)" checked', page) == ticked
 

@@ -79,7 +79,7 @@ def test_the_api_tops_up_once_a_key_and_keeps_a_rule(kestrel: TenantContext) -> 
         assert api.get(f"/api/v1/topups/{row['id']}").json() == row
         assert api.send("POST", "topups", {"amount": "0"}).status_code == 400  # type: ignore[attr-defined]
         assert api.get("/api/v1/topup-rule").json()["amount"] is None
-        told = api.send("PUT", "topup-rule", {"threshold": "10.00", "amount": "50.00"})
-        assert told.json()["threshold"]["amount"] == "10.000000"  # type: ignore[attr-defined]
+        answer = api.send("PUT", "topup-rule", {"threshold": "10.00", "amount": "50.00"})
+        assert answer.json()["threshold"]["amount"] == "10.000000"  # type: ignore[attr-defined]
         assert api.send("DELETE", "topup-rule").status_code == 204  # type: ignore[attr-defined]
         assert api.get("/api/v1/topup-rule").json()["threshold"] is None

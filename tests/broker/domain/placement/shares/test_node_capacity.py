@@ -74,7 +74,7 @@ def test_what_is_not_held_is_not_given_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("wanted", "why"),
     [
         ((-1, 0, 1, 500), "negative amount"),
         ((0, 0, 1, 1001), "thousandths"),
@@ -83,6 +83,6 @@ def test_what_is_not_held_is_not_given_back() -> None:
         ((0, 0, 2, 500), "shares of several GPUs"),
     ],
 )
-def test_a_request_that_means_nothing_is_refused(asked: tuple[int, int, int, int], why: str) -> None:
+def test_a_request_that_means_nothing_is_refused(wanted: tuple[int, int, int, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        ShareRequest(*asked)
+        ShareRequest(*wanted)

@@ -53,8 +53,8 @@ def changed(**changes: Any) -> ClusterSnapshot:
 
 def let_in(namespace: str, **changes: Any) -> ClusterSnapshot:
     """Return the cluster with people coming in from a namespace in which something runs."""
-    told = {"allowed_namespaces": (namespace,), "namespaces": [thing(namespace)], "pods": [pod(namespace)], **changes}
-    return changed(**told)
+    values = {"allowed_namespaces": (namespace,), "namespaces": [thing(namespace)], "pods": [pod(namespace)], **changes}
+    return changed(**values)
 
 
 def bare(namespace: str) -> PodResources:

@@ -88,8 +88,8 @@ def test_a_void_invoice_is_not_credited(operator: Client, october: Invoice) -> N
     whole = operator.post(f"/ops/invoices/{october.pk}/credit/?seen=0", {"reason": WHY})
     assert "This invoice is void." in words(whole)
     for body in ({}, {"lines": [{"n": 1, "amount": "0.50"}]}):
-        told = put(operator, october, body)
-        assert (told.status_code, told.json()["detail"]) == (409, "This invoice is void.")
+        found = put(operator, october, body)
+        assert (found.status_code, found.json()["detail"]) == (409, "This invoice is void.")
     assert nothing(october)
     assert transfers_of(october) == before
 

@@ -38,14 +38,14 @@ def operator(db: None, settings: Any) -> Client:
 
 
 def add(client: Client, **changes: str) -> Any:
-    asked = {
+    values = {
         "name": "north",
         "region": "eu-north",
         "driver": "device_plugin",
         "kubeconfig": kubeconfig(),
         **changes,
     }
-    return client.post("/ops/clusters/add/", asked)
+    return client.post("/ops/clusters/add/", values)
 
 
 def text(answer: Any) -> str:

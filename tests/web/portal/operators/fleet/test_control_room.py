@@ -174,8 +174,8 @@ def test_pointing_at_a_gpu_tells_who_has_it_and_since_when(
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     assert lease.active_at
-    told = re.findall(r"<title>([^<]*)</title>", page(operator, "/ops/fleet-map/"))
-    assert any(f"3g.40gb Kestrel, since {lease.active_at:%d %b %H:%M} UTC" in each for each in told), told
+    found = re.findall(r"<title>([^<]*)</title>", page(operator, "/ops/fleet-map/"))
+    assert any(f"3g.40gb Kestrel, since {lease.active_at:%d %b %H:%M} UTC" in each for each in found), found
 
 
 def test_the_integrity_checks_stand_in_one_line(kestrel: TenantContext, operator: Client) -> None:
@@ -202,9 +202,9 @@ def test_the_top_bar_tells_how_many_integrity_checks_hold(
     sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     for row in PriceVersion.objects.all():
         PriceVersion.objects.filter(pk=row.pk).update(valid=DateTimeTZRange(row.valid.lower, sim.now))
-    asked = operator.get("/ops/integrity-checks/", headers={"HX-Request": "true", "HX-Target": "integrity-count"})
-    assert meter(asked.content.decode()) == f"{ALL - 1} of {ALL} danger"
-    assert b"hx-swap-oob" not in asked.content, "what asks for itself is put in its own place"
+    answer = operator.get("/ops/integrity-checks/", headers={"HX-Request": "true", "HX-Target": "integrity-count"})
+    assert meter(answer.content.decode()) == f"{ALL - 1} of {ALL} danger"
+    assert b"hx-swap-oob" not in answer.content, "what asks for itself is put in its own place"
     assert b'hx-swap-oob="true"' in operator.get("/ops/integrity-checks/", headers={"HX-Target": "proofs"}).content
 
 
@@ -295,14 +295,14 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(
     sim: Simulation, kestrel: TenantContext, operator: Client, path: str
 ) -> None:
     operator.get(f"/ops/{path}")
-    few = asked(operator, f"/ops/{path}")
+    few = queries_of(operator, f"/ops/{path}")
     for number in range(3):
         other = simulation.create_tenant(f"Tenant {number}")
         sim.create_lease(other, simulation.offering("1g.10gb"))
         sim.create_lease(other, simulation.offering("1g.10gb"), LeaseState.RELEASED)
     for _ in range(4):
         sim.request_lease(kestrel, simulation.offering("whole-gpu"))
-    many = asked(operator, f"/ops/{path}")
+    many = queries_of(operator, f"/ops/{path}")
     assert len(many) == len(few), "\n".join(many)
     assert len([sql for sql in many if not AROUND.match(sql)]) <= MOST, "\n".join(many)
 
@@ -315,7 +315,7 @@ AROUND = re.compile(
 MOST = 16  # four of them ask how clusters stand, what in them is of no lease, what plans wait, and what tenants do
 
 
-def asked(client: Client, path: str) -> list[str]:
+def queries_of(client: Client, path: str) -> list[str]:
     with CaptureQueriesContext(connection) as seen:
         assert client.get(path).status_code == 200
     return [query["sql"] for query in seen.captured_queries]
@@ -342,8 +342,8 @@ def test_the_audit_log_tells_prices_as_prices(kestrel: TenantContext, operator: 
     offering = simulation.offering("whole-gpu")
     operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": "2026-12-01T00:00"})
     html = page(operator, "/ops/system/")
-    told = " ".join(re.sub(r"<[^>]+>", "", html).split())
-    assert "€2.80/h → €3.10/h · since 1 Dec 00:00" in told
+    text = " ".join(re.sub(r"<[^>]+>", "", html).split())
+    assert "€2.80/h → €3.10/h · since 1 Dec 00:00" in text
 
 
 @pytest.mark.parametrize("profile", ["3g.40gb", "9g.90gb"], ids=["no such place", "no such profile"])

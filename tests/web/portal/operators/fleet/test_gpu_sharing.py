@@ -52,8 +52,8 @@ def test_who_waits_for_a_strangers_gpu_gets_it_as_soon_as_its_owner_allows_it(si
     assert not cluster_options.set_cluster_option(
         cluster_options.SHARED_GPUS, cluster, True, why="again", actor=OPERATOR, now=sim.now
     )
-    told = {"before": False, "after": True, "reason": "all of one house"}
-    assert trail() == [(OPERATOR.label, told)]
+    values = {"before": False, "after": True, "reason": "all of one house"}
+    assert trail() == [(OPERATOR.label, values)]
 
 
 def test_kept_apart_again_nobody_new_comes_beside_and_nobody_is_thrown_out(sim: Simulation) -> None:

@@ -44,8 +44,8 @@ def test_a_node_is_taken_out_of_service_after_asking_with_its_reason_kept(
 ) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     node = Node.objects.get()
-    asked = page(operator, f"/ops/nodes/{node.pk}/{step}/")
-    assert "1 lease is on this node now, of Kestrel." in asked
+    wanted = page(operator, f"/ops/nodes/{node.pk}/{step}/")
+    assert "1 lease is on this node now, of Kestrel." in wanted
     assert Node.objects.get().state == NodeState.READY
     answer = operator.post(f"/ops/nodes/{node.pk}/{step}/", {"reason": "new power supply"})
     assert answer["Location"] == f"/ops/nodes/{node.pk}/"
@@ -369,17 +369,17 @@ def test_the_operators_audit_log_is_sifted_by_its_address_and_its_call_follows(
     node = Node.objects.get()
     for step in ("cordon", "return", "drain"):
         operator.post(f"/ops/nodes/{node.pk}/{step}/", {"reason": f"because of {step}"})
-    asked = f"/ops/system/?trail=changes&action=node.cordoned&subject={node.pk}&day=2026-11-21"
+    text = f"/ops/system/?trail=changes&action=node.cordoned&subject={node.pk}&day=2026-11-21"
     (event,) = trail("node.cordoned")
-    html = page(operator, asked.replace("2026-11-21", event.at.date().isoformat()))
+    html = page(operator, text.replace("2026-11-21", event.at.date().isoformat()))
     assert "because of cordon" in html
     assert "because of drain" not in html
     assert 'aria-label="Action node.cordoned: remove this filter"' in html
     assert '<input type="hidden" name="trail" value="changes">' in page(operator, "/ops/system/")
-    told = unquote(html)
-    assert "ops/audit-events?actor_kind=staff&amp;visits=false&amp;action=node.cordoned" in told.replace("&#x27;", "'")
-    assert f"subject={node.pk}" in told
-    assert f"at__gte={event.at.date()}T00:00:00Z" in told
+    found = unquote(html)
+    assert "ops/audit-events?actor_kind=staff&amp;visits=false&amp;action=node.cordoned" in found.replace("&#x27;", "'")
+    assert f"subject={node.pk}" in found
+    assert f"at__gte={event.at.date()}T00:00:00Z" in found
     assert "No entries match these filters." in page(operator, "/ops/system/?day=2001-01-01")
 
 

@@ -124,8 +124,8 @@ def test_the_same_over_the_api(sim: Simulation, kestrel: TenantContext, operator
 
 def test_the_gate_takes_its_tenants_price_and_a_quote_promises_it(sim: Simulation, kestrel: TenantContext) -> None:
     offering = simulation.offering("1g.10gb")
-    asked = {"tenant": kestrel.tenant, "offering": offering, "nano_per_hour": 7 * EURO, "since": sim.now}
-    version = tenant_prices.set_tenant_price(**asked, actor=OPERATOR, now=sim.now)
+    values = {"tenant": kestrel.tenant, "offering": offering, "nano_per_hour": 7 * EURO, "since": sim.now}
+    version = tenant_prices.set_tenant_price(**values, actor=OPERATOR, now=sim.now)
     with tenant_scope(kestrel.tenant.pk):
         lease = sim.request_lease(kestrel, offering)
         burn_rate_gate.gate(lease, now=sim.now)()

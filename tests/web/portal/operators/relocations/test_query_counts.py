@@ -58,7 +58,7 @@ def a_plan(sim: Simulation, lease: Lease, *, moves: int) -> RelocationPlan:
     return plan
 
 
-def asked(operator: Client, plan: RelocationPlan) -> dict[str, int]:
+def query_counts(operator: Client, plan: RelocationPlan) -> dict[str, int]:
     found = {}
     for name in (
         "/ops/relocation-plans/",
@@ -83,10 +83,10 @@ def test_pages_and_calls_of_plans_ask_as_often_with_many_as_with_few(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     lease = sim.create_lease(kestrel, offering())
-    few = asked(operator, a_plan(sim, lease, moves=1))
+    few = query_counts(operator, a_plan(sim, lease, moves=1))
     for _ in range(5):
         large = a_plan(sim, lease, moves=MAX_RELOCATIONS)
-    assert asked(operator, large) == few
+    assert query_counts(operator, large) == few
     assert max(few.values()) <= 17, few  # one of them: for whom room is made
 
 
