@@ -43,7 +43,7 @@ def check_comparable(earlier: dict[str, Any], inputs: dict[str, Any]) -> None:
     for name in COMPARED_INPUTS:
         if earlier[name] != inputs[name]:
             raise NotComparable(
-                f"The earlier replay is of another {name} ({earlier[name]}, not {inputs[name]}); both must be equal."
+                f"The earlier replay differs in its {name}: {earlier[name]}, not {inputs[name]}. Both must be equal."
             )
 
 
