@@ -89,7 +89,7 @@ def live(
     """Write so many leases between two moments, distributed over all tenants."""
     each, more = divmod(leases, len(everyone))
     for n, story in enumerate(everyone):
-        asked = {
+        values = {
             "tenant": story.tenant.pk,
             "projects": [project.pk for project in story.projects],
             "offerings": [offering.pk for offering in sells.offerings],
@@ -101,7 +101,7 @@ def live(
             "seed": SEED,
         }
         with tenant_scope(story.tenant.pk), connection.cursor() as cursor:
-            cursor.execute(SQL, asked)
+            cursor.execute(SQL, values)
 
 
 def tidy() -> None:
@@ -124,13 +124,13 @@ def main(leases: int = LEASES) -> None:
     patient()
     live(everyone, sells, wave="a", leases=leases - late, since=SINCE, until=UNTIL)
     tidy()
-    told = perf_counter()
+    began = perf_counter()
     charge_and_close(FEBRUARY_OVER)
     live(everyone, sells, wave="b", leases=late, since=SINCE, until=FEBRUARY_OVER - timedelta(days=3))
     tidy()
     for now in (MARCH_OVER, ALL_OVER):
         charge_and_close(now)
-    print(f"told in {told - begun:.0f} s, charged and closed in {perf_counter() - told:.0f} s", file=sys.stderr)
+    print(f"told in {began - begun:.0f} s, charged and closed in {perf_counter() - began:.0f} s", file=sys.stderr)
     with staff_scope(), connection.cursor() as cursor:
         cursor.execute(UNEQUAL)
         unequal, counted, metered, rated = cursor.fetchone()

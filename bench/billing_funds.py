@@ -67,14 +67,14 @@ def _hold(tenant: Tenant, project: Project, offering: Offering, budget_id: str, 
     with connection.cursor() as cursor:
         # Foreign keys were planned while there was next to nothing: they would read all rows for each.
         cursor.execute("SET LOCAL statement_timeout TO 0; SET LOCAL enable_seqscan = off; DISCARD PLANS")
-        asked = {
+        values = {
             "tenant": tenant.pk,
             "project": project.pk,
             "offering": offering.pk,
             "now": NOW,
             "begun": BEGUN,
         }
-        cursor.execute(SQL, {**asked, "leases": leases})
+        cursor.execute(SQL, {**values, "leases": leases})
     billing_periods.ensure_periods(tenant, since=NOW, until=NOW + timedelta(days=40))
     month = BillingPeriod.objects.get(span__contains=NOW)
     its_month, _ = BudgetMonth.objects.get_or_create(tenant=tenant, budget_id=budget_id, period=month)
@@ -87,7 +87,7 @@ def _hold(tenant: Tenant, project: Project, offering: Offering, budget_id: str, 
         )
 
 
-def asked(lease: Lease) -> float:
+def time_gate(lease: Lease) -> float:
     """Time one check, in milliseconds."""
     with tenant_scope(lease.tenant_id):
         begun = perf_counter()
@@ -101,7 +101,7 @@ def asked(lease: Lease) -> float:
 def main(leases: int = LEASES) -> None:
     figures = Figures("billing_funds")
     few, many = build(FEW), build(leases)
-    times = {name: [asked(lease) for lease in wait][FIRST:] for name, wait in (("few", few), ("many", many))}
+    times = {name: [time_gate(lease) for lease in wait][FIRST:] for name, wait in (("few", few), ("many", many))}
     p99 = {name: quantiles(found, n=100)[98] for name, found in times.items()}
     figures.most("funds_check_p99", p99["many"], unit="ms", at_most=5)
     figures.ratio(f"at_{leases}_leases_to_{FEW}", median(times["many"]), baseline=median(times["few"]), at_most=1.5)

@@ -46,7 +46,7 @@ def build(leases: int) -> list[tuple[str, bytes]]:
     for _ in range(TENANTS):
         story = random_tenants.create_random_tenant("UTC")
         tenant, project = story.tenant.pk, story.projects[0]
-        asked = {"tenant": tenant, "project": project.pk, "offering": offering.pk, "since": SINCE}
+        values = {"tenant": tenant, "project": project.pk, "offering": offering.pk, "since": SINCE}
         with tenant_scope(tenant), connection.cursor() as cursor:
             Lease.objects.bulk_create(
                 Lease(
@@ -55,7 +55,7 @@ def build(leases: int) -> list[tuple[str, bytes]]:
                 )
                 for n in range(1, leases // TENANTS + 1)
             )  # fmt: skip
-            cursor.execute(SQL, {**asked, "leases": leases // TENANTS})
+            cursor.execute(SQL, {**values, "leases": leases // TENANTS})
             with cursor.cursor.copy(f"COPY {STEPS} TO STDOUT") as copy:
                 found.append((tenant, b"".join(bytes(part) for part in copy)))
             cursor.execute(f"TRUNCATE {STEPS}")

@@ -51,10 +51,10 @@ def build() -> list[dict[str, object]]:
     return found
 
 
-def took(table: str, asked: list[dict[str, object]], turn: int) -> float:
+def took(table: str, wanted: list[dict[str, object]], turn: int) -> float:
     """Time the rows of all tenants."""
     spent, statement = 0.0, INSERT.replace("/*table*/", table)
-    for number, each in enumerate(asked):
+    for number, each in enumerate(wanted):
         first = (turn * TENANTS + number) * INVOICES
         begun = perf_counter()
         with tenant_scope(str(each["tenant"])), connection.cursor() as cursor:
@@ -75,12 +75,12 @@ def reckoned() -> float:
 
 
 def main() -> None:
-    figures, asked = Figures("billing"), build()
+    figures, wanted = Figures("billing"), build()
     rows = TENANTS * INVOICES * 3
     bare, ledger = [], []
     for turn in range(REPEATS):
-        bare.append(took(BARE, asked, turn))
-        ledger.append(took(LEDGER, asked, turn))
+        bare.append(took(BARE, wanted, turn))
+        ledger.append(took(LEDGER, wanted, turn))
     figures.rate("ledger", rows / median(ledger), baseline=rows / median(bare), at_least=0.25)
     with connections["owner"].cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")

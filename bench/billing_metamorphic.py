@@ -27,7 +27,7 @@ ARRIVAL = "in pieces, in any order"
 
 
 def main(orders: int = ORDERS) -> None:
-    figures, told, differ, lines = Figures("billing_metamorphic"), Counter[str](), Counter[str](), 0
+    figures, found, differ, lines = Figures("billing_metamorphic"), Counter[str](), Counter[str](), 0
     set_tax_rate("DE", 19)
     for number in range(orders // OF_A_TALE):
         chance = random.Random(SEED + number)
@@ -37,11 +37,11 @@ def main(orders: int = ORDERS) -> None:
             lines += len(wanted)
             for change, otherwise in CHANGES.items():
                 for _ in range(OF_A_TALE if change == ARRIVAL else 1):
-                    told[change] += 1
+                    found[change] += 1
                     differ[change] += invoice_history(otherwise(tale, chance), chance) != wanted
             transaction.set_rollback(True)
     figures.least("lines_and_totals", lines, unit="1", at_least=orders // OF_A_TALE)
-    for change, many in told.items():
+    for change, many in found.items():
         name = change.replace(",", "").replace(" ", "_")
         figures.least(f"told_{name}", many, unit="1", at_least=orders if change == ARRIVAL else orders // OF_A_TALE)
         figures.most(f"told_{name}_and_otherwise", differ[change], unit="1", at_most=0)

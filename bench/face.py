@@ -35,8 +35,8 @@ from tenants.services.rls import tenant_scope
 
 HERE = Path(__file__).parent
 OVER, LIVE, WAITING = 8_000, 2_000, 100
-NODES = 36  # of eight cards: seven slices each hold what runs, and a few cards stay free
-MORE_NODES = 90  # with them 1,008 cards, for the operators' map
+NODES = 36  # of eight GPUs: seven slices each hold what runs, and a few GPUs stay free
+MORE_NODES = 90  # with them 1,008 GPUs, for the operators' map
 ROUNDS, WARM_UP = 30, 3
 MOST_MS, MOST_BYTES = 200, 100_000
 MORE_PROJECTS, MORE_PEOPLE = 50, 60  # beside those in which leases run, and the owner
@@ -44,7 +44,7 @@ OPERATIONS = {
     "control_room": "/ops/",
     "control_room_by_tenant": "/ops/?by=tenant",
     "fleet_map": "/ops/fleet-map/",
-    "cards": "/ops/gpus/",
+    "gpus": "/ops/gpus/",
     "clusters": "/ops/clusters/",
     "queue_of_all": "/ops/queue/",
     "offerings": "/ops/offerings/",

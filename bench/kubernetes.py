@@ -38,7 +38,7 @@ from tests.live.sightings import LEASE, Sightings  # noqa: E402
 
 REGION, CLUSTER = "eu-north", "north"
 ON_A_NODE = 56  # slices
-SLICES = GpuNode(cards=8, cut=8, mig={"1g.10gb": ON_A_NODE})
+SLICES = GpuNode(gpus=8, cut=8, mig={"1g.10gb": ON_A_NODE})
 A_PROJECT_HOLDS = 500
 RATE, SECONDS = 20, 10  # of launches
 AT_ONCE, STEADY_S = 300, 60  # leases asked for in a row; how long those that are held are left alone
@@ -132,14 +132,14 @@ class Bench:
 
         The time counts from when each was due, so that waiting to be sent counts too.
         """
-        asked = []
+        requests = []
         with ThreadPoolExecutor(16) as pool:
             began = clock.monotonic()
             for n in range(count):
                 due = began + n / rate
                 clock.sleep(max(0.0, due - clock.monotonic()))
-                asked.append((pool.submit(ask), due))
-        leases = {each.result(): due for each, due in asked}
+                requests.append((pool.submit(ask), due))
+        leases = {each.result(): due for each, due in requests}
         until(lambda: leases.keys() <= sightings.running.keys(), self.size.patience_s, "every pod runs")
         return [sightings.running[lease] - due for lease, due in leases.items()]
 
@@ -204,7 +204,7 @@ class Bench:
         self.plane.restart(API)
         began, news = (
             clock.monotonic(),
-            {kind: self.change_one(kind, *told) for kind, told in FOLLOWED.items()},
+            {kind: self.change_one(kind, *found) for kind, found in FOLLOWED.items()},
         )
         until(
             lambda: all(self.heard(kind) >= version for kind, version in news.items()),
@@ -212,9 +212,9 @@ class Bench:
             "every watch told of what changed after the restart",
         )
         took = clock.monotonic() - began
-        asked = self.calls.made()
-        print(f"after the kill: {dict(asked)}", file=sys.stderr)
-        lists = [asked["list", what] for what, _ in FOLLOWED.values()]
+        wanted = self.calls.made()
+        print(f"after the kill: {dict(wanted)}", file=sys.stderr)
+        lists = [wanted["list", what] for what, _ in FOLLOWED.values()]
         self.figures.most("converged_after_kill", took, unit="s", at_most=10)
         self.figures.most("relists_a_kind", max(lists), unit="lists", at_most=1)
 

@@ -135,11 +135,11 @@ def changes(plane: ControlPlane, count: int, rate: float) -> Iterator[tuple[str,
         return b64decode(key).decode().rpartition("/")[2], clock.monotonic()
 
     with ThreadPoolExecutor(4) as pool:
-        began, asked = clock.monotonic(), []
+        began, requests = clock.monotonic(), []
         for number, pair in enumerate(changed):
             clock.sleep(max(0.0, began + number / rate - clock.monotonic()))
-            asked.append(pool.submit(change, *pair))
-        yield from (each.result() for each in asked)
+            requests.append(pool.submit(change, *pair))
+        yield from (each.result() for each in requests)
     print(f"{count / (clock.monotonic() - began):.0f} changes a second were made", file=sys.stderr)
 
 
@@ -150,14 +150,14 @@ def lag(plane: ControlPlane, count: int) -> list[float]:
     """
     before = ClusterObject.objects.filter(kind="Pod").latest("version").version
     base, zero = clock.now(), clock.monotonic()  # rows are dated by the database's clock
-    asked = dict(changes(plane, count, A_SECOND))
-    seen = ClusterObject.objects.filter(kind="Pod", version__gt=before, name__in=asked)
+    values = dict(changes(plane, count, A_SECOND))
+    seen = ClusterObject.objects.filter(kind="Pod", version__gt=before, name__in=values)
     until(lambda: seen.count() >= count, PATIENCE_S, "every change is written")
     moments = dict(seen.values_list("name", "seen_at"))
     taken = sorted(set(moments.values()))
     written = dict(zip(taken, [*taken[1:], clock.now()], strict=True))
     return [
-        (written[moments[name]] - base - timedelta(seconds=at - zero)).total_seconds() for name, at in asked.items()
+        (written[moments[name]] - base - timedelta(seconds=at - zero)).total_seconds() for name, at in values.items()
     ]
 
 
@@ -166,7 +166,7 @@ def main() -> None:
     scale = 10 if sys.argv[1:] == ["small"] else 1
     quiet = Options(node_lease_s=120, node_grace_s=300)  # five hundred kubelets on two processors are loud
     with ControlPlane(quiet) as plane, Processes() as processes:
-        nodes = Nodes(plane.api, "gpu").add_many(NODES // scale, GpuNode(cards=8), within=PATIENCE_S)
+        nodes = Nodes(plane.api, "gpu").add_many(NODES // scale, GpuNode(gpus=8), within=PATIENCE_S)
         fill(plane, nodes, PODS // scale)
         transport = Transport(lambda: plane.kubeconfig("admin", ADMINISTRATORS))
         relist(transport)  # imports the client
@@ -176,7 +176,7 @@ def main() -> None:
         agent = processes.running["agent-north"]
         until(lambda: ClusterWatch.objects.count() == 4, PATIENCE_S, "the agent has listed")
         until(lambda: ClusterObject.objects.count() >= (PODS + NODES) // scale, PATIENCE_S, "and written")
-        until(lambda: Gpu.objects.count() >= 8 * NODES // scale, PATIENCE_S, "every card is inventory")
+        until(lambda: Gpu.objects.count() >= 8 * NODES // scale, PATIENCE_S, "every GPU is inventory")
         figures.most("kube_doctor", examined(), unit="s", at_most=10)
         for part in (KUBELETS, SCHEDULER, MANAGER):
             plane.pause(part)

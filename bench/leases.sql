@@ -1,5 +1,5 @@
 -- One tenant's leases: %(over)s that have ended, %(live)s that run or wait, each with its ledger and its line in the
--- audit trail; the running ones lie on cards, seven to a card.
+-- audit trail; the running ones lie on GPUs, seven to a GPU.
 WITH lease AS (
   SELECT 'lse_' || lpad(n::text, 26, '0') AS id, n,
          CASE WHEN n <= %(over)s THEN 'released' WHEN n <= %(over)s + %(live)s - %(waiting)s THEN 'active' ELSE 'queued'

@@ -78,7 +78,7 @@ def filling(found: Found, figures: Figures) -> None:
         figures.least(f"filled {mix}", reached, unit="%", at_least=goal)
         sold = found.mean(SOLD, "full", what="inflate", mix=mix)
         figures.least(f"filled {mix}, as sold", sold, unit="%", at_least=goal)
-        if mix not in MADE:  # where nearly all is whole cards, the oracle itself is the most there is
+        if mix not in MADE:  # where nearly all is whole GPUs, the oracle itself is the most there is
             below = found.mean(ORACLE, "full", what="inflate", mix=mix) - reached
             figures.most(f"filled {mix}, below the oracle", below, unit="points", at_most=0.1)
 
@@ -89,14 +89,14 @@ def loaded(found: Found, figures: Figures) -> None:
         rows = found.rows((*names, FLUID), "time", what="online", load=load)
         table(f"Load {load}, percent of the GPU-time asked for that is accepted", rows, MIXES)
     rows = found.rows(names, "whole", what="online", load=1.1)
-    table("Load 1.1, percent of the GPU-time of whole cards that is accepted", rows, MIXES)
+    table("Load 1.1, percent of the GPU-time of whole GPUs that is accepted", rows, MIXES)
     rows = found.rows(names, "gangs", what="online", load=1.1)
     table("Load 1.1, percent of the gangs that are accepted", rows, MIXES[:2])
     for load in LOADS:
         rows = found.rows(MOVING, "moves", what="online", load=load)
         table(f"Load {load}, moves per 1,000 leases", rows, MIXES, gaps=False)
     rows = found.rows(names, "surplus", what="online", load=0.7)
-    table("Load 0.7, active cards as a multiple of the exact minimum", rows, MIXES, best=min)
+    table("Load 0.7, active GPUs as a multiple of the exact minimum", rows, MIXES, best=min)
     without_moves(found, figures)
     with_moves(found, figures)
 
@@ -107,7 +107,7 @@ def without_moves(found: Found, figures: Figures) -> None:
             time = found.mean(name, "time", what="online", mix=mix, load=1.1)
             figures.least(f"load 1.1 {mix}{how}", time, unit="%", at_least=86.5)
             surplus = found.mean(name, "surplus", what="online", mix=mix, load=0.7)
-            figures.most(f"load 0.7 cards {mix}{how}", surplus, unit="x minimum", at_most=1.065)
+            figures.most(f"load 0.7 GPUs {mix}{how}", surplus, unit="x minimum", at_most=1.065)
 
 
 def with_moves(found: Found, figures: Figures) -> None:
@@ -121,10 +121,10 @@ def with_moves(found: Found, figures: Figures) -> None:
         figures.least(f"load 1.1 {mix}, moving, of the oracle", share, unit="%", at_least=99)
         surplus = found.mean(CONSOLIDATES, "surplus", what="online", mix=mix, load=0.7)
         moves = found.mean(CONSOLIDATES, "moves", what="online", mix=mix, load=0.7)
-        figures.most(f"load 0.7 cards {mix}, moving", surplus, unit="x minimum", at_most=1.03)
+        figures.most(f"load 0.7 GPUs {mix}, moving", surplus, unit="x minimum", at_most=1.03)
         figures.most(f"load 0.7 {mix}, moves", moves, unit="per 1,000", at_most=90)
     whole = found.mean(REPACKS, "whole", what="online", mix="skew_small6", load=1.1)
-    figures.least("load 1.1 skew_small6, whole cards", whole, unit="%", at_least=70)
+    figures.least("load 1.1 skew_small6, whole GPUs", whole, unit="%", at_least=70)
     gangs = found.mean(REPACKS, "gangs", what="online", mix="openb C7", load=1.1)
     figures.least("load 1.1 openb C7, gangs", gangs, unit="%", at_least=65)
     time = found.mean(REPACKS, "time", what="online", mix="openb C7", load=1.1)
@@ -164,33 +164,33 @@ def still_cut(found: Found, figures: Figures) -> None:
 
 def closed_form(figures: Figures) -> None:
     wrong = list(exact.differing())
-    for counts, named, cards in wrong[:5]:
-        print(f"{counts}: {cards} cards are needed, the closed form says {named}", file=sys.stderr)
+    for counts, named, gpus in wrong[:5]:
+        print(f"{counts}: {gpus} GPUs are needed, the closed form says {named}", file=sys.stderr)
     figures.most("closed form differs from a search of all multisets", len(wrong), unit="multisets", at_most=0)
 
 
 def fast(figures: Figures) -> None:
-    for cards in FLEETS:
-        its = speed.speed_of(cards)
+    for gpus in FLEETS:
+        its = speed.speed_of(gpus)
         print(
-            f"{cards:>7,} cards, {its.live:,} leases, {its.full:.1f} % of the memory taken: "
+            f"{gpus:>7,} GPUs, {its.live:,} leases, {its.full:.1f} % of the memory taken: "
             f"p50 {its.p50_us:.2f} µs, p99 {its.p99_us:.2f} µs, {its.pairs_per_s:,.0f} pairs/s; "
-            f"a scan of all cards {its.scan_us:,.0f} µs",
+            f"a scan of all GPUs {its.scan_us:,.0f} µs",
             file=sys.stderr,
         )
-    figures.most("decision p50 at 100,000 cards", its.p50_us, unit="µs", at_most=3)
-    figures.most("decision p99 at 100,000 cards", its.p99_us, unit="µs", at_most=10)
-    figures.least("place and release at 100,000 cards", its.pairs_per_s, unit="pairs/s", at_least=200_000)
+    figures.most("decision p50 at 100,000 GPUs", its.p50_us, unit="µs", at_most=3)
+    figures.most("decision p99 at 100,000 GPUs", its.p99_us, unit="µs", at_most=10)
+    figures.least("place and release at 100,000 GPUs", its.pairs_per_s, unit="pairs/s", at_least=200_000)
     its_index = choosing.choosing(FLEETS[-1])
     print(
-        f"{its_index.cards:>7,} cards by their ids, as the product keeps them: p50 {its_index.p50_us:.1f} µs,"
-        f" p99 {its_index.p99_us:.1f} µs; four whole cards on one node {its_index.whole_ms:.2f} ms, four slices"
+        f"{its_index.gpus:>7,} GPUs by their ids, as the product keeps them: p50 {its_index.p50_us:.1f} µs,"
+        f" p99 {its_index.p99_us:.1f} µs; four whole GPUs on one node {its_index.whole_ms:.2f} ms, four slices"
         f" {its_index.same_node_ms:.1f} ms (the first time {its_index.first_ms:.0f} ms), anywhere"
-        f" {its_index.anywhere_ms:.2f} ms; a card that leaves and comes back {its_index.changed_us:.1f} µs",
+        f" {its_index.anywhere_ms:.2f} ms; a GPU that leaves and comes back {its_index.changed_us:.1f} µs",
         file=sys.stderr,
     )
-    figures.most("choice by ids p50 at 100,000 cards", its_index.p50_us, unit="µs", at_most=3)
-    figures.most("choice by ids p99 at 100,000 cards", its_index.p99_us, unit="µs", at_most=10)
+    figures.most("choice by ids p50 at 100,000 GPUs", its_index.p50_us, unit="µs", at_most=3)
+    figures.most("choice by ids p99 at 100,000 GPUs", its_index.p99_us, unit="µs", at_most=10)
     figures.most("rebuild from 700,000 allocations", speed.rebuilding_s(700_000), unit="s", at_most=5)
 
 
@@ -198,24 +198,24 @@ def planned(figures: Figures) -> None:
     every = planning.all_planned()
     slowest, worst = max(every, key=lambda its: its.took_s), max(every, key=lambda its: its.above)
     print(
-        f"{len(every)} plans for {planning.CARDS:,} cards each; the worst: {worst.plan.before:,} in use, "
+        f"{len(every)} plans for {planning.GPUS:,} GPUs each; the worst: {worst.plan.before:,} in use, "
         f"{worst.plan.after:,} after {len(worst.plan.steps):,} moves, {worst.plan.least:,} at the least",
         file=sys.stderr,
     )
-    figures.most("plan for 10,000 cards, the slowest", slowest.took_s, unit="s", at_most=1)
-    figures.most("plan for 10,000 cards, most above the minimum", worst.above, unit="%", at_most=2)
+    figures.most("plan for 10,000 GPUs, the slowest", slowest.took_s, unit="s", at_most=1)
+    figures.most("plan for 10,000 GPUs, most above the minimum", worst.above, unit="%", at_most=2)
 
 
 def paired(seeds: int) -> None:
     """Print a rule's loss to the oracle on the same requests, over many seeds."""
     names = (OURS, SOLD, REPACKS, ORACLE)
     loads = [load for load in LOADS if load > 0.8]
-    asked = [
+    requests = [
         Job("online", mix, seed, load, names=names) for load in loads for mix in MIXES for seed in range(1, seeds + 1)
     ]
-    asked += [Job("inflate", mix, seed, names=(OURS, SOLD, ORACLE)) for mix in MIXES for seed in range(1, seeds + 1)]
+    requests += [Job("inflate", mix, seed, names=(OURS, SOLD, ORACLE)) for mix in MIXES for seed in range(1, seeds + 1)]
     with get_context("fork").Pool(PROCESSES) as pool:
-        found = Found(pool.imap_unordered(run, asked))
+        found = Found(pool.imap_unordered(run, requests))
     kinds = [("online", load, "time", f"Load {load}, GPU-time") for load in loads]
     for what, load, figure, title in [
         *kinds,

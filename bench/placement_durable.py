@@ -22,7 +22,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 HERE, WORKERS = "bench.placement_durable", 2
 NODES, LEASES, BARE = 1250, 6000, 6000
-CARDS, PLACES, A_CHUNK = 100_000, 700_000, 70_000
+GPUS, PLACES, A_CHUNK = 100_000, 700_000, 70_000
 MIX = (
     ("1g.10gb",) * 30 + ("1g.20gb",) * 25 + ("2g.20gb",) * 20 + ("3g.40gb",) * 10 + ("4g.40gb",) * 10 + ("7g.80gb",) * 5
 )
@@ -48,7 +48,7 @@ MANY_NODES = """
 INSERT INTO broker_node (id, cluster_id, name, state, state_since, version)
 SELECT 'nod_many' || n, %s, 'm' || n, 'ready', now(), 1 FROM generate_series(1, %s) n
 """
-MANY_CARDS = """
+MANY_GPUS = """
 INSERT INTO broker_gpu (id, node_id, index, gpu_model_id, uuid, layout_policy, fixed_layout, health, health_reason,
        health_since, version)
 SELECT 'gpu_many' || n, 'nod_many' || 1 + n / 8, n %% 8, 'H200-141GB', 'many' || n, 'dynamic', '[]',
@@ -214,12 +214,12 @@ def at_once(what: str) -> tuple[float, float]:
         assert worker.stdin
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    told = [json.loads(worker.stdout.readline()) for worker in crew if worker.stdout]
+    reported = [json.loads(worker.stdout.readline()) for worker in crew if worker.stdout]
     took = perf_counter() - begun
     for worker in crew:
         if worker.wait(60):
             raise RuntimeError(f"a worker ended with {worker.returncode}")
-    times = [each for one in told for each in one]
+    times = [each for one in reported for each in one]
     return took, quantiles(times, n=100)[98]
 
 
@@ -256,21 +256,21 @@ def rebuilt(now: datetime) -> tuple[float, int]:
 
     # Three indexes that keep places apart would take minutes to fill, and reading does not ask them.
     with connections["owner"].cursor() as owner:
-        for guard in ("one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"):
+        for guard in ("one_lease_per_place", "one_isolation_per_gpu", "one_tenant_per_soft_gpu"):
             owner.execute(f"ALTER TABLE broker_allocation DROP CONSTRAINT {guard}")
     tenant = tenant_of(0)
     with tenant_scope(tenant), connection.cursor() as cursor:
         lease = Lease.objects.order_by("pk")[0]
         cluster = lease.allocations.values_list("gpu__node__cluster", flat=True)[0]
-        cursor.execute(MANY_NODES, [cluster, CARDS // 8])
-        cursor.execute(MANY_CARDS, [CARDS])
+        cursor.execute(MANY_NODES, [cluster, GPUS // 8])
+        cursor.execute(MANY_GPUS, [GPUS])
         for first in range(0, PLACES, A_CHUNK):
             cursor.execute(MANY_PLACES, [tenant, lease.pk, first, first + A_CHUNK - 1])
     analyze("allocation", "gpu", "node")
     begun = perf_counter()
     with SharedIndex().up_to_date() as stock:
         stock.index(("H200-141GB", REGION), Allocation(isolation="hardware").isolation)
-        return perf_counter() - begun, len(stock.cards)
+        return perf_counter() - begun, len(stock.gpus)
 
 
 def measure() -> None:
@@ -291,8 +291,8 @@ def measure() -> None:
     figures.least("durable_placements", rate, unit="1/s", at_least=1000)
     figures.rate("durable_placements_beside_bare_rows", rate, baseline=bare, at_least=0.25)
     figures.most("durable_placement_p99", p99 * 1e3, unit="ms", at_most=25)
-    took, cards = rebuilt(now)
-    print(f"{cards} cards read anew", file=sys.stderr)
+    took, gpus = rebuilt(now)
+    print(f"{gpus} GPUs read anew", file=sys.stderr)
     figures.most("rebuild_from_700000_places", took, unit="s", at_most=5)
     figures.leave()
 

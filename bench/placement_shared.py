@@ -30,9 +30,9 @@ RULES: dict[str, Callable[[], ShareRule] | None] = {
     "random": None,
     "packing": Packing,
     "best fit": BestFit,
-    "FGD, unrounded": lambda: Gradient(FragmentationMeasure(trace.asked())),
-    FGD: lambda: PublishedGradient(FragmentationMeasure(trace.asked())),
-    OURS: lambda: LeastStranded(trace.asked()),
+    "FGD, unrounded": lambda: Gradient(FragmentationMeasure(trace.request_counts())),
+    FGD: lambda: PublishedGradient(FragmentationMeasure(trace.request_counts())),
+    OURS: lambda: LeastStranded(trace.request_counts()),
 }
 PUBLISHED = {"random": 87.5, "packing": 92.0, "best fit": 93.1, FGD: 95.4}  # per cent at 130 %
 
@@ -59,8 +59,8 @@ def table(outcomes: list[Outcome]) -> dict[str, float]:
             f"{1e6 * sum(each.seconds for each in its) / sum(each.decisions for each in its):9.0f}",
             file=sys.stderr,
         )
-    best = ceiling(trace.asked())
-    print(f"{'(best cut of cards while nobody is refused)':53}{best:.2f}", file=sys.stderr)
+    best = ceiling(trace.request_counts())
+    print(f"{'(best cut of gpus while nobody is refused)':53}{best:.2f}", file=sys.stderr)
     return found
 
 

@@ -49,7 +49,9 @@ def missing_requirements() -> dict[str, str]:
         with connection.cursor() as cursor:
             cursor.execute(BYPASSES_RLS_SQL)
             if cursor.fetchone()[0]:
-                lacks["row_level_security"] = "The login is superuser or owner; GPUBROKER_DATABASE_URL must name gpubroker_web."
+                lacks["row_level_security"] = (
+                    "The login is superuser or owner; GPUBROKER_DATABASE_URL must name gpubroker_web."
+                )
         _migrated()
     except DatabaseError:
         connection.close()

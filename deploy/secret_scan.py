@@ -26,13 +26,13 @@ BINARY = {".png", ".woff2", ".ico", ".gz", ".br", ".pdf"}
 
 def tracked_files() -> list[Path]:
     """Return every file that git tracks or would add."""
-    told = subprocess.run(
+    listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True,
         check=True,
         text=True,
     )
-    return [Path(name) for name in told.stdout.split("\0") if name and Path(name).suffix not in BINARY]
+    return [Path(name) for name in listed.stdout.split("\0") if name and Path(name).suffix not in BINARY]
 
 
 def find_credentials(text: str) -> Iterator[tuple[int, str]]:

@@ -68,9 +68,9 @@ def folder() -> Path:
     """Name the server's folder, by checkout, key and purpose."""
     shared_memory = Path("/dev/shm")
     roomy = shared_memory.is_dir() and shutil.disk_usage(shared_memory).total > ROOM_FOR_SERVERS
-    told = f"{CHECKOUT} {os.environ.get('TEST_SERVER', '')} {key()}"
+    text = f"{CHECKOUT} {os.environ.get('TEST_SERVER', '')} {key()}"
     place = shared_memory if roomy else Path(tempfile.gettempdir())
-    return place / f"gpubroker-tests-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    return place / f"gpubroker-tests-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 @contextmanager

@@ -104,7 +104,7 @@ def everything(*arguments: str, measure: Sequence[str]) -> int:
     began, earlier = time.monotonic(), os.environ.pop("EARLIER_OUTCOME", "")
     with tempfile.TemporaryDirectory(prefix="gpubroker-summary-") as folder:
         noted = Path(folder, "summary")
-        ended = {name: run(*told, *arguments, **{summary.NOTED_IN: str(noted)}) for name, told in parts(measure)}
+        ended = {name: run(*found, *arguments, **{summary.NOTED_IN: str(noted)}) for name, found in parts(measure)}
         total = summary.added_up(noted)
     bad = {name: how for name, how in ended.items() if how not in (0, NOTHING_COLLECTED)}
     total.wrong += [f"FAILED: {name} ended with {how}, in the runs above" for name, how in bad.items()]

@@ -65,8 +65,8 @@ def create_fleet(*racks: SimulatedRack, now: datetime = NOW) -> None:
 
 
 def create_gpus(count: int, *, model: str = MODEL, region: str = REGION) -> None:
-    """Set up one node with that many cards."""
-    create_fleet(SimulatedRack("north-1", region, model, nodes=1, cards_per_node=count))
+    """Set up one node with that many GPUs."""
+    create_fleet(SimulatedRack("north-1", region, model, nodes=1, gpus_per_node=count))
 
 
 def offering(profile: str = "1g.10gb", *, price_class: str = "on_demand", model: str = MODEL) -> Offering:
@@ -208,10 +208,10 @@ class Simulation:
         self, owner: TenantContext, what: Offering, *, project: Project | None = None, **wanted: Any
     ) -> Lease:
         """Ask for a lease, and leave it in the queue."""
-        asked = {"name": f"job-{next(_numbers)}", "max_duration_s": 3600, **wanted}
+        values = {"name": f"job-{next(_numbers)}", "max_duration_s": 3600, **wanted}
         with tenant_scope(owner.tenant.pk):
             return request_lease(
-                LeaseRequest(offering_id=what.pk, **asked),
+                LeaseRequest(offering_id=what.pk, **values),
                 project=project or owner.project,
                 actor=owner.actor,
                 now=self.now,

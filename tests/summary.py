@@ -41,9 +41,9 @@ def note(stats: Mapping[str, Iterable[Any]], left_out: Iterable[str]) -> bool:
         return False
     counts = {what: len(list(stats.get(what, ()))) for what in COUNTED}
     wrong = [f"{what.upper()} {each.nodeid}" for what in ("failed", "error") for each in stats.get(what, ())]
-    told = {"counts": counts, "wrong": wrong, "left_out": list(left_out), "slowest": slowest(stats)}
+    values = {"counts": counts, "wrong": wrong, "left_out": list(left_out), "slowest": slowest(stats)}
     with Path(os.environ[NOTED_IN]).open("a") as noted:
-        noted.write(json.dumps(told) + "\n")
+        noted.write(json.dumps(values) + "\n")
     return True
 
 

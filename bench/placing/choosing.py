@@ -10,7 +10,7 @@ from random import Random
 from statistics import quantiles
 from time import perf_counter, perf_counter_ns
 
-from bench.placing.cards import MODEL, PROFILES
+from bench.placing.gpu_profiles import MODEL, PROFILES
 from bench.placing.speed import FULL
 from bench.placing.workloads import MADE
 from broker.domain.geometry.gpu_state import EMPTY_GPU
@@ -29,22 +29,22 @@ MIX, ROUNDS, GANGS, CHANGES = "skew_small6", 20_000, 20, 20_000
 class Choosing:
     """Timings of a pool nine tenths full: a choice, a gang, a GPU change."""
 
-    cards: int
+    gpus: int
     p50_us: float
     p99_us: float
     same_node_ms: float  # four slices on one node, a little having changed since the last ask
     first_ms: float  # the first time that anybody asks for these
-    whole_ms: float  # four whole cards on one node whose links are known, as above
+    whole_ms: float  # four whole GPUs on one node whose links are known, as above
     anywhere_ms: float  # four slices on any
-    changed_us: float  # a card leaves and comes back
+    changed_us: float  # a GPU leaves and comes back
 
 
-def choosing(cards: int, seed: int = 1) -> Choosing:
+def choosing(gpus: int, seed: int = 1) -> Choosing:
     """Fill a pool, then time choices, gangs, and GPUs leaving and returning."""
     chance = Random(seed)
-    cold = [GpuView(f"gpu_{n:07}", f"node_{n // 8:06}", EMPTY_GPU, None, NO_WARM_SLICES) for n in range(cards)]
+    cold = [GpuView(f"gpu_{n:07}", f"node_{n // 8:06}", EMPTY_GPU, None, NO_WARM_SLICES) for n in range(gpus)]
     pool = PoolIndex(MODEL, cold)
-    live = _filled(pool, chance.choices(PROFILES, MADE[MIX], k=33 * cards // 10), cards)
+    live = _filled(pool, chance.choices(PROFILES, MADE[MIX], k=33 * gpus // 10), gpus)
     gc.freeze()
     took = []
     for profile in chance.choices(PROFILES, MADE[MIX], k=ROUNDS):
@@ -67,20 +67,20 @@ def choosing(cards: int, seed: int = 1) -> Choosing:
 
     together = _mean_ms(lambda: find_gang_slots(pool, two, count=4, same_node=True), before=change)
     anywhere = _mean_ms(lambda: find_gang_slots(pool, two, count=4, same_node=False))
-    changing = chance.choices([f"gpu_{n:07}" for n in range(cards)], k=CHANGES)
+    changing = chance.choices([f"gpu_{n:07}" for n in range(gpus)], k=CHANGES)
     began = perf_counter()
     for gpu in changing:
         pool.add(pool.remove(gpu))
     changed = 1e6 * (perf_counter() - began) / CHANGES
     gc.unfreeze()
     parts = quantiles(took, n=100)
-    whole = _whole_ms(cards, chance)
-    return Choosing(cards, parts[49] / 1e3, parts[98] / 1e3, together, first, whole, anywhere, changed)
+    whole = _whole_ms(gpus, chance)
+    return Choosing(gpus, parts[49] / 1e3, parts[98] / 1e3, together, first, whole, anywhere, changed)
 
 
-def _whole_ms(cards: int, chance: Random) -> float:
+def _whole_ms(gpus: int, chance: Random) -> float:
     """Time gangs of four whole GPUs on partly used nodes with GPUs bridged in pairs."""
-    nodes = {f"node_{n:06}": [f"gpu_{n:06}_{c}" for c in range(8)] for n in range(cards // 8)}
+    nodes = {f"node_{n:06}": [f"gpu_{n:06}_{c}" for c in range(8)] for n in range(gpus // 8)}
     pool = PoolIndex(MODEL, [GpuView(gpu, node) for node, its in nodes.items() for gpu in its])
     topologies = {node: Topology(tuple(its), PAIRS) for node, its in nodes.items()}
     seat_of, whole = Placement(0, MODEL.grid), MODEL.whole
@@ -100,8 +100,8 @@ def _whole_ms(cards: int, chance: Random) -> float:
     return _mean_ms(lambda: find_gang_slots(pool, whole, count=4, same_node=True, topologies=topologies), before=change)
 
 
-def _filled(pool: PoolIndex, wanted: list[Profile], cards: int) -> list[tuple[Slot, Profile]]:
-    live, units = [], FULL * MODEL.grid * cards
+def _filled(pool: PoolIndex, wanted: list[Profile], gpus: int) -> list[tuple[Slot, Profile]]:
+    live, units = [], FULL * MODEL.grid * gpus
     for profile in wanted:
         if units <= 0:
             break

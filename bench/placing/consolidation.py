@@ -7,19 +7,19 @@ from broker.domain.defragmentation.relocation_draft import RelocationDraft, Slic
 
 
 def consolidate_gpu(
-    fleet: SliceFleet, card: int, *, compute: int = 2, budget: RelocationBudget | None = None
+    fleet: SliceFleet, gpu: int, *, compute: int = 2, budget: RelocationBudget | None = None
 ) -> tuple[SliceRelocation, ...]:
     """Empty a GPU with little compute in use; return the relocations made.
 
     All slices are relocated or none.
     """
-    pieces = list(fleet.on[card].values())
+    pieces = list(fleet.on[gpu].values())
     if not pieces or sum(fleet.table.profiles[piece.profile].compute for piece in pieces) > compute:
         return ()
     if budget is not None and not budget.affords(pieces):
         return ()
     draft = RelocationDraft(fleet)
-    if not drain_gpu(draft, card):
+    if not drain_gpu(draft, gpu):
         return ()
     if budget is not None:
         budget.spend(pieces)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from bench.placing import workloads
-from bench.placing.cards import COUNTED, MODEL, NAMES, PROFILES
-from bench.placing.covering import cards_for
+from bench.placing.covering import gpus_for
 from bench.placing.fleets import Bucketed, Fleet
+from bench.placing.gpu_profiles import COUNTED, MODEL, NAMES, PROFILES
 from bench.placing.online import serve
 from bench.placing.policies import untold
 from bench.placing.workloads import Arrival, Request
@@ -18,7 +18,7 @@ from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_rule
 from broker.domain.placement.costs.state_ranks import StateRanks, rank_states
 
-HALF, LOAD, CARDS = 8_000, 1.1, workloads.spread({8: 32})
+HALF, LOAD, GPUS = 8_000, 1.1, workloads.spread({8: 32})
 EVERY = 250  # requests between two looks at the prices
 FADES = 0.998  # of what a request counts for with each one after it
 DRAWS = 12
@@ -38,13 +38,13 @@ class Repriced(Bucketed):
         self, rank: Callable[[Sequence[float]], StateRanks], teller: Callable[[int, Request], Sequence[float]]
     ):
         self.rank, self.teller, self.known = rank, teller, list(teller(0, Request(0, 1, 1.0)))
-        super().__init__(rank(self.known), CARDS)
+        super().__init__(rank(self.known), GPUS)
 
     def place(self, number: int, request: Request) -> bool:
-        told = self.teller(number, request)
-        if number % EVERY == 0 and list(told) != self.known:
-            self.known = list(told)
-            self.buckets = StateBuckets(self.rank(self.known), CARDS, self.buckets.state)
+        found = self.teller(number, request)
+        if number % EVERY == 0 and list(found) != self.known:
+            self.known = list(found)
+            self.buckets = StateBuckets(self.rank(self.known), GPUS, self.buckets.state)
         return super().place(number, request)
 
 
@@ -54,8 +54,10 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
     chance = Random(f"drift prices {seed}").random
 
     def rank(demand: Sequence[float]) -> StateRanks:
-        told = slice_prices.dual_prices(PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute)
-        return rank_states(COUNTED, bid_price_rule(COUNTED, told, [each / sum(demand) for each in demand]))
+        prices = slice_prices.dual_prices(
+            PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute
+        )
+        return rank_states(COUNTED, bid_price_rule(COUNTED, prices, [each / sum(demand) for each in demand]))
 
     halves = [demand_of(before), demand_of(after)]
     tellers = {
@@ -64,7 +66,7 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
         STALE: lambda number, _: halves[0],
     }
     fleets: dict[str, Fleet] = {name: Repriced(rank, teller) for name, teller in tellers.items()}
-    fleets[UNTOLD] = Bucketed(untold(), CARDS)
+    fleets[UNTOLD] = Bucketed(untold(), GPUS)
     return {name: 100 * serve(fleet, arrivals).gpu_time for name, fleet in fleets.items()}
 
 
@@ -96,7 +98,7 @@ def flipping(before: str, after: str, seed: int) -> list[Arrival]:
     for mix in (before, after):
         drawn = chance.choices(range(len(NAMES)), demand_of(mix), k=HALF)
         requests = [Request(profile, 1, chance.expovariate(1.0)) for profile in drawn]
-        apart = cards_for(workloads.work(requests, HALF)) / (LOAD * len(CARDS))
+        apart = gpus_for(workloads.work(requests, HALF)) / (LOAD * len(GPUS))
         found += workloads.timed(requests, apart, chance, since=since)
         since += apart * HALF
     return found

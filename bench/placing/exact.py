@@ -6,8 +6,8 @@ The search knows only what one GPU can hold.
 from collections.abc import Iterator
 from itertools import product
 
-from bench.placing.cards import TABLE, WHOLE
 from bench.placing.covering import fillings
+from bench.placing.gpu_profiles import TABLE, WHOLE
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 
 # Up to so many 1g.10gb, 1g.20gb, 2g, 3g and 4g: all that these make is searched, no sample of it.
@@ -17,9 +17,9 @@ Counts = tuple[int, ...]
 
 def differing() -> Iterator[tuple[Counts, int, int]]:
     """Yield slices for which closed form and search differ, with both numbers."""
-    for counts, cards in searched().items():
-        if (named := min_gpus(TABLE, (*counts, 0))) != cards:
-            yield counts, named, cards
+    for counts, gpus in searched().items():
+        if (named := min_gpus(TABLE, (*counts, 0))) != gpus:
+            yield counts, named, gpus
 
 
 def searched() -> dict[Counts, int]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bench.placing import workloads
-from bench.placing.cards import WEIGHTS, WHOLE
-from bench.placing.covering import cards_for, most_served
+from bench.placing.covering import gpus_for, most_served
 from bench.placing.drifting import drift
+from bench.placing.gpu_profiles import WEIGHTS, WHOLE
 from bench.placing.inflate import fill
 from bench.placing.online import Served, serve
 from bench.placing.policies import MOVING, Make, policies
@@ -70,33 +70,33 @@ def inflate(job: Job) -> Results:
 
 def first_full(requests: list[Request]) -> list[Request]:
     """Return the shortest prefix that requests all compute slices there are."""
-    asked = 0
+    wanted = 0
     for number, request in enumerate(requests):
-        asked += WEIGHTS[request.profile] * request.count
-        if asked >= 7 * len(FILLED):
+        wanted += WEIGHTS[request.profile] * request.count
+        if wanted >= 7 * len(FILLED):
             return requests[: number + 1]
     return requests
 
 
 def coming(job: Job) -> tuple[list[Arrival], list[float]]:
     """Return the requests of a job and their average work by profile."""
-    arrivals = workloads.coming(job.mix, ARRIVALS, job.seed, lambda work: cards_for(work) / (job.load * len(SERVED)))
+    arrivals = workloads.coming(job.mix, ARRIVALS, job.seed, lambda work: gpus_for(work) / (job.load * len(SERVED)))
     return arrivals, workloads.work([each.request for each in arrivals], arrivals[-1].at)
 
 
 def online(job: Job) -> Results:
     arrivals, demand = coming(job)
     makes = policies(demand, job.seed)
-    found = served(job.names or makes, makes, arrivals, count_cards=job.load < 0.8)
-    asked = sum(weight * each for weight, each in zip(WEIGHTS, demand, strict=True))
-    found[FLUID, "time"] = 100 * most_served(demand, len(SERVED)) / asked
+    found = served(job.names or makes, makes, arrivals, count_gpus=job.load < 0.8)
+    total = sum(weight * each for weight, each in zip(WEIGHTS, demand, strict=True))
+    found[FLUID, "time"] = 100 * most_served(demand, len(SERVED)) / total
     return found
 
 
-def served(names: Iterable[str], makes: dict[str, Make], arrivals: list[Arrival], *, count_cards: bool) -> Results:
+def served(names: Iterable[str], makes: dict[str, Make], arrivals: list[Arrival], *, count_gpus: bool) -> Results:
     found: Results = {}
     for name in names:
-        for figure, value in figures(serve(makes[name](SERVED), arrivals, count_cards=count_cards)).items():
+        for figure, value in figures(serve(makes[name](SERVED), arrivals, count_gpus=count_gpus)).items():
             found[name, figure] = value
     return found
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import count as counted_from
 from typing import Protocol
 
-from bench.placing.cards import FULL, TABLE, WHOLE
+from bench.placing.gpu_profiles import FULL, TABLE, WHOLE
 from bench.placing.running_minimum import MinimumGpus
 from bench.placing.workloads import Request
 from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBuckets
@@ -58,19 +58,19 @@ class Bucketed:
         node = node_with(empty, count)
         if node is None:
             return False
-        cards = empty.on[node][-count:]
-        for card in cards:
-            self.buckets.become(card, self._full)
-        self.held[number] = WHOLE, [(card, 0) for card in cards]
+        gpus = empty.on[node][-count:]
+        for gpu in gpus:
+            self.buckets.become(gpu, self._full)
+        self.held[number] = WHOLE, [(gpu, 0) for gpu in gpus]
         return True
 
     def release(self, number: int) -> None:
         profile, seats = self.held.pop(number)
-        for card, start in seats:
-            self.buckets.release(card, profile, start)
+        for gpu, start in seats:
+            self.buckets.release(gpu, profile, start)
 
     def active(self) -> int:
-        return len(self.buckets.state) - len(self.buckets.cards[EMPTY])
+        return len(self.buckets.state) - len(self.buckets.gpus[EMPTY])
 
 
 class FirstFit:
@@ -79,10 +79,10 @@ class FirstFit:
     def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         self.ranks, self.node, self.moves = ranks, list(nodes), 0
         self.state = [EMPTY] * len(nodes)
-        self.room = [(1 << len(nodes)) - 1] * len(ranks.order)  # by profile, a bit for every card it fits on
+        self.room = [(1 << len(nodes)) - 1] * len(ranks.order)  # by profile, a bit for every GPU it fits on
         self.on: list[list[int]] = [[] for _ in range(max(nodes) + 1)]
-        for card, node in enumerate(nodes):
-            self.on[node].append(card)
+        for gpu, node in enumerate(nodes):
+            self.on[node].append(gpu)
         self.held: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
     def place(self, number: int, request: Request) -> bool:
@@ -91,32 +91,32 @@ class FirstFit:
         room = self.room[request.profile]
         if not room:
             return False
-        card = (room & -room).bit_length() - 1
-        start, after = self.ranks.best[request.profile][self.state[card]]
-        self._become(card, after)
-        self.held[number] = request.profile, [(card, start)]
+        gpu = (room & -room).bit_length() - 1
+        start, after = self.ranks.best[request.profile][self.state[gpu]]
+        self._become(gpu, after)
+        self.held[number] = request.profile, [(gpu, start)]
         return True
 
     def _place_gang(self, number: int, count: int) -> bool:
-        for cards in self.on:
-            empty = [card for card in cards if self.state[card] == EMPTY][:count]
+        for gpus in self.on:
+            empty = [gpu for gpu in gpus if self.state[gpu] == EMPTY][:count]
             if len(empty) == count:
-                for card in empty:
-                    self._become(card, FULL)
-                self.held[number] = WHOLE, [(card, 0) for card in empty]
+                for gpu in empty:
+                    self._become(gpu, FULL)
+                self.held[number] = WHOLE, [(gpu, 0) for gpu in empty]
                 return True
         return False
 
     def release(self, number: int) -> None:
         profile, seats = self.held.pop(number)
-        for card, start in seats:
-            self._become(card, TABLE.without(self.state[card], profile, start))
+        for gpu, start in seats:
+            self._become(gpu, TABLE.without(self.state[gpu], profile, start))
 
-    def _become(self, card: int, state: int) -> None:
-        before, self.state[card] = self.state[card], state
+    def _become(self, gpu: int, state: int) -> None:
+        before, self.state[gpu] = self.state[gpu], state
         for profile, bits in enumerate(self.ranks.bit):
             if (not bits[before]) != (not bits[state]):
-                self.room[profile] ^= 1 << card
+                self.room[profile] ^= 1 << gpu
 
     def active(self) -> int:
         return len(self.state) - self.room[WHOLE].bit_count()
@@ -126,13 +126,13 @@ class Oracle:
     """Upper bound that may repack everything at any moment, and ignores nodes."""
 
     def __init__(self, nodes: Sequence[int]) -> None:
-        self.cards, self.moves = len(nodes), 0
+        self.gpus, self.moves = len(nodes), 0
         self.minimum = MinimumGpus(TABLE)
         self.held: dict[int, Request] = {}
 
     def place(self, number: int, request: Request) -> bool:
         self.hold(number, request)
-        if self.minimum.cards <= self.cards:
+        if self.minimum.gpus <= self.gpus:
             return True
         self.release(number)
         return False
@@ -149,4 +149,4 @@ class Oracle:
             self.minimum.remove(request.profile)
 
     def active(self) -> int:
-        return self.minimum.cards
+        return self.minimum.gpus

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from bench.placing.cards import WEIGHTS
 from bench.placing.fleets import Fleet
+from bench.placing.gpu_profiles import WEIGHTS
 from bench.placing.workloads import Request
 
 
@@ -16,17 +16,17 @@ class Filled:
     at_first_refusal: float
 
 
-def fill(fleet: Fleet, requests: list[Request], cards: int) -> Filled:
-    room, asked, given = 7 * cards, 0, 0
+def fill(fleet: Fleet, requests: list[Request], gpus: int) -> Filled:
+    room, wanted, given = 7 * gpus, 0, 0
     at_full = at_refusal = None
     for number, request in enumerate(requests):
         weight = WEIGHTS[request.profile] * request.count
-        asked += weight
+        wanted += weight
         if fleet.place(number, request):
             given += weight
         elif at_refusal is None:
             at_refusal = given / room
-        if at_full is None and asked >= room:
+        if at_full is None and wanted >= room:
             at_full = given / room
     end = given / room
     return Filled(end if at_full is None else at_full, end, end if at_refusal is None else at_refusal)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.placing.cards import WHOLE
 from bench.placing.consolidation import consolidate_gpu
 from bench.placing.fleets import node_with
+from bench.placing.gpu_profiles import WHOLE
 from bench.placing.slice_room import make_room_for_slice
 from bench.placing.workloads import Request
 from broker.domain.defragmentation.evacuation import evacuate_node
@@ -20,7 +20,7 @@ class Freedom:
     """When slices may be relocated."""
 
     on_a_miss: bool  # for one that fits nowhere, and for a gang that fits on no node
-    on_a_release: bool  # off a card on which little is left
+    on_a_release: bool  # off a GPU on which little is left
 
 
 class Moved:
@@ -50,8 +50,8 @@ class Moved:
         empty = self.fleet.buckets.empty
         node = node_with(empty, count)
         if node is not None:
-            for member, card in zip(gang, empty.on[node][-count:], strict=True):
-                self.fleet.hold(card, member)
+            for member, gpu in zip(gang, empty.on[node][-count:], strict=True):
+                self.fleet.hold(gpu, member)
         elif self.freedom.on_a_miss and (made := evacuate_node(self.fleet, gang)):
             self.moves += len(made.steps)
         else:
@@ -61,10 +61,10 @@ class Moved:
 
     def release(self, number: int) -> None:
         for allocation in self.held.pop(number):
-            card = self.fleet.card[allocation]
+            gpu = self.fleet.gpu[allocation]
             self.fleet.lift(allocation)
             if self.freedom.on_a_release:
-                self.moves += len(consolidate_gpu(self.fleet, card))
+                self.moves += len(consolidate_gpu(self.fleet, gpu))
 
     def active(self) -> int:
-        return len(self.fleet.on) - len(self.fleet.buckets.cards[EMPTY])
+        return len(self.fleet.on) - len(self.fleet.buckets.gpus[EMPTY])

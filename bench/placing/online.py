@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from bench.placing.cards import NAMES, WEIGHTS
 from bench.placing.fleets import Fleet, Oracle
+from bench.placing.gpu_profiles import NAMES, WEIGHTS
 from bench.placing.workloads import Arrival
 
 WARM_UP = 0.3  # of the time until the last arrival
@@ -21,7 +21,7 @@ class Served:
     gangs_accepted: int = 0
     leases: int = 0
     leases_accepted: int = 0
-    active: float = 0.0  # cards in use at a time, on average
+    active: float = 0.0  # GPUs in use at a time, on average
     fewest: float = 0.0  # the fewest that would have done, on average
     moves: int = 0  # in the whole run
 
@@ -39,7 +39,7 @@ class Served:
         return 1000 * self.moves / max(1, self.leases_accepted)
 
 
-def serve(fleet: Fleet, arrivals: Sequence[Arrival], *, count_cards: bool = False) -> Served:
+def serve(fleet: Fleet, arrivals: Sequence[Arrival], *, count_gpus: bool = False) -> Served:
     """Run the arrivals through a fleet; counting GPUs at every moment doubles the time."""
     served, ends = Served(), []
     least, since, end = Oracle(()), arrivals[-1].at * WARM_UP, arrivals[-1].at
@@ -56,14 +56,14 @@ def serve(fleet: Fleet, arrivals: Sequence[Arrival], *, count_cards: bool = Fals
         while ends and ends[0][0] <= at:
             then, gone = heappop(ends)
             fleet.release(gone)
-            if count_cards:
+            if count_gpus:
                 pass_to(then)
                 least.release(gone)
                 active, fewest = fleet.active(), least.active()
         taken = fleet.place(number, request)
         if taken:
             heappush(ends, (at + request.lifetime, number))
-        if count_cards and taken:
+        if count_gpus and taken:
             pass_to(at)
             least.hold(number, request)
             active, fewest = fleet.active(), least.active()

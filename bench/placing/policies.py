@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from bench.placing import rules
-from bench.placing.cards import COUNTED, MODEL, PROFILES, TABLE
 from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
+from bench.placing.gpu_profiles import COUNTED, MODEL, PROFILES, TABLE
 from bench.placing.moving import Freedom, Moved
 from bench.placing.selling import SOLD, Sold
 from broker.domain.placement.costs import slice_prices
@@ -40,7 +40,7 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
     }
     for name, rule in by_rule.items():
         found[name] = lambda nodes, rule=rule: Bucketed(rank_states(TABLE, rule), nodes)
-    ours = told(forecast, seed)
+    ours = ranks_for_demand(forecast, seed)
     found[UNTOLD] = lambda nodes: Bucketed(untold(), nodes)
     found[OURS] = lambda nodes: Bucketed(ours, nodes)
     for name, freedom in MOVING.items():
@@ -48,7 +48,7 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
     return found
 
 
-def told(forecast: Sequence[float], seed: int) -> StateRanks:
+def ranks_for_demand(forecast: Sequence[float], seed: int) -> StateRanks:
     """Return our ranks at the prices of this demand."""
     chance = Random(f"prices {seed}").random
     worth = slice_prices.dual_prices(PROFILES, MODEL.grid, forecast, chance=chance, compute=MODEL.compute)

@@ -21,11 +21,11 @@ class MinimumGpus:
         }
         self._holding = {kind: create_capacity_test(its, table.grid) for kind, its in parts.items() if its}
         self._least = dict.fromkeys(self._holding, 0)
-        self.cards = 0
+        self.gpus = 0
 
     def add(self, profile: int) -> None:
         if self._whole[profile]:
-            self.cards += 1
+            self.gpus += 1
             return
         kind = self._table.profiles[profile].isolation
         holding = self._holding[kind]
@@ -33,15 +33,15 @@ class MinimumGpus:
         # One more slice takes at most one more GPU, so one check is enough.
         if not holding.fits(self._least[kind]):
             self._least[kind] += 1
-            self.cards += 1
+            self.gpus += 1
 
     def remove(self, profile: int) -> None:
         if self._whole[profile]:
-            self.cards -= 1
+            self.gpus -= 1
             return
         kind = self._table.profiles[profile].isolation
         holding = self._holding[kind]
         holding.change(self._table.profiles[profile], -1)
         if self._least[kind] and holding.fits(self._least[kind] - 1):
             self._least[kind] -= 1
-            self.cards -= 1
+            self.gpus -= 1

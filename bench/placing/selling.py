@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.placing.cards import MODEL, PROFILES, WHOLE
+from bench.placing.gpu_profiles import MODEL, PROFILES, WHOLE
 from bench.placing.workloads import Request
 from broker.domain.geometry.gpu_state import EMPTY_GPU
 from broker.domain.geometry.profiles import Profile
@@ -20,10 +20,8 @@ class Sold:
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self.moves = 0
-        cards = (
-            GpuView(f"{card:06}", f"{node:06}", EMPTY_GPU, None, NO_WARM_SLICES) for card, node in enumerate(nodes)
-        )
-        self.pool = PoolIndex(MODEL, cards)
+        gpus = (GpuView(f"{gpu:06}", f"{node:06}", EMPTY_GPU, None, NO_WARM_SLICES) for gpu, node in enumerate(nodes))
+        self.pool = PoolIndex(MODEL, gpus)
         self.held: dict[int, tuple[Profile, Sequence[Slot]]] = {}
         self.on = Counter[str]()
 

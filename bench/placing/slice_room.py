@@ -18,7 +18,7 @@ from broker.domain.placement.costs.state_tables import StateTable
 class SliceRoom:
     """The slot of the slice, and the relocations needed first, in order."""
 
-    card: int
+    gpu: int
     start: int
     steps: tuple[SliceRelocation, ...]
 
@@ -61,8 +61,8 @@ def make_room_for_slice(
     tries = displacement_tries(fleet.table, wanted.profile) if tries is None else tries
     if place_by_displacing(draft, wanted, tries, may) and (steps := order_relocations(fleet.table, draft.moved())):
         if budget is not None:
-            budget.spend(fleet.on[step.to_card][step.to_start] for step in steps)
+            budget.spend(fleet.on[step.to_gpu][step.to_start] for step in steps)
         steps[-1] = replace(steps[-1], gain=gain or 0)
-        return SliceRoom(fleet.card[wanted.allocation], fleet.start[wanted.allocation], tuple(steps))
+        return SliceRoom(fleet.gpu[wanted.allocation], fleet.start[wanted.allocation], tuple(steps))
     draft.undo()
     return None

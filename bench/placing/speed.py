@@ -6,7 +6,7 @@ from random import Random
 from statistics import quantiles
 from time import perf_counter, perf_counter_ns, process_time
 
-from bench.placing.cards import COUNTED, MODEL, ONE, PROFILES
+from bench.placing.gpu_profiles import COUNTED, MODEL, ONE, PROFILES
 from bench.placing.workloads import MADE, spread
 from broker.domain.placement.buckets.warm_buckets import WarmBuckets
 from broker.domain.placement.costs import slice_prices
@@ -16,14 +16,14 @@ from broker.domain.placement.costs.state_tables import NOWHERE
 
 MIX, ROUNDS, SCANS = "skew_small6", 60_000, 40
 FULL = 0.9  # of the units
-Held = tuple[int, int, int]  # card, profile, first unit
+Held = tuple[int, int, int]  # GPU, profile, first unit
 
 
 @dataclass(frozen=True)
 class Speed:
     """Timings of one fleet, nine tenths full."""
 
-    cards: int
+    gpus: int
     live: int
     full: float  # percent of the units
     p50_us: float
@@ -38,19 +38,19 @@ def ranks() -> StateRanks:
     )
 
 
-def speed_of(cards: int, seed: int = 1) -> Speed:
+def speed_of(gpus: int, seed: int = 1) -> Speed:
     """Fill a fleet, then time placements, each after one random departure."""
     chance = Random(seed)
-    buckets = WarmBuckets(ranks(), spread({8: cards // 8}))
-    live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[MIX], k=33 * cards // 10))
-    full = 100 * (1 - sum(COUNTED.free(state) for state in buckets.state) / (MODEL.grid * cards))
+    buckets = WarmBuckets(ranks(), spread({8: gpus // 8}))
+    live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[MIX], k=33 * gpus // 10))
+    full = 100 * (1 - sum(COUNTED.free(state) for state in buckets.state) / (MODEL.grid * gpus))
     count = len(live)
     gc.freeze()  # what is there already is not looked at again and again
     took = sorted(timed(buckets, live, chance))
     pairs = pairs_per_second(buckets, live, chance)
     gc.unfreeze()
     parts = quantiles(took, n=100)
-    return Speed(cards, count, full, parts[49] / 1e3, parts[98] / 1e3, pairs, scan_us(buckets, chance))
+    return Speed(gpus, count, full, parts[49] / 1e3, parts[98] / 1e3, pairs, scan_us(buckets, chance))
 
 
 def filled(buckets: WarmBuckets, wanted: list[int]) -> list[Held]:
@@ -86,8 +86,8 @@ def pairs_per_second(buckets: WarmBuckets, live: list[Held], chance: Random) -> 
     gone = [live[at] for at in chance.sample(range(len(live)), min(ROUNDS, len(live)))]
     place, release = buckets.place, buckets.release
     began = process_time()
-    for card, profile, start in gone:
-        release(card, profile, start)
+    for gpu, profile, start in gone:
+        release(gpu, profile, start)
         place(profile)
     return len(gone) / (process_time() - began)
 
@@ -97,7 +97,7 @@ def scan_us(buckets: WarmBuckets, chance: Random) -> float:
     began = perf_counter()
     for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
         bit, state = buckets.ranks.bit[profile], buckets.state
-        min(range(len(state)), key=lambda card: bit[state[card]] or 1 << 400)
+        min(range(len(state)), key=lambda gpu: bit[state[gpu]] or 1 << 400)
     return 1e6 * (perf_counter() - began) / SCANS
 
 
@@ -109,6 +109,6 @@ def rebuilding_s(allocations: int) -> float:
     nodes, order = spread({8: -(-allocations // (8 * each))}), ranks()
     began = process_time()
     buckets = WarmBuckets(order, nodes)
-    for card, profile, start in held:
-        buckets.hold(card, profile, start)
+    for gpu, profile, start in held:
+        buckets.hold(gpu, profile, start)
     return process_time() - began

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bench.placing.fleets import Bucketed
 from bench.placing.online import serve
-from bench.placing.policies import OURS, told
+from bench.placing.policies import OURS, ranks_for_demand
 from bench.placing.workloads import Arrival, Request
 from broker.domain.placement.buckets.warm_buckets import WarmBuckets
 from broker.domain.placement.buckets.warm_slots import WarmSlots
@@ -53,20 +53,20 @@ class Blind(Counting):
         if not super().place(number, request):
             return False
         profile, seats = self.held[number]
-        for card, start in seats:
-            left, keeps = self._left[card], self._seats.keeps[profile][start]
+        for gpu, start in seats:
+            left, keeps = self._left[gpu], self._seats.keeps[profile][start]
             how = CutEffort.ANEW if left & ~keeps else CutEffort.FREE
             if left & self._seats.bit[profile][start]:
                 how = CutEffort.WARM
-            self._left[card] = left & keeps
+            self._left[gpu] = left & keeps
             if request.count == 1:
                 self.had[how] += 1
         return True
 
     def release(self, number: int) -> None:
         profile, seats = self.held[number]
-        for card, start in seats:
-            self._left[card] |= self._seats.bit[profile][start]
+        for gpu, start in seats:
+            self._left[gpu] |= self._seats.bit[profile][start]
         super().release(number)
 
 
@@ -74,7 +74,7 @@ def warmed(
     arrivals: list[Arrival], nodes: Sequence[int], demand: Sequence[float], seed: int
 ) -> dict[tuple[str, str], float]:
     """Return by rule the accepted GPU-time in percent, and how slices were obtained."""
-    found, ranks = dict[tuple[str, str], float](), told(demand, seed)
+    found, ranks = dict[tuple[str, str], float](), ranks_for_demand(demand, seed)
     fleets: dict[str, Counting] = {OURS: Blind(ranks, nodes), LOOKS: Looking(ranks, nodes)}
     for name, fleet in fleets.items():
         found[name, "time"] = 100 * serve(fleet, arrivals).gpu_time

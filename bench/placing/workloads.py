@@ -8,10 +8,10 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
-from bench.placing.cards import MODEL, NAMES, ONE, ROOM, THREE, TWO, WEIGHTS, WHOLE
+from bench.placing.gpu_profiles import MODEL, NAMES, ONE, ROOM, THREE, TWO, WEIGHTS, WHOLE
 from broker.domain.workloads.openb_trace import map_trace_request
 
-# Nodes of the openb cluster by how many cards they have: 6,212 in all.
+# Nodes of the openb cluster by how many GPUs they have: 6,212 in all.
 OPENB_NODES = {8: 617, 2: 518, 4: 54, 1: 24}
 M8 = (125, 250, 500)
 DAY = 86_400.0
@@ -85,10 +85,10 @@ def drawing(mix: str, chance: Random, *, scheduled_only: bool) -> Callable[[], R
     return lambda: recorded[int(chance.random() * len(recorded))]
 
 
-def inflating(mix: str, cards: int, seed: int) -> list[Request]:
+def inflating(mix: str, gpus: int, seed: int) -> list[Request]:
     """Return requests of 1.3 times the GPUs' capacity, none of which ends."""
     draw = drawing(mix, Random(f"inflate {mix} {seed}"), scheduled_only=False)
-    asks, most, found = 0, 1.3 * 7 * cards, []
+    asks, most, found = 0, 1.3 * 7 * gpus, []
     while asks < most:
         found.append(draw())
         asks += WEIGHTS[found[-1].profile] * found[-1].count

@@ -12,14 +12,14 @@ from broker.domain.placement.shares.cutting_stock import share_prices
 from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, ShareRequest
 
 
-def ceiling(asked: Mapping[ShareRequest, int]) -> float:
+def ceiling(wanted: Mapping[ShareRequest, int]) -> float:
     """Return the requested share of the fewest GPUs that could hold it, in percent."""
-    shares, cards, takes = Counter[int](), 0.0, 0
-    for request, times in asked.items():
+    shares, gpus, takes = Counter[int](), 0.0, 0
+    for request, times in wanted.items():
         takes += request.takes * times
         if request.partial:
             shares[request.share] += times
         else:
-            cards += request.cards * times
-    cards += sum(price * shares[share] for share, price in share_prices(shares).items())
-    return 100 * takes / WHOLE_MILLI / cards
+            gpus += request.gpus * times
+    gpus += sum(price * shares[share] for share, price in share_prices(shares).items())
+    return 100 * takes / WHOLE_MILLI / gpus

@@ -15,8 +15,8 @@ def ways(room: NodeCapacity, request: ShareRequest) -> list[tuple[int, ...]]:
     if not room.fits(request):
         return []
     if not request.partial:
-        return [room.wholes(request.cards)]
-    by_left = {left: (card,) for card, left in reversed([*enumerate(room.left)]) if left >= request.share}
+        return [room.wholes(request.gpus)]
+    by_left = {left: (gpu,) for gpu, left in reversed([*enumerate(room.left)]) if left >= request.share}
     return [by_left[left] for left in sorted(by_left)]
 
 
@@ -44,14 +44,14 @@ class Packing:
         found = ways(room, request)
         return ShareBid(-self._score(room, request, found[0]), found[0]) if found else None
 
-    def _score(self, room: NodeCapacity, request: ShareRequest, cards: tuple[int, ...]) -> int:
-        if not request.cards:
+    def _score(self, room: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...]) -> int:
+        if not request.gpus:
             return 0
         if room.whole == len(room.left):
             return max(100 // 3 - room.whole, room.whole)
-        if opened := sum(room.left[card] == WHOLE_MILLI for card in cards):
+        if opened := sum(room.left[gpu] == WHOLE_MILLI for gpu in gpus):
             return max(100 // 2 - opened, 100 // 3)
-        return max(100 - sum(room.left[card] * 100 // WHOLE_MILLI for card in cards) // 10, 100 // 2)
+        return max(100 - sum(room.left[gpu] * 100 // WHOLE_MILLI for gpu in gpus) // 10, 100 // 2)
 
 
 class Gradient:
@@ -62,18 +62,16 @@ class Gradient:
 
     def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
         before = self._fragments.of(room)
-        found = [
-            ShareBid(self.cost(self._after(room, request, cards) - before), cards) for cards in ways(room, request)
-        ]
+        found = [ShareBid(self.cost(self._after(room, request, gpus) - before), gpus) for gpus in ways(room, request)]
         return min(found, default=None)
 
     def cost(self, more: float) -> float:
         return more
 
-    def _after(self, room: NodeCapacity, request: ShareRequest, cards: tuple[int, ...]) -> float:
-        room.take(request, cards)
+    def _after(self, room: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...]) -> float:
+        room.take(request, gpus)
         after = self._fragments.of(room)
-        room.give(request, cards)
+        room.give(request, gpus)
         return after
 
 

@@ -24,7 +24,7 @@ class Outcome:
 
 def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcome:
     """Fill the cluster by a rule; without one, at random."""
-    rooms, kinds = trace.rooms(), list(trace.asked())
+    rooms, kinds = trace.rooms(), list(trace.request_counts())
     capacity = trace.capacity_of(rooms)
     began = process_time()
     nodes = SharedNodes(rooms, kinds, rule_of()) if rule_of else None
@@ -38,7 +38,7 @@ def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcom
             got = nodes.place(kind)
         elif chosen := chance.choose(rooms, request):
             got = HeldShare(*chosen)
-            rooms[got.node].take(request, got.cards)
+            rooms[got.node].take(request, got.gpus)
         else:
             got = None
         held += request.takes if got else 0

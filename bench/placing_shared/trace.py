@@ -34,13 +34,13 @@ def rooms() -> list[NodeCapacity]:
     ]
     rank = fill_order_by_class(dict(enumerate(makes)))
     return [
-        NodeCapacity(cpu=cpu, memory=memory, gpus=cards, rank=rank[node])
-        for node, (cpu, memory, cards) in enumerate(makes)
+        NodeCapacity(cpu=cpu, memory=memory, gpus=gpus, rank=rank[node])
+        for node, (cpu, memory, gpus) in enumerate(makes)
     ]
 
 
 @cache
-def asked() -> dict[ShareRequest, int]:
+def request_counts() -> dict[ShareRequest, int]:
     """Return how often each kind was requested."""
     found = Counter[ShareRequest]()
     for row in _rows("openb_pods.csv"):
@@ -56,8 +56,8 @@ def arrivals(seed: int, capacity: int) -> Iterator[int]:
     130 % of the capacity.
     """
     chance = Random(seed)
-    takes = [request.takes for request in asked()]
-    pods = [kind for kind, times in enumerate(asked().values()) for _ in range(times)]
+    takes = [request.takes for request in request_counts()]
+    pods = [kind for kind, times in enumerate(request_counts().values()) for _ in range(times)]
     first = chance.sample(pods, len(pods))
     came = 0
     while came < ARRIVED * capacity:

@@ -30,7 +30,7 @@ def parse_schedule(written: Iterable[str]) -> tuple[DunningStage, ...]:
     for text in written:
         found = STAGE_FORMAT.fullmatch(text.strip())
         if found is None or found[2] not in KNOWN_ACTIONS:
-            raise ValueError(f"{text!r} is no step: write days and {', '.join(DunningAction)}, such as 3:remind")
+            raise ValueError(f"{text!r} is not a step; write days and {', '.join(DunningAction)}, such as 3:remind")
         steps.append(DunningStage(timedelta(days=int(found[1])), DunningAction(found[2])))
     if [step.after for step in steps] != sorted({step.after for step in steps}):
         raise ValueError("the steps are not in the order of their days, each on a day of its own")

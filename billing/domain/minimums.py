@@ -6,7 +6,7 @@ from billing.domain.money import half_up
 def prorate_minimum(minor: int, *, seconds: int, of: int) -> int:
     """Return a month's minimum for part of its seconds, in minor units, rounded half up."""
     if not 0 <= seconds <= of:
-        raise ValueError(f"{seconds} s are no part of {of} s")
+        raise ValueError(f"{seconds} s are not within {of} s")
     return half_up(minor * seconds, of)
 
 

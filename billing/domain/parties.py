@@ -60,14 +60,16 @@ def normalize_vat_number(text: str, country: str) -> str:
         if not compact.startswith(prefix):
             raise InvalidVatNumber(f"A VAT number of {name} begins with {prefix}.")
         if not of_the_union.is_valid(compact):
-            raise InvalidVatNumber(f"{compact} is no VAT number of {name}: its length or its check digits are wrong.")
+            raise InvalidVatNumber(
+                f"{compact} is not a valid VAT number for {name}: its length or its check digits are wrong."
+            )
         return compact
     rules = get_cc_module(country.lower(), "vat")
     try:
         return compact if rules is None else _keep_country_prefix(compact, country, str(rules.validate(compact)))
     except ValidationError:
         raise InvalidVatNumber(
-            f"{compact} is no tax number of {name}: its form or its check digits are wrong."
+            f"{compact} is not a valid tax number for {name}: its form or its check digits are wrong."
         ) from None
 
 

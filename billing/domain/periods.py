@@ -34,7 +34,7 @@ class Period:
         """The length in whole seconds; raises ValueError for fractions, which cannot be billed."""
         seconds, rest = divmod(self.end - self.start, SECOND)
         if rest:
-            raise ValueError(f"{self} is no whole number of seconds; cut both ends to the second first")
+            raise ValueError(f"{self} is not a whole number of seconds; cut both ends to the second first")
         return seconds
 
     def intersect(self, other: "Period") -> "Period | None":

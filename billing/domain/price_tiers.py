@@ -44,7 +44,7 @@ class TieredPrice:
         The usage is the range [since, until) of the month's `total` unit-seconds.
         """
         if not 0 <= since <= until <= total:
-            raise ValueError(f"[{since}, {until}) is no part of {total}")
+            raise ValueError(f"[{since}, {until}) is not within {total}")
         if self.model == "volume":
             return (until - since) * (self.nano_per_hour - self.price_at(total))
         if self.model == "package":

@@ -45,21 +45,21 @@ def verify_webhook(
     try:
         event = json.loads(body)
         whose, is_live = event.get("account"), event["livemode"]
-        told = parse_event(event)
+        parsed = parse_event(event)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UntrustedWebhook("The event is not readable.") from None
     if whose not in (None, account):
         raise UntrustedWebhook("The event belongs to another account.")
     if bool(is_live) is not live:
         raise UntrustedWebhook("The event's mode (test or live) does not match this installation.")
-    return told
+    return parsed
 
 
 def parse_event(event: Mapping[str, Any]) -> WebhookEvent:
     """Parse an event from the API or a webhook; raises ValueError, KeyError or TypeError."""
     texts = [event["id"], event["type"], event["api_version"] or "", event["data"]["object"].get("id") or ""]
     if not all(isinstance(text, str) and len(text) <= MAX_TEXT_LENGTH and "\0" not in text for text in texts):
-        raise ValueError("an event whose names are no names")
+        raise ValueError("an event whose names are not text")
     name, kind, version, subject = texts
     return WebhookEvent(name, kind, version, subject, datetime.fromtimestamp(int(event["created"]), UTC))
 

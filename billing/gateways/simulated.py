@@ -87,10 +87,10 @@ class SimulatedGateway:
         ill = _take_fault_or_raise(back.payer)
         if ill is GatewayFault.DECLINED:
             return Declined("The bank rejected the refund.", "not_taken_back")
-        asked = {"key": back.key, "charge": back.charge, "minor": back.minor, "currency": back.currency}
+        values = {"key": back.key, "charge": back.charge, "minor": back.minor, "currency": back.currency}
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(LOCK_CHARGE, [back.charge])
-            made = list(SimulatedRefund.objects.raw(CREATE_REFUND, {**asked, "now": now}))
+            made = list(SimulatedRefund.objects.raw(CREATE_REFUND, {**values, "now": now}))
         if ill is GatewayFault.LOST:
             raise OutcomeUnknown("the simulated gateway's answer was lost")
         if not made:
@@ -133,7 +133,7 @@ def _take_fault(payer: str) -> GatewayFault:
 
 def _create_charge(charge: GatewayCharge, ill: GatewayFault, now: datetime) -> SimulatedCharge:
     dawdles_s = int(Rng(charge.key).uniform(*SLOW_S)) if ill is GatewayFault.SLOW else 0
-    asked = {
+    values = {
         "key": charge.key,
         "payer": charge.payer,
         "minor": charge.minor,
@@ -143,5 +143,5 @@ def _create_charge(charge: GatewayCharge, ill: GatewayFault, now: datetime) -> S
         "made_at": now,
         "answers_at": now + timedelta(seconds=dawdles_s),
     }
-    (made,) = SimulatedCharge.objects.raw(CREATE_CHARGE, asked)
+    (made,) = SimulatedCharge.objects.raw(CREATE_CHARGE, values)
     return made

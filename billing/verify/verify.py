@@ -38,7 +38,7 @@ These are the rules, and all that it assumes:
   are justified is not checked; that they are computed correctly, and make no line negative, is.
 
 The exit code is 0 if the invoice follows from what happened, 1 if it does not, with the differences, and
-2 if the file is no bundle that it knows.
+2 if the file is not a bundle in a known format.
 """
 
 import hashlib
@@ -69,7 +69,7 @@ SECOND, HOUR, NANO, WHOLE = timedelta(seconds=1), 3600, 10**9, 10_000
 
 
 class Unreadable(Exception):
-    """The file is no bundle, or of a version that this program does not know."""
+    """The file is not a bundle, or its version is unknown to this program."""
 
 
 # --- What a bundle holds -------------------------------------------------------------------------------------
@@ -680,11 +680,15 @@ def _prices(report: Report) -> None:
 
 def _kept(report: Report, lease: Lease, promise: Promise) -> None:
     """Check the quote of a lease against its request and the quoted price."""
-    name, asked = f"{lease.id}, quote {promise.quote}", lease.steps[0] if lease.steps else None
-    if asked and (promise.offering, promise.quantity, promise.cited) != (asked.offering, asked.quantity, asked.at):
+    name, first_step = f"{lease.id}, quote {promise.quote}", lease.steps[0] if lease.steps else None
+    if first_step and (promise.offering, promise.quantity, promise.cited) != (
+        first_step.offering,
+        first_step.quantity,
+        first_step.at,
+    ):
         report.differences.append(
             f"{name}: it is for {promise.quantity} of {promise.offering}, cited {_utc(promise.cited)}; requested were"
-            f" {asked.quantity} of {asked.offering}, {_utc(asked.at)}"
+            f" {first_step.quantity} of {first_step.offering}, {_utc(first_step.at)}"
         )
     if not promise.made <= promise.cited <= promise.expires:
         report.differences.append(f"{name}: it was cited before it was created or after it expired")

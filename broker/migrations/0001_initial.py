@@ -129,7 +129,7 @@ class Migration(InitialMigration):
                 ("reason", models.CharField(blank=True, default="", max_length=200)),
                 ("actor_label", models.CharField(blank=True, default="", max_length=254)),
             ],
-            options={"indexes": [models.Index(fields=["gpu", "at"], name="change_of_card")]},
+            options={"indexes": [models.Index(fields=["gpu", "at"], name="change_of_gpu")]},
         ),
         migrations.CreateModel(
             name="Offering",
@@ -180,7 +180,7 @@ class Migration(InitialMigration):
                             Q(Q(gpu_model__isnull=False), ~Q(state="metered")),
                             _connector="OR",
                         ),
-                        name="offering_of_cards_or_storage",
+                        name="offering_of_gpus_or_storage",
                     ),
                     models.UniqueConstraint(
                         condition=Q(state="metered"), fields=("region",), name="storage_once_a_region"
@@ -414,14 +414,14 @@ class Migration(InitialMigration):
                     ExclusionConstraint(
                         condition=Q(released_at__isnull=True),
                         expressions=[("gpu", "="), ("isolation", "<>")],
-                        name="one_isolation_per_card",
+                        name="one_isolation_per_gpu",
                     ),
                     ExclusionConstraint(
                         condition=Q(
                             ("released_at__isnull", True), ("isolation__in", ["soft", "none"]), ("may_share", False)
                         ),
                         expressions=[("gpu", "="), (F("tenant"), "<>")],
-                        name="no_strangers_on_a_soft_card",
+                        name="one_tenant_per_soft_gpu",
                     ),
                 ],
             },
@@ -600,7 +600,7 @@ class Migration(InitialMigration):
                 ("reason", models.CharField(max_length=300)),
                 ("cost_s", models.PositiveIntegerField()),
                 ("gain_milli", models.IntegerField()),
-                ("cards", models.JSONField()),
+                ("gpus", models.JSONField()),
                 ("state", models.CharField(default="proposed", max_length=12)),
                 ("state_at", models.DateTimeField()),
                 ("seq", models.PositiveIntegerField(default=0)),

@@ -38,12 +38,12 @@ class Allocation(TenantOwned):
                 condition=IS_HELD,
             ),
             ExclusionConstraint(
-                name="one_isolation_per_card",
+                name="one_isolation_per_gpu",
                 expressions=[("gpu", RangeOperators.EQUAL), ("isolation", RangeOperators.NOT_EQUAL)],
                 condition=IS_HELD,
             ),
             ExclusionConstraint(
-                name="no_strangers_on_a_soft_card",
+                name="one_tenant_per_soft_gpu",
                 expressions=[("gpu", RangeOperators.EQUAL), (F("tenant"), RangeOperators.NOT_EQUAL)],
                 condition=IS_HELD & Q(isolation__in=["soft", "none"], may_share=False),
             ),

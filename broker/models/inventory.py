@@ -152,7 +152,7 @@ class InventoryChange(models.Model):
     actor_label = models.CharField(max_length=254, blank=True, default="")
 
     class Meta:
-        indexes = [models.Index(fields=["gpu", "at"], name="change_of_card")]
+        indexes = [models.Index(fields=["gpu", "at"], name="change_of_gpu")]
 
     def __str__(self) -> str:
         return f"{self.before} to {self.after}"

@@ -27,7 +27,7 @@ class OfferingQuerySet(models.QuerySet["Offering"]):
 class Offering(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=offering_id)
     gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT, null=True)  # null: a storage offering
-    profile = models.CharField(max_length=30)  # a profile's name; "card" is the whole GPU
+    profile = models.CharField(max_length=30)  # a profile's name; "whole-gpu" is all of it
     isolation = models.CharField(max_length=10)
     price_class = models.CharField(max_length=10)
     region = models.CharField(max_length=60)
@@ -55,7 +55,7 @@ class Offering(models.Model):
             models.CheckConstraint(
                 condition=Q(gpu_model__isnull=True, state="metered")
                 | Q(Q(gpu_model__isnull=False), ~Q(state="metered")),
-                name="offering_of_cards_or_storage",
+                name="offering_of_gpus_or_storage",
             ),
             models.UniqueConstraint(fields=["region"], condition=Q(state="metered"), name="storage_once_a_region"),
         ]

@@ -30,7 +30,7 @@ class RelocationPlanQuerySet(models.QuerySet["RelocationPlan"]):
     def making_room(self, model: str, region: str) -> dict[str, frozenset[str]]:
         """Return the leases that running plans of a pool make room for, with their GPUs."""
         running = self.filter(state=RelocationPlanState.RUNNING.value, gpu_model=model, cluster__region=region)
-        return {plan.room_for: frozenset(str(gpu["gpu"]) for gpu in plan.cards) for plan in running if plan.room_for}
+        return {plan.room_for: frozenset(str(gpu["gpu"]) for gpu in plan.gpus) for plan in running if plan.room_for}
 
 
 class RelocationPlan(models.Model):
@@ -47,7 +47,7 @@ class RelocationPlan(models.Model):
     gain_milli = models.IntegerField()  # in thousandths of a GPU that can be sold whole again
     # The GPUs before and after: [{"gpu", "name", "grid", "before": [[start, size, kind]], "after"}]; kind 1 is
     # relocated, kind 2 is the future slot of a queued lease, whose id is "for" on its GPUs.
-    cards = models.JSONField()
+    gpus = models.JSONField()
     state = models.CharField(max_length=12, default=RelocationPlanState.PROPOSED.value)
     state_at = models.DateTimeField()
     seq = models.PositiveIntegerField(default=0)  # rises with every entry, to detect stale writers
@@ -87,7 +87,7 @@ class RelocationPlan(models.Model):
 
         Empty where the plan only empties GPUs so that they can be sold whole.
         """
-        return next((str(gpu["for"]) for gpu in self.cards if gpu.get("for")), "")
+        return next((str(gpu["for"]) for gpu in self.gpus if gpu.get("for")), "")
 
     @property
     def version(self) -> int:

@@ -131,7 +131,7 @@ class SimulatedProvisioner:
             text, since = f"node {node} is unreachable", node_since
         else:
             why = f": {reason}" if reason else ""
-            text = f"card {index} of {node} failed{why}"
+            text = f"GPU {index} of {node} failed{why}"
         return Observation(ObservedState.LOST, text, last_seen=since)
 
     def _progress(self, spec: ProvisionSpec, pod: SimulatedPod, now: datetime) -> Observation:

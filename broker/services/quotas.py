@@ -24,7 +24,7 @@ class CheckedQuota:
     project_id: str
     used: int
     limit: int
-    asked: int
+    requested: int
     taken: bool
     counted_in: datetime | None  # start of the window, for GPU-hours
 
@@ -75,7 +75,7 @@ def send_quota_query(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: date
                 windows = use.setdefault("windows", {})
                 windows[window.isoformat()] = windows.get(window.isoformat(), 0) + more[kind]
             use["parts"] += [
-                [row.id, row.asked, (row.counted_in or window).isoformat()] for row in rows if row.kind == kind
+                [row.id, row.requested, (row.counted_in or window).isoformat()] for row in rows if row.kind == kind
             ]
 
     return judge
@@ -158,12 +158,12 @@ def _exceeded_error(project_id: str, row: CheckedQuota) -> QuotaExceeded:
     where = "this project" if row.project_id == project_id else "a parent project"
     free = max(row.limit - row.used, 0)
     extra: dict[str, Any] = {
-        "quota": {"id": row.id, "kind": row.kind, "used": row.used, "limit": row.limit, "asked": row.asked}
+        "quota": {"id": row.id, "kind": row.kind, "used": row.used, "limit": row.limit, "requested": row.requested}
     }
     return QuotaExceeded(
         f"The quota of {where} for {name} is {format_amount(row.kind, row.limit)} {unit};"
         f" {format_amount(row.kind, row.used)} are in use, {format_amount(row.kind, free)} free,"
-        f" and this needs {format_amount(row.kind, row.asked)}.",
+        f" and this needs {format_amount(row.kind, row.requested)}.",
         fix=Fix(FIX_BY_KIND.get(row.kind, DEFAULT_FIX), "GET", "/api/v1/quota-usage"),
         **extra,
     )

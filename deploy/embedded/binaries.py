@@ -82,12 +82,12 @@ def find_postgres(account: UnprivilegedAccount | None, *, major: int | None = No
     seen = []
     for folder in postgres_folders(account):
         try:
-            told = subprocess.run(
+            output = subprocess.run(
                 [folder / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=30
             ).stdout
         except (OSError, subprocess.SubprocessError):
             continue  # a wheel for another platform, or a partly removed package
-        version = re.search(r"(\d+)(\.\d+)?", told)
+        version = re.search(r"(\d+)(\.\d+)?", output)
         if version is None:
             continue
         found = PostgresPrograms(folder, version.group())

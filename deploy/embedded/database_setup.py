@@ -57,11 +57,11 @@ def read_seed_result(answer: Path) -> dict[str, Any]:
     """Return the seed's result, which is the last line it printed."""
     lines = answer.read_text().strip().splitlines()
     try:
-        told = json.loads(lines[-1])
+        row = json.loads(lines[-1])
     except (IndexError, ValueError):
-        told = None
-    if not isinstance(told, dict):
+        row = None
+    if not isinstance(row, dict):
         raise StartupError(
             f"The seed returned no result: {answer} contains no JSON line.\nStart over: make run FRESH=1"
         )
-    return told
+    return row

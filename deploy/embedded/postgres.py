@@ -58,14 +58,14 @@ class PostgresCluster:
         command = [self.programs["initdb"], "-D", str(new), "-U", ADMINISTRATOR_LOGIN, "-A", "scram-sha-256"]
         command += ["-E", "UTF8", "--data-checksums", "--no-instructions", *locale]
         # The account must own this file: it can open neither root's file nor root's pipe.
-        told = self.sockets / ".password"
-        told.touch(mode=0o600)
-        told.write_text(self.password_file.read_text())
-        give_ownership(told, self.account)
+        password_copy = self.sockets / ".password"
+        password_copy.touch(mode=0o600)
+        password_copy.write_text(self.password_file.read_text())
+        give_ownership(password_copy, self.account)
         switch = self.account.switch() if self.account else {}
         with tempfile.TemporaryFile("w+") as errors:
             initdb = subprocess.Popen(
-                [*command, f"--pwfile={told}"],
+                [*command, f"--pwfile={password_copy}"],
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 text=True,
@@ -75,7 +75,7 @@ class PostgresCluster:
                 **switch,
             )
             status = (progress or Progress()).wait(initdb)
-            told.unlink()
+            password_copy.unlink()
             if status != 0:
                 errors.seek(0)
                 raise StartupError(f"PostgreSQL could not create {self.data}. It said:\n{errors.read().strip()}")

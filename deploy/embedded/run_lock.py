@@ -127,7 +127,7 @@ def _is_running(file: Path) -> bool:
 
 
 def _is_alive(pid: str) -> bool:
-    """Return whether a process exists and is no zombie."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except (OSError, IndexError):

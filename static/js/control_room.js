@@ -5,14 +5,14 @@ let dwelling = 0;
 let focused = "";
 
 function mark() {
-  for (const card of document.querySelectorAll(".fleet a")) {
-    if (card.getAttribute("href") === shown) card.setAttribute("aria-current", "true");
-    else card.removeAttribute("aria-current");
+  for (const gpu of document.querySelectorAll(".fleet a")) {
+    if (gpu.getAttribute("href") === shown) gpu.setAttribute("aria-current", "true");
+    else gpu.removeAttribute("aria-current");
   }
 }
 
-function describe(card) {
-  const href = card.getAttribute("href");
+function describe(gpu) {
+  const href = gpu.getAttribute("href");
   clearTimeout(dwelling);
   if (href === shown) return;
   dwelling = setTimeout(() => {
@@ -24,8 +24,8 @@ function describe(card) {
 
 for (const kind of ["pointerover", "focusin"]) {
   document.addEventListener(kind, (event) => {
-    const card = event.target.closest?.(".fleet.fleet-map a");
-    if (card) describe(card);
+    const gpu = event.target.closest?.(".fleet.fleet-map a");
+    if (gpu) describe(gpu);
   });
 }
 document.addEventListener("pointerout", (event) => {
@@ -40,9 +40,9 @@ document.addEventListener("htmx:beforeSwap", (event) => {
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target.id !== "map") return;
   mark();
-  const card = focused && document.querySelector(`.fleet.fleet-map a[href="${CSS.escape(focused)}"]`);
-  if (!card) return;
+  const gpu = focused && document.querySelector(`.fleet.fleet-map a[href="${CSS.escape(focused)}"]`);
+  if (!gpu) return;
   document.querySelector('.fleet.fleet-map a[tabindex="0"]')?.setAttribute("tabindex", "-1");
-  card.setAttribute("tabindex", "0");
-  card.focus();
+  gpu.setAttribute("tabindex", "0");
+  gpu.focus();
 });

@@ -105,8 +105,8 @@ class Row:
 
     def on_a_part(self, method: str) -> frozenset[str]:
         """Return the roles that are let in when they are held on one project only."""
-        told = self.methods if self.part is SAME else self.part
-        return told[method] if isinstance(told, dict) else told
+        found = self.methods if self.part is SAME else self.part
+        return found[method] if isinstance(found, dict) else found
 
 
 def api(
@@ -323,7 +323,7 @@ def a_node() -> Node:
 def a_layout_change() -> Repartition:
     plan = {
         "wanted": {"0": {"1g.10gb": 7}},
-        "before": {"0": {"card": 1}},
+        "before": {"0": {"whole-gpu": 1}},
         "planned_at": current_time(),
         "step_at": current_time(),
     }
@@ -336,7 +336,7 @@ def a_move_plan() -> RelocationPlan:
         "reason": "x",
         "cost_s": 1,
         "gain_milli": 1,
-        "cards": [],
+        "gpus": [],
         "state_at": current_time(),
         "proposed_at": current_time(),
     }
@@ -368,9 +368,9 @@ def a_final_invoice(world: TenantWithOwner) -> str:
 
 
 def a_payment(world: TenantWithOwner) -> str:
-    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
+    values = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
     where = {"tenant": world.tenant, "invoice_id": a_final_invoice(world)}
-    return str(Payment.objects.get_or_create(**where, defaults=asked)[0].pk)
+    return str(Payment.objects.get_or_create(**where, defaults=values)[0].pk)
 
 
 def a_credit_note(world: TenantWithOwner) -> str:
@@ -431,8 +431,8 @@ def a_dispute(world: TenantWithOwner) -> str:
     invoice = Invoice.objects.get(tenant=world.tenant, credit_notes__isnull=False)
     if open_ := Dispute.objects.filter(invoice=invoice, status="open").first():
         return str(open_.pk)
-    asked = {"lines": {1: 1}, "reason": "it was down", "actor": SYSTEM, "now": invoice.finalized_at}
-    return str(dispute_requests.dispute_lines(invoice, **asked)[0].pk)
+    values = {"lines": {1: 1}, "reason": "it was down", "actor": SYSTEM, "now": invoice.finalized_at}
+    return str(dispute_requests.dispute_lines(invoice, **values)[0].pk)
 
 
 def a_grant(world: TenantWithOwner) -> str:
@@ -442,8 +442,8 @@ def a_grant(world: TenantWithOwner) -> str:
 
 
 def a_discount(world: TenantWithOwner) -> str:
-    asked = {"percent_bp": 100, "first_month": "2026-01", "given_by": "x", "given_at": current_time()}
-    return str(Discount.objects.get_or_create(tenant=world.tenant, name="Partner", defaults=asked)[0].pk)
+    values = {"percent_bp": 100, "first_month": "2026-01", "given_by": "x", "given_at": current_time()}
+    return str(Discount.objects.get_or_create(tenant=world.tenant, name="Partner", defaults=values)[0].pk)
 
 
 def a_commitment(world: TenantWithOwner) -> str:
@@ -466,13 +466,15 @@ def a_commitment(world: TenantWithOwner) -> str:
 
 
 def a_minimum(world: TenantWithOwner) -> str:
-    asked = {
+    values = {
         "minor": 1,
         "currency": "EUR",
         "valid": DateTimeTZRange(current_time().replace(microsecond=0), None),
         "agreed_by": "x",
     }
-    return str(Minimum.objects.get_or_create(tenant=world.tenant, defaults=asked | {"agreed_at": current_time()})[0].pk)
+    return str(
+        Minimum.objects.get_or_create(tenant=world.tenant, defaults=values | {"agreed_at": current_time()})[0].pk
+    )
 
 
 def a_campaign(world: TenantWithOwner) -> str:
@@ -482,8 +484,8 @@ def a_campaign(world: TenantWithOwner) -> str:
 
 
 def a_topup(world: TenantWithOwner) -> str:
-    asked = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
-    return str(TopUp.objects.get_or_create(tenant=world.tenant, defaults=asked)[0].pk)
+    values = {"minor": 100, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
+    return str(TopUp.objects.get_or_create(tenant=world.tenant, defaults=values)[0].pk)
 
 
 def a_refund(world: TenantWithOwner) -> str:
@@ -492,8 +494,8 @@ def a_refund(world: TenantWithOwner) -> str:
         return str(found.pk)
     paid = a_payment(world)
     Payment.objects.filter(pk=paid, status="pending").update(status="succeeded", settled_at=current_time(), due_at=None)
-    asked = {"minor": 1, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
-    made = Refund.objects.create(tenant=world.tenant, payment_id=paid, why="x", opened_by="x", **asked)
+    values = {"minor": 1, "currency": "EUR", "gateway": "none", "opened_at": current_time(), "due_at": current_time()}
+    made = Refund.objects.create(tenant=world.tenant, payment_id=paid, why="x", opened_by="x", **values)
     return str(made.pk)
 
 

@@ -13,7 +13,7 @@ TABLES = {
     "broker_volumesizechange": "the lives of volumes, by which is charged",
     "billing_ratedcharge": "what was charged",
     "billing_invoiceadjustment": "what months came to beside their seconds",
-    "broker_inventorychange": "since when a card or node was out of service, and who said so",
+    "broker_inventorychange": "since when a GPU or node was out of service, and who said so",
     "broker_repartitionlogentry": "how nodes were cut anew",
     "broker_relocationlogentry": "how leases were moved",
     "billing_quote": "which prices were promised",

@@ -22,6 +22,8 @@ CLASS = re.compile(r"\.([A-Za-z][\w-]*)")
 TAG = r"\{%.*?%\}|\{\{.*?\}\}"
 ATTRIBUTE = re.compile(rf'(?<![\w:-])class="((?:{TAG}|[^"])*)"', re.DOTALL)
 CLASS_BLOCK = re.compile(r"\{% block (?:body_class|columns) %\}(.*?)\{% endblock %\}", re.DOTALL)  # inside class=""
+NOTICE_KIND = re.compile(r'<c-notice\b[^>]*\bkind="([^"]+)"')
+BUILT_NOTICE_KINDS = re.compile(r'\bnotice\("(\w+)"'), re.compile(r'"kind": "(\w+)",\s+"head"')
 WORD = re.compile(r"[A-Za-z][\w-]*")
 LINK = re.compile(r"\{% static '((?:css|js)/[\w/]+\.(?:css|js))' %\}")
 
@@ -90,6 +92,14 @@ def test_every_class_of_a_template_is_defined() -> None:
 
 def test_every_defined_class_is_used() -> None:
     assert [name for name in sorted(defined()) if not is_used(name)] == []
+
+
+def test_every_kind_of_a_notice_is_styled() -> None:
+    kinds = {kind for text in templates().values() for kind in NOTICE_KIND.findall(text) if "." not in kind}
+    for path in (ROOT / "web" / "portal").rglob("*.py"):
+        kinds |= {kind for built in BUILT_NOTICE_KINDS for kind in built.findall(path.read_text())}
+    styled = {kind for path in STYLES.rglob("*.css") for kind in re.findall(r"\.notice\.([a-z]+) ", path.read_text())}
+    assert {"danger", "warning"} <= kinds <= styled
 
 
 def test_class_names_are_words() -> None:

@@ -15,8 +15,8 @@ FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 def tracked(pattern: str) -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return told.stdout.split()
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return result.stdout.split()
 
 
 def links(file: str) -> Iterator[Path]:

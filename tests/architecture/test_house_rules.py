@@ -134,12 +134,12 @@ def _moves_a_lease(node: ast.AST) -> bool:
     """Tell whether a call writes a lease's state without a transition."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    told = {keyword.arg for keyword in node.keywords}
-    if node.func.attr == "update" and told & {"ended_at", "end_reason"}:  # no other row has these
+    reported = {keyword.arg for keyword in node.keywords}
+    if node.func.attr == "update" and reported & {"ended_at", "end_reason"}:  # no other row has these
         return True
     return ast.unparse(node.func).startswith(("Lease.objects", "Transition.objects")) and (
         node.func.attr in ("create", "bulk_create", "bulk_update")
-        or (node.func.attr == "update" and bool(told & {"state", "seq", "at", "ended_at", "end_reason"}))
+        or (node.func.attr == "update" and bool(reported & {"state", "seq", "at", "ended_at", "end_reason"}))
     )
 
 

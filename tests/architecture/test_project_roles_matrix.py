@@ -79,7 +79,7 @@ def held(who: Parts, row: Row) -> list[tuple[str, str]]:
     return [*people_of, (CONFINED, "owner")] if row.kind == "api" else people_of
 
 
-def asked(who: Parts, row: Row, visitor: str, method: str, path: str, **more: Any) -> VisitorRequest:
+def send_request(who: Parts, row: Row, visitor: str, method: str, path: str, **more: Any) -> VisitorRequest:
     knock = VisitorRequest(who, row, visitor, method, path, **more)
     knock.expect(ELSEWHERE not in knock.content, why="it names the project beside one's own")
     return knock
@@ -93,7 +93,7 @@ def test_a_project_role_opens_what_the_table_says_and_nothing_beside_it(who: Par
             for visitor, role in held(who, row):
                 allowed = role in row.on_a_part(method)
                 if not row.thing:
-                    judge(asked(who, row, visitor, method, routes.address(route)), seen=True, allowed=allowed)
+                    judge(send_request(who, row, visitor, method, routes.address(route)), seen=True, allowed=allowed)
                 else:
                     each_place(who, route, row, visitor, method, allowed)
 
@@ -102,13 +102,13 @@ def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allo
     """Request an object of one's own project, and all that must look absent."""
     own, hidden = who.around(row)
     judge(
-        asked(who, row, visitor, method, routes.address(route, *own)),
+        send_request(who, row, visitor, method, routes.address(route, *own)),
         seen=True,
         allowed=allowed,
     )
     answers: dict[str, tuple[int, bytes]] = {}
     for place, ids in hidden.items():
-        knock = asked(who, row, visitor, method, routes.address(route, *ids))
+        knock = send_request(who, row, visitor, method, routes.address(route, *ids))
         judge(knock, seen=False, allowed=allowed)
         body = MASKS.sub(b"", knock.content).replace(ids[0].encode(), b"")
         answers[place] = knock.status, body
@@ -116,7 +116,7 @@ def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allo
         assert answer == answers["missing"], f"{visitor} {method} {route}: {place} and missing differ"
     if visitor != "owner of Alpha":
         return  # one is enough to tell what becomes of text that is no id
-    knock = asked(who, row, visitor, method, routes.address(route, MALFORMED[0], *own[1:]))
+    knock = send_request(who, row, visitor, method, routes.address(route, MALFORMED[0], *own[1:]))
     knock.expect(knock.status in (403, 404) and not knock.written, why="the id is malformed")
     knock.expect(knock.status == answers["missing"][0], why="malformed and missing are alike")
 
@@ -125,7 +125,7 @@ def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts
     for route, row in rows("shared"):
         own, _ = who.around(row)
         for visitor, _ in held(who, replace(row, kind="api")):
-            judge(asked(who, row, visitor, "GET", routes.address(route, *own)), seen=True, allowed=True)
+            judge(send_request(who, row, visitor, "GET", routes.address(route, *own)), seen=True, allowed=True)
 
 
 @by_fifths
@@ -134,7 +134,7 @@ def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fif
         path = routes.address(route, *(who.thing(row, route)[0] if row.thing else ()))
         for method in row.methods:
             for role in ROLES:
-                knock = asked(who, row, f"{role} of Alpha", method, path)
+                knock = send_request(who, row, f"{role} of Alpha", method, path)
                 knock.expect(knock.status == 404 and not knock.written, why="there is no such page for them")
 
 
@@ -142,7 +142,7 @@ def test_open_and_account_pages_name_no_project_beside_ones_own(who: Parts) -> N
     for route, row in rows("account", "anybody"):
         for method in row.methods:
             ids = who.thing(row, route)[0] if row.thing else ()
-            knock = asked(who, row, "member of Alpha", method, routes.address(route, *ids))
+            knock = send_request(who, row, "member of Alpha", method, routes.address(route, *ids))
             knock.expect(knock.status != 500, why="nothing may break")
 
 
@@ -163,7 +163,7 @@ def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -
         path = routes.address(route, *(who.around(row)[0] if row.thing else ()))
         for method in set(row.methods) - {*SAFE, "DELETE"}:
             for visitor, role in held(who, row):
-                knock = asked(who, row, visitor, method, path, body=good)
+                knock = send_request(who, row, visitor, method, path, body=good)
                 allowed = role in row.on_a_part(method)
                 knock.expect((knock.status < 300) == allowed, why=f"it is {allowed} that this is allowed")
                 knock.expect(allowed or not knock.written, why="nothing may be written")
@@ -180,9 +180,9 @@ def test_ids_of_other_projects_in_a_body_are_as_good_as_none(who: Parts) -> None
         path = routes.address(route)
         for visitor, role in held(who, row):
             allowed = role in row.on_a_part("POST")
-            none = asked(who, row, visitor, "POST", path, body=missing)
+            none = send_request(who, row, visitor, "POST", path, body=missing)
             for place, body in places.items():
-                knock = asked(who, row, visitor, "POST", path, body=body)
+                knock = send_request(who, row, visitor, "POST", path, body=body)
                 knock.expect(knock.status == (404 if allowed else 403), why=f"{place} is not theirs")
                 knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
                 assert knock.content == none.content, f"{visitor} {route}: {place} and missing differ"
@@ -204,11 +204,11 @@ def test_things_of_other_projects_in_a_good_body_are_as_good_as_none(
     good = made_with(who, row, who.inside)
     own, hidden = who.around(replace(row, thing=thing))
     for visitor in ("owner of Alpha", CONFINED):
-        fine = asked(who, row, visitor, "POST", routes.address(route), body={**good, name: own[0]})
+        fine = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: own[0]})
         fine.expect(fine.status < 300, why="it is of their project")
         answers = {}
         for place, ids in hidden.items():
-            knock = asked(who, row, visitor, "POST", routes.address(route), body={**good, name: ids[0]})
+            knock = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: ids[0]})
             knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
             text = knock.content.replace(ids[0].encode(), b"")
             answers[place] = knock.status, re.sub(rb'"as_of":"[^"]*"', b"", text)
@@ -235,11 +235,11 @@ def test_other_projects_in_a_form_are_as_good_as_none(who: Parts, route: str, fo
         client.cookies.load(who.sessions["owner of Alpha"])
         with rolled_back() as written:
             answer = client.post(routes.address(route), {**form, name: project})
-            told = client.get(answer["Location"]) if answer.status_code == 302 else answer
+            found = client.get(answer["Location"]) if answer.status_code == 302 else answer
             tenant_setup.leave_tenant()
-        assert told.status_code < 500
-        assert ELSEWHERE not in told.content
-        answers[place] = answer.status_code, MASKS.sub(b"", told.content).replace(project.encode(), b"")
+        assert found.status_code < 500
+        assert ELSEWHERE not in found.content
+        answers[place] = answer.status_code, MASKS.sub(b"", found.content).replace(project.encode(), b"")
         wrote[place] = len([sql for sql in written if "tenants_auditevent" in sql])
     assert all(answers[place] == answers["missing"] for place in ("beside", "above", "foreign"))
     assert wrote == {**dict.fromkeys(places, 0), "own": route != "switch-project/"}
@@ -255,7 +255,7 @@ def test_a_project_that_is_left_out_means_the_whole_tenant_and_is_refused(who: P
         row = dict(rows("api"))[route]
         body = {**made_with(who, row, who.inside), "project": None}
         for visitor, _ in held(who, row):
-            knock = asked(who, row, visitor, "POST", routes.address(route), body=body)
+            knock = send_request(who, row, visitor, "POST", routes.address(route), body=body)
             knock.expect(knock.status == 403 and not knock.written, why="it is the whole tenant")
 
 
@@ -279,6 +279,6 @@ def test_nothing_breaks_for_a_role_on_a_project_that_was_archived(who: Parts, fi
             continue
         for method in row.methods:
             path = routes.address(route, *own.get(row.thing, ()))
-            knock = asked(who, row, "owner of Alpha", method, path)
+            knock = send_request(who, row, "owner of Alpha", method, path)
             knock.expect(knock.status < 500, why="nothing may break")
             knock.expect(CANARY not in knock.content, why="it shows another tenant's words")

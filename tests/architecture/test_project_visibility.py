@@ -44,7 +44,7 @@ from tests.web.portal.signed_in_user import PortalSession, open_portal
 from web.http import event_stream as stream
 
 OWNS = RoleGrants((RoleGrant(Role.OWNER),))
-# Where it lies: for how long 111 whole cards of seven euros ran there, and what of that is on pages.
+# Where it lies: for how long 111 whole GPUs of seven euros ran there, and what of that is on pages.
 LONG = {"quagga": 36_036, "zenith": 25_740}
 AMOUNTS = {
     "what ran in quagga": r"7,?777\.7\d",
@@ -153,7 +153,7 @@ def plant(portal: PortalSession, project: Project, word: str) -> Place:
     sim.stop_lease(resting, theirs)
     sim.run(30)
     since, many = NOW - timedelta(days=2), 111 if word in LONG else 1
-    over = add_ended_lease(project, offering("card"), since, LONG.get(word, 3600), quantity=many)
+    over = add_ended_lease(project, offering("whole-gpu"), since, LONG.get(word, 3600), quantity=many)
     with tenant_scope(project.tenant_id):
         Lease.objects.filter(pk=over.pk).update(name=f"{word}-over", requested_by_label=actor.label)
         guest, _ = invitations.invite(
@@ -196,7 +196,9 @@ def planted(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Itera
             plant(portal, portal.owner.project, "zenith"),
         ]
         for place in elsewhere:  # asked for last, and left in the queue
-            portal.sim.request_lease(portal.owner, offering("card"), project=place.project, name=f"{place.word}-waits")
+            portal.sim.request_lease(
+                portal.owner, offering("whole-gpu"), project=place.project, name=f"{place.word}-waits"
+            )
         lease_rating.rate_all_leases(now=portal.sim.now)
         with tenant_scope(portal.owner.tenant.pk):
             drafts.refresh_drafts(portal.owner.tenant, now=portal.sim.now)
@@ -210,19 +212,19 @@ def planted(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 def marks(planted: Planted) -> dict[str, re.Pattern[str]]:
     """Return all by which something of elsewhere is known: words, ids, amounts."""
-    told = {word: re.compile(word, re.IGNORECASE) for word in ("quagga", "zenith")}
-    told |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
+    values = {word: re.compile(word, re.IGNORECASE) for word in ("quagga", "zenith")}
+    values |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
     own, root = planted.alpha.project.pk, planted.portal.owner.project.pk
     with tenant_scope(planted.portal.owner.tenant.pk):
         for model in (Lease, Volume, Member, Invitation, ServiceAccount, Quota, Budget):
             # What a member of the whole tenant is known by is their address, and a ceiling above is told.
             for row in model.objects.exclude(project=own):
                 if not (model is Quota and row.project_id == root):
-                    told[f"{model.__name__} {row}"] = re.compile(row.pk)
+                    values[f"{model.__name__} {row}"] = re.compile(row.pk)
         for token in ApiToken.objects.exclude(name="alpha-token").exclude(name="walk"):
-            told[f"token {token.name} {token.pk}"] = re.compile(token.pk)
-    told["the project beside"] = re.compile(planted.elsewhere[0].project.pk)
-    return told
+            values[f"token {token.name} {token.pk}"] = re.compile(token.pk)
+    values["the project beside"] = re.compile(planted.elsewhere[0].project.pk)
+    return values
 
 
 @dataclass

@@ -130,14 +130,14 @@ def test_every_table_without_a_tenant_says_why_it_needs_none() -> None:
 
 
 def test_what_looks_through_the_walls_tells_no_more_than_it_must() -> None:
-    told: dict[str, set[str]] = {}
+    values: dict[str, set[str]] = {}
     for view, column in rows(
         "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
         " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('v', 'm') AND c.relname LIKE '%\\_%'"
         " AND c.relname NOT LIKE 'pg\\_%'"
     ):
-        told.setdefault(str(view), set()).add(str(column))
-    assert told == VIEWS
+        values.setdefault(str(view), set()).add(str(column))
+    assert values == VIEWS
     found = rows("SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace")
     assert {str(name) for (name,) in found} == FUNCTIONS
 

@@ -139,20 +139,20 @@ def of_tenant(portal: PortalSession) -> dict[str, str]:
         budget_settings.set_budget(project=owner.project, limit_minor=10**6, actor=owner.actor, now=sim.now)
         set_tax_rate("DE", 19)
     sim.run(100)
-    sim.create_lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
+    sim.create_lease(owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, same_node=True)
     lease_rating.rate_all_leases(now=sim.now)
     owner.create_member(Role.VIEWER, child)
     with rls.tenant_scope(owner.tenant.pk):
         drafts.refresh_drafts(owner.tenant, now=sim.now)
-        asked = {
+        values = {
             "tenant": owner.tenant,
             "project": None,
             "actor": owner.actor,
             "now": sim.now,
             "grants": ALL_ROLES,
         }
-        service_accounts.create(name="robot", role=Role.MEMBER, **asked)
-        invitations.invite(email="new@example.org", role=Role.VIEWER, **asked)
+        service_accounts.create(name="robot", role=Role.MEMBER, **values)
+        invitations.invite(email="new@example.org", role=Role.VIEWER, **values)
         invoice = Invoice.objects.filter(tenant=owner.tenant).latest("pk")
     owner.token()
     return {"lease": active.pk, "invoice": invoice.pk, "volume": volume.pk}
@@ -161,10 +161,10 @@ def of_tenant(portal: PortalSession) -> dict[str, str]:
 def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
     """Create what operators work on: nodes, clusters, payments and audit events."""
     sim = portal.sim
-    hardware.add_simulated_racks((SimulatedRack("mig-1", REGION, MODEL, nodes=1, cards_per_node=2),), now=sim.now)
+    hardware.add_simulated_racks((SimulatedRack("mig-1", REGION, MODEL, nodes=1, gpus_per_node=2),), now=sim.now)
     cluster = Cluster.objects.get(name="mig-1")
-    for card in Gpu.objects.filter(node__cluster=cluster):
-        layout_rows.store_gpu_layout(card, ONES)
+    for gpu in Gpu.objects.filter(node__cluster=cluster):
+        layout_rows.store_gpu_layout(gpu, ONES)
     node = cluster.nodes.get()
     change = Repartition.objects.create(
         node=node,
@@ -192,7 +192,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
     least = {"minor": 100, "since": sim.now + timedelta(days=1), "until": None}
     minimums.create_minimum(portal.owner.tenant, **least, actor=OPERATOR, now=sim.now)
     always = {"units": 1, "nano_per_hour": 10**9, "since": sim.now, "until": None}
-    commitments.create_commitment(portal.owner.tenant, offering("card"), **always, actor=OPERATOR, now=sim.now)
+    commitments.create_commitment(portal.owner.tenant, offering("whole-gpu"), **always, actor=OPERATOR, now=sim.now)
     final = close_month.close_period(portal.owner.tenant, "2026-10", now=sim.now)
     assert final is not None
     credit_notes.issue_credit_note(
@@ -250,13 +250,13 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
 
 def a_stuck_refund(final: Invoice, now: datetime) -> None:
     """Let a payment have taken something of which nobody knows whether it went back."""
-    asked = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
+    values = {"tenant_id": final.tenant_id, "currency": "EUR", "gateway": "simulated", "opened_at": now}
     settled = {"settled_at": now, "due_at": None}
     with rls.tenant_scope(final.tenant_id):
         due = Invoice.objects.get(pk=final.pk)
-        paid = Payment.objects.create(invoice=due, minor=due.to_pay, due_at=now, **asked)
+        paid = Payment.objects.create(invoice=due, minor=due.to_pay, due_at=now, **values)
         Payment.objects.filter(pk=paid.pk).update(status="succeeded", **settled)
-        waits = Refund.objects.create(payment=paid, minor=1, why="x", opened_by="x", due_at=now, **asked)
+        waits = Refund.objects.create(payment=paid, minor=1, why="x", opened_by="x", due_at=now, **values)
         Refund.objects.filter(pk=waits.pk).update(status="stuck", due_at=None, stuck_at=now)
 
 
@@ -278,7 +278,7 @@ def was_used(portal: PortalSession) -> None:
 
 
 def a_plan(portal: PortalSession) -> RelocationPlan:
-    """Propose to move one of the tenant's leases to another card of its cluster."""
+    """Propose to move one of the tenant's leases to another GPU of its cluster."""
     now = portal.sim.now
     with rls.tenant_scope(portal.owner.tenant.pk):
         here = Allocation.objects.filter(lease__state="active", released_at=None).select_related("gpu__node")[0]
@@ -286,10 +286,10 @@ def a_plan(portal: PortalSession) -> RelocationPlan:
         plan = RelocationPlan.objects.create(
             cluster_id=here.gpu.node.cluster_id,
             gpu_model=here.gpu.gpu_model,
-            reason="one card could be whole",
+            reason="one GPU could be whole",
             cost_s=20,
             gain_milli=125,
-            cards=[],
+            gpus=[],
             state_at=now,
             proposed_at=now,
         )

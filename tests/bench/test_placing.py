@@ -9,8 +9,8 @@ import pytest
 
 import bench
 from bench.placing import rules
-from bench.placing.cards import DOUBLE, FOUR, ONE, PROFILES, TABLE, THREE, TWO, WHOLE
 from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
+from bench.placing.gpu_profiles import DOUBLE, FOUR, ONE, PROFILES, TABLE, THREE, TWO, WHOLE
 from bench.placing.policies import MOVING, ORACLE, policies
 from bench.placing.workloads import Request
 from broker.domain.placement.costs.state_ranks import CostRule, rank_states
@@ -26,19 +26,19 @@ def test_every_benchmark_can_be_started(module: str) -> None:
     assert importlib.import_module(module)
 
 
-def chosen(rule: CostRule, profile: int, *cards: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
+def chosen(rule: CostRule, profile: int, *gpus: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:
     """Return the GPU and unit that a rule chooses, given existing slices."""
-    buckets = Bucketed(rank_states(TABLE, rule), [0] * len(cards)).buckets
-    for card, lies in enumerate(cards):
+    buckets = Bucketed(rank_states(TABLE, rule), [0] * len(gpus)).buckets
+    for gpu, lies in enumerate(gpus):
         for its, start in lies:
-            buckets.hold(card, its, start)
+            buckets.hold(gpu, its, start)
     return buckets.place(profile)
 
 
 @pytest.mark.parametrize(
-    ("rule", "profile", "cards", "seat"),
+    ("rule", "profile", "gpus", "seat"),
     [
-        # A whole card is worth most to FGD where only those are asked for: what is broken is broken on.
+        # A whole GPU is worth most to FGD where only those are asked for: what is broken is broken on.
         (rules.fgd(ONLY_WHOLE), ONE, ((), ((THREE, 4),)), (1, None)),
         # Where 1g.20gb alone is asked for, a pair of units is not torn.
         (rules.fgd(ONLY_DOUBLE), ONE, (((THREE, 0), (ONE, 4)),), (0, 5)),
@@ -49,9 +49,9 @@ def chosen(rule: CostRule, profile: int, *cards: tuple[tuple[int, int], ...]) ->
     ],
 )
 def test_each_published_rule_chooses_as_it_says(
-    rule: CostRule, profile: int, cards: tuple[tuple[tuple[int, int], ...], ...], seat: tuple[int, int | None]
+    rule: CostRule, profile: int, gpus: tuple[tuple[tuple[int, int], ...], ...], seat: tuple[int, int | None]
 ) -> None:
-    found = chosen(rule, profile, *cards)
+    found = chosen(rule, profile, *gpus)
     assert found is not None
     assert found[0] == seat[0]
     assert seat[1] in (None, found[1])

@@ -39,10 +39,10 @@ def compare_with_oracle(story: RandomTenant, prices: Iterable[PriceVersion]) -> 
         (line.leases, line.unit_seconds, Fraction(int(line.exact_num), NANO_HOURS), line.minor)
         for line in lines
     } | {label: total for label, total in totals.items()}  # fmt: skip
-    return Compared(_told(mine), theirs, len(charges), len(totals), mine.checked_at)
+    return Compared(_comparable(mine), theirs, len(charges), len(totals), mine.checked_at)
 
 
-def _told(mine: Owed) -> dict[object, object]:
+def _comparable(mine: Owed) -> dict[object, object]:
     totals: dict[str, int] = {}
     for (month, *_), line in mine.lines.items():
         totals[month] = totals.get(month, 0) + line.minor

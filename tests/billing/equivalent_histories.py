@@ -117,7 +117,7 @@ def invoice_history(tale: LeaseHistory, chance: random.Random) -> tuple[tuple[An
             _tell(story, rows[: chance.randrange(len(rows) + 1)], again=True)
         lease_rating.rate_all_leases(now=NOW, whole=True)
     drafts.refresh_drafts(story.tenant, now=NOW)
-    return _told(story)
+    return _facts(story)
 
 
 def _rows(
@@ -178,7 +178,7 @@ def _tell_in_pieces(story: RandomTenant, lives: list[list[Transition]], chance: 
             drafts.refresh_drafts(story.tenant, now=NOW)
 
 
-def _told(story: RandomTenant) -> tuple[tuple[Any, ...], ...]:
+def _facts(story: RandomTenant) -> tuple[tuple[Any, ...], ...]:
     places = {project.pk: n for n, project in enumerate(story.projects)}
     with tenant_scope(story.tenant.pk):
         lines = InvoiceLine.objects.values_list(

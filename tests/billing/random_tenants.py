@@ -147,10 +147,10 @@ def add_random_leases(
     story.steps += steps
 
 
-def quoted(chance: random.Random, lease: Lease, asked: Transition, prices: list[PriceVersion]) -> Quote:
+def quoted(chance: random.Random, lease: Lease, wanted: Transition, prices: list[PriceVersion]) -> Quote:
     """Promise a lease an earlier price, which may have ended."""
-    known = [p for p in prices if p.offering_id == asked.offering_id and p.valid.lower <= asked.at]
-    quote = build_quote(lease, chance.choice(known), quantity=asked.quantity)
+    known = [p for p in prices if p.offering_id == wanted.offering_id and p.valid.lower <= wanted.at]
+    quote = build_quote(lease, chance.choice(known), quantity=wanted.quantity)
     lease.quote_id = quote.pk
     return quote
 

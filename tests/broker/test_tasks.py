@@ -106,7 +106,7 @@ def test_the_beat_comes_often_enough_for_whatever_message_was_lost(settings: Any
 def test_tasks_do_what_their_messages_say(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    lease, other = sim.request_lease(kestrel, offering("card")), sim.request_lease(kestrel, offering("card"))
+    lease, other = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
     sim.messages.clear()
     sent: list[tuple[str, str, str]] = []
     monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))

@@ -206,14 +206,14 @@ def create_portal_data() -> Portal:
             "fold": sim.create_lease(
                 owner, offering("3g.40gb"), name="fold-batch-21", project=design, max_duration_s=28_800
             ),
-            "chat": sim.create_lease(owner, offering("card"), name="chat", quantity=7, max_duration_s=90_000),
+            "chat": sim.create_lease(owner, offering("whole-gpu"), name="chat", quantity=7, max_duration_s=90_000),
             "dock": sim.create_lease(owner, offering("1g.10gb", price_class="spot"), name="dock", max_duration_s=4000),
         }
         volume = add_volumes(sim, owner, live)
         sim.run(600)
         sim.stop_lease(live["tune"], owner)
         sim.run(5)
-        live["waits"] = sim.create_lease(owner, offering("card"), LeaseState.QUEUED, name="sweep-32", quantity=2)
+        live["waits"] = sim.create_lease(owner, offering("whole-gpu"), LeaseState.QUEUED, name="sweep-32", quantity=2)
         sim.run(2)
         lease_rating.rate_all_leases(now=sim.now)
     with tenant_scope(owner.tenant.pk):
@@ -246,7 +246,7 @@ def decline_last_month(owner: TenantContext, now: datetime) -> str:
         for project, limit in ((owner.project, 500_000), (Project.objects.exclude(parent=None)[0], 1_000)):
             budget_settings.set_budget(project=project, limit_minor=limit, actor=owner.actor, now=now)
     credit_notes.issue_credit_note(
-        invoice, wanted={1: 40}, seen=0, why="its card was slow for an hour", actor=OPERATOR, now=now
+        invoice, wanted={1: 40}, seen=0, why="its GPU was slow for an hour", actor=OPERATOR, now=now
     )
     return invoice.pk
 

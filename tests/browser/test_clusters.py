@@ -31,7 +31,7 @@ FINDINGS = [
         "MIG strategy",
         CheckOutcome.BAD,
         "single on 3 of 8 nodes",
-        "A slice cannot be told from a card there.",
+        "A slice cannot be told from a GPU there.",
         "Set mig.strategy to mixed in the ClusterPolicy.",
     ),
     ClusterFinding(

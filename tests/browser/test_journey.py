@@ -101,16 +101,16 @@ def test_pressing_twice_starts_one_lease(portal: Portal, chromium: Browser) -> N
 
 def test_an_event_makes_the_page_ask_again_at_once(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
-        told = iter(["retry: 5000\n\n", "event: lease.active\ndata: {}\n\n"])  # on coming back
-        context.route("**/api/v1/events", lambda route: stream(route, portal.url, next(told, "")))
+        remaining = iter(["retry: 5000\n\n", "event: lease.active\ndata: {}\n\n"])  # on coming back
+        context.route("**/api/v1/events", lambda route: stream(route, portal.url, next(remaining, "")))
         page = context.new_page()
-        asked: list[Request] = []
-        page.on("request", lambda request: asked.append(request) if again(request) else None)
+        requests: list[Request] = []
+        page.on("request", lambda request: requests.append(request) if again(request) else None)
         page.goto(f"/leases/{portal.leases['fold']}/")
         ends = time.monotonic() + SOON / 2000  # the second request may come while the page still loads
-        while len(asked) < 2 and time.monotonic() < ends:
+        while len(requests) < 2 and time.monotonic() < ends:
             page.wait_for_timeout(100)
-        assert len(asked) >= 2
+        assert len(requests) >= 2
 
 
 def again(request: Request) -> bool:

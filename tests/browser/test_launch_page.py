@@ -13,11 +13,11 @@ TWICE = "button => { button.click(); setTimeout(() => button.click(), 5); }"
 def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_address(
     portal: Portal, chromium: Browser
 ) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/launch/")
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", lambda request: requests.append(request.url))
         page.fill("[name=env]", "TOKEN=hush-hush")
         with page.expect_response("**/launch/quote/"):
             page.click("#model-all")
@@ -25,8 +25,8 @@ def test_choosing_a_model_keeps_what_was_typed_and_puts_no_secret_into_an_addres
         assert page.input_value("[name=env]") == "TOKEN=hush-hush"
         assert page.evaluate("document.activeElement.id") == "model-all"
         assert page.locator("[name=offering]:checked").count() == 1
-    assert len(asked) >= 1
-    assert not [address for address in asked if "hush" in address]
+    assert len(requests) >= 1
+    assert not [address for address in requests if "hush" in address]
     assert portal.complaints == []
 
 

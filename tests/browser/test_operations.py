@@ -42,8 +42,8 @@ def addresses(portal: Portal) -> dict[str, str]:
         "clusters": "/ops/clusters/",
         "node": f"/ops/nodes/{node.pk}/",
         "drain": f"/ops/nodes/{node.pk}/drain/",
-        "cards": "/ops/gpus/",
-        "card": f"/ops/gpus/{gpu.pk}/",
+        "gpus": "/ops/gpus/",
+        "gpu": f"/ops/gpus/{gpu.pk}/",
         "queue": "/ops/queue/",
         "lease": f"/ops/leases/{portal.leases['fold']}/",
         "offerings": "/ops/offerings/",
@@ -93,7 +93,7 @@ def test_no_width_scrolls_sideways_and_the_policy_is_kept(operations: Portal, ch
     assert operations.complaints == []
 
 
-def test_pointing_at_a_card_describes_it_and_arrows_walk_the_map(operations: Portal, chromium: Browser) -> None:
+def test_pointing_at_a_gpu_describes_it_and_arrows_walk_the_map(operations: Portal, chromium: Browser) -> None:
     with opened(operations, chromium) as page:
         page.goto("/ops/")
         page.hover(f'{MAP}[aria-label*="GPU 3:"]')
@@ -117,7 +117,7 @@ def test_the_top_bar_tells_how_many_integrity_checks_hold(operations: Portal, ch
             expect(page.locator("#integrity-count")).to_be_visible()
 
 
-def test_a_new_map_keeps_the_card_one_looks_at(operations: Portal, chromium: Browser) -> None:
+def test_a_new_map_keeps_the_gpu_one_looks_at(operations: Portal, chromium: Browser) -> None:
     with staff_scope():
         taken = list(Allocation.objects.filter(released_at=None).values_list("gpu_id", flat=True))
     gpu = Gpu.objects.exclude(pk__in=taken).first() or Gpu.objects.all()[0]
@@ -125,13 +125,13 @@ def test_a_new_map_keeps_the_card_one_looks_at(operations: Portal, chromium: Bro
         answers: list[int] = []
         page.on("response", lambda r: answers.append(r.status) if "/ops/fleet-map/" in r.url else None)
         page.goto("/ops/")
-        card = page.locator(f'{MAP}[href*="{gpu.pk}"]')
-        card.focus()
+        drawn = page.locator(f'{MAP}[href*="{gpu.pk}"]')
+        drawn.focus()
         try:
             hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=clock.now())
             expect(page.locator(f"{MAP}.unhealthy")).to_have_count(1)
-            expect(card).to_be_focused()
-            expect(card).to_have_attribute("aria-current", "true")
+            expect(drawn).to_be_focused()
+            expect(drawn).to_have_attribute("aria-current", "true")
             with page.expect_response(lambda again: "/ops/fleet-map/" in again.url and again.status == 304):
                 pass  # the same map is not sent twice
         finally:

@@ -32,7 +32,7 @@ def movable(portal: Portal) -> list[Lease]:
     """Movable leases, each on a GPU of its own."""
     sim = Simulation(clock.SettableClock(clock.now()))
     with transaction.atomic():
-        racks = (SimulatedRack("south-1", REGION, MODEL, nodes=2, cards_per_node=4),)
+        racks = (SimulatedRack("south-1", REGION, MODEL, nodes=2, gpus_per_node=4),)
         hardware.add_simulated_racks(racks, now=sim.now)
     owners = [create_tenant("Aurora Robotics"), create_tenant("Nordic Weather")]
     leases, fillers = [], []
@@ -110,7 +110,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out(
         check_accessibility(page)
         page.get_by_role("link", name="Accept").click()
         take_screenshot(page, "plan-accept")
-        page.get_by_label("Reason").fill("whole cards are asked for")
+        page.get_by_label("Reason").fill("whole GPUs are asked for")
         page.get_by_role("button", name="Accept plan").click()
         expect(page.get_by_text("Tenants are notified.", exact=True)).to_be_visible()
         take_screenshot(page, "plan-accepted")

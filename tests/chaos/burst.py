@@ -32,7 +32,7 @@ EACH_ONCE = (
 )
 # Neighbours differ: what is killed again before it has lived for a while counts as unable to live.
 FULL = (*EACH_ONCE, "relay", *EACH_ONCE, "beat", "PostgreSQL", "web", *EACH_ONCE)
-MIX = (("1g.10gb", 1), ("1g.10gb", 1), ("1g.10gb", 2), ("2g.20gb", 1), ("3g.40gb", 1), ("card", 1))
+MIX = (("1g.10gb", 1), ("1g.10gb", 1), ("1g.10gb", 2), ("2g.20gb", 1), ("3g.40gb", 1), ("whole-gpu", 1))
 DRILLS = ("worker with its children", "Valkey and its file", "PostgreSQL")
 SHORT_S, LONG_S = 60, 3600
 CALM_S = 120.0

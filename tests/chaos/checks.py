@@ -74,17 +74,17 @@ def lives(seen: Evidence) -> Check:
             " JOIN broker_transition t ON t.lease_id = l.id GROUP BY l.id"
         )
     }
-    asked = {lease for launch in seen.launches if launch.released for lease in launch.leases}
+    requests = {lease for launch in seen.launches if launch.released for lease in launch.leases}
     whole = sum(counts == (1, 1) for counts in ended.values())
     early = sum(
-        counts == (0, 1) and reason == "by_tenant" and lease in asked for (lease, reason), counts in ended.items()
+        counts == (0, 1) and reason == "by_tenant" and lease in requests for (lease, reason), counts in ended.items()
     )
     reasons = Counter(reason for _, reason in ended)
-    told = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    text = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     return Check(
         "every lease was active once and released once",
         whole + early == len(ended) and set(reasons) <= {"by_tenant", "expired"},
-        f"{whole} so, {early} released before they started, {len(ended) - whole - early} otherwise; {told}",
+        f"{whole} so, {early} released before they started, {len(ended) - whole - early} otherwise; {text}",
     )
 
 
@@ -157,11 +157,11 @@ SELECT id, extract(epoch FROM life.e - life.s)::bigint * quantity, coalesce(char
 
 def charges(seen: Evidence) -> Check:
     """Charges equal active seconds by transitions, pods and client."""
-    told = {lease: launch.released.at for launch in seen.launches if launch.released for lease in launch.leases}
+    values = {lease: launch.released.at for launch in seen.launches if launch.released for lease in launch.leases}
     active = charged = without = 0
     for lease, used, paid, outside, unready, end, beyond in seen.history.rows(CHARGED):
         active, charged = active + int(str(used or 0)), charged + int(str(paid))
-        after_release = lease in told and float(str(end)) > told[str(lease)]
+        after_release = lease in values and float(str(end)) > values[str(lease)]
         without += bool(used is None or used != paid or outside or unready or beyond or after_release)
     seen.overcharged = without
     return Check(

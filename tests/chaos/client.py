@@ -110,10 +110,10 @@ class Client:
         text = got.read()
         if got.getheader("Connection", "") == "close":
             self._hang_up()
-        told = json.loads(text) if "json" in got.getheader("Content-Type", "") else {"text": text[:500].decode()}
+        found = json.loads(text) if "json" in got.getheader("Content-Type", "") else {"text": text[:500].decode()}
         return Answer(
             got.status,
-            told,
+            found,
             sent,
             time.time(),
             got.getheader("Idempotency-Replayed") == "true",

@@ -111,7 +111,7 @@ def node_is_cut_anew(world: World) -> None:
     if len(ready) < 2:  # where no node is left at work, nothing lives that could be harmed
         return
     node = world.chance.choice(ready)
-    known = {card.index: cut for card in Gpu.objects.filter(node=node) if (cut := layout_rows.current_layout(card))}
+    known = {gpu.index: cut for gpu in Gpu.objects.filter(node=node) if (cut := layout_rows.current_layout(gpu))}
     wanted = ONLY_ONES if known == MIXED else MIXED
     manners = world.chance.choice(("obeys", "wedges-once", "wedges-once", "fails"))
     _be(world, node.name, manners)
@@ -147,7 +147,7 @@ def neighbour_needs_the_place(world: World) -> None:
         if not (found := list(places.order_by("id"))):
             return
     place = world.chance.choice(found)
-    asks = "gpu" if place.profile == "card" else f"mig-{place.profile}"
+    asks = "gpu" if place.profile == "whole-gpu" else f"mig-{place.profile}"
     name, node = f"urgent-{names.id_suffix(place.pk)}", place.gpu.node.name
     count = world.plane.api.get(f"/api/v1/nodes/{node}")["status"]["allocatable"].get(f"nvidia.com/{asks}", "0")
     if int(count):

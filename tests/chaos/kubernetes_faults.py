@@ -24,7 +24,7 @@ def asks(world: World) -> None:
     if len(world.leases(*keeping.AT_WORK)) >= keeping.LONGEST:  # then somebody ends one
         ends(world)
         return
-    profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "card"))
+    profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "whole-gpu"))
     script, lasts = world.chance.choice(SCRIPTS), world.chance.choice((20, 60, 3600, 6 * 3600))
     world.ask(IMAGE + script, profile, max_duration_s=lasts)
 

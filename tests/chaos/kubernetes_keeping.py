@@ -51,7 +51,7 @@ def asks_for_a_home(world: World) -> None:
         return
     script = IMAGE + world.chance.choice(SCRIPTS)
     lasts = world.chance.choice((120, 3600, 3600, 6 * 3600))
-    profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "card"))
+    profile = world.chance.choice(("1g.10gb", "1g.10gb", "1g.10gb", "whole-gpu"))
     world.ask(script, profile, owner=owner, max_duration_s=lasts, volume=volume.pk)
 
 

@@ -91,8 +91,8 @@ class Later(Proxy):
             self._planned.popleft()[1].times = 0
         return fault
 
-    def _choose(self, asked: str) -> Fault | None:
-        if fault := super()._choose(asked):
+    def _choose(self, wanted: str) -> Fault | None:
+        if fault := super()._choose(wanted):
             self.met[fault.name] += 1
         return fault
 

@@ -53,7 +53,7 @@ OFFERS = {
     )
     for name in (layout_name(cuts), layout_alias(layout_name(cuts)))
 }
-NODE = GpuNode(cards=3, cut=2, mig={"1g.10gb": 14}, layouts=OFFERS)
+NODE = GpuNode(gpus=3, cut=2, mig={"1g.10gb": 14}, layouts=OFFERS)
 NEIGHBOURS, URGENT = (
     "neighbours",
     "urgent",
@@ -156,7 +156,7 @@ class World:
             each.set_quota(QuotaKind.GPU_SECONDS, ENDLESS)
         self.offerings = {
             each.profile: each
-            for each in Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "card"))
+            for each in Offering.objects.filter(price_class="on_demand", profile__in=("1g.10gb", "whole-gpu"))
         }
         self._sweep_at = self._sweep_all_at = self._agent_at = 0.0
         return self
@@ -352,10 +352,10 @@ class World:
             dies = writes and pen.calls == 0
             if dies and not pen.after:
                 raise AgentKilled
-            told = note(cluster, seen, **how)
+            found = note(cluster, seen, **how)
             if dies:
                 raise AgentKilled
-            return told
+            return found
 
         KubernetesApi.send = send  # type: ignore[method-assign]
         observed_objects.record_observed = noted

@@ -22,14 +22,14 @@ from deploy.embedded.supervisor import StopRequested, Supervisor
 
 def furnish(product: Product, supervisor: Supervisor, nodes: str) -> None:
     """Make a fleet with a tenant that may use it, unless an earlier start did."""
-    told = product.folders.data / "world.json"
-    if told.exists():
+    found = product.folders.data / "world.json"
+    if found.exists():
         return
-    command, fresh = [PYTHON, "-m", "tests.chaos.world", nodes], told.with_suffix(".new")
+    command, fresh = [PYTHON, "-m", "tests.chaos.world", nodes], found.with_suffix(".new")
     env = product.env(roles.WEB)
     with roles.without_sync_commit(product.server, roles.DATABASE):
         supervisor.run(ProcessSpec("world", command, env, account=product.account, cwd=CHECKOUT, output=fresh))
-    fresh.rename(told)
+    fresh.rename(found)
 
 
 def main(data: str, port: str, nodes: str) -> int:

@@ -35,8 +35,8 @@ def sim(db: None) -> Iterator[Simulation]:
 
 def test_a_placer_who_read_the_clock_before_the_release_holds_from_the_release_on(sim: Simulation) -> None:
     create_gpus(1)
-    first = sim.create_lease(create_tenant(), offering("card"))
-    second = sim.request_lease(create_tenant("Swift"), offering("card"))
+    first = sim.create_lease(create_tenant(), offering("whole-gpu"))
+    second = sim.request_lease(create_tenant("Swift"), offering("whole-gpu"))
     sim.run(1)
     earlier = sim.now  # then the placer waits for a lock, and meanwhile the first one leaves
     sim.release_lease(first)

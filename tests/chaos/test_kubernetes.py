@@ -120,9 +120,9 @@ def test_the_checks_see_what_is_wrong_with_what_was_kept(own_control_plane: OwnC
                 quota_uses={"units": {"amount": 1, "parts": []}}, active_seconds=9999
             )
         keeping.look(world, set())
-        told = " ".join(world.unexpected)
+        text = " ".join(world.unexpected)
         for words in ("a pod of it runs", "is lost", "is stopped and holds", "quotas match holdings"):
-            assert words in told
+            assert words in text
         assert any("spent 9999 s" in each for each in keeping.wrong_times())
 
 

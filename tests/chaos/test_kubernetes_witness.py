@@ -198,7 +198,7 @@ def test_what_is_charged_after_a_pods_end_is_told_by_whose_wish_it_ended(
 def test_a_place_that_two_held_at_once_is_counted_and_one_held_in_turn_is_not() -> None:
     with simulate() as life:
         create_gpus(1)
-        owner, what = create_tenant("Kestrel"), offering("card")
+        owner, what = create_tenant("Kestrel"), offering("whole-gpu")
         first = life.create_lease(owner, what, LeaseState.RELEASED)
         life.create_lease(owner, what)
         assert double_allocations() == 0

@@ -24,7 +24,7 @@ from tenants.services.actors import Actor  # noqa: E402
 from tenants.services.rls import tenant_scope  # noqa: E402
 
 OPERATOR = Actor("staff", "", "chaos")
-PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "card")
+PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu")
 
 
 def fleet(nodes: int, *, now: datetime) -> dict[str, str]:

@@ -143,8 +143,8 @@ def test_the_account_may_do_what_the_role_says_and_nothing_more(
     leases = {**ADDRESS, **MIGRATES, "cluster": {"leases": True}}
     command("install", str(CHART), "--timeout", "240s", values=leases)
     account = f"/api/v1/namespaces/{home}/serviceaccounts/gpubroker-broker/token"
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
-    token = control_plane.api.say("POST", account, asked)["status"]["token"]
+    values = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+    token = control_plane.api.say("POST", account, values)["status"]["token"]
     broker = Api(control_plane.kubeconfig_of_token(token))
 
     def may(group: str, kinds: str, verb: str) -> bool:

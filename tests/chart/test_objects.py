@@ -102,13 +102,13 @@ def test_only_workers_and_agents_may_reach_api_servers(full: list[Object]) -> No
 
 
 def test_web_and_events_are_asked_for_their_health_and_web_for_its_readiness(defaults: list[Object]) -> None:
-    def asked(process: str, probe: str) -> str:
+    def probed_path(process: str, probe: str) -> str:
         pod = named(defaults, "Deployment", f"gpubroker-{process}")["spec"]["template"]
         return str(pod["spec"]["containers"][0][probe]["httpGet"]["path"])
 
-    assert asked("web", "startupProbe") == "/ready"
+    assert probed_path("web", "startupProbe") == "/ready"
     for process in ("web", "events"):
-        assert asked(process, "livenessProbe") == asked(process, "readinessProbe") == "/health"
+        assert probed_path(process, "livenessProbe") == probed_path(process, "readinessProbe") == "/health"
 
 
 @pytest.mark.parametrize("process", ["relay", "beat", "agent-north"])
@@ -117,12 +117,12 @@ def test_who_answers_no_request_is_known_by_a_file_that_it_touches(
 ) -> None:
     pod = named(full, "Deployment", f"gpubroker-{process}")["spec"]["template"]
     container = pod["spec"]["containers"][0]
-    asked = container["livenessProbe"]["exec"]["command"]
-    assert container["startupProbe"]["exec"]["command"] == asked
+    wanted = container["livenessProbe"]["exec"]["command"]
+    assert container["startupProbe"]["exec"]["command"] == wanted
     file = tmp_path / f"alive-{process.partition('-')[0]}"
 
     def is_alive() -> bool:
-        here = [word.replace("/data/", f"{tmp_path}/") for word in asked]
+        here = [word.replace("/data/", f"{tmp_path}/") for word in wanted]
         return subprocess.run(here, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
     assert not is_alive()

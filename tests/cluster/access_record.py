@@ -20,7 +20,7 @@ class AccessRecord:
     def __init__(self) -> None:
         self.used: set[AccessRight] = set()
         self.denied: list[str] = []
-        self.asked: list[str] = []  # in order, but for the agent's
+        self.calls: list[str] = []  # in order, but for the agent's
 
     def note(self, method: str, path: str, query: Any, content_type: str) -> None:
         found = PATH.fullmatch(urlsplit(path).path) or _of_namespace(path)
@@ -30,7 +30,7 @@ class AccessRecord:
         verb = VERBS.get(method) or ("get" if name else "watch" if (query or {}).get("watch") else "list")
         self.used.add(AccessRight(verb, group, kinds))
         if current_thread() is main_thread() and kinds not in ("nodes", "namespaces"):
-            self.asked.append(f"{verb} {kinds}")
+            self.calls.append(f"{verb} {kinds}")
         if content_type == transport.APPLY_CONTENT_TYPE:  # it makes what is not there
             self.used.add(AccessRight("create", group, kinds))
 

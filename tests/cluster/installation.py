@@ -24,7 +24,7 @@ BEAT_S = 5.0
 
 
 class Installation:
-    """A joined cluster with one node, whose cards are for sale, and a tenant."""
+    """A joined cluster with one node, whose GPUs are for sale, and a tenant."""
 
     agent: ClusterAgent | None = None  # who follows the cluster; what it says is believed only while it is heard
     skew = timedelta()  # how far the clock of the product is played ahead
@@ -33,7 +33,7 @@ class Installation:
     def __init__(self, plane: ControlPlane, nodes: Nodes, sim: Simulation) -> None:
         self.plane, self.sim = plane, sim
         install(plane.api, PLUGIN)
-        self.node = nodes.add(GpuNode(cards=2, cut=1, mig={"1g.10gb": 7}))
+        self.node = nodes.add(GpuNode(gpus=2, cut=1, mig={"1g.10gb": 7}))
         gpu_catalogue.load_gpu_models()
         self.kubeconfig = parse_kubeconfig(yaml.safe_dump(plane.kubeconfig("admin", "system:masters")))
         self.cluster = cluster_registration.register_cluster(

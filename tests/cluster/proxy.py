@@ -37,7 +37,7 @@ class Proxy:
 
     def __init__(self, plane: ControlPlane) -> None:
         self.faults: list[Fault] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self._choosing = threading.Lock()
         kubeconfig = plane.kubeconfig("admin", ADMINISTRATORS)
         self._real = Api(kubeconfig)
@@ -87,11 +87,11 @@ class Proxy:
         self.faults.append(fault)
         return fault
 
-    def _choose(self, asked: str) -> Fault | None:
+    def _choose(self, wanted: str) -> Fault | None:
         with self._choosing:
-            self.asked.append(asked)
+            self.requests.append(wanted)
             for fault in self.faults:
-                if fault.times > 0 and re.match(fault.what, asked):
+                if fault.times > 0 and re.match(fault.what, wanted):
                     fault.times -= 1
                     return fault
         return None

@@ -63,8 +63,8 @@ class SimulatedStage:
         self.lease_id = some_id("lse")
 
     def order(self, generation: int = 1, *, image: str = "") -> ProvisionSpec:
-        card = Gpu.objects.select_related("node").order_by("index")[0]
-        place = ProvisionSlice(card.node_id, card.pk, "1g.10gb", 0, 1)
+        gpu = Gpu.objects.select_related("node").order_by("index")[0]
+        place = ProvisionSlice(gpu.node_id, gpu.pk, "1g.10gb", 0, 1)
         name = spec_name(self.lease_id, generation)
         return ProvisionSpec(name, self.lease_id, generation, self.now, image, "", (place,))
 
@@ -78,7 +78,7 @@ class SimulatedStage:
     def find_node(self) -> None:
         Node.objects.update(state=NodeState.READY, state_since=self.now)
 
-    def break_card(self) -> None:
+    def break_gpu(self) -> None:
         Gpu.objects.filter(index=0).update(health=GpuHealth.UNHEALTHY, health_reason="XID 79", health_since=self.now)
 
     def names(self) -> list[str]:
@@ -94,7 +94,7 @@ class KubernetesStage:
 
     def __init__(self, plane: ControlPlane, nodes: Nodes) -> None:
         install(plane.api, PLUGIN)
-        self.plane, self.nodes, self.node = plane, nodes, nodes.add(GpuNode(cards=2))
+        self.plane, self.nodes, self.node = plane, nodes, nodes.add(GpuNode(gpus=2))
         self.transport = Transport(lambda: plane.kubeconfig("admin", "system:masters"))
         self.provisioner: Provisioner = KubernetesProvisioner("clu_test", ClusterConnection(self.transport, PLUGIN))
         self.lease_id, self.project_id = some_id("lse"), some_id("prj")
@@ -105,7 +105,7 @@ class KubernetesStage:
         return datetime.now(UTC) + self.skew
 
     def order(self, generation: int = 1, *, image: str = "") -> ProvisionSpec:
-        place = ProvisionSlice("nod", "gpu", "card", 0, 8, host=self.node, uuid="GPU-1", grid=8, memory_gb=80)
+        place = ProvisionSlice("nod", "gpu", "whole-gpu", 0, 8, host=self.node, uuid="GPU-1", grid=8, memory_gb=80)
         return ProvisionSpec(
             name=spec_name(self.lease_id, generation),
             lease_id=self.lease_id,
@@ -117,7 +117,7 @@ class KubernetesStage:
             tenant_id="ten_" + "0" * 26,
             project_id=self.project_id,
             gpu_model=MODEL,
-            profile="card",
+            profile="whole-gpu",
             isolation="device",
             price_class="on_demand",
             paid_until=self.now + timedelta(hours=1),

@@ -37,10 +37,10 @@ class Pen:
         dies = writes and self.left == 0
         if dies and not self._after:
             raise Dead
-        told = self._note(cluster, seen, **how)
+        found = self._note(cluster, seen, **how)
         if dies:
             raise Dead
-        return told
+        return found
 
 
 def like_the_reapers(node: str) -> Object:
@@ -56,7 +56,8 @@ def test_a_pod_is_seen_and_its_lease_is_notified(watching: RunningAgent) -> None
     installed.plane.api.create(like_the_reapers(installed.node))
     watching.until(ClusterObject.objects.filter(kind="Pod", body__status__phase="Running").exists)
     lease = installed.until(
-        installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s"), "active"
+        installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s"),
+        "active",
     )
     watching.until(lambda: [each["status"]["phase"] for each in watching.pods()] == ["Running"])
     installed.sim.release_lease(lease)
@@ -71,20 +72,20 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
 ) -> None:
     installed = watching.installed
     watching.until(watching.is_believed)
-    asked: list[str] = []
+    requests: list[str] = []
     send = transport.KubernetesApi.send
 
     def noted(self: transport.KubernetesApi, method: str, path: str, **rest: Any) -> transport.ApiResponse:
-        asked.append(method)
+        requests.append(method)
         return send(self, method, path, **rest)
 
     monkeypatch.setattr(transport.KubernetesApi, "send", noted)
-    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s")
+    lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s")
     installed.sim.run()
     installed.sim.messages.clear()  # nobody would look again for seconds
     assert watching.until(lambda: reload_lease(lease).state == "active") < 5
     installed.sim.run()
-    assert "GET" not in asked
+    assert "GET" not in requests
 
 
 def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_seconds(
@@ -93,7 +94,7 @@ def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_secon
     """Simulate a controller that acts on old state."""
     installed = watching.installed
     watching.until(watching.is_believed)
-    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:pull-1s")
+    lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s")
     installed.until(lease, "active")
     (pod,) = installed.ours("/api/v1/pods")
     installed.sim.release_lease(lease)
@@ -232,15 +233,15 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
 def test_what_nodes_publish_for_claims_is_followed_and_listed_once(installed: Installation, gpu_nodes: Nodes) -> None:
     Cluster.objects.filter(pk=installed.cluster.pk).update(driver="dra", accept_next_inventory=True)
     watching = RunningAgent(installed)
-    api, node = installed.plane.api, gpu_nodes.add(GpuNode(cards=0))
+    api, node = installed.plane.api, gpu_nodes.add(GpuNode(gpus=0))
 
-    def cards() -> list[tuple[int, str]]:
+    def gpus() -> list[tuple[int, str]]:
         return list(Gpu.objects.filter(node__name=node).order_by("index").values_list("index", "health"))
 
     watching.until(lambda: ClusterWatch.objects.count() == 7)
-    devices.publish(api, node, cards=2)
-    watching.until(lambda: cards() == [(0, "healthy"), (1, "healthy")])
+    devices.publish(api, node, gpus=2)
+    watching.until(lambda: gpus() == [(0, "healthy"), (1, "healthy")])
     devices.withdraw(api, node)
-    watching.until(lambda: cards() == [(0, "unhealthy"), (1, "unhealthy")])
+    watching.until(lambda: gpus() == [(0, "unhealthy"), (1, "unhealthy")])
     watching.ended.set()
     assert [each.lists for each in watching.agent.reflectors] == [1] * 7

@@ -133,7 +133,7 @@ def test_the_same_order_takes_as_long_whoever_looks(simulated_stage: SimulatedSt
 def test_a_broken_gpu_is_told_with_its_reason_and_lets_its_pod_go(simulated_stage: SimulatedStage) -> None:
     stage, order = simulated_stage, simulated_stage.order()
     ready(stage, order)
-    stage.break_card()
+    stage.break_gpu()
     seen = stage.provisioner.observe(order, now=stage.now)
     assert seen.seen is ObservedState.LOST
     assert "XID 79" in seen.text

@@ -71,13 +71,13 @@ class KubernetesStage:
 
 
 def real_node(nodes: Nodes, manners: str, *layouts: dict[int, GpuLayout]) -> str:
-    """Add a node with two uncut cards whose mig-manager has learned these layouts."""
+    """Add a node with two uncut GPUs whose mig-manager has learned these layouts."""
     known = {}
     for cuts in layouts:
         slots = slices_offered(cuts.values())
         offers = {"nvidia.com/gpu": 0, **{resource_name(profile): count for profile, count in slots.items()}}
         known |= {layout_name(cuts): offers, layout_alias(layout_name(cuts)): offers}
-    return nodes.add(GpuNode(cards=2, layouts=known, manners=manners))
+    return nodes.add(GpuNode(gpus=2, layouts=known, manners=manners))
 
 
 def real_hands(plane: ControlPlane, *, learns_within: timedelta = timedelta()) -> MigManagerPartitioner:
@@ -128,7 +128,7 @@ def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     seen = here.hands.observe(here.machine, now=here.now)
     assert (seen.config, seen.tainted, seen.pods, seen.there) == ("", False, 0, True)
-    assert dict(seen.slots) == {"card": 2}
+    assert dict(seen.slots) == {"whole-gpu": 2}
     assert here.hands.profiles([here.machine]).get(here.machine.id) is None
 
 
@@ -272,9 +272,9 @@ def test_a_pool_on_a_real_control_plane_is_cut_for_who_waits(
     kestrel = create_tenant("Kestrel")
     waiting = sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
-    told = tells(control_plane, node.name, {"1g.10gb": 7, "3g.40gb": 2})
+    found = tells(control_plane, node.name, {"1g.10gb": 7, "3g.40gb": 2})
     change = approve_repartition(node, sim)
-    control_plane.api.delete(told)
+    control_plane.api.delete(found)
     name = real_node(gpu_nodes, "wedges-once", change.cuts)
     Node.objects.update(name=name)
     Cluster.objects.update(provisioner="kubernetes")

@@ -77,7 +77,7 @@ def test_from_a_bare_cluster_to_one_that_fits(own_control_plane: OwnControlPlane
     assert {done.how for done in first} == {"made"}
     again = install_cluster(api, PLUGIN, image="gpubroker:1")
     assert {done.how for done in again} == {"unchanged"}
-    plane.api.create(GpuNode(cards=8, cut=1, mig={"1g.10gb": 7}).manifest("gpu-1"))
+    plane.api.create(GpuNode(gpus=8, cut=1, mig={"1g.10gb": 7}).manifest("gpu-1"))
     plane.api.until("/api/v1/nodes/gpu-1", lambda seen: ready(seen) == "True")
 
     narrow = broker_kubeconfig(api, admin(plane))
@@ -142,7 +142,7 @@ def test_pods_try_whether_network_policies_hold_and_nothing_of_it_stays(
     plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Simulate the network probe by the tag of its image."""
-    plane.api.create(GpuNode(cards=1).manifest("tries-1"))
+    plane.api.create(GpuNode(gpus=1).manifest("tries-1"))
     plane.api.until("/api/v1/nodes/tries-1", lambda seen: ready(seen) == "True")
     ends = (
         ("HELD", "succeed-1s", CheckOutcome.OK, "made a pod unreachable"),
@@ -224,9 +224,9 @@ def test_the_commands_examine_install_and_register(
     assert "BAD     reachable" in capsys.readouterr().out
     with suppress(SystemExit):
         call_command("kube_doctor", "north", json=True)
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["findings"]) >= 40
-    assert {each["name"]: each["outcome"] for each in told["findings"]}["leftovers"] == "ok"
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["findings"]) >= 40
+    assert {each["name"]: each["outcome"] for each in found["findings"]}["leftovers"] == "ok"
     with pytest.raises(CommandError, match="already"):
         call_command("kube_setup", kubeconfig=file, register="north", region="eu-north")
 

@@ -31,8 +31,8 @@ class Away:
         self.installed, self.api = installed, installed.plane.api
 
     def live(self, image: str = f"{ACTS}:pull-0s", **wanted: Any) -> Lease:
-        asked = {"image": image, "max_duration_s": 4 * 3600, **wanted}
-        lease = self.installed.sim.request_lease(self.installed.home, offering("1g.10gb"), **asked)
+        values = {"image": image, "max_duration_s": 4 * 3600, **wanted}
+        lease = self.installed.sim.request_lease(self.installed.home, offering("1g.10gb"), **values)
         return self.installed.until(lease, "active")
 
     def of(self, kind: str, lease: Lease) -> list[tuple[str, Object]]:
@@ -153,10 +153,10 @@ def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing
 ) -> None:
     watching.until(watching.is_believed)
     lease = away.live()
-    record.asked.clear()
+    record.calls.clear()
     away.installed.sim.release_lease(lease)
     away.installed.until(lease, "released")
-    assert [each for each in record.asked if "pulse" not in each] == [
+    assert [each for each in record.calls if "pulse" not in each] == [
         "patch pods",
         "delete configmaps",
         "get configmaps",

@@ -128,11 +128,11 @@ def test_a_worker_killed_between_any_two_calls_leaves_one_lease_and_then_none(
     stage, proxy = way
     for moment in itertools.count(1):
         order = stage.order(moment, image="registry.example/acts:hang-0s")
-        asked = len(proxy.asked)
+        wanted = len(proxy.requests)
         _dies(stage, proxy, moment, after, lambda o=order: stage.provisioner.ensure(o, now=stage.now))  # type: ignore[misc]
-        survived = len(proxy.asked) - asked < moment
+        survived = len(proxy.requests) - wanted < moment
         ready(stage, order)
-        assert len(pods(stage)) == 1, killed_at(moment, after=after, asking=len(proxy.asked) - asked)
+        assert len(pods(stage)) == 1, killed_at(moment, after=after, asking=len(proxy.requests) - wanted)
         _dies(stage, proxy, moment, after, lambda o=order: stage.provisioner.remove(o, now=stage.now))  # type: ignore[misc]
         gone(stage, order)
         assert stage.names() == []

@@ -32,8 +32,8 @@ def test_a_lease_runs_as_a_pod_and_leaves_nothing(installed: Installation) -> No
 
 def test_what_we_write_is_written_under_names_of_our_own(installed: Installation) -> None:
     """Conflicting field owners see each other's changes."""
-    asked = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter")
-    installed.until(asked, "active")
+    lease = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter")
+    installed.until(lease, "active")
 
     def writers(*kinds: str) -> list[set[str]]:
         found = [[each["metadata"]["managedFields"] for each in installed.ours(kind)] for kind in kinds]
@@ -46,7 +46,9 @@ def test_what_we_write_is_written_under_names_of_our_own(installed: Installation
 
 
 def test_an_image_that_is_never_pulled_ends_the_lease_unpaid(installed: Installation) -> None:
-    lease = installed.sim.request_lease(installed.home, offering("card"), image="registry.example/acts:never-pulls")
+    lease = installed.sim.request_lease(
+        installed.home, offering("whole-gpu"), image="registry.example/acts:never-pulls"
+    )
     installed.until(lease, "provisioning")
     end = clock.monotonic() + 90
     while "cannot be pulled" not in str(reload_lease(lease).progress):
@@ -60,20 +62,20 @@ def test_credentials_are_kept_sealed_and_are_in_no_record(installed: Installatio
     kept = bytes(ClusterCredential.objects.get(cluster=installed.cluster).sealed)
     assert key.encode() not in kept
     with staff_scope():
-        told = str(list(AuditEvent.objects.filter(action="cluster.join").values()))
-    assert installed.cluster.address in told
-    assert key not in told
+        found = str(list(AuditEvent.objects.filter(action="cluster.join").values()))
+    assert installed.cluster.address in found
+    assert key not in found
 
 
 def test_the_gpus_of_a_node_become_inventory_and_follow_what_it_reports(
     installed: Installation, gpu_nodes: Nodes
 ) -> None:
-    cards = Gpu.objects.filter(node__cluster=installed.cluster).order_by("index")
-    assert [card.fixed_layout[0]["profile"] for card in cards] == ["card", "1g.10gb"]
-    assert len(cards[1].fixed_layout) == 7
+    gpus = Gpu.objects.filter(node__cluster=installed.cluster).order_by("index")
+    assert [gpu.fixed_layout[0]["profile"] for gpu in gpus] == ["whole-gpu", "1g.10gb"]
+    assert len(gpus[1].fixed_layout) == 7
     gpu_nodes.give(installed.node, **{"nvidia.com/gpu": 0})
     installed.take_inventory()
-    assert [card.health for card in cards.all()] != ["healthy", "healthy"]
+    assert [gpu.health for gpu in gpus.all()] != ["healthy", "healthy"]
     gpu_nodes.give(installed.node, **{"nvidia.com/gpu": 1})
     assert installed.take_inventory() == []
-    assert [card.health for card in cards.all()] == ["healthy", "healthy"]
+    assert [gpu.health for gpu in gpus.all()] == ["healthy", "healthy"]

@@ -97,7 +97,7 @@ def of_every_kind(installed: Installation) -> None:
     """Let leases of every shape live and end, by both doors."""
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     notebook = live(installed, "1g.10gb", workload="jupyter")
-    box = live(installed, "card", **BOX)
+    box = live(installed, "whole-gpu", **BOX)
     batch = live(installed, "1g.10gb", **BATCH)
     end(installed, notebook, box, batch)
     served = live(installed, "1g.10gb", **SERVED)
@@ -248,7 +248,7 @@ def without_room(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
     """Make a lease with a volume, twice, and delete the volume."""
-    lease = live(installed, "card")
+    lease = live(installed, "whole-gpu")
     kept = VolumeRef(some_id("vol"), 1, lease.tenant_id, lease.project_id)
     spec = replace(lease_spec(ordered(lease)), lease_id=some_id("lse"), volumes=(VolumeSpec(kept.id, 1, "/data"),))
     api = Transport(lambda: kubeconfig).within(20)

@@ -64,13 +64,13 @@ def devices_of(api: Api, lease: LeaseSpec) -> list[str]:
     return sorted(result["device"] for found in results for result in found)
 
 
-def place(node: str, profile: str, start: int, size: int, *, card: int = 0) -> SliceSpec:
-    return SliceSpec(node, devices.uuid(node, card), profile, start, size, 8, 80)
+def place(node: str, profile: str, start: int, size: int, *, gpu: int = 0) -> SliceSpec:
+    return SliceSpec(node, devices.uuid(node, gpu), profile, start, size, 8, 80)
 
 
 def test_a_slice_of_a_cut_gpu_runs_on_the_node_that_was_chosen(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    gpu_nodes.add(GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}))
-    chosen = gpu_nodes.add(GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}))
+    gpu_nodes.add(GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}))
+    chosen = gpu_nodes.add(GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}))
     with asking(control_plane.api, PLUGIN) as ask:
         pod = pod_of(control_plane.api, ask(MIG, place(chosen, "1g.10gb", 0, 1)))
     assert pod["spec"]["nodeName"] == chosen
@@ -79,16 +79,16 @@ def test_a_slice_of_a_cut_gpu_runs_on_the_node_that_was_chosen(control_plane: Co
 def test_a_node_without_room_takes_nobody_even_when_the_broker_says_so(
     control_plane: ControlPlane, gpu_nodes: Nodes
 ) -> None:
-    node = gpu_nodes.add(GpuNode(cards=1))
+    node = gpu_nodes.add(GpuNode(gpus=1))
     with asking(control_plane.api, PLUGIN) as ask:
-        first = ask(WHOLE, place(node, "card", 0, 8))
+        first = ask(WHOLE, place(node, "whole-gpu", 0, 8))
         pod_of(control_plane.api, first)
-        waits = pod_of(control_plane.api, ask(WHOLE, place(node, "card", 0, 8)), "Pending")
+        waits = pod_of(control_plane.api, ask(WHOLE, place(node, "whole-gpu", 0, 8)), "Pending")
     assert "nodeName" not in waits["spec"]
 
 
 def test_a_replica_of_a_shared_gpu_is_handed_out(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    node = gpu_nodes.add(GpuNode(cards=1, replicas=4, sharing="mps"))
+    node = gpu_nodes.add(GpuNode(gpus=1, replicas=4, sharing="mps"))
     with asking(control_plane.api, PLUGIN) as ask:
         pod = pod_of(control_plane.api, ask(SHARE, place(node, "quarter", 2, 2)))
     assert pod["spec"]["nodeName"] == node
@@ -98,24 +98,24 @@ def test_a_replica_of_a_shared_gpu_is_handed_out(control_plane: ControlPlane, gp
 def test_a_claim_gets_the_very_place_that_the_broker_chose(
     start: int, control_plane: ControlPlane, gpu_nodes: Nodes
 ) -> None:
-    node = gpu_nodes.add(GpuNode(cards=0))
-    devices.publish(control_plane.api, node, cards=2)
+    node = gpu_nodes.add(GpuNode(gpus=0))
+    devices.publish(control_plane.api, node, gpus=2)
     with asking(control_plane.api, CLAIMS) as ask:
-        lease = ask(MIG, place(node, "1g.10gb", start, 1, card=1))
+        lease = ask(MIG, place(node, "1g.10gb", start, 1, gpu=1))
         pod_of(control_plane.api, lease)
         assert devices_of(control_plane.api, lease) == [f"gpu-1-mig-19-{start}-1"]
     devices.withdraw(control_plane.api, node)
 
 
 def test_claims_share_a_gpu_until_its_counters_say_no(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
+    node, api = gpu_nodes.add(GpuNode(gpus=0)), control_plane.api
     devices.publish(api, node)
     half = replace(MIG, profile="3g.40gb")
     with asking(api, CLAIMS) as ask:
         beside = [ask(half, place(node, "3g.40gb", 0, 4)), ask(MIG, place(node, "1g.10gb", 4, 1))]
         for lease in beside:
             pod_of(api, lease)
-        whole = pod_of(api, ask(WHOLE, place(node, "card", 0, 8)), "Pending")
+        whole = pod_of(api, ask(WHOLE, place(node, "whole-gpu", 0, 8)), "Pending")
         overlaps = pod_of(api, ask(half, place(node, "3g.40gb", 4, 4)), "Pending")
         assert [devices_of(api, lease) for lease in beside] == [["gpu-0-mig-9-0-4"], ["gpu-0-mig-19-4-1"]]
     assert "nodeName" not in whole["spec"]
@@ -124,17 +124,17 @@ def test_claims_share_a_gpu_until_its_counters_say_no(control_plane: ControlPlan
 
 
 def test_a_whole_gpu_is_claimed_by_its_uuid(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
-    devices.publish(api, node, cards=3)
+    node, api = gpu_nodes.add(GpuNode(gpus=0)), control_plane.api
+    devices.publish(api, node, gpus=3)
     with asking(api, CLAIMS) as ask:
-        lease = ask(WHOLE, place(node, "card", 0, 8, card=2), place(node, "card", 0, 8, card=0))
+        lease = ask(WHOLE, place(node, "whole-gpu", 0, 8, gpu=2), place(node, "whole-gpu", 0, 8, gpu=0))
         pod_of(api, lease)
         assert devices_of(api, lease) == ["gpu-0", "gpu-2"]
     devices.withdraw(api, node)
 
 
 def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    node, api = gpu_nodes.add(GpuNode(cards=0)), control_plane.api
+    node, api = gpu_nodes.add(GpuNode(gpus=0)), control_plane.api
     devices.publish(api, node)
     with asking(api, DraDriver(FLEET, extended=True)) as ask:
         pod = pod_of(api, ask(MIG, place(node, "1g.10gb", 0, 1)))
@@ -143,11 +143,11 @@ def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane
 
 
 def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    node, api = gpu_nodes.add(GpuNode(cards=4)), control_plane.api
-    with asking(api, PLUGIN, cards=1) as ask:
-        first = ask(WHOLE, place(node, "card", 0, 8))
+    node, api = gpu_nodes.add(GpuNode(gpus=4)), control_plane.api
+    with asking(api, PLUGIN, gpus=1) as ask:
+        first = ask(WHOLE, place(node, "whole-gpu", 0, 8))
         pod_of(api, first)
-        over = ask(WHOLE, place(node, "card", 0, 8, card=1))
+        over = ask(WHOLE, place(node, "whole-gpu", 0, 8, gpu=1))
         where = names.namespace_name(over.project.project_id, over.project.slug)
         events = f"/api/v1/namespaces/{where}/events"
         api.until(events, lambda found: "exceeded quota: gpub-hard" in str(found))
@@ -157,10 +157,10 @@ def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(control_plane: C
 
 def test_a_cluster_is_read_as_it_was_made(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     api = control_plane.api
-    mixed = gpu_nodes.add(GpuNode(cards=2, cut=1, mig={"1g.10gb": 3, "2g.20gb": 2}))
-    shared = gpu_nodes.add(GpuNode(cards=2, replicas=4, sharing="time-slicing"))
-    published = gpu_nodes.add(GpuNode(cards=0))
-    devices.publish(api, published, cards=2)
+    mixed = gpu_nodes.add(GpuNode(gpus=2, cut=1, mig={"1g.10gb": 3, "2g.20gb": 2}))
+    shared = gpu_nodes.add(GpuNode(gpus=2, replicas=4, sharing="time-slicing"))
+    published = gpu_nodes.add(GpuNode(gpus=0))
+    devices.publish(api, published, gpus=2)
     ours = {mixed, shared, published}
     nodes = [
         msgspec.convert(each, ClusterNode, strict=False)
@@ -172,9 +172,9 @@ def test_a_cluster_is_read_as_it_was_made(control_plane: ControlPlane, gpu_nodes
         for each in api.items("/apis/resource.k8s.io/v1/resourceslices")
     ]
     by_name = {each.name: each for each in PLUGIN.inventory(nodes, slices)}
-    assert [card.isolation for card in by_name[mixed].cards] == [Isolation.DEVICE, Isolation.HARDWARE]
-    assert [len(card.cuts) for card in by_name[shared].cards] == [4, 4]
+    assert [gpu.isolation for gpu in by_name[mixed].gpus] == [Isolation.DEVICE, Isolation.HARDWARE]
+    assert [len(gpu.cuts) for gpu in by_name[shared].gpus] == [4, 4]
     (found,) = [each for each in CLAIMS.inventory(nodes, slices) if each.name in ours]
-    assert [card.uuid for card in found.cards] == [devices.uuid(published, card) for card in (0, 1)]
-    assert {card.isolation for card in found.cards} == {Isolation.HARDWARE}
+    assert [gpu.uuid for gpu in found.gpus] == [devices.uuid(published, gpu) for gpu in (0, 1)]
+    assert {gpu.isolation for gpu in found.gpus} == {Isolation.HARDWARE}
     devices.withdraw(api, published)

@@ -73,8 +73,8 @@ def test_the_next_lease_finds_what_this_one_left_and_a_namespace_that_is_gone_ho
     volume = installed.sim.create_volume(installed.home, "data", size_gib=10)
     bound = set()
     for _ in range(2):
-        asked = installed.sim.request_lease(installed.home, offering("card"), volume=volume.pk)
-        lease = installed.until(asked, "active")
+        requested = installed.sim.request_lease(installed.home, offering("whole-gpu"), volume=volume.pk)
+        lease = installed.until(requested, "active")
         bound.add(claim_of(installed)["spec"]["volumeName"])
         installed.sim.release_lease(lease)
         installed.until(lease, "released")

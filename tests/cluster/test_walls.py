@@ -206,11 +206,11 @@ def broker(api: Api, control_plane: ControlPlane) -> Api:
 
 
 def may(api: Api, verb: str, group: str, kinds: str, *, subresource: str = "") -> bool:
-    asked = {"verb": verb, "group": group, "resource": kinds, "subresource": subresource}
+    values = {"verb": verb, "group": group, "resource": kinds, "subresource": subresource}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {name: value for name, value in asked.items() if value}},
+        "spec": {"resourceAttributes": {name: value for name, value in values.items() if value}},
     }
     answer = api.say("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review)
     return bool(answer["status"]["allowed"])

@@ -45,26 +45,26 @@ class Way:
         return self.name
 
 
-HALVES = GpuNode(cards=1, replicas=2, sharing="time-slicing")
-SINGLE = GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
+HALVES = GpuNode(gpus=1, replicas=2, sharing="time-slicing")
+SINGLE = GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
 WAYS = [
-    Way("claims", GpuNode(cards=0), "1g.10gb", {}, setup={"driver": "dra"}),
+    Way("claims", GpuNode(gpus=0), "1g.10gb", {}, setup={"driver": "dra"}),
     Way(
         "plain limits",
-        GpuNode(cards=0),
+        GpuNode(gpus=0),
         "3g.40gb",
         {"nvidia.com/mig-3g.40gb": "1"},
         setup={"driver": "dra", "option": ["extended=yes"]},
     ),
     Way("halves", HALVES, "half", {"nvidia.com/gpu.shared": "1"}, "none"),
     Way(
-        "halves called cards",
-        GpuNode(cards=1, replicas=2, sharing="mps", renamed=False),
+        "halves called GPUs",
+        GpuNode(gpus=1, replicas=2, sharing="mps", renamed=False),
         "half",
         {"nvidia.com/gpu": "1"},
         "soft",
     ),
-    Way("slices called cards", SINGLE, "1g.10gb", {"nvidia.com/gpu": "1"}),
+    Way("slices called GPUs", SINGLE, "1g.10gb", {"nvidia.com/gpu": "1"}),
 ]
 Join = Callable[[Way], "Joined"]
 
@@ -91,15 +91,15 @@ class Joined(Installation):
         self.agent = ClusterAgent(self.cluster)
         self.agent.start(lambda: not self.ended.is_set())
         end = clock.monotonic() + SEEN_WITHIN_S
-        while not self.cards():
-            assert clock.monotonic() < end, "its cards never became inventory"
+        while not self.gpus():
+            assert clock.monotonic() < end, "its GPUs never became inventory"
             sim.clock.at = datetime.now(UTC)
             self.agent.turn(0.05)
         gpu_catalogue.derive_offerings(now=sim.now)
         Offering.objects.update(state="published")
         self.home = create_tenant()
 
-    def cards(self) -> list[Gpu]:
+    def gpus(self) -> list[Gpu]:
         return list(Gpu.objects.filter(node__cluster=self.cluster, node__name=self.node))
 
     def claims(self) -> list[Object]:

@@ -20,8 +20,8 @@ JOBS, INGRESSES = "/apis/batch/v1/jobs", "/apis/networking.k8s.io/v1/ingresses"
 
 def test_a_notebook_comes_with_its_route_and_its_secret(installed: Installation) -> None:
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
-    asked = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter", env={"A": "$(B)"})
-    lease = installed.until(asked, "active")
+    requested = installed.sim.request_lease(installed.home, offering("1g.10gb"), workload="jupyter", env={"A": "$(B)"})
+    lease = installed.until(requested, "active")
     (ingress,) = installed.ours(INGRESSES)
     with tenant_scope(lease.tenant_id):
         (way,) = lease_connections_of(lease)
@@ -34,8 +34,8 @@ def test_a_notebook_comes_with_its_route_and_its_secret(installed: Installation)
 
 
 def test_a_box_opens_for_the_keys_that_were_given(installed: Installation) -> None:
-    asked = installed.sim.request_lease(installed.home, offering("card"), workload="ssh", ssh_keys=[KEY])
-    installed.until(asked, "active")
+    lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), workload="ssh", ssh_keys=[KEY])
+    installed.until(lease, "active")
     (pod,) = installed.ours("/api/v1/pods")
     mounts = {each["name"]: each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]}
     assert mounts["keys"] == "/etc/gpubroker/ssh"
@@ -43,10 +43,10 @@ def test_a_box_opens_for_the_keys_that_were_given(installed: Installation) -> No
 
 @pytest.mark.deep
 def test_a_batch_ends_its_lease_when_its_command_is_done(installed: Installation) -> None:
-    asked = installed.sim.request_lease(
+    requested = installed.sim.request_lease(
         installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:succeed-8s", command="train"
     )
-    lease = installed.until(asked, "active")
+    lease = installed.until(requested, "active")
     (job,) = installed.ours(JOBS)
     finished = reconcile_until_over(installed, lease.pk, lease.tenant_id)
     over = installed.until(lease, "released")
@@ -72,10 +72,10 @@ def reconcile_until_over(installed: Installation, lease_id: str, tenant_id: str)
 
 
 def test_a_batch_that_is_extended_may_run_on(installed: Installation) -> None:
-    asked = installed.sim.request_lease(
+    requested = installed.sim.request_lease(
         installed.home, offering("1g.10gb"), workload="batch", image=f"{ACTS}:pull-0s", command="train"
     )
-    lease = installed.until(asked, "active")
+    lease = installed.until(requested, "active")
     (before,) = (job["spec"]["activeDeadlineSeconds"] for job in installed.ours(JOBS))
     with tenant_scope(lease.tenant_id):
         extension.extend_lease(lease, more_s=7200, actor=installed.home.actor, now=installed.sim.now)

@@ -32,21 +32,21 @@ H100_PROFILES = (
 )
 
 
-def uuid(node: str, card: int) -> str:
-    """Return a card's uuid: the same for the same card of the same node."""
-    digest = hashlib.sha256(f"{node}/{card}".encode()).hexdigest()
+def uuid(node: str, gpu: int) -> str:
+    """Return a GPU's uuid: the same for the same GPU of the same node."""
+    digest = hashlib.sha256(f"{node}/{gpu}".encode()).hexdigest()
     return f"GPU-{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
 
 
-def _consumes(card: int, slices: range, compute: int) -> list[Object]:
-    """Take memory slices and multiprocessors of a card; a whole card takes everything."""
+def _consumes(gpu: int, slices: range, compute: int) -> list[Object]:
+    """Take memory slices and multiprocessors of a GPU; a whole GPU takes everything."""
     multiprocessors = MULTIPROCESSORS if compute >= 7 else 16 * compute
     counters = {f"memory-slice-{n}": {"value": "1"} for n in slices}
     counters["multiprocessors"] = {"value": str(multiprocessors)}
-    return [{"counterSet": f"gpu-{card}-counter-set", "counters": counters}]
+    return [{"counterSet": f"gpu-{gpu}-counter-set", "counters": counters}]
 
 
-def _attributes(node: str, card: int, **more: str) -> Object:
+def _attributes(node: str, gpu: int, **more: str) -> Object:
     text = {"productName": "NVIDIA H100 80GB HBM3", "brand": "Nvidia", "architecture": "Hopper", **more}
     return {
         **{name: {"string": value} for name, value in text.items()},
@@ -55,40 +55,40 @@ def _attributes(node: str, card: int, **more: str) -> Object:
     }
 
 
-def whole(node: str, card: int) -> Object:
-    """Return a card as a device."""
+def whole(node: str, gpu: int) -> Object:
+    """Return a GPU as a device."""
     return {
-        "name": f"gpu-{card}",
-        "attributes": _attributes(node, card, type="gpu", uuid=uuid(node, card)),
+        "name": f"gpu-{gpu}",
+        "attributes": _attributes(node, gpu, type="gpu", uuid=uuid(node, gpu)),
         "capacity": {"memory": {"value": "81559Mi"}},
-        "consumesCounters": _consumes(card, range(MEMORY_SLICES), 7),
+        "consumesCounters": _consumes(gpu, range(MEMORY_SLICES), 7),
     }
 
 
-def cut(node: str, card: int, profiles: Sequence[Profile]) -> Iterator[Object]:
-    """Yield every MIG device that a card could become."""
+def cut(node: str, gpu: int, profiles: Sequence[Profile]) -> Iterator[Object]:
+    """Yield every MIG device that a GPU could become."""
     for profile in profiles:
         for start in profile.starts:
             slices = range(start, start + profile.memory)
             yield {
-                "name": f"gpu-{card}-mig-{profile.number}-{start}-{profile.memory}",
-                "attributes": _attributes(node, card, type="mig", profile=profile.name, parentUUID=uuid(node, card)),
+                "name": f"gpu-{gpu}-mig-{profile.number}-{start}-{profile.memory}",
+                "attributes": _attributes(node, gpu, type="mig", profile=profile.name, parentUUID=uuid(node, gpu)),
                 "capacity": {
                     "memory": {"value": f"{profile.memory * 9728}Mi"},
                     "multiprocessors": {"value": str(16 * profile.compute)},
                     **{f"memorySlice{n}": {"value": "1"} for n in slices},
                 },
-                "consumesCounters": _consumes(card, slices, profile.compute),
+                "consumesCounters": _consumes(gpu, slices, profile.compute),
             }
 
 
-def published(node: str, *, cards: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> list[Object]:
+def published(node: str, *, gpus: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> list[Object]:
     """Return a node's ResourceSlices, with counters in one of their own."""
-    devices = [device for card in range(cards) for device in (whole(node, card), *cut(node, card, profiles))]
+    devices = [device for gpu in range(gpus) for device in (whole(node, gpu), *cut(node, gpu, profiles))]
     counters = {f"memory-slice-{n}": {"value": "1"} for n in range(MEMORY_SLICES)}
     counters["multiprocessors"] = {"value": str(MULTIPROCESSORS)}
-    sets = [{"name": f"gpu-{card}-counter-set", "counters": counters} for card in range(cards)]
-    contents: list[Object] = [{"sharedCounters": sets[n : n + 8]} for n in range(0, cards, 8)]
+    sets = [{"name": f"gpu-{gpu}-counter-set", "counters": counters} for gpu in range(gpus)]
+    contents: list[Object] = [{"sharedCounters": sets[n : n + 8]} for n in range(0, gpus, 8)]
     contents += [{"devices": devices[n : n + 24]} for n in range(0, len(devices), 24)]
     return [
         {
@@ -119,12 +119,12 @@ GPU_CLASS = device_class("gpu.nvidia.com", f"device.attributes['{DRIVER}'].type 
 MIG_CLASS = device_class("mig.nvidia.com", f"device.attributes['{DRIVER}'].type == 'mig'")
 
 
-def publish(api: Api, node: str, *, cards: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> None:
-    """Publish a node's cards and the driver's own two classes."""
-    for manifest in (GPU_CLASS, MIG_CLASS, *published(node, cards=cards, profiles=profiles)):
+def publish(api: Api, node: str, *, gpus: int = 1, profiles: Sequence[Profile] = H100_PROFILES) -> None:
+    """Publish a node's GPUs and the driver's own two classes."""
+    for manifest in (GPU_CLASS, MIG_CLASS, *published(node, gpus=gpus, profiles=profiles)):
         api.apply(manifest)
 
 
 def withdraw(api: Api, node: str) -> None:
-    """Take a node's cards back."""
+    """Take a node's GPUs back."""
     api.delete(f"/apis/{VERSION}/resourceslices", fieldSelector=f"spec.nodeName={node}")

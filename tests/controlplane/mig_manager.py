@@ -1,7 +1,7 @@
 """A simulated mig-manager that obeys, delays, fails or wedges.
 
 In: the node's label nvidia.com/mig.config. Out: nvidia.com/mig.config.state, and what the node has to give. While it
-works, everything that speaks to the cards is paused and the node gives nothing. It notices only that the label's
+works, everything that speaks to the GPUs is paused and the node gives nothing. It notices only that the label's
 *value* changed: whoever finds it wedged has to set another value and come back.
 """
 

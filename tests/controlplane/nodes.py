@@ -16,8 +16,8 @@ GPU = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
-class Card:
-    """What feature discovery says about the cards of a node."""
+class GpuHardware:
+    """What feature discovery says about the GPUs of a node."""
 
     product: str = "NVIDIA-H100-80GB-HBM3"
     memory_mib: int = 81559
@@ -26,21 +26,21 @@ class Card:
     mig_capable: bool = True
 
 
-H100 = Card()
-A100 = Card("NVIDIA-A100-SXM4-80GB", 81920, "ampere", "8.0")
-L40S = Card("NVIDIA-L40S", 46068, "ada-lovelace", "8.9", mig_capable=False)
+H100 = GpuHardware()
+A100 = GpuHardware("NVIDIA-A100-SXM4-80GB", 81920, "ampere", "8.0")
+L40S = GpuHardware("NVIDIA-L40S", 46068, "ada-lovelace", "8.9", mig_capable=False)
 
 
 @dataclass(frozen=True)
 class GpuNode:
-    """A node to add: its cards, and how they are shared."""
+    """A node to add: its GPUs, and how they are shared."""
 
-    cards: int = 8
-    card: Card = H100
-    # What the node gives in MIG devices, {"1g.10gb": 14}; the cards that are cut no longer count as whole ones.
+    gpus: int = 8
+    gpu: GpuHardware = H100
+    # What the node gives in MIG devices, {"1g.10gb": 14}; the GPUs that are cut no longer count as whole ones.
     mig: Mapping[str, int] = field(default_factory=dict)
-    strategy: str = "mixed"  # or single: slices are given as whole cards, or none
-    cut: int = 0  # how many of the cards are cut
+    strategy: str = "mixed"  # or single: slices are given as whole GPUs, or none
+    cut: int = 0  # how many of the GPUs are cut
     replicas: int = 1
     sharing: str = "none"  # or time-slicing, mps
     renamed: bool = True  # replicas are given as …/gpu.shared
@@ -53,7 +53,7 @@ class GpuNode:
     def gives(self) -> dict[str, str]:
         """Return the extended resources that its device plugin offers."""
         suffix = ".shared" if self.replicas > 1 and self.renamed else ""
-        whole = (self.cards - self.cut) * self.replicas
+        whole = (self.gpus - self.cut) * self.replicas
         if self.strategy == "single" and self.mig:
             return {GPU + suffix: str(sum(self.mig.values()) * self.replicas)}
         slices = {f"nvidia.com/mig-{name}{suffix}": str(n * self.replicas) for name, n in self.mig.items()}
@@ -62,22 +62,22 @@ class GpuNode:
     def discovered(self) -> dict[str, str]:
         """Return the labels of feature discovery."""
         single = next(iter(self.mig), "") if self.strategy == "single" else ""
-        product = self.card.product + (f"-MIG-{single}" if single else "")
+        product = self.gpu.product + (f"-MIG-{single}" if single else "")
         product += "-SHARED" if self.replicas > 1 and not self.renamed else ""
-        major, minor = self.card.compute.split(".")
+        major, minor = self.gpu.compute.split(".")
         found = {
             "gpu.present": "true",
             "gpu.product": product,
-            "gpu.count": self.gives()[GPU] if single else str(self.cards),
-            "gpu.memory": str(self.card.memory_mib),
-            "gpu.family": self.card.family,
+            "gpu.count": self.gives()[GPU] if single else str(self.gpus),
+            "gpu.memory": str(self.gpu.memory_mib),
+            "gpu.family": self.gpu.family,
             "gpu.machine": "played-server",
             "gpu.mode": "compute",
             "gpu.compute.major": major,
             "gpu.compute.minor": minor,
             "gpu.replicas": str(self.replicas),
             "gpu.sharing-strategy": self.sharing,
-            "mig.capable": str(self.card.mig_capable).lower(),
+            "mig.capable": str(self.gpu.mig_capable).lower(),
             "mig.strategy": self.strategy,
             "cuda.driver-version.full": "580.95.05",
             "cuda.runtime-version.full": "13.0",
@@ -87,7 +87,7 @@ class GpuNode:
             compute, memory = (int(part) for part in re.findall(r"\d+", name)[:2])
             found |= {
                 f"mig-{name}.count": str(count),
-                f"mig-{name}.product": f"{self.card.product}-MIG-{name}",
+                f"mig-{name}.product": f"{self.gpu.product}-MIG-{name}",
                 f"mig-{name}.memory": str(memory * 1024 * 95 // 100),
                 f"mig-{name}.slices.gi": str(compute),
                 f"mig-{name}.slices.ci": str(compute),

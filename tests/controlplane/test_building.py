@@ -108,5 +108,5 @@ def test_a_machine_without_the_programs_leaves_the_tests_out_and_says_so_once(tm
         timeout=120,
     )
     assert done.returncode == 5, done.stdout  # nothing was run
-    told = [line for line in done.stdout.splitlines() if "make controlplane" in line and "cluster" in line]
-    assert told == ["left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"]
+    reported = [line for line in done.stdout.splitlines() if "make controlplane" in line and "cluster" in line]
+    assert reported == ["left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"]

@@ -14,8 +14,8 @@ from tests.controlplane.plane import ControlPlane
 
 @pytest.fixture
 def node(control_plane: ControlPlane, gpu_nodes: Nodes) -> Iterator[str]:
-    """Publish one card of a node without a device plugin."""
-    name = gpu_nodes.add(GpuNode(cards=0))
+    """Publish one GPU of a node without a device plugin."""
+    name = gpu_nodes.add(GpuNode(gpus=0))
     devices.publish(control_plane.api, name)
     yield name
     devices.withdraw(control_plane.api, name)

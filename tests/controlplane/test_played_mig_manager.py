@@ -13,7 +13,7 @@ LAYOUTS = {"all-disabled": WHOLE, "all-1g.10gb": CUT, "all-1g.10gb-again": CUT}
 
 
 def node(nodes: Nodes, manners: str, takes: str = "300ms") -> str:
-    return nodes.add(GpuNode(cards=2, layouts=LAYOUTS, manners=manners, takes=takes))
+    return nodes.add(GpuNode(gpus=2, layouts=LAYOUTS, manners=manners, takes=takes))
 
 
 def until(nodes: Nodes, name: str, state: str) -> Object:

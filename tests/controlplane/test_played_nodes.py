@@ -15,7 +15,7 @@ def taints(node: Object) -> set[tuple[str, str]]:
 
 
 def test_a_node_gives_what_its_device_plugin_reports(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    name = gpu_nodes.add(GpuNode(cards=8, mig={"1g.10gb": 14}, cut=2))
+    name = gpu_nodes.add(GpuNode(gpus=8, mig={"1g.10gb": 14}, cut=2))
     node = gpu_nodes.see(name)
     assert node["status"]["allocatable"]["nvidia.com/gpu"] == "6"
     assert node["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] == "14"
@@ -25,7 +25,7 @@ def test_a_node_gives_what_its_device_plugin_reports(control_plane: ControlPlane
 def test_slices_that_are_used_up_leave_a_pod_unschedulable(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
-    node = gpu_nodes.add(GpuNode(cards=1, cut=1, mig={"1g.10gb": 1}))
+    node = gpu_nodes.add(GpuNode(gpus=1, cut=1, mig={"1g.10gb": 1}))
     pods = f"/api/v1/namespaces/{namespace}/pods"
     for name in ("first", "second"):
         control_plane.api.create(pod(name, namespace, node=node, limits={"nvidia.com/mig-1g.10gb": "1"}))
@@ -86,6 +86,6 @@ def test_a_device_plugin_can_report_fewer_devices(control_plane: ControlPlane, g
 
 
 def test_many_nodes_come_at_once(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    names = gpu_nodes.add_many(40, GpuNode(cards=1))
+    names = gpu_nodes.add_many(40, GpuNode(gpus=1))
     assert len(set(names)) == 40
     assert ready(gpu_nodes.see(names[-1])) == "True"

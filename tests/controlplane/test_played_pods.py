@@ -16,7 +16,7 @@ class Playground:
 
     def __init__(self, cluster: ControlPlane, nodes: Nodes, namespace: str) -> None:
         self.api, self.namespace = cluster.api, namespace
-        self.node = nodes.add(GpuNode(cards=2))
+        self.node = nodes.add(GpuNode(gpus=2))
 
     def run(self, script: str = "", *, restart: str = "Never", image: str = "registry.example/box:1") -> str:
         path = f"/api/v1/namespaces/{self.namespace}/pods/played"

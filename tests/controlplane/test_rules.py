@@ -89,7 +89,7 @@ def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlP
 
 
 def test_a_quota_holds_against_forty_at_once(control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str) -> None:
-    api, node = control_plane.api, gpu_nodes.add(GpuNode(cards=8))
+    api, node = control_plane.api, gpu_nodes.add(GpuNode(gpus=8))
     quota: Object = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -177,9 +177,9 @@ def test_a_user_without_rights_is_told_no(control_plane: ControlPlane, namespace
 
 
 def test_a_service_accounts_token_is_who_it_says(control_plane: ControlPlane, namespace: str) -> None:
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    values = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
-    token = control_plane.api.say("POST", path, asked)["status"]["token"]
+    token = control_plane.api.say("POST", path, values)["status"]["token"]
     account = Api(control_plane.kubeconfig_of_token(token))
     with pytest.raises(Refused, match=f"system:serviceaccount:{namespace}:default"):
         account.get("/api/v1/nodes")

@@ -49,7 +49,7 @@ def psql(server: Server, name: str, **passwords: str) -> subprocess.CompletedPro
     return subprocess.run([*command, "-f", str(SCRIPT)], env=env, capture_output=True, text=True, check=False)
 
 
-def told(server: Server) -> dict[str, str]:
+def passwords_of(server: Server) -> dict[str, str]:
     """Return the session's database passwords, which the server shares."""
     of = {"OWNER_PASSWORD": OWNER, "WEB_PASSWORD": WEB, "WORKER_PASSWORD": WORKER}
     return {name: server.password(role) for name, role in of.items()}
@@ -63,7 +63,7 @@ def rights(server: Server, name: str) -> tuple[object, ...] | None:
 @pytest.mark.timeout(600)
 def test_the_script_makes_what_make_run_makes(server: Server, empty: str) -> None:
     for _ in range(2):  # a second run, say with new passwords, does no harm
-        done = psql(server, empty, **told(server))
+        done = psql(server, empty, **passwords_of(server))
         assert done.returncode == 0, done.stderr
     ours = session.database_name(f"by_us_{session.worker_number()}")
     try:

@@ -102,7 +102,7 @@ def test_the_demo_comes_up_and_a_second_time_changes_no_password(
     log = (tmp_path / "log").read_text()
     assert "docker build -f" in log
     assert "kind load docker-image gpubroker:demo --name gpubroker-demo" in log
-    # And its cards can be sold: what is printed can be pasted, and somebody follows the cluster that joins by it.
+    # And its GPUs can be sold: what is printed can be pasted, and somebody follows the cluster that joins by it.
     way = parse_kubeconfig(demo("way-in", laptop).stdout)
     signed = control_plane.kubeconfig("admin")["clusters"][0]["cluster"]["certificate-authority-data"]
     assert way["clusters"][0]["cluster"]["certificate-authority-data"] == signed

@@ -32,10 +32,10 @@ def made(*arguments: str) -> str:
 
 
 def test_help_names_every_command_there_is_with_what_it_does() -> None:
-    told = dict(re.findall(r"^  make ([a-z-]+) +(\S.*)$", made("help"), re.MULTILINE))
+    values = dict(re.findall(r"^  make ([a-z-]+) +(\S.*)$", made("help"), re.MULTILINE))
     (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert set(told) == set(phony.split()) - {"env", "env-dev"}
-    assert set(told) >= PROMISED
+    assert set(values) == set(phony.split()) - {"env", "env-dev"}
+    assert set(values) >= PROMISED
 
 
 def test_check_looks_at_all_it_promises(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_deep_tests_run_by_commit_and_when_they_are_named(
 def test_what_a_machine_cannot_run_is_one_line_each_that_says_how_to_add_it(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_", "PYTEST_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:django"]
-    told = subprocess.run(
+    found = subprocess.run(
         [*command, "tests/deploy/test_summary.py"],
         cwd=ROOT,
         env=env | {"PATH": str(tmp_path), "HOME": str(tmp_path), "CONTROLPLANE": "none"},
@@ -134,4 +134,4 @@ def test_what_a_machine_cannot_run_is_one_line_each_that_says_how_to_add_it(tmp_
         ("tests/chart/processes", "root may"),
         ("what speaks to a cluster", "make controlplane"),
     ):
-        assert len(re.findall(rf"^left out: {what}: .*{how}", told, re.MULTILINE)) == 1, told
+        assert len(re.findall(rf"^left out: {what}: .*{how}", found, re.MULTILINE)) == 1, found

@@ -14,10 +14,10 @@ class Dmypy:
     """Answer for the daemon, and note what it was asked."""
 
     def __init__(self, **answers: tuple[int, str]) -> None:
-        self.answers, self.asked = answers, list[str]()
+        self.answers, self.calls = answers, list[str]()
 
     def __call__(self, _: Path, what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        self.asked.append(what)
+        self.calls.append(what)
         code, words = self.answers.get(what, (0, ""))
         return subprocess.CompletedProcess([], code, words, "")
 
@@ -49,7 +49,7 @@ def test_without_a_daemon_mypy_judges_and_one_starts_for_the_next_time(
 ) -> None:
     dmypy = Dmypy(status=(2, ""))
     assert judged(monkeypatch, dmypy) == 0
-    assert (len(mypy), dmypy.asked) == (1, ["status", "start"])
+    assert (len(mypy), dmypy.calls) == (1, ["status", "start"])
 
 
 def test_where_the_daemon_fails_mypy_judges(monkeypatch: pytest.MonkeyPatch, mypy: list[str]) -> None:
@@ -61,7 +61,7 @@ def test_a_machine_without_daemons_starts_none(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("MYPY_DAEMON", "no")
     dmypy = Dmypy()
     assert judged(monkeypatch, dmypy) == 0
-    assert (len(mypy), dmypy.asked) == (1, [])
+    assert (len(mypy), dmypy.calls) == (1, [])
 
 
 def test_a_changed_model_needs_another_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

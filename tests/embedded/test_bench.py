@@ -21,10 +21,10 @@ MET = {
 
 @pytest.mark.parametrize("kind", MET)
 def test_a_figure_is_a_line_of_json_and_a_missed_goal_ends_badly(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    goal, asked, enough, too_little = MET[kind]
+    goal, wanted, enough, too_little = MET[kind]
     for value, ends_with in ((enough, 0), (too_little, 1)):
         figures = Figures("house")
-        getattr(figures, kind)("shown", value, **asked)
+        getattr(figures, kind)("shown", value, **wanted)
         with pytest.raises(SystemExit) as ended:
             figures.leave()
         (line,) = capsys.readouterr().out.splitlines()

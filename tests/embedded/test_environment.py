@@ -46,12 +46,12 @@ def test_an_environment_that_matches_its_lock_is_left_alone(tmp_path: Path, monk
 
 
 def test_a_changed_lock_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     monkeypatch.setattr(environment, "STAMP", str(tmp_path / "installed.json"))
-    monkeypatch.setattr(environment, "install", lambda level, progress: asked.append(level))
+    monkeypatch.setattr(environment, "install", lambda level, progress: requests.append(level))
     (tmp_path / "installed.json").write_text(json.dumps({"run": "another lock's"}))
     environment.main("run")
-    assert asked == ["run"]
+    assert requests == ["run"]
 
 
 def test_a_python_that_is_too_old_is_told_what_to_install(

@@ -59,8 +59,8 @@ def curl_of(said: str) -> tuple[str, dict[str, str], bytes]:
 
 def call(address: str, headers: dict[str, str], body: bytes | None = None) -> dict[str, Any]:
     with urllib.request.urlopen(urllib.request.Request(address, body, headers), timeout=60) as answer:
-        told: dict[str, Any] = json.load(answer)
-    return told
+        found: dict[str, Any] = json.load(answer)
+    return found
 
 
 def steps(said: str) -> list[str]:
@@ -101,10 +101,10 @@ def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_s
 
 def test_what_is_said_to_make_reaches_the_launcher() -> None:
     said = ["FRESH=1", "PORT=8100", "HOST=0.0.0.0", "DATA=/srv/one folder"]
-    told = subprocess.run(
+    found = subprocess.run(
         ["make", "--dry-run", "run", *said], cwd=session.CHECKOUT, capture_output=True, text=True, check=True
     ).stdout
-    (command,) = [line for line in told.splitlines() if "deploy.embedded run" in line]
+    (command,) = [line for line in found.splitlines() if "deploy.embedded run" in line]
     words = shlex.split(command)
     assert words[words.index("run") + 1 :] == [
         *("--port", "8100", "--host", "0.0.0.0", "--data", "/srv/one folder", "--fresh")

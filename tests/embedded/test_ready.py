@@ -48,11 +48,11 @@ def test_a_worker_whose_queue_is_gone_can_end(labour: Labour) -> None:
 @contextmanager
 def answering(port: int, status: int) -> Iterator[list[str]]:
     """Answer every request at a port with a status, and note what was asked for."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Door(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_response(status)
             self.end_headers()
 
@@ -63,7 +63,7 @@ def answering(port: int, status: int) -> Iterator[list[str]]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield asked
+            yield requests
         finally:
             server.shutdown()
             thread.join()
@@ -73,9 +73,9 @@ def test_a_door_is_ready_once_it_answers_well(installed: Product) -> None:
     for number, (door, path) in enumerate(zip(installed.doors(), ("/ready", "/health"), strict=True)):
         assert not door.ready(None)  # type: ignore[arg-type]
         for status in (503, 200):
-            with answering(installed.port + number, status) as asked:
+            with answering(installed.port + number, status) as wanted:
                 assert door.ready(None) == (status == 200)  # type: ignore[arg-type]
-            assert asked == [path]
+            assert wanted == [path]
 
 
 def test_beat_is_ready_once_it_has_written_its_timetable_again(labour: Labour, tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ def test_a_port_in_use_names_who_uses_it_and_how_to_choose_another(data: Path, p
         taken.bind(("127.0.0.1", port))
         taken.listen()
         with (
-            pytest.raises(StartupError, match=rf"Port {port}.* is in use by .* \(process {os.getpid()}\)") as told,
+            pytest.raises(StartupError, match=rf"Port {port}.* is in use by .* \(process {os.getpid()}\)") as error,
             installation(options(data, port)),
         ):
             pytest.fail("started on a port that was taken")
-    assert f"make run PORT={port + 100}" in str(told.value)
-    assert "\n" not in str(told.value)
+    assert f"make run PORT={port + 100}" in str(error.value)
+    assert "\n" not in str(error.value)
     assert not (data / "postgres").exists()
 
 
@@ -105,9 +105,9 @@ def test_a_second_start_on_the_same_data_is_refused(start: Begin, data: Path, po
 
 
 def test_a_data_folder_nobody_may_write_is_refused(port: int) -> None:
-    with pytest.raises(StartupError) as told:
+    with pytest.raises(StartupError) as error:
         installation(options(Path("/proc/gpubroker"), port)).__enter__()
-    assert "make run DATA=<folder>" in str(told.value)
+    assert "make run DATA=<folder>" in str(error.value)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -163,9 +163,9 @@ def test_an_address_that_is_none_is_refused_in_words_without_the_password(
     nonsense: str, data: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", nonsense)
-    with pytest.raises(StartupError, match="DATABASE_URL=postgresql://user") as told:
+    with pytest.raises(StartupError, match="DATABASE_URL=postgresql://user") as error:
         installation(options(data, port)).__enter__()
-    assert WORD not in str(told.value)
+    assert WORD not in str(error.value)
     assert list(data.iterdir()) == []
 
 

@@ -17,7 +17,7 @@ from tenants.services.rls import staff_scope  # noqa: E402
 BARE = ("tenants", "0001")
 
 
-def told() -> dict[str, list[object]]:
+def read_state() -> dict[str, list[object]]:
     """Return what leases, places and ledger say, and how much of every offering is free."""
     with staff_scope():
         return {
@@ -36,11 +36,11 @@ def told() -> dict[str, list[object]]:
 def main() -> None:
     """Print the seed's outcome; fail on changed or invalid rows."""
     call_command("seed")
-    before = told()
+    before = read_state()
     assert all(before.values()), "nothing was there to be migrated"
     call_command("migrate", *BARE, database="owner", interactive=False, verbosity=0)
     call_command("migrate", database="owner", interactive=False, verbosity=0)
-    after = told()
+    after = read_state()
     assert after == before, [name for name in before if after[name] != before[name]]
     with staff_scope():
         assert [each.name for each in invariant_checks.check_invariants(now=clock.now()) if not each.holds] == []

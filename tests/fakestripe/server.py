@@ -114,8 +114,8 @@ class FakeStripe(HTTPClient):
         known = self._memory.get(call.idem)
         if known and self.now - known[0] < REMEMBERED:
             if known[1] != text:
-                told = "Keys for idempotent requests can only be used with the same parameters."
-                return _error(400, {"type": "idempotency_error", "message": told})
+                words = "Keys for idempotent requests can only be used with the same parameters."
+                return _error(400, {"type": "idempotency_error", "message": words})
             return known[2][0], known[2][1], {**known[2][2], "idempotent-replayed": "true"}
         if ill == "500":
             answer = _error(500, BROKEN)
@@ -135,7 +135,7 @@ class FakeStripe(HTTPClient):
                     shapes.check(shape, call.params)
                 try:
                     self.things.total_off = self.total_off
-                    return _told(act(self.things, *found.groups(), call.params))
+                    return _as_answer(act(self.things, *found.groups(), call.params))
                 except Refusal as refusal:
                     return _error(refusal.status, refusal.error)
         raise AssertionError(f"the fake has no {call.method} {call.path}")
@@ -146,15 +146,15 @@ class FakeStripe(HTTPClient):
 
 def decoded(text: str) -> dict[str, Any]:
     """Read a form such as `lines[0][amount]=5` as what was meant."""
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
         first, *rest = re.findall(r"[^\[\]]+", name)
-        here, key = told, first
+        here, key = values, first
         for part in rest:
             here = here.setdefault(key, {})
             key = part
         here[key] = value
-    return {key: _lists(value) for key, value in told.items()}
+    return {key: _lists(value) for key, value in values.items()}
 
 
 def _lists(value: Any) -> Any:
@@ -165,7 +165,7 @@ def _lists(value: Any) -> Any:
     return {key: _lists(each) for key, each in value.items()}
 
 
-def _told(thing: Any) -> Answer:
+def _as_answer(thing: Any) -> Answer:
     return json.dumps(thing).encode(), 200, {"request-id": "req_fake"}
 
 

@@ -176,10 +176,10 @@ def new_invoice(things: Things, params: Params) -> Thing:
         payments=[],
     )
     things.tell("invoice.created", invoice)
-    return told(things, invoice, {})
+    return shown_invoice(things, invoice, {})
 
 
-def told(things: Things, invoice: Thing, params: Params) -> Thing:
+def shown_invoice(things: Things, invoice: Thing, params: Params) -> Thing:
     """Write an invoice as the API does."""
     shown = copy.deepcopy(invoice)
     shown["lines"] = {
@@ -207,7 +207,7 @@ def told(things: Things, invoice: Thing, params: Params) -> Thing:
 
 def invoice(things: Things, pk: str, params: Params) -> Thing:
     found = things.get("invoice", pk)
-    answer = told(things, found, params)
+    answer = shown_invoice(things, found, params)
     settle_slow(things, found)
     return answer
 
@@ -235,7 +235,7 @@ def invoices(things: Things, params: Params) -> Thing:
         if params.get("customer") in (None, each["customer"]) and params.get("status") in (None, each["status"])
     ]
     page = listed(found, params, "/v1/invoices")
-    return {**page, "data": [told(things, each, {}) for each in page["data"]]}
+    return {**page, "data": [shown_invoice(things, each, {}) for each in page["data"]]}
 
 
 def _draft(things: Things, pk: str) -> Thing:
@@ -267,14 +267,14 @@ def add_lines(things: Things, pk: str, params: Params) -> Thing:
     found["total"] += things.total_off
     owed = max(found["total"] + things.get("customer", found["customer"]).get("balance", 0), 0)
     found["amount_due"] = found["amount_remaining"] = owed if owed >= things.least else 0
-    return told(things, found, {})
+    return shown_invoice(things, found, {})
 
 
 def finalize(things: Things, pk: str, params: Params) -> Thing:
     found = _draft(things, pk)
     found["status"] = "open"
     things.tell("invoice.finalized", found)
-    return told(things, found, {})
+    return shown_invoice(things, found, {})
 
 
 def delete(things: Things, pk: str, params: Params) -> Thing:
@@ -310,7 +310,7 @@ def pay(things: Things, pk: str, params: Params) -> Thing:
 def _paid(things: Things, found: Thing, intent: Thing) -> Thing:
     intent["status"] = "succeeded"
     paid(things, found, intent)
-    return told(things, found, {})
+    return shown_invoice(things, found, {})
 
 
 def paid(things: Things, found: Thing, intent: Thing) -> None:
@@ -355,12 +355,12 @@ def _action(things: Things, found: Thing, intent: Thing) -> Thing:
 
 
 def _slow(things: Things, found: Thing, intent: Thing) -> Thing:
-    return told(things, found, {})
+    return shown_invoice(things, found, {})
 
 
 def _silent(things: Things, found: Thing, intent: Thing) -> Thing:
     intent["patient"] = True  # until somebody tells its end
-    return told(things, found, {})
+    return shown_invoice(things, found, {})
 
 
 HOW = {"ok": _paid, "declined": _declined, "action": _action, "slow": _slow, "silent": _silent}
@@ -374,7 +374,7 @@ def void(things: Things, pk: str, params: Params) -> Thing:
     for intent_id in found["payments"]:
         things.get("payment_intent", intent_id)["status"] = "canceled"
     things.tell("invoice.voided", found)
-    return told(things, found, {})
+    return shown_invoice(things, found, {})
 
 
 def invoice_payments(things: Things, params: Params) -> Thing:

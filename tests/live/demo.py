@@ -48,7 +48,7 @@ ENTRANCES = [
         "spec": {"controller": "k8s.io/ingress-nginx"},
     },
 ]
-WHOLE, CUT = GpuNode(cards=4), GpuNode(cards=2, cut=2, mig={"1g.10gb": 14})
+WHOLE, CUT = GpuNode(gpus=4), GpuNode(gpus=2, cut=2, mig={"1g.10gb": 14})
 OVER = {"released", "failed"}
 # What somebody writes into the launch page beside what it proposes.
 WRITTEN = {
@@ -72,7 +72,7 @@ class Demo:
         self.tenant: Tenant
 
     def joins(self) -> None:
-        """Set up, register and examine both clusters; put their cards on sale."""
+        """Set up, register and examine both clusters; put their GPUs on sale."""
         for name, plane in self.planes.items():
             for node in (WHOLE, CUT):
                 self.nodes[name].add(node)
@@ -87,20 +87,20 @@ class Demo:
             say(f"kube_setup {name}: {said.count('made')} objects made; {said.splitlines()[-1]}")
             say(f"kube_doctor {name}: {examined(name)}")
         for name in self.planes:
-            installation.sell(name, WHOLE.cards + CUT.cards)
+            installation.sell(name, WHOLE.gpus + CUT.gpus)
         self.tenant = installation.tenant(self.processes)
 
     def launches(self) -> None:
         """Launch each kind of workload in the portal, and wait for pods."""
-        slice_, card = (installation.offering(profile, REGION) for profile in ("1g.10gb", "card"))
+        slice_, gpu = (installation.offering(profile, REGION) for profile in ("1g.10gb", "whole-gpu"))
         person = Person(self.processes.port, self.tenant.project)
         for number, kind in enumerate(TEMPLATES):
-            what = card if number % 3 == 2 else slice_
+            what = gpu if number % 3 == 2 else slice_
             lease = person.launch(what, name=kind, runs=kind, **WRITTEN.get(kind, {}))
             say(f"launched from the portal: {kind}, {lease}")
             self.tenant.leases.append(lease)
-        for number in range(WHOLE.cards):  # by the API, and more than one cluster has
-            answer = self.tenant.ask(card, name=f"card-{number}")
+        for number in range(WHOLE.gpus):  # by the API, and more than one cluster has
+            answer = self.tenant.ask(gpu, name=f"gpu-{number}")
             if not answer.accepted:
                 raise RuntimeError(f"{answer.status} {answer.body}")
         self.reach("active", self.tenant.leases)
@@ -150,7 +150,7 @@ class Demo:
             until(lambda plane=plane: not ours(plane), 60, f"nothing of ours is left in {name}")  # type: ignore[misc]
         lease_rating.rate_all_leases(now=clock.now())
         kept = conservation.check_conservation(first=self.began, last=clock.now()).as_report()
-        say("the books, in card-seconds: " + str(kept["conservation"]))
+        say("the books, in GPU-seconds: " + str(kept["conservation"]))
         wrong = {
             what: kept[what]
             for what in (

@@ -65,10 +65,10 @@ def join(plane: ControlPlane, processes: Processes, *, name: str, region: str, *
     return said.getvalue()
 
 
-def sell(cluster: str, cards: int, *, within_s: float = 120) -> None:
-    """Wait until a cluster's cards are inventory, then sell whatever they can be cut into."""
-    cards_of = Gpu.objects.filter(node__cluster=Cluster.objects.get(name=cluster))
-    until(lambda: cards_of.count() >= cards, within_s, f"{cards} cards of {cluster}")
+def sell(cluster: str, gpus: int, *, within_s: float = 120) -> None:
+    """Wait until a cluster's GPUs are inventory, then sell whatever they can be cut into."""
+    gpus_of = Gpu.objects.filter(node__cluster=Cluster.objects.get(name=cluster))
+    until(lambda: gpus_of.count() >= gpus, within_s, f"{gpus} GPUs of {cluster}")
     now = clock.now()
     gpu_catalogue.derive_offerings(now=now)
     Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)

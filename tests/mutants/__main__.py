@@ -76,8 +76,8 @@ def verdict(copy: Path, bug: BugClass) -> str:
     return "killed" if ended == FAILED else f"LIVES (pytest ended with {ended})"
 
 
-def main(asked: Iterable[str]) -> int:
-    wanted = set(asked)
+def main(requested: Iterable[str]) -> int:
+    wanted = set(requested)
     bugs = [bug for bug in CLASSES if not wanted or bug.id in wanted]
     killed = 0
     with tempfile.TemporaryDirectory() as folder:

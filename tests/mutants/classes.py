@@ -196,7 +196,7 @@ CLASSES = (
              Mutant("broker/services/clusters/orphan_removal.py",
                     "if state not in HOLDS_CAPACITY or generation != newest:",
                     "if generation > newest + 9:")),
-    BugClass("B39", "a fraction is billed as a whole card", "gpustack 6054, 5710, 5681",
+    BugClass("B39", "a fraction is billed as a whole GPU", "gpustack 6054, 5710, 5681",
              "tests/broker/services/inventory/test_fleet_inventory.py::test_offerings_are_derived_once_from_what_stands_there",
              Mutant("broker/services/inventory/gpu_catalogue.py",
                     'return int(profile.name.partition("g.")[2].partition("gb")[0])', "return spec.memory_gb")),

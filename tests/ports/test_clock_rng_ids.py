@@ -15,7 +15,7 @@ AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 @pytest.mark.django_db
 def test_the_clock_is_the_databases_and_asks_it_seldom(django_assert_num_queries: Any) -> None:
-    def told() -> datetime:
+    def database_time() -> datetime:
         with connection.cursor() as cursor:
             cursor.execute("SELECT clock_timestamp()")
             return cursor.fetchone()[0]  # type: ignore[no-any-return]
@@ -25,7 +25,7 @@ def test_the_clock_is_the_databases_and_asks_it_seldom(django_assert_num_queries
         moments = [now.now() for _ in range(100)]
     assert moments == sorted(moments)
     at_most_behind = timedelta(seconds=clock.monotonic() - began + 0.1)
-    assert told() - at_most_behind < now.now() < told() + timedelta(seconds=0.1)
+    assert database_time() - at_most_behind < now.now() < database_time() + timedelta(seconds=0.1)
     assert now.now().tzinfo is not None
 
 

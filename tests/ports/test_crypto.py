@@ -22,15 +22,15 @@ def test_a_new_key_opens_the_old_seals_until_they_are_renewed(settings: Any) -> 
     renewed = crypto.encrypt(crypto.decrypt(sealed))
     settings.CREDENTIAL_ENCRYPTION_KEYS = NEW
     assert crypto.decrypt(renewed) == b"secret"
-    with pytest.raises(crypto.CredentialKeyError, match="None of the keys") as told:
+    with pytest.raises(crypto.CredentialKeyError, match="None of the keys") as error:
         crypto.decrypt(sealed)
-    assert NEW not in str(told.value)
+    assert NEW not in str(error.value)
 
 
 @pytest.mark.parametrize(("keys", "says"), [("", "without an encryption key"), ("my-password", "is not a Fernet key")])
 def test_without_a_key_nothing_is_kept_in_the_clear(settings: Any, keys: str, says: str) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = keys
-    with pytest.raises(crypto.CredentialKeyError, match=says) as told:
+    with pytest.raises(crypto.CredentialKeyError, match=says) as error:
         crypto.encrypt(b"secret")
-    assert "Fernet.generate_key()" in str(told.value)
-    assert "my-password" not in str(told.value)
+    assert "Fernet.generate_key()" in str(error.value)
+    assert "my-password" not in str(error.value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from celery.beat import PersistentScheduler
-from django.conf import settings as told
+from django.conf import settings as django_settings
 from django.db import OperationalError
 
 from broker.management.commands import kube_agent
@@ -39,7 +39,7 @@ def test_without_a_folder_work_goes_on(settings: Any, tmp_path: Path) -> None:
 
 
 def test_beat_says_so_at_every_tick(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told.CELERY_BEAT_SCHEDULER == "config.beat:HeartbeatScheduler"
+    assert django_settings.CELERY_BEAT_SCHEDULER == "config.beat:HeartbeatScheduler"
     monkeypatch.setattr(PersistentScheduler, "__init__", lambda self: None)
     monkeypatch.setattr(PersistentScheduler, "tick", lambda self: 5)
     assert HeartbeatScheduler().tick() == 5.0

@@ -27,16 +27,16 @@ HOUR = 3600
 @pytest.mark.deep
 def test_a_day_of_two_tenants_on_four_gpus(sim: Simulation) -> None:
     create_gpus(4)
-    card, slice_ = offering("card"), offering("1g.10gb")
+    gpu, slice_ = offering("whole-gpu"), offering("1g.10gb")
     kestrel, swift = create_tenant("Kestrel", units=28), create_tenant("Swift", units=28)
 
-    # 09:00 Kestrel's training takes three cards at once, all or nothing.
-    training = sim.request_lease(kestrel, card, quantity=3, same_node=True, max_duration_s=8 * HOUR)
+    # 09:00 Kestrel's training takes three GPUs at once, all or nothing.
+    training = sim.request_lease(kestrel, gpu, quantity=3, same_node=True, max_duration_s=8 * HOUR)
     sim.run(20)
     assert (reload_lease(training).state, len(held_allocations(training))) == ("active", 3)
 
-    # 09:01 Swift wants two cards together. One is free, so it gets none, and is told what it waits for.
-    gang = sim.request_lease(swift, card, quantity=2, max_duration_s=2 * HOUR)
+    # 09:01 Swift wants two GPUs together. One is free, so it gets none, and is told what it waits for.
+    gang = sim.request_lease(swift, gpu, quantity=2, max_duration_s=2 * HOUR)
     sim.run(60)
     assert (reload_lease(gang).state, held_allocations(gang)) == ("queued", [])
     assert reload_lease(gang).pending_reason == "Waits for 2 × H100 whole GPU, free together. One is free now."
@@ -51,9 +51,9 @@ def test_a_day_of_two_tenants_on_four_gpus(sim: Simulation) -> None:
         cap = set_limit(project=swift.project, kind=QuotaKind.GPU_SECONDS, limit=10**12, actor=OPERATOR, now=sim.now)
     assert cap.used == 2 * 7_000 * 2 * HOUR + 1_000 * HOUR
 
-    # 09:10 Kestrel holds 21 of its 28 units. Two cards more are refused, and nothing of them stays behind.
+    # 09:10 Kestrel holds 21 of its 28 units. Two GPUs more are refused, and nothing of them stays behind.
     with pytest.raises(QuotaExceeded, match="21 are in use, 7 free, and this needs 14"):
-        sim.request_lease(kestrel, card, quantity=2)
+        sim.request_lease(kestrel, gpu, quantity=2)
     assert kestrel.quota_used() == 21_000
 
     # 09:30 The training is done early. Nobody sweeps: the release itself wakes the queue.

@@ -18,13 +18,13 @@ MIDNIGHT = EVENING + timedelta(hours=1)
 def test_a_month_ends_in_berlin(sim: Simulation) -> None:
     sim.clock.at = EVENING
     create_gpus(1)
-    card = offering("card")
-    set_price(card, 36 * EURO // 10, since=EVENING - timedelta(days=60))  # a tenth of a cent a second
+    gpu = offering("whole-gpu")
+    set_price(gpu, 36 * EURO // 10, since=EVENING - timedelta(days=60))  # a tenth of a cent a second
     tenant, project = create_customer("Europe/Berlin")
     berlin = TenantContext(tenant, project, Actor("user", "usr_berlin", "mira@berlin.example"))
 
     # 23:00 An hour is asked for, then half an hour more: the last hour of November is nearly all of it.
-    lease = reload_lease(sim.create_lease(berlin, card, max_duration_s=HOUR))
+    lease = reload_lease(sim.create_lease(berlin, gpu, max_duration_s=HOUR))
     assert lease.active_at
     november = int((MIDNIGHT - lease.active_at).total_seconds())
     assert HOUR - 30 < november < HOUR

@@ -18,7 +18,7 @@ from tests.simulation import (
     transitions_of,
 )
 
-TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1)
+TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1)
 
 
 def test_a_node_is_lost_and_comes_back(sim: Simulation) -> None:
@@ -26,9 +26,9 @@ def test_a_node_is_lost_and_comes_back(sim: Simulation) -> None:
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
 
     # Each tenant runs on a node of its own; Kestrel has one more request in the queue.
-    first = sim.create_lease(kestrel, offering("card"))
-    other = sim.create_lease(swift, offering("card"))
-    waiting = sim.request_lease(kestrel, offering("card"))
+    first = sim.create_lease(kestrel, offering("whole-gpu"))
+    other = sim.create_lease(swift, offering("whole-gpu"))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run(60)
     assert node_of(first) != node_of(other)
     assert reload_lease(waiting).state == "queued"

@@ -41,7 +41,7 @@ def test_what_is_listed_without_a_new_name_is_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "normal"),
+    ("found", "normal"),
     [
         (
             "ALTER TABLE t ADD CONSTRAINT t_of_id_0123abcd_fk_u_id FOREIGN KEY (of_id) REFERENCES u(id);",
@@ -64,8 +64,8 @@ def test_what_is_listed_without_a_new_name_is_removed() -> None:
     ],
     ids=["foreign key", "primary key", "chosen name", "comments", "view of one table", "view of two tables"],
 )
-def test_a_statement_is_normalised(told: str, normal: str) -> None:
-    assert normalise(told) == normal
+def test_a_statement_is_normalised(found: str, normal: str) -> None:
+    assert normalise(found) == normal
 
 
 def test_spacing_does_not_count_and_order_of_words_does() -> None:

@@ -33,7 +33,7 @@ from tests.broker.services.repartition.fixed_layouts import create_fixed_nodes
 from tests.sim.faults import Crash
 from tests.simulation import MODEL, OPERATOR, Simulation, create_tenant, offering, reload_lease, run_task
 
-PROFILES = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "card")
+PROFILES = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "whole-gpu")
 OWN_WILL = {"none", "by_tenant", "expired"}  # a lease that ended otherwise was thrown out
 HEALED_WITHIN = timedelta(minutes=12)
 
@@ -57,12 +57,12 @@ class WatchedHands(SimulatedPartitioner):
             held = Allocation.objects.filter(gpu__node=machine.id, released_at=None).count()
         pods = SimulatedPod.objects.filter(nodes__contains=[machine.id]).count()
         assert (held, pods) == (0, 0), f"{machine.name} is told to change under {held} leases and {pods} pods"
-        told = super().tell(machine, config, version=version, now=now)
-        self.world.did["told"] += told
+        found = super().tell(machine, config, version=version, now=now)
+        self.world.did["told"] += found
         ill = SimulatedNode.objects.get(node=machine.id).ill
         self.world.suffered |= dict.fromkeys(Repartition.objects.under_way().filter(node=machine.id), ill)
         self._break(0.05)
-        return told
+        return found
 
     def _break(self, probability: float) -> None:
         if not self.world.calm and self.world.chance.below(probability):
@@ -78,7 +78,7 @@ class Cutting:
         self.chance, self.sim, self.calm = Rng(seed), sim, False
         self.did: Counter[str] = Counter()
         self.suffered: dict[Repartition, str] = {}  # what each change's latest attempt suffers from
-        self.nodes, self.owner = create_fixed_nodes(nodes=3, cards_per_node=2), create_tenant("Kestrel")
+        self.nodes, self.owner = create_fixed_nodes(nodes=3, gpus_per_node=2), create_tenant("Kestrel")
         self.catalogue = LayoutCatalogue(gpu_model_spec(MODEL), plain_profiles(gpu_model_spec(MODEL)))
         acts: list[tuple[int, Callable[[], None]]] = [
             (20, self.ask),
@@ -167,9 +167,9 @@ class Cutting:
             its = list(Gpu.objects.filter(node=node))
             change = last.get(node.pk)
             closed = change is not None and RepartitionStep(change.step) in CLOSED_STEPS
-            assert {card.closed_since is not None for card in its} == {closed}, f"{node}: {change and change.step}"
-            for card in its:
-                now = layout_rows.current_layout(card)
+            assert {gpu.closed_since is not None for gpu in its} == {closed}, f"{node}: {change and change.step}"
+            for gpu in its:
+                now = layout_rows.current_layout(gpu)
                 assert now is not None
                 assert now in self.catalogue.cuts
             real = SimulatedNode.objects.filter(node=node.pk).first()

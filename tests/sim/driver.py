@@ -1,7 +1,7 @@
 """Random runs on the real services and database, from one seed.
 
 Hints are dropped, doubled and taken in any order; workers die before and after what they do, are overtaken while
-they work, or act on what they read long ago; nodes, cards and pods are lost; quotas come and go; time jumps. Then the
+they work, or act on what they read long ago; nodes, GPUs and pods are lost; quotas come and go; time jumps. Then the
 calm comes, and everything must come to rest.
 """
 
@@ -35,7 +35,7 @@ from tests.simulation import MODEL, NOW, OPERATOR, REGION, create_fleet, create_
 
 A_WHILE = timedelta(seconds=300)  # longer than the slowest pull takes without faults
 Hint = tuple[datetime, str, str, str]
-PROFILES = ("1g.10gb", "1g.10gb", "3g.40gb", "card")
+PROFILES = ("1g.10gb", "1g.10gb", "3g.40gb", "whole-gpu")
 IMAGES = ("", "", "", "slow/image", "refuse/image")
 
 
@@ -55,7 +55,7 @@ class Sim:
         self.acknowledged: set[str] = set()
         self.read: list[Lease] = []  # what somebody read a while ago, and acts on only now
         self.depth = 0
-        create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+        create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
         self.homes = [create_tenant("Kestrel", units=20), create_tenant("Swift", units=20)]
         for each in self.homes:
             each.set_quota(QuotaKind.GPU_SECONDS, 10**12)
@@ -72,7 +72,7 @@ class Sim:
             (2, self.tick),
             (1, self.quota_changes),
             (2, self.node_changes),
-            (1, self.card_changes),
+            (1, self.gpu_changes),
             (1, self.pod_vanishes),
         ]
         self.acts = [act for weight, act in acts for _ in range(weight)]
@@ -222,21 +222,21 @@ class Sim:
         state = NodeState(str(self.pick(("ready", "ready", "ready", "cordoned", "lost"))))
         hardware.set_node_state(node, state, reason="sim", actor=OPERATOR, now=self.clock.at)
 
-    def card_changes(self) -> None:
-        card = Gpu.objects.select_related("node__cluster").order_by("uuid")[int(self.chance.uniform(0, 4))]
+    def gpu_changes(self) -> None:
+        gpu = Gpu.objects.select_related("node__cluster").order_by("uuid")[int(self.chance.uniform(0, 4))]
         health = GpuHealth(str(self.pick(("healthy", "healthy", "unhealthy"))))
-        hardware.set_gpu_health(card, health, reason="sim", actor=OPERATOR, now=self.clock.at)
+        hardware.set_gpu_health(gpu, health, reason="sim", actor=OPERATOR, now=self.clock.at)
 
     def pod_vanishes(self) -> None:
         lose_a_pod(self.chance)
 
     def mend(self) -> None:
-        """Bring the calm: nothing fails any more, and all nodes and cards are well."""
+        """Bring the calm: nothing fails any more, and all nodes and GPUs are well."""
         self.faults.calm = True
         for node in Node.objects.select_related("cluster").order_by("name"):
             hardware.set_node_state(node, NodeState.READY, reason="calm", actor=OPERATOR, now=self.clock.at)
-        for card in Gpu.objects.select_related("node__cluster").order_by("uuid"):
-            hardware.set_gpu_health(card, GpuHealth.HEALTHY, reason="calm", actor=OPERATOR, now=self.clock.at)
+        for gpu in Gpu.objects.select_related("node__cluster").order_by("uuid"):
+            hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="calm", actor=OPERATOR, now=self.clock.at)
 
     def run_calm(self, seconds: int) -> None:
         """Let time pass without faults, with regular sweeps."""
@@ -315,7 +315,7 @@ def _nobody_waits_for_what_is_free(sim: Sim) -> None:
             assert lease.pending_reason
             overdue = overdue or sim.clock.at - lease.queues_since > MAX_WAIT
             if overdue and lease.pending_reason.startswith("Waits behind"):
-                continue  # cards are kept for it, or all who are younger wait
+                continue  # GPUs are kept for it, or all who are younger wait
             fits = available_capacity.preview_placement(
                 lease.offering, quantity=lease.quantity, same_node=lease.same_node
             )

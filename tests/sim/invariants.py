@@ -69,19 +69,19 @@ class Watch:
                 assert lease.active_at <= lease.ended_at <= lease.ends_at, "charged beyond its end"
 
     def _places(self, leases: dict[str, Lease], held: list[Allocation]) -> None:
-        cards: defaultdict[str, set[PlacedSlice]] = defaultdict(set)
+        gpus: defaultdict[str, set[PlacedSlice]] = defaultdict(set)
         count: Counter[str] = Counter()
         spec = gpu_model_spec(MODEL)
         for each in held:
             profile = spec.profile(each.profile, Isolation(each.isolation))
-            cards[each.gpu_id].add(PlacedSlice(profile.placed_at(each.placement.lower), profile))
+            gpus[each.gpu_id].add(PlacedSlice(profile.placed_at(each.placement.lower), profile))
             if each.for_move:
                 continue  # held beside the one that its lease is at
             if each.leaving_since is not None:
                 continue  # its lease went on without it; nobody else may have it yet
             count[each.lease_id] += 1
             assert each.generation == leases[each.lease_id].generation
-        for gpu, slices in cards.items():
+        for gpu, slices in gpus.items():
             assert geometry_faults(Geometry(frozenset(slices)), grid=spec.grid) == (), gpu
         for lease in leases.values():
             wanted = lease.quantity if lease.state in HOLDING else 0
@@ -117,8 +117,8 @@ class Watch:
                 assert quota.used == held <= quota.limit, f"{quota.pk}: {quota.used}, not {held}"
             else:
                 month = quota.window_start.isoformat() if quota.window_start else ""
-                asked = sum(lease.quota_uses["gpu_seconds"]["windows"].get(month, 0) for lease in below)
-                assert asked <= quota.used <= quota.limit, f"{quota.pk}: {quota.used}, less than {asked}"
+                total = sum(lease.quota_uses["gpu_seconds"]["windows"].get(month, 0) for lease in below)
+                assert total <= quota.used <= quota.limit, f"{quota.pk}: {quota.used}, less than {total}"
 
     def _looks(self, leases: dict[str, Lease], now: datetime) -> None:
         """The sweep finds everything whose message was lost."""

@@ -52,7 +52,7 @@ class Moving(Sim):
             reason="sim",
             cost_s=30,
             gain_milli=0,
-            cards=[],
+            gpus=[],
             state_at=now,
             proposed_at=now,
         )
@@ -63,7 +63,7 @@ class Moving(Sim):
         plan_decisions.accept_plan(plan, why="sim", actor=OPERATOR, now=now)
 
     def some_move(self) -> Relocation | None:
-        """Pick a lease and a card in service with room for it."""
+        """Pick a lease and a GPU in service with room for it."""
         with system_scope():
             places = Allocation.objects.filter(released_at=None).order_by("id")
             whole = places.filter(lease__state="active", lease__quantity=1, lease__movable=True)
@@ -74,9 +74,9 @@ class Moving(Sim):
             return None
         held: Any = self.pick(mine)  # type: ignore[arg-type]
         profile = gpu_model_spec(MODEL).profile(held.profile, Isolation(held.isolation))
-        card: Any = self.pick([each for each in serving if each.pk != held.gpu_id])
+        to_gpu: Any = self.pick([each for each in serving if each.pk != held.gpu_id])
         for place in profile.placements:
-            if not any(gpu == card.pk and r.lower < place.end and place.start < r.upper for gpu, r in taken):
+            if not any(gpu == to_gpu.pk and r.lower < place.end and place.start < r.upper for gpu, r in taken):
                 return Relocation(
                     tenant_id=held.tenant_id,
                     lease_id=held.lease_id,
@@ -84,7 +84,7 @@ class Moving(Sim):
                     size=place.size,
                     from_gpu_id=held.gpu_id,
                     from_start=held.placement.lower,
-                    to_gpu=card,
+                    to_gpu=to_gpu,
                     to_start=place.start,
                     cost_s=30,
                     gain_milli=0,

@@ -38,7 +38,7 @@ class Beside(HTTPClient):
     def __init__(self, address: Path) -> None:
         super().__init__()
         self.fake, self.address = FakeStripe(), address
-        self.asked: set[tuple[str, str]] = set()  # method, path as the tests' Stripe knows it
+        self.requests: set[tuple[str, str]] = set()  # method, path as the tests' Stripe knows it
         self.refused: list[str] = []
 
     def request(  # type: ignore[override]
@@ -55,7 +55,7 @@ class Beside(HTTPClient):
             self.refused.append(f"{method} {parts.path}: {json.loads(said)['error']['message']}")
         for known, pattern, _, _ in ROUTES:
             if known == method and re.fullmatch(pattern, parts.path):
-                self.asked.add((method, pattern))
+                self.requests.add((method, pattern))
         return self.fake.request(method, url, headers, post_data)
 
     def close(self) -> None:

@@ -82,7 +82,7 @@ def test_every_request_of_ours_is_one_that_stripe_takes(beside: Beside) -> None:
         webhook_events.process_event(event_id, now=now)
     assert beside.refused == []
     known = {(method, pattern) for method, pattern, _, _ in ROUTES}
-    assert known - beside.asked == NEVER
+    assert known - beside.requests == NEVER
 
 
 def test_a_request_of_a_wrong_shape_is_refused_by_it(beside: Beside) -> None:

@@ -150,8 +150,8 @@ class TenantViewSet(RowViewSet):
 
     @property
     def dry_run(self) -> bool:
-        asked = self.request.query_params.get("dry_run") == "true"
-        return asked and self.request.method not in SAFE_METHODS
+        dry_run = self.request.query_params.get("dry_run") == "true"
+        return dry_run and self.request.method not in SAFE_METHODS
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)

@@ -70,7 +70,7 @@ class BillingDetailsViewSet(WholeTenantViewSet):
     @extend_schema(responses=BillingDetailsOut, filters=False)
     def list(self, request: Request) -> Response:
         """Return your details for the next invoice, with their ETag."""
-        return self._told()
+        return self._details_response()
 
     @extend_schema(request=BillingDetailsIn, responses=BillingDetailsOut)
     def replace(self, request: Request) -> Response:
@@ -82,16 +82,16 @@ class BillingDetailsViewSet(WholeTenantViewSet):
         ETagViewSet.match(request, self._row(lock=True))
         letters = wanted.pop("letters", None)
         billing_details.set_billing_details(
-            self.request.tenant, told=InvoiceParty(**wanted), letters=letters, **self.by
+            self.request.tenant, party=InvoiceParty(**wanted), letters=letters, **self.by
         )
-        return self._told()
+        return self._details_response()
 
     def _row(self, *, lock: bool = False) -> BillingDetails:
         rows = self.get_queryset()
         found = (rows.select_for_update() if lock else rows).first()
         return found or BillingDetails(tenant=self.request.tenant, version=0)
 
-    def _told(self) -> Response:
+    def _details_response(self) -> Response:
         tenant = self.request.tenant
         taxed = tax_determination.get_tax_status(tenant)
         body = {

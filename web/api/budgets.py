@@ -160,13 +160,13 @@ def parse_limit(text: str, currency: str) -> int:
 
 def parse_budget_terms(wanted: dict[str, Any], before: BudgetTerms) -> BudgetTerms:
     """Apply the terms of a request body to the previous ones, or raise Invalid."""
-    told: dict[str, Any] = {
+    changes: dict[str, Any] = {
         name: tuple(sorted(set(value))) if isinstance(value, list) else value
         for name, value in wanted.items()
         if name in BudgetTermsIn().fields
     }
     try:
-        return replace(before, **told)
+        return replace(before, **changes)
     except InvalidBudgetTerms as odd:
         raise InvalidValue(odd.field, str(odd), fix="Send whole percentages such as 80.") from odd
 

@@ -74,12 +74,12 @@ class CappedTokenViewSet(TokenViewSet):
     def list(self, request: Request) -> Response:
         """Return all tokens, without their secrets."""
         page = self.paginate_queryset(self.filter_queryset(self.get_queryset())) or []
-        return self.get_paginated_response(self._told(page))
+        return self.get_paginated_response(self._token_rows(page))
 
     @extend_schema(responses=CappedTokenOut)
     def retrieve(self, request: Request, pk: str) -> Response:
         """Return one token, without its secret."""
-        return Response(self._told([self.get_object()])[0])
+        return Response(self._token_rows([self.get_object()])[0])
 
     @extend_schema(request=CappedTokenCreate, responses={201: CreatedCappedTokenOut})
     @idempotent(hide=("token",))
@@ -93,9 +93,9 @@ class CappedTokenViewSet(TokenViewSet):
         cap = parse_cap(wanted["cap"] or {}, self.request.tenant.currency)
         token, text = self.issue(wanted)
         token_caps.set_token_cap(token, cap, **self.by)
-        return Response({**self._told([token])[0], "token": text}, status=201)
+        return Response({**self._token_rows([token])[0], "token": text}, status=201)
 
-    def _told(self, found: Any) -> Any:
+    def _token_rows(self, found: Any) -> Any:
         used = token_caps.token_cap_use(found, tenant=self.request.tenant, now=self.now)
         return CappedTokenOut(found, many=True, context={"caps": used}).data
 

@@ -101,20 +101,20 @@ class DisputeViewSet(DisputeRows, ListModelMixin, RetrieveModelMixin, WholeTenan
 
         It books nothing. Until it is answered the amount is not collected, and no payment starts automatically.
         """
-        asked = validated_body(DisputeCreate, request)
-        found = Invoice.objects.filter(tenant=self.request.tenant, pk=asked["invoice"]).first()
+        body = validated_body(DisputeCreate, request)
+        found = Invoice.objects.filter(tenant=self.request.tenant, pk=body["invoice"]).first()
         if found is None:
             raise InvalidValue("invoice", "The invoice was not found.", fix="Select it from the list of invoices.")
-        named = [each["n"] for each in asked["lines"]]
+        named = [each["n"] for each in body["lines"]]
         if twice := next((n for n in named if named.count(n) > 1), None):
             raise InvalidValue("lines", f"Line {twice} is listed twice.", fix="List each line once.")
         made = dispute_requests.dispute_lines(
             found,
             lines={
                 each["n"]: dispute_requests.parse_optional_amount(each.get("amount"), found.currency)
-                for each in asked["lines"]
+                for each in body["lines"]
             },
-            reason=asked["reason"],
+            reason=body["reason"],
             **self.by,
         )
         shown = self.rows.filter(pk__in=[each.pk for each in made]).order_by("line__n")

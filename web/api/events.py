@@ -56,14 +56,14 @@ class EventViewSet(TenantViewSet):
             query = request.META.get("QUERY_STRING", "")
             address = f"{settings.EVENTS_URL}{request.path}" + (f"?{query}" if query else "")
             return HttpResponse(status=307, headers={"Location": address})
-        asked = request.query_params.get("cursor", "")
+        cursor = request.query_params.get("cursor", "")
         found = lease_events.events_after(
-            self._position(asked),
+            self._position(cursor),
             tenant_id=self.request.tenant.pk,
             within=self.request.roles.projects("leases.read"),
             limit=self._limit(request),
         )
-        last = str(found[-1].position) if found else asked or None
+        last = str(found[-1].position) if found else cursor or None
         return Response({"items": [event.as_json() for event in found], "next_cursor": last})
 
     @staticmethod

@@ -291,17 +291,17 @@ class InvoiceViewSet(InvoiceRows, ListModelMixin, RetrieveModelMixin, WholeTenan
         return Response(PaymentOut(payment).data, status=202, headers=where)
 
 
-def _explanation_body(told: ExplainedLine) -> dict[str, Any]:
-    currency = told.invoice.currency
+def _explanation_body(explained: ExplainedLine) -> dict[str, Any]:
+    currency = explained.invoice.currency
     return {
-        "line": InvoiceLineOut(told.line).data,
-        "offering_label": told.what,
-        "price": told.price
+        "line": InvoiceLineOut(explained.line).data,
+        "offering_label": explained.what,
+        "price": explained.price
         and {
-            "version": str(told.price.version),
-            "per_hour": hourly_price_out(told.price.nano_per_hour, currency),
-            "since": told.price.since,
-            "until": told.price.until,
+            "version": str(explained.price.version),
+            "per_hour": hourly_price_out(explained.price.nano_per_hour, currency),
+            "since": explained.price.since,
+            "until": explained.price.until,
         },
         "month": [
             {
@@ -311,25 +311,25 @@ def _explanation_body(told: ExplainedLine) -> dict[str, Any]:
                 "base": exact_amount_out(int(each.base_num), currency),
                 "amount": exact_amount_out(int(each.exact_num), currency),
             }
-            for each in told.month
+            for each in explained.month
         ],
-        "leases": [_lease_use_row(use) for use in told.leases],
-        "leases_total": told.leases_total,
-        "rule": _rule_text(told),
-        "fraction": format_fraction(int(told.line.exact_num)),
-        "recomputed": money_out(told.recomputed_minor, currency),
-        "recomputed_equal": told.recomputed_equal,
+        "leases": [_lease_use_row(use) for use in explained.leases],
+        "leases_total": explained.leases_total,
+        "rule": _rule_text(explained),
+        "fraction": format_fraction(int(explained.line.exact_num)),
+        "recomputed": money_out(explained.recomputed_minor, currency),
+        "recomputed_equal": explained.recomputed_equal,
     }
 
 
-def _rule_text(told: ExplainedLine) -> str:
+def _rule_text(explained: ExplainedLine) -> str:
     """Return the computation of its seconds.
 
     Rounding is included only if the line has nothing else.
     """
-    if told.rule is None:
-        return told.what
-    return told.rule.sum.partition(" → ")[0] if told.month or told.corrected else told.rule.sum
+    if explained.rule is None:
+        return explained.what
+    return explained.rule.sum.partition(" → ")[0] if explained.month or explained.corrected else explained.rule.sum
 
 
 def _lease_use_row(use: LeaseExplanation) -> dict[str, Any]:

@@ -241,13 +241,13 @@ class TransitionOut(serializers.ModelSerializer[Transition]):
 class AllocationOut(serializers.ModelSerializer[Allocation]):
     placement = serializers.SerializerMethodField()
     gpu_model = serializers.CharField(source="gpu.gpu_model_id")
-    card = serializers.IntegerField(source="gpu.index")
+    gpu_index = serializers.IntegerField(source="gpu.index")
     node = serializers.CharField(source="gpu.node.name")
     cluster = serializers.CharField(source="gpu.node.cluster.name")
 
     class Meta:
         model = Allocation
-        fields = ("id", "generation", "profile", "isolation", "gpu_model", "cluster", "node", "card", "placement",
+        fields = ("id", "generation", "profile", "isolation", "gpu_model", "cluster", "node", "gpu_index", "placement",
                   "for_move", "held_at", "released_at")  # fmt: skip
         extra_kwargs = {"for_move": {"help_text": "Second allocation during a relocation."}}
 

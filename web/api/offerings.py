@@ -108,10 +108,10 @@ class OfferingViewSet(OfferingRows, ListModelMixin, RetrieveModelMixin, TenantVi
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Apply `free_now=true`: only offerings that could start now."""
-        found, asked = super().filter_queryset(queryset), self.request.query_params.get("free_now", "")
-        if self.action != "list" or not asked:
+        found, free_now = super().filter_queryset(queryset), self.request.query_params.get("free_now", "")
+        if self.action != "list" or not free_now:
             return found
-        if asked != "true":
+        if free_now != "true":
             raise ValidationError({"free_now": "Must be true or omitted."})
         free = open_capacity.count_open_capacity(found, now=self.now)
         return found.filter(pk__in=[pk for pk, count in free.items() if count])

@@ -34,7 +34,7 @@ class QuotedPlacementOut(serializers.Serializer[Any]):
 
     cluster = serializers.CharField()
     node = serializers.CharField()
-    card = serializers.IntegerField()
+    gpu_index = serializers.IntegerField()
     start = serializers.IntegerField()
     size = serializers.IntegerField()
 
@@ -141,8 +141,8 @@ class QuoteViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):
     def create(self, request: Request) -> Response:
         wanted = validated_body(QuoteRequestBody, request)
         project = self.project_for(wanted.pop("project"))
-        asked = LeaseRequest(offering_id=wanted.pop("offering"), **wanted)
-        found = quote_answers.answer_quote(asked, project=project, **self.by)
+        lease_request = LeaseRequest(offering_id=wanted.pop("offering"), **wanted)
+        found = quote_answers.answer_quote(lease_request, project=project, **self.by)
         return Response({**_quote_body(found), "as_of": self.now})
 
 
@@ -163,9 +163,9 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
         "total_cap": money_out(offer.cap_minor, quote.currency) if offer else None,
         "places": [
             {
-                "cluster": place.card.cluster,
-                "node": place.card.node_name,
-                "card": place.card.index,
+                "cluster": place.gpu.cluster,
+                "node": place.gpu.node_name,
+                "gpu_index": place.gpu.index,
                 "start": place.seat.placement.start,
                 "size": place.seat.placement.size,
             }

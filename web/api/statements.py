@@ -87,15 +87,15 @@ class StatementViewSet(WholeTenantViewSet):
         return read_statement(request, self.request.tenant, self.now)
 
 
-def statement_body(told: TenantAccount, tenant: Tenant) -> dict[str, Any]:
+def statement_body(account: TenantAccount, tenant: Tenant) -> dict[str, Any]:
     """Return an account as StatementOut."""
     return {
-        "since": told.since,
-        "until": told.until,
+        "since": account.since,
+        "until": account.until,
         "time_zone": tenant.time_zone,
-        "opening": _balance_body(told.opening_owed, told.opening_kept, told.currency),
-        "items": [_entry_row(entry, told.currency) for entry in told.entries],
-        "closing": _balance_body(told.closing_owed, told.closing_kept, told.currency),
+        "opening": _balance_body(account.opening_owed, account.opening_kept, account.currency),
+        "items": [_entry_row(entry, account.currency) for entry in account.entries],
+        "closing": _balance_body(account.closing_owed, account.closing_kept, account.currency),
     }
 
 

@@ -94,7 +94,7 @@ class TopUpRuleViewSet(WholeTenantViewSet):
     @extend_schema(responses=TopUpRuleOut, filters=False)
     def list(self, request: Request) -> Response:
         """Return the rule."""
-        return self._told()
+        return self._rule_response()
 
     @extend_schema(request=TopUpRuleIn, responses=TopUpRuleOut)
     def replace(self, request: Request) -> Response:
@@ -106,7 +106,7 @@ class TopUpRuleViewSet(WholeTenantViewSet):
             minor=topup_creation.parse_topup_amount(wanted["amount"], tenant.currency, "amount"),
             **self.by,
         )
-        return self._told()
+        return self._rule_response()
 
     @extend_schema(responses={204: None})
     def unset(self, request: Request) -> Response:
@@ -114,7 +114,7 @@ class TopUpRuleViewSet(WholeTenantViewSet):
         automatic_topups.remove_automatic_topup(self.request.tenant, **self.by)
         return Response(status=204)
 
-    def _told(self) -> Response:
+    def _rule_response(self) -> Response:
         rule, currency = self.get_queryset().first(), self.request.tenant.currency
         return Response(
             {

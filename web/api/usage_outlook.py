@@ -67,20 +67,20 @@ class UsageOutlookViewSet(TenantViewSet):
         projects, tenant = self.filter_queryset(self.get_queryset()), self.request.tenant
         if wanted := request.query_params.get("project"):
             projects = projects.filter(path__contains=[self.project_for(wanted).pk])
-        told = forecast_spend(tenant, now=self.now, projects=list(projects.values_list("pk", flat=True)))
+        forecast = forecast_spend(tenant, now=self.now, projects=list(projects.values_list("pk", flat=True)))
         places = exponent_of(tenant.currency)
         return Response(
             {
                 "time_zone": tenant.time_zone,
-                "month": expected_amount_body(told.month, tenant.currency) if told else None,
-                "going_on": money_out(to_minor(told.going_on, places), tenant.currency) if told else None,
+                "month": expected_amount_body(forecast.month, tenant.currency) if forecast else None,
+                "going_on": money_out(to_minor(forecast.going_on, places), tenant.currency) if forecast else None,
                 "items": [
                     {
                         "day": each.day,
                         "cost": expected_amount_body(each.cost, tenant.currency),
                         "month_by_then": expected_amount_body(each.month_by_then, tenant.currency),
                     }
-                    for each in (told.days if told else ())
+                    for each in (forecast.days if forecast else ())
                 ],
             }
         )
@@ -89,5 +89,5 @@ class UsageOutlookViewSet(TenantViewSet):
 def expected_amount_body(one: ExpectedCost, currency: str) -> dict[str, Any]:
     """Return an expected amount in whole minor units, since it is no more precise."""
     places = exponent_of(currency)
-    told = {"amount": one.amount, "low": one.low, "high": one.high}
-    return {name: money_out(to_minor(exact, places), currency) for name, exact in told.items()}
+    amounts = {"amount": one.amount, "low": one.low, "high": one.high}
+    return {name: money_out(to_minor(exact, places), currency) for name, exact in amounts.items()}

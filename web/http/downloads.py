@@ -41,8 +41,8 @@ def pdf_response(request: HttpRequest, handed: PdfFile) -> HttpResponse:
     answer = HttpResponse(handed.pdf, content_type="application/pdf")
     answer["Content-Disposition"] = f'attachment; filename="{handed.name}"'
     answer["ETag"] = f'"{handed.sha256}"'
-    told = get_conditional_response(request, etag=answer["ETag"], response=answer)
-    return cast("HttpResponse", told)
+    conditional = get_conditional_response(request, etag=answer["ETag"], response=answer)
+    return cast("HttpResponse", conditional)
 
 
 def streamed_csv_response(name: str, pieces: Iterator[str]) -> HttpResponseBase:

@@ -81,8 +81,8 @@ class EventStreamApp:
 
     async def _read(self, headers: dict[str, str], scope: Scope, receive: Receive, send: Send) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
-        asked = headers.get("last-event-id") or query.get("cursor", [""])[0]
-        stood = _position(asked)
+        cursor = headers.get("last-event-id") or query.get("cursor", [""])[0]
+        stood = _position(cursor)
         position, batch = await _read_next(headers, stood)
         await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS + _cors_headers(headers)})
         # The resumed position, not the batch's end: a reader cut off before the first event loses none.

@@ -35,14 +35,14 @@ def idempotent(*, hide: tuple[str, ...] = ()) -> Callable[[ViewMethod], ViewMeth
                 )
             if self.dry_run:
                 return view(self, request, *args, **kwargs)
-            asked = _keyed_request(request, key)
-            found = idempotency.start_lookup(asked)
+            keyed = _keyed_request(request, key)
+            found = idempotency.start_lookup(keyed)
             self.look_ahead(request)
             if (before := found()) is not None:
                 return _replayed_response(before)
             response = view(self, request, *args, **kwargs)
             if isinstance(response, Response) and response.status_code < 400:
-                return _stored_response(asked, response, hide, now=self.now)
+                return _stored_response(keyed, response, hide, now=self.now)
             return response
 
         once.needs_key = True  # type: ignore[attr-defined]  # read by the OpenAPI schema
@@ -76,7 +76,7 @@ def _replayed_response(before: Any) -> HttpResponse:
     return response
 
 
-def _stored_response(asked: KeyedRequest, response: Response, hide: tuple[str, ...], *, now: Any) -> HttpResponse:
+def _stored_response(keyed: KeyedRequest, response: Response, hide: tuple[str, ...], *, now: Any) -> HttpResponse:
     """Store the response and return it as stored.
 
     It is thus rendered as JSON only once.
@@ -86,7 +86,7 @@ def _stored_response(asked: KeyedRequest, response: Response, hide: tuple[str, .
         body = {name: None if name in hide else value for name, value in body.items()}
     text = JSONRenderer().render(body).decode()
     headers = {name: response[name] for name in STORED_HEADERS if response.has_header(name)}
-    idempotency.store_record(asked, status=response.status_code, headers=headers, body=text, now=now)
+    idempotency.store_record(keyed, status=response.status_code, headers=headers, body=text, now=now)
     if hide:
         return response
     return HttpResponse(text, status=response.status_code, headers=headers, content_type="application/json")

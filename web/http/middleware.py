@@ -146,14 +146,14 @@ class TenantTransactionMiddleware:
         if not isinstance(exception, ProblemError):
             return None
         set_refusal_reason(request, exception.detail)
-        told = {
+        context = {
             "status": exception.status,
             "title": exception.title,
             "detail": exception.detail,
             "fix": exception.fix.text,
             "request_id": getattr(request, "id", ""),
         }
-        return render(request, "errors/page.html", told, status=exception.status)
+        return render(request, "errors/page.html", context, status=exception.status)
 
 
 def set_refusal_reason(request: HttpRequest, why: str) -> None:

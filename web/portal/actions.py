@@ -89,9 +89,9 @@ def list_page(
     start = first_row_index(request.GET.get(name, ""), total)
 
     def at(first: int) -> str:
-        asked = request.GET.copy()
-        asked[name] = str(first)
-        return f"?{asked.urlencode()}"
+        query = request.GET.copy()
+        query[name] = str(first)
+        return f"?{query.urlencode()}"
 
     return ListPage(
         rows=list(rows[start : start + most]),
@@ -107,12 +107,12 @@ def api_call(collection: str, query: str = "") -> str:
     return f"curl -H \"Authorization: Bearer $GPB_TOKEN\" \\\n  '{address}{'?' if query else ''}{query}'"
 
 
-def operator_api_call(title: str, collection: str, **asked: object) -> dict[str, str]:
+def operator_api_call(title: str, collection: str, **parameters: object) -> dict[str, str]:
     """Return the API call behind an operators' table.
 
     It uses the session cookie, since tokens belong to tenants.
     """
-    query = urlencode({name: value for name, value in asked.items() if value != ""})
+    query = urlencode({name: value for name, value in parameters.items() if value != ""})
     address = f"{settings.PUBLIC_URL.rstrip('/')}/api/v1/{collection}"
     cookie = f'-b "{settings.SESSION_COOKIE_NAME}=$GPB_SESSION"'
     return {"title": title, "text": f"curl {cookie} \\\n  '{address}{'?' if query else ''}{query}'"}

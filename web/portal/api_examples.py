@@ -15,11 +15,11 @@ def curl_get(path: str) -> str:
     return f"curl {BEARER} \\\n  '{public_url('/api/v1' + path)}'"
 
 
-def curl_list(path: str, scope: Scope, **asked: object) -> str:
+def curl_list(path: str, scope: Scope, **parameters: object) -> str:
     """Return the GET of a list, limited to the open project and those below it."""
     if not scope.whole:
-        asked["below"] = scope.project.pk
-    query = urlencode({name: value for name, value in asked.items() if value != ""}, safe=",")
+        parameters["below"] = scope.project.pk
+    query = urlencode({name: value for name, value in parameters.items() if value != ""}, safe=",")
     return curl_get(f"{path}?{query}" if query else path)
 
 

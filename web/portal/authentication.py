@@ -7,13 +7,12 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
 
 from ports import clock
-from tenants.domain.roles import RoleGrants
-from tenants.models import Project, Tenant
+from tenants.models import Project
 from tenants.services import audit, authentication, rls
 from tenants.services.actors import Actor
 from tenants.services.authentication import SESSION_TENANT_KEY as SESSION_TENANT_KEY
@@ -26,16 +25,6 @@ SAFE_HTTP_METHODS = ("GET", "HEAD", "OPTIONS")
 SESSION_PROJECT = "project"
 SESSION_NO_TENANT = "create-tenant"  # an operator without a tenant, for the page layout
 AUDIT_POLL_INTERVAL = timedelta(minutes=1)
-
-
-class TenantHttpRequest(HttpRequest):
-    """Request that a portal view receives."""
-
-    tenant: Tenant
-    project: Project
-    actor: Actor
-    roles: RoleGrants
-    visitor: Visitor
 
 
 def tenant_required(action: str = "tenant.read", *, asks_only: bool = False) -> Callable[[PortalView], PortalView]:

@@ -113,14 +113,14 @@ def refuse_nul(request: HttpRequest, kwargs: dict[str, str]) -> None:
 
 def refusal_page(request: HttpRequest, refusal: ProblemError) -> HttpResponse:
     """Return the error page of a refusal."""
-    told = {
+    context = {
         "status": refusal.status,
         "title": refusal.title,
         "detail": refusal.detail,
         "fix": refusal.fix.text,
         "request_id": getattr(request, "id", ""),
     }
-    return render(request, "errors/page.html", told, status=refusal.status)
+    return render(request, "errors/page.html", context, status=refusal.status)
 
 
 def may_in_project(request: PageRequest, action: str) -> bool:

@@ -85,7 +85,7 @@ def budget_ring(
 
 
 @register.simple_tag
-def card_drawing(spans: Sequence[Any], cells: int = 8, label: str = "Placement on the GPU") -> SafeString:
+def gpu_drawing(spans: Sequence[Any], cells: int = 8, label: str = "Placement on the GPU") -> SafeString:
     """Draw one GPU large; a span is (start, size, kind, word).
 
     Kinds are own-slice, other-slice, free-slice, fill-sold, fill-spot, idle …
@@ -162,15 +162,15 @@ def fleet_map(blocks: Sequence[dict[str, Any]], label: str) -> SafeString:
 def map_cluster(block: dict[str, Any]) -> fleet.MapCluster:
     """Return a cluster from plain values, since lower layers cannot use these classes."""
     rows = tuple(
-        fleet.MapNode(row["name"], tuple(map(map_gpu, row["cards"])), row.get("url", ""), row.get("words", ""))
+        fleet.MapNode(row["name"], tuple(map(map_gpu, row["gpus"])), row.get("url", ""), row.get("words", ""))
         for row in block["rows"]
     )
     return fleet.MapCluster(block["name"], block.get("note", ""), rows)
 
 
-def map_gpu(card: dict[str, Any]) -> fleet.MapGpu:
+def map_gpu(gpu: dict[str, Any]) -> fleet.MapGpu:
     """Return a GPU; its spans are (start, size, kind)."""
-    return fleet.MapGpu(**{**card, "spans": slice_spans(tuple(card["spans"]))})
+    return fleet.MapGpu(**{**gpu, "spans": slice_spans(tuple(gpu["spans"]))})
 
 
 @lru_cache(maxsize=4096)
@@ -184,7 +184,7 @@ def promise_art(rows: Sequence[Sequence[Sequence[Any]]]) -> SafeString:
 
     Each GPU is a list of (start, size, kind).
     """
-    return safe(indicators.gpu_ornament([[[SliceSpan(*span) for span in card] for card in row] for row in rows]))
+    return safe(indicators.gpu_ornament([[[SliceSpan(*span) for span in gpu] for gpu in row] for row in rows]))
 
 
 @register.simple_tag

@@ -18,7 +18,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from billing.domain.money import exponent_of
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU
+from broker.domain.geometry.profiles import WHOLE_GPU
 from web.templatetags import api_example_tags, chart_tags
 from web.ui import formatting, state_badges
 
@@ -159,12 +159,12 @@ def grouped(value: int | None) -> str:
 
 @register.filter
 def profile_name(profile: str) -> str:
-    """Name a profile for people: `card` is the whole GPU."""
+    """Name a profile for people: `whole-gpu` has no other name."""
     return _("whole GPU") if profile == WHOLE_GPU else profile
 
 
 @register.simple_tag
-def cards_worth(milli: int) -> str:
+def gpus_worth(milli: int) -> str:
     """Format thousandths of a GPU as GPUs: 1 GPU, 1.25 GPUs."""
     if milli == 1000:
         return "1 GPU"
@@ -192,17 +192,17 @@ def form_field(field: BoundField, label: str = "", hint: str = "") -> SafeString
     """Render a Django form field with its help text, or this hint, and first error."""
     error = str(field.errors[0]) if field.errors else ""
     at = field.auto_id
-    told = f"{at}-err" if error else f"{at}-hint" if field.help_text else ""
+    described_by = f"{at}-err" if error else f"{at}-hint" if field.help_text else ""
     attrs: dict[str, Any] = {"placeholder": False}
-    if told:
-        attrs["aria-describedby"] = told
+    if described_by:
+        attrs["aria-describedby"] = described_by
     if error:
         attrs["aria-invalid"] = "true"
     below = ""
     if error:
-        below = f'<p class="field-error" id="{told}">{shape("failed")}<span>{escape(error)}</span></p>'
+        below = f'<p class="field-error" id="{described_by}">{shape("failed")}<span>{escape(error)}</span></p>'
     elif field.help_text:
-        below = f'<p class="field-hint" id="{told}">{conditional_escape(hint or field.help_text)}</p>'
+        below = f'<p class="field-hint" id="{described_by}">{conditional_escape(hint or field.help_text)}</p>'
     words = escape(label or field.label)
     if getattr(field.field.widget, "input_type", "") == "checkbox":
         box = field.as_widget(attrs=attrs)

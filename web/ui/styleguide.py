@@ -74,7 +74,7 @@ SAMPLE_GPUS: list[list[tuple[int, int, str]]] = [
 def sample_fleet(clusters: int, nodes: int) -> list[dict[str, Any]]:
     """Return a sample fleet, its GPUs varied from node to node."""
 
-    def card(cluster: int, node: int, place: int) -> dict[str, Any]:
+    def gpu(cluster: int, node: int, place: int) -> dict[str, Any]:
         spans = SAMPLE_GPUS[(place * 3 + node * 5 + cluster) % len(SAMPLE_GPUS)]
         if spans[0][2] in {"unhealthy", "maintenance"} and (node + place) % 5:
             spans = SAMPLE_GPUS[0]
@@ -82,7 +82,7 @@ def sample_fleet(clusters: int, nodes: int) -> list[dict[str, Any]]:
         return {
             "url": "#fleet",
             "words": f"north-{cluster + 1} n{node + 1:02d} GPU {place}: {sold} of 8 sold",
-            "told": f"{sold}/8",
+            "summary": f"{sold}/8",
             "index": place,
             "spans": spans,
             "current": (cluster, node, place) == (0, 1, 3),
@@ -97,7 +97,7 @@ def sample_fleet(clusters: int, nodes: int) -> list[dict[str, Any]]:
                     "name": f"n{n + 1:02d}",
                     "words": f"north-{c + 1} n{n + 1:02d}",
                     "url": "#fleet",
-                    "cards": [card(c, n, p) for p in range(8)],
+                    "gpus": [gpu(c, n, p) for p in range(8)],
                 }
                 for n in range(nodes)
             ],
@@ -196,7 +196,7 @@ def sample_context() -> dict[str, Any]:
             {"word": "Stops", "text": "17:41", "when": "next"},
         ],
         "starts": [2, 5, 14, 27, 34, 26, 20, 13, 8, 5, 4, 3, 1],
-        "card": [
+        "gpu": [
             (0, 1, "other-slice", "1g"),
             (1, 1, "free-slice", ""),
             (2, 2, "free-slice", "2g fits"),

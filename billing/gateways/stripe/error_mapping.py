@@ -50,8 +50,8 @@ def safe_message(error: StripeError) -> str:
 
 def error_code(error: StripeError) -> str:
     """Return Stripe's error code as an identifier, preferring the issuer's decline code."""
-    told = error.error.decline_code if isinstance(error, CardError) and error.error else None
-    return to_identifier(told or error.code or "turned_down")
+    decline_code = error.error.decline_code if isinstance(error, CardError) and error.error else None
+    return to_identifier(decline_code or error.code or "turned_down")
 
 
 def to_identifier(text: str) -> str:

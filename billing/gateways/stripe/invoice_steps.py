@@ -60,12 +60,12 @@ def find_lost_invoice(book: StripeCharge, *, now: datetime) -> str:
 
 def _find_created(speaks: StripeClient, book: StripeCharge, since: datetime) -> Answer | None:
     """Find the Stripe invoice created for this round of a charge."""
-    asked: InvoiceListParams = {
+    parameters: InvoiceListParams = {
         "customer": book.customer_id,
         "created": {"gte": int((since - CLOCK_TOLERANCE).timestamp())},
         "limit": 100,
     }
-    for invoice in speaks.v1.invoices.list(asked).auto_paging_iter():
+    for invoice in speaks.v1.invoices.list(parameters).auto_paging_iter():
         meant = invoice.metadata.to_dict() if invoice.metadata else {}
         if (meant.get("payment"), meant.get("round")) == (book.pk, str(book.round)):
             return stored_invoice(invoice)
@@ -144,8 +144,8 @@ def pay_invoice(book: StripeCharge, *, now: datetime) -> Answer:
 
     def look(speaks: StripeClient, since: datetime) -> Answer | None:
         now_ = _fetch_invoice_state(speaks, book)
-        asked = now_.intent in ("processing", "succeeded")
-        return {"id": book.stripe_id, **_state_fields(now_)} if asked or now_.status != "open" else None
+        in_progress = now_.intent in ("processing", "succeeded")
+        return {"id": book.stripe_id, **_state_fields(now_)} if in_progress or now_.status != "open" else None
 
     return commands.perform_write(_step_write(book, "pay", params, send, look), now=now)
 
@@ -193,14 +193,14 @@ def get_invoice_state(book: StripeCharge) -> StripeInvoiceState | None:
 
 
 def _fetch_invoice_state(speaks: StripeClient, book: StripeCharge) -> StripeInvoiceState:
-    told = speaks.v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
-    intents = [each["payment"].get("payment_intent") for each in told.get("payments", {}).get("data", [])]
+    invoice = speaks.v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+    intents = [each["payment"].get("payment_intent") for each in invoice.get("payments", {}).get("data", [])]
     latest = next((each for each in intents if isinstance(each, dict)), {})
     error = latest.get("last_payment_error") or {}
     return StripeInvoiceState(
-        status=told["status"],
-        total=told["total"],
-        amount_paid=told["amount_paid"],
+        status=invoice["status"],
+        total=invoice["total"],
+        amount_paid=invoice["amount_paid"],
         intent=latest.get("status", ""),
         code=error.get("decline_code") or error.get("code") or "",
         reason=error.get("message") or "",

@@ -104,24 +104,24 @@ def list_invoices(since: datetime, until: datetime, *, after: str = "") -> tuple
 
     The cursor is empty on the last page.
     """
-    asked: InvoiceListParams = {"created": _window(since, until), "limit": PAGE}
+    parameters: InvoiceListParams = {"created": _window(since, until), "limit": PAGE}
 
     def page(speaks: StripeClient, after: str) -> Any:
-        return speaks.v1.invoices.list({**asked, "starting_after": after} if after else asked)
+        return speaks.v1.invoices.list({**parameters, "starting_after": after} if after else parameters)
 
-    told, after = _page(page, after)
-    return [_parse_invoice(each) for each in told], after
+    invoices, after = _page(page, after)
+    return [_parse_invoice(each) for each in invoices], after
 
 
 def list_events(since: datetime, until: datetime, *, after: str = "") -> tuple[list[WebhookEvent], str]:
     """Return a page of a period's dispute, refund and card events, and the next cursor."""
-    asked: EventListParams = {"created": _window(since, until), "types": list(POLLED_EVENT_TYPES), "limit": PAGE}
+    parameters: EventListParams = {"created": _window(since, until), "types": list(POLLED_EVENT_TYPES), "limit": PAGE}
 
     def page(speaks: StripeClient, after: str) -> Any:
-        return speaks.v1.events.list({**asked, "starting_after": after} if after else asked)
+        return speaks.v1.events.list({**parameters, "starting_after": after} if after else parameters)
 
-    told, after = _page(page, after)
-    return [parse_event(each) for each in told], after
+    events, after = _page(page, after)
+    return [parse_event(each) for each in events], after
 
 
 def _window(since: datetime, until: datetime) -> Any:
@@ -155,31 +155,31 @@ def _get_or_none(ask: Callable[[StripeClient], T]) -> T | None:
         raise to_gateway_error(error) from None
 
 
-def _parse_invoice(told: dict[str, Any]) -> StripeInvoice:
-    meant = told.get("metadata") or {}
+def _parse_invoice(invoice: dict[str, Any]) -> StripeInvoice:
+    meant = invoice.get("metadata") or {}
     return StripeInvoice(
-        id=told["id"],
+        id=invoice["id"],
         payment=meant.get("payment", ""),
         tenant=meant.get("tenant", ""),
-        status=str(told["status"]),
-        currency=told["currency"].upper(),
-        total=told["total"],
-        amount_paid=told["amount_paid"],
-        created=datetime.fromtimestamp(told["created"], UTC),
+        status=str(invoice["status"]),
+        currency=invoice["currency"].upper(),
+        total=invoice["total"],
+        amount_paid=invoice["amount_paid"],
+        created=datetime.fromtimestamp(invoice["created"], UTC),
     )
 
 
-def _parse_dispute_or_refund(speaks: StripeClient, told: dict[str, Any]) -> StripeDisputeOrRefund:
+def _parse_dispute_or_refund(speaks: StripeClient, found: dict[str, Any]) -> StripeDisputeOrRefund:
     rate_limit.reserve_call()
     paid = speaks.v1.invoice_payments.list(
-        {"payment": {"type": "payment_intent", "payment_intent": told["payment_intent"]}}
+        {"payment": {"type": "payment_intent", "payment_intent": found["payment_intent"]}}
     ).to_dict()
     return StripeDisputeOrRefund(
-        id=told["id"],
+        id=found["id"],
         invoice=next((each["invoice"] for each in paid["data"]), ""),
-        status=str(told["status"]),
-        amount=told["amount"],
-        currency=told["currency"].upper(),
-        reason=told.get("reason") or "",
-        created=datetime.fromtimestamp(told["created"], UTC),
+        status=str(found["status"]),
+        amount=found["amount"],
+        currency=found["currency"].upper(),
+        reason=found.get("reason") or "",
+        created=datetime.fromtimestamp(found["created"], UTC),
     )

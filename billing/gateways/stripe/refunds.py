@@ -90,10 +90,10 @@ def _payment_intent(book: StripeCharge) -> str:
     """Return the payment intent that paid the charge."""
     rate_limit.reserve_call()
     try:
-        told = stripe_client().v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+        invoice = stripe_client().v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
     except StripeError as error:
         raise to_gateway_error(error) from None
-    for each in told.get("payments", {}).get("data", []):
+    for each in invoice.get("payments", {}).get("data", []):
         intent = each["payment"].get("payment_intent")
         if isinstance(intent, dict) and intent.get("status") == "succeeded":
             return str(intent["id"])

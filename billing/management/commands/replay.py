@@ -55,16 +55,16 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cards, model = self._fleet(options["fleet"])
+        gpus, model = self._fleet(options["fleet"])
         if options["tenants"] < 1:
             raise CommandError("--tenants must be at least 1.")
         path = replay_trace.OPENB_PATH if options["trace"] == "openb" else Path(options["trace"])
         try:
             requests = replay_trace.read_trace(path, gpu_model_specs()[model])[: options["first"] or None]
             earlier = [comparison.read_report(each) for each in options["beside"]]
-            asked = path.stem, model, cards, options["tenants"], options["seed"], len(requests)
+            inputs = path.stem, model, gpus, options["tenants"], options["seed"], len(requests)
             for each in earlier:
-                comparison.check_comparable(each, dict(zip(comparison.COMPARED_INPUTS, asked, strict=True)))
+                comparison.check_comparable(each, dict(zip(comparison.COMPARED_INPUTS, inputs, strict=True)))
             begun = clock.monotonic()
             with (
                 override_settings(
@@ -77,7 +77,7 @@ class Command(BaseCommand):
                 transitions_not_logged(),
                 using_engine(PlacementEngine(options["engine"])),
             ):
-                stage = replay_environment.build_environment(model=model, cards=cards, tenant_count=options["tenants"])
+                stage = replay_environment.build_environment(model=model, gpus=gpus, tenant_count=options["tenants"])
                 run = simulator.Simulation(stage, options["seed"], lambda now: self._close(now))
                 last = run.live(requests)
             took = timedelta(seconds=clock.monotonic() - begun)
@@ -92,8 +92,8 @@ class Command(BaseCommand):
             raise CommandError("Months did not close: " + " ".join(found["not_final"]))
 
     def _fleet(self, text: str) -> tuple[int, str]:
-        cards, _, model = text.partition("x")
-        count = int(cards) if cards.isascii() and cards.isdigit() and len(cards) <= len(str(MAX_GPUS)) else 0
+        gpus, _, model = text.partition("x")
+        count = int(gpus) if gpus.isascii() and gpus.isdigit() and len(gpus) <= len(str(MAX_GPUS)) else 0
         if not 1 <= count <= MAX_GPUS or model not in replay_environment.usable_models():
             raise CommandError(
                 f"--fleet must be <number>x<GPU model>, such as 64xH100-80GB, with 1 to {MAX_GPUS:,} GPUs; models with"

@@ -37,7 +37,7 @@ DROP FUNCTION count_parts_in(), count_parts_out(), count_parts_over(), count_tok
   count_wallet_out(), count_wallet_over(), open_balance(), post_transfers(), refuse_campaign_change(),
   refuse_change_of_final(), refuse_commitment_change(), refuse_discount_change(), refuse_final_invoice_change(),
   refuse_foreign_share(), refuse_granted_money(), refuse_later_lines(),
-  refuse_minimum_change(), refuse_odd_card(), refuse_odd_draw(), refuse_odd_grant_draws(),
+  refuse_minimum_change(), refuse_odd_rate_card(), refuse_odd_draw(), refuse_odd_grant_draws(),
   refuse_odd_grant_returns(), refuse_odd_lapse(), refuse_odd_note(), refuse_odd_paper(), refuse_odd_parts(),
   refuse_odd_payment(), refuse_odd_quote(), refuse_odd_return_sum(), refuse_odd_tax(), refuse_overcredit(),
   refuse_payment_change(), refuse_price_change(), refuse_refund_change(), refuse_spans_of_closed_months(),

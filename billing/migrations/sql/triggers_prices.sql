@@ -17,16 +17,16 @@ END $$;
 CREATE TRIGGER price_is_immutable BEFORE UPDATE OR DELETE ON billing_priceversion
   FOR EACH ROW EXECUTE FUNCTION refuse_price_change();
 
-CREATE FUNCTION refuse_odd_card() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION refuse_odd_rate_card() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM billing_ratecard c
                   WHERE c.id = NEW.rate_card_id AND c.tenant_id IS NOT DISTINCT FROM NEW.tenant_id) THEN
-    RAISE EXCEPTION 'a price is of whom its card is' USING ERRCODE = 'restrict_violation';
+    RAISE EXCEPTION 'a price belongs to the tenant of its rate card' USING ERRCODE = 'restrict_violation';
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER price_of_a_card AFTER INSERT OR UPDATE OF tenant_id, rate_card_id ON billing_priceversion
-  FOR EACH ROW EXECUTE FUNCTION refuse_odd_card();
+CREATE TRIGGER price_of_a_rate_card AFTER INSERT OR UPDATE OF tenant_id, rate_card_id ON billing_priceversion
+  FOR EACH ROW EXECUTE FUNCTION refuse_odd_rate_card();
 
 -- The price of a version never changes, so a quote that agrees with it now agrees for good.
 CREATE FUNCTION refuse_odd_quote() RETURNS trigger LANGUAGE plpgsql AS $$

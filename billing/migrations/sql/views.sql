@@ -1,7 +1,7 @@
 -- Resolve which price a tenant pays for an offering, and when.
 
 -- `card_id` is the rate card of the tenant where it has a price of the offering; the list price then fills the time
--- that is left beside it, in one part or several. A list price without such a card has no card and one part.
+-- that is left beside it, in one part or several. A list price without such a rate card has no rate card and one part.
 CREATE VIEW billing_tenantprice WITH (security_invoker = true) AS
 WITH own AS (
   SELECT tenant_id, rate_card_id, offering_id, currency, range_agg(valid) AS span

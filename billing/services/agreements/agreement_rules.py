@@ -1,19 +1,27 @@
 """Rules shared by commitments and minimums: one at a time per tenant, never edited."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import TypeVar
 
 from django.db import IntegrityError, transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import QuerySet
 
+from billing.models import Commitment, Minimum
 from billing.services.catalogue.price_list import whole_second
 from billing.services.funds.budgets.budget_settings import lock_tenant_funds
 from billing.services.funds.wallets import wallet_balances
 from billing.services.invoicing import drafts
 from billing.services.periods import billing_periods
 from tenants.models import Tenant
+from tenants.services import audit
+from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import tenant_scope
+
+Agreement = TypeVar("Agreement", Commitment, Minimum)
 
 
 def round_up_span(
@@ -51,3 +59,35 @@ def agreement_transaction(
         except IntegrityError as taken:
             raise overlaps from taken
         drafts.refresh_drafts(tenant, now=now)
+
+
+def end_agreement(
+    rows: QuerySet[Agreement],
+    agreed: Agreement,
+    *,
+    at: datetime,
+    refusal: str,
+    record: Callable[[Agreement], None],
+    now: datetime,
+) -> Agreement:
+    """End an agreement at a future moment within its period, or raise Invalid with `refusal`."""
+    with tenant_scope(agreed.tenant_id):
+        agreed = rows.select_for_update(of=("self",)).get(pk=agreed.pk)
+        since, until = agreed.valid.lower, agreed.valid.upper
+        if at < now or at <= since or (until and at > until):
+            raise InvalidValue("at", refusal, fix="Choose a time in this range.")
+        agreed.valid = DateTimeTZRange(since, at)
+        agreed.save(update_fields=["valid"])
+        record(agreed)
+        drafts.refresh_drafts(agreed.tenant, now=now)
+    return agreed
+
+
+def record_agreement(
+    what: str, agreed: Commitment | Minimum, label: str, *, actor: Actor, now: datetime, **detail: str
+) -> None:
+    """Write an agreement and its period into the tenant's audit log."""
+    since, until = agreed.valid.lower.isoformat(), agreed.valid.upper
+    audit.record_row(
+        what, agreed, label, actor=actor, now=now, **detail, since=since, until=until.isoformat() if until else None
+    )

@@ -14,14 +14,11 @@ from billing.models import Commitment
 from billing.services.agreements import agreement_rules
 from billing.services.catalogue import price_list
 from billing.services.catalogue.price_list import whole_second
-from billing.services.invoicing import drafts
 from broker.domain.lifecycle.states import PriceClass
 from broker.models import Offering, OfferingState
 from tenants.models import Tenant
-from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
-from tenants.services.rls import tenant_scope
 
 MAX_UNITS = 100_000
 
@@ -95,21 +92,14 @@ def find_commitment(pk: str) -> Commitment:
 @transaction.atomic
 def end_commitment(agreed: Commitment, *, at: datetime, actor: Actor, now: datetime) -> Commitment:
     """End a commitment at a future moment; until then it covers usage and is owed."""
-    at = whole_second(at)
-    with tenant_scope(agreed.tenant_id):
-        rows = Commitment.objects.select_for_update(of=("self",)).select_related("tenant", "offering")
-        agreed = rows.get(pk=agreed.pk)
-        if at < now or at <= agreed.valid.lower or (agreed.valid.upper and at > agreed.valid.upper):
-            raise InvalidValue(
-                "at",
-                "The end must be after the start, not in the past, and not after the current end.",
-                fix="Choose a time in this range.",
-            )
-        agreed.valid = DateTimeTZRange(agreed.valid.lower, at)
-        agreed.save(update_fields=["valid"])
-        _record_commitment("commitment.end", agreed, actor, now)
-        drafts.refresh_drafts(agreed.tenant, now=now)
-    return agreed
+    return agreement_rules.end_agreement(
+        Commitment.objects.select_related("tenant", "offering"),
+        agreed,
+        at=whole_second(at),
+        refusal="The end must be after the start, not in the past, and not after the current end.",
+        record=lambda ended: _record_commitment("commitment.end", ended, actor, now),
+        now=now,
+    )
 
 
 def _check_committable(offering: Offering) -> None:
@@ -125,13 +115,6 @@ def _check_committable(offering: Offering) -> None:
 
 
 def _record_commitment(what: str, agreed: Commitment, actor: Actor, now: datetime) -> None:
-    audit.record_row(
-        what,
-        agreed,
-        f"{agreed.units} × {agreed.offering.label}",
-        actor=actor,
-        now=now,
-        price=f"{format_fixed_point(agreed.nano_per_hour, 9)} {agreed.currency}/h",
-        since=agreed.valid.lower.isoformat(),
-        until=agreed.valid.upper.isoformat() if agreed.valid.upper else None,
-    )
+    label = f"{agreed.units} × {agreed.offering.label}"
+    price = f"{format_fixed_point(agreed.nano_per_hour, 9)} {agreed.currency}/h"
+    agreement_rules.record_agreement(what, agreed, label, actor=actor, now=now, price=price)

@@ -9,12 +9,9 @@ from billing.domain.money import MAX_MINOR, Money
 from billing.models import Minimum
 from billing.services.agreements import agreement_rules
 from billing.services.catalogue.price_list import whole_second
-from billing.services.invoicing import drafts
 from tenants.models import Tenant
-from tenants.services import audit
 from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
-from tenants.services.rls import tenant_scope
 
 
 class MinimumOverlaps(ProblemError):
@@ -66,34 +63,22 @@ def find_minimum(pk: str) -> Minimum:
 def end_minimum(agreed: Minimum, *, at: datetime, actor: Actor, now: datetime) -> Minimum:
     """End a minimum at a future moment; the month's part until then counts."""
     at = whole_second(at)
-    with tenant_scope(agreed.tenant_id):
-        agreed = Minimum.objects.select_for_update(of=("self",)).select_related("tenant").get(pk=agreed.pk)
-        if at <= agreed.valid.lower:
-            raise InvalidValue(
-                "at",
-                f"The minimum starts at {agreed.valid.lower:%Y-%m-%d %H:%M:%S} UTC. The end must be after that.",
-                fix="Choose a later time. Partial months count by the second.",
-            )
-        if at < now or (agreed.valid.upper and at > agreed.valid.upper):
-            raise InvalidValue(
-                "at",
-                "The end must not be in the past or after the current end.",
-                fix="Choose a time in this range.",
-            )
-        agreed.valid = DateTimeTZRange(agreed.valid.lower, at)
-        agreed.save(update_fields=["valid"])
-        _record_minimum("minimum.end", agreed, actor, now)
-        drafts.refresh_drafts(agreed.tenant, now=now)
-    return agreed
+    if at <= agreed.valid.lower:
+        raise InvalidValue(
+            "at",
+            f"The minimum starts at {agreed.valid.lower:%Y-%m-%d %H:%M:%S} UTC. The end must be after that.",
+            fix="Choose a later time. Partial months count by the second.",
+        )
+    return agreement_rules.end_agreement(
+        Minimum.objects.select_related("tenant"),
+        agreed,
+        at=at,
+        refusal="The end must not be in the past or after the current end.",
+        record=lambda ended: _record_minimum("minimum.end", ended, actor, now),
+        now=now,
+    )
 
 
 def _record_minimum(what: str, agreed: Minimum, actor: Actor, now: datetime) -> None:
-    audit.record_row(
-        what,
-        agreed,
-        f"{Money(agreed.minor, agreed.currency)} a month",
-        actor=actor,
-        now=now,
-        since=agreed.valid.lower.isoformat(),
-        until=agreed.valid.upper.isoformat() if agreed.valid.upper else None,
-    )
+    label = f"{Money(agreed.minor, agreed.currency)} a month"
+    agreement_rules.record_agreement(what, agreed, label, actor=actor, now=now)

@@ -90,8 +90,8 @@ def publish_price(
     check_price(currency, nano_per_hour)
     since = whole_second(since)
     billing_periods.take_billing_lock()
-    card = RateCard.objects.select_for_update().get(pk=list_rate_card().pk)
-    versions = PriceVersion.objects.filter(rate_card=card, offering=offering, currency=currency)
+    rate_card = RateCard.objects.select_for_update().get(pk=list_rate_card().pk)
+    versions = PriceVersion.objects.filter(rate_card=rate_card, offering=offering, currency=currency)
     running = versions.filter(valid__contains=since).first()
     following = versions.filter(valid__startswith__gt=since).order_by("valid").first()
     if offering.is_storage:
@@ -107,7 +107,7 @@ def publish_price(
         running.valid = DateTimeTZRange(running.valid.lower, since)
         running.save(update_fields=["valid"])
     version = PriceVersion.objects.create(
-        rate_card=card,
+        rate_card=rate_card,
         offering=offering,
         currency=currency,
         valid=DateTimeTZRange(since, following.valid.lower if following else None),

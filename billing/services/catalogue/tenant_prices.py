@@ -55,13 +55,13 @@ def set_tenant_price(
     _check_new_price(since, until, nano_per_hour, free=free, now=now)
     with tenant_scope(tenant.pk):
         billing_periods.take_billing_lock()
-        card = RateCard.objects.get_or_create(name=TENANT_CARD_NAME, tenant_id=tenant.pk)[0]
-        card = RateCard.objects.select_for_update().get(pk=card.pk)
+        rate_card = RateCard.objects.get_or_create(name=TENANT_CARD_NAME, tenant_id=tenant.pk)[0]
+        rate_card = RateCard.objects.select_for_update().get(pk=rate_card.pk)
         before = _close_overlapping(_tenant_versions(tenant, offering), since, until)
         _check_uncharged(tenant, offering, since)
         version = PriceVersion.objects.create(
             tenant_id=tenant.pk,
-            rate_card=card,
+            rate_card=rate_card,
             offering=offering,
             currency=tenant.currency,
             valid=DateTimeTZRange(since, until),

@@ -82,12 +82,12 @@ def billed_charges(invoice: Invoice) -> Iterator[BilledCharge | BilledAdjustment
     for at in range(0, len(leases), LEASES_PER_QUERY):
         some = leases[at : at + LEASES_PER_QUERY]
         with tenant_scope(invoice.tenant_id):
-            asked = {
+            requests = {
                 pk: RequestedResource(name, by, label, tags)
                 for pk, name, by, label, tags in Lease.objects.filter(pk__in=some).values_list(*LEASE_FIELDS)
             }
             kept = Volume.objects.filter(pk__in=some)
-            asked |= {
+            requests |= {
                 pk: RequestedResource(name, by, label, {})
                 for pk, name, by, label in kept.values_list(*LEASE_FIELDS[:-1])
             }
@@ -99,7 +99,7 @@ def billed_charges(invoice: Invoice) -> Iterator[BilledCharge | BilledAdjustment
             if charge.seq <= charged.last[charge.lease_id]:
                 line = charge.project_id, charge.offering_id, charge.price_version_id
                 yield BilledCharge(
-                    charge, asked[charge.lease_id], cuts[line].next(int(charge.exact_num) * 10**BILLED_DECIMALS)
+                    charge, requests[charge.lease_id], cuts[line].next(int(charge.exact_num) * 10**BILLED_DECIMALS)
                 )
     for each in carried:
         yield BilledAdjustment(each, cuts[each.line].next(int(each.exact_num) * 10**BILLED_DECIMALS))

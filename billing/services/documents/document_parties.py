@@ -21,8 +21,8 @@ def invoice_supplier(invoice: Invoice) -> documents.DocumentParty:
 
 def current_supplier() -> documents.DocumentParty:
     """Return the current supplier, for documents that belong to no invoice."""
-    told = tax_determination.get_supplier()
-    return document_party(told) if told else documents.DocumentParty(DEFAULT_SUPPLIER)
+    supplier = tax_determination.get_supplier()
+    return document_party(supplier) if supplier else documents.DocumentParty(DEFAULT_SUPPLIER)
 
 
 def invoice_customer(invoice: Invoice) -> documents.DocumentParty:
@@ -31,10 +31,10 @@ def invoice_customer(invoice: Invoice) -> documents.DocumentParty:
     Its id, which never changes, is in the footer of its documents.
     """
     if invoice.finalized_at is None:
-        told = tax_determination.get_customer(invoice.tenant)
+        customer = tax_determination.get_customer(invoice.tenant)
     else:  # older invoices have no stored customer: use the current name
-        told = InvoiceParty(**invoice.customer) if invoice.customer else InvoiceParty(invoice.tenant.name)
-    return document_party(told)
+        customer = InvoiceParty(**invoice.customer) if invoice.customer else InvoiceParty(invoice.tenant.name)
+    return document_party(customer)
 
 
 def document_party(party: InvoiceParty) -> documents.DocumentParty:

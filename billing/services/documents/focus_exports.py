@@ -78,8 +78,8 @@ def _list_price_at(prices: list[PriceVersion], at: datetime, *, otherwise: int) 
     return next(of, otherwise)
 
 
-def _row(told: dict[str, str]) -> tuple[str, ...]:
-    return tuple(told.get(name, "") for name in COLUMNS)
+def _row(values: dict[str, str]) -> tuple[str, ...]:
+    return tuple(values.get(name, "") for name in COLUMNS)
 
 
 def _invoice_fields(invoice: Invoice) -> dict[str, str]:

@@ -92,8 +92,8 @@ class InvoiceBundle:
         return bytes(held)
 
     def _body(self) -> Iterator[str]:
-        told = V_TERMS if self.terms else V_UNTAXED if self.taxes is None else V_TAXED
-        version = told if self.monthly is None else V_CORRECTED if self.corrected else V_ADJUSTMENTS
+        base = V_TERMS if self.terms else V_UNTAXED if self.taxes is None else V_TAXED
+        version = base if self.monthly is None else V_CORRECTED if self.corrected else V_ADJUSTMENTS
         version = V_COMMITMENTS if self.commitments else V_VOLUMES if self.volumes else version
         yield f'{{"format":"{FORMAT}","version":{version},\n"invoice":{_compact_json(self.head)},\n'
         sections = [("months", self.months), ("prices", self.prices), ("lines", self.lines)]
@@ -234,7 +234,7 @@ def _collect(
     terms = more or any(version.tenant_id or version.free_start_s for version in versions)
     nano = {version.pk: version.nano_per_hour for version in versions if terms}
     taxed = bool(invoice.treatment) or terms
-    told = {"tax": invoice.tax, "treatment": invoice.treatment} if taxed else {}
+    tax = {"tax": invoice.tax, "treatment": invoice.treatment} if taxed else {}
     return InvoiceBundle(
         tenant_id=invoice.tenant_id,
         head={
@@ -245,7 +245,7 @@ def _collect(
             "currency": invoice.currency,
             "decimals": exponent_of(invoice.currency),
             "total": invoice.total,
-            **told,
+            **tax,
         },
         months=[_month_json(month) for month in months],
         prices=[
@@ -253,7 +253,7 @@ def _collect(
             for version in versions
         ],
         lines=[
-            _line_json(line, told, by=invoice.treatment, nano=nano.get(line.price_version_id, 0) if terms else None)
+            _line_json(line, tax, by=invoice.treatment, nano=nano.get(line.price_version_id, 0) if terms else None)
             | (adjustment_facts.line_adjustment_json(line) if more else {})
             for line in lines
         ],
@@ -350,7 +350,7 @@ def _quote_json(quote: Quote) -> dict[str, Any]:
     }
 
 
-def _line_json(line: InvoiceLine, told: dict[str, Any], *, by: str, nano: int | None) -> dict[str, Any]:
+def _line_json(line: InvoiceLine, tax: dict[str, Any], *, by: str, nano: int | None) -> dict[str, Any]:
     """Describe an invoice line.
 
     Its tax category is included only if the invoice states its tax treatment.
@@ -365,7 +365,7 @@ def _line_json(line: InvoiceLine, told: dict[str, Any], *, by: str, nano: int | 
         "unit_seconds": line.unit_seconds,
         "exact": str(int(line.exact_num)),
         "minor": line.minor,
-        **(taxed if told else {}),
+        **(taxed if tax else {}),
         **(_reversal_json(line, nano) if nano is not None else {}),
     }
 

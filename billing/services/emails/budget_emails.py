@@ -137,11 +137,11 @@ def write_leases_ended(letter: QueuedEmail, now: datetime) -> OutgoingEmail | No
     if found is None or found.done_at is None:
         return None
     leases = f"{found.ended} lease{'' if found.ended == 1 else 's'} {'was' if found.ended == 1 else 'were'}"
-    told = {**_stop_values(found), "moment": format_local_time(found.done_at, found.budget.project.tenant.time_zone)}
+    values = {**_stop_values(found), "moment": format_local_time(found.done_at, found.budget.project.tenant.time_zone)}
     return OutgoingEmail(
         budget_recipients(found.budget),
         f"{leases} ended: the budget of {found.budget.project.name} is exhausted",
-        STOPPED.format(leases=leases, percent=found.percent, **told),
+        STOPPED.format(leases=leases, percent=found.percent, **values),
     )
 
 

@@ -108,9 +108,9 @@ def wants_invoice_emails(tenant_id: str) -> bool:
 
 def invoice_recipients(tenant_id: str) -> list[str]:
     """Return the billing e-mail address, or else owners and billing members."""
-    told = BillingDetails.objects.filter(tenant=tenant_id).first()
-    if told is not None and told.email:
-        return [told.email]
+    details = BillingDetails.objects.filter(tenant=tenant_id).first()
+    if details is not None and details.email:
+        return [details.email]
     payers = Member.objects.filter(
         tenant=tenant_id, user__is_active=True, project=None, role__in=[Role.OWNER, Role.BILLING]
     )

@@ -32,13 +32,13 @@ def details_version(tenant: Tenant) -> int:
 
 def gets_invoice_emails(tenant: Tenant) -> bool:
     """Return whether a tenant gets invoice e-mails; the default is yes."""
-    told = BillingDetails.objects.filter(tenant=tenant).values_list("letters", flat=True).first()
-    return told is not False
+    letters = BillingDetails.objects.filter(tenant=tenant).values_list("letters", flat=True).first()
+    return letters is not False
 
 
 @transaction.atomic
 def set_billing_details(
-    tenant: Tenant, *, told: InvoiceParty, actor: Actor, now: datetime, letters: bool | None = None
+    tenant: Tenant, *, party: InvoiceParty, actor: Actor, now: datetime, letters: bool | None = None
 ) -> BillingDetails:
     """Set a tenant's billing details; drafts change at once, final invoices never.
 
@@ -47,21 +47,21 @@ def set_billing_details(
     Raises Invalid, naming the field, for missing or impossible values, and if a prepaid tenant would owe
     more tax than its wallet holds.
     """
-    told = _validated(told)
+    party = _validated(party)
     billing_periods.take_billing_lock()  # no month closes meanwhile, so its tax matches its customer
     BillingDetails.objects.get_or_create(tenant=tenant, defaults={"version": 0, "changed_at": now})
     row = BillingDetails.objects.select_for_update().get(tenant=tenant)
     wanted = row.letters if letters is None else letters
-    if row.party == told and row.letters == wanted:
+    if row.party == party and row.letters == wanted:
         return row
     before, taxed = row.party.as_dict(), tax_determination.get_tax_status(tenant)
-    for name, value in told.as_dict().items():
+    for name, value in party.as_dict().items():
         setattr(row, name, value)
     said, row.letters = row.letters, wanted
     row.version, row.changed_at = row.version + 1, now
     row.save()
     tax_reserves.reserve_additional_tax(tenant, taxed, tax_determination.get_tax_status(tenant), now=now)
-    changed = {name: value for name, value in told.as_dict().items() if before[name] != value}
+    changed = {name: value for name, value in party.as_dict().items() if before[name] != value}
     if said != wanted:
         changed["letters"] = "yes" if wanted else "no"
     audit.record(
@@ -77,8 +77,8 @@ def set_billing_details(
     return row
 
 
-def _validated(told: InvoiceParty) -> InvoiceParty:
-    texts = {each.name: " ".join(getattr(told, each.name).split()) for each in fields(told)}
+def _validated(party: InvoiceParty) -> InvoiceParty:
+    texts = {each.name: " ".join(getattr(party, each.name).split()) for each in fields(party)}
     for name, text in texts.items():
         if has_control(text):
             raise InvalidValue(name, "The value contains an invisible character.", fix="Enter it again.")

@@ -60,7 +60,7 @@ def finalize_invoices(invoices: Sequence[Invoice], tenants: Sequence[Tenant], la
     first = take_numbers(label, count=len(invoices))
     for number, invoice in enumerate(invoices, first):
         invoice.series, invoice.number = label, number
-    told = [
+    final = [
         {
             "id": invoice.pk,
             "number": invoice.number,
@@ -69,10 +69,10 @@ def finalize_invoices(invoices: Sequence[Invoice], tenants: Sequence[Tenant], la
         }
         for invoice in invoices
     ]
-    asked = {"final": json.dumps(told), "series": label, "now": now, **_shared_values(now)}
-    asked["supplier"] = json.dumps(asked["supplier"]) if asked["supplier"] else None
+    values = {"final": json.dumps(final), "series": label, "now": now, **_shared_values(now)}
+    values["supplier"] = json.dumps(values["supplier"]) if values["supplier"] else None
     with connection.cursor() as cursor:
-        cursor.execute(load_sql("billing/invoicing/finalize_invoices"), asked)
+        cursor.execute(load_sql("billing/invoicing/finalize_invoices"), values)
     email_queue.enqueue_emails("invoice-final", [(each.tenant_id, each.pk) for each in invoices], now=now)
     audit.record_each(
         "invoice.finalize",

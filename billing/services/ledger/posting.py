@@ -73,19 +73,19 @@ def reverse_invoices(invoices: Sequence[str], *, now: datetime) -> int:
 
 
 def _post_rows(rows: str, subjects: Sequence[str], now: datetime) -> int:
-    asked = {"subjects": list(subjects), "theirs": TENANT_TYPES, "now": now}
-    ((wanted, missing, written),) = _run_ledger_sql("billing/ledger/post_transfers", rows, asked)
+    values = {"subjects": list(subjects), "theirs": TENANT_TYPES, "now": now}
+    ((wanted, missing, written),) = _run_ledger_sql("billing/ledger/post_transfers", rows, values)
     if missing:
-        _run_ledger_sql("billing/ledger/open_accounts", rows, asked)
-        ((wanted, _, written),) = _run_ledger_sql("billing/ledger/post_transfers", rows, asked)
-    if written < wanted and (others := _run_ledger_sql("billing/ledger/conflicting_transfers", rows, asked)):
+        _run_ledger_sql("billing/ledger/open_accounts", rows, values)
+        ((wanted, _, written),) = _run_ledger_sql("billing/ledger/post_transfers", rows, values)
+    if written < wanted and (others := _run_ledger_sql("billing/ledger/conflicting_transfers", rows, values)):
         named = ", ".join(idem for (idem,) in others[:MAX_SHOWN])
         raise ConflictingTransfer(f"The ledger has different transfers of {named}.")
     return int(written)
 
 
-def _run_ledger_sql(name: str, rows: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _run_ledger_sql(name: str, rows: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Run a statement about the transfers that these rows require."""
     with connection.cursor() as cursor:
-        cursor.execute(load_sql(rows) + load_sql("billing/ledger/requested_transfers") + load_sql(name), asked)
+        cursor.execute(load_sql(rows) + load_sql("billing/ledger/requested_transfers") + load_sql(name), values)
         return list(cursor.fetchall())

@@ -87,7 +87,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             self.stick(row, WORKERS_DIED, UNEXPECTED_CODE, now)
             return
         try:
-            outcome = self.asked(row, now)
+            outcome = self.request_outcome(row, now)
         except OutcomeUnknown as silence:
             log.warning(f"{self.title} has no response yet", **{self.name: row.pk}, tries=row.tries, why=str(silence))
             self.wait(row, silence.again_in_s or backoff_s(row.tries), str(silence), now)
@@ -110,8 +110,8 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             return False
         row.fell += 1
         kind, times = type(error).__name__, row.fell
-        told = {self.name: row.pk}
-        log.error(f"{self.title} attempt failed unexpectedly", **told, times=times, exc_info=error)
+        subject = {self.name: row.pk}
+        log.error(f"{self.title} attempt failed unexpectedly", **subject, times=times, exc_info=error)
         if times >= MAX_UNEXPECTED_FAILURES:
             reason = f"{times} attempts in a row failed unexpectedly, the last with {kind}."
             self.stick(row, reason, UNEXPECTED_CODE, now)
@@ -152,8 +152,8 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         Raises Moved if the row changed since it was read.
         """
         fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "fell": 0}
-        told = {"reason": "", "code": "", "claimed_until": None, "mark_failed_reason": mark_failed_reason}
-        if not self.as_read(row).update(**fresh, **told):
+        values = {"reason": "", "code": "", "claimed_until": None, "mark_failed_reason": mark_failed_reason}
+        if not self.as_read(row).update(**fresh, **values):
             raise TransactionChanged(
                 f"{self.title.capitalize()} {row.pk} has changed in the meantime.", fix="Reload the page."
             )
@@ -184,7 +184,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
                 return None
             return self.rows().get(pk=row_id)
 
-    def asked(self, row: TransactionRow, now: datetime) -> GatewayOutcome:
+    def request_outcome(self, row: TransactionRow, now: datetime) -> GatewayOutcome:
         """Ask the gateway that the row was opened with, and no other.
 
         It alone knows what became of the key.
@@ -251,13 +251,13 @@ def clean_text(text: str) -> str:
 
 def decline_columns(outcome: Declined, now: datetime) -> dict[str, Any]:
     """Return the columns of a declined row."""
-    told = {"reason": clean_text(outcome.reason), "code": clean_text(outcome.code)[:60]}
-    return {"status": PaymentStatus.DECLINED, **told, **_settled_columns(now)}
+    values = {"reason": clean_text(outcome.reason), "code": clean_text(outcome.code)[:60]}
+    return {"status": PaymentStatus.DECLINED, **values, **_settled_columns(now)}
 
 
 def _success_columns(outcome: Succeeded, now: datetime) -> dict[str, Any]:
-    told = {"reference": clean_text(outcome.reference)[:120], "reason": "", "code": ""}
-    return {"status": PaymentStatus.SUCCEEDED, **told, **_settled_columns(now)}
+    values = {"reference": clean_text(outcome.reference)[:120], "reason": "", "code": ""}
+    return {"status": PaymentStatus.SUCCEEDED, **values, **_settled_columns(now)}
 
 
 def _settled_columns(now: datetime) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def settle_as_not_taken(
         found = moving.rows().get(pk=row.pk)
         _check_no_answer_expected(moving, found, now)
         log.warning("settled manually", **{moving.name: found.pk}, by=actor.label, why=reason)
-        told = {"gateway": found.gateway, "code": found.code, "reason": reason}
+        detail = {"gateway": found.gateway, "code": found.code, "reason": reason}
         if moving.asks_here(found):
             moving.anew(found, now=now, mark_failed_reason=clean_text(reason))
         else:
@@ -57,7 +57,7 @@ def settle_as_not_taken(
                 )
             found.refresh_from_db()
             moving.declined(found, found.reason, now=now)
-        moving.record("nothing_taken", found, actor=actor, now=now, **told)
+        moving.record("nothing_taken", found, actor=actor, now=now, **detail)
         return found
 
 

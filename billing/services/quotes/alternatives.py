@@ -30,10 +30,10 @@ def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) 
 
     All are of the lease's region, and in the cluster where its volume is.
     """
-    asked = lease.offering
-    others = [o for o in Offering.objects.published().filter(region=asked.region).order_by("pk") if o != asked]
+    wanted = lease.offering
+    others = [o for o in Offering.objects.published().filter(region=wanted.region).order_by("pk") if o != wanted]
     known = price_list.prices_at(
-        now, currency=currency, offerings=[o.pk for o in (*others, asked)], tenant=lease.tenant_id
+        now, currency=currency, offerings=[o.pk for o in (*others, wanted)], tenant=lease.tenant_id
     )
     home = volume_mounts.cluster_name_of(lease.volume_id)
     free = open_capacity.count_open_capacity((o for o in others if o.pk in known), now=now, cluster=home)
@@ -42,11 +42,11 @@ def find_alternatives(lease: Lease, *, currency: str, cost: int, now: datetime) 
     def price(offering: Offering) -> int:
         return known[offering.pk].nano_per_hour
 
-    own = price(asked)
-    spot = [o for o in buyable if _same_shape(o, asked) and o.price_class == PriceClass.SPOT and price(o) < own]
-    on_terms = [o for o in buyable if o.price_class == asked.price_class]
+    own = price(wanted)
+    spot = [o for o in buyable if _same_shape(o, wanted) and o.price_class == PriceClass.SPOT and price(o) < own]
+    on_terms = [o for o in buyable if o.price_class == wanted.price_class]
     cheaper = [o for o in on_terms if price(o) < own]
-    faster = [o for o in on_terms if o.milli_units > asked.milli_units and o.memory_gb >= asked.memory_gb]
+    faster = [o for o in on_terms if o.milli_units > wanted.milli_units and o.memory_gb >= wanted.memory_gb]
     found = (
         # "cheaper" gives up the least memory; "faster" is the cheapest upgrade.
         ("spot", _min_or_none(spot, price)),

@@ -20,7 +20,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     its usage could not be charged.
     """
     cited = quote_redemption.redeem_quote(lease, now=now) if lease.quote_token and not lease.quote_id else None
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "offering": lease.offering_id,
         "now": now,
         "path": lease.project.path,
@@ -28,7 +28,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
         "quoted_lease": lease.pk if lease.quote_id else None,
     }
     cursor = sql_statements.prepared_cursor()
-    cursor.execute(load_sql("billing/quotes/price_and_quota"), asked)
+    cursor.execute(load_sql("billing/quotes/price_and_quota"), values)
 
     def judge() -> None:
         with cursor:

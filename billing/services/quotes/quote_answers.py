@@ -38,7 +38,7 @@ class QuotedSlot:
     """A slot and the GPU it is on."""
 
     seat: Slot
-    card: PlacementGpu
+    gpu: PlacementGpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def answer_quote(wanted: LeaseRequest, *, project: Project, actor: Actor, now: d
         at_most_minor=cost,
         starts=NOW if seating else _start_if_busy(lease, home),
         refusal=refusal,
-        places=tuple(QuotedSlot(seat, seating.cards[seat.gpu]) for seat in seating.slots) if seating else (),
+        places=tuple(QuotedSlot(seat, seating.gpus[seat.gpu]) for seat in seating.slots) if seating else (),
         room=tuple(rooms),
         alternatives=find_alternatives(lease, currency=currency, cost=cost, now=now) if price else (),
         offer=offer_price(lease, price, now=now),

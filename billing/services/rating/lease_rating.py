@@ -119,9 +119,9 @@ def rate_all_leases(*, now: datetime, whole: bool = False) -> RatingOutcome:
         news = _unrated_tenants(whole=whole)
     if not news:
         return RatingOutcome()
-    run, card, outcome = rating_run_at(now), list_rate_card().pk, RatingOutcome()
+    run, rate_card, outcome = rating_run_at(now), list_rate_card().pk, RatingOutcome()
     for batch in _split_backlog(news):
-        outcome += _charge_or_split(batch, run=run, card=card, whole=whole)
+        outcome += _charge_or_split(batch, run=run, rate_card=rate_card, whole=whole)
     return outcome
 
 
@@ -137,9 +137,9 @@ def rate_tenant_leases(tenant: Tenant, *, now: datetime) -> RatingOutcome:
         if not news:
             return RatingOutcome()
         _ensure_periods(news)
-        card = list_rate_card().pk
+        rate_card = list_rate_card().pk
         try:
-            return _charge_usage(news, run=rating_run_at(now), card=card, whole=False)
+            return _charge_usage(news, run=rating_run_at(now), rate_card=rate_card, whole=False)
         except UsageNotCovered:
             raise PriceGap(_find_gaps(news, whole=False)) from None
 
@@ -154,17 +154,17 @@ def rate_leases_of(tenants: Collection[str], *, run: int) -> set[str]:
     news = _unrated_tenants(whole=False, tenants=list(tenants))
     left = {one.tenant for one in news if not one.tiled}
     if news := [one for one in news if one.tiled]:
-        card = list_rate_card().pk
-        outcome = _charge_all_but_gaps(news, run=run, card=card, whole=False)
+        rate_card = list_rate_card().pk
+        outcome = _charge_all_but_gaps(news, run=run, rate_card=rate_card, whole=False)
         left |= {gap.tenant for gap in outcome.gaps}
     return left
 
 
-def _charge_or_split(news: list[UnratedTenant], *, run: int, card: int, whole: bool) -> RatingOutcome:
+def _charge_or_split(news: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
     """Charge tenants together; halve the batch on an error until the culprit is alone."""
     try:
         _ensure_periods(news)
-        return _charge_all_but_gaps(news, run=run, card=card, whole=whole)
+        return _charge_all_but_gaps(news, run=run, rate_card=rate_card, whole=whole)
     except OperationalError:
         raise  # the server is unavailable or busy: no tenant's rows are to blame, and the next run comes soon
     except DatabaseError as error:
@@ -172,20 +172,20 @@ def _charge_or_split(news: list[UnratedTenant], *, run: int, card: int, whole: b
             return RatingOutcome(broken=(RatingFailure(news[0].tenant, str(error).strip()),))
     half = len(news) // 2
     first, second = news[:half], news[half:]
-    charged = _charge_or_split(first, run=run, card=card, whole=whole)
-    return charged + _charge_or_split(second, run=run, card=card, whole=whole)
+    charged = _charge_or_split(first, run=run, rate_card=rate_card, whole=whole)
+    return charged + _charge_or_split(second, run=run, rate_card=rate_card, whole=whole)
 
 
-def _charge_all_but_gaps(news: list[UnratedTenant], *, run: int, card: int, whole: bool) -> RatingOutcome:
+def _charge_all_but_gaps(news: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
     try:
         with system_scope():
-            return _charge_usage(news, run=run, card=card, whole=whole)
+            return _charge_usage(news, run=run, rate_card=rate_card, whole=whole)
     except UsageNotCovered:
         with system_scope():
             gaps = _find_gaps(news, whole=whole)
             held = {gap.tenant for gap in gaps}
             rest = [one for one in news if one.tenant not in held]
-            outcome = _charge_usage(rest, run=run, card=card, whole=whole) if rest else RatingOutcome()
+            outcome = _charge_usage(rest, run=run, rate_card=rate_card, whole=whole) if rest else RatingOutcome()
         return replace(outcome, gaps=gaps)
 
 
@@ -219,18 +219,18 @@ def _ensure_periods(news: list[UnratedTenant]) -> None:
                 billing_periods.ensure_periods(Tenant.objects.get(pk=one.tenant), since=one.first, until=one.last)
 
 
-def _charge_usage(news: list[UnratedTenant], *, run: int, card: int, whole: bool) -> RatingOutcome:
-    asked = {
+def _charge_usage(news: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
+    values = {
         "tenants": [one.tenant for one in news],
         "first": min(one.first for one in news),
         "last": max(one.last for one in news),
-        "card": card,
+        "rate_card": rate_card,
         "run": run,
         "whole": whole,
     }
     billing_periods.take_billing_lock()
     with _planned_cursor(BULK_PLAN if sum(one.stretches for one in news) > BULK_THRESHOLD else INDEX_PLAN) as cursor:
-        cursor.execute(load_sql("billing/rating/rate_leases"), asked)
+        cursor.execute(load_sql("billing/rating/rate_leases"), values)
         used, charged, written = cursor.fetchone()
         # Charged pieces lie inside their interval and never overlap, so equal sums mean full coverage.
         if used != charged:
@@ -240,8 +240,8 @@ def _charge_usage(news: list[UnratedTenant], *, run: int, card: int, whole: bool
 
 def _find_gaps(news: list[UnratedTenant], *, whole: bool) -> tuple[UnratedInterval, ...]:
     with _planned_cursor(INDEX_PLAN) as cursor:
-        asked = {"tenants": [one.tenant for one in news], "whole": whole}
-        cursor.execute(load_sql("billing/rating/new_usage_gaps"), asked)
+        values = {"tenants": [one.tenant for one in news], "whole": whole}
+        cursor.execute(load_sql("billing/rating/new_usage_gaps"), values)
         return tuple(UnratedInterval(*row) for row in cursor.fetchall())
 
 

@@ -56,8 +56,8 @@ def volume_steps(volumes: Iterable[str], *, sold_since: datetime) -> RecountStep
     for row in VolumeSizeChange.objects.filter(volume_id__in=list(volumes)).order_by("volume_id", "seq"):
         state = LeaseState.ACTIVE if row.size_gib else LeaseState.RELEASED
         at, none = max(row.at, sold_since), EndReason.NONE.value
-        told = RecountStep(row.volume_id, row.seq, at, state, row.cause, row.offering_id, row.size_gib, none)
-        steps[row.volume_id].append(told)
+        step = RecountStep(row.volume_id, row.seq, at, state, row.cause, row.offering_id, row.size_gib, none)
+        steps[row.volume_id].append(step)
     return steps
 
 

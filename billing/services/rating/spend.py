@@ -72,8 +72,8 @@ def spend_between(tenant: Tenant, since: datetime, until: datetime, projects: It
 
     All projects unless named. Every line is rounded as on the invoice, so the sum equals the invoice's.
     """
-    asked = {"scale": 10 ** exponent_of(tenant.currency), "per_unit": EXACT_PER_UNIT}
-    return int(_query_usage("billing/rating/usage_total", since=since, until=until, projects=projects, **asked)[0][0])
+    values = {"scale": 10 ** exponent_of(tenant.currency), "per_unit": EXACT_PER_UNIT}
+    return int(_query_usage("billing/rating/usage_total", since=since, until=until, projects=projects, **values)[0][0])
 
 
 def spend_lines(
@@ -180,8 +180,12 @@ class _ActiveCost(NamedTuple):
 
 
 def _active_cost(projects: Iterable[str] | None, tenant: Tenant, *, now: datetime, until: datetime) -> _ActiveCost:
-    asked = {"projects": None if projects is None else list(projects), "tenant": tenant.pk, "currency": tenant.currency}
-    return _ActiveCost(*query_rows("billing/rating/active_cost", now=now, until=until, **asked)[0])
+    values = {
+        "projects": None if projects is None else list(projects),
+        "tenant": tenant.pk,
+        "currency": tenant.currency,
+    }
+    return _ActiveCost(*query_rows("billing/rating/active_cost", now=now, until=until, **values)[0])
 
 
 def _query_usage(
@@ -193,7 +197,7 @@ def _query_usage(
     leases: Sequence[str] | None = None,
     **more: Any,
 ) -> list[tuple[Any, ...]]:
-    asked = {
+    values = {
         "since": since.replace(microsecond=0),
         "until": until.replace(microsecond=0),
         "projects": None if projects is None else list(projects),
@@ -201,5 +205,5 @@ def _query_usage(
         **more,
     }
     with connection.cursor() as cursor:
-        cursor.execute(load_sql("billing/rating/usage_costs") + load_sql(question), asked)
+        cursor.execute(load_sql("billing/rating/usage_costs") + load_sql(question), values)
         return list(cursor.fetchall())

@@ -21,8 +21,8 @@ def monthly_prices(tenant: Tenant, *, now: datetime) -> dict[str, int]:
     if not regions:
         return {}
     found = price_list.prices_at(now, currency=tenant.currency, offerings=regions, tenant=tenant.pk)
-    told = {regions[offering]: price.nano_per_hour * HOURS_PER_MONTH for offering, price in found.items()}
-    return dict(sorted(told.items()))
+    by_region = {regions[offering]: price.nano_per_hour * HOURS_PER_MONTH for offering, price in found.items()}
+    return dict(sorted(by_region.items()))
 
 
 def volume_costs(volumes: Sequence[str], *, now: datetime) -> dict[str, LeaseCost]:

@@ -92,7 +92,7 @@ def _new_usage(since: datetime, *, whole: bool, tenants: list[str] | None = None
 
 
 def _charge(tenant: Tenant, since: datetime, *, now: datetime, whole: bool) -> RatingOutcome:
-    asked = {
+    values = {
         "tenant": tenant.pk,
         "sold_since": since,
         "meter": GIB_SECONDS,
@@ -100,7 +100,7 @@ def _charge(tenant: Tenant, since: datetime, *, now: datetime, whole: bool) -> R
         "whole": whole,
     }
     with transaction.atomic():
-        [(used, charged, written)] = query_rows("billing/rating/rate_volumes", **asked)
+        [(used, charged, written)] = query_rows("billing/rating/rate_volumes", **values)
         # Charges lie inside their interval and never overlap, so equal sums mean full coverage.
         if used != charged:
             raise UsageNotCovered

@@ -62,17 +62,17 @@ class ConservationReport:
     wrong_totals: int = 0
     stored_minus_charged: int = 0  # GiB-seconds of volumes
 
-    def cards(self, kind: str) -> Fraction:
+    def gpus(self, kind: str) -> Fraction:
         """Return the GPU-seconds of a kind, over all models."""
         return sum((Fraction(getattr(parts, kind), parts.grid) for parts in self.models.values()), Fraction())
 
     def as_report(self) -> dict[str, Any]:
         """Return the figures as plain values: GPU-seconds as decimal strings, differences as integers."""
         return {
-            "conservation": {kind: _format_decimal(self.cards(kind)) for kind in KINDS},
-            "total_gpu_seconds": int(self.cards("total")),
-            "unexplained_gpu_seconds": _format_whole(self.cards("unexplained")),
-            "gpu_hours": _format_decimal(self.cards("sold") / HOUR),
+            "conservation": {kind: _format_decimal(self.gpus(kind)) for kind in KINDS},
+            "total_gpu_seconds": int(self.gpus("total")),
+            "unexplained_gpu_seconds": _format_whole(self.gpus("unexplained")),
+            "gpu_hours": _format_decimal(self.gpus("sold") / HOUR),
             "charged_minus_active_seconds": self.charged_minus_active,
             "active_seconds_without_place": self.active_without_place,
             "lines_minus_charges": self.lines_minus_charges,
@@ -138,10 +138,10 @@ def _currency_scales() -> dict[str, Any]:
     }
 
 
-def _query_rows(name: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _query_rows(name: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL jit = off")
-        cursor.execute(load_sql(name), asked)
+        cursor.execute(load_sql(name), values)
         return list(cursor.fetchall())
 
 

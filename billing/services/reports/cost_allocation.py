@@ -63,6 +63,6 @@ def _key_names(by: str, keys: set[str]) -> dict[str, str]:
     if by == "project":
         return dict(Project.objects.filter(pk__in=keys).values_list("pk", "name"))
     if by == "user":
-        asked = Lease.objects.filter(requested_by__in=keys - {""}).order_by("created_at")
-        return dict(asked.values_list("requested_by", "requested_by_label"))
+        leases = Lease.objects.filter(requested_by__in=keys - {""}).order_by("created_at")
+        return dict(leases.values_list("requested_by", "requested_by_label"))
     return {}

@@ -32,8 +32,8 @@ def revenue_over(*spans: tuple[datetime, datetime]) -> list[dict[str, int]]:
     """
     firsts, lasts = ([moment.replace(microsecond=0) for moment in ends] for ends in zip(*spans, strict=True))
     earned: list[dict[str, int]] = [{} for _ in spans]
-    asked = {"firsts": firsts, "lasts": lasts, "oldest": min(firsts), "newest": max(lasts)}
-    for n, currency, exact in query_rows("billing/reports/revenue", **asked):
+    values = {"firsts": firsts, "lasts": lasts, "oldest": min(firsts), "newest": max(lasts)}
+    for n, currency, exact in query_rows("billing/reports/revenue", **values):
         earned[n - 1][currency] = int(exact)
     return earned
 

@@ -61,10 +61,10 @@ def forecast_spend(tenant: Tenant, *, now: datetime, projects: Iterable[str] | N
     so_far = sum(amount for day, amount in cost.items() if day >= month.start)
     left = Fraction((tomorrow - now) // SECOND, (tomorrow - current) // SECOND)
     count = ((month.end - SECOND).astimezone(zone).date() - today).days + 1
-    told = rhythm.ahead(count, left_of_first=left)
+    forecast = rhythm.ahead(count, left_of_first=left)
     days = (
         SpendForecastDay(today + timedelta(days=n), each.day, each.until_then.after(so_far))
-        for n, each in enumerate(told)
+        for n, each in enumerate(forecast)
     )
     still = spend.cost_of_running(projects, tenant, now=now, until=month.end)
     return SpendForecast(tuple(days), so_far + still)

@@ -19,18 +19,19 @@ def get_supplier() -> InvoiceParty | None:
 
     Raises ImproperlyConfigured for an unknown country or an invalid VAT number.
     """
-    told: dict[str, str] = settings.SUPPLIER
-    if not told["name"]:
+    supplier: dict[str, str] = settings.SUPPLIER
+    if not supplier["name"]:
         return None
-    if told["country"] not in COUNTRY_NAMES:
+    if supplier["country"] not in COUNTRY_NAMES:
         raise ImproperlyConfigured(
-            f"GPUBROKER_SUPPLIER_COUNTRY is {told['country']!r}, which is not a country code. Use a code such as DE."
+            f"GPUBROKER_SUPPLIER_COUNTRY is {supplier['country']!r}, which is not a country code."
+            " Use a code such as DE."
         )
     try:
-        number = normalize_vat_number(told["vat_id"], told["country"]) if told["vat_id"] else ""
+        number = normalize_vat_number(supplier["vat_id"], supplier["country"]) if supplier["vat_id"] else ""
     except InvalidVatNumber as odd:
         raise ImproperlyConfigured(f"GPUBROKER_SUPPLIER_VAT_ID: {odd}") from odd
-    return InvoiceParty(**{**told, "vat_id": number})
+    return InvoiceParty(**{**supplier, "vat_id": number})
 
 
 def get_customer(tenant: Tenant) -> InvoiceParty:
@@ -44,8 +45,8 @@ def get_customers(tenants: Iterable[Tenant]) -> dict[str, InvoiceParty]:
     Runs in a scope that sees all of them.
     """
     wanted = list(tenants)
-    told = {each.tenant_id: each.party for each in BillingDetails.objects.filter(tenant__in=wanted)}
-    return {tenant.pk: told.get(tenant.pk) or InvoiceParty(name=tenant.name) for tenant in wanted}
+    parties = {each.tenant_id: each.party for each in BillingDetails.objects.filter(tenant__in=wanted)}
+    return {tenant.pk: parties.get(tenant.pk) or InvoiceParty(name=tenant.name) for tenant in wanted}
 
 
 def get_tax_status(tenant: Tenant) -> TaxStatus:
@@ -61,8 +62,8 @@ def get_tax_statuses(tenants: Iterable[Tenant]) -> dict[str, TaxStatus]:
     by = get_supplier()
     country = by.country if by else ""
     return {
-        tenant_id: tax.tax_status(country, told.country, vat_id=told.vat_id)
-        for tenant_id, told in get_customers(tenants).items()
+        tenant_id: tax.tax_status(country, party.country, vat_id=party.vat_id)
+        for tenant_id, party in get_customers(tenants).items()
     }
 
 

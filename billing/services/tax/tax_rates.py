@@ -116,8 +116,8 @@ def set_tax_category(offering: Offering, category: str, *, actor: Actor, now: da
 
 
 def get_tax_category(offering: Offering) -> str:
-    told = OfferingTaxCategory.objects.filter(offering=offering).values_list("category", flat=True).first()
-    return told or TaxCategory.STANDARD
+    category = OfferingTaxCategory.objects.filter(offering=offering).values_list("category", flat=True).first()
+    return category or TaxCategory.STANDARD
 
 
 def check_tax_known(invoice: Invoice) -> None:

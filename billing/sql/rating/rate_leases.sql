@@ -19,7 +19,7 @@ WITH news AS (
     LEFT JOIN billing_ratingwatermark m ON m.tenant_id = t.id
    WHERE t.id = ANY(%(tenants)s)
 ), own AS MATERIALIZED (
-  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS card
+  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS rate_card
     FROM billing_priceversion
    WHERE tenant_id = ANY(%(tenants)s)
 ), taken AS MATERIALIZED (  -- preempted runs, which are few; only for these is the run time computed
@@ -29,7 +29,7 @@ WITH news AS (
       ON over.tenant_id = news.id AND over.xid >= news.since AND over.before = 'active' AND over.reason = 'preempted'
 ), stretch AS (
   SELECT begun.lease_id, begun.seq, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity,
-         begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, -own.card, 0) AS fixed,
+         begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, -own.rate_card, 0) AS fixed,
          ended.reason = 'preempted' AND begun.before = 'active' AS ends_it,
          CASE WHEN begun.lease_id IN (SELECT lease_id FROM taken) THEN (
            SELECT extract(epoch FROM over.at - run.at)::bigint
@@ -57,7 +57,7 @@ WITH news AS (
          lower(valid) AS since, coalesce(upper(valid), 'infinity') AS until, 0::bigint AS fixed, 0::smallint AS part,
          free_start_s
     FROM billing_priceversion
-   WHERE rate_card_id = %(card)s
+   WHERE rate_card_id = %(rate_card)s
    UNION ALL
   SELECT own.version_id, own.offering_id, own.currency, own.nano_per_hour::numeric,
          lower(own.valid), coalesce(upper(own.valid), 'infinity'), -own.card_id, own.part,

@@ -14,20 +14,20 @@ WITH stretch AS (
     FROM broker_lease
    WHERE state = 'active' AND state_since < date_trunc('second', %(now)s::timestamptz)
 ), price AS MATERIALIZED (
-  SELECT v.offering_id, v.currency, v.valid, 0::bigint AS card FROM billing_priceversion v WHERE v.tenant_id IS NULL
+  SELECT v.offering_id, v.currency, v.valid, 0::bigint AS rate_card FROM billing_priceversion v WHERE v.tenant_id IS NULL
    UNION ALL
   SELECT offering_id, currency, valid, card_id FROM billing_tenantprice WHERE card_id IS NOT NULL
 ), own AS MATERIALIZED (
-  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS card
+  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS rate_card
     FROM billing_priceversion
    WHERE tenant_id IS NOT NULL
 ), odd AS MATERIALIZED (
-  SELECT stretch.*, t.name, t.currency, coalesce(own.card, 0) AS card
+  SELECT stretch.*, t.name, t.currency, coalesce(own.rate_card, 0) AS rate_card
     FROM stretch
     JOIN tenants_tenant t ON t.id = stretch.tenant_id
     LEFT JOIN own ON own.tenant_id = t.id AND own.offering_id = stretch.offering_id AND own.currency = t.currency
    WHERE NOT EXISTS (SELECT FROM price WHERE price.offering_id = stretch.offering_id AND price.currency = t.currency
-                        AND price.card = coalesce(own.card, 0)
+                        AND price.rate_card = coalesce(own.rate_card, 0)
                         AND price.valid @> tstzrange(stretch.s, stretch.e))
      AND NOT EXISTS (SELECT FROM billing_quote q
                       WHERE q.lease_id = stretch.lease_id AND q.offering_id = stretch.offering_id)
@@ -40,7 +40,7 @@ SELECT odd.tenant_id, odd.name, odd.lease_id, odd.seq, odd.offering_id, o.label,
    SELECT coalesce(sum(extract(epoch FROM upper(shared) - lower(shared))::bigint), 0)::bigint AS seconds
      FROM price
     CROSS JOIN LATERAL (SELECT price.valid * tstzrange(odd.s, odd.e) AS shared) met
-    WHERE price.offering_id = odd.offering_id AND price.currency = odd.currency AND price.card = odd.card AND NOT isempty(shared)
+    WHERE price.offering_id = odd.offering_id AND price.currency = odd.currency AND price.rate_card = odd.rate_card AND NOT isempty(shared)
  ) covered
  WHERE extract(epoch FROM odd.e - odd.s)::bigint > covered.seconds
  ORDER BY odd.name, odd.lease_id, odd.seq

@@ -1,6 +1,6 @@
 -- Sum the seconds that GPUs of each model spent in each situation: by what was on them, in service or out of it. A
 -- GPU's time is cut at every change; what was on it between two cuts is read from the rows.
-WITH card AS (
+WITH gpu AS (
   SELECT g.id, g.gpu_model_id AS model, g.node_id, g.health, n.state,
          greatest(date_trunc('second', c.created_at), %(first)s) AS since
     FROM broker_gpu g
@@ -9,36 +9,36 @@ WITH card AS (
    WHERE c.created_at < %(last)s
 ), hold AS MATERIALIZED (
   SELECT a.gpu_id, a.isolation || ' ' || a.profile || ' ' || lower(a.placement) AS what, lower(a.placement) AS start,
-         greatest(date_trunc('second', a.held_at), card.since) AS s,
+         greatest(date_trunc('second', a.held_at), gpu.since) AS s,
          least(coalesce(date_trunc('second', a.released_at), %(last)s), %(last)s) AS e
     FROM broker_allocation a
-    JOIN card ON card.id = a.gpu_id
-   WHERE a.held_at < %(last)s AND (a.released_at IS NULL OR a.released_at > card.since)
+    JOIN gpu ON gpu.id = a.gpu_id
+   WHERE a.held_at < %(last)s AND (a.released_at IS NULL OR a.released_at > gpu.since)
 ), word AS (  -- service state of each GPU or its node, and since when
-  SELECT card.id, change.gpu_id IS NULL AS of_node, date_trunc('second', change.at) AS at, change.id AS n, change.after
-    FROM card
+  SELECT gpu.id, change.gpu_id IS NULL AS of_node, date_trunc('second', change.at) AS at, change.id AS n, change.after
+    FROM gpu
     JOIN broker_inventorychange change
-      ON change.gpu_id = card.id OR (change.gpu_id IS NULL AND change.node_id = card.node_id)
+      ON change.gpu_id = gpu.id OR (change.gpu_id IS NULL AND change.node_id = gpu.node_id)
    UNION ALL
-  SELECT card.id, of_node, '-infinity', 0,
+  SELECT gpu.id, of_node, '-infinity', 0,
          coalesce((SELECT change.before FROM broker_inventorychange change
-                    WHERE CASE WHEN of_node THEN change.gpu_id IS NULL AND change.node_id = card.node_id
-                               ELSE change.gpu_id = card.id END
+                    WHERE CASE WHEN of_node THEN change.gpu_id IS NULL AND change.node_id = gpu.node_id
+                               ELSE change.gpu_id = gpu.id END
                     ORDER BY change.at, change.id LIMIT 1),
-                  CASE WHEN of_node THEN card.state ELSE card.health END)
-    FROM card
+                  CASE WHEN of_node THEN gpu.state ELSE gpu.health END)
+    FROM gpu
    CROSS JOIN (VALUES (true), (false)) AS kind(of_node)
 ), standing AS (
   SELECT id, after, at AS s,
          lead(at, 1, 'infinity') OVER (PARTITION BY id, of_node ORDER BY at, n) AS e
     FROM word
 ), outage AS MATERIALIZED (
-  SELECT standing.id, greatest(standing.s, card.since) AS s, least(standing.e, %(last)s) AS e
+  SELECT standing.id, greatest(standing.s, gpu.since) AS s, least(standing.e, %(last)s) AS e
     FROM standing
-    JOIN card USING (id)
-   WHERE standing.after NOT IN ('ready', 'healthy') AND standing.s < %(last)s AND standing.e > card.since
+    JOIN gpu USING (id)
+   WHERE standing.after NOT IN ('ready', 'healthy') AND standing.s < %(last)s AND standing.e > gpu.since
 ), cut AS (
-  SELECT id, since AS at FROM card UNION SELECT id, %(last)s FROM card
+  SELECT id, since AS at FROM gpu UNION SELECT id, %(last)s FROM gpu
    UNION SELECT gpu_id, s FROM hold UNION SELECT gpu_id, e FROM hold
    UNION SELECT id, s FROM outage UNION SELECT id, e FROM outage
 ), span AS (
@@ -50,9 +50,9 @@ WITH card AS (
    WHERE span.e IS NOT NULL
    GROUP BY span.id, span.s, span.e
 )
-SELECT card.model, situation.held,
-       EXISTS (SELECT FROM outage o WHERE o.id = card.id AND o.s <= situation.s AND o.e >= situation.e),
+SELECT gpu.model, situation.held,
+       EXISTS (SELECT FROM outage o WHERE o.id = gpu.id AND o.s <= situation.s AND o.e >= situation.e),
        sum(extract(epoch FROM situation.e - situation.s))::bigint
   FROM situation
-  JOIN card USING (id)
+  JOIN gpu USING (id)
  GROUP BY 1, 2, 3

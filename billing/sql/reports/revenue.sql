@@ -17,16 +17,16 @@ WITH span AS (
   SELECT lease_id, tenant_id, offering_id, quantity, prev_at, at FROM broker_transition
    WHERE before = 'active' AND at > %(oldest)s::timestamptz
 ), price AS MATERIALIZED (
-  SELECT p.offering_id, p.currency, p.valid, p.nano_per_hour, 0::bigint AS card FROM billing_priceversion p
+  SELECT p.offering_id, p.currency, p.valid, p.nano_per_hour, 0::bigint AS rate_card FROM billing_priceversion p
    WHERE p.tenant_id IS NULL AND p.valid && tstzrange(%(oldest)s::timestamptz, %(newest)s::timestamptz)
    UNION ALL
   SELECT offering_id, currency, valid, nano_per_hour, card_id FROM billing_tenantprice WHERE card_id IS NOT NULL
 ), own AS MATERIALIZED (
-  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS card
+  SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS rate_card
     FROM billing_priceversion WHERE tenant_id IS NOT NULL
 ), stretch AS (
   SELECT n, tn.currency, active.offering_id, active.quantity, greatest(since, first) AS s, least(until, last) AS e,
-         q.nano_per_hour AS promised, coalesce(own.card, 0) AS card
+         q.nano_per_hour AS promised, coalesce(own.rate_card, 0) AS rate_card
     FROM active JOIN span ON since < last AND until > first JOIN tenants_tenant tn ON tn.id = active.tenant_id
     LEFT JOIN billing_quote q ON q.lease_id = active.lease_id AND q.offering_id = active.offering_id
     LEFT JOIN own ON own.tenant_id = tn.id AND own.offering_id = active.offering_id AND own.currency = tn.currency
@@ -35,7 +35,7 @@ WITH span AS (
    UNION ALL
   SELECT n, stretch.currency, quantity, greatest(s, lower(p.valid)), least(e, upper(p.valid)), p.nano_per_hour
     FROM stretch JOIN price p ON p.offering_id = stretch.offering_id AND p.currency = stretch.currency
-     AND p.card = stretch.card AND p.valid && tstzrange(s, e)
+     AND p.rate_card = stretch.rate_card AND p.valid && tstzrange(s, e)
    WHERE promised IS NULL)
 SELECT n, currency, sum(extract(epoch FROM e - s)::numeric(38) * quantity * nano)::numeric(38)
   FROM priced GROUP BY 1, 2

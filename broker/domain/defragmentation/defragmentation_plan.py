@@ -62,7 +62,7 @@ def plan_defragmentation(
         _empty_gpus(draft, sources, tries, least, gain, budget)
         if draft.fleet.in_use == after:
             draft.undo(simple)  # exchanges alone empty no GPU
-    steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.cards[EMPTY], default=None))
+    steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.gpus[EMPTY], default=None))
     if steps is None:  # up to `simple`, all targets were free from the start
         draft.undo(simple)
         steps = draft.moved()
@@ -117,12 +117,12 @@ def _empty_gpus(
 
 def _assign_gains(fleet: SliceFleet, steps: Sequence[SliceRelocation], gain: int) -> tuple[SliceRelocation, ...]:
     """Assign the gain of an emptied GPU to the relocation that completes it."""
-    on = {step.card: len(fleet.on[step.card]) for step in steps}
+    on = {step.gpu: len(fleet.on[step.gpu]) for step in steps}
     for step in steps:
-        on[step.to_card] = on.get(step.to_card, len(fleet.on[step.to_card])) + 1
-        on[step.card] -= 1
-    last = {step.card: number for number, step in enumerate(steps) if fleet.on[step.card]}
+        on[step.to_gpu] = on.get(step.to_gpu, len(fleet.on[step.to_gpu])) + 1
+        on[step.gpu] -= 1
+    last = {step.gpu: number for number, step in enumerate(steps) if fleet.on[step.gpu]}
     return tuple(
-        replace(step, gain=gain) if last.get(step.card) == number and not on[step.card] else step
+        replace(step, gain=gain) if last.get(step.gpu) == number and not on[step.gpu] else step
         for number, step in enumerate(steps)
     )

@@ -22,7 +22,7 @@ AreNear = Callable[[tuple[int, ...]], bool]  # whether GPUs of one node are near
 class NodeEvacuation:
     """The GPUs of the gang, one per member, and the relocations needed first."""
 
-    cards: tuple[int, ...]
+    gpus: tuple[int, ...]
     steps: tuple[SliceRelocation, ...]
 
 

@@ -33,7 +33,7 @@ class SliceFleet:
         """
         self.buckets, self.table, self.ranks = buckets, buckets.table, buckets.ranks
         self.on: list[dict[int, LiveSlice]] = [{} for _ in buckets.node]  # by GPU, then by first unit
-        self.card: dict[str, int] = {}  # by allocation
+        self.gpu: dict[str, int] = {}  # by allocation
         self.start: dict[str, int] = {}
         self.shapes = GpuShapes(self.table, len(buckets.node))
         self.worth = list(worth or (profile.memory for profile in self.table.profiles))
@@ -46,14 +46,14 @@ class SliceFleet:
         twin.worth, twin.room = self.worth, self.room
         twin.buckets = StateBuckets(self.ranks, self.buckets.node, self.buckets.state)
         twin.on = [dict(sorted(on.items())) for on in self.on]
-        twin.card, twin.start = dict(self.card), dict(self.start)
+        twin.gpu, twin.start = dict(self.gpu), dict(self.start)
         twin.shapes = self.shapes.copy()
         return twin
 
     @property
     def in_use(self) -> int:
         """The number of GPUs with any slice."""
-        return len(self.on) - len(self.shapes.cards.get(0, ()))
+        return len(self.on) - len(self.shapes.gpus.get(0, ()))
 
     def find_cheapest_slot(self, profile: int, *, opening: bool = True) -> tuple[int, int] | None:
         """Return GPU and first unit where a slice costs least, or None.
@@ -67,7 +67,7 @@ class SliceFleet:
         if not live:
             return None
         state = ranks.order[profile][(live & -live).bit_length() - 1]
-        gpu = buckets.empty.first() if state == EMPTY else buckets.cards[state][-1]
+        gpu = buckets.empty.first() if state == EMPTY else buckets.gpus[state][-1]
         return gpu, ranks.best[profile][state].start
 
     def place(self, piece: LiveSlice, *, opening: bool = True) -> tuple[int, int] | None:
@@ -82,16 +82,16 @@ class SliceFleet:
 
         Raises KeyError where that is taken or the allocation is placed already.
         """
-        if piece.allocation in self.card:
-            raise KeyError(f"allocation {piece.allocation} is already on GPU {self.card[piece.allocation]}")
+        if piece.allocation in self.gpu:
+            raise KeyError(f"allocation {piece.allocation} is already on GPU {self.gpu[piece.allocation]}")
         self.buckets.hold(gpu, piece.profile, piece.start)
         self.on[gpu][piece.start] = piece
-        self.card[piece.allocation], self.start[piece.allocation] = gpu, piece.start
+        self.gpu[piece.allocation], self.start[piece.allocation] = gpu, piece.start
         self.shapes.put(gpu, piece.profile, piece.start, movable=piece.cost is not None)
 
     def lift(self, allocation: str) -> LiveSlice:
         """Remove an allocation's slice from its GPU; raise KeyError if unknown."""
-        gpu, start = self.card.pop(allocation), self.start.pop(allocation)
+        gpu, start = self.gpu.pop(allocation), self.start.pop(allocation)
         piece = self.on[gpu].pop(start)
         self.buckets.release(gpu, piece.profile, start)
         self.shapes.take(gpu, piece.profile, start, movable=piece.cost is not None)

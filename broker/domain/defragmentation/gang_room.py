@@ -42,11 +42,11 @@ def make_room_for_gang(
     for gpus in ways:
         draft = RelocationDraft(fleet)
         if _place_anywhere(draft, gang, tries) if gpus is None else _place_on_gpus(draft, gang, gpus):
-            steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.cards[EMPTY], default=None))
+            steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.gpus[EMPTY], default=None))
             if steps is not None and _spend_if_worth(fleet, steps, gain, budget):
                 if steps:
                     steps[-1] = replace(steps[-1], gain=gain or 0)
-                slots = tuple((fleet.card[each.allocation], fleet.start[each.allocation]) for each in gang)
+                slots = tuple((fleet.gpu[each.allocation], fleet.start[each.allocation]) for each in gang)
                 return GangRoom(slots, tuple(steps))
         draft.undo()
     return None
@@ -57,7 +57,7 @@ def _spend_if_worth(
 ) -> bool:
     """Tell whether these relocations may be made; if so charge the budget."""
     # A slice relocated by way of a spare GPU is interrupted twice, and counts twice.
-    pieces = [fleet.on[fleet.card[step.allocation]][fleet.start[step.allocation]] for step in steps]
+    pieces = [fleet.on[fleet.gpu[step.allocation]][fleet.start[step.allocation]] for step in steps]
     if gain is not None and sum(step.cost for step in steps) > gain:
         return False
     if budget is None:

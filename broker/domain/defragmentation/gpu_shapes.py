@@ -29,7 +29,7 @@ class GpuShapes:
         self._table = table
         self._digit = (2 * len(table.profiles) + 1).bit_length()
         self.of = [0] * gpus
-        self.cards: dict[int, dict[int, None]] = {0: dict.fromkeys(range(gpus))}
+        self.gpus: dict[int, dict[int, None]] = {0: dict.fromkeys(range(gpus))}
         self._ways: dict[tuple[int, int], _EvictionCache] = {}
         # A whole GPU is never evicted: it would only take another one.
         self._yields = [
@@ -41,9 +41,9 @@ class GpuShapes:
         """Return a copy, with GPUs in the order of their numbers."""
         twin = GpuShapes(self._table, 0)
         twin.of, twin._ways = list(self.of), {}
-        twin.cards = {}
+        twin.gpus = {}
         for gpu, shape in enumerate(self.of):
-            twin.cards.setdefault(shape, {})[gpu] = None
+            twin.gpus.setdefault(shape, {})[gpu] = None
         return twin
 
     def put(self, gpu: int, profile: int, start: int, *, movable: bool) -> None:
@@ -58,12 +58,12 @@ class GpuShapes:
         Each comes with a GPU for which it is one.
         """
         ways = self._ways.setdefault((profile, most), _EvictionCache())
-        for shape in self.cards.keys() - ways.known:
+        for shape in self.gpus.keys() - ways.known:
             ways.known.add(shape)
             if eviction := self._cheapest(shape, profile, most):
                 insort(ways.found, (eviction, shape))
         for eviction, shape in ways.found:
-            for gpu in reversed(self.cards.get(shape, {})):
+            for gpu in reversed(self.gpus.get(shape, {})):
                 yield eviction, gpu
                 break
 
@@ -94,12 +94,12 @@ class GpuShapes:
         return (2 * profile + movable + 1) << start * self._digit
 
     def _become(self, gpu: int, shape: int) -> None:
-        before = self.cards[self.of[gpu]]
+        before = self.gpus[self.of[gpu]]
         del before[gpu]
         if not before:
-            del self.cards[self.of[gpu]]
+            del self.gpus[self.of[gpu]]
         self.of[gpu] = shape
-        self.cards.setdefault(shape, {})[gpu] = None
+        self.gpus.setdefault(shape, {})[gpu] = None
 
 
 def _helps_to_move(its: Profile, wanted: Profile) -> bool:

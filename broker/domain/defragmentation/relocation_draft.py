@@ -12,9 +12,9 @@ class SliceRelocation:
 
     allocation: str
     profile: int
-    card: int
+    gpu: int
     start: int
-    to_card: int
+    to_gpu: int
     to_start: int
     cost: int
     gain: int = 0
@@ -23,7 +23,7 @@ class SliceRelocation:
     def inverse(self) -> "SliceRelocation":
         """The relocation that undoes this one; the gain is lost, the cost is paid again."""
         return replace(
-            self, card=self.to_card, start=self.to_start, to_card=self.card, to_start=self.start, gain=-self.gain
+            self, gpu=self.to_gpu, start=self.to_start, to_gpu=self.gpu, to_start=self.start, gain=-self.gain
         )
 
 
@@ -32,11 +32,11 @@ def apply_relocation(fleet: SliceFleet, step: SliceRelocation) -> None:
 
     It is when the slice is not there or its new placement is taken.
     """
-    if (fleet.card.get(step.allocation), fleet.start.get(step.allocation)) != (step.card, step.start):
-        raise KeyError(f"{step.allocation} is not at unit {step.start} of GPU {step.card}; create a new plan")
-    if fleet.table.put[step.profile][step.to_start][fleet.buckets.state[step.to_card]] == NOWHERE:
-        raise KeyError(f"unit {step.to_start} of GPU {step.to_card} is in use; create a new plan")
-    fleet.hold(step.to_card, fleet.lift(step.allocation).at(step.to_start))
+    if (fleet.gpu.get(step.allocation), fleet.start.get(step.allocation)) != (step.gpu, step.start):
+        raise KeyError(f"{step.allocation} is not at unit {step.start} of GPU {step.gpu}; create a new plan")
+    if fleet.table.put[step.profile][step.to_start][fleet.buckets.state[step.to_gpu]] == NOWHERE:
+        raise KeyError(f"unit {step.to_start} of GPU {step.to_gpu} is in use; create a new plan")
+    fleet.hold(step.to_gpu, fleet.lift(step.allocation).at(step.to_start))
 
 
 class RelocationDraft:
@@ -58,7 +58,7 @@ class RelocationDraft:
         return round(self._lost, 6)
 
     def lift(self, allocation: str) -> LiveSlice:
-        gpu = self.fleet.card[allocation]
+        gpu = self.fleet.gpu[allocation]
         self._log.append((gpu, self._lift(allocation, gpu), False))
         return self._log[-1][1]
 
@@ -103,7 +103,7 @@ class RelocationDraft:
             if origin is None:  # a new slice, not a relocated one
                 continue
             gpu, piece = origin
-            to = fleet.card[allocation], fleet.start[allocation]
+            to = fleet.gpu[allocation], fleet.start[allocation]
             if to != (gpu, piece.start):
                 steps.append(SliceRelocation(allocation, piece.profile, gpu, piece.start, *to, cost=piece.cost or 0))
         return steps

@@ -22,8 +22,8 @@ class _RelocationOrder:
     def __init__(self, table: StateTable, steps: Sequence[SliceRelocation], spare: int | None) -> None:
         self._table, self._spare, self._parked = table, spare, EMPTY
         self._steps = list(steps)
-        from_unit = {(s.card, unit): n for n, s in enumerate(steps) for unit in self._units(s.profile, s.start)}
-        to_units = [[(s.to_card, unit) for unit in self._units(s.profile, s.to_start)] for s in steps]
+        from_unit = {(s.gpu, unit): n for n, s in enumerate(steps) for unit in self._units(s.profile, s.start)}
+        to_units = [[(s.to_gpu, unit) for unit in self._units(s.profile, s.to_start)] for s in steps]
         self._waits_for = [{from_unit[unit] for unit in units if unit in from_unit} for units in to_units]
         self._waiting: list[set[int]] = [set() for _ in steps]
         for number, others in enumerate(self._waits_for):
@@ -47,7 +47,7 @@ class _RelocationOrder:
             del left[number]
             step = self._steps[number]
             done.append(step)
-            if step.card == self._spare:
+            if step.gpu == self._spare:
                 self._parked = self._table.without(self._parked, step.profile, step.start)
             else:
                 ready += self._freed(number)
@@ -73,11 +73,11 @@ class _RelocationOrder:
     def _detour(self, number: int) -> SliceRelocation | None:
         """Park a slice on the spare GPU: its relocation starts from there now."""
         step = self._steps[number]
-        if self._spare in (None, step.card) or not (ways := self._table.moves[step.profile][self._parked]):
+        if self._spare in (None, step.gpu) or not (ways := self._table.moves[step.profile][self._parked]):
             return None
         start, self._parked = ways[0]
-        self._steps[number] = replace(step, card=self._spare, start=start)
-        return replace(step, to_card=self._spare, to_start=start, gain=0)
+        self._steps[number] = replace(step, gpu=self._spare, start=start)
+        return replace(step, to_gpu=self._spare, to_start=start, gain=0)
 
     def _units(self, profile: int, start: int) -> list[int]:
         its = self._table.profiles[profile]

@@ -21,7 +21,7 @@ def free_whole_gpus(
     """
     draft, table = RelocationDraft(fleet), fleet.table
     start = table.moves[wanted[0].profile][EMPTY][0].start
-    gpus = sorted(fleet.buckets.cards[EMPTY])[: len(wanted)]
+    gpus = sorted(fleet.buckets.gpus[EMPTY])[: len(wanted)]
     for member, gpu in zip(wanted, gpus, strict=False):
         draft.put(member.at(start), gpu)
     filled: set[int] = set()
@@ -35,7 +35,7 @@ def free_whole_gpus(
         draft.put(wanted[len(gpus)].at(start), gpu)
         gpus.append(gpu)
     steps = draft.moved()
-    moved = [fleet.on[step.to_card][step.to_start] for step in steps]
+    moved = [fleet.on[step.to_gpu][step.to_start] for step in steps]
     dear = gain is not None and sum(step.cost for step in steps) > gain
     if len(gpus) < len(wanted) or dear or (budget is not None and not budget.affords(moved)):
         draft.undo()

@@ -9,17 +9,18 @@ from broker.domain.lifecycle.states import Isolation
 class ProfileKind(StrEnum):
     """How a profile shares its GPU: not at all, by partition, or with neighbours."""
 
-    CARD = "card"
+    WHOLE_GPU = "whole-gpu"
     SLICE = "slice"
     SHARE = "share"
 
 
 KIND_OF = {
-    Isolation.DEVICE: ProfileKind.CARD,
+    Isolation.DEVICE: ProfileKind.WHOLE_GPU,
     Isolation.HARDWARE: ProfileKind.SLICE,
     Isolation.SOFT: ProfileKind.SHARE,
     Isolation.NONE: ProfileKind.SHARE,
 }
+WHOLE_GPU = "whole-gpu"  # the name of the profile
 SHARES = {"half": 2, "quarter": 4}
 
 
@@ -75,7 +76,7 @@ class Profile:
 def whole_gpu(*, grid: int, compute: int) -> Profile:
     """Return the profile of the whole GPU, shared with nobody."""
     return Profile(
-        name="card",
+        name=WHOLE_GPU,
         compute=compute,
         memory=grid,
         placements=(Placement(0, grid),),

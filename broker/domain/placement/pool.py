@@ -56,7 +56,7 @@ class PoolIndex:
     ) -> None:
         self.model, self.engine = model, engine
         self._prices = tuple(sorted((price_list or {}).items()))
-        self._cards: dict[str, GpuView] = {}
+        self._gpus: dict[str, GpuView] = {}
         self._nodes = NodeNumbers()
         self._groups: dict[Partitioning, BucketGroup] = {}
         self._selling: dict[ProfileKey, list[GroupOffer]] = {}  # cache, cleared when a bucket group is added
@@ -66,9 +66,9 @@ class PoolIndex:
 
     def add(self, gpu: GpuView) -> None:
         """Add a GPU; raise ValueError when it is in the pool already."""
-        if gpu.gpu in self._cards:
+        if gpu.gpu in self._gpus:
             raise _duplicate_error(gpu)
-        self._cards[gpu.gpu] = gpu
+        self._gpus[gpu.gpu] = gpu
         group = self._groups.get(gpu.layout) or self._put_up(gpu.layout, ())
         group.add(gpu.gpu, self._nodes.number(gpu.node), group.kind.state(gpu.state), self._left(group.kind, gpu))
         if self._machines:
@@ -76,14 +76,14 @@ class PoolIndex:
 
     def remove(self, gpu_id: str) -> GpuView:
         """Remove a GPU and return its present view."""
-        gpu = self._cards.pop(gpu_id)
+        gpu = self._gpus.pop(gpu_id)
         self._groups[gpu.layout].remove(gpu_id)
         if self._machines:
             self._machines.left(gpu_id, gpu.node)
         return gpu
 
     def gpu_view(self, gpu: str) -> GpuView:
-        return self._cards[gpu]
+        return self._gpus[gpu]
 
     def choose(self, profile: Profile) -> Slot | None:
         """Return the free slot that costs least, or None when there is none."""
@@ -99,7 +99,7 @@ class PoolIndex:
         ranks = [(offer, rank) for offer in selling if (rank := _lowest_rank(offer)) is not None]
         if not ranks:
             return None
-        # Among equals prefer a partitioned GPU: it is no loss to requests for another layout.
+        # Among equals prefer a partitioned GPU: requests for another layout lose nothing.
         keys = [(_offer_cost(offer, rank).anywhere, self.is_uncut(offer[0])) for offer, rank in ranks]
         least = min(keys)
         equal = [
@@ -116,7 +116,7 @@ class PoolIndex:
 
     def hold(self, slot: Slot, profile: Profile) -> None:
         """Take a slot; raise ValueError when it is not free."""
-        gpu = self._cards[slot.gpu]
+        gpu = self._gpus[slot.gpu]
         warm = gpu.warm and after_placing(gpu.warm, profile, slot.placement)
         self._be(replace(gpu, state=gpu.state.with_held(profile, slot.placement), warm=warm))
 
@@ -125,7 +125,7 @@ class PoolIndex:
 
         Its slice may be left over on the GPU.
         """
-        gpu = self._cards[slot.gpu]
+        gpu = self._gpus[slot.gpu]
         warm = None if gpu.warm is None else after_release(gpu.warm, profile, slot.placement)
         self._be(replace(gpu, state=gpu.state.without(profile, slot.placement), warm=warm))
 
@@ -138,7 +138,7 @@ class PoolIndex:
         before: list[GpuView] = []
 
         def hold(slot: Slot, profile: Profile) -> None:
-            gpu = self._cards[slot.gpu]
+            gpu = self._gpus[slot.gpu]
             self.hold(slot, profile)
             before.append(gpu)
 
@@ -160,9 +160,9 @@ class PoolIndex:
     def _by_layout(self, gpus: Iterable[GpuView]) -> dict[Partitioning, list[GpuView]]:
         together: defaultdict[int, list[GpuView]] = defaultdict(list)
         for gpu in gpus:
-            if gpu.gpu in self._cards:
+            if gpu.gpu in self._gpus:
                 raise _duplicate_error(gpu)
-            self._cards[gpu.gpu] = gpu
+            self._gpus[gpu.gpu] = gpu
             # Group by identity first: a fleet has few layouts, so each is hashed only once.
             together[id(gpu.layout)].append(gpu)
         found: dict[Partitioning, list[GpuView]] = {}
@@ -184,7 +184,7 @@ class PoolIndex:
         """Return the node classes of a profile; ValueError if of another model."""
         self.selling(profile)
         if self._machines is None:
-            together = ((gpu.gpu, gpu.node) for gpu in self._cards.values())
+            together = ((gpu.gpu, gpu.node) for gpu in self._gpus.values())
             self._machines = NodeIndex(together, fitting=self._fitting, everywhere=self._everywhere)
         return self._machines.classes_for(profile, whole=profile.memory == self.model.grid)
 
@@ -198,14 +198,14 @@ class PoolIndex:
         for group, number in self.selling(profile):
             kind, uncut = group.kind, self.is_uncut(group)
             for state in kind.ranks.order[number]:
-                for gpu, node in group.cards_in(state):
+                for gpu, node in group.gpus_in(state):
                     found[node].append(GangCandidate(gpu, kind, number, state, uncut))
         return found
 
     def _fitting(self, gpus: Iterable[str], profile: Profile) -> list[GangCandidate]:
         found, name = [], (profile.name, profile.isolation)
         for gpu in gpus:
-            group = self._groups[self._cards[gpu].layout]
+            group = self._groups[self._gpus[gpu].layout]
             number, state = group.kind.number.get(name), group.state(gpu)
             if number is not None and state in group.kind.cost[number]:
                 found.append(GangCandidate(gpu, group.kind, number, state, self.is_uncut(group)))
@@ -240,7 +240,7 @@ class PoolIndex:
 
     def _be(self, gpu: GpuView) -> None:
         """Update a GPU of the pool to its present view."""
-        self._cards[gpu.gpu] = gpu
+        self._gpus[gpu.gpu] = gpu
         group = self._groups[gpu.layout]
         group.become(gpu.gpu, group.kind.state(gpu.state), self._left(group.kind, gpu))
         if self._machines:

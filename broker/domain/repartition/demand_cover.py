@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from broker.domain.geometry.profiles import Profile
+from broker.domain.geometry.profiles import WHOLE_GPU, Profile
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 from broker.domain.placement.costs.state_tables import StateTable, build_state_table
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU, GpuLayout
+from broker.domain.repartition.gpu_layouts import GpuLayout
 from broker.domain.repartition.served_demand import MILLI, ProfileSupply, ServedDemand
 
 
@@ -40,7 +40,7 @@ class _DemandCover:
         model = filling.catalogue.model
         known = {profile.name: profile for profile in filling.catalogue.profiles} | {WHOLE_GPU: model.whole}
         self._table = _cached_table(tuple(known[name] for name in filling.names), model.grid)
-        missing = [max(milli - MILLI * there, 0) for milli, there in zip(filling.asked, beside, strict=True)]
+        missing = [max(milli - MILLI * there, 0) for milli, there in zip(filling.demand, beside, strict=True)]
         self._rest = [0] * len(missing)
         dearest_first = sorted(range(len(missing)), key=lambda at: -filling.prices[at])
         for at in dearest_first:

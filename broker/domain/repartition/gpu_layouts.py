@@ -10,10 +10,8 @@ from functools import cached_property, lru_cache
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.gpu_state import EMPTY_GPU, Geometry, GpuState, PlacedSlice
-from broker.domain.geometry.profiles import Placement, Profile
+from broker.domain.geometry.profiles import WHOLE_GPU, Placement, Profile
 from broker.domain.lifecycle.states import Isolation
-
-WHOLE_GPU = "card"  # an unpartitioned GPU, sold whole
 
 
 @dataclass(frozen=True, slots=True, order=True)

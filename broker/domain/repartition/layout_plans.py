@@ -27,7 +27,7 @@ class CurrentNode:
     """A node's GPUs, and the seconds until its last lease ends (None: unknown)."""
 
     name: str
-    cards: tuple[CurrentGpu, ...]
+    gpus: tuple[CurrentGpu, ...]
     waits_s: int | None = 0
     changed_s_ago: int | None = None
     open: bool = True
@@ -82,8 +82,8 @@ def plan_node_layouts(
     pool = _PlanningPool(filling, rules, nodes={node.name: node for node in nodes})
     for node in nodes:
         if _may_change(node, rules):
-            pool.free[node.name] = [gpu for gpu in node.cards if not gpu.held]
-    fixed = [c.cut for n in nodes for c in n.cards if n.name not in pool.free or c.held]
+            pool.free[node.name] = [gpu for gpu in node.gpus if not gpu.held]
+    fixed = [c.cut for n in nodes for c in n.gpus if n.name not in pool.free or c.held]
     now = [gpu.cut for gpus in pool.free.values() for gpu in gpus]
     wanted = best_gpu_layouts(filling, now, fixed, least_gain=_least_gain(filling, rules))
     return _assign_to_nodes(pool, wanted, [*fixed, *now])
@@ -96,7 +96,7 @@ def _may_change(node: CurrentNode, rules: LayoutPlanRules) -> bool:
 
 def _least_gain(filling: ServedDemand, rules: LayoutPlanRules) -> int:
     # Never zero: every plan must serve more, so that repeated planning terminates.
-    return max(filling.card_worth * rules.least_gain_milli, 1)
+    return max(filling.gpu_worth * rules.least_gain_milli, 1)
 
 
 def _assign_to_nodes(
@@ -132,7 +132,7 @@ def _try_node(
     pool: _PlanningPool, name: str, spare: Counter[GpuLayout], missing: Counter[GpuLayout], supply: ProfileSupply
 ) -> _NodeTrial:
     filling, spare, missing = pool.filling, spare.copy(), missing.copy()
-    cuts = {gpu.index: gpu.cut for gpu in pool.nodes[name].cards}
+    cuts = {gpu.index: gpu.cut for gpu in pool.nodes[name].gpus}
     before, changed = filling.worth(supply), []
     for gpu in pool.free[name]:
         if spare[gpu.cut]:
@@ -144,7 +144,7 @@ def _try_node(
             cuts[gpu.index] = best
             changed.append(gpu.index)
     gain = filling.worth(supply) - before
-    plan = NodeLayoutPlan(name, tuple(sorted(cuts.items())), tuple(changed), gain // filling.card_worth)
+    plan = NodeLayoutPlan(name, tuple(sorted(cuts.items())), tuple(changed), gain // filling.gpu_worth)
     return _NodeTrial(plan, gain, spare, missing, supply)
 
 

@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU, GpuLayout
+from broker.domain.geometry.profiles import WHOLE_GPU
+from broker.domain.repartition.gpu_layouts import GpuLayout
 
 NAME_PREFIX, ALIAS_SUFFIX = "gpub-", "-again"
 
@@ -63,7 +64,7 @@ def layout_alias(name: str) -> str:
 
 
 def slices_offered(cuts: Iterable[GpuLayout]) -> dict[str, int]:
-    """Return the slices a node with these layouts offers, whole GPUs as `card`."""
+    """Return the slices a node with these layouts offers, whole GPUs included."""
     slots: dict[str, int] = {}
     for cut in cuts:
         for profile, count in cut.counts:

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from broker.domain.geometry.profiles import WHOLE_GPU
 from broker.domain.placement.costs import slice_prices
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU, GpuLayout, LayoutCatalogue
+from broker.domain.repartition.gpu_layouts import GpuLayout, LayoutCatalogue
 
 MILLI = 1000
 ProfileSupply = tuple[int, ...]  # number of slices of each profile in demand
@@ -14,7 +15,7 @@ class ServedDemand:
     """The exact worth of the served demand.
 
     Each served slice counts its profile's share of memory, up to what is in demand. Demand is in
-    thousandths, so one GPU is worth `card_worth` per thousandth, and gains can be stated in thousandths
+    thousandths, so one GPU is worth `gpu_worth` per thousandth, and gains can be stated in thousandths
     of GPUs.
     """
 
@@ -23,10 +24,10 @@ class ServedDemand:
         sold = {profile.name: profile for profile in catalogue.profiles} | {WHOLE_GPU: catalogue.model.whole}
         listed = slice_prices.default_prices(tuple(sold.values()), catalogue.model.grid, catalogue.model.compute)
         price = dict(zip(sold, listed, strict=True))
-        self.card_worth = price[WHOLE_GPU]
+        self.gpu_worth = price[WHOLE_GPU]
         self.names = tuple(sorted(name for name, milli in demand.items() if name in price and milli > 0))
         self.prices = tuple(price[name] for name in self.names)
-        self.asked = tuple(demand[name] for name in self.names)
+        self.demand = tuple(demand[name] for name in self.names)
         self._rows: dict[GpuLayout, ProfileSupply] = {}
         self.cuts = self._useful(catalogue.cuts)
 
@@ -46,13 +47,13 @@ class ServedDemand:
     def worth(self, supply: ProfileSupply) -> int:
         return sum(
             price * min(count * MILLI, milli)
-            for count, price, milli in zip(supply, self.prices, self.asked, strict=True)
+            for count, price, milli in zip(supply, self.prices, self.demand, strict=True)
         )
 
     @property
     def most(self) -> int:
         """The worth of the whole demand."""
-        return sum(price * milli for price, milli in zip(self.prices, self.asked, strict=True))
+        return sum(price * milli for price, milli in zip(self.prices, self.demand, strict=True))
 
     def swapped(self, supply: ProfileSupply, old: GpuLayout, new: GpuLayout) -> ProfileSupply:
         return tuple(s - o + n for s, o, n in zip(supply, self.row(old), self.row(new), strict=True))

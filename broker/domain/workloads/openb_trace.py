@@ -24,7 +24,7 @@ class TraceLease:
 def map_trace_request(*, num_gpu: int, gpu_milli: int, model: GpuModelSpec) -> TraceLease:
     """Map a trace request to the smallest sufficient slice, else to whole GPUs."""
     if num_gpu < 1 or not 0 < gpu_milli <= 1000:
-        raise ValueError(f"a request for {num_gpu} GPU of {gpu_milli} thousandths is no GPU request")
+        raise ValueError(f"a request for {num_gpu} GPU of {gpu_milli} thousandths is not a request for GPUs")
     if num_gpu == 1:
         for most, compute in C7:
             if gpu_milli <= most:

@@ -13,7 +13,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE FUNCTION note_card_gone() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION note_gpu_gone() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE broker_node SET xid = pg_current_xact_id()::text::bigint WHERE id = OLD.node_id;
   RETURN NULL;
@@ -54,4 +54,4 @@ CREATE TRIGGER changed BEFORE UPDATE ON broker_cluster FOR EACH ROW
   EXECUTE FUNCTION note_change();
 
 CREATE TRIGGER gone AFTER DELETE ON broker_allocation FOR EACH ROW EXECUTE FUNCTION note_place_gone();
-CREATE TRIGGER gone AFTER DELETE ON broker_gpu FOR EACH ROW EXECUTE FUNCTION note_card_gone();
+CREATE TRIGGER gone AFTER DELETE ON broker_gpu FOR EACH ROW EXECUTE FUNCTION note_gpu_gone();

@@ -28,7 +28,7 @@ BEGIN
   END LOOP;
 END $$;
 
-DROP FUNCTION hold_once_free(), refuse_after_released(), note_card_gone(), note_place_gone(), note_change();
+DROP FUNCTION hold_once_free(), refuse_after_released(), note_gpu_gone(), note_place_gone(), note_change();
 DROP FUNCTION quota_counts_holdings() CASCADE;  -- its trigger is on a table of tenants
 SET LOCAL ROLE gpubroker_system;  -- only the owner of a view may drop it
 DROP VIEW broker_vacated, broker_placechange, broker_waiting, broker_occupied;

@@ -324,7 +324,7 @@ class KubernetesProvisioner:
         if self._cluster_connection.driver.by_claims:
             claims = read_claims(api, lease_spec)
             if why := claims_fault(api, lease_spec, claims, runs=_is_running(observation)):
-                # A pod that ended since then returned its devices: that is no loss.
+                # A pod that ended since then returned its devices: nothing is lost.
                 again = observe_pods(find_lease_objects(api, lease_spec).pods, ranks=len(lease_spec.nodes), now=now)
                 return (
                     again

@@ -31,12 +31,12 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
         slices=tuple(
             SliceSpec(
                 node=each.host,
-                card_uuid=each.uuid,
+                gpu_uuid=each.uuid,
                 profile=each.profile,
                 start=each.start,
                 size=each.size,
                 grid=each.grid,
-                card_memory_gb=each.memory_gb,
+                gpu_memory_gb=each.memory_gb,
                 asks=each.asks,
             )
             for each in spec.slices

@@ -41,7 +41,7 @@ def has_own_uuid(gpu: DiscoveredGpu) -> bool:
 
 def match_gpus(cluster: Cluster, found: list[DiscoveredNode]) -> MatchedInventory:
     """Number reported GPUs as in our rows; leave duplicates out and report them."""
-    gpus_of = ((node.name, gpu) for node in found for gpu in node.cards)
+    gpus_of = ((node.name, gpu) for node in found for gpu in node.gpus)
     reported = {(gpu.uuid, (cluster.pk, name)) for name, gpu in gpus_of if has_own_uuid(gpu)}
     if not reported:
         return MatchedInventory(found, [], [])
@@ -50,7 +50,7 @@ def match_gpus(cluster: Cluster, found: list[DiscoveredNode]) -> MatchedInventor
     nodes, problems, moved, uuids = list[DiscoveredNode](), list[str](), list[str](), set[str]()
     for node in found:
         place, gpus, here = (cluster.pk, node.name), list[DiscoveredGpu](), dict[str, int]()
-        for gpu in node.cards:
+        for gpu in node.gpus:
             row = known.get(gpu.uuid)
             why = ""
             if gpu.uuid in uuids:
@@ -68,7 +68,7 @@ def match_gpus(cluster: Cluster, found: list[DiscoveredNode]) -> MatchedInventor
                 continue
             uuids |= {gpu.uuid} if has_own_uuid(gpu) else set()
             gpus.append(gpu)
-        nodes.append(replace(node, cards=tuple(_assign_indexes(gpus, here, numbers[node.name]))))
+        nodes.append(replace(node, gpus=tuple(_assign_indexes(gpus, here, numbers[node.name]))))
     return MatchedInventory(nodes, problems, moved)
 
 

@@ -23,7 +23,7 @@ class SimulatedRack:
     region: str
     model: str
     nodes: int
-    cards_per_node: int = 8
+    gpus_per_node: int = 8
     first: int = 1
     fabric: int = 0  # size of groups linked by NVLink; 0: unknown
     numa: int = 0  # size of groups on one CPU socket; 0: unknown
@@ -52,7 +52,7 @@ def add_simulated_racks(racks: Iterable[SimulatedRack], *, now: datetime) -> int
                         numa=_link_group(index, rack.numa),
                         health_since=now,
                     )
-                    for index in range(rack.cards_per_node)
+                    for index in range(rack.gpus_per_node)
                 ],
                 ignore_conflicts=True,
             )
@@ -94,7 +94,7 @@ def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, no
         at=now, node=gpu.node, gpu=gpu, before=before, after=health, reason=reason, actor_label=actor.label
     )
     audit.record(
-        f"card.{health}",
+        f"gpu.{health}",
         actor=actor,
         now=now,
         subject_id=gpu.pk,

@@ -245,8 +245,8 @@ def _check_request(wanted: LeaseRequest, now: datetime) -> None:
 def check_workload(wanted: LeaseRequest) -> None:
     """Refuse a workload that could never run, or must not, with all its faults."""
     template = wanted.workload or template_name_for(wanted.image)
-    asked = Workload(template, wanted.image, wanted.command, tuple(wanted.env.items()), tuple(wanted.ssh_keys))
-    faults = find_workload_faults(asked)
+    workload = Workload(template, wanted.image, wanted.command, tuple(wanted.env.items()), tuple(wanted.ssh_keys))
+    faults = find_workload_faults(workload)
     if not wanted.workload and not wanted.ssh_keys:  # without a chosen template nobody asked for SSH access
         faults = tuple(fault for fault in faults if fault.field != "ssh_keys")
     if not faults:
@@ -268,7 +268,7 @@ def _checked_topology(wanted: LeaseRequest, offering: Offering) -> LeaseRequest:
         raise InvalidValue(
             "topology", "A single GPU has no interconnect.", fix="Request several GPUs, or leave it out."
         )
-    if profile_of(offering).kind is not ProfileKind.CARD:
+    if profile_of(offering).kind is not ProfileKind.WHOLE_GPU:
         raise InvalidValue(
             "topology",
             f"{offering.label} is part of a GPU; only whole GPUs have an interconnect.",

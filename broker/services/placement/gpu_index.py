@@ -22,19 +22,19 @@ class RequestIndex:
     def __init__(self, kind: RequestKind, engine: PlacementEngine) -> None:
         self.pool, self.cluster, self.isolation = kind
         self._engine = engine
-        self.cards: dict[str, PlacementGpu] = {}
+        self.gpus: dict[str, PlacementGpu] = {}
         self.best = self._ranked(())
 
     def take(self, gpu: PlacementGpu) -> None:
         """Add or update a GPU."""
         self.drop(gpu.gpu)
-        self.cards[gpu.gpu] = gpu
+        self.gpus[gpu.gpu] = gpu
         self.best.add(gpu.view)
 
     def fill(self, gpus: Iterable[PlacementGpu]) -> None:
         """Replace all GPUs."""
-        self.cards = {gpu.gpu: gpu for gpu in gpus}
-        self.best = self._ranked(gpu.view for gpu in self.cards.values())
+        self.gpus = {gpu.gpu: gpu for gpu in gpus}
+        self.best = self._ranked(gpu.view for gpu in self.gpus.values())
 
     def _ranked(self, gpus: Iterable[GpuView]) -> PoolIndex | SharePool:
         """Return the domain's index: slices and shares are ranked by different rules."""
@@ -44,7 +44,7 @@ class RequestIndex:
         return SharePool(model, self.isolation, gpus)
 
     def drop(self, gpu_id: str) -> PlacementGpu | None:
-        if (gpu := self.cards.pop(gpu_id, None)) is not None:
+        if (gpu := self.gpus.pop(gpu_id, None)) is not None:
             self.best.remove(gpu_id)
         return gpu
 
@@ -52,7 +52,7 @@ class RequestIndex:
     def changed(self, *, without: Collection[str], along: Iterable[PlacementGpu]) -> Iterator[None]:
         """Remove some GPUs and add others until the block ends."""
         gone = [gpu for gpu_id in without if (gpu := self.drop(gpu_id))]
-        come = [gpu for gpu in along if gpu.gpu not in self.cards and gpu.gpu not in without]
+        come = [gpu for gpu in along if gpu.gpu not in self.gpus and gpu.gpu not in without]
         for gpu in come:
             self.take(gpu)
         try:
@@ -95,7 +95,7 @@ class GpuIndex:
 
     def __init__(self, engine: PlacementEngine = PlacementEngine.BID_PRICE) -> None:
         self._engine = engine
-        self.cards: dict[str, PlacementGpu] = {}
+        self.gpus: dict[str, PlacementGpu] = {}
         self.by_node: defaultdict[str, dict[str, PlacementGpu]] = defaultdict(dict)
         self.by_pool: defaultdict[PoolKey, dict[str, PlacementGpu]] = defaultdict(dict)
         self._in_service: defaultdict[PoolKey, Counter[str]] = defaultdict(Counter)  # GPUs by cluster
@@ -110,7 +110,7 @@ class GpuIndex:
                 nodes.add(before.node)
             if before is None or before.wiring != gpu.wiring:
                 linked |= {gpu.node, before.node if before else gpu.node}
-            self.cards[gpu.gpu] = self.by_node[gpu.node][gpu.gpu] = gpu
+            self.gpus[gpu.gpu] = self.by_node[gpu.node][gpu.gpu] = gpu
             self.by_pool[gpu.pool][gpu.gpu] = gpu
             self._in_service[gpu.pool][gpu.cluster] += gpu.sellable
             self._enter(gpu)
@@ -142,12 +142,12 @@ class GpuIndex:
         """Return GPUs on which only this tenant has placements: it may add more."""
         if index.isolation in DEDICATED:
             return []
-        nodes = {self.cards[gpu_id].node for gpu_id in mine if gpu_id in self.cards}
+        nodes = {self.gpus[gpu_id].node for gpu_id in mine if gpu_id in self.gpus}
         candidates = [gpu for node in nodes for gpu in self.by_node[node].values()]
         return [gpu for gpu in candidates if self._fits_kind(gpu, index) and self._alone(gpu, mine)]
 
     def _forget(self, gpu_id: str) -> PlacementGpu | None:
-        gpu = self.cards.pop(gpu_id, None)
+        gpu = self.gpus.pop(gpu_id, None)
         if gpu is not None:
             del self.by_node[gpu.node][gpu_id]
             del self.by_pool[gpu.pool][gpu_id]

@@ -69,7 +69,7 @@ class SharedIndex:
         """
         on_nodes = {gpu_id for node in touched["node"] for gpu_id in self._stock.by_node.get(node, ())}
         clusters = touched["cluster"]
-        in_clusters = {gpu.gpu for gpu in self._stock.cards.values() if gpu.cluster_id in clusters} if clusters else ()
+        in_clusters = {gpu.gpu for gpu in self._stock.gpus.values() if gpu.cluster_id in clusters} if clusters else ()
         return touched["gpu"].union(on_nodes, in_clusters)
 
 

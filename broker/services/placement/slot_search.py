@@ -45,7 +45,7 @@ class FoundSlots:
     """The slots chosen for a request, with their GPUs."""
 
     slots: tuple[Slot, ...]
-    cards: dict[str, PlacementGpu]
+    gpus: dict[str, PlacementGpu]
 
 
 def pool_of(offering: Offering) -> PoolKey:
@@ -83,7 +83,7 @@ def find_slots(request: PlacementRequest, stock: GpuIndex) -> FoundSlots | None:
         with index.changed(without=without, along=stock.shared_only_with(index, mine)):
             slots = _find_in_index(stock, index, profile, request)
         if slots is not None:
-            return FoundSlots(slots, {each.gpu: stock.cards[each.gpu] for each in slots})
+            return FoundSlots(slots, {each.gpu: stock.gpus[each.gpu] for each in slots})
     return None
 
 
@@ -126,9 +126,9 @@ def count_placeable(
 
 def with_occupancy(found: FoundSlots) -> FoundSlots:
     """Return the slots with the placements on their GPUs, marking the tenant's own."""
-    held: dict[str, list[tuple[str, Placement, bool]]] = {gpu_id: [] for gpu_id in found.cards}
+    held: dict[str, list[tuple[str, Placement, bool]]] = {gpu_id: [] for gpu_id in found.gpus}
     for gpu_id, profile, isolation, start, mine in query_rows("broker/placement/occupied_slices", {"gpus": list(held)}):
-        placed = profile_named(found.cards[gpu_id].model, profile, isolation).placed_at(start)
+        placed = profile_named(found.gpus[gpu_id].model, profile, isolation).placed_at(start)
         held[gpu_id].append((profile, placed, mine))
-    gpus = {gpu_id: replace(gpu, held=tuple(held[gpu_id])) for gpu_id, gpu in found.cards.items()}
+    gpus = {gpu_id: replace(gpu, held=tuple(held[gpu_id])) for gpu_id, gpu in found.gpus.items()}
     return FoundSlots(found.slots, gpus)

@@ -28,7 +28,7 @@ MAX_BATCH, TRIES = 12, 3  # batch size, so that the first does not wait long for
 RECHECK_AFTER = timedelta(seconds=10)
 # Errors about one lease's data, unlike a lost connection, which ends the run.
 DATA_ERRORS = (DataError, IntegrityError, ValueError, OverflowError)
-RACE_CONSTRAINTS = {"one_lease_per_place", "one_isolation_per_card", "no_strangers_on_a_soft_card"}
+RACE_CONSTRAINTS = {"one_lease_per_place", "one_isolation_per_gpu", "one_tenant_per_soft_gpu"}
 
 
 class BatchLease(NamedTuple):
@@ -48,7 +48,7 @@ class BatchChoice(NamedTuple):
     row: BatchLease
     profile: Profile
     seat: Slot
-    card: PlacementGpu
+    gpu: PlacementGpu
 
 
 class BatchResult(NamedTuple):
@@ -127,7 +127,7 @@ def _choose_slots(pool: PoolKey, rows: Sequence[BatchLease], without: set[str]) 
                 if slot is None:
                     break
                 hold(slot, profile)
-                found.append(BatchChoice(row, profile, slot, index.cards[slot.gpu]))
+                found.append(BatchChoice(row, profile, slot, index.gpus[slot.gpu]))
     return found
 
 
@@ -142,7 +142,7 @@ def _write_placements(choices: Sequence[BatchChoice], now: datetime) -> set[str]
         "start": [c.seat.placement.start for c in choices],
         "size": [c.seat.placement.size for c in choices],
         "place": [allocation_id() for _ in choices],
-        "cause": [describe_placement([c.seat], {c.seat.gpu: c.card}, c.profile) for c in choices],
+        "cause": [describe_placement([c.seat], {c.seat.gpu: c.gpu}, c.profile) for c in choices],
         "now": now,
         "now_at": now.replace(microsecond=0),
         "due": now + RECHECK_AFTER,

@@ -26,7 +26,7 @@ ENDING_TIMEOUT = timedelta(minutes=5)  # a longer ending may be stuck for good, 
 class ReservedGpus:
     """GPUs reserved in one queue run, with the reason that others are told."""
 
-    cards: frozenset[str] = frozenset()
+    gpus: frozenset[str] = frozenset()
     shapes: set[object] = field(
         default_factory=set
     )  # the shapes they are reserved for: equal requests come right after
@@ -35,7 +35,7 @@ class ReservedGpus:
     def keep(self, gpus: frozenset[str], *, why: str) -> None:
         """Reserve GPUs, with the reason for leases that would have used them."""
         self._whys.append((gpus, why))
-        self.cards |= gpus
+        self.gpus |= gpus
 
     def keep_for(self, request: PlacementRequest, shape: object, *, why: str, now: datetime) -> bool:
         """Reserve GPUs for the oldest request of its shape.
@@ -44,7 +44,7 @@ class ReservedGpus:
         """
         if len(self.shapes) >= MAX_SHAPES:
             return False
-        room = soonest_free_gpus(request, without=self.cards, now=now)
+        room = soonest_free_gpus(request, without=self.gpus, now=now)
         if room is None and not soonest_free_gpus(request, without=(), now=now):
             return False
         self.shapes.add(shape)

@@ -46,13 +46,13 @@ def place_lease(lease: Lease, *, now: datetime, reserved: ReservedGpus | None = 
         request = _placement_request(lease)
         requests = abandoned_placements.requests_to_try(lease, request, now=now)
         with current_index() as stock:
-            found = _find_first_slots(_excluding(requests, reserved.cards | locked_elsewhere), stock)
+            found = _find_first_slots(_excluding(requests, reserved.gpus | locked_elsewhere), stock)
             waits = found is None and bool(locked_elsewhere)
             if waits:
-                found = _find_first_slots(_excluding(requests, reserved.cards), stock)
+                found = _find_first_slots(_excluding(requests, reserved.gpus), stock)
             if found is None:
-                kept_from = _find_first_slots(requests, stock) if reserved.cards else None
-                why = reserved.why(kept_from.cards) if kept_from else ""
+                kept_from = _find_first_slots(requests, stock) if reserved.gpus else None
+                why = reserved.why(kept_from.gpus) if kept_from else ""
                 lease.pending_reason = why or explain_waiting(request, stock, elsewhere=requests != [request])
         if found is None:
             write_pending_reason([lease.pk], lease.pending_reason)
@@ -63,7 +63,7 @@ def place_lease(lease: Lease, *, now: datetime, reserved: ReservedGpus | None = 
                     return True
                 # It may have locked some of the GPUs: keeping those locks while waiting for others could deadlock.
                 transaction.set_rollback(True)
-            locked_elsewhere |= frozenset(found.cards)
+            locked_elsewhere |= frozenset(found.gpus)
         except StaleLease:
             pass  # it ended, was placed, or was extended: its present state decides
         except IntegrityError as error:
@@ -121,9 +121,9 @@ def _reserve_slots(lease: Lease, found: FoundSlots, now: datetime, waits: bool =
     if _has_other_tenants_on_node(found):
         return False
     # Locked in order: a placer waits for another's GPU lock here, where no deadlock is possible.
-    wanted = Gpu.objects.sellable().filter(pk__in=found.cards).order_by("pk")
+    wanted = Gpu.objects.sellable().filter(pk__in=found.gpus).order_by("pk")
     mine = wanted.select_for_update(of=("self",), no_key=True, skip_locked=not waits)
-    if len(mine.values_list("pk")) < len(found.cards):
+    if len(mine.values_list("pk")) < len(found.gpus):
         return False
     Allocation.objects.bulk_create(
         [
@@ -135,18 +135,18 @@ def _reserve_slots(lease: Lease, found: FoundSlots, now: datetime, waits: bool =
                 placement=NumericRange(s.placement.start, s.placement.end, "[)"),
                 profile=offering.profile,
                 isolation=offering.isolation,
-                may_share=found.cards[s.gpu].shares_soft,
+                may_share=found.gpus[s.gpu].shares_soft,
                 held_at=now,
             )
             for s in found.slots
         ]
     )
     lease.generation = generation
-    volume_mounts.assign_cluster(lease, next(iter(found.cards.values())).cluster)
+    volume_mounts.assign_cluster(lease, next(iter(found.gpus.values())).cluster)
     lease.transition(
         LeaseState.PROVISIONING,
         now=now,
-        cause=describe_placement(found.slots, found.cards, profile_of(offering)),
+        cause=describe_placement(found.slots, found.gpus, profile_of(offering)),
         generation=generation,
         claimed_until=None,
         due_at=now + RECHECK_AFTER,
@@ -163,7 +163,7 @@ def _has_other_tenants_on_node(found: FoundSlots) -> bool:
     Our rows have each share on one GPU, but such a node hands out a replica of any. So all its GPUs count as
     one here and are locked together, in order, to keep others from coming.
     """
-    shared_nodes = {gpu.node for gpu in found.cards.values() if gpu.picked_by_node and not gpu.shares_soft}
+    shared_nodes = {gpu.node for gpu in found.gpus.values() if gpu.picked_by_node and not gpu.shares_soft}
     for node in sorted(shared_nodes):
         gpus = Gpu.objects.filter(node=node).order_by("pk").select_for_update(of=("self",), no_key=True)
         list(gpus.values_list("pk"))

@@ -31,7 +31,7 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     placed, together, crowded, reserved = 0, set[str](), False, first.kept
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
-        if reason is None and not crowded and not reserved.cards and entry.lease_id not in together:
+        if reason is None and not crowded and not reserved.gpus and entry.lease_id not in together:
             burst = _batch_head(queue[number - 1 : number - 1 + batch_placement.MAX_BATCH])
             settled, crowded = _place_as_batch(pool, burst, now, hinted=bool(upto))
             together |= settled

@@ -106,7 +106,7 @@ def reserved_gpus(pools: Collection[PoolKey], *, now: datetime) -> dict[PoolKey,
 
 def _reserved_in_pool(pool: PoolKey, now: datetime) -> frozenset[str] | None:
     first = StarvationGuard(pool, now=now)
-    return None if any(first.keep(entry) for entry in load_queue(pool)) else first.kept.cards
+    return None if any(first.keep(entry) for entry in load_queue(pool)) else first.kept.gpus
 
 
 def _is_overdue(entry: QueuedLease, now: datetime) -> bool:

@@ -252,7 +252,7 @@ def _handle_not_running(lease: Lease, observation: Observation, now: datetime) -
 def _handle_node_loss(lease: Lease, observation: Observation, now: datetime) -> None:
     if repartition_reconciler.is_node_repartitioning(
         lease
-    ):  # its GPUs are not reported during a repartition, which is no loss
+    ):  # its GPUs are not reported during a repartition, which loses nothing
         cut = {str(LeaseCondition.REPARTITIONING): "Its node is being repartitioned and reports no GPUs meanwhile."}
         new_fields = {} if cut.items() <= lease.conditions.items() else {"conditions": {**lease.conditions, **cut}}
         _update_unchanged(lease, due_at=now + RECHECK_AFTER, **new_fields)

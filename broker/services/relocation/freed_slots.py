@@ -28,7 +28,7 @@ class FreedSlots:
     """Slots of a queued lease as (GPU, first unit, units), free after these steps."""
 
     lease_id: str
-    asked: str
+    requested: str
     slots: tuple[tuple[int, int, int], ...]
     steps: tuple[SliceRelocation, ...]
 
@@ -101,7 +101,7 @@ def _free_slots_for(
         found = free_whole_gpus(fleet, gang, gain=gain, budget=budget)
     if found is None:
         return None
-    slots = tuple((fleet.card[m.allocation], fleet.start[m.allocation], profile.memory) for m in gang)
+    slots = tuple((fleet.gpu[m.allocation], fleet.start[m.allocation], profile.memory) for m in gang)
     if not found.steps:  # it fits already, and is placed by the next queue run
         for member in gang:
             fleet.lift(member.allocation)

@@ -51,7 +51,7 @@ def _store_best_plan(pools: Sequence[RelocationPool], now: datetime) -> Relocati
 
     Nothing is stored if it is proposed already, or while another is under way.
     """
-    drawn = [{number: _draw_slices(pool, number) for number in range(len(pool.cards))} for pool in pools]
+    drawn = [{number: _draw_slices(pool, number) for number in range(len(pool.gpus))} for pool in pools]
     choices = [choose_relocations(pool, now=now) for pool in pools]
     pool, choice, before = max(zip(pools, choices, drawn, strict=True), key=lambda each: _urgency(each[1]))
     with transaction.atomic():
@@ -85,9 +85,7 @@ def _is_same_plan(plan: RelocationPlan, pool: RelocationPool, choice: Relocation
     if plan.room_for != (choice.room.lease_id if choice.room else ""):
         return False
     unchanged = [(each.lease_id, each.to_gpu_id, each.to_start) for each in relocations_of(plan)]
-    wanted = [
-        (pool.held[step.allocation].lease_id, pool.cards[step.to_card].pk, step.to_start) for step in choice.steps
-    ]
+    wanted = [(pool.held[step.allocation].lease_id, pool.gpus[step.to_gpu].pk, step.to_start) for step in choice.steps]
     return unchanged == wanted
 
 
@@ -116,7 +114,7 @@ def _create_plan(
         reason=choice.reason[:MAX_REASON_LENGTH],
         cost_s=choice.cost_s,
         gain_milli=choice.gain_milli,
-        cards=_draw_gpus(pool, choice, before),
+        gpus=_draw_gpus(pool, choice, before),
         state_at=now,
         proposed_at=now,
     )
@@ -131,9 +129,9 @@ def _create_plan(
                 lease_id=held.lease_id,
                 profile=held.profile,
                 size=held.placement.upper - held.placement.lower,
-                from_gpu=pool.cards[step.card],
+                from_gpu=pool.gpus[step.gpu],
                 from_start=step.start,
-                to_gpu=pool.cards[step.to_card],
+                to_gpu=pool.gpus[step.to_gpu],
                 to_start=step.to_start,
                 cost_s=step.cost,
                 gain_milli=gain_milli_of(step),
@@ -144,15 +142,15 @@ def _create_plan(
 
 def _draw_gpus(pool: RelocationPool, choice: RelocationChoice, before: dict[int, list[list[int]]]) -> list[GpuDrawing]:
     """Return the GPUs before and after the plan, as drawn: start, size and kind."""
-    leaves = {(step.card, step.start): DRAWN_RELOCATED for step in choice.steps}
-    comes = {(step.to_card, step.to_start): DRAWN_RELOCATED for step in choice.steps}
+    leaves = {(step.gpu, step.start): DRAWN_RELOCATED for step in choice.steps}
+    comes = {(step.to_gpu, step.to_start): DRAWN_RELOCATED for step in choice.steps}
     slots = choice.room.slots if choice.room else ()
     comes |= {(gpu, start): DRAWN_QUEUED for gpu, start, _ in slots}
     concerned = sorted({gpu for gpu, _ in (*leaves, *comes)})
     given = {gpu for gpu, _, _ in slots}
     return [
         {
-            "gpu": pool.cards[gpu].pk,
+            "gpu": pool.gpus[gpu].pk,
             "name": pool.name(gpu),
             "grid": pool.grid,
             "before": [[start, size, leaves.get((gpu, start), 0)] for start, size in before[gpu]],

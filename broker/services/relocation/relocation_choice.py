@@ -45,7 +45,7 @@ class RelocationChoice:
     def reason(self) -> str:
         """Return a sentence on what is gained."""
         if self.room:
-            return f"Frees {self.room.asked} for a queued lease."
+            return f"Frees {self.room.requested} for a queued lease."
         if self.emptied == 1:
             return "One GPU with few slices can be emptied and then sold whole."
         return f"{self.emptied} GPUs with few slices can be emptied and then sold whole."

@@ -7,7 +7,7 @@ from ports import mail
 from tenants.domain.roles import Role
 from tenants.models import Member
 
-EMAIL_TEXT = """{name} {told}.
+EMAIL_TEXT = """{name} {news}.
 
 The lease is then stopped and restarted on another GPU, which takes about {cost_s} seconds. {stays}
 Downtime is free; price and duration do not change. You get this e-mail because moves are allowed for this lease.
@@ -26,7 +26,7 @@ def send_relocation_email(lease: Lease, *, news: str, cost_s: int) -> None:
     stays = f"Volume {volume} is kept; data outside /home is lost." if volume else "All data on the lease is lost."
     text = EMAIL_TEXT.format(
         name=lease.name,
-        told=news,
+        news=news,
         cost_s=cost_s,
         stays=stays,
         link=f"{settings.PUBLIC_URL.rstrip('/')}/leases/{lease.pk}/",

@@ -32,7 +32,7 @@ class RelocationPool:
 
     cluster: Cluster
     model: str
-    cards: tuple[Gpu, ...]
+    gpus: tuple[Gpu, ...]
     held: dict[str, Allocation]
     fleet: SliceFleet
     numbers: dict[tuple[str, str], int]  # by name and isolation
@@ -42,19 +42,19 @@ class RelocationPool:
         return self.fleet.table.grid
 
     def name(self, gpu: int) -> str:
-        gpu_id = self.cards[gpu]
+        gpu_id = self.gpus[gpu]
         return f"{gpu_id.node} / GPU {gpu_id.index}"
 
     def near(self, within: GpuLink) -> AreNear:
         """Return a function that tells whether GPUs are linked at least this closely."""
         on_node: dict[str, list[GpuWiring]] = {}
-        for gpu in self.cards:
+        for gpu in self.gpus:
             on_node.setdefault(gpu.node_id, []).append(GpuWiring(gpu.pk, gpu.fabric, gpu.numa))
         links = {node: topology_of(gpus) for node, gpus in on_node.items()}
 
         def are_near(gpus: tuple[int, ...]) -> bool:
-            known = links[self.cards[gpus[0]].node_id]
-            return known is not None and known.most([self.cards[n].pk for n in gpus], within) == len(gpus)
+            known = links[self.gpus[gpus[0]].node_id]
+            return known is not None and known.most([self.gpus[n].pk for n in gpus], within) == len(gpus)
 
         return are_near
 

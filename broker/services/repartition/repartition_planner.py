@@ -105,13 +105,13 @@ def _create_plan(pool: RepartitionPool, each: NodeLayoutPlan, now: datetime) -> 
     change = Repartition.objects.create(
         node=pool.nodes[each.node],
         wanted=stored_layout(dict(each.cuts)),
-        before=stored_layout({gpu.index: gpu.cut for gpu in view.cards}),
+        before=stored_layout({gpu.index: gpu.cut for gpu in view.gpus}),
         gain_milli=each.gain_milli,
         step_at=now,
         planned_at=now,
     )
     gpus = f"{len(each.changed)} GPU{'s' if len(each.changed) > 1 else ''} repartitioned"
-    why = f"{gpus}, to serve {each.gain_milli / 1000:.2f} cards' worth more of what is asked for"
+    why = f"{gpus}, to serve {each.gain_milli / 1000:.2f} GPUs' worth more of what is asked for"
     RepartitionLogEntry.objects.create(change=change, seq=0, step=RepartitionStep.PLANNED.value, at=now, why=why)
     return change
 

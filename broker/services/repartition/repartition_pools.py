@@ -85,7 +85,7 @@ def _current_node(its: Sequence[Gpu], past: _NodeHistory, now: datetime) -> Curr
     in_service = all(gpu.health == GpuHealth.HEALTHY and gpu.closed_since is None for gpu in its)
     return CurrentNode(
         name=node.pk,
-        cards=tuple(
+        gpus=tuple(
             CurrentGpu(gpu.index, layout_rows.current_layout(gpu) or layout_rows.EMPTY_LAYOUT, held=gpu.pk in past.ends)
             for gpu in its
             if gpu.health == GpuHealth.HEALTHY

@@ -19,7 +19,7 @@ MAX_STUCK_LEASES = 8
 
 class AttentionKind(StrEnum):
     NODE = "node"
-    CARD = "card"
+    GPU = "gpu"
     LEASE = "lease"
     QUEUE = "queue"
     OFFERINGS = "offerings"
@@ -78,14 +78,14 @@ def _gpu_items(gpus: Iterable[FleetGpu]) -> Iterable[AttentionItem]:
         if gpu.unreadable:
             why = f"{gpu.unreadable}; no new leases are placed on it; {_count_leases(len(gpu.slices))} still on it"
             yield AttentionItem(
-                AttentionKind.CARD, f"Allocations of {gpu.where} are inconsistent", why, gpu.id, urgent=True
+                AttentionKind.GPU, f"Allocations of {gpu.where} are inconsistent", why, gpu.id, urgent=True
             )
         if gpu.health is GpuHealth.UNHEALTHY:
             why = gpu.health_reason or "no reason given"
             if gpu.slices:
                 why += f"; {_count_leases(len(gpu.slices))} still on it"
             yield AttentionItem(
-                AttentionKind.CARD, f"{gpu.where} is unhealthy", why, gpu.id, gpu.health_since, urgent=True
+                AttentionKind.GPU, f"{gpu.where} is unhealthy", why, gpu.id, gpu.health_since, urgent=True
             )
 
 

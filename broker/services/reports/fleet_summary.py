@@ -13,14 +13,14 @@ class FleetSummary:
     """Fleet totals; `sold` counts GPUs in parts of SCALE."""
 
     clusters: int
-    cards: int
+    gpus: int
     active: int
     tenants: int
     sold: int
 
     @property
     def sold_permille(self) -> int:
-        return permille_of(self.sold, self.cards * SCALE)
+        return permille_of(self.sold, self.gpus * SCALE)
 
 
 def load_summary() -> FleetSummary:
@@ -35,7 +35,7 @@ def summarise(gpus: Sequence[FleetGpu]) -> FleetSummary:
     used = gpus_by_use(gpus)
     return FleetSummary(
         clusters=len({gpu.cluster for gpu in gpus}),
-        cards=len(gpus),
+        gpus=len(gpus),
         active=len({s.lease for s in held}),
         tenants=len({s.tenant for s in held}),
         sold=sum(used[use] for use in CHARGED),

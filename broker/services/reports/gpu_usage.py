@@ -177,10 +177,10 @@ def use_when_free(health: GpuHealth, node: NodeState) -> UnitUse | None:
 
 # Filters of the fleet views.
 FLEET_FILTERS: dict[str, Callable[[FleetGpu], bool]] = {
-    "sold": lambda card: card.units(*CHARGED) > 0,
-    "free": lambda card: card.units(UnitUse.FREE) > 0,
-    "fragmented": lambda card: card.units(UnitUse.FRAGMENTED) > 0,
-    "out": lambda card: card.idle_use is not None,
+    "sold": lambda gpu: gpu.units(*CHARGED) > 0,
+    "free": lambda gpu: gpu.units(UnitUse.FREE) > 0,
+    "fragmented": lambda gpu: gpu.units(UnitUse.FRAGMENTED) > 0,
+    "out": lambda gpu: gpu.idle_use is not None,
 }
 SCALE = 168_000  # thousandths of a GPU, exact for every grid there is (4, 7, 8 and 12 divide 168)
 

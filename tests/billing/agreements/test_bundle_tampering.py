@@ -34,7 +34,7 @@ from tests.billing.verify.written_bundles import write_bundle
 pytestmark = pytest.mark.django_db
 
 
-def told(invoice: Invoice) -> dict[str, Any]:
+def read_bundle(invoice: Invoice) -> dict[str, Any]:
     with tenant_scope(invoice.tenant_id):
         found: dict[str, Any] = json.loads(b"".join(invoice_bundles.build_bundle(invoice)))
     return found
@@ -45,7 +45,7 @@ def test_a_discount_of_less_than_nothing_or_more_than_all(percent_bp: int) -> No
     tenant, project = create_customer()
     create_discount(tenant, percent_bp=1000)
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
-    good = told(close_and_get_invoice(tenant))
+    good = read_bundle(close_and_get_invoice(tenant))
     assert check(write_bundle(good)).equal
     bad = good | {"discounts": [good["discounts"][0] | {"percent_bp": percent_bp}]}
     assert any("negative or more than 100 %" in each for each in check(write_bundle(bad)).differences)
@@ -66,7 +66,7 @@ def test_tiers_that_could_never_have_been_published(change: dict[str, Any]) -> N
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR], [EURO // 2])
     add_ended_lease(project, offering, START, 12 * HOUR)
-    good = told(close_and_get_invoice(tenant))
+    good = read_bundle(close_and_get_invoice(tenant))
     assert check(write_bundle(good)).equal
     bad = good | {"prices": [good["prices"][0] | change]}
     assert any("tiers are not in ascending order" in each for each in check(write_bundle(bad)).differences)

@@ -286,7 +286,7 @@ def test_whoever_touches_a_commitment_of_a_bundle_is_found_out() -> None:
         good = json.loads(b"".join(invoice_bundles.build_bundle(final)))
     assert good["version"] == 7
     assert check(write_bundle(good)).equal
-    (told,) = good["commitments"]
+    (found,) = good["commitments"]
     for change in (
         {"units": 3},
         {"units": 1},
@@ -298,9 +298,9 @@ def test_whoever_touches_a_commitment_of_a_bundle_is_found_out() -> None:
         {"until": "2026-11-03T00:00:01Z"},
         {"since": "2026-12-02T00:00:00Z", "until": None},
     ):
-        assert not check(write_bundle(good | {"commitments": [told | change]})).equal, change
+        assert not check(write_bundle(good | {"commitments": [found | change]})).equal, change
     assert not check(write_bundle(good | {"commitments": []})).equal
-    assert not check(write_bundle(good | {"commitments": [told, told | {"id": "com_2"}]})).equal
+    assert not check(write_bundle(good | {"commitments": [found, found | {"id": "com_2"}]})).equal
     for n in range(len(good["carried"])):
         assert not check(write_bundle(good | {"carried": good["carried"][:n] + good["carried"][n + 1 :]})).equal
 

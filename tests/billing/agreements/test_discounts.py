@@ -99,13 +99,13 @@ def test_percentages_come_first_each_of_what_is_left_and_then_amounts() -> None:
 
 def test_a_discount_is_only_of_what_it_says() -> None:
     tenant, project = create_customer()
-    add_ended_lease(project, card := create_priced_offering(EURO), START, 10 * HOUR)
+    add_ended_lease(project, whole_gpu := create_priced_offering(EURO), START, 10 * HOUR)
     add_ended_lease(project, spot := create_priced_offering(EURO, price_class="spot"), START, 10 * HOUR)
     add_ended_lease(project, other := create_priced_offering(EURO), START, 10 * HOUR)
-    create_discount(tenant, percent_bp=5000, offerings=[card.pk])
+    create_discount(tenant, percent_bp=5000, offerings=[whole_gpu.pk])
     create_discount(tenant, minor=100, price_classes=["spot"])
     final = close_and_get_invoice(tenant)
-    assert dict(line_amounts(final)) == {card.pk: 500, spot.pk: 900, other.pk: 1000}
+    assert dict(line_amounts(final)) == {whole_gpu.pk: 500, spot.pk: 900, other.pk: 1000}
     verify_invoice(final)
 
 

@@ -89,12 +89,12 @@ def _attack_all(server: Server) -> int:
     print(f"{'table':26} {'rows':>5}" + "".join(f"{login.removeprefix('gpubroker_'):>12}" for login in logins))
     through = 0
     for name, (rows, tenant) in held.items():
-        told = []
+        reported = []
         for login in logins:
             found = [_attack(server, login, tenant, attack, name, tables[name]) for attack in ATTACKS]
-            told.append(" ".join("-" if each == DONE and not rows else each for each in found))
+            reported.append(" ".join("-" if each == DONE and not rows else each for each in found))
             through += sum(each == DONE and (rows > 0 or login != OWNER) for each in found)
-        print(f"{name:26} {rows:5}" + "".join(f"{each:>12}" for each in told))
+        print(f"{name:26} {rows:5}" + "".join(f"{each:>12}" for each in reported))
     print("UPDATE, DELETE, TRUNCATE: no = no right to it, tr = a trigger refuses it, - = no row there to try it on")
     for name in sorted(PROMISED.difference(tables)):
         print(f"{name} is not guarded at all")

@@ -80,16 +80,16 @@ def test_many_who_ask_at_once_hold_no_more_than_the_budget(kestrel: TenantContex
     left, right = kestrel.create_project("left"), kestrel.create_project("right")
     root, small = create_budget(kestrel, ROOM * 100), create_budget(kestrel, 200, project=left)
     create_budget(kestrel, 10_000, project=right)
-    asked = [partial(ask, kestrel, (left, right)[n % 2], offering().pk) for n in range(MANY)]
-    assert sum(at_once(asked)) == ROOM
+    requests = [partial(ask, kestrel, (left, right)[n % 2], offering().pk) for n in range(MANY)]
+    assert sum(at_once(requests)) == ROOM
     assert budget_totals(root) == (0, ROOM * 100, 0)
     assert budget_totals(small)[1] <= 200
 
 
 def test_a_budget_that_is_set_while_others_ask_counts_every_one(kestrel: TenantContext) -> None:
-    asked: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
-    asked.insert(MANY // 2, partial(create_budget, kestrel, ROOM * 100))
-    begun = sum(at_once(asked)) - 1
+    requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
+    requests.insert(MANY // 2, partial(create_budget, kestrel, ROOM * 100))
+    begun = sum(at_once(requests)) - 1
     assert budget_totals(create_budget(kestrel, ROOM * 100))[:2] == (0, begun * 100)
 
 
@@ -102,9 +102,9 @@ def test_extensions_at_once_take_no_more_than_there_is(kestrel: TenantContext) -
 
 def test_a_budget_that_is_taken_away_while_others_ask_breaks_nobody(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 100_000)
-    asked: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
-    asked.insert(MANY // 2, partial(remove, kestrel, root))
-    assert all(at_once(asked))
+    requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
+    requests.insert(MANY // 2, partial(remove, kestrel, root))
+    assert all(at_once(requests))
     again = create_budget(kestrel, 100_000)
     assert budget_totals(again)[:2] == (0, MANY * 100)
 
@@ -136,16 +136,16 @@ def test_a_hard_budget_below_a_soft_one_is_never_overspent(kestrel: TenantContex
         create_budget(kestrel, 300, project=left),
         create_budget(kestrel, 1000, project=right, terms=BudgetTerms(stop_new_at=40)),
     )
-    asked = [partial(ask, kestrel, (left, right)[n % 2], offering().pk) for n in range(MANY)]
-    assert sum(at_once(asked)) == 7
+    requests = [partial(ask, kestrel, (left, right)[n % 2], offering().pk) for n in range(MANY)]
+    assert sum(at_once(requests)) == 7
     assert (budget_totals(hard)[1], budget_totals(part)[1], budget_totals(root)[1]) == (300, 400, 700)
 
 
 def test_from_the_moment_a_soft_budget_is_hard_nothing_begins_beyond_it(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 500, terms=SOFT)
-    asked: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
-    asked.insert(MANY // 2, partial(create_budget, kestrel, 500, terms=HARD))
-    begun = sum(at_once(asked)) - 1
+    requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
+    requests.insert(MANY // 2, partial(create_budget, kestrel, 500, terms=HARD))
+    begun = sum(at_once(requests)) - 1
     assert budget_totals(root)[1] == begun * 100
     if begun * 100 >= 500:
         assert at_once([partial(ask, kestrel, kestrel.project, offering().pk)]) == [False]
@@ -219,9 +219,9 @@ def test_who_raises_it_while_it_is_stopped_finds_all_of_it_or_nothing_ended(kest
 def test_many_who_ask_with_one_token_take_no_more_than_its_cap(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 10_000)
     daily, in_all = capped(kestrel, Cap(daily_minor=300)), capped(kestrel, Cap(total_minor=400), name="other")
-    asked = [partial(ask, kestrel, kestrel.project, offering().pk, (daily, in_all)[n % 2]) for n in range(MANY)]
+    requests = [partial(ask, kestrel, kestrel.project, offering().pk, (daily, in_all)[n % 2]) for n in range(MANY)]
     looks: list[Callable[[], Any]] = [partial(hold_settlement.settle_holds, now=NOW) for _ in range(2)]
-    assert sum(at_once([*asked, *looks])) == 3 + 4 + 2
+    assert sum(at_once([*requests, *looks])) == 3 + 4 + 2
     assert budget_totals(root)[1] == 700
     with tenant_scope(kestrel.tenant.pk):
         assert sorted(int(row.taken_num) // (36 * 10**9) for row in TokenCapDay.objects.all()) == [300, 400]

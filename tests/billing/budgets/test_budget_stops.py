@@ -160,11 +160,11 @@ def breaking(at: int, error: BaseException) -> Any:
     """Let the lease of this number not be ended."""
     real, calls = budget_stops.termination.release_lease, list[Lease]()
 
-    def breaks(lease: Lease, **told: Any) -> None:
+    def breaks(lease: Lease, **values: Any) -> None:
         calls.append(lease)
         if len(calls) == at:
             raise error
-        real(lease, **told)
+        real(lease, **values)
 
     return mock.patch.object(budget_stops.termination, "release_lease", breaks)
 
@@ -294,17 +294,17 @@ def test_a_longer_grace_puts_it_off_with_an_email_and_a_shorter_brings_nothing_f
     sim.run(2000)
     run_budget_watch(sim)
     send_emails(sim)
-    told = latest_stop(purse)
+    stop = latest_stop(purse)
     sim.run(1800)
     create_budget(kestrel, 500, sim, terms=replace(terms, grace_minutes=10))
-    assert latest_stop(purse).due_at == told.due_at, "people were told that moment"
+    assert latest_stop(purse).due_at == stop.due_at, "people were told that moment"
     create_budget(kestrel, 500, sim, terms=replace(terms, grace_minutes=180))
     with tenant_scope(kestrel.tenant.pk):
         later = BudgetStop.objects.get(budget=purse, lifted_at=None)
-    assert (later.notified_at, later.due_at) == (told.notified_at, told.notified_at + timedelta(minutes=180))
+    assert (later.notified_at, later.due_at) == (stop.notified_at, stop.notified_at + timedelta(minutes=180))
     ((_, subject, _),) = send_emails(sim)
     assert subject == f"All leases in Kestrel will be ended at 21 November 2026, {later.due_at:%H:%M} (UTC)"
-    sim.clock.at = told.due_at
+    sim.clock.at = stop.due_at
     assert run_budget_watch(sim) == 0
     assert ends(runs)[0] == LeaseState.ACTIVE
     sim.clock.at = later.due_at

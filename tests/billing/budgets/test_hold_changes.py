@@ -32,7 +32,7 @@ def taken(purse: Budget) -> int:
 
 
 def moves_away(sim: Simulation, lease: Lease) -> None:
-    """Let a lease leave its card for another one, as a move does."""
+    """Let a lease leave its GPU for another one, as a relocation does."""
     with tenant_scope(lease.tenant_id):
         stop_and_start.pause_lease(
             reload_lease(lease), reason=EndReason.BY_OPERATOR, cause="moved", actor=SYSTEM, now=sim.now

@@ -63,11 +63,11 @@ def test_what_leases_used_is_told_in_whatever_order_postgresql_answers(kestrel: 
         sim.release_lease(lease)
         run_metering(sim)
         with tenant_scope(kestrel.tenant.pk):
-            told = lease_usages([lease.pk])[lease.pk]
+            found = lease_usages([lease.pk])[lease.pk]
             real = max_costs.sql_statements.fetch_rows
-            with mock.patch.object(max_costs.sql_statements, "fetch_rows", lambda *asked: real(*asked)[::-1]):
-                assert lease_usages([lease.pk]) == {lease.pk: told}
-        assert told.used == told.charged > 0
+            with mock.patch.object(max_costs.sql_statements, "fetch_rows", lambda *requests: real(*requests)[::-1]):
+                assert lease_usages([lease.pk]) == {lease.pk: found}
+        assert found.used == found.charged > 0
 
 
 def test_every_budget_from_the_project_up_to_the_root_must_have_room(kestrel: TenantContext) -> None:

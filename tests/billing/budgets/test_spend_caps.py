@@ -59,9 +59,9 @@ def capped(kestrel: TenantContext, wanted: TokenCapRequest, *, name: str = "ci")
 
 
 def ask(kestrel: TenantContext, actor: Actor, sim: Simulation, **wanted: Any) -> Lease:
-    asked = {"offering_id": offering().pk, "name": "job", "max_duration_s": HOUR, **wanted}
+    values = {"offering_id": offering().pk, "name": "job", "max_duration_s": HOUR, **wanted}
     with tenant_scope(kestrel.tenant.pk):
-        return request_lease(Asked(**asked), project=kestrel.project, actor=actor, now=sim.now)
+        return request_lease(Asked(**values), project=kestrel.project, actor=actor, now=sim.now)
 
 
 def taken(kestrel: TenantContext, actor: Actor, now: datetime) -> tuple[int, int]:
@@ -278,24 +278,24 @@ def test_over_the_api_a_token_is_made_with_its_cap_spends_and_makes_no_other(
     made = api.send("POST", "tokens", body)
     assert made.status_code == 201, made.content
     own: Any = ApiClient(made.json()["token"])
-    asked = {"offering": offering().pk, "project": kestrel.project.pk, "name": "a", "max_duration_s": HOUR}
-    assert own.send("POST", "leases", asked).status_code == 202
-    refused = own.send("POST", "leases", asked)
+    values = {"offering": offering().pk, "project": kestrel.project.pk, "name": "a", "max_duration_s": HOUR}
+    assert own.send("POST", "leases", values).status_code == 202
+    refused = own.send("POST", "leases", values)
     assert (refused.status_code, refused.json()["code"]) == (402, "token-cap-reached")
     assert own.send("POST", "tokens", {**body, "cap": None}).status_code == 403
-    told = api.send("GET", f"tokens/{made.json()['id']}").json()
-    assert told["cap"] == {
+    answer = api.send("GET", f"tokens/{made.json()['id']}").json()
+    assert answer["cap"] == {
         "daily": {"amount": "1.500000", "currency": "EUR"},
         "taken_today": {"amount": "1.000000", "currency": "EUR"},
         "total": {"amount": "20.000000", "currency": "EUR"},
         "taken": {"amount": "1.000000", "currency": "EUR"},
         "offerings": [offering().pk],
     }
-    assert told in api.send("GET", "tokens").json()["items"]
-    assert [row["cap"] for row in api.send("GET", "tokens").json()["items"] if row["id"] != told["id"]] == [None]
+    assert answer in api.send("GET", "tokens").json()["items"]
+    assert [row["cap"] for row in api.send("GET", "tokens").json()["items"] if row["id"] != answer["id"]] == [None]
     wrong = api.send("POST", "tokens", {**body, "cap": {"daily": "much"}})
     assert wrong.status_code == 400
-    assert "'much' is no amount of EUR" in wrong.json()["detail"]
+    assert "'much' is not an amount in EUR" in wrong.json()["detail"]
     free = api.send("POST", "tokens", {**body, "cap": {"offerings": []}})
     assert (free.status_code, free.json()["cap"]) == (201, None)
 
@@ -323,6 +323,6 @@ def test_on_the_page_a_token_is_made_with_its_cap_and_says_what_is_taken(
     shown = page_words(client.post("/tokens/", {**sent, "name": "free", "daily": ""}))
     assert "no cap" in shown
     answer = client.post("/tokens/", {**sent, "daily": "much"})
-    assert "'much' is no amount of EUR" in page_words(answer, 400)
+    assert "'much' is not an amount in EUR" in page_words(answer, 400)
     with tenant_scope(kestrel.tenant.pk):
         assert ApiToken.objects.count() == 3

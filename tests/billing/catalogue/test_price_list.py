@@ -82,9 +82,9 @@ def test_publishing_is_audited_with_before_and_after() -> None:
 
 @pytest.mark.parametrize(("field", "value"), [("currency", "XXX"), ("nano_per_hour", -1), ("nano_per_hour", 10**16)])
 def test_a_price_that_cannot_be_meant_is_refused(field: str, value: object) -> None:
-    asked = {"currency": "EUR", "nano_per_hour": EURO, field: value}
+    values = {"currency": "EUR", "nano_per_hour": EURO, field: value}
     with pytest.raises(InvalidValue) as refusal:
-        price_list.publish_price(offering=create_priced_offering(None), since=NOW, actor=OPERATOR, now=NOW, **asked)
+        price_list.publish_price(offering=create_priced_offering(None), since=NOW, actor=OPERATOR, now=NOW, **values)
     assert refusal.value.field == field
 
 

@@ -49,8 +49,8 @@ def kestrel() -> tuple[Tenant, Project]:
 
 
 def agree(tenant: Tenant, offering: Offering, nano: int, since: datetime, **more: Any) -> PriceVersion:
-    asked = {"now": min(since, NOW), "actor": OPERATOR, **more}
-    return tenant_prices.set_tenant_price(tenant=tenant, offering=offering, nano_per_hour=nano, since=since, **asked)
+    values = {"now": min(since, NOW), "actor": OPERATOR, **more}
+    return tenant_prices.set_tenant_price(tenant=tenant, offering=offering, nano_per_hour=nano, since=since, **values)
 
 
 def own(tenant: Tenant) -> list[tuple[object, object, int]]:
@@ -184,7 +184,7 @@ def test_the_lists_price_is_none_of_a_tenant(kestrel: tuple[Tenant, Project]) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("wanted", "words"),
     [
         ({"nano": -1}, "The price must be 0 to"),
         ({"nano": 10**16}, "The price must be 0 to"),
@@ -194,10 +194,10 @@ def test_the_lists_price_is_none_of_a_tenant(kestrel: tuple[Tenant, Project]) ->
     ],
 )
 def test_what_cannot_be_meant_is_refused_and_nothing_is_kept(
-    kestrel: tuple[Tenant, Project], asked: dict[str, Any], words: str
+    kestrel: tuple[Tenant, Project], wanted: dict[str, Any], words: str
 ) -> None:
     tenant, _ = kestrel
-    given = {"nano": EURO, "since": NOW, **asked}
+    given = {"nano": EURO, "since": NOW, **wanted}
     with pytest.raises(InvalidValue, match=words):
         agree(tenant, create_priced_offering(EURO), given.pop("nano"), given.pop("since"), now=NOW, **given)
     assert own(tenant) == []
@@ -265,16 +265,16 @@ def test_saying_it_again_finds_what_stands(kestrel: tuple[Tenant, Project]) -> N
         assert tenant_prices.find_identical_price(tenant, offering, nano_per_hour=EURO, since=NOW, until=None) is None
 
 
-def test_a_price_is_of_whom_its_card_is(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_price_belongs_to_the_tenant_of_its_rate_card(kestrel: tuple[Tenant, Project]) -> None:
     tenant, _ = kestrel
-    asked = {"offering": create_priced_offering(None), "currency": "EUR", "nano_per_hour": 1, "created_at": NOW}
+    values = {"offering": create_priced_offering(None), "currency": "EUR", "nano_per_hour": 1, "created_at": NOW}
     valid = DateTimeTZRange(NOW, None)
     with (
         tenant_scope(tenant.pk),
-        pytest.raises(DatabaseError, match="of whom its card is"),
+        pytest.raises(DatabaseError, match="belongs to the tenant of its rate card"),
         transaction.atomic(),
     ):
-        PriceVersion.objects.create(tenant_id=tenant.pk, rate_card=list_rate_card(), valid=valid, **asked)
+        PriceVersion.objects.create(tenant_id=tenant.pk, rate_card=list_rate_card(), valid=valid, **values)
 
 
 def test_a_tenant_writes_no_card_for_another(kestrel: tuple[Tenant, Project]) -> None:

@@ -45,7 +45,7 @@ def dies(before: int | None, *, by: Callable[[], None] = broken_off) -> Iterator
             by()
         said.append(what)
 
-    def asked(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    def counted_execute(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
         counts(sql)
         return execute(sql, *rest)
 
@@ -56,7 +56,7 @@ def dies(before: int | None, *, by: Callable[[], None] = broken_off) -> Iterator
     commits = connection.commit
     connection.commit = commit  # type: ignore[method-assign]
     try:
-        with suppress(Dead), connection.execute_wrapper(asked):
+        with suppress(Dead), connection.execute_wrapper(counted_execute):
             yield said
     finally:
         if connection.connection is not None:

@@ -23,7 +23,7 @@ from ports import outbox, payments
 from tenants.services.rls import staff_scope
 from tests.billing.crashes.crash_month import NOW
 from tests.billing.crashes.killed_connections import dies, killed
-from tests.billing.crashes.written_rows import Told, every_id, told
+from tests.billing.crashes.written_rows import Told, every_id, read_rows
 from tests.database import pointed_at
 
 MODULE = "tests.billing.crashes.trial"
@@ -75,7 +75,7 @@ def run_undisturbed(ground: CrashDatabase) -> Whole:
         if wrong := faults():
             raise RuntimeError(f"without any death: {wrong}")
         with staff_scope():
-            return Whole(said, before, told(before))
+            return Whole(said, before, read_rows(before))
 
 
 def run_with_crash(ground: CrashDatabase, point: int, whole: Whole, *, by_kill: bool = False) -> list[str]:
@@ -92,7 +92,7 @@ def run_with_crash(ground: CrashDatabase, point: int, whole: Whole, *, by_kill: 
         invoice_run()
         wrong += faults()
         with staff_scope():
-            return wrong + _differences(whole.lines, told(whole.ids))
+            return wrong + _differences(whole.lines, read_rows(whole.ids))
 
 
 def faults() -> list[str]:

@@ -55,8 +55,8 @@ class Names:
         }
         self.numbered[InvoiceLine] = {row.pk: f"{row.invoice_id} line {row.n}" for row in InvoiceLine.objects.all()}
 
-    def told(self, field: "models.Field[Any, Any]", value: object) -> object:
-        """Return a value as it is told: a reference by what it points to."""
+    def plain_value(self, field: "models.Field[Any, Any]", value: object) -> object:
+        """Return a value; a reference by what it points to."""
         target = field.related_model if field.is_relation else None
         if field.name in ("period_id", "billed_period_id"):
             target = BillingPeriod
@@ -73,23 +73,23 @@ class Names:
 
 def every_id() -> frozenset[str]:
     """Return all ids that there are: those of before the run, when asked before it."""
-    return frozenset(ID.findall("\n".join(_told(Names()))))
+    return frozenset(ID.findall("\n".join(_row_lines(Names()))))
 
 
-def told(kept: AbstractSet[str]) -> Told:
+def read_rows(kept: AbstractSet[str]) -> Told:
     """Return all rows as sorted lines. Must run as staff."""
     names = Names()
-    return sorted(names.plain(line, kept) for line in _told(names))
+    return sorted(names.plain(line, kept) for line in _row_lines(names))
 
 
-def _told(names: Names) -> Iterator[str]:
+def _row_lines(names: Names) -> Iterator[str]:
     tables = [each for each in apps.get_app_config("billing").get_models() if each not in OF_THE_RUN]
     for table in (*tables, *BESIDE_BILLING):
         fields = [each for each in table._meta.concrete_fields if _counts(each)]
         columns = [each.attname for each in fields]
         for row in table._default_manager.values_list(*columns):
             values = (
-                f"{column}={names.told(field, value)}"
+                f"{column}={names.plain_value(field, value)}"
                 for column, field, value in zip(columns, fields, row, strict=True)
             )
             yield f"{table.__name__}: {'; '.join(values)}"

@@ -12,7 +12,7 @@ from tenants.services.rls import tenant_scope
 from tests.billing.histories import EURO, HOUR, OPERATOR, add_ended_lease, create_customer, create_priced_offering, utc
 from tests.billing.payments.payable_invoices import NOW
 
-WHY = "the card was slow for an hour"
+WHY = "the GPU was slow for an hour"
 LATER = utc("2026-12-01 00:05:00")
 
 

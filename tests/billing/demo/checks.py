@@ -42,7 +42,7 @@ def every(
     yield from _documents(handed)
     yield from _kept()
     yield from _books()
-    yield from _told(story)
+    yield from _checks(story)
     same = sum(again[name] == raw for name, raw in october.items())
     yield Check(
         "October's invoices are what they were",
@@ -75,7 +75,7 @@ def _kept() -> Iterator[Check]:
         kept.charged_minus_active == 0 and kept.active_unit_seconds > 0,
     )
     yield Check(
-        "seconds used without a place on a card",
+        "seconds used without a place on a GPU",
         str(kept.active_without_place),
         not kept.active_without_place,
     )
@@ -101,7 +101,7 @@ def _books() -> Iterator[Check]:
     yield Check("hash chains walked along", chains.removeprefix("chains").strip(), whole)
 
 
-def _told(story: DemoMonth) -> Iterator[Check]:
+def _checks(story: DemoMonth) -> Iterator[Check]:
     """What happened to whom, read from the rows."""
     seconds = {name: story.charged(name) for name in story.leases}
     yield Check(
@@ -134,7 +134,7 @@ def _committed(story: DemoMonth) -> Check:
     (covered, less), (unused, owed) = (story.committed().get(kind, (0, 0)) for kind in ("commit", "shortfall"))
     half, listed = COMMITTED // 2, 2_890_000_000
     return Check(
-        "committed to one card for 96 h: covered, owed unused",
+        "committed to one GPU for 96 h: covered, owed unused",
         f"{covered:,} s, {unused:,} s",
         (covered, unused) == (half, half)
         and (less, owed) == (-half * (listed - COMMITTED_NANO), half * COMMITTED_NANO),

@@ -34,7 +34,7 @@ from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.leases.lifecycle import termination
 from broker.services.reconciler import lease_reconciler
 from tenants.services.rls import staff_scope, tenant_scope
-from tests.billing.demo.demo_tenants import CARD, SLICE, open_shop, publish
+from tests.billing.demo.demo_tenants import SLICE, WHOLE, open_shop, publish
 from tests.billing.gateways.faults import inject_faults
 from tests.billing.histories import add_ended_lease, utc
 from tests.simulation import OPERATOR, Simulation, TenantContext, offering, reload_lease
@@ -47,7 +47,7 @@ FIVE_MINUTES = timedelta(minutes=5)
 BUDGET = 10_000
 TOP_UP = 500
 LATE = 5 * HOUR + 7
-COMMITTED = 96 * HOUR  # one card, of which a lease of two uses half
+COMMITTED = 96 * HOUR  # one GPU, of which a lease of two uses half
 COMMITTED_NANO = 1_990_000_000
 
 
@@ -71,14 +71,14 @@ class DemoMonth:
         say(self.sim.now, "five tenants, three currencies, three nodes of eight H100s")
         self.live(
             ("2026-10-01 06:00", self.grant_and_terms),
-            ("2026-10-02 09:00", self.card_is_committed_to),
-            ("2026-10-03 12:00", lambda: self.run("Reef Survey", "across-the-clock-change", CARD, 24)),
-            ("2026-10-05 08:00", lambda: self.run("Kestrel Bio", "boltz-train", CARD, 48, quantity=2)),
-            ("2026-10-06 01:00", lambda: self.run("Sakura Robotics", "grasp-policy", CARD, 30)),
+            ("2026-10-02 09:00", self.gpu_is_committed_to),
+            ("2026-10-03 12:00", lambda: self.run("Reef Survey", "across-the-clock-change", WHOLE, 24)),
+            ("2026-10-05 08:00", lambda: self.run("Kestrel Bio", "boltz-train", WHOLE, 48, quantity=2)),
+            ("2026-10-06 01:00", lambda: self.run("Sakura Robotics", "grasp-policy", WHOLE, 30)),
             ("2026-10-07 04:00", self.wallet_runs_dry),
-            ("2026-10-09 13:00", lambda: self.run("Northlight Rendering", "frame-01", CARD, 8)),
+            ("2026-10-09 13:00", lambda: self.run("Northlight Rendering", "frame-01", WHOLE, 8)),
             ("2026-10-12 10:00", self.price_change_is_announced),
-            ("2026-10-14 20:00", lambda: self.run("Kestrel Bio", "fold-batch", CARD, 36)),
+            ("2026-10-14 20:00", lambda: self.run("Kestrel Bio", "fold-batch", WHOLE, 36)),
             ("2026-10-15 07:20", self.quote_is_taken),
             ("2026-10-17 09:00", self.spot_is_taken_back),
             ("2026-10-19 08:00", self.budget_stops),
@@ -93,7 +93,7 @@ class DemoMonth:
             ("2026-11-02 12:30", self.card_is_charged_again),
             ("2026-11-03 09:00", self.late_seconds_come),
             ("2026-11-05 09:00", self.a_line_is_disputed),
-            ("2026-11-10 09:00", lambda: self.run("Kestrel Bio", "refold", CARD, 2)),
+            ("2026-11-10 09:00", lambda: self.run("Kestrel Bio", "refold", WHOLE, 2)),
             ("2026-12-01 12:00", self.november_closes),
         )
 
@@ -142,12 +142,12 @@ class DemoMonth:
         self.sim.run(60)
         say(self.sim.now, "Monsoon AI pays beforehand, and puts €5.00 into its wallet")
 
-    def card_is_committed_to(self) -> None:
-        """Four days of one card, of which a lease of two cards uses two."""
+    def gpu_is_committed_to(self) -> None:
+        """Four days of one GPU, of which a lease of two GPUs uses two."""
         since = utc("2026-10-05 00:00:00")
         commitments.create_commitment(
             self.tenants["Kestrel Bio"].tenant,
-            offering(CARD),
+            offering(WHOLE),
             units=1,
             nano_per_hour=COMMITTED_NANO,
             since=since,
@@ -155,7 +155,7 @@ class DemoMonth:
             actor=OPERATOR,
             now=self.sim.now,
         )
-        say(self.sim.now, "Kestrel Bio commits to one card at €1.99 an hour, 5 to 8 October, used or not")
+        say(self.sim.now, "Kestrel Bio commits to one GPU at €1.99 an hour, 5 to 8 October, used or not")
 
     def wallet_runs_dry(self) -> None:
         lease = self.ask("Monsoon AI", "notebook", offering(SLICE), 24 * HOUR)
@@ -167,19 +167,19 @@ class DemoMonth:
 
     def price_change_is_announced(self) -> None:
         since = utc("2026-10-15 07:30:00")
-        publish(CARD, "on_demand", "EUR", 2490, since=since, now=self.sim.now)
-        say(self.sim.now, f"the card falls from €2.89 to €2.49 an hour on {since:%d %B %H:%M} UTC")
+        publish(WHOLE, "on_demand", "EUR", 2490, since=since, now=self.sim.now)
+        say(self.sim.now, f"the GPU falls from €2.89 to €2.49 an hour on {since:%d %B %H:%M} UTC")
 
     def quote_is_taken(self) -> None:
         """Ten minutes before the price changes somebody has it promised, for what it is then."""
         home = self.tenants["Kestrel Bio"]
-        wanted = {"offering_id": offering(CARD).pk, "name": "dock-screen", "max_duration_s": 6 * HOUR}
+        wanted = {"offering_id": offering(WHOLE).pk, "name": "dock-screen", "max_duration_s": 6 * HOUR}
         with tenant_scope(home.tenant.pk):
             answer = quote_answers.answer_quote(
                 LeaseRequest(**wanted), project=home.project, actor=home.actor, now=self.sim.now
             )
         assert answer.offer is not None
-        self.ask("Kestrel Bio", "dock-screen", offering(CARD), 6 * HOUR, quote=answer.offer.sealed)
+        self.ask("Kestrel Bio", "dock-screen", offering(WHOLE), 6 * HOUR, quote=answer.offer.sealed)
         self.sim.run(60)
         say(
             self.sim.now,
@@ -187,7 +187,7 @@ class DemoMonth:
         )
 
     def spot_is_taken_back(self) -> None:
-        spot = offering(CARD, price_class="spot")
+        spot = offering(WHOLE, price_class="spot")
         for name, seconds in (("frame-02", 90), ("frame-03", 2 * HOUR)):
             lease = self.ask("Northlight Rendering", name, spot, 6 * HOUR)
             self.sim.run(60)
@@ -204,9 +204,9 @@ class DemoMonth:
         docking = home.create_project("docking")
         with tenant_scope(home.tenant.pk):
             budget_settings.set_budget(project=docking, limit_minor=BUDGET, actor=home.actor, now=self.sim.now)
-        self.ask("Kestrel Bio", "dock-1", offering(CARD), 24 * HOUR, project=docking)
+        self.ask("Kestrel Bio", "dock-1", offering(WHOLE), 24 * HOUR, project=docking)
         try:
-            self.ask("Kestrel Bio", "dock-2", offering(CARD), 24 * HOUR, project=docking)
+            self.ask("Kestrel Bio", "dock-2", offering(WHOLE), 24 * HOUR, project=docking)
         except BudgetExceeded as refusal:
             self.refused = refusal.detail
         self.sim.run(60)
@@ -231,17 +231,17 @@ class DemoMonth:
     def late_seconds_come(self) -> None:
         """A reconnected node reports usage of an invoiced month."""
         home, begun = self.tenants["Reef Survey"], utc("2026-10-30 03:00:00")
-        self.leases["told-late"] = lease = add_ended_lease(home.project, offering(CARD), begun, LATE)
+        self.leases["told-late"] = lease = add_ended_lease(home.project, offering(WHOLE), begun, LATE)
         with staff_scope():
-            card = Gpu.objects.exclude(pk__in=Allocation.objects.values("gpu")).latest("pk")
+            gpu = Gpu.objects.exclude(pk__in=Allocation.objects.values("gpu")).latest("pk")
         with tenant_scope(lease.tenant_id):
             Allocation.objects.create(
                 tenant_id=lease.tenant_id,
                 lease=lease,
                 generation=1,
-                gpu=card,
+                gpu=gpu,
                 placement=(0, 8),
-                profile=CARD,
+                profile=WHOLE,
                 isolation="device",
                 held_at=begun,
             )

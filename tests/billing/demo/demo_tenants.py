@@ -15,12 +15,12 @@ from tenants.services.rls import tenant_scope
 from tests.simulation import OPERATOR, TenantContext, create_fleet, offering
 
 NANO = 10**9
-CARD, SLICE = "card", "3g.40gb"
+WHOLE, SLICE = "whole-gpu", "3g.40gb"
 # What an hour costs at first, in thousandths of a unit of the currency.
 LIST = {
-    "EUR": {(CARD, "on_demand"): 2890, (CARD, "spot"): 1330, (SLICE, "on_demand"): 1340},
-    "USD": {(CARD, "on_demand"): 3190, (CARD, "spot"): 1470, (SLICE, "on_demand"): 1480},
-    "JPY": {(CARD, "on_demand"): 468_500, (CARD, "spot"): 215_250, (SLICE, "on_demand"): 217_333},
+    "EUR": {(WHOLE, "on_demand"): 2890, (WHOLE, "spot"): 1330, (SLICE, "on_demand"): 1340},
+    "USD": {(WHOLE, "on_demand"): 3190, (WHOLE, "spot"): 1470, (SLICE, "on_demand"): 1480},
+    "JPY": {(WHOLE, "on_demand"): 468_500, (WHOLE, "spot"): 215_250, (SLICE, "on_demand"): 217_333},
 }
 
 
@@ -98,5 +98,5 @@ def _tenant(name: str, role: Role, now: datetime) -> TenantContext:
     home = TenantContext(made, root, actor)
     home.set_quota(QuotaKind.UNITS, 200_000)
     with tenant_scope(made.pk):
-        billing_details.set_billing_details(made, told=role.party, actor=actor, now=now)
+        billing_details.set_billing_details(made, party=role.party, actor=actor, now=now)
     return home

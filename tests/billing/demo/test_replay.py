@@ -25,7 +25,7 @@ from tests.billing.tax.taxed_tenants import LUMEN, SWISS
 
 HEAD = "created,scheduled,deleted,num_gpu,gpu_milli\n"
 MONTH = 31 * 86_400
-# Four whole cards at once on three, slices, a gang of two, one of no length, and one across the month's end.
+# Four whole GPUs at once on three, slices, a gang of two, one of no length, and one across the month's end.
 TRACE = HEAD + (
     "0,0,1000,1,1000\n0,0,900,1,1000\n5,5,800,1,1000\n10,10,300,1,1000\n20,20,500,1,150\n30,,90,1,400\n"
     "40,40,40,1,100\n1000,1000,2000,2,1000\n2000,,2100,1,580\n"
@@ -80,9 +80,9 @@ def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> N
     said = StringIO()
     call_command("replay", "openb", first=40, out=tmp_path, stdout=said)
     report = json.loads((tmp_path / "replay.json").read_text())
-    assert (report["cards"], report["model"], report["seed"]) == (64, "H100-80GB", "1")
-    assert (report["asked"], report["refused"], report["accepted"]) == (40, 0, 40)
-    told = dict(line.split(maxsplit=1) for line in said.getvalue().splitlines())
+    assert (report["gpus"], report["model"], report["seed"]) == (64, "H100-80GB", "1")
+    assert (report["requests"], report["refused"], report["accepted"]) == (40, 0, 40)
+    values = dict(line.split(maxsplit=1) for line in said.getvalue().splitlines())
     for name in (
         "leases",
         "accepted",
@@ -96,9 +96,9 @@ def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> N
         "lines_minus_charges",
         "digest",
     ):
-        assert told[name] == str(report[name])
+        assert values[name] == str(report[name])
     for kind in ("sold", "idle", "fragmented", "reserved", "unhealthy"):
-        assert told[kind] == f"{report['conservation'][kind]} GPU-seconds"
+        assert values[kind] == f"{report['conservation'][kind]} GPU-seconds"
 
 
 def test_waits_of_those_who_waited_are_told_by_rank(tmp_path: Path) -> None:
@@ -112,19 +112,19 @@ def test_revenue_is_told_by_tenant_and_offering_and_drawn_with_the_use_of_each_d
     trace = HEAD + "0,0,3600,1,1000\n0,0,7200,1,1000\n0,0,3600,1,150\n"
     report = replay(tmp_path, trace, fleet="3xH100-80GB", tenants=1)
     revenue = {(row["tenant"], row["offering"]): (row["unit_seconds"], row["minor"]) for row in report["revenue"]}
-    card, slice_ = (
-        replay_environment.LIST_PRICES_CENTS["H100"]["card"],
+    gpu, slice_ = (
+        replay_environment.LIST_PRICES_CENTS["H100"]["whole-gpu"],
         replay_environment.LIST_PRICES_CENTS["H100"]["1g.10gb"],
     )
     labels = {offering.profile: offering.label for offering in Offering.objects.all()}
     assert revenue == {
-        ("Tenant 1", labels["card"]): (10_800, 3 * card),
+        ("Tenant 1", labels["whole-gpu"]): (10_800, 3 * gpu),
         ("Tenant 1", labels["1g.10gb"]): (3600, slice_),
     }
     page = (tmp_path / "out" / "replay.html").read_text()
-    assert page.count('<svg viewBox="0 0 1000') == 2  # where every second went, and how many cards each day
+    assert page.count('<svg viewBox="0 0 1000') == 2  # where every second went, and how many GPUs each day
     assert [page.count(f'class="fill-{kind}"') for kind in report["conservation"]] == [2] * 5
-    assert f"<td>Tenant 1</td><td>{labels['card']}</td>" in page
+    assert f"<td>Tenant 1</td><td>{labels['whole-gpu']}</td>" in page
     assert "<polyline" in page
 
 
@@ -238,8 +238,8 @@ def test_a_database_that_holds_something_is_left_alone(tmp_path: Path) -> None:
         replay(tmp_path, fleet="3xH100-80GB", tenants=1)
 
 
-# A slice on each of two cards; one ends. By first fit the next goes to the card that is empty again, and
-# the whole card that is asked for then has to wait.
+# A slice on each of two GPUs; one ends. By first fit the next goes to the GPU that is empty again, and
+# the whole GPU that is asked for then has to wait.
 SPREAD = HEAD + "0,0,100,1,500\n0,0,900,1,500\n200,200,700,1,100\n300,300,900,1,1000\n"
 
 
@@ -261,15 +261,15 @@ def test_rules_are_set_side_by_side_in_figures_and_on_the_page(tmp_path: Path) -
     first, best, own = ours["beside"]
     assert [its["engine"] for its in ours["beside"]] == ["first-fit", "best-fit", "bid-price"]
     assert first["figures"]["queued"] == 1
-    assert first["figures"]["cards.mean_wait_s"] == 400
-    assert (first["figures"]["cards.at_once_percent"], own["figures"]["cards.at_once_percent"]) == (
+    assert first["figures"]["gpus.mean_wait_s"] == 400
+    assert (first["figures"]["gpus.at_once_percent"], own["figures"]["gpus.at_once_percent"]) == (
         "0.00",
         "100.00",
     )
     assert best["figures"] == own["figures"]
     assert own["figures"]["gangs.at_once_percent"] is None
     assert first["figures"]["slices.at_once_percent"] == "100.00"
-    # While the whole card waited, a 4g and a 1g lay on one card each.
+    # While the whole GPU waited, a 4g and a 1g lay on one GPU each.
     assert first["figures"]["sold_percent_while_waiting"] == "31.25"
     assert own["figures"]["sold_percent_while_waiting"] is None
     assert first["digest"] != own["digest"] == ours["digest"]
@@ -283,7 +283,7 @@ def test_what_was_sold_until_the_last_request_is_a_share_of_the_whole_fleet(tmp_
     trace = HEAD + "0,0,100,1,1000\n50,50,60,1,1000\n200,200,300,1,1000\n"
     report = replay(tmp_path, trace, fleet="2xH100-80GB", tenants=1)
     assert report["sold_percent_until_last_request"] == "27.50"  # 110 seconds of 400
-    assert report["placed"]["cards"] == {
+    assert report["placed"]["gpus"] == {
         "placed": 3,
         "at_once": 3,
         "at_once_percent": "100.00",
@@ -298,7 +298,7 @@ def test_replays_that_are_not_alike_are_not_set_side_by_side(tmp_path: Path) -> 
         transaction.set_rollback(True)
     earlier = tmp_path / "earlier.json"
     (tmp_path / "out" / "replay.json").rename(earlier)
-    with pytest.raises(CommandError, match=r"another cards \(2, not 3\)"):
+    with pytest.raises(CommandError, match="differs in its gpus: 2, not 3"):
         replay(tmp_path, SPREAD, fleet="3xH100-80GB", tenants=1, beside=[earlier])
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, beside=[tmp_path / "none"])
@@ -322,9 +322,9 @@ def test_every_model_that_a_refusal_names_can_be_replayed(tmp_path: Path) -> Non
 
 
 def test_a_stage_that_cannot_be_built_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(replay_environment.LIST_PRICES_CENTS, "H100", {"card": 289})
+    monkeypatch.setitem(replay_environment.LIST_PRICES_CENTS, "H100", {"whole-gpu": 289})
     with pytest.raises(KeyError):
-        replay_environment.build_environment(model="H100-80GB", cards=2, tenant_count=1)
+        replay_environment.build_environment(model="H100-80GB", gpus=2, tenant_count=1)
     assert (Gpu.objects.count(), Offering.objects.count()) == (0, 0)
 
 

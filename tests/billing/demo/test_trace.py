@@ -25,7 +25,7 @@ def test_the_openb_trace_holds_every_gpu_request_once() -> None:
     assert sum(request.count > 1 for request in requests) == 75
     assert requests == sorted(requests, key=lambda request: (request.arrives, request.number))
     sizes = Counter(request.profile for request in requests if request.count == 1)
-    assert sizes == {"1g.10gb": 106, "2g.20gb": 207, "3g.40gb": 390, "4g.40gb": 1044, "card": 5242}
+    assert sizes == {"1g.10gb": 106, "2g.20gb": 207, "3g.40gb": 390, "4g.40gb": 1044, "whole-gpu": 5242}
 
 
 def test_a_scheduled_request_runs_from_then_until_its_deletion(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_scheduled_request_runs_from_then_until_its_deletion(tmp_path: Path) -
 
 def test_a_request_that_never_ran_arrives_when_it_was_made(tmp_path: Path) -> None:
     (request,) = read_trace(write(tmp_path, "5,,30,2,1000\n"), gpu_model_spec(H100))
-    assert (request.arrives, request.runs_s, request.profile, request.count) == (5, 25, "card", 2)
+    assert (request.arrives, request.runs_s, request.profile, request.count) == (5, 25, "whole-gpu", 2)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_request_that_never_ran_arrives_when_it_was_made(tmp_path: Path) -> No
         ("5,9,8,1,460\n", "Line 2 is not a request: it ends before it begins"),
         ("5,9,x,1,460\n", "Line 2 is not a request"),
         ("5,9,30,1\n", "Line 2 is not a request"),
-        ("5,9,30,1,2000\n", "2000 thousandths is no GPU request"),
+        ("5,9,30,1,2000\n", "2000 thousandths is not a request for GPUs"),
         ("-5,,30,1,200\n", "it ends before it begins"),
         ("", "contains no requests"),
     ],

@@ -41,7 +41,7 @@ from tests.billing.payments.payable_invoices import (
 from tests.billing.tax.taxed_tenants import ATELIER, LUMEN, create_october_invoice, set_billing_details, set_tax_rate
 
 pytestmark = pytest.mark.django_db
-WHY = "that card was down all night"
+WHY = "that GPU was down all night"
 DAY = timedelta(days=1)
 UNTIL = utc("2026-11-16 00:00:00")  # a fortnight after the first of November, that day not counted
 

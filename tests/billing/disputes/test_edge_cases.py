@@ -121,8 +121,8 @@ def test_an_answer_is_never_cut(length: int) -> None:
     done = accept(found, answer="x" * length)
     assert done.credit_note is not None
     assert done.answer == "x" * length
-    told = "Line 1 was disputed. The invoice's page shows the answer."
-    assert done.credit_note.reason == ("x" * 150 if length == 150 else told)
+    text = "Line 1 was disputed. The invoice's page shows the answer."
+    assert done.credit_note.reason == ("x" * 150 if length == 150 else text)
 
 
 @pytest.mark.django_db
@@ -226,7 +226,7 @@ def test_what_is_disputed_as_it_is_to_be_ended_runs_on(
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     ended, written, go = [], Event(), Event()
-    monkeypatch.setattr(dunning_steps, "_end_all_leases", lambda *asked: ended.append(asked))
+    monkeypatch.setattr(dunning_steps, "_end_all_leases", lambda *requests: ended.append(requests))
 
     def disputes() -> None:
         try:
@@ -292,6 +292,6 @@ def test_of_what_is_paid_in_part_both_parts_are_named() -> None:
     issue_note(invoice, {2: 105})
     invoice = reload_invoice(invoice)
     invoice.settled += 50  # as where a balance was drawn
-    told = dispute_outcomes.describe_open_dispute(invoice, 200, paying=False)
-    assert "€1.50 of €2.00 is not collected" in told
-    assert "The rest is already paid" in told
+    found = dispute_outcomes.describe_open_dispute(invoice, 200, paying=False)
+    assert "€1.50 of €2.00 is not collected" in found
+    assert "The rest is already paid" in found

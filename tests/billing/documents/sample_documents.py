@@ -53,9 +53,9 @@ def document_text(thing: Invoice | CreditNote) -> Document:
         return invoice_document(thing) if isinstance(thing, Invoice) else credit_note_document(thing)
 
 
-def document_words(told: Document) -> str:
+def document_words(found: Document) -> str:
     """Return all its words in one line."""
-    return " ".join(_words(told))
+    return " ".join(_words(found))
 
 
 def _words(thing: object) -> Iterator[str]:

@@ -37,7 +37,7 @@ def parts(invoice: Invoice, by: str, tag: str = "") -> list[CostShare]:
         return allocate_cost(invoice, by=by, tag=tag)
 
 
-def asked(project: Project, offering: Any, hours: int, seconds: int, who: str, **tags: str) -> None:
+def add_lease_of(project: Project, offering: Any, hours: int, seconds: int, who: str, **tags: str) -> None:
     lease = add_ended_lease(project, offering, OCTOBER + timedelta(hours=hours), seconds)
     with tenant_scope(project.tenant_id):
         label = f"{who[4:]}@example.org"
@@ -66,7 +66,7 @@ def test_parts_come_to_the_invoice_with_its_tax(used: list[tuple[bool, int, int,
         tenant, root, below = two_projects()
         shelf = [create_priced_offering(333_333_333), create_priced_offering(1_234_567_891)]
         for n, (deep, which, seconds, who) in enumerate(used):
-            asked(below if deep else root, shelf[which], 2 * n, seconds, PEOPLE[who], team=f"team {who % 2}")
+            add_lease_of(below if deep else root, shelf[which], 2 * n, seconds, PEOPLE[who], team=f"team {who % 2}")
         invoice = closed(tenant)
     for by, tag in (("project", ""), ("user", ""), ("tag", "team"), ("tag", "nobody has it")):
         found = parts(invoice, by, tag)
@@ -79,8 +79,8 @@ def test_parts_come_to_the_invoice_with_its_tax(used: list[tuple[bool, int, int,
 def test_a_cent_that_cannot_be_halved_goes_to_one_and_stays_with_it() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
-    asked(root, offering, 0, HOUR // 200, "usr_ada")  # half a cent each
-    asked(root, offering, 2, HOUR // 200, "usr_bob")
+    add_lease_of(root, offering, 0, HOUR // 200, "usr_ada")  # half a cent each
+    add_lease_of(root, offering, 2, HOUR // 200, "usr_bob")
     invoice = closed(tenant)
     assert invoice.total == 1
     assert [(part.key, part.name, part.total) for part in parts(invoice, "user")] == [
@@ -92,8 +92,8 @@ def test_a_cent_that_cannot_be_halved_goes_to_one_and_stays_with_it() -> None:
 def test_what_has_no_tag_stands_on_its_own() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
-    asked(root, offering, 0, HOUR, "usr_ada", team="docking")
-    asked(root, offering, 2, 2 * HOUR, "usr_bob", site="north")
+    add_lease_of(root, offering, 0, HOUR, "usr_ada", team="docking")
+    add_lease_of(root, offering, 2, 2 * HOUR, "usr_bob", site="north")
     invoice = closed(tenant)
     assert [(part.key, part.total) for part in parts(invoice, "tag", "team")] == [("", 200), ("docking", 100)]
     with tenant_scope(tenant.pk):
@@ -103,9 +103,9 @@ def test_what_has_no_tag_stands_on_its_own() -> None:
 def test_seconds_that_came_late_fall_to_who_used_them() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
-    asked(root, offering, 0, HOUR, "usr_ada")
+    add_lease_of(root, offering, 0, HOUR, "usr_ada")
     closed(tenant)
-    asked(root, offering, 2, HOUR, "usr_bob", team="late")
+    add_lease_of(root, offering, 2, HOUR, "usr_bob", team="late")
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     november = close_month.close_period(tenant, "2026-11", now=utc("2026-12-01 00:05:00"))
     assert november is not None
@@ -116,7 +116,7 @@ def test_seconds_that_came_late_fall_to_who_used_them() -> None:
 
 def test_a_line_that_no_charge_made_falls_to_nobody_in_particular() -> None:
     tenant, root = create_customer()
-    asked(root, create_priced_offering(EURO), 0, HOUR, "usr_ada")
+    add_lease_of(root, create_priced_offering(EURO), 0, HOUR, "usr_ada")
     invoice = closed(tenant)
     empty = Invoice(pk=invoice.pk, tenant_id=tenant.pk, period_id=0)
     assert [(part.key, part.total) for part in parts(empty, "user")] == [("", 100)]
@@ -133,10 +133,10 @@ def test_over_the_api_it_is_told_and_odd_questions_are_refused() -> None:
         assert invoice is not None
         api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
         path = f"invoices/{invoice.pk}/cost-allocation"
-        told = api.send("GET", path).json()
+        body = api.send("GET", path).json()
         two = {"amount": "2.000000", "currency": "EUR"}
-        assert (told["by"], told["tags"], told["total"]) == ("project", ["team"], two)
-        assert told["items"] == [
+        assert (body["by"], body["tags"], body["total"]) == ("project", ["team"], two)
+        assert body["items"] == [
             {
                 "key": kestrel.project.pk,
                 "name": kestrel.project.name,

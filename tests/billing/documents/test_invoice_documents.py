@@ -33,32 +33,32 @@ from tests.billing.payments.payable_invoices import (
 pytestmark = pytest.mark.django_db
 
 
-def asked(invoice: Invoice, **more: Any) -> document_store.PdfFile:
+def invoice_pdf(invoice: Invoice, **more: Any) -> document_store.PdfFile:
     """Ask for the paper of an invoice."""
     return document_store.invoice_pdf(invoice, now=more.get("now", NOW))
 
 
 def test_an_invoice_says_who_charges_whom_for_what_when_and_how_much() -> None:
     october = create_october_invoice_of(200, 105)
-    told = document_text(october)
-    assert (told.title, told.number, told.draft) == ("Invoice", "2026-10-0001", False)
-    assert told.customer == DocumentParty(tenant_of(october).name)
-    assert told.foot == f"Invoice 2026-10-0001 · {october.pk} · {october.tenant_id}"
-    assert told.supplier == DocumentParty("gpubroker")
-    assert told.facts == (
+    document = document_text(october)
+    assert (document.title, document.number, document.draft) == ("Invoice", "2026-10-0001", False)
+    assert document.customer == DocumentParty(tenant_of(october).name)
+    assert document.foot == f"Invoice 2026-10-0001 · {october.pk} · {october.tenant_id}"
+    assert document.supplier == DocumentParty("gpubroker")
+    assert document.facts == (
         ("Issued", "1 November 2026"),
         ("Due", "15 November 2026"),
         ("Period", "1 – 31 October 2026"),
         ("Time zone", "UTC"),
         ("Currency", "EUR"),
     )
-    assert (told.headline.amount, told.headline.words) == ("€3.05", "due by 15 November 2026")
-    (group,) = told.groups
+    assert (document.headline.amount, document.headline.words) == ("€3.05", "due by 15 November 2026")
+    (group,) = document.groups
     assert group.amount == "€3.05"
     assert [row[2:] for row in group.rows] == [("3,600", "€2.00", "€2.00"), ("3,600", "€1.05", "€1.05")]
-    assert [(each.label, each.amount) for each in told.sums] == [("Total", "€3.05")]
-    assert [note.code for note in told.notes if note.code] == ["python verify.py invoice-2026-10-0001.json"]
-    assert october.pk in told.foot
+    assert [(each.label, each.amount) for each in document.sums] == [("Total", "€3.05")]
+    assert [note.code for note in document.notes if note.code] == ["python verify.py invoice-2026-10-0001.json"]
+    assert october.pk in document.foot
 
 
 def test_lines_are_grouped_by_project_and_say_when_their_price_changed() -> None:
@@ -75,14 +75,14 @@ def test_lines_are_grouped_by_project_and_say_when_their_price_changed() -> None
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     october = close_month.close_period(tenant, "2026-10", now=NOW)
     assert october is not None
-    told = document_text(october)
-    assert sorted((group.name, group.amount) for group in told.groups) == sorted(
+    document = document_text(october)
+    assert sorted((group.name, group.amount) for group in document.groups) == sorted(
         [(root.name, "€3.38"), ("below", "€3.38")]
     )
-    subs = {row[1].sub for group in told.groups for row in group.rows if isinstance(row[1], TwoLineCell)}
+    subs = {row[1].sub for group in document.groups for row in group.rows if isinstance(row[1], TwoLineCell)}
     assert subs == {"1 lease · on-demand, until 15 Oct", "1 lease · on-demand, from 15 Oct"}
-    assert {row[3] for group in told.groups for row in group.rows} == {"€1.00", "€2.375"}
-    assert ("Time zone", "Asia/Kolkata") in told.facts
+    assert {row[3] for group in document.groups for row in group.rows} == {"€1.00", "€2.375"}
+    assert ("Time zone", "Asia/Kolkata") in document.facts
 
 
 def test_what_was_drawn_from_the_balance_is_said_with_what_is_due_then() -> None:
@@ -102,9 +102,9 @@ def test_where_the_balance_was_enough_nothing_is_due() -> None:
     october = create_october_invoice_of(200, 105)
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
-    told = document_text(create_november_invoice(october, 100))
-    assert (told.headline.amount, told.headline.words) == ("€0.00", "no amount due")
-    assert told.headline.more == "Of €1.00, €1.00 paid from your balance."
+    document = document_text(create_november_invoice(october, 100))
+    assert (document.headline.amount, document.headline.words) == ("€0.00", "no amount due")
+    assert document.headline.more == "Of €1.00, €1.00 paid from your balance."
 
 
 def test_an_invoice_of_nothing_says_so() -> None:
@@ -119,22 +119,22 @@ def test_where_nobody_collects_it_is_paid_by_transfer() -> None:
 
 def test_a_draft_says_that_it_is_one_and_is_not_kept() -> None:
     open_ = create_draft_invoice()
-    told = document_text(open_)
-    assert (told.draft, told.headline.words) == (True, "so far")
-    assert dict(told.facts)["As of"] == "1 November 2026"
-    handed = asked(open_)
+    document = document_text(open_)
+    assert (document.draft, document.headline.words) == (True, "so far")
+    assert dict(document.facts)["As of"] == "1 November 2026"
+    handed = invoice_pdf(open_)
     assert (handed.name, stored_documents(open_)) == ("invoice-2026-11-draft.pdf", [])
 
 
 @pytest.mark.parametrize(("currency", "shown"), [("JPY", "¥2"), ("KWD", "KWD\xa02.000"), ("EUR", "€2.00")])
 def test_amounts_have_the_decimals_of_their_currency(currency: str, shown: str) -> None:
-    told = document_text(create_final_invoice(currency=currency))
-    assert (told.sums[0].amount, told.groups[0].rows[0][3]) == (shown, shown)
+    document = document_text(create_final_invoice(currency=currency))
+    assert (document.sums[0].amount, document.groups[0].rows[0][3]) == (shown, shown)
 
 
 def test_whoever_asks_again_gets_the_same_bytes_whatever_was_renamed_since() -> None:
     october = create_october_invoice_of()
-    first = asked(october)
+    first = invoice_pdf(october)
     with tenant_scope(october.tenant_id):
         Project.objects.filter(tenant=october.tenant_id).update(name="renamed")
         Tenant.objects.filter(pk=october.tenant_id).update(name="another name")
@@ -144,7 +144,7 @@ def test_whoever_asks_again_gets_the_same_bytes_whatever_was_renamed_since() -> 
         again = Invoice.objects.select_related("period", "tenant").get(pk=october.pk)
     assert "renamed" in document_words(document_text(again))  # as it would be laid out now; who stood on it stays
     assert "another name" not in document_words(document_text(again))
-    assert asked(again, now=LATER) == first
+    assert invoice_pdf(again, now=LATER) == first
     assert len(stored_documents(october)) == 1
 
 
@@ -154,22 +154,22 @@ def test_of_two_who_ask_at_once_both_get_the_one_that_is_kept(monkeypatch: pytes
 
     def slowly(paper: Any, *, at: Any) -> bytes:
         monkeypatch.setattr(document_store, "render_pdf", lay)
-        asked(october)  # somebody else, meanwhile
+        invoice_pdf(october)  # somebody else, meanwhile
         return b"%PDF-another"
 
     monkeypatch.setattr(document_store, "render_pdf", slowly)
-    assert asked(october).pdf == bytes(stored_documents(october)[0].pdf) != b"%PDF-another"
+    assert invoice_pdf(october).pdf == bytes(stored_documents(october)[0].pdf) != b"%PDF-another"
 
 
 def test_a_credit_note_says_what_is_given_back_of_which_lines_why_and_where_it_went() -> None:
     october = create_october_invoice_of(200, 105)
     note = issue_note(october, {2: 50})
-    told = document_text(note)
-    assert (told.title, told.number, told.reason) == ("Credit note", "CN-2026-11-0001", WHY)
-    assert told.headline.words == "credited of invoice 2026-10-0001"
-    assert told.headline.more == "The amount due is reduced by €0.50."
-    assert [(row[0], *row[2:]) for row in told.groups[0].rows] == [("2", "€1.05", "€0.50")]
-    assert ("Invoice", "2026-10-0001") in told.facts
+    document = document_text(note)
+    assert (document.title, document.number, document.reason) == ("Credit note", "CN-2026-11-0001", WHY)
+    assert document.headline.words == "credited of invoice 2026-10-0001"
+    assert document.headline.more == "The amount due is reduced by €0.50."
+    assert [(row[0], *row[2:]) for row in document.groups[0].rows] == [("2", "€1.05", "€0.50")]
+    assert ("Invoice", "2026-10-0001") in document.facts
 
 
 def test_a_credit_note_says_what_went_to_the_balance() -> None:
@@ -194,8 +194,8 @@ def test_an_operator_who_asks_first_has_it_kept_for_its_tenant() -> None:
     october = create_october_invoice_of()
     with staff_scope():
         found = Invoice.objects.select_related("period", "tenant").get(pk=october.pk)
-        first = asked(found)
-    assert asked(october, now=LATER) == first
+        first = invoice_pdf(found)
+    assert invoice_pdf(october, now=LATER) == first
 
 
 def test_no_document_is_kept_of_a_draft_or_of_what_is_anothers() -> None:
@@ -232,13 +232,13 @@ def test_what_grants_paid_is_said_and_what_goes_back_to_them() -> None:
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     october = close_month.close_period(tenant, "2026-10", now=NOW)
     assert october is not None
-    told = document_text(october)
-    assert [(each.label, each.amount) for each in told.sums] == [
+    document = document_text(october)
+    assert [(each.label, each.amount) for each in document.sums] == [
         ("Total", "€2.00"),
         ("Paid by credits", "−€1.20"),
         ("Due", "€0.80"),
     ]
-    assert told.headline.more.startswith("Of €2.00, €1.20 paid by credits.")
+    assert document.headline.more.startswith("Of €2.00, €1.20 paid by credits.")
     note = document_text(issue_note(october))
     assert [(each.label, each.amount) for each in note.sums[1:]] == [
         ("Deducted from the amount due", "€0.80"),

@@ -43,7 +43,7 @@ BEGIN, END = utc("2026-01-01 00:00:00"), utc("2027-01-01 00:00:00")
 SECOND = timedelta(seconds=1)
 
 
-def told(tenant: str, since: Any = BEGIN, until: Any = END) -> TenantAccount:
+def read_account(tenant: str, since: Any = BEGIN, until: Any = END) -> TenantAccount:
     with tenant_scope(tenant):
         return account_entries.read_account(tenant, "EUR", since=since, until=until)
 
@@ -66,7 +66,7 @@ def year() -> Invoice:
 
 def test_what_was_there_and_what_happened_come_to_what_the_ledger_says() -> None:
     october = year()
-    found = told(october.tenant_id)
+    found = read_account(october.tenant_id)
     assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
         ("Invoice 2026-10-0001", 305, 0),
         ("Payment of invoice 2026-10-0001", -305, 0),
@@ -80,14 +80,14 @@ def test_what_was_there_and_what_happened_come_to_what_the_ledger_says() -> None
 
 def test_sealed_or_not_it_is_the_same() -> None:
     october = year()
-    found = told(october.tenant_id)
+    found = read_account(october.tenant_id)
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp() + interval '1 hour'")
         (later,) = cursor.fetchone()
     assert ledger_seal.seal_ledger(now=later) > 0
-    assert told(october.tenant_id) == found
+    assert read_account(october.tenant_id) == found
     after = issue_note(october, {2: 5}, now=LATER + SECOND)
-    assert told(october.tenant_id).entries[-1].words == f"Credit note {after}"
+    assert read_account(october.tenant_id).entries[-1].words == f"Credit note {after}"
 
 
 @settings(max_examples=10)
@@ -114,13 +114,13 @@ def test_wherever_it_is_cut_the_parts_come_to_the_whole(months: list[tuple[int, 
             process_payment(request_payment(invoice, now=now), now=now + timedelta(days=1))
         if "credit" in then:
             issue_note(invoice, {1: cents // 2}, now=now + timedelta(days=2))
-    whole = told(tenant.pk)
+    whole = read_account(tenant.pk)
     assert (whole.opening_owed, whole.opening_kept) == (0, 0)
     assert (whole.closing_owed, whole.closing_kept) == ledger(tenant.pk)
     first, second = sorted((one, other))
     borders = [BEGIN, utc("2026-07-20 00:00:00") + timedelta(days=4 * first),
                utc("2026-07-20 00:00:00") + timedelta(days=4 * second + 1), END]  # fmt: skip
-    parts = [told(tenant.pk, *stretch) for stretch in pairwise(borders)]
+    parts = [read_account(tenant.pk, *stretch) for stretch in pairwise(borders)]
     assert [entry for part in parts for entry in part.entries] == list(whole.entries)
     for before, after in pairwise(parts):
         assert (before.closing_owed, before.closing_kept) == (after.opening_owed, after.opening_kept)
@@ -133,7 +133,7 @@ def test_what_grants_paid_is_owed_no_longer_and_is_no_money_of_the_tenants() -> 
     add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     close_month.close_period(tenant, "2026-10", now=NOW)
-    found = told(tenant.pk)
+    found = read_account(tenant.pk)
     assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
         ("Invoice 2026-10-0001", 200, 0),
         ("Invoice 2026-10-0001 paid by credits", -120, 0),
@@ -148,7 +148,7 @@ def test_money_that_is_put_in_is_on_the_balance_and_pays_the_next_invoice() -> N
     add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     close_month.close_period(tenant, "2026-10", now=NOW)
-    found = told(tenant.pk)
+    found = read_account(tenant.pk)
     assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
         (f"Top-up {put.pk}", 0, 1500),
         ("Invoice 2026-10-0001", 200, 0),
@@ -162,7 +162,7 @@ def test_an_invoice_that_was_taken_back_is_owed_no_longer() -> None:
     with tenant_scope(october.tenant_id):
         Invoice.objects.filter(pk=october.pk).update(status=InvoiceStatus.VOID)
         posting.reverse_invoices([october.pk], now=NOW + SECOND)
-    assert [(entry.words, entry.owed) for entry in told(october.tenant_id).entries] == [
+    assert [(entry.words, entry.owed) for entry in read_account(october.tenant_id).entries] == [
         ("Invoice 2026-10-0001", 305),
         ("Invoice 2026-10-0001 voided", -305),
     ]
@@ -180,9 +180,9 @@ def test_on_document_it_says_who_owes_what_and_where_that_is_from() -> None:
     october = year()
     with tenant_scope(october.tenant_id):
         tenant = Tenant.objects.get(pk=october.tenant_id)
-        early = told(tenant.pk, utc("2026-11-01 00:00:00"), NOW + SECOND)
+        early = read_account(tenant.pk, utc("2026-11-01 00:00:00"), NOW + SECOND)
         owing = on_paper.account_statement_document(tenant, early)
-        kept = on_paper.account_statement_document(tenant, told(tenant.pk))
+        kept = on_paper.account_statement_document(tenant, read_account(tenant.pk))
     assert (owing.title, owing.number) == ("Account statement", "1 November 2026")
     assert (owing.headline.amount, owing.headline.words) == ("€3.05", "due on 1 November 2026")
     assert owing.groups[0].rows == (("1 Nov 2026", "Invoice 2026-10-0001", "+€3.05", "—", "€3.05", "€0.00"),)
@@ -234,18 +234,18 @@ def test_page_file_document_and_call_say_the_same(kestrel: TenantContext) -> Non
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "wanted",
     ["from=yesterday", "from=2026-11-03&through=2026-11-02", "through=2027-01-01", "from=1850-01-01"],
 )
-def test_days_that_there_are_not_are_said_and_this_year_is_shown(kestrel: TenantContext, asked: str) -> None:
+def test_days_that_there_are_not_are_said_and_this_year_is_shown(kestrel: TenantContext, wanted: str) -> None:
     payer = Client()
     payer.force_login(kestrel.create_member(Role.BILLING))
-    assert "This year is shown instead." in payer.get(f"/statement/?{asked}").content.decode()
+    assert "This year is shown instead." in payer.get(f"/statement/?{wanted}").content.decode()
 
 
 @pytest.mark.parametrize(
-    "asked", ["from=yesterday", "from=2026-11-03&to=2026-11-02", "from=1850-01-01", "from=2027-01-01", "x=1"]
+    "wanted", ["from=yesterday", "from=2026-11-03&to=2026-11-02", "from=1850-01-01", "from=2027-01-01", "x=1"]
 )
-def test_over_the_api_they_are_refused(kestrel: TenantContext, asked: str) -> None:
+def test_over_the_api_they_are_refused(kestrel: TenantContext, wanted: str) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
-    assert api.send("GET", f"account-statement?{asked}").status_code == 400
+    assert api.send("GET", f"account-statement?{wanted}").status_code == 400

@@ -54,7 +54,7 @@ def test_a_minimum_is_rounded_once(minor: int, of: int, parts: st.DataObject) ->
     seconds = parts.draw(st.integers(0, of))
     assert abs(Fraction(minor * seconds, of) - prorate_minimum(minor, seconds=seconds, of=of)) <= Fraction(1, 2)
     assert prorate_minimum(minor, seconds=of, of=of) == minor
-    with pytest.raises(ValueError, match="no part"):
+    with pytest.raises(ValueError, match="not within"):
         prorate_minimum(minor, seconds=of + 1, of=of)
 
 

@@ -21,9 +21,9 @@ def test_steps_are_read_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        (["3"], "'3' is no step"),
+        (["3"], "'3' is not a step"),
         (["3:shout"], "write days and remind, suspend, end"),
-        (["-3:remind"], "is no step"),
+        (["-3:remind"], "is not a step"),
         (["10:remind", "3:remind"], "not in the order of their days"),
         (["3:remind", "3:suspend"], "each on a day of its own"),
     ],

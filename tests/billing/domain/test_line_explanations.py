@@ -37,24 +37,24 @@ def test_the_last_step_rounds_to_what_the_currency_has(currency: str, end: str) 
 
 
 def test_several_stretches_are_listed_added_and_priced_once() -> None:
-    told = explain_line([piece(0, 60), piece(120, 30, quantity=2)], nano_per_hour=3_600 * 10**7, currency="EUR")
-    assert told.steps == (
+    explained = explain_line([piece(0, 60), piece(120, 30, quantity=2)], nano_per_hour=3_600 * 10**7, currency="EUR")
+    assert explained.steps == (
         "2026-11-01 00:00:00 UTC to 2026-11-01 00:01:00 UTC: 60 s",
         "2026-11-01 00:02:00 UTC to 2026-11-01 00:02:30 UTC: 30 s × 2 = 60 s",
         "2 stretches of use together: 120 s",
         "120 s × 36.000000000 €/h ÷ 3600 s/h = 1.200000 € → 1.20 €",
     )
-    assert (told.unit_seconds, told.amount) == (120, Money(120, "EUR"))
+    assert (explained.unit_seconds, explained.amount) == (120, Money(120, "EUR"))
 
 
 def test_one_stretch_needs_no_adding_up() -> None:
-    told = explain_line([piece(0, 3600)], nano_per_hour=10**9, currency="EUR")
-    assert len(told.steps) == 2
+    explained = explain_line([piece(0, 3600)], nano_per_hour=10**9, currency="EUR")
+    assert len(explained.steps) == 2
 
 
 def test_a_line_without_use_explains_zero() -> None:
-    told = explain_line([], nano_per_hour=10**9, currency="EUR")
-    assert told.steps == ("0 s × 1.000000000 €/h ÷ 3600 s/h = 0.000000 € → 0.00 €",)
+    explained = explain_line([], nano_per_hour=10**9, currency="EUR")
+    assert explained.steps == ("0 s × 1.000000000 €/h ÷ 3600 s/h = 0.000000 € → 0.00 €",)
 
 
 @pytest.mark.parametrize(

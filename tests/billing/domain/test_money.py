@@ -130,6 +130,6 @@ def test_an_amount_may_be_typed_shorter(text: str, currency: str, minor: int) ->
     [("", "EUR"), ("1.005", "EUR"), ("1.5", "JPY"), ("-1", "EUR"), ("1,5", "EUR"), ("1e3", "EUR"), ("1.", "EUR"),
      ("NaN", "EUR"), ("\u0661", "EUR"), ("9" * 16, "EUR")],
 )  # fmt: skip
-def test_what_is_no_amount_of_its_currency_is_refused(text: str, currency: str) -> None:
-    with pytest.raises(InvalidAmount, match=f"no amount of {currency}"):
+def test_what_is_not_an_amount_in_its_currency_is_refused(text: str, currency: str) -> None:
+    with pytest.raises(InvalidAmount, match=f"not an amount in {currency}"):
         parse_amount(text, currency)

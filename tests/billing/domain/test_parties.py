@@ -26,11 +26,11 @@ def test_a_number_is_kept_without_blanks_and_in_capitals(country: str, typed: st
 @pytest.mark.parametrize(
     ("country", "typed", "why"),
     [
-        ("DE", "DE136695975", "no VAT number of Germany"),
-        ("DE", "DE12", "no VAT number of Germany"),
+        ("DE", "DE136695975", "not a valid VAT number for Germany"),
+        ("DE", "DE12", "not a valid VAT number for Germany"),
         ("DE", "FR40303265045", "begins with DE"),
         ("GR", "GR094259216", "begins with EL"),
-        ("GB", "GB980780685", "no tax number of United Kingdom"),
+        ("GB", "GB980780685", "not a valid tax number for United Kingdom"),
         ("US", "12'; --", "letters and digits"),
         ("US", "123", "4 to 20"),
         ("US", "1" * 21, "4 to 20"),

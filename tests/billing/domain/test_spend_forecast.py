@@ -15,9 +15,9 @@ PAST = st.lists(AMOUNTS, min_size=MIN_DAYS, max_size=2 * MAX_DAYS)
 
 def test_a_week_that_repeats_itself_is_foretold_to_the_coin() -> None:
     week = [10, 20, 30, 40, 50, 0, 0]
-    told = list(WeeklyPattern(week * 4).ahead(9))
-    assert [each.day.amount for each in told] == [10, 20, 30, 40, 50, 0, 0, 10, 20]
-    assert told[-1].until_then == ExpectedCost(180, 180, 180)
+    rows = list(WeeklyPattern(week * 4).ahead(9))
+    assert [each.day.amount for each in rows] == [10, 20, 30, 40, 50, 0, 0, 10, 20]
+    assert rows[-1].until_then == ExpectedCost(180, 180, 180)
 
 
 def test_of_today_only_what_is_left_of_it_is_told() -> None:
@@ -41,8 +41,8 @@ def test_four_of_five_times_a_month_lies_where_it_is_said_to(days: int) -> None:
     for _ in range(tries):
         usual = [chance.uniform(500, 2000) for _ in range(7)]
         went = [int(1000 * chance.gauss(usual[n % 7], 100)) for n in range(days + 28)]
-        *_, told = WeeklyPattern(went[:days]).ahead(28)
-        hits += told.until_then.low <= sum(went[days:]) <= told.until_then.high
+        *_, found = WeeklyPattern(went[:days]).ahead(28)
+        hits += found.until_then.low <= sum(went[days:]) <= found.until_then.high
     assert 760 <= hits <= 840
 
 
@@ -59,20 +59,20 @@ def test_days_of_another_time_are_not_counted() -> None:
 
 @given(PAST, st.integers(1, 31), st.fractions(0, 1))
 def test_it_never_falls_and_is_never_less_than_nothing(past: list[int], days: int, left: Fraction) -> None:
-    told = list(WeeklyPattern(past).ahead(days, left_of_first=left))
-    assert len(told) == days
-    for each in told:
+    rows = list(WeeklyPattern(past).ahead(days, left_of_first=left))
+    assert len(rows) == days
+    for each in rows:
         for likely in (each.day, each.until_then):
             assert 0 <= likely.low <= likely.amount <= likely.high
-    sums = [each.until_then.amount for each in told]
+    sums = [each.until_then.amount for each in rows]
     assert sums == sorted(sums)
-    assert sums[-1] == sum(each.day.amount for each in told)
-    assert all(each.until_then.high >= each.day.high for each in told)
+    assert sums[-1] == sum(each.day.amount for each in rows)
+    assert all(each.until_then.high >= each.day.high for each in rows)
 
 
 @given(PAST, st.integers(0, 10**24))
 def test_what_is_known_is_added_and_widens_nothing(past: list[int], known: int) -> None:
     likely = next(WeeklyPattern(past).ahead(1)).day
-    told = likely.after(known)
-    assert told.amount - known == likely.amount
-    assert told.high - told.low == likely.high - likely.low
+    found = likely.after(known)
+    assert found.amount - known == likely.amount
+    assert found.high - found.low == likely.high - likely.low

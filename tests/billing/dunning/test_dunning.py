@@ -144,7 +144,7 @@ def test_emails_go_to_whoever_pays_once_all_is_written(
     owner.create_member(Role.VIEWER)
     with tenant_scope(owner.tenant.pk):
         billing_details.set_billing_details(
-            owner.tenant, told=replace(ATELIER, email="books@kestrel.example"), actor=BILLING, now=DUE
+            owner.tenant, party=replace(ATELIER, email="books@kestrel.example"), actor=BILLING, now=DUE
         )
     add_ended_lease(owner.project, create_priced_offering(2 * 10**9), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_all_leases(now=utc("2026-11-01 00:05:00"))
@@ -194,9 +194,9 @@ def test_of_two_workers_one_takes_a_step(monkeypatch: pytest.MonkeyPatch) -> Non
     invoice = unpaid()
     look, looks = dunning_steps._due_stage, []
 
-    def slow(*asked: Any) -> Any:
-        looks.append(asked)
-        return look(*asked) if len(looks) == 1 else None  # somebody else did it meanwhile
+    def slow(*requests: Any) -> Any:
+        looks.append(requests)
+        return look(*requests) if len(looks) == 1 else None  # somebody else did it meanwhile
 
     monkeypatch.setattr(dunning_steps, "_due_stage", slow)
     assert dunning_steps.run_dunning(now=DUE + 3 * DAY) == 0
@@ -208,7 +208,7 @@ def test_without_steps_nobody_is_reminded_and_what_is_none_stops_the_start(setti
     settings.DUNNING_STEPS = ()
     assert dunning_steps.run_dunning(now=DUE + 300 * DAY) == 0
     settings.DUNNING_STEPS = ("soon",)
-    with pytest.raises(ImproperlyConfigured, match="GPUBROKER_DUNNING_STEPS: 'soon' is no step"):
+    with pytest.raises(ImproperlyConfigured, match="GPUBROKER_DUNNING_STEPS: 'soon' is not a step"):
         dunning_plan.dunning_stages()
 
 

@@ -115,8 +115,8 @@ def test_who_wants_no_emails_gets_none() -> None:
     invoice = create_final_invoice()
     set_billing_details(tenant_of(invoice), LUMEN)
     with tenant_scope(invoice.tenant_id):
-        billing_details.set_billing_details(tenant_of(invoice), told=LUMEN, actor=MIRA, now=NOW, letters=False)
-        billing_details.set_billing_details(tenant_of(invoice), told=ATELIER, actor=MIRA, now=NOW)
+        billing_details.set_billing_details(tenant_of(invoice), party=LUMEN, actor=MIRA, now=NOW, letters=False)
+        billing_details.set_billing_details(tenant_of(invoice), party=ATELIER, actor=MIRA, now=NOW)
         assert not BillingDetails.objects.get().letters, "it stays so"
     process_payment(request_payment(invoice))
     issue_note(reload_invoice(invoice), {1: 50})
@@ -141,10 +141,10 @@ def test_paid_and_not_collected_and_given_back_are_told() -> None:
     (letter,) = send()
     assert letter.subject == f"Invoice {invoice} for October 2026 is paid"
     assert "was paid on 1 November 2026: €2.00." in letter.body
-    note = issue_note(reload_invoice(invoice), {1: 50}, why="the card was slow")
+    note = issue_note(reload_invoice(invoice), {1: 50}, why="the GPU was slow")
     (letter,) = send()
     assert letter.subject == f"Credit note {note}: €0.50 of invoice {invoice}"
-    assert ": the card was slow.\n\n€0.50 was added to your balance, which pays your next charges." in letter.body
+    assert ": the GPU was slow.\n\n€0.50 was added to your balance, which pays your next charges." in letter.body
     assert letter.attachments[0][0] == f"credit-note-{note}.pdf"
 
 
@@ -305,9 +305,9 @@ def test_documents_are_laid_out_and_mails_sent_with_no_transaction_open() -> Non
     def spied(module: Any, name: str) -> Any:
         real = getattr(module, name)
 
-        def noted(*told: Any, **more: Any) -> Any:
+        def noted(*reported: Any, **more: Any) -> Any:
             seen.append((name, len(connection.savepoint_ids) - open_))
-            return real(*told, **more)
+            return real(*reported, **more)
 
         return mock.patch.object(module, name, noted)
 

@@ -113,7 +113,7 @@ def test_b14_the_same_name_with_another_amount_is_refused() -> None:
 
 def instead(name: str, text: str) -> Callable[[str], str]:
     """Return the statements as ever, but for one that says this."""
-    return lambda asked: text if asked == name else load_sql(asked)
+    return lambda wanted: text if wanted == name else load_sql(wanted)
 
 
 def test_an_invoice_of_nothing_is_not_in_the_books() -> None:
@@ -131,13 +131,13 @@ def test_what_is_negative_goes_the_other_way() -> None:
         tenant_scope(invoice.tenant_id),
         patch.object(posting, "load_sql", instead("mine", text)),
     ):
-        asked: Any = {
+        values: Any = {
             "theirs": posting.TENANT_TYPES,
             "now": NOW,
             "tenant": invoice.tenant_id,
             "id": invoice.pk,
         }
-        posting._run_ledger_sql("billing/ledger/post_transfers", "mine", asked)
+        posting._run_ledger_sql("billing/ledger/post_transfers", "mine", values)
     assert transfers_of(invoice)[-1] == ("invoice", "accrued", "receivable", 5)
 
 

@@ -81,7 +81,7 @@ def checked_at() -> int:
         return int(cursor.fetchone()[0])
 
 
-def told() -> dict[str, Any]:
+def read_rows() -> dict[str, Any]:
     """Return all rows of a month's end without random values."""
     with staff_scope():
         rows = list(Invoice.objects.order_by("tenant", "period__span").select_related("period"))
@@ -129,7 +129,7 @@ def test_a_month_comes_to_the_same_in_a_set_and_alone(seed: int, month: int) -> 
         for most in (ALL, None):
             with undone(), counted() as sets:
                 outcome = close_month.close_due_months(now=later, most=most)
-                found.append((outcome, told()))
+                found.append((outcome, read_rows()))
         assert found[0][0] == found[1][0]
         for what, alone in found[0][1].items():
             assert found[1][1][what] == alone, what

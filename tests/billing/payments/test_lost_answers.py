@@ -102,7 +102,9 @@ def test_a_worker_that_comes_too_late_changes_nothing(answer: GatewayFault) -> N
         payment_collection.PAYMENTS.wait(slow, 5, "nothing", NOW + timedelta(minutes=6))
     else:
         much_later = NOW + timedelta(minutes=6)
-        payment_collection.PAYMENTS.settle(slow, payment_collection.PAYMENTS.asked(slow, much_later), much_later)
+        payment_collection.PAYMENTS.settle(
+            slow, payment_collection.PAYMENTS.request_outcome(slow, much_later), much_later
+        )
     (after,) = payments_of(invoice)
     assert (after.status, after.settled_at) == (done.status, done.settled_at)
     assert charged_amounts(invoice) == ([] if answer is GatewayFault.DECLINED else [200])

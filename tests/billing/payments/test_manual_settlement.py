@@ -57,8 +57,8 @@ def test_where_nothing_was_taken_the_invoice_is_due_again_through_the_gateway_of
     with payments.using_gateway(Other()):
         untaken(payment)
         with tenant_scope(invoice.tenant_id):
-            told = payment_status(reload_invoice(invoice))
-        assert (told.how, told.payable) == (InvoicePaymentState.DECLINED, True)
+            status = payment_status(reload_invoice(invoice))
+        assert (status.how, status.payable) == (InvoicePaymentState.DECLINED, True)
         assert process_payment(request_payment(invoice, now=LATER), now=LATER).status == "succeeded"
     first, second = payments_of(invoice)
     assert (first.status, first.code, first.settled_at) == ("declined", "nothing_taken", LATER)
@@ -121,8 +121,8 @@ def test_what_a_worker_takes_into_its_hands_meanwhile_is_not_settled_by_hand() -
     payment = stuck(invoice)
     real = manual_settlements._check_no_answer_expected
 
-    def meanwhile(*told: Any) -> None:
-        real(*told)
+    def meanwhile(*reported: Any) -> None:
+        real(*reported)
         with tenant_scope(invoice.tenant_id):
             Payment.objects.update(status="pending", due_at=LATER, stuck_at=None, claimed_until=LATER)
 

@@ -21,7 +21,7 @@ from tests.billing.payments.payable_invoices import (
 pytestmark = pytest.mark.django_db
 
 
-def told() -> dict[str, float]:
+def read_gauges() -> dict[str, float]:
     return {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
 
 
@@ -45,10 +45,10 @@ def test_the_beat_opens_what_is_due_and_sends_what_waits(
 
 def test_prometheus_is_told_what_is_still_to_be_collected() -> None:
     now = clock.now()
-    assert set(told().values()) == {0}
+    assert set(read_gauges().values()) == {0}
     paid, waiting, _ = create_final_invoice(), create_final_invoice(), create_final_invoice()
     process_payment(request_payment(paid))
     request_payment(waiting, now=now - timedelta(seconds=90))
-    figures = told()
+    figures = read_gauges()
     assert (figures["gpubroker_invoices_due"], figures["gpubroker_payments_pending"]) == (2, 1)
     assert figures["gpubroker_payment_oldest_pending_seconds"] >= 90

@@ -36,8 +36,8 @@ DAY = timedelta(days=1)
 
 def standing(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
     with tenant_scope(invoice.tenant_id):
-        told = payment_status(reload_invoice(invoice))
-        return told.how, told.payable
+        status = payment_status(reload_invoice(invoice))
+        return status.how, status.payable
 
 
 def test_an_invoice_somebody_pays_is_paid_by_one_charge_of_all_of_it() -> None:
@@ -82,8 +82,8 @@ def test_the_audit_log_says_who_asked_and_what_came_of_it() -> None:
     invoice = create_final_invoice()
     process_payment(request_payment(invoice))
     with tenant_scope(invoice.tenant_id):
-        told = AuditEvent.objects.filter(subject_id=invoice.pk, action__in=["payment.open", "invoice.pay"])
-        found = [(each.action, each.actor_label, each.detail["amount"]) for each in told.order_by("pk")]
+        rows = AuditEvent.objects.filter(subject_id=invoice.pk, action__in=["payment.open", "invoice.pay"])
+        found = [(each.action, each.actor_label, each.detail["amount"]) for each in rows.order_by("pk")]
     assert found == [("payment.open", MIRA.label, 200), ("invoice.pay", "billing", 200)]
 
 
@@ -107,8 +107,8 @@ def test_a_declined_one_stays_due_says_why_and_can_be_tried_again() -> None:
     assert reload_invoice(invoice).status == "finalized"
     assert standing(invoice) == (InvoicePaymentState.DECLINED, True)
     with tenant_scope(invoice.tenant_id):
-        told = payment_status(reload_invoice(invoice))
-    assert (told.payment, told.tried_again_at) == (first, NOW + DAY)
+        status = payment_status(reload_invoice(invoice))
+    assert (status.payment, status.tried_again_at) == (first, NOW + DAY)
     second = process_payment(request_payment(invoice))
     assert second.pk != first.pk
     assert (second.status, reload_invoice(invoice).status, charged_amounts(invoice)) == ("succeeded", "paid", [200])

@@ -80,17 +80,17 @@ def stuck(invoice: Invoice) -> Payment:
 
 def standing(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
     with tenant_scope(invoice.tenant_id):
-        told = payment_status(reload_invoice(invoice))
-        return told.how, told.payable
+        status = payment_status(reload_invoice(invoice))
+        return status.how, status.payable
 
 
 def acts(invoice: Invoice) -> list[str]:
     with tenant_scope(invoice.tenant_id):
-        told = AuditEvent.objects.filter(subject_id=invoice.pk).order_by("pk")
-        return [each.action for each in told if each.action != "invoice.finalize"]
+        rows = AuditEvent.objects.filter(subject_id=invoice.pk).order_by("pk")
+        return [each.action for each in rows if each.action != "invoice.finalize"]
 
 
-def told() -> dict[str, float]:
+def read_gauges() -> dict[str, float]:
     return {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
 
 
@@ -104,7 +104,7 @@ def test_what_is_no_use_to_ask_again_waits_for_a_person_and_says_why() -> None:
     )
     assert standing(invoice) == (InvoicePaymentState.STUCK, True)
     assert acts(invoice) == ["payment.open", "payment.stick"]
-    assert told()["gpubroker_payments_stuck"] == 1
+    assert read_gauges()["gpubroker_payments_stuck"] == 1
 
 
 def test_by_itself_nobody_asks_again_and_no_other_payment_is_begun() -> None:
@@ -126,7 +126,7 @@ def test_who_pays_again_has_the_same_payment_asked_for_again(rung: list[tuple[st
     assert process_payment(again, now=NOW + HOUR).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
     assert acts(invoice) == ["payment.open", "payment.stick", "payment.retry", "invoice.pay"]
-    assert told()["gpubroker_payments_stuck"] == 0
+    assert read_gauges()["gpubroker_payments_stuck"] == 0
 
 
 def test_money_that_was_taken_before_the_rejection_is_found_and_not_taken_twice() -> None:
@@ -164,7 +164,7 @@ def test_an_answer_that_comes_late_counts_though_it_is_stuck() -> None:
     assert slow is not None
     fail_next_charges(invoice, GatewayFault.REJECTED)
     assert process_payment(payment, now=NOW + 2 * gateway_transactions.CLAIM_DURATION).status == "stuck"
-    payment_collection.PAYMENTS.settle(slow, payment_collection.PAYMENTS.asked(slow, NOW), NOW + HOUR)
+    payment_collection.PAYMENTS.settle(slow, payment_collection.PAYMENTS.request_outcome(slow, NOW), NOW + HOUR)
     (after,) = payments_of(invoice)
     assert (after.status, after.stuck_at, after.reason, after.code) == ("succeeded", None, "", "")
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
@@ -188,11 +188,11 @@ def test_what_nobody_foresaw_is_noted_told_and_tried_again(caplog: pytest.LogCap
         assert (waiting.status, waiting.fell, waiting.claimed_until) == ("pending", 1, None)
         assert waiting.trouble == "the attempt failed unexpectedly, with KeyError"
         assert "KeyError" in caplog.text
-        assert (told()["gpubroker_payments_failing"], told()["gpubroker_payments_stuck"]) == (1, 0)
+        assert (read_gauges()["gpubroker_payments_failing"], read_gauges()["gpubroker_payments_stuck"]) == (1, 0)
         assert waiting.due_at is not None
         assert work(payment, now=waiting.due_at).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
-    assert told()["gpubroker_payments_failing"] == 0
+    assert read_gauges()["gpubroker_payments_failing"] == 0
 
 
 def test_after_some_failures_in_a_row_it_waits_for_a_person() -> None:

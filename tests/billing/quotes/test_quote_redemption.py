@@ -62,14 +62,14 @@ def priced(what: Offering, nano: int, *, since: datetime) -> PriceVersion:
 def quoted(owner: TenantContext, sim: Simulation, *, project: Project | None = None, **terms: Any) -> QuoteOffer:
     """Promise this moment's price of the smallest slice."""
     price = price_list.price_of(offering("1g.10gb"), currency="EUR", moment=sim.now)
-    asked = {"quantity": 1, "max_duration_s": 2 * HOUR, **terms}
-    return quote_signatures.make_offer(price, project=project or owner.project, now=sim.now, **asked)
+    values = {"quantity": 1, "max_duration_s": 2 * HOUR, **terms}
+    return quote_signatures.make_offer(price, project=project or owner.project, now=sim.now, **values)
 
 
 def ask(sim: Simulation, owner: TenantContext, quote: QuoteOffer | str, **wanted: Any) -> Lease:
     sealed = quote if isinstance(quote, str) else quote.sealed
-    asked = {"max_duration_s": 2 * HOUR, **wanted}
-    return sim.request_lease(owner, asked.pop("what", offering("1g.10gb")), quote=sealed, **asked)
+    values = {"max_duration_s": 2 * HOUR, **wanted}
+    return sim.request_lease(owner, values.pop("what", offering("1g.10gb")), quote=sealed, **values)
 
 
 def live(sim: Simulation, lease: Lease, seconds: int) -> Lease:
@@ -115,12 +115,12 @@ def test_b40_the_price_that_was_shown_is_the_price_that_is_charged(kestrel: Tena
     assert quote.version not in others
     with tenant_scope(kestrel.tenant.pk):
         lines = InvoiceLine.objects.filter(price_version_id=quote.version)
-        told = [explain_invoice_line(line) for line in lines.select_related("invoice", "invoice__period")]
-    assert [each.recomputed_equal for each in told] == [True, True]
-    assert {use.fixed for each in told for use in each.leases} == {
+        reported = [explain_invoice_line(line) for line in lines.select_related("invoice", "invoice__period")]
+    assert [each.recomputed_equal for each in reported] == [True, True]
+    assert {use.fixed for each in reported for use in each.leases} == {
         f"price fixed by quote {quote.id} of 2026-11-30 22:59:50 UTC"
     }
-    assert sum(each.line.minor for each in told) <= quote.cap_minor
+    assert sum(each.line.minor for each in reported) <= quote.cap_minor
 
 
 def test_it_shows_its_own_price_while_it_runs(kestrel: TenantContext) -> None:

@@ -23,7 +23,7 @@ def test_of_many_who_cite_a_quote_at_once_one_gets_it(own_database: OwnDatabase,
     create_fleet()
     what = offering("1g.10gb")
     set_price(what, EURO, since=LONG_AGO)
-    kestrel, start, told = create_tenant("Kestrel"), Barrier(RACERS), list[str]()
+    kestrel, start, found = create_tenant("Kestrel"), Barrier(RACERS), list[str]()
     with simulate() as sim:
         price = price_list.price_of(what, currency="EUR", moment=sim.now)
         quote = quote_signatures.make_offer(
@@ -35,12 +35,12 @@ def test_of_many_who_cite_a_quote_at_once_one_gets_it(own_database: OwnDatabase,
             try:
                 sim.request_lease(kestrel, what, quote=quote.sealed)
             except QuoteUsed:
-                told.append("used")
+                found.append("used")
             else:
-                told.append("got it")
+                found.append("got it")
 
         assert together(*[race] * RACERS) == []
-    assert sorted(told) == ["got it", *["used"] * (RACERS - 1)]
+    assert sorted(found) == ["got it", *["used"] * (RACERS - 1)]
     with staff_scope():
         [row], [lease] = Quote.objects.all(), Lease.objects.all()
     assert (row.pk, row.lease_id, lease.quote_id) == (quote.id, lease.pk, quote.id)

@@ -133,8 +133,8 @@ def test_other_seconds_on_the_line_stay_and_it_says_what_was_given_back(
     assert billed(tenant) == [(100, 120, 100)]
     (invoice,) = invoices_of(tenant)
     with tenant_scope(tenant.pk):
-        told = line_explanations.explain_invoice_line(invoice.lines.select_related("invoice").get())
-    (use,) = [each for each in told.leases if each.lease == lease.pk]
+        explained = line_explanations.explain_invoice_line(invoice.lines.select_related("invoice").get())
+    (use,) = [each for each in explained.leases if each.lease == lease.pk]
     assert [(w.seconds, w.charged, w.why) for w in use.windows] == [(60, False, line_explanations.REVERSED_REASON)]
 
 

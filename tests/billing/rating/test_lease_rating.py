@@ -280,16 +280,16 @@ def test_a_database_that_is_away_is_nobodys_rows(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         _tenant, project = create_customer()
         add_ended_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"), 60)
-    asked = []
+    requests = []
 
     def away(news: list[Any], **_: Any) -> None:
-        asked.append(news)
+        requests.append(news)
         raise OperationalError("the server closed the connection")
 
     monkeypatch.setattr(lease_rating, "_charge_usage", away)
     with pytest.raises(OperationalError):
         lease_rating.rate_all_leases(now=NOW)
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 def test_a_mark_from_another_cluster_is_not_believed() -> None:

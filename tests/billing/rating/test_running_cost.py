@@ -87,8 +87,8 @@ def test_the_cost_so_far_is_what_an_end_now_would_charge(
     )
     if silent:
         Cluster.objects.update(unreachable_since=sim.now - timedelta(seconds=silent))
-    before, told = so_far(lease, sim), earned(sim)
-    assert before == told == charged(lease, sim)
+    before, found = so_far(lease, sim), earned(sim)
+    assert before == found == charged(lease, sim)
     assert before == so_far(lease, sim) == earned(sim)
 
 

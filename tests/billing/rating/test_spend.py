@@ -179,8 +179,8 @@ def test_spend_is_told_by_a_tag_and_what_has_none_of_it() -> None:
         assert spend.tag_names(["prj_elsewhere"]) == []
         cut = spend.spend_lines([MONTH, NOW], until=NOW, cut="tag", tag="team")
         assert [(line.part, line.exact_num) for line in cut] == [(value, HOUR * EURO) for value in ("", "dock", "fold")]
-        told = spend.daily_usage(tenant, MONTH, NOW, group="tag", tag="run")
-        assert {each.key: each.unit_seconds for each in told} == {"": 2 * HOUR, "7": HOUR}
+        usage = spend.daily_usage(tenant, MONTH, NOW, group="tag", tag="run")
+        assert {each.key: each.unit_seconds for each in usage} == {"": 2 * HOUR, "7": HOUR}
 
 
 def test_spend_is_told_by_who_asked_and_comes_to_the_same() -> None:
@@ -198,6 +198,6 @@ def test_spend_is_told_by_who_asked_and_comes_to_the_same() -> None:
             ]
             (whole,) = spend.spend_lines([MONTH, NOW], until=NOW)
             assert (whole.part, whole.exact_num) == ("", 3 * HOUR * EURO)
-            told = spend.daily_usage(tenant, MONTH, NOW, group="user")
-            assert {each.key: each.unit_seconds for each in told} == dict.fromkeys(("", "usr_ada", "usr_bob"), HOUR)
+            usage = spend.daily_usage(tenant, MONTH, NOW, group="user")
+            assert {each.key: each.unit_seconds for each in usage} == dict.fromkeys(("", "usr_ada", "usr_bob"), HOUR)
         lease_rating.rate_all_leases(now=NOW)

@@ -64,9 +64,9 @@ def at_once(acts: list[Callable[[], Any]]) -> list[str]:
 
 def test_of_thirty_two_refunds_at_once_one_is_let_in_and_the_others_are_told_of_it() -> None:
     invoice = create_paid_invoice()
-    told = at_once([partial(request_refund, invoice, 100)] * MANY)
-    assert told.count("") == 1
-    assert all("of €1.00 is pending" in each for each in told if each)
+    found = at_once([partial(request_refund, invoice, 100)] * MANY)
+    assert found.count("") == 1
+    assert all("of €1.00 is pending" in each for each in found if each)
     process_refund(refunds_of(invoice)[0])
     assert (refunded_amounts(invoice), balance_of(invoice)) == ([100], 20)
 

@@ -51,10 +51,10 @@ def test_what_was_given_back_goes_back_to_the_card_and_is_booked() -> None:
     assert ("refund", "wallet_paid", "cash", 100) in transfers_of(invoice)
     with tenant_scope(invoice.tenant_id):
         mark = PaymentRefund.objects.get()
-        told = list(AuditEvent.objects.filter(action__startswith="refund.").order_by("pk"))
+        rows = list(AuditEvent.objects.filter(action__startswith="refund.").order_by("pk"))
     assert (mark.pk, mark.minor, mark.status) == (done.reference, 100, "succeeded")
-    assert [each.action for each in told] == ["refund.open", "refund.succeed"]
-    assert (told[0].detail["reason"], told[0].detail["minor"]) == ("charged twice elsewhere", 100)
+    assert [each.action for each in rows] == ["refund.open", "refund.succeed"]
+    assert (rows[0].detail["reason"], rows[0].detail["minor"]) == ("charged twice elsewhere", 100)
     with staff_scope():
         assert ledger_balances.recomputed_trial_balance()[1] == ()
         assert [proof.name for proof in invariant_checks.check_invariants(now=NOW + HOUR) if not proof.holds] == []
@@ -64,16 +64,16 @@ def test_the_statement_of_account_tells_of_it() -> None:
     invoice = create_paid_invoice()
     process_refund(request_refund(invoice, 100, now=NOW + HOUR), now=NOW + HOUR)
     with tenant_scope(invoice.tenant_id):
-        told = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW - 99 * HOUR, until=NOW + 99 * HOUR)
-    assert (told.entries[-1].words, told.entries[-1].kept) == (
+        account = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW - 99 * HOUR, until=NOW + 99 * HOUR)
+    assert (account.entries[-1].words, account.entries[-1].kept) == (
         f"Refund of invoice {invoice} to your payment card",
         -100,
     )
-    assert told.closing_kept == balance_of(invoice) == 20
+    assert account.closing_kept == balance_of(invoice) == 20
     refund_creation.credit_returned_refund(refunds_of(invoice)[0], now=NOW + 2 * HOUR)
     with tenant_scope(invoice.tenant_id):
-        told = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW, until=NOW + 99 * HOUR)
-    assert (told.entries[-1].words, told.entries[-1].kept) == (
+        account = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW, until=NOW + 99 * HOUR)
+    assert (account.entries[-1].words, account.entries[-1].kept) == (
         f"Failed refund of invoice {invoice} to your payment card",
         100,
     )
@@ -256,9 +256,9 @@ def test_what_fails_as_nobody_foresaw_is_left_to_a_person() -> None:
 def test_a_refund_the_gateway_told_of_first_is_noted_once() -> None:
     invoice = create_paid_invoice()
     made = request_refund(invoice, 40)
-    told = {"payment": payment_of(invoice), "minor": 40, "made_at": NOW, "seen_at": NOW, "rank": 1}
+    values = {"payment": payment_of(invoice), "minor": 40, "made_at": NOW, "seen_at": NOW, "rank": 1}
     with tenant_scope(invoice.tenant_id):
-        PaymentRefund.objects.create(id="re_1", tenant_id=invoice.tenant_id, status="pending", **told)
+        PaymentRefund.objects.create(id="re_1", tenant_id=invoice.tenant_id, status="pending", **values)
         row = Refund.objects.select_related("payment__invoice").get()
     REFUND_TRANSACTIONS.settle(row, Succeeded("re_1"), NOW)
     REFUND_TRANSACTIONS.settle(row, Declined("late", "late"), NOW)

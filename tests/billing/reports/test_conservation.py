@@ -62,13 +62,13 @@ def place(lease: Lease, gpu: Gpu, start: int, since: datetime, until: datetime |
 
 
 def leased(
-    project: Project, gpu: Gpu, what: Offering, *, start: int, asked: int, active: int, ends: int, gone: int
+    project: Project, gpu: Gpu, what: Offering, *, start: int, requested: int, active: int, ends: int, gone: int
 ) -> Lease:
     """Write a lease in whole hours from NOW: placed, active, ended, confirmed gone."""
     states = [S.REQUESTED, S.PROVISIONING, S.ACTIVE, S.RELEASING, S.RELEASED]
-    moments = [hour(asked), hour(asked), hour(active), hour(ends), hour(gone)]
+    moments = [hour(requested), hour(requested), hour(active), hour(ends), hour(gone)]
     lease = add_lease_history(project, what, list(zip(moments, states, strict=True)))
-    place(lease, gpu, start, hour(asked), hour(gone), what)
+    place(lease, gpu, start, hour(requested), hour(gone), what)
     return lease
 
 
@@ -80,7 +80,7 @@ def project() -> Project:
     return create_customer("Europe/Berlin")[1]
 
 
-def card(index: int = 0) -> Gpu:
+def gpu(index: int = 0) -> Gpu:
     return Gpu.objects.select_related("node").get(index=index)
 
 
@@ -91,7 +91,7 @@ def test_an_empty_fleet_is_idle(project: Project) -> None:
 
 
 def test_a_whole_gpu_is_sold_while_active_and_reserved_around_it(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=1, active=2, ends=7, gone=8)
+    leased(project, gpu(), offering("whole-gpu"), start=0, requested=1, active=2, ends=7, gone=8)
     found = kept()
     assert hours(found) == {
         "sold": 5 * GRID,
@@ -122,26 +122,26 @@ def test_a_whole_gpu_is_sold_while_active_and_reserved_around_it(project: Projec
 
 def test_the_eighth_eighth_beside_seven_is_fragmented(project: Project) -> None:
     for start in range(7):
-        leased(project, card(), offering("1g.10gb"), start=start, asked=0, active=0, ends=10, gone=10)
+        leased(project, gpu(), offering("1g.10gb"), start=start, requested=0, active=0, ends=10, gone=10)
     found = kept()
     assert hours(found) == {"sold": 70, "idle": 80, "fragmented": 10, "reserved": 0, "unhealthy": 0}
 
 
 def test_where_nobody_sells_a_model_nothing_is_fragmented(project: Project) -> None:
-    leased(project, card(), offering("1g.10gb"), start=0, asked=0, active=0, ends=10, gone=10)
+    leased(project, gpu(), offering("1g.10gb"), start=0, requested=0, active=0, ends=10, gone=10)
     Offering.objects.update(state="draft")
     assert hours(kept())["fragmented"] == 0
 
 
 def test_free_places_of_a_sick_gpu_or_a_node_out_of_service_are_unhealthy(project: Project) -> None:
-    leased(project, card(), offering("3g.40gb"), start=0, asked=0, active=0, ends=10, gone=10)
+    leased(project, gpu(), offering("3g.40gb"), start=0, requested=0, active=0, ends=10, gone=10)
     for moment, health in ((2, GpuHealth.UNHEALTHY), (5, GpuHealth.HEALTHY)):
-        hardware.set_gpu_health(card(), health, reason="XID 79", actor=OPERATOR, now=hour(moment))
+        hardware.set_gpu_health(gpu(), health, reason="XID 79", actor=OPERATOR, now=hour(moment))
     for moment, state in ((4, NodeState.CORDONED), (6, NodeState.READY)):
         node = Node.objects.get()
         hardware.set_node_state(node, state, reason="work", actor=OPERATOR, now=hour(moment))
     found = kept()
-    # Card 0 has four free places out of service from 2 to 6, card 1 all eight from 4 to 6.
+    # GPU 0 has four free places out of service from 2 to 6, GPU 1 all eight from 4 to 6.
     assert hours(found)["unhealthy"] == 4 * 4 + 2 * 8
     assert found.models[MODEL].unexplained == 0
 
@@ -152,16 +152,16 @@ def test_a_node_that_was_out_of_service_all_along_counts_so(project: Project) ->
 
 
 def test_what_happened_outside_the_span_does_not_count(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=-5, active=-4, ends=-2, gone=-1)
-    leased(project, card(), offering("card"), start=0, asked=9, active=9, ends=15, gone=16)
+    leased(project, gpu(), offering("whole-gpu"), start=0, requested=-5, active=-4, ends=-2, gone=-1)
+    leased(project, gpu(), offering("whole-gpu"), start=0, requested=9, active=9, ends=15, gone=16)
     found = kept()
     assert hours(found) == {"sold": GRID, "idle": 19 * GRID, "fragmented": 0, "reserved": 0, "unhealthy": 0}
     assert found.models[MODEL].unexplained == 0
 
 
 def test_a_lease_that_still_runs_is_sold_until_the_end_of_the_span(project: Project) -> None:
-    lease = add_lease_history(project, offering("card"), [(hour(0), S.REQUESTED), (hour(4), S.ACTIVE)])
-    place(lease, card(), 0, hour(3), None, offering("card"))
+    lease = add_lease_history(project, offering("whole-gpu"), [(hour(0), S.REQUESTED), (hour(4), S.ACTIVE)])
+    place(lease, gpu(), 0, hour(3), None, offering("whole-gpu"))
     found = kept()
     assert (hours(found)["sold"], hours(found)["reserved"]) == (6 * GRID, GRID)
 
@@ -169,11 +169,11 @@ def test_a_lease_that_still_runs_is_sold_until_the_end_of_the_span(project: Proj
 def test_a_place_that_a_lease_left_behind_is_sold_to_nobody(project: Project) -> None:
     """A lease runs elsewhere while its old place is not proven empty."""
     moments = [(0, S.REQUESTED), (0, S.PROVISIONING), (2, S.ACTIVE), (5, S.RELEASING), (5, S.RELEASED)]
-    lease = add_lease_history(project, offering("card"), [(hour(at), state) for at, state in moments])
-    left = place(lease, card(0), 0, hour(0), hour(4), offering("card"))
+    lease = add_lease_history(project, offering("whole-gpu"), [(hour(at), state) for at, state in moments])
+    left = place(lease, gpu(0), 0, hour(0), hour(4), offering("whole-gpu"))
     with tenant_scope(lease.tenant_id):
         Allocation.objects.filter(pk=left.pk).update(leaving_since=hour(1))
-    place(lease, card(1), 0, hour(1), hour(5), offering("card"))
+    place(lease, gpu(1), 0, hour(1), hour(5), offering("whole-gpu"))
     found = kept()
     assert (hours(found)["sold"], hours(found)["reserved"]) == (3 * GRID, 5 * GRID)
     assert found.models[MODEL].unexplained == 0
@@ -181,7 +181,7 @@ def test_a_place_that_a_lease_left_behind_is_sold_to_nobody(project: Project) ->
 
 
 def test_fractions_of_a_second_do_not_leak(project: Project) -> None:
-    lease = leased(project, card(), offering("card"), start=0, asked=1, active=1, ends=2, gone=2)
+    lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=1, active=1, ends=2, gone=2)
     with tenant_scope(lease.tenant_id):
         Allocation.objects.update(
             held_at=hour(1) + timedelta(microseconds=700_000),
@@ -194,7 +194,7 @@ def test_fractions_of_a_second_do_not_leak(project: Project) -> None:
 
 def test_a_place_sold_twice_is_found(project: Project) -> None:
     for _ in range(2):
-        lease = leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=1, gone=1)
+        lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=1, gone=1)
     with tenant_scope(lease.tenant_id):
         assert Allocation.objects.count() == 2
     found = kept()
@@ -203,20 +203,20 @@ def test_a_place_sold_twice_is_found(project: Project) -> None:
 
 
 def test_use_without_a_place_is_found(project: Project) -> None:
-    lease = leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=5, gone=5)
+    lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
     with tenant_scope(lease.tenant_id):
         Allocation.objects.update(released_at=hour(3))
     assert kept().active_without_place == 2 * HOUR
 
 
 def test_use_that_was_not_charged_is_found(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=5, gone=5)
+    leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
     found = conservation.check_conservation(first=NOW, last=END)
     assert (found.charged_minus_active, found.active_unit_seconds) == (5 * HOUR, 5 * HOUR)
 
 
 def test_a_line_that_lies_is_found(project: Project) -> None:
-    leased(project, card(), offering("card"), start=0, asked=0, active=0, ends=5, gone=5)
+    leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
     lease_rating.rate_all_leases(now=END)
     drafts.refresh_drafts(project.tenant, now=END)
     clean = conservation.check_conservation(first=NOW, last=END)
@@ -243,29 +243,29 @@ def test_every_history_is_explained_to_the_second(data: st.DataObject) -> None:
         for each in Offering.objects.all():
             set_price(each, EURO, since=LONG_AGO)
         plan = st.tuples(
-            st.sampled_from(["1g.10gb", "2g.20gb", "3g.40gb", "card"]),
+            st.sampled_from(["1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu"]),
             st.integers(0, 1),
             st.lists(st.integers(0, 36_000), min_size=4, max_size=4).map(sorted),
         )
         taken: dict[int, list[tuple[int, int, int, str]]] = {0: [], 1: []}
-        for name, index, (asked, active, ends, gone) in data.draw(st.lists(plan, max_size=12)):
+        for name, index, (wanted, active, ends, gone) in data.draw(st.lists(plan, max_size=12)):
             what = offering(name)
             kind = Isolation(what.isolation)
             for placement in profile_of(what).placements:
                 clash = [
                     held
                     for held in taken[index]
-                    if held[0] < gone and asked < held[1] and (held[2] & placement.mask or held[3] != kind)
+                    if held[0] < gone and wanted < held[1] and (held[2] & placement.mask or held[3] != kind)
                 ]
                 if not clash:
                     break
             else:
                 continue
-            taken[index].append((asked, gone, placement.mask, kind))
-            moments = [NOW + timedelta(seconds=s) for s in (asked, asked, active, ends, gone)]
+            taken[index].append((wanted, gone, placement.mask, kind))
+            moments = [NOW + timedelta(seconds=s) for s in (wanted, wanted, active, ends, gone)]
             states = [S.REQUESTED, S.PROVISIONING, S.ACTIVE, S.RELEASING, S.RELEASED]
             lease = add_lease_history(project, what, list(zip(moments, states, strict=True)))
-            place(lease, card(index), placement.start, moments[0], moments[4], what)
+            place(lease, gpu(index), placement.start, moments[0], moments[4], what)
         found = kept()
         assert found.models[MODEL].unexplained == 0
         assert (found.charged_minus_active, found.active_without_place) == (0, 0)

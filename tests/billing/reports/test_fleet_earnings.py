@@ -27,7 +27,7 @@ def between(sim: Simulation, seconds: int) -> dict[str, int]:
 
 def test_earning_now_adds_up_every_active_slice_by_currency(sim: Simulation, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"), quantity=3)
-    sim.request_lease(kestrel, simulation.offering("card"))
+    sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     with staff_scope():
         assert earnings.hourly_revenue(now=sim.now) == {"EUR": 3 * 400_000_000}
 
@@ -43,7 +43,7 @@ def test_a_lease_whose_currency_has_no_price_earns_nothing(sim: Simulation, kest
 
 
 def test_each_lease_is_told_its_own_price(sim: Simulation, kestrel: TenantContext) -> None:
-    one, whole = (sim.create_lease(kestrel, simulation.offering(profile)) for profile in ("1g.10gb", "card"))
+    one, whole = (sim.create_lease(kestrel, simulation.offering(profile)) for profile in ("1g.10gb", "whole-gpu"))
     with staff_scope():
         assert earnings.hourly_prices_of([one.pk, whole.pk], now=sim.now) == {
             one.pk: (400_000_000, "EUR"),
@@ -96,7 +96,7 @@ def test_a_lease_that_goes_on_earns_until_now_and_only_inside_the_span(sim: Simu
 def test_the_hours_of_operators_are_those_of_the_conservation_table(sim: Simulation, kestrel: TenantContext) -> None:
     first, begun = sim.create_lease(kestrel, simulation.offering("3g.40gb")), sim.now - timedelta(seconds=30)
     sim.run(700)
-    sim.create_lease(kestrel, simulation.offering("card", price_class="spot"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot"))
     sim.release_lease(first)
     sim.run(100)
     simulation.set_node_state(Node.objects.get(), NodeState.DRAINING, sim)
@@ -113,6 +113,6 @@ def test_the_hours_of_operators_are_those_of_the_conservation_table(sim: Simulat
         "unhealthy": (UnitUse.UNHEALTHY, UnitUse.MAINTENANCE),
     }
     assert {kind: sum(seen.by_use[use] for use in uses) for kind, uses in pairs.items()} == {
-        kind: kept.cards(kind) * SCALE for kind in pairs
+        kind: kept.gpus(kind) * SCALE for kind in pairs
     }
-    assert seen.explained == seen.total == kept.cards("total") * SCALE
+    assert seen.explained == seen.total == kept.gpus("total") * SCALE

@@ -39,7 +39,7 @@ def red() -> dict[str, tuple[str, ...]]:
 def busy(sim: Simulation, owner: TenantContext) -> Lease:
     """Let a few leases live, and return one that is active."""
     sim.create_lease(owner, simulation.offering("3g.40gb"), LeaseState.RELEASED)
-    sim.create_lease(owner, simulation.offering("card"), LeaseState.QUEUED)
+    sim.create_lease(owner, simulation.offering("whole-gpu"), LeaseState.QUEUED)
     lease = sim.create_lease(owner, simulation.offering("1g.10gb"), quantity=2)
     sim.run(LATER.total_seconds())
     lease_rating.rate_all_leases(now=sim.now)

@@ -295,15 +295,16 @@ def storage_line(tenant: Tenant) -> InvoiceLine:
 def test_a_line_of_storage_explains_which_volume_from_when_to_when(closed: Tenant) -> None:
     line = storage_line(closed)
     with tenant_scope(closed.pk):
-        told = explain_invoice_line(line)
-    assert told.recomputed_equal
-    assert told.what == "Storage, eu-1"
-    assert {(use.name.split()[0], use.windows[0].quantity) for use in told.leases} == {
+        explained = explain_invoice_line(line)
+    assert explained.recomputed_equal
+    assert explained.what == "Storage, eu-1"
+    assert {(use.name.split()[0], use.windows[0].quantity) for use in explained.leases} == {
         ("data", 50),
         ("data", 11),
     }
     assert (
-        sum(window.unit_seconds for use in told.leases for window in use.windows if window.charged) == line.unit_seconds
+        sum(window.unit_seconds for use in explained.leases for window in use.windows if window.charged)
+        == line.unit_seconds
     )
 
 
@@ -347,7 +348,7 @@ def test_storage_falls_to_who_made_the_volume(closed: Tenant) -> None:
     assert sum(part.total for part in by_tag) == invoice.total
 
 
-def test_spend_counts_volumes_to_the_second_and_their_gib_as_no_hours_of_cards() -> None:
+def test_spend_counts_volumes_to_the_second_and_their_gib_as_no_hours_of_gpus() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     volume = add_volume_history(project, 100, NOVEMBER)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(minutes=5)
 
 
-def asked(invoice: Invoice) -> PaymentCardForm:
+def request_form(invoice: Invoice) -> PaymentCardForm:
     with tenant_scope(invoice.tenant_id):
         return payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=NOW)
 
@@ -59,7 +59,7 @@ def card(form: PaymentCardForm) -> StripeCustomer | None:
 
 def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, rung: CapturedMessages) -> None:
     invoice = create_final_invoice()
-    form = asked(invoice)
+    form = request_form(invoice)
     assert (form.state, sum(fake.calls.values())) == ("wanted", 0)
     assert ("billing.card_form", form.pk, form.tenant_id, NOW) in rung
     form = worked(form)
@@ -79,7 +79,7 @@ def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, 
 
 
 def test_nothing_of_ours_holds_a_card_number(fake: FakeStripe) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id, number="4242")
     back(form)
     with tenant_scope(form.tenant_id):
@@ -88,7 +88,7 @@ def test_nothing_of_ours_holds_a_card_number(fake: FakeStripe) -> None:
 
 
 def test_stripe_tells_of_a_card_though_the_browser_never_came_back(fake: FakeStripe) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     for event in fake.things.events:
         webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], NOW), now=NOW)
@@ -100,11 +100,11 @@ def test_stripe_tells_of_a_card_though_the_browser_never_came_back(fake: FakeStr
 
 def test_a_second_card_takes_the_place_of_one_that_was_refused(fake: FakeStripe) -> None:
     invoice = create_final_invoice()
-    first = worked(asked(invoice))
+    first = worked(request_form(invoice))
     things.fill_in(fake.things, first.session_id, how="declined")
     back(first)
     assert process_payment(request_payment(invoice)).status == "declined"
-    second = worked(asked(invoice))
+    second = worked(request_form(invoice))
     things.fill_in(fake.things, second.session_id, number="1881")
     back(second)
     assert process_payment(request_payment(invoice, now=SOON), now=SOON).status == "succeeded"
@@ -115,7 +115,7 @@ def test_a_second_card_takes_the_place_of_one_that_was_refused(fake: FakeStripe)
 
 def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStripe) -> None:
     invoice = create_final_invoice()
-    old = worked(asked(invoice))
+    old = worked(request_form(invoice))
     with tenant_scope(invoice.tenant_id):
         new = payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=SOON)
     new = worked(new, now=SOON)
@@ -131,7 +131,7 @@ def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStrip
 @pytest.mark.parametrize("ill", ["unreachable", "lost", "500", "500_done", "429"])
 @pytest.mark.parametrize("step", ["customers", "sessions", "get"])
 def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, step: str, ill: str) -> None:
-    form = asked(create_final_invoice())
+    form = request_form(create_final_invoice())
     fake.ill = fail_calls(step, ill)
     now = NOW
     form = worked(form, now=now)
@@ -148,7 +148,7 @@ def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, 
 
 
 def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) -> None:
-    form = asked(create_final_invoice())
+    form = request_form(create_final_invoice())
     fake.ill = fail_calls("customers", "lost")
     worked(form)
     fake.now = NOW + timedelta(days=2)
@@ -157,7 +157,7 @@ def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) 
 
 
 def test_a_form_that_nobody_fills_in_ends_and_says_so(fake: FakeStripe) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     assert back(form).state == "open"
     fake.things.get("checkout.session", form.session_id)["status"] = "expired"
     form = worked(form, now=NOW + timedelta(days=1, hours=1))
@@ -166,20 +166,20 @@ def test_a_form_that_nobody_fills_in_ends_and_says_so(fake: FakeStripe) -> None:
 
 
 def test_a_form_that_is_gone_there_ends_too(fake: FakeStripe) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     fake.things.all("checkout.session").clear()
     assert back(form).state == "failed"
 
 
 def test_credentials_that_do_not_hold_are_told(fake: FakeStripe) -> None:
-    form = asked(create_final_invoice())
+    form = request_form(create_final_invoice())
     fake.ill = fail_calls("customers", "unauthorized")
     form = worked(form)
     assert (form.state, form.reason) == ("failed", "Stripe does not accept our credentials.")
 
 
 def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     fake.ill = fail_calls("get", "unauthorized", "unauthorized")
     form = back(form)
@@ -192,7 +192,7 @@ def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> Non
 def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(
     fake: FakeStripe, rung: CapturedMessages
 ) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     before, rings = sum(fake.calls.values()), len(rung)
     for seconds in range(0, 120, 4):
         back(form, now=NOW + timedelta(seconds=seconds))
@@ -205,7 +205,7 @@ def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(
 def test_without_stripe_nobody_is_asked_for_a_card() -> None:
     invoice = create_final_invoice()
     with payments.using_gateway(None), pytest.raises(CardsNotSupported, match="does not collect payments"):
-        asked(invoice)
+        request_form(invoice)
 
 
 def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStripe) -> None:
@@ -213,20 +213,20 @@ def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStri
 
 
 def test_who_asked_and_what_was_saved_stands_in_the_audit_log(fake: FakeStripe) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     back(form)
     with tenant_scope(form.tenant_id):
-        told = AuditEvent.objects.filter(action__startswith="card.").order_by("pk")
-        assert [(each.action, each.actor_label) for each in told] == [
+        rows = AuditEvent.objects.filter(action__startswith="card.").order_by("pk")
+        assert [(each.action, each.actor_label) for each in rows] == [
             ("card.ask", MIRA.label),
             ("card.save", "billing"),
         ]
-        assert told[1].detail["card"] == "visa 4242"
+        assert rows[1].detail["card"] == "visa 4242"
 
 
 def test_two_workers_who_find_the_same_card_save_it_once(fake: FakeStripe) -> None:
-    form = worked(asked(create_final_invoice()))
+    form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     back(form)
     state, found = lookups.get_saved_card(form.session_id)

@@ -111,8 +111,8 @@ def test_a_failure_that_stripe_remembers_is_not_asked_about_twice(fake: FakeStri
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls("invoices", "500")
     until_settled(invoice)
-    told = stripe_commands_of(invoice)["invoice"]
-    assert (told.attempt, told.sent, fake.calls["invoices"]) == (1, 2, 2)
+    found = stripe_commands_of(invoice)["invoice"]
+    assert (found.attempt, found.sent, fake.calls["invoices"]) == (1, 2, 2)
 
 
 def test_its_key_stands_in_our_books_before_the_call(fake: FakeStripe) -> None:

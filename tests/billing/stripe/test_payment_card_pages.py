@@ -93,13 +93,13 @@ def api(owner: TenantContext, role: Role = Role.BILLING) -> ApiClient:
 
 def test_a_form_is_asked_for_over_the_api_and_told_in_the_audit_log(kestrel: TenantContext, fake: FakeStripe) -> None:
     with clock.frozen_at(NOW):
-        asked = api(kestrel).send("POST", "/api/v1/payment-card-forms", Idempotency_Key="k-1")
-        assert asked.status_code == 202
-        assert asked.json()["state"] == "wanted"
-        form_id = asked.json()["id"]
+        answer = api(kestrel).send("POST", "/api/v1/payment-card-forms", Idempotency_Key="k-1")
+        assert answer.status_code == 202
+        assert answer.json()["state"] == "wanted"
+        form_id = answer.json()["id"]
         card_setup.process_card_form(form_id, kestrel.tenant.pk, now=NOW)
-        told = api(kestrel).send("GET", f"/api/v1/payment-card-forms/{form_id}").json()
-        assert (told["state"], told["url"][:29]) == ("open", "https://checkout.stripe.com/c")
+        body = api(kestrel).send("GET", f"/api/v1/payment-card-forms/{form_id}").json()
+        assert (body["state"], body["url"][:29]) == ("open", "https://checkout.stripe.com/c")
         assert api(kestrel, Role.ADMIN).send("GET", f"/api/v1/payment-card-forms/{form_id}").json()["url"] == ""
         with tenant_scope(kestrel.tenant.pk):
             session = PaymentCardForm.objects.get().session_id
@@ -133,6 +133,6 @@ def test_a_disputed_and_refunded_invoice_says_so(portal: PortalSession, fake: Fa
     assert "disputed since" in page
     assert "needs_response" in page
     assert "refunded to the payment card" in page
-    told = ApiClient(portal.owner.token(Role.BILLING, now=sim.now)).send("GET", f"/api/v1/payments/{paid.pk}").json()
-    assert [each["status"] for each in told["disputes"]] == ["needs_response"]
-    assert [each["amount"]["amount"] for each in told["refunds"]] == ["0.010000"]
+    body = ApiClient(portal.owner.token(Role.BILLING, now=sim.now)).send("GET", f"/api/v1/payments/{paid.pk}").json()
+    assert [each["status"] for each in body["disputes"]] == ["needs_response"]
+    assert [each["amount"]["amount"] for each in body["refunds"]] == ["0.010000"]

@@ -204,9 +204,9 @@ def test_two_workers_compare_a_day_once(fake: FakeStripe) -> None:
     reconciliation_schedule.schedule_days(now=NOW)
     day = reconciliation_schedule.due_days(now=NOW)[0]
     reconciliation.reconcile_day(day, now=NOW)
-    asked = fake.calls["get"]
+    wanted = fake.calls["get"]
     reconciliation.reconcile_day(day, now=NOW)
-    assert fake.calls["get"] == asked
+    assert fake.calls["get"] == wanted
 
 
 def test_more_than_a_page_of_them_is_read_to_its_end(fake: FakeStripe, monkeypatch: Any) -> None:
@@ -251,8 +251,8 @@ def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: A
         assert "not reconciled" not in page
         assert payments_of(invoice)[0].pk in page
         assert "1 Stripe item need" in client.get("/ops/system/").content.decode()
-    (told,) = client.get("/api/v1/ops/stripe-differences").json()["items"]
-    assert (told["kind"], told["ours"], told["booked"]) == ("paid_here_not_there", 200, 200)
+    (found,) = client.get("/api/v1/ops/stripe-differences").json()["items"]
+    assert (found["kind"], found["ours"], found["booked"]) == ("paid_here_not_there", 200, 200)
     assert stripe_status.count_open_items(now=NOW + DAY) == 1
 
 
@@ -270,8 +270,8 @@ def test_a_difference_that_a_person_acknowledged_waits_for_nobody_until_it_is_an
     assert not book_differences.acknowledge_difference(found, why="late", actor=BILLING, now=NOW)
     assert StripeReconciliationDay.objects.get(day=NOW.date()).differences == 0
     with staff_scope():
-        told = AuditEvent.objects.get(action="stripe.acknowledge")
-    assert (told.actor_label, told.detail["reason"]) == ("op@example.org", "settled with the bank")
+        answer = AuditEvent.objects.get(action="stripe.acknowledge")
+    assert (answer.actor_label, answer.detail["reason"]) == ("op@example.org", "settled with the bank")
     assert stripe_status.count_open_items(now=NOW + DAY) == 0
     assert [each.why for each in night(fake, NOW + 2 * DAY)] == ["settled with the bank"]
     acknowledged = StripeDifference.objects.get().acknowledged_at
@@ -401,15 +401,15 @@ def test_what_was_parked_is_looked_at_again_by_night(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (sent,) = stripe_invoices(fake)
     sent["status"] = "teleported"
-    told = fake.things.tell("invoice.updated", sent)
+    found = fake.things.tell("invoice.updated", sent)
     other = fake.things.tell("invoice.updated", sent)
-    for event, version in ((told, told["api_version"]), (other, "2020-01-01")):
+    for event, version in ((found, found["api_version"]), (other, "2020-01-01")):
         webhook_inbox.store_events([parse_event({**event, "api_version": version})], now=NOW)
-    webhook_events.process_event(told["id"], now=NOW)
-    assert StripeEvent.objects.get(pk=told["id"]).state == "parked"
+    webhook_events.process_event(found["id"], now=NOW)
+    assert StripeEvent.objects.get(pk=found["id"]).state == "parked"
     sent["status"] = "paid"
     night(fake, NOW + DAY)
-    assert dict(StripeEvent.objects.values_list("pk", "state")) == {told["id"]: "done", other["id"]: "parked"}
+    assert dict(StripeEvent.objects.values_list("pk", "state")) == {found["id"]: "done", other["id"]: "parked"}
 
 
 def test_operators_have_a_parked_event_looked_at_again(fake: FakeStripe, settings: Any) -> None:
@@ -418,27 +418,27 @@ def test_operators_have_a_parked_event_looked_at_again(fake: FakeStripe, setting
     sent = stripe_invoices(fake)[0]
     sent["status"] = "teleported"
     now = clock.now()
-    told = fake.things.tell("invoice.updated", sent)
+    found = fake.things.tell("invoice.updated", sent)
     StripeEvent.objects.create(
-        id=told["id"],
-        type=told["type"],
+        id=found["id"],
+        type=found["type"],
         api_version="2026-10-28.endive",
         object_id=sent["id"],
         created=now,
         received_at=now,
         due_at=now,
     )
-    webhook_events.process_event(told["id"], now=now)
+    webhook_events.process_event(found["id"], now=now)
     client = operator(settings)
     assert "teleported" in client.get("/ops/stripe/").content.decode()
     sent["status"] = "paid"
-    answer = client.post(f"/ops/stripe/events/{told['id']}/retry/")
+    answer = client.post(f"/ops/stripe/events/{found['id']}/retry/")
     assert answer.status_code == 302
     with staff_scope():
         assert AuditEvent.objects.get(action="stripe.look_again").actor_label == "op@example.org"
-    webhook_events.process_event(told["id"], now=clock.now())
+    webhook_events.process_event(found["id"], now=clock.now())
     assert StripeEvent.objects.get().state == "done"
-    assert client.post(f"/ops/stripe/events/{told['id']}/retry/").status_code == 404
+    assert client.post(f"/ops/stripe/events/{found['id']}/retry/").status_code == 404
 
 
 def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: Any) -> None:

@@ -186,15 +186,15 @@ def test_what_never_goes_back_is_on_the_balance_again(fake: FakeStripe, code: st
 
 def test_what_failed_since_stripe_answered_is_not_taken_for_a_success(fake: FakeStripe) -> None:
     invoice = paid(fake)
-    asked = request_refund(invoice, 150)
+    refund = request_refund(invoice, 150)
     with (
         mock.patch.object(refund_submission.REFUND_TRANSACTIONS, "settle", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
-        process_refund(asked)
+        process_refund(refund)
     (made,) = there(fake)
     made["status"] = "failed"
-    done = process_refund(asked, now=NOW + HOUR)
+    done = process_refund(refund, now=NOW + HOUR)
     assert (done.status, done.code, balance_of(invoice)) == ("declined", "refund_failed", 200)
 
 
@@ -202,18 +202,18 @@ def test_what_the_bank_sends_back_while_its_success_is_on_its_way_is_on_the_bala
     fake: FakeStripe,
 ) -> None:
     invoice = paid(fake)
-    asked, settle = request_refund(invoice, 150), refund_submission.REFUND_TRANSACTIONS.settle
+    refund, settle = request_refund(invoice, 150), refund_submission.REFUND_TRANSACTIONS.settle
 
-    def late(*told: Any) -> None:
+    def late(*reported: Any) -> None:
         (made,) = there(fake)
         made["status"] = "failed"
         fake.things.get("charge", made["charge"])["amount_refunded"] = 0
         event = fake.things.tell("refund.failed", made)
         webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], NOW), now=NOW)
         webhook_events.process_event(event["id"], now=NOW)
-        settle(*told)
+        settle(*reported)
 
     with mock.patch.object(refund_submission.REFUND_TRANSACTIONS, "settle", late):
-        done = process_refund(asked)
+        done = process_refund(refund)
     assert (done.status, done.returned_at, balance_of(invoice)) == ("succeeded", NOW, 200)
     assert process_refund(request_refund(invoice, 150)).status == "succeeded"

@@ -139,14 +139,14 @@ def test_a_dispute_goes_on_and_never_back(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     dispute = things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
-    told = []
+    reported = []
     for status in ("under_review", "lost", "needs_response"):
         dispute["status"] = status
         deliver(fake.things.tell("charge.dispute.updated", dispute))
         work()
         with tenant_scope(invoice.tenant_id):
-            told.append(PaymentDispute.objects.get().status)
-    assert told == ["under_review", "lost", "lost"]
+            reported.append(PaymentDispute.objects.get().status)
+    assert reported == ["under_review", "lost", "lost"]
     assert reload_invoice(invoice).status == "paid", "a dispute is a mark, and no state of the invoice"
 
 

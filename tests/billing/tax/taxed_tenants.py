@@ -37,7 +37,7 @@ def set_tax_rate(
 
 def set_billing_details(tenant: Tenant, party: InvoiceParty) -> None:
     with tenant_scope(tenant.pk):
-        billing_details.set_billing_details(tenant, told=party, actor=OPERATOR, now=NOW)
+        billing_details.set_billing_details(tenant, party=party, actor=OPERATOR, now=NOW)
 
 
 def create_october_invoice(*cents: int, party: InvoiceParty | None = None) -> Invoice:

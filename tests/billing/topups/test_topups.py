@@ -51,10 +51,10 @@ def test_money_that_is_put_in_is_there_once_it_is_collected(kestrel: TenantConte
         assert ledger_balances.recomputed_trial_balance()[1] == ()
         assert [proof.name for proof in invariant_checks.check_invariants(now=LATER) if not proof.holds] == []
     with tenant_scope(kestrel.tenant.pk):
-        told = list(
+        rows = list(
             AuditEvent.objects.filter(action__startswith="topup.").order_by("pk").values_list("action", flat=True)
         )
-    assert told == ["topup.open", "topup.settle"]
+    assert rows == ["topup.open", "topup.settle"]
 
 
 @pytest.mark.parametrize("cents", [0, -1, 99, 5_000_001])

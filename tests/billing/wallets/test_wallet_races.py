@@ -62,8 +62,8 @@ def kestrel(own_database: OwnDatabase, settings: Any) -> Iterator[TenantContext]
 def test_many_who_ask_at_once_take_no_more_than_there_is(kestrel: TenantContext) -> None:
     give_credit(kestrel, ROOM * EACH + EACH - 1)
     left = kestrel.create_project("left")
-    asked = [partial(ask, kestrel, (left, kestrel.project)[n % 2], offering().pk) for n in range(MANY)]
-    assert at_once(asked) == ROOM
+    requests = [partial(ask, kestrel, (left, kestrel.project)[n % 2], offering().pk) for n in range(MANY)]
+    assert at_once(requests) == ROOM
     assert (held_cents(kestrel), available_cents(kestrel)) == (ROOM * EACH, EACH - 1)
 
 

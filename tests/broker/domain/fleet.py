@@ -4,9 +4,8 @@ from pathlib import Path
 
 import broker
 from broker.domain.geometry.gpu_models import GpuModelSpec, load_models, model_named
-from broker.domain.geometry.profiles import Profile
+from broker.domain.geometry.profiles import WHOLE_GPU, Profile
 from broker.domain.lifecycle.states import Isolation
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU
 
 DOCUMENT = (Path(broker.__file__).parent / "mig_geometry.json").read_text()
 MODELS = load_models(DOCUMENT)

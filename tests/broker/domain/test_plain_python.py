@@ -29,8 +29,8 @@ def test_the_domains_load_in_a_fresh_python_without_framework_or_ports() -> None
     # "time" and "random" are loaded by the standard library itself, so they are looked for in our own files.
     program = f"import sys, {', '.join(names)}; print(*({FORBIDDEN!r} - {{'random', 'time'}}) & set(sys.modules))"
     root = DOMAINS[0].parent.parent
-    told = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
-    assert told.stdout.split() == []
+    result = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []
 
 
 def test_no_file_of_a_domain_imports_clock_or_chance() -> None:

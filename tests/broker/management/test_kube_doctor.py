@@ -22,10 +22,10 @@ def test_pods_try_the_network_only_for_an_administrator(db: None) -> None:
 def test_the_image_of_pods_that_try_is_handed_on(
     db: None, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def examined(kubeconfig: Any, **rest: Any) -> list[ClusterFinding]:
-        asked.append(rest["tries"])
+        requests.append(rest["tries"])
         return [ClusterFinding("network-policies", CheckOutcome.OK, "in a test", "why", "")]
 
     monkeypatch.setattr(cluster_examination, "examine_kubeconfig", examined)
@@ -33,5 +33,5 @@ def test_the_image_of_pods_that_try_is_handed_on(
     file.write_text(yaml.safe_dump(yaml.safe_load(kubeconfig())))
     said = StringIO()
     call_command("kube_doctor", kubeconfig=file, stdout=said, **({"try_network": image} if image else {}))
-    assert asked == [image]
+    assert requests == [image]
     assert "Leases can run in this cluster." in said.getvalue()

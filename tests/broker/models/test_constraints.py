@@ -122,7 +122,7 @@ def kestrel(sim: Simulation) -> TenantContext:
 
 
 def beside(place: Allocation, owner: TenantContext, lease: Lease, **otherwise: Any) -> Callable[[], Allocation]:
-    """Hold a place on the card of another one, at its far end unless told."""
+    """Hold a place on the GPU of another one, at its far end unless told."""
     same = {"gpu_id": place.gpu_id, "generation": 2, "profile": place.profile, "held_at": place.held_at}
     fields = {"isolation": place.isolation, "placement": NumericRange(6, 8)} | otherwise
     return lambda: Allocation.objects.create(pk=allocation_id(), tenant=owner.tenant, lease=lease, **same, **fields)
@@ -149,7 +149,7 @@ def test_one_gpu_serves_one_isolation(sim: Simulation, kestrel: TenantContext) -
     place = held_allocations(lease)[0]
     free = NumericRange(0, 2) if place.placement.lower >= 2 else NumericRange(2, 4)
     attack = beside(place, kestrel, lease, isolation="soft", placement=free)
-    refused(kestrel.tenant.pk, attack, "one_isolation_per_card")
+    refused(kestrel.tenant.pk, attack, "one_isolation_per_gpu")
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
@@ -159,7 +159,7 @@ def test_strangers_are_never_written_on_one_shared_gpu(sim: Simulation, kestrel:
     assert place.isolation == isolation
     theirs, ours = sim.request_lease(swift, quarter), sim.request_lease(kestrel, quarter)
     far = NumericRange((place.placement.lower + 4) % 8, (place.placement.lower + 4) % 8 + 2)
-    refused(swift.tenant.pk, beside(place, swift, theirs, placement=far), "no_strangers_on_a_soft_card")
+    refused(swift.tenant.pk, beside(place, swift, theirs, placement=far), "one_tenant_per_soft_gpu")
     with tenant_scope(kestrel.tenant.pk):
         beside(place, kestrel, ours, placement=far)()
 

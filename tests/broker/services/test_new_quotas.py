@@ -47,7 +47,7 @@ def limit(owner: TenantContext, kind: QuotaKind, amount: int, project: Project, 
 def test_it_counts_what_runs_below_it_and_nothing_else(sim: Simulation, kestrel: TenantContext) -> None:
     team, other = kestrel.create_project("team"), kestrel.create_project("other")
     run = kestrel.create_project("run", parent=team)
-    sim.create_lease(kestrel, offering("card"), project=run)
+    sim.create_lease(kestrel, offering("whole-gpu"), project=run)
     sim.request_lease(kestrel, offering("1g.10gb"), project=team)
     sim.create_lease(kestrel, offering("1g.10gb"), project=other)
     sim.create_lease(kestrel, offering("1g.10gb"), LeaseState.RELEASED, project=team)
@@ -59,7 +59,7 @@ def test_below_what_runs_it_is_allowed_and_nothing_starts_until_use_has_fallen(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     team = kestrel.create_project("team")
-    running = sim.create_lease(kestrel, offering("card"), project=team)
+    running = sim.create_lease(kestrel, offering("whole-gpu"), project=team)
     made = limit(kestrel, UNITS, 1_000, team, sim.now)
     assert (made.soft_limit, made.used) == (1_000, 7_000)
     with pytest.raises(QuotaExceeded, match="7 are in use, 0 free"):
@@ -87,7 +87,7 @@ def test_what_runs_gives_its_part_back_when_it_ends(sim: Simulation, kestrel: Te
 def test_a_copy_read_before_the_quota_was_set_gives_back_what_stands_on_the_row(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
-    stale = reload_lease(sim.request_lease(kestrel, offering("card")))
+    stale = reload_lease(sim.request_lease(kestrel, offering("whole-gpu")))
     team = stale.project
     with tenant_scope(kestrel.tenant.pk):
         Quota.objects.all().delete()
@@ -100,7 +100,7 @@ def test_a_copy_read_before_the_quota_was_set_gives_back_what_stands_on_the_row(
 def test_hours_count_what_the_month_has_seen_also_of_leases_that_are_over(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
-    over = sim.create_lease(kestrel, offering("card"))
+    over = sim.create_lease(kestrel, offering("whole-gpu"))
     sim.run(60)
     sim.release_lease(over)
     sim.run(10)
@@ -146,13 +146,13 @@ def test_a_lease_that_is_over_counts_only_what_it_used_beyond_the_months_before(
 
 
 def test_changing_a_limit_counts_nothing_twice(sim: Simulation, kestrel: TenantContext) -> None:
-    sim.request_lease(kestrel, offering("card"))
+    sim.request_lease(kestrel, offering("whole-gpu"))
     for amount in (PLENTY, 5, PLENTY):
         assert limit(kestrel, UNITS, amount, kestrel.project, sim.now).used == 7_000
 
 
 def test_a_quota_made_again_counts_again(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.request_lease(kestrel, offering("card"))
+    lease = sim.request_lease(kestrel, offering("whole-gpu"))
     first = limit(kestrel, UNITS, PLENTY, kestrel.project, sim.now)
     with tenant_scope(kestrel.tenant.pk):
         quotas.remove(first, actor=OPERATOR, now=sim.now)
@@ -165,7 +165,7 @@ def test_the_proof_on_the_operators_page_sees_a_quota_that_forgot_what_runs(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     team = kestrel.create_project("team")
-    sim.request_lease(kestrel, offering("card"), project=team)
+    sim.request_lease(kestrel, offering("whole-gpu"), project=team)
     made = limit(kestrel, UNITS, PLENTY, team, sim.now)
     with staff_scope():
         assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
@@ -189,7 +189,7 @@ def test_a_request_at_the_same_moment_is_counted(own_database: OwnDatabase, who_
         kestrel = create_tenant("Kestrel")
         team = kestrel.create_project("team")
         sim.request_lease(kestrel, offering("1g.10gb"), project=team)
-        what = offering("card")
+        what = offering("whole-gpu")
         begun, go_on = Event(), Event()
 
         def ask() -> None:

@@ -33,7 +33,7 @@ def test_every_node_above_is_charged_and_given_back(sim: Simulation, kestrel: Te
     run = kestrel.create_project("run", parent=team)
     for project in (team, run):
         kestrel.set_quota(UNITS, 7_000, project)
-    lease = sim.create_lease(kestrel, offering("card"), project=run)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), project=run)
     assert [kestrel.quota_used(project=p) for p in (kestrel.project, team, run)] == [7_000] * 3
     sim.release_lease(lease)
     sim.run(10)
@@ -45,7 +45,7 @@ def test_a_ceiling_far_above_refuses_and_nothing_below_keeps_anything(sim: Simul
     kestrel.set_quota(UNITS, 100_000, team)
     kestrel.set_quota(UNITS, 6_000)
     with pytest.raises(QuotaExceeded, match="a parent project"):
-        sim.request_lease(kestrel, offering("card"), project=team)
+        sim.request_lease(kestrel, offering("whole-gpu"), project=team)
     assert kestrel.quota_used(project=team) == 0
 
 
@@ -53,14 +53,14 @@ def test_a_sibling_does_not_count(sim: Simulation, kestrel: TenantContext) -> No
     one, other = kestrel.create_project("one"), kestrel.create_project("other")
     kestrel.set_quota(UNITS, 7_000, one)
     kestrel.set_quota(UNITS, 7_000, other)
-    sim.request_lease(kestrel, offering("card"), project=one)
-    sim.request_lease(kestrel, offering("card"), project=other)
+    sim.request_lease(kestrel, offering("whole-gpu"), project=one)
+    sim.request_lease(kestrel, offering("whole-gpu"), project=other)
     assert (kestrel.quota_used(project=one), kestrel.quota_used(project=other)) == (7_000, 7_000)
 
 
 def test_the_soft_limit_is_what_a_grant_is_tested_against(sim: Simulation, kestrel: TenantContext) -> None:
     quota = kestrel.set_quota(UNITS, 100_000)
-    sim.request_lease(kestrel, offering("card"))
+    sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         Quota.objects.filter(pk=quota.pk).update(soft_limit=5_000)  # below use: nothing is taken away
     with pytest.raises(QuotaExceeded):
@@ -130,7 +130,7 @@ def test_an_extension_into_a_new_month_gives_each_month_its_own_back(sim: Simula
 
 
 def test_a_gate_called_again_takes_nothing_more(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.request_lease(kestrel, offering("card"))
+    lease = sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         quotas.gate(lease, now=sim.now)
     assert kestrel.quota_used() == 7_000
@@ -206,9 +206,9 @@ def test_giving_back_more_than_is_counted_leaves_zero_and_no_lease_behind(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     quota = kestrel.set_quota(UNITS, 100_000)
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
-        Quota.objects.filter(pk=quota.pk).update(used=1_000)  # whatever went wrong, a card must not stay taken
+        Quota.objects.filter(pk=quota.pk).update(used=1_000)  # whatever went wrong, a GPU must not stay taken
     sim.release_lease(lease)
     sim.run_with_sweeps(10)
     assert (reload_lease(lease).state, kestrel.quota_used()) == (LeaseState.RELEASED, 0)

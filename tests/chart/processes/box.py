@@ -126,8 +126,8 @@ def start(
     log = place / "log"
     with log.open("wb") as output:
         process = subprocess.Popen([*unshare(), "sh", "-c", inside], env=env, stdout=output, stderr=subprocess.STDOUT)
-    asked = container.get("startupProbe", {}).get("exec", {}).get("command", [])
-    return Box(name, process, log, env | mounted, asked, app)
+    answer = container.get("startupProbe", {}).get("exec", {}).get("command", [])
+    return Box(name, process, log, env | mounted, answer, app)
 
 
 def expanded(text: str, given: dict[str, str]) -> str:

@@ -84,8 +84,8 @@ class RealWorld(World):
                 install(self.plane.api, way)
             return self.nodes.add(machine)
         install(self.plane.api, way)
-        host = self.nodes.add(GpuNode(cards=0))
-        devices.publish(self.plane.api, host, cards=machine.cards)
+        host = self.nodes.add(GpuNode(gpus=0))
+        devices.publish(self.plane.api, host, gpus=machine.gpus)
         return host
 
     def seen_of(self, site: Site) -> Any:
@@ -173,8 +173,8 @@ class RealWorld(World):
         with suppress(Refused):
             self.plane.api.patch(f"{where}/status", {"status": {"conditions": pod["status"].get("conditions")}})
 
-    def give(self, site: Site, host: str, cards: int) -> None:
-        self.nodes.give(host, **{"nvidia.com/gpu": cards})
+    def give(self, site: Site, host: str, gpus: int) -> None:
+        self.nodes.give(host, **{"nvidia.com/gpu": gpus})
         self.take_inventory(site)
 
     def take_away_pod(self, lease: Lease) -> None:
@@ -278,12 +278,12 @@ class RealWorld(World):
 
     def asks(self, lease: Lease, **limits: str) -> None:
         wanted = {f"nvidia.com/{name.replace('_', '-', 1).replace('__', '.')}": n for name, n in limits.items()}
-        asked: dict[str, int] = {}
+        values: dict[str, int] = {}
         for pod in self.pods(lease):
             for name, count in pod["spec"]["containers"][0]["resources"].get("limits", {}).items():
                 if name.startswith("nvidia.com/"):
-                    asked[name] = asked.get(name, 0) + int(count)
-        assert {name: str(count) for name, count in asked.items()} == wanted
+                    values[name] = values.get(name, 0) + int(count)
+        assert {name: str(count) for name, count in values.items()} == wanted
 
     def clear(self) -> None:
         """Take away what the test made; its nodes go by themselves."""

@@ -25,18 +25,18 @@ class Disturbed(SimulatedProvisioner):
     troubles: ClassVar[list["Trouble"]] = []
 
     def ensure(self, order: ProvisionSpec, *, now: Any) -> Observation:
-        told = self._told(order, "ensure")
-        return told or super().ensure(order, now=now)
+        found = self._observe(order, "ensure")
+        return found or super().ensure(order, now=now)
 
     def observe(self, order: ProvisionSpec, *, now: Any) -> Observation:
-        told = self._told(order, "observe")
-        return told or super().observe(order, now=now)
+        found = self._observe(order, "observe")
+        return found or super().observe(order, now=now)
 
     def remove(self, order: ProvisionSpec, *, now: Any) -> Observation:
-        told = self._told(order, "remove")
-        return told or super().remove(order, now=now)
+        found = self._observe(order, "remove")
+        return found or super().remove(order, now=now)
 
-    def _told(self, order: ProvisionSpec, verb: str) -> Observation | None:
+    def _observe(self, order: ProvisionSpec, verb: str) -> Observation | None:
         for trouble in self.troubles:
             if trouble.times > 0 and verb in trouble.verbs and order.cluster in trouble.clusters:
                 trouble.times -= 1
@@ -104,13 +104,13 @@ class SimulatedWorld(World):
 
     def _manifests(self, host: str) -> Iterable[dict[str, Any]]:
         machine = self.machines[host]
-        node = machine if isinstance(machine, GpuNode) else GpuNode(cards=0)
+        node = machine if isinstance(machine, GpuNode) else GpuNode(gpus=0)
         manifest = node.manifest(host)
         if host in self.fewer:
             manifest["status"]["allocatable"]["nvidia.com/gpu"] = str(self.fewer[host])
         yield manifest
         if not isinstance(machine, GpuNode):
-            yield from devices.published(host, cards=machine.cards)
+            yield from devices.published(host, gpus=machine.gpus)
 
     def wait(self, seconds: float) -> None:
         while seconds > LONG_S:  # the sweep alone must do, and in long silences seldom
@@ -142,8 +142,8 @@ class SimulatedWorld(World):
         site = next(site for site in self.sites if host in site.hosts)
         node_loss.update_node_state(site.cluster, host, hears=hears, now=self.sim.now)
 
-    def give(self, site: Site, host: str, cards: int) -> None:
-        self.fewer[host] = cards
+    def give(self, site: Site, host: str, gpus: int) -> None:
+        self.fewer[host] = gpus
         self.take_inventory(site)
 
     def take_away_pod(self, lease: Lease) -> None:

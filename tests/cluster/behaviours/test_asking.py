@@ -24,7 +24,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "none at all": {"quantity": 0},
     "no image": {"image": ""},
     "bad image": {"image": "UPPER case//image"},
-    "every card": {"env": {"NVIDIA_VISIBLE_DEVICES": "all"}},
+    "every GPU": {"env": {"NVIDIA_VISIBLE_DEVICES": "all"}},
     "preloaded": {"env": {"LD_PRELOAD": "/tmp/evil.so"}},
     "thousand variables": {"env": {f"V{n}": "1" for n in range(1000)}},
     "open quote": {"command": "echo 'open"},
@@ -35,8 +35,8 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def _two_cards(world: World) -> None:
-    world.stand(GpuNode(cards=2))
+def _two_gpus(world: World) -> None:
+    world.stand(GpuNode(gpus=2))
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)

@@ -31,7 +31,7 @@ def stopped(world: World, owner: TenantContext, lease: Lease) -> Lease:
 
 
 def test_stopped_it_leaves_its_gpu_to_others_and_started_it_waits_for_one(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first = world.run(kestrel, what, volume=volume_of(world, kestrel).pk)
     stopped(world, kestrel, first)
@@ -46,7 +46,7 @@ def test_stopped_it_leaves_its_gpu_to_others_and_started_it_waits_for_one(world:
 
 
 def test_a_volume_is_used_by_one_lease_after_the_other_and_then_deleted(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     volume = volume_of(world, kestrel)
     for _ in range(2):
@@ -61,7 +61,7 @@ def test_a_volume_is_used_by_one_lease_after_the_other_and_then_deleted(world: W
 
 
 def test_a_lease_is_stopped_and_started_many_times(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel = world.home()
     lease = world.run(kestrel, world.offering(), volume=volume_of(world, kestrel).pk)
     for _ in range(3):
@@ -73,7 +73,7 @@ def test_a_lease_is_stopped_and_started_many_times(world: World) -> None:
 
 @pytest.mark.deep
 def test_what_is_being_stopped_can_be_released_and_its_volume_used_again(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     volume = volume_of(world, kestrel)
     lease = world.run(kestrel, what, "takes its time to go", volume=volume.pk)
@@ -84,7 +84,7 @@ def test_what_is_being_stopped_can_be_released_and_its_volume_used_again(world: 
 
 
 def test_a_stopped_lease_that_is_released_is_over_at_once(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel = world.home()
     lease = stopped(world, kestrel, world.run(kestrel, world.offering(), volume=volume_of(world, kestrel).pk))
     world.release(lease)
@@ -92,7 +92,7 @@ def test_a_stopped_lease_that_is_released_is_over_at_once(world: World) -> None:
 
 
 def test_what_cannot_be_stopped_or_started_is_told_why(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     bare = world.run(kestrel, what)
     world.refused(lambda: world.sim.stop_lease(bare, kestrel))
@@ -103,7 +103,7 @@ def test_what_cannot_be_stopped_or_started_is_told_why(world: World) -> None:
 
 @pytest.mark.deep
 def test_a_volume_lies_in_one_cluster_for_good(world: World) -> None:
-    first, second = world.stand(GpuNode(cards=1)), world.stand(GpuNode(cards=1))
+    first, second = world.stand(GpuNode(gpus=1)), world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     volume = volume_of(world, kestrel)
     lease = world.run(kestrel, what, volume=volume.pk)

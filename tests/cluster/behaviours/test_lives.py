@@ -10,8 +10,8 @@ from tests.simulation import reload_lease
 
 
 @pytest.fixture(autouse=True)
-def _one_card(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+def _one_gpu(world: World) -> None:
+    world.stand(GpuNode(gpus=1))
 
 
 def test_released_in_the_queue_it_never_was_in_the_cluster(world: World) -> None:

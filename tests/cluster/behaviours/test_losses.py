@@ -1,4 +1,4 @@
-"""Nodes, cards and pods that go away, and what becomes of the leases on them."""
+"""Nodes, GPUs and pods that go away, and what becomes of the leases on them."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from tests.simulation import OPERATOR, reload_lease
 
 
 def test_a_node_lost_for_a_moment_costs_nobody_a_lease(world: World) -> None:
-    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), quantity=2)
     world.lose(site.hosts[0])
     world.until_true(lambda: "unreachable" in reload_lease(lease).conditions, "a word about its node")
@@ -23,7 +23,7 @@ def test_a_node_lost_for_a_moment_costs_nobody_a_lease(world: World) -> None:
 
 
 def test_a_node_lost_for_good_ends_its_leases_at_their_last_proof_of_life(world: World) -> None:
-    site = world.stand(GpuNode(cards=2))
+    site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]
     world.until_all(leases, "active")
@@ -39,7 +39,7 @@ def test_a_node_lost_for_good_ends_its_leases_at_their_last_proof_of_life(world:
 
 
 def test_what_was_on_a_lost_node_may_be_asked_for_again_elsewhere(world: World) -> None:
-    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     host = world.host_of(lease)
@@ -53,7 +53,7 @@ def test_what_was_on_a_lost_node_may_be_asked_for_again_elsewhere(world: World) 
 
 @pytest.mark.deep
 def test_a_node_lost_while_a_lease_starts_sends_it_elsewhere(world: World) -> None:
-    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.ask(world.home(), world.offering(), "slow")
     world.until_true(world.there, "something in the cluster")
     first, first_try = world.host_of(lease), reload_lease(lease).generation
@@ -66,7 +66,7 @@ def test_a_node_lost_while_a_lease_starts_sends_it_elsewhere(world: World) -> No
 
 
 def test_a_neighbours_node_is_none_of_its_business(world: World) -> None:
-    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]
     world.until_all(leases, "active")
@@ -80,7 +80,7 @@ def test_a_neighbours_node_is_none_of_its_business(world: World) -> None:
 
 
 def test_a_gang_is_lost_with_any_of_its_nodes(world: World) -> None:
-    site = world.stand(GpuNode(cards=1), GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), quantity=2)
     world.lose(site.hosts[1])
     world.soon()
@@ -89,7 +89,7 @@ def test_a_gang_is_lost_with_any_of_its_nodes(world: World) -> None:
 
 
 def test_a_lost_node_that_is_back_is_sold_again(world: World) -> None:
-    site = world.stand(GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     world.lose(site.hosts[0])
@@ -102,7 +102,7 @@ def test_a_lost_node_that_is_back_is_sold_again(world: World) -> None:
 
 
 def test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so(world: World) -> None:
-    site = world.stand(GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1))
     (node,) = site.nodes
     hardware.set_node_state(node, NodeState.CORDONED, reason="repair", actor=OPERATOR, now=world.sim.now)
     world.lose(site.hosts[0])
@@ -117,7 +117,7 @@ def test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so(wo
 
 
 def test_a_node_that_reports_fewer_gpus_is_sold_no_further(world: World) -> None:
-    site = world.stand(GpuNode(cards=2))
+    site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.give(site, site.hosts[0], 1)
     first = world.run(kestrel, what)
@@ -129,7 +129,7 @@ def test_a_node_that_reports_fewer_gpus_is_sold_no_further(world: World) -> None
 
 
 def test_a_node_that_reports_no_gpu_at_all_takes_nobody(world: World) -> None:
-    site = world.stand(GpuNode(cards=2))
+    site = world.stand(GpuNode(gpus=2))
     world.give(site, site.hosts[0], 0)
     waiting = world.ask(world.home(), world.offering())
     world.wait(30)
@@ -139,7 +139,7 @@ def test_a_node_that_reports_no_gpu_at_all_takes_nobody(world: World) -> None:
 
 
 def test_an_image_that_is_never_pulled_ends_its_lease_unpaid(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.ask(world.home(), world.offering(), "never pulls")
     world.hopeless(lease)
     lease = world.until(lease, "released")
@@ -147,7 +147,7 @@ def test_an_image_that_is_never_pulled_ends_its_lease_unpaid(world: World) -> No
 
 
 def test_the_place_of_an_image_that_is_never_pulled_goes_to_the_next(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first = world.ask(kestrel, what, "never pulls")
     second = world.ask(kestrel, what)
@@ -157,7 +157,7 @@ def test_the_place_of_an_image_that_is_never_pulled_goes_to_the_next(world: Worl
 
 
 def test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.take_away_pod(lease)
     world.wait(20)
@@ -166,7 +166,7 @@ def test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays(world: World) ->
 
 
 def test_what_somebody_edits_by_hand_is_put_right_and_its_lease_stays(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.edit(lease)
     world.wait(20)
@@ -175,7 +175,7 @@ def test_what_somebody_edits_by_hand_is_put_right_and_its_lease_stays(world: Wor
 
 
 def test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool(world: World) -> None:
-    site = world.stand(GpuNode(cards=6), GpuNode(cards=6))
+    site = world.stand(GpuNode(gpus=6), GpuNode(gpus=6))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     for why in cluster_registration.update_inventory(site.cluster, [], now=world.sim.now):
@@ -187,7 +187,7 @@ def test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool(wor
 
 @pytest.mark.parametrize("reason", ["PreemptionByScheduler", "Evicted"])
 def test_what_the_cluster_pushed_out_for_good_is_told_and_ended(reason: str, world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.push_out(lease, reason)
     world.soon()
@@ -199,14 +199,14 @@ def test_what_the_cluster_pushed_out_for_good_is_told_and_ended(reason: str, wor
 
 
 def test_what_somebody_deleted_by_hand_ends_its_lease(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.delete_all_of(lease)
     assert world.until(lease, "released").end_reason == "device_lost"
 
 
 def test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     deleted_at = world.sim.now
     world.delete_all_of(lease)
@@ -218,7 +218,7 @@ def test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment(
 
 
 def test_a_batch_that_was_done_while_nobody_looked_is_charged_for_its_own_time(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering(), "is done", workload="batch", command="train")
     world.nobody_looks(1800)
     lease = world.until(lease, "released")
@@ -227,7 +227,7 @@ def test_a_batch_that_was_done_while_nobody_looked_is_charged_for_its_own_time(w
 
 
 def test_after_a_deletion_by_hand_the_place_is_sold_again(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     world.delete_all_of(lease)
@@ -237,7 +237,7 @@ def test_after_a_deletion_by_hand_the_place_is_sold_again(world: World) -> None:
 
 @pytest.mark.deep
 def test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     world.delete_namespace(kestrel)
@@ -246,7 +246,7 @@ def test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again(wo
 
 
 def test_what_somebody_holds_up_keeps_its_place_until_it_is_gone(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
     let_go = world.hold_up(lease)
@@ -259,7 +259,7 @@ def test_what_somebody_holds_up_keeps_its_place_until_it_is_gone(world: World) -
 
 
 def test_a_stranger_with_our_name_is_left_alone_and_the_lease_refused(world: World) -> None:
-    world.stand(GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)
     lease = world.ask(kestrel, what)

@@ -74,7 +74,7 @@ class Scene:
         kept = conservation.check_conservation(first=self.began, last=world.sim.now)
         assert kept.active_unit_seconds > 0
         assert (kept.charged_minus_active, kept.active_without_place) == (0, 0)
-        assert kept.cards("unexplained") == 0
+        assert kept.gpus("unexplained") == 0
         steps = transitions_of(self.lease)
         active = sum((b.at - a.at).total_seconds() for a, b in pairwise(steps) if a.after == "active")
         lease = reload_lease(self.lease)
@@ -103,7 +103,7 @@ def set_up(world: World, settings: Any, program: str = "runs", *, keeps: bool = 
     assert held_allocations(beside)[0].gpu_id == held_allocations(filler)[0].gpu_id != held_allocations(lease)[0].gpu_id
     world.end(filler)
     (plan,) = plan_proposals.propose_plans(site.cluster.pk, now=world.sim.now)
-    plan_decisions.accept_plan(plan, why="a whole card is asked for", actor=OPERATOR, now=world.sim.now)
+    plan_decisions.accept_plan(plan, why="a whole GPU is asked for", actor=OPERATOR, now=world.sim.now)
     scene = Scene(world, kestrel, began, beside, lease, volume, plan)
     assert (scene.move.lease_id, scene.move.to_gpu_id) == (lease.pk, held_allocations(beside)[0].gpu_id)
     return scene
@@ -167,8 +167,8 @@ def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobod
     scene, deaths = set_up(world, settings), Deaths()
 
     def of_lease(lease: Lease, *rest: object) -> object:
-        told = tuple(each.seen for each in rest if isinstance(each, observation_outcomes.Observation))
-        return lease.pk, lease.state, told
+        found = tuple(each.seen for each in rest if isinstance(each, observation_outcomes.Observation))
+        return lease.pk, lease.state, found
 
     def of_plan(plan: RelocationPlan, *_: object) -> object:
         return plan.state, scene.move.state

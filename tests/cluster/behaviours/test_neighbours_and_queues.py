@@ -10,14 +10,14 @@ from tests.controlplane.nodes import GpuNode
 from tests.simulation import OPERATOR, reload_lease
 
 SHARED = {
-    "none": (GpuNode(cards=1, replicas=4, sharing="time-slicing"), "quarter"),
-    "soft": (GpuNode(cards=1, replicas=2, sharing="mps"), "half"),
+    "none": (GpuNode(gpus=1, replicas=4, sharing="time-slicing"), "quarter"),
+    "soft": (GpuNode(gpus=1, replicas=2, sharing="mps"), "half"),
 }
 ways = pytest.mark.parametrize("isolation", SHARED)
 
 
 def test_two_tenants_run_side_by_side_and_one_leaves_alone(world: World) -> None:
-    world.stand(GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2))
     what = world.offering()
     leases = [world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")]
     world.until_all(leases, "active")
@@ -27,7 +27,7 @@ def test_two_tenants_run_side_by_side_and_one_leaves_alone(world: World) -> None
 
 
 def test_slices_in_hardware_are_shared_by_tenants(world: World) -> None:
-    world.stand(GpuNode(cards=1, cut=1, mig={"1g.10gb": 2}))
+    world.stand(GpuNode(gpus=1, cut=1, mig={"1g.10gb": 2}))
     what = world.offering("1g.10gb")
     world.until_all([world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")], "active")
 
@@ -55,7 +55,7 @@ def test_strangers_share_it_where_its_owner_allows_it(isolation: str, world: Wor
 
 
 def test_who_waited_longest_is_served_first(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     what, homes = world.offering(), [world.home(name) for name in ("Kestrel", "Osprey", "Merlin")]
     first = world.run(homes[0], what)
     queue = []
@@ -70,7 +70,7 @@ def test_who_waited_longest_is_served_first(world: World) -> None:
 
 
 def test_a_small_one_passes_a_gang_that_does_not_fit_yet(world: World) -> None:
-    world.stand(GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)
     gang = world.ask(kestrel, what, quantity=2)
@@ -81,7 +81,7 @@ def test_a_small_one_passes_a_gang_that_does_not_fit_yet(world: World) -> None:
 
 
 def test_who_gives_up_in_the_queue_holds_nobody_up(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first, second, third = world.run(kestrel, what), world.ask(kestrel, what), world.ask(kestrel, what)
     world.end(second)
@@ -90,17 +90,17 @@ def test_who_gives_up_in_the_queue_holds_nobody_up(world: World) -> None:
 
 
 def test_a_node_that_joins_wakes_the_queue(world: World) -> None:
-    site = world.stand(GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)
     waiting = world.ask(kestrel, what)
     world.wait(5)
-    world.grow(site, GpuNode(cards=1))
+    world.grow(site, GpuNode(gpus=1))
     world.until(waiting, "active")
 
 
 def test_a_cordoned_node_takes_nobody_new_and_lets_run_what_runs(world: World) -> None:
-    site = world.stand(GpuNode(cards=2))
+    site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     runs = world.run(kestrel, what)
     (node,) = site.nodes
@@ -114,7 +114,7 @@ def test_a_cordoned_node_takes_nobody_new_and_lets_run_what_runs(world: World) -
 
 
 def test_all_of_a_node_is_ended_with_a_reason(world: World) -> None:
-    site = world.stand(GpuNode(cards=2))
+    site = world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]
     world.until_all(leases, "active")
@@ -124,7 +124,7 @@ def test_all_of_a_node_is_ended_with_a_reason(world: World) -> None:
 
 
 def test_what_the_catalogue_cannot_place_here_waits_in_words(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     what = world.offering("1g.10gb")
     waiting = world.ask(world.home(), what)
     world.wait(10)
@@ -133,8 +133,8 @@ def test_what_the_catalogue_cannot_place_here_waits_in_words(world: World) -> No
 
 
 def test_two_clusters_are_filled_as_one(world: World) -> None:
-    world.stand(GpuNode(cards=1))
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]
     world.until_all(leases, "active")
@@ -144,10 +144,10 @@ def test_two_clusters_are_filled_as_one(world: World) -> None:
 
 def test_a_gang_never_spans_clusters(world: World) -> None:
     """Its pods find each other by names that only one cluster knows."""
-    world.stand(GpuNode(cards=1))
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
+    world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     assert world.refused(lambda: world.ask(kestrel, what, quantity=2)).code == "placement-impossible"
-    larger = world.stand(GpuNode(cards=2))
+    larger = world.stand(GpuNode(gpus=2))
     gang = world.run(kestrel, what, quantity=2)
     assert world.host_of(gang) == larger.hosts[0]

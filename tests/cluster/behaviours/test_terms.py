@@ -1,12 +1,12 @@
-"""On what terms, and how many together: price classes, and gangs over cards and nodes."""
+"""On what terms, and how many together: price classes, and gangs over GPUs and nodes."""
 
 import pytest
 
 from tests.cluster.behaviours.world import World
 from tests.controlplane.nodes import GpuNode
 
-MIG = GpuNode(cards=1, cut=1, mig={"1g.10gb": 4})
-SHAPES = {"card": GpuNode(cards=2), "1g.10gb": MIG}
+MIG = GpuNode(gpus=1, cut=1, mig={"1g.10gb": 4})
+SHAPES = {"whole-gpu": GpuNode(gpus=2), "1g.10gb": MIG}
 
 
 @pytest.mark.parametrize("price_class", ["on_demand", "spot", "reserved"])
@@ -25,7 +25,7 @@ def test_terms_differ_side_by_side_on_one_gpu(world: World) -> None:
 
 
 def test_a_spot_lease_waits_its_turn_as_others_do(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     kestrel = world.home()
     first = world.run(kestrel, world.offering(price_class="spot"))
     second = world.ask(kestrel, world.offering())
@@ -37,27 +37,27 @@ def test_a_spot_lease_waits_its_turn_as_others_do(world: World) -> None:
 
 @pytest.mark.parametrize("quantity", [1, 2, 4])
 def test_gpus_of_one_node_are_leased_together(quantity: int, world: World) -> None:
-    world.stand(GpuNode(cards=4))
+    world.stand(GpuNode(gpus=4))
     lease = world.run(world.home(), world.offering(), quantity=quantity, same_node=True)
     world.asks(lease, gpu=str(quantity))
     world.end(lease)
 
 
 def test_a_gang_spreads_over_nodes_when_one_has_too_few(world: World) -> None:
-    world.stand(GpuNode(cards=2), GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2), GpuNode(gpus=2))
     lease = world.run(world.home(), world.offering(), quantity=4)
     world.asks(lease, gpu="4")
     world.end(lease)
 
 
 def test_slices_of_several_gpus_are_leased_together(world: World) -> None:
-    world.stand(GpuNode(cards=2, cut=2, mig={"3g.40gb": 4}))
+    world.stand(GpuNode(gpus=2, cut=2, mig={"3g.40gb": 4}))
     lease = world.run(world.home(), world.offering("3g.40gb"), quantity=4)
     world.asks(lease, mig_3g__40gb="4")
 
 
 def test_a_gang_starts_whole_or_not_at_all(world: World) -> None:
-    world.stand(GpuNode(cards=2), GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2), GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     single = world.run(kestrel, what)
     gang = world.ask(kestrel, what, quantity=4)
@@ -69,7 +69,7 @@ def test_a_gang_starts_whole_or_not_at_all(world: World) -> None:
 
 
 def test_of_two_gangs_that_want_all_one_waits_for_the_other(world: World) -> None:
-    world.stand(GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     first = world.run(kestrel, what, quantity=2)
     second = world.ask(kestrel, what, quantity=2)
@@ -78,13 +78,13 @@ def test_of_two_gangs_that_want_all_one_waits_for_the_other(world: World) -> Non
 
 
 def test_more_than_all_there_is_is_refused(world: World) -> None:
-    world.stand(GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     assert world.refused(lambda: world.ask(kestrel, what, quantity=3)).code == "placement-impossible"
 
 
 def test_more_than_one_node_has_is_refused_for_one_node(world: World) -> None:
-    world.stand(GpuNode(cards=2), GpuNode(cards=2))
+    world.stand(GpuNode(gpus=2), GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     assert world.refused(lambda: world.ask(kestrel, what, quantity=3, same_node=True)).status == 422
     world.run(kestrel, what, quantity=3)

@@ -18,7 +18,7 @@ DENIED = ["401", "403"]
 
 @pytest.mark.parametrize("answer", ["409 on apply", "429", "503"])
 def test_a_no_for_the_moment_is_asked_again(answer: str, world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.ask(world.home(), world.offering())
     world.trouble(answer, times=1)
     world.until(lease, "active")
@@ -28,7 +28,7 @@ def test_a_no_for_the_moment_is_asked_again(answer: str, world: World) -> None:
 
 @pytest.mark.parametrize("answer", ["409 on delete", "429", "503"])
 def test_a_no_while_it_goes_is_asked_again(answer: str, world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering())
     world.trouble(answer, times=1)
     world.end(lease)
@@ -36,7 +36,7 @@ def test_a_no_while_it_goes_is_asked_again(answer: str, world: World) -> None:
 
 
 def test_a_clusters_own_quota_lets_wait_until_there_is_room(world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("403 quota", times=MANY)
     lease = world.ask(world.home(), world.offering())
     world.until_true(lambda: "quota" in world.progress(lease), "words about the quota")
@@ -46,7 +46,7 @@ def test_a_clusters_own_quota_lets_wait_until_there_is_room(world: World) -> Non
 
 
 def test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words(world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("422", times=MANY)
     lease = world.ask(world.home(), world.offering())
     world.until_true(lambda: reload_lease(lease).end_reason == "spec_refused", "that it was refused")
@@ -58,7 +58,7 @@ def test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words(world: World) 
 
 @pytest.mark.parametrize("answer", DENIED)
 def test_lost_rights_end_no_lease(answer: str, world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering())
     over = world.trouble(answer, times=MANY)
     world.wait(260)
@@ -70,7 +70,7 @@ def test_lost_rights_end_no_lease(answer: str, world: World) -> None:
 
 @pytest.mark.parametrize("answer", [*DENIED, "silence"])
 def test_what_is_over_while_nobody_answers_holds_its_place_until_its_end_is_proven(answer: str, world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     kestrel, what = world.home(), world.offering()
     lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
     over = world.trouble(answer, times=MANY)
@@ -84,19 +84,19 @@ def test_what_is_over_while_nobody_answers_holds_its_place_until_its_end_is_prov
 
 
 def test_a_cluster_silent_from_the_first_moment_loses_its_leases_to_another(world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("silence", times=MANY)
     lease = world.ask(world.home(), world.offering())
     world.soon()
     first_try = reload_lease(lease).generation
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     world.wait(50)
     assert world.until(lease, "active").generation == first_try + 1
     over()
 
 
 def test_a_short_silence_is_not_told(world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering())
     over = world.trouble("silence", times=MANY)
     world.wait(60)
@@ -106,7 +106,7 @@ def test_a_short_silence_is_not_told(world: World) -> None:
 
 
 def test_a_long_silence_is_told_and_forgotten(world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering(), max_duration_s=5 * 3600)
     over = world.trouble("silence", times=MANY)
     world.wait(600)
@@ -116,7 +116,7 @@ def test_a_long_silence_is_told_and_forgotten(world: World) -> None:
 
 
 def test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life(world: World) -> None:
-    world.stand(GpuNode(cards=1), fragile=True)
+    world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering(), max_duration_s=3600)
     over = world.trouble("silence", times=MANY)
     unreachable_since = world.sim.now
@@ -129,7 +129,7 @@ def test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life(w
 
 
 def test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything(world: World) -> None:
-    site = world.stand(GpuNode(cards=1))
+    site = world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     cluster_freeze.freeze_cluster(site.cluster.pk, "its versions fell back")
@@ -145,7 +145,7 @@ def test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything(world
 
 
 def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
-    world.stand(GpuNode(cards=1))
+    world.stand(GpuNode(gpus=1))
     lease = world.ask(world.home(), world.offering())
     world.die_while_working(lease)
     world.wait(25)
@@ -154,7 +154,7 @@ def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
 
 
 def test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease(world: World) -> None:
-    world.stand(GpuNode(cards=2), fragile=True)
+    world.stand(GpuNode(gpus=2), fragile=True)
     leases = run(world, 2)
     over = world.trouble("nothing there", times=MANY)
     lease_reconciler.check_active_leases(now=world.sim.now)
@@ -170,7 +170,7 @@ def test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_
     world: World,
 ) -> None:
     """Look until the missing leases are confirmed as gone."""
-    world.stand(GpuNode(cards=missing_leases.ALWAYS_ALLOWED + 1), fragile=True)
+    world.stand(GpuNode(gpus=missing_leases.ALWAYS_ALLOWED + 1), fragile=True)
     leases = run(world, missing_leases.ALWAYS_ALLOWED + 1)
     over = world.trouble("nothing there", times=MANY)
     lease_reconciler.check_active_leases(now=world.sim.now)
@@ -197,7 +197,7 @@ def test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_
 
 
 def run(world: World, count: int) -> list[Lease]:
-    """Let so many leases run, one card each."""
+    """Let so many leases run, one GPU each."""
     owner, what = world.home(), world.offering()
     leases = [world.ask(owner, what) for _ in range(count)]
     world.until_all(leases, "active")

@@ -69,9 +69,9 @@ OWN_WORDS = {
 
 @dataclass(frozen=True)
 class Published:
-    """A node whose cards are published as devices, for claims."""
+    """A node whose GPUs are published as devices, for claims."""
 
-    cards: int = 1
+    gpus: int = 1
 
 
 Machine = GpuNode | Published
@@ -158,7 +158,7 @@ class World(ABC):
 
     def offering(
         self,
-        profile: str = "card",
+        profile: str = "whole-gpu",
         *,
         price_class: str = "on_demand",
         isolation: str = "",
@@ -200,8 +200,8 @@ class World(ABC):
         **wanted: Any,
     ) -> Lease:
         """Ask for a lease whose program does something, and leave it in the queue."""
-        asked = {"name": f"job-{len(self.leases)}", "image": self.image(program), "workload": "own", **wanted}
-        lease = self.sim.request_lease(owner, what, project=project, **asked)
+        values = {"name": f"job-{len(self.leases)}", "image": self.image(program), "workload": "own", **wanted}
+        lease = self.sim.request_lease(owner, what, project=project, **values)
         self.leases.append(lease)
         return lease
 
@@ -348,8 +348,8 @@ class World(ABC):
         """Cancel back."""
 
     @abstractmethod
-    def give(self, site: Site, host: str, cards: int) -> None:
-        """Let a node report this many cards from now on."""
+    def give(self, site: Site, host: str, gpus: int) -> None:
+        """Let a node report this many GPUs from now on."""
 
     @abstractmethod
     def take_away_pod(self, lease: Lease) -> None:
@@ -407,12 +407,12 @@ class World(ABC):
 
     def plain(self, text: str) -> str:
         """Return a text without what only this world calls things, and without moments."""
-        for name, told in sorted(self.names.items(), key=lambda each: -len(each[0])):
-            text = text.replace(name, told)
+        for name, found in sorted(self.names.items(), key=lambda each: -len(each[0])):
+            text = text.replace(name, found)
         for number, lease in enumerate(self.leases):
             text = text.replace(lease.pk, f"<lease {number}>").replace(lease.pk[4:], f"<lease {number}>")
-        for pattern, told in OWN_WORDS.items():
-            text = re.sub(pattern, told, text)
+        for pattern, found in OWN_WORDS.items():
+            text = re.sub(pattern, found, text)
         return text
 
     def note_ways(self, lease: Lease) -> list[LeaseConnection]:
@@ -430,15 +430,15 @@ class World(ABC):
         """Write down everything that people and books know of what happened."""
         return {
             "notes": self.notes,
-            "leases": [self._told(lease) for lease in self.leases],
+            "leases": [self._lease_state(lease) for lease in self.leases],
             "used": [made.quota_used(QuotaKind.UNITS) for made in self.homes],
             "there": self.there(),
         }
 
-    def _told(self, asked: Lease) -> dict[str, Any]:
-        lease, steps, places = reload_lease(asked), transitions_of(asked), held_allocations(asked)
-        cards = {each.gpu_id for each in places}
-        nodes = {Gpu.objects.values_list("node_id", flat=True).get(pk=card) for card in cards}
+    def _lease_state(self, wanted: Lease) -> dict[str, Any]:
+        lease, steps, places = reload_lease(wanted), transitions_of(wanted), held_allocations(wanted)
+        gpus = {each.gpu_id for each in places}
+        nodes = {Gpu.objects.values_list("node_id", flat=True).get(pk=gpu) for gpu in gpus}
         return {
             "state": lease.state,
             "path": [f"{step.after}: {self.plain(step.cause)}" for step in steps],
@@ -448,7 +448,7 @@ class World(ABC):
             "waits for": self.plain(lease.pending_reason),
             "conditions": sorted(lease.conditions),
             "places": sorted(each.profile for each in places),
-            "on": [len(cards), len(nodes)],
+            "on": [len(gpus), len(nodes)],
             "lasts": lease.max_duration_s,
             "its end": None
             if not (lease.ends_at and lease.active_at)

@@ -178,18 +178,18 @@ def test_a_token_with_the_right_scopes_makes_one_like_itself(delta: TenantWithOw
 
 
 def test_a_second_effect_under_one_key_is_undone(delta: TenantWithOwner) -> None:
-    asked = idempotency.KeyedRequest(delta.tenant.pk, "usr_x", "POST", "/x", "k", "d")
+    wanted = idempotency.KeyedRequest(delta.tenant.pk, "usr_x", "POST", "/x", "k", "d")
     with rls.tenant_scope(delta.tenant.pk):
-        idempotency.store_record(asked, status=201, headers={}, body="{}", now=current_time())
+        idempotency.store_record(wanted, status=201, headers={}, body="{}", now=current_time())
     with pytest.raises(idempotency.RequestInFlight), rls.tenant_scope(delta.tenant.pk):
-        idempotency.store_record(asked, status=201, headers={}, body="{}", now=current_time())
+        idempotency.store_record(wanted, status=201, headers={}, body="{}", now=current_time())
 
 
 def test_what_an_operator_looked_at_lately_is_remembered(db: None) -> None:
     audit.record("ops.map", actor=OPERATOR, now=current_time())
     with rls.staff_scope():
         assert audit.was_recorded("ops.map", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
-        assert not audit.was_recorded("ops.cards", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
+        assert not audit.was_recorded("ops.gpus", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
 
 
 def test_the_walls_open_and_close(delta: TenantWithOwner) -> None:

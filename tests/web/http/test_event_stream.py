@@ -493,11 +493,11 @@ def test_only_the_stream_and_its_health_are_here(own_database: OwnDatabase) -> N
 
 def test_it_starts_and_stops_as_its_server_says() -> None:
     said: list[str] = []
-    told = iter(["lifespan.startup", "lifespan.shutdown"])
+    remaining = iter(["lifespan.startup", "lifespan.shutdown"])
 
     async def live() -> None:
         async def receive() -> dict[str, Any]:
-            return {"type": next(told)}
+            return {"type": next(remaining)}
 
         async def send(message: dict[str, Any]) -> None:
             said.append(message["type"])

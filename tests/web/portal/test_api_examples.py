@@ -54,7 +54,7 @@ def test_every_call_that_is_shown_works_as_it_stands(portal: PortalSession) -> N
     portal.sim.run(100)
     portal.sim.release_lease(over)
     portal.sim.run(10)
-    waits = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True)
+    waits = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, same_node=True)
     lease_rating.rate_all_leases(now=portal.sim.now)
     with tenant_scope(portal.owner.tenant.pk):
         drafts.refresh_drafts(portal.owner.tenant, now=portal.sim.now)
@@ -80,13 +80,13 @@ def test_the_launch_call_starts_what_the_form_says(portal: PortalSession) -> Non
     with tenant_scope(portal.owner.tenant.pk):
         lease = Lease.objects.get(name="by-call")
     assert (lease.quantity, lease.max_duration_s, lease.offering_id) == (2, 7200, offering("3g.40gb").pk)
-    _, told = said(portal, quote)
-    assert told["at_most"] == {"amount": "12.000000", "currency": "EUR"}
+    _, found = said(portal, quote)
+    assert found["at_most"] == {"amount": "12.000000", "currency": "EUR"}
 
 
 @pytest.mark.parametrize(
     ("profile", "quantity", "hours"),
-    [("1g.10gb", 1, 8), ("card", 8, 1), ("card", 3, 200), ("3g.40gb", 5, 24)],
+    [("1g.10gb", 1, 8), ("whole-gpu", 8, 1), ("whole-gpu", 3, 200), ("3g.40gb", 5, 24)],
 )
 def test_page_and_api_judge_and_price_a_request_alike(
     portal: PortalSession, profile: str, quantity: int, hours: int

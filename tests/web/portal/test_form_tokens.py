@@ -45,9 +45,9 @@ def test_a_reload_makes_no_other_and_says_that_it_was_made(
     assert len(re.findall(secret, first.content.decode())) >= 1
     again = owner.post(to, form)
     assert (again.status_code, again["Location"]) == (302, page)
-    told = owner.get(page).content.decode()
-    assert "This form was already submitted" in told
-    assert re.findall(secret, told) == []
+    text = owner.get(page).content.decode()
+    assert "This form was already submitted" in text
+    assert re.findall(secret, text) == []
     with rls.tenant_scope(delta.tenant.pk):
         assert rows.objects.count() == 1
 

@@ -34,7 +34,7 @@ def populate(portal: PortalSession, times: int) -> None:
             if profile != "1g.10gb":
                 portal.sim.release_lease(lease)
                 portal.sim.run(10)
-        portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, quantity=8, project=project)
+        portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, project=project)
         portal.sim.run(1)
     lease_rating.rate_all_leases(now=portal.sim.now)
     with tenant_scope(portal.owner.tenant.pk):
@@ -93,9 +93,9 @@ def with_frame(portal: PortalSession) -> int:
     """Count the queries of the page layout."""
     with CaptureQueriesContext(connection) as spoken:
         portal.get("/team/")
-    asked = [q["sql"] or "" for q in spoken]  # a prepared statement is noted without its words
+    requests = [q["sql"] or "" for q in spoken]  # a prepared statement is noted without its words
     frame = ("GROUP BY 1", "sum(l.quantity", "WITH charged AS", '"path" @>')
-    return sum(any(mark in sql for mark in frame) for sql in asked)
+    return sum(any(mark in sql for mark in frame) for sql in requests)
 
 
 def test_no_page_is_larger_than_100_kb(portal: PortalSession) -> None:

@@ -53,12 +53,12 @@ def test_a_ring_over_its_limit_stays_one_turn() -> None:
 
 def test_words_in_drawings_are_escaped() -> None:
     evil = '"><script>'
-    card = fleet.MapGpu("/x", evil, (SliceSpan(0, 8, "sold"),))
+    gpu = fleet.MapGpu("/x", evil, (SliceSpan(0, 8, "sold"),))
     for drawn in (
         indicators.gpu_drawing([SliceSpan(0, 8, "own-slice", evil)], label=evil),
         indicators.share_bar([BarPart(evil, 1)], 1, label=evil),
         indicators.wait_line(0, 1, (evil, evil, evil), evil),
-        fleet.fleet_map([fleet.MapCluster(evil, evil, (fleet.MapNode(evil, (card,)),))], evil),
+        fleet.fleet_map([fleet.MapCluster(evil, evil, (fleet.MapNode(evil, (gpu,)),))], evil),
     ):
         assert "<script" not in drawn
         ElementTree.fromstring(drawn)
@@ -91,12 +91,12 @@ def test_a_month_without_spend_still_draws() -> None:
     )
 
 
-def block(cards: int) -> fleet.MapCluster:
-    card = fleet.MapGpu("/ops/gpus/g", "card", (SliceSpan(0, 4, "sold"), SliceSpan(4, 4, "idle")))
-    return fleet.MapCluster("north-1", "H200", (fleet.MapNode("n01", (card,) * cards),))
+def block(gpus: int) -> fleet.MapCluster:
+    gpu = fleet.MapGpu("/ops/gpus/g", "gpu", (SliceSpan(0, 4, "sold"), SliceSpan(4, 4, "idle")))
+    return fleet.MapCluster("north-1", "H200", (fleet.MapNode("n01", (gpu,) * gpus),))
 
 
-def test_a_fleet_up_to_160_cards_is_drawn_large_and_above_that_dense() -> None:
+def test_a_fleet_up_to_160_gpus_is_drawn_large_and_above_that_dense() -> None:
     assert 'height="22"' in fleet.fleet_map([block(160)], "fleet")
     dense = fleet.fleet_map([block(161)], "fleet")
     assert 'height="22"' not in dense
@@ -109,23 +109,23 @@ def test_a_large_map_is_one_tab_stop_whatever_its_size() -> None:
     assert drawn.count("<a ") == 33
 
 
-def test_a_dense_map_leads_to_nodes_and_names_the_cards_on_them() -> None:
+def test_a_dense_map_leads_to_nodes_and_names_the_gpus_on_them() -> None:
     whole = (SliceSpan(0, 8, "sold"),)
-    cards = (
-        *(fleet.MapGpu("", "", whole, index=n, told="8/8") for n in range(200)),
-        fleet.MapGpu("", "", (), index=201, told="0/8, unhealthy", ill=True),
-        fleet.MapGpu("", "", (SliceSpan(0, 4, "reserved"),), index=202, told="0/8", current=True),
+    gpus = (
+        *(fleet.MapGpu("", "", whole, index=n, summary="8/8") for n in range(200)),
+        fleet.MapGpu("", "", (), index=201, summary="0/8, unhealthy", ill=True),
+        fleet.MapGpu("", "", (SliceSpan(0, 4, "reserved"),), index=202, summary="0/8", current=True),
     )
-    row = fleet.MapNode("n<1>", cards, "/ops/nodes/nod_1/", "north-1 n<1>")
+    row = fleet.MapNode("n<1>", gpus, "/ops/nodes/nod_1/", "north-1 n<1>")
     drawn = fleet.fleet_map([fleet.MapCluster("north-1", "H200", (row,))], "fleet")
-    assert 'href="/ops/nodes/nod_1/" aria-label="north-1 n&lt;1&gt;" data-cards="0:8/8;1:8/8;' in drawn
+    assert 'href="/ops/nodes/nod_1/" aria-label="north-1 n&lt;1&gt;" data-gpus="0:8/8;1:8/8;' in drawn
     assert '201:0/8, unhealthy;202:0/8"' in drawn
     assert '<rect class="gpu-outline unhealthy" x="5799"' in drawn
     assert '<rect class="gpu-outline selected" x="5828"' in drawn
     assert '<path class="reserved" d="M5829 2h12.4"/>' in drawn
 
 
-def test_cuts_of_dense_cards_lie_where_their_slices_lie() -> None:
+def test_cuts_of_dense_gpus_lie_where_their_slices_lie() -> None:
     cut = fleet.MapGpu("", "", (SliceSpan(0, 2, "sold"), SliceSpan(4, 4, "sold"), SliceSpan(3, 1, "fragmented")))
     whole = fleet.MapGpu("", "", (SliceSpan(0, 4, "sold"),), cells=4)
     drawn = fleet.dense_node(fleet.MapNode("n01", (cut, whole)))

@@ -91,8 +91,8 @@ def test_the_style_page_is_well_formed_and_names_nothing_twice() -> None:
 
 
 def test_the_error_page_needs_no_database() -> None:
-    told = {"status": 500, "title": "Internal error", "fix": "Try again.", "request_id": "req_1"}
-    page = render_to_string("errors/page.html", told, request=RequestFactory().get("/"))
+    values = {"status": 500, "title": "Internal error", "fix": "Try again.", "request_id": "req_1"}
+    page = render_to_string("errors/page.html", values, request=RequestFactory().get("/"))
     assert "req_1" in page
 
 
@@ -102,12 +102,12 @@ def test_the_sign_in_promises_nothing_while_nothing_is_on_sale() -> None:
     assert "About gpubroker" not in Client().get("/sign-in/").content.decode()
 
 
-def test_the_cards_beside_the_sign_in_are_cut_legally() -> None:
+def test_the_gpus_beside_the_sign_in_are_cut_legally() -> None:
     spec = gpu_catalogue.gpu_model_spec("H200-141GB")
     rows = partition_gpus(gpu_catalogue.plain_profiles(spec), spec.grid)
     assert rows
-    for card in (card for row in rows for card in row):
-        cells = [cell for start, size, _ in card for cell in range(start, start + size)]
+    for gpu in (gpu for row in rows for gpu in row):
+        cells = [cell for start, size, _ in gpu for cell in range(start, start + size)]
         assert sorted(cells) == list(range(8)), "every eighth once"
 
 

@@ -142,7 +142,7 @@ class OperatorAct:
 
     body: type[BaseSerializer[Any]]
     answer: Any = empty  # serializer of the result, if the view's does not fit
-    rows: QuerySet[Any] | None = None  # of the result, if it is no row of the view
+    rows: QuerySet[Any] | None = None  # of the result, if that is not a row of the view
     find: Callable[[str], Any] | None = None  # returns the row of an id, if the view's own way does not fit
     description: str | None = None  # else the docstring
     visit: str = ""  # else that of the view

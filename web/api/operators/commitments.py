@@ -43,22 +43,22 @@ class OperatorCommitmentViewSet(CommitmentRows, CrossTenantViewSet):
     filters = OF_TENANT | {"offering": QueryFilter("offering_id")}
 
     @OperatorAct(CommitmentCreate)
-    def publish(self, asked: dict[str, Any]) -> Commitment:
+    def publish(self, body: dict[str, Any]) -> Commitment:
         """Create a commitment: a number of units that a tenant pays for every second."""
         return commitments.create_commitment(
-            tenant_or_missing(asked["tenant"]),
-            offering_or_missing(asked["offering"]),
-            units=asked["units"],
-            nano_per_hour=price_list.parse_nano_per_hour(asked["price"]),
-            since=asked["since"] or self.now,
-            until=asked["until"],
+            tenant_or_missing(body["tenant"]),
+            offering_or_missing(body["offering"]),
+            units=body["units"],
+            nano_per_hour=price_list.parse_nano_per_hour(body["price"]),
+            since=body["since"] or self.now,
+            until=body["until"],
             **self.by,
         )
 
     @OperatorAct(CommitmentEnd, find=commitments.find_commitment)
-    def end(self, agreed: Commitment, asked: dict[str, Any]) -> Commitment:
+    def end(self, agreed: Commitment, body: dict[str, Any]) -> Commitment:
         """End it at a future moment; until then it covers use and is owed."""
-        return commitments.end_commitment(agreed, at=asked["at"] or self.now, **self.by)
+        return commitments.end_commitment(agreed, at=body["at"] or self.now, **self.by)
 
 
 def offering_or_missing(pk: str) -> Offering:

@@ -125,11 +125,11 @@ class OperatorCorrectionViewSet(CrossTenantViewSet):
     }
 
     @OperatorAct(CorrectionDecision)
-    def update(self, correction: Correction, asked: dict[str, Any]) -> Correction:
+    def update(self, correction: Correction, body: dict[str, Any]) -> Correction:
         """Approve what you saw, by its seal, or withdraw it.
 
         A correction that has changed since is refused, and nothing is booked.
         """
-        if asked["status"] == "approved":
-            return correction_approvals.approve_correction(correction, seen=asked["seal"], **self.by)
+        if body["status"] == "approved":
+            return correction_approvals.approve_correction(correction, seen=body["seal"], **self.by)
         return correction_proposals.withdraw_correction(correction, **self.by)

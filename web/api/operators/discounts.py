@@ -93,15 +93,15 @@ class OperatorCampaignViewSet(CrossTenantViewSet):
     serializer_class, rows, visit = CampaignOut, Campaign.objects.all(), "discounts"
 
     @OperatorAct(CampaignCreate)
-    def publish(self, asked: dict[str, Any]) -> Campaign:
+    def publish(self, body: dict[str, Any]) -> Campaign:
         """Create a code; a code that ever existed cannot be created again."""
-        about = RedemptionLimits(**{name: asked[name] for name in ("since", "until", "months", "most")})
-        return campaigns.create_campaign(asked["code"], parse_terms(asked, asked["currency"]), about, **self.by)
+        about = RedemptionLimits(**{name: body[name] for name in ("since", "until", "months", "most")})
+        return campaigns.create_campaign(body["code"], parse_terms(body, body["currency"]), about, **self.by)
 
     @OperatorAct(CampaignEnd, find=campaigns.get_campaign)
-    def end(self, campaign: Campaign, asked: dict[str, Any]) -> Campaign:
+    def end(self, campaign: Campaign, body: dict[str, Any]) -> Campaign:
         """End redemption from a moment on; discounts already granted stay."""
-        return campaigns.end_campaign(campaign, at=asked["at"], **self.by)
+        return campaigns.end_campaign(campaign, at=body["at"], **self.by)
 
 
 class OperatorDiscountViewSet(DiscountRows, CrossTenantViewSet):
@@ -111,21 +111,21 @@ class OperatorDiscountViewSet(DiscountRows, CrossTenantViewSet):
     filters = OF_TENANT
 
     @OperatorAct(DiscountCreate)
-    def publish(self, asked: dict[str, Any]) -> Discount:
+    def publish(self, body: dict[str, Any]) -> Discount:
         """Grant a tenant a discount from a month on, or return the same existing one."""
-        tenant = tenant_or_missing(asked["tenant"])
+        tenant = tenant_or_missing(body["tenant"])
         return tenant_discounts.give_discount(
             tenant,
-            parse_terms(asked, asked["currency"] or tenant.currency),
-            first_month=asked["first_month"],
-            months=asked["months"],
+            parse_terms(body, body["currency"] or tenant.currency),
+            first_month=body["first_month"],
+            months=body["months"],
             **self.by,
         )
 
     @OperatorAct(DiscountEnd, find=tenant_discounts.get_discount)
-    def end(self, given: Discount, asked: dict[str, Any]) -> Discount:
+    def end(self, given: Discount, body: dict[str, Any]) -> Discount:
         """End it with a month."""
-        return tenant_discounts.end_discount(given, last_month=asked["last_month"] or "", **self.by)
+        return tenant_discounts.end_discount(given, last_month=body["last_month"] or "", **self.by)
 
 
 class OperatorMinimumViewSet(MinimumRows, CrossTenantViewSet):
@@ -135,21 +135,21 @@ class OperatorMinimumViewSet(MinimumRows, CrossTenantViewSet):
     filters = OF_TENANT
 
     @OperatorAct(MinimumCreate)
-    def publish(self, asked: dict[str, Any]) -> Minimum:
+    def publish(self, body: dict[str, Any]) -> Minimum:
         """Set a tenant's minimum monthly spend from a moment on."""
-        tenant = tenant_or_missing(asked["tenant"])
+        tenant = tenant_or_missing(body["tenant"])
         return minimums.create_minimum(
             tenant,
-            minor=parse_discount_amount(asked["amount"], tenant.currency),
-            since=asked["since"] or self.now,
-            until=asked["until"],
+            minor=parse_discount_amount(body["amount"], tenant.currency),
+            since=body["since"] or self.now,
+            until=body["until"],
             **self.by,
         )
 
     @OperatorAct(MinimumEnd, find=minimums.find_minimum)
-    def end(self, agreed: Minimum, asked: dict[str, Any]) -> Minimum:
+    def end(self, agreed: Minimum, body: dict[str, Any]) -> Minimum:
         """End it at a future moment."""
-        return minimums.end_minimum(agreed, at=asked["at"] or self.now, **self.by)
+        return minimums.end_minimum(agreed, at=body["at"] or self.now, **self.by)
 
 
 def parse_terms(wanted: dict[str, Any], currency: str) -> DiscountTerms:

@@ -72,9 +72,9 @@ class OperatorDisputeViewSet(DisputeRows, CrossTenantViewSet):
         return OperatorDisputeOut if self.action == "list" else OperatorDisputeDetailOut
 
     @OperatorAct(DisputeAnswer)
-    def update(self, dispute: Dispute, asked: dict[str, Any]) -> Dispute:
+    def update(self, dispute: Dispute, body: dict[str, Any]) -> Dispute:
         """Answer it for good: credit all or part of it, or decline with a reason."""
-        if asked["status"] != DisputeStatus.ACCEPTED:
-            return dispute_answers.decline_dispute(dispute, answer=asked["answer"], **self.by)
-        minor = dispute_requests.parse_optional_amount(asked.get("amount"), dispute.currency)
-        return dispute_answers.accept_dispute(dispute, minor=minor, answer=asked["answer"], **self.by)
+        if body["status"] != DisputeStatus.ACCEPTED:
+            return dispute_answers.decline_dispute(dispute, answer=body["answer"], **self.by)
+        minor = dispute_requests.parse_optional_amount(body.get("amount"), dispute.currency)
+        return dispute_answers.accept_dispute(dispute, minor=minor, answer=body["answer"], **self.by)

@@ -60,10 +60,10 @@ class OperatorGpuOut(serializers.Serializer[Any]):
     parts = GpuSectionOut(many=True)
 
 
-def gpu_row(card: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]:
+def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]:
     """Return a GPU as OperatorGpuOut; `priced` holds (10⁻⁹ units per hour, currency) of active leases."""
     parts = []
-    for run in card.runs:
+    for run in gpu.runs:
         held = None
         if run.held is not None:
             price = priced.get(run.held.lease)
@@ -80,16 +80,16 @@ def gpu_row(card: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any
             }
         parts.append({"start": run.start, "size": run.size, "use": run.use.value, "held": held})
     return {
-        "id": card.id,
-        "where": card.where,
-        "cluster": card.cluster,
-        "node": card.node,
-        "node_state": card.node_state.value,
-        "index": card.index,
-        "gpu_model": card.model,
-        "health": card.health.value,
-        "health_reason": card.health_reason,
-        "units": card.grid,
+        "id": gpu.id,
+        "where": gpu.where,
+        "cluster": gpu.cluster,
+        "node": gpu.node,
+        "node_state": gpu.node_state.value,
+        "index": gpu.index,
+        "gpu_model": gpu.model,
+        "health": gpu.health.value,
+        "health_reason": gpu.health_reason,
+        "units": gpu.grid,
         "parts": parts,
     }
 
@@ -98,7 +98,7 @@ def gpu_row(card: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any
 class OperatorGpuViewSet(CrossTenantViewSet):
     """Every GPU with its sections: the rows of the fleet map."""
 
-    serializer_class, rows, visit = OperatorGpuOut, Gpu.objects.all(), "cards"
+    serializer_class, rows, visit = OperatorGpuOut, Gpu.objects.all(), "gpus"
     sorts = OLDEST_FIRST
     parameters = frozenset({"show"})
     filters = {
@@ -114,10 +114,10 @@ class OperatorGpuViewSet(CrossTenantViewSet):
             return found
         if show not in FLEET_FILTERS:
             raise ValidationError({"show": f"Must be one of {', '.join(FLEET_FILTERS)}."})
-        return found.filter(pk__in=[card.id for card in fleet_gpus.load_gpus() if FLEET_FILTERS[show](card)])
+        return found.filter(pk__in=[gpu.id for gpu in fleet_gpus.load_gpus() if FLEET_FILTERS[show](gpu)])
 
     def prepare(self, rows: list[Any]) -> list[Any]:
-        known = {card.id: card for card in fleet_gpus.load_gpus(gpu="" if self.action == "list" else rows[0].pk)}
+        known = {gpu.id: gpu for gpu in fleet_gpus.load_gpus(gpu="" if self.action == "list" else rows[0].pk)}
         shown = [known[gpu.pk] for gpu in rows]
-        priced = earnings.hourly_prices_of([s.lease for card in shown for s in card.slices], now=self.now)
-        return [gpu_row(card, priced) for card in shown]
+        priced = earnings.hourly_prices_of([s.lease for gpu in shown for s in gpu.slices], now=self.now)
+        return [gpu_row(gpu, priced) for gpu in shown]

@@ -85,13 +85,13 @@ class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
             "than `seen`."
         ),
     )
-    def credit_note(self, invoice: Invoice, asked: dict[str, Any]) -> CreditNote:
+    def credit_note(self, invoice: Invoice, body: dict[str, Any]) -> CreditNote:
         """Issue a credit note."""
         return credit_notes.issue_credit_note(
             invoice,
-            wanted=_amounts_by_line(asked["lines"], invoice.currency) if "lines" in asked else None,
-            seen=require_amount("seen", asked["seen"], invoice.currency),
-            why=asked["reason"],
+            wanted=_amounts_by_line(body["lines"], invoice.currency) if "lines" in body else None,
+            seen=require_amount("seen", body["seen"], invoice.currency),
+            why=body["reason"],
             **self.by,
         )
 

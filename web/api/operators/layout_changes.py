@@ -18,18 +18,18 @@ from web.http.filters import QueryFilter
 class GpuLayoutOut(serializers.Serializer[Any]):
     """MIG layout of one GPU: its index in the node, and its slices per profile."""
 
-    card = serializers.IntegerField()
+    gpu_index = serializers.IntegerField()
     profiles = serializers.DictField(child=serializers.IntegerField())
 
 
 def layout_rows(cuts: Mapping[int, GpuLayout]) -> list[dict[str, Any]]:
-    return [{"card": index, "profiles": dict(cut.counts)} for index, cut in sorted(cuts.items())]
+    return [{"gpu_index": index, "profiles": dict(cut.counts)} for index, cut in sorted(cuts.items())]
 
 
 class GpuLayoutChangeOut(serializers.Serializer[Any]):
     """One GPU of a layout change: its layout before and after."""
 
-    card = serializers.IntegerField()
+    gpu_index = serializers.IntegerField()
     before = serializers.DictField(child=serializers.IntegerField())
     wanted = serializers.DictField(child=serializers.IntegerField())
 
@@ -48,20 +48,20 @@ class LayoutChangeOut(serializers.ModelSerializer[Repartition]):
     node = serializers.CharField(source="node_id")
     node_name = serializers.CharField(source="node.name")
     cluster = serializers.CharField(source="node.cluster_id")
-    cards = serializers.SerializerMethodField()
+    gpus = serializers.SerializerMethodField()
     steps = serializers.SerializerMethodField()
 
     class Meta:
         model = Repartition
-        fields = ("id", "cluster", "node", "node_name", "step", "step_at", "why", "planned_at", "attempts", "cards",
+        fields = ("id", "cluster", "node", "node_name", "step", "step_at", "why", "planned_at", "attempts", "gpus",
                   "steps")  # fmt: skip
 
     @extend_schema(responses=GpuLayoutChangeOut(many=True))
-    def get_cards(self, change: Repartition) -> list[dict[str, Any]]:
+    def get_gpus(self, change: Repartition) -> list[dict[str, Any]]:
         """Return every GPU of the node, before and after."""
         before, nothing = layouts_from_stored(change.before), GpuLayout()
         return [
-            {"card": index, "before": dict(before.get(index, nothing).counts), "wanted": dict(cut.counts)}
+            {"gpu_index": index, "before": dict(before.get(index, nothing).counts), "wanted": dict(cut.counts)}
             for index, cut in sorted(change.cuts.items())
         ]
 
@@ -90,7 +90,7 @@ class CurrentLayoutChangeOut(serializers.Serializer[Any]):
     step = serializers.CharField()
     step_at = serializers.DateTimeField()
     why = serializers.CharField()
-    cards = GpuLayoutOut(many=True)
+    gpus = GpuLayoutOut(many=True)
 
 
 class NodeLayoutOut(serializers.Serializer[Any]):
@@ -99,23 +99,25 @@ class NodeLayoutOut(serializers.Serializer[Any]):
     node = serializers.CharField()
     name = serializers.CharField()
     gpu_model = serializers.CharField()
-    cards = GpuLayoutOut(many=True)
+    gpus = GpuLayoutOut(many=True)
     change = CurrentLayoutChangeOut(allow_null=True)
 
 
 def pool_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[dict[str, Any]]:
     """Return a pool's nodes as rows; `latest` holds each node's current layout change."""
-    views = {view.name: {card.index: card.cut for card in view.cards} for view in pool.views}
+    views = {view.name: {gpu.index: gpu.cut for gpu in view.gpus} for view in pool.views}
     rows = []
     for pk, node in pool.nodes.items():
         change = latest.get(pk)
-        told = change and {
+        current_change = change and {
             "id": change.pk,
             "step": change.step,
             "step_at": change.step_at,
             "why": change.why,
-            "cards": layout_rows(change.cuts),
+            "gpus": layout_rows(change.cuts),
         }
-        cards = layout_rows(views[pk])
-        rows.append({"node": pk, "name": node.name, "gpu_model": pool.model, "cards": cards, "change": told or None})
+        gpus = layout_rows(views[pk])
+        rows.append(
+            {"node": pk, "name": node.name, "gpu_model": pool.model, "gpus": gpus, "change": current_change or None}
+        )
     return rows

@@ -84,10 +84,10 @@ class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
             return complete_page(OperatorTransitionOut(transitions_of(self.get_object()), many=True).data)
 
     @OperatorAct(LeaseCorrectionCreate, answer=CorrectionOut, rows=OperatorCorrectionViewSet.rows, visit="corrections")
-    def correction(self, lease: Lease, asked: dict[str, Any]) -> Correction:
+    def correction(self, lease: Lease, body: dict[str, Any]) -> Correction:
         """Propose to charge or not to charge seconds of a lease; returns the diff."""
-        why = asked.pop("reason")
-        return correction_proposals.propose_lease_correction(lease, **asked, why=why, **self.by)
+        why = body.pop("reason")
+        return correction_proposals.propose_lease_correction(lease, **body, why=why, **self.by)
 
 
 class AllocationLeaseOut(NamedOut):
@@ -104,7 +104,7 @@ class OperatorAllocationOut(serializers.ModelSerializer[Allocation]):
     tenant = NamedOut()
     lease = AllocationLeaseOut()
     gpu = serializers.CharField(source="gpu_id")
-    card = serializers.IntegerField(source="gpu.index")
+    gpu_index = serializers.IntegerField(source="gpu.index")
     node = NamedOut(source="gpu.node")
     cluster = NamedOut(source="gpu.node.cluster")
     start = serializers.IntegerField(source="placement.lower", help_text="First unit on the GPU.")
@@ -112,7 +112,7 @@ class OperatorAllocationOut(serializers.ModelSerializer[Allocation]):
 
     class Meta:
         model = Allocation
-        fields = ("id", "tenant", "lease", "generation", "cluster", "node", "gpu", "card", "profile", "isolation",
+        fields = ("id", "tenant", "lease", "generation", "cluster", "node", "gpu", "gpu_index", "profile", "isolation",
                   "start", "size", "held_at", "released_at")  # fmt: skip
 
     def get_size(self, place: Allocation) -> int:

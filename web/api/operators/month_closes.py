@@ -50,7 +50,7 @@ class OperatorMonthCloseViewSet(CrossTenantViewSet):
     @extend_schema(responses=MonthCloseOut, filters=False)
     def retrieve(self, request: Request, pk: str) -> Response:
         """Return the state of a month such as 2026-10."""
-        return self._told(pk)
+        return self._close_response(pk)
 
     @extend_schema(request=MonthCloseRequest, responses=MonthCloseOut, filters=False)
     def update(self, request: Request, pk: str) -> Response:
@@ -61,14 +61,14 @@ class OperatorMonthCloseViewSet(CrossTenantViewSet):
         self._check(pk)
         validated_body(MonthCloseRequest, request)
         close_month.close_due_months(now=self.now, most=MAX_CLOSED_PER_REQUEST)
-        return self._told(pk)
+        return self._close_response(pk)
 
     def _check(self, label: str) -> None:
         with rls.staff_scope():
             if label not in close_checklist.month_labels():
                 raise Http404
 
-    def _told(self, label: str) -> Response:
+    def _close_response(self, label: str) -> Response:
         self._check(label)
         with rls.staff_scope():
             return Response(MonthCloseOut(close_checklist.check_month(label, now=self.now)).data)

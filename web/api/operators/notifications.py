@@ -54,6 +54,6 @@ class OperatorEmailViewSet(CrossTenantViewSet):
     }
 
     @OperatorAct(EmailRetry)
-    def resend(self, email: QueuedEmail, asked: dict[str, Any]) -> QueuedEmail:
+    def resend(self, email: QueuedEmail, body: dict[str, Any]) -> QueuedEmail:
         """Retry an e-mail that was not delivered. 409 for any other."""
         return email_delivery.requeue_email(email, **self.by)

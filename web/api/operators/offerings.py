@@ -156,30 +156,30 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         description="Set a price from a time on (UTC unless it has an offset) until the next scheduled price. Periods"
         " that may already have been charged or quoted keep their price. Repeating the request changes nothing.",
     )
-    def price(self, offering: Offering, asked: dict[str, Any]) -> PriceVersion:
+    def price(self, offering: Offering, body: dict[str, Any]) -> PriceVersion:
         """Publish a price, or return the same existing one."""
-        nano = price_list.parse_nano_per_hour(asked["per_hour"])
-        tiers = [TierInput(each["from_hours"], each["price"], each["until_hours"]) for each in asked["tiers"]]
+        nano = price_list.parse_nano_per_hour(body["per_hour"])
+        tiers = [TierInput(each["from_hours"], each["price"], each["until_hours"]) for each in body["tiers"]]
         price: dict[str, Any] = {
             "nano_per_hour": nano,
-            "since": asked["since"] or self.now,
-            "tiers": price_tiers.parse_tiers(asked["model"], nano, tiers),
+            "since": body["since"] or self.now,
+            "tiers": price_tiers.parse_tiers(body["model"], nano, tiers),
         }
-        if asked["tenant"]:
-            return self._agree_price(offering, price, asked)
-        if asked["until"] or asked["free"]:
+        if body["tenant"]:
+            return self._agree_price(offering, price, body)
+        if body["until"] or body["free"]:
             raise ValidationError({"tenant": "Only a tenant-specific price can have an end or be confirmed as free."})
-        price["currency"] = asked["currency"]
+        price["currency"] = body["currency"]
         return price_list.find_identical_list_price(offering, **price) or price_list.publish_price(
             offering=offering, **price, **self.by
         )
 
-    def _agree_price(self, offering: Offering, price: dict[str, Any], asked: dict[str, Any]) -> PriceVersion:
-        tenant, price = tenant_or_missing(asked["tenant"]), {**price, "until": asked["until"]}
+    def _agree_price(self, offering: Offering, price: dict[str, Any], body: dict[str, Any]) -> PriceVersion:
+        tenant, price = tenant_or_missing(body["tenant"]), {**price, "until": body["until"]}
         with self.read_scope():
             version = tenant_prices.find_identical_price(tenant, offering, **price)
         return version or tenant_prices.set_tenant_price(
-            tenant=tenant, offering=offering, free=asked["free"], **price, **self.by
+            tenant=tenant, offering=offering, free=body["free"], **price, **self.by
         )
 
     @extend_schema(
@@ -196,25 +196,25 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     @action(detail=True, pagination_class=None, filter_backends=[], visit="prices")
     def preview(self, request: Request, pk: str) -> Response:
         """Return last month's real use of an offering, charged at this price; writes nothing."""
-        asked = request.query_params
-        if odd := set(asked) - {"per_hour", "currency", "tenant", "model", "tiers"}:
+        query = request.query_params
+        if odd := set(query) - {"per_hour", "currency", "tenant", "model", "tiers"}:
             raise ValidationError({name: "Is an unknown parameter." for name in odd})
-        currency, text = asked.get("currency", settings.CURRENCY), asked.get("per_hour", "")
-        tenant = tenant_or_missing(asked["tenant"]) if asked.get("tenant") else None
+        currency, text = query.get("currency", settings.CURRENCY), query.get("per_hour", "")
+        tenant = tenant_or_missing(query["tenant"]) if query.get("tenant") else None
         with self.read_scope():
             offering: Offering = self.find_row()
             whose, currency = (tenant.pk, tenant.currency) if tenant else ("", currency)
             held = price_list.prices_at(self.now, currency=currency, offerings=[offering.pk], tenant=whose)
             present = held[offering.pk].nano_per_hour if offering.pk in held else 0
             nano = price_list.parse_nano_per_hour(text) if text else present
-            said = price_tiers.parse_tier_lines(asked.get("tiers", "").replace(";", "\n"))
+            said = price_tiers.parse_tier_lines(query.get("tiers", "").replace(";", "\n"))
             found = price_impact.preview_price(
                 offering,
                 currency=currency,
                 nano_per_hour=nano,
                 now=self.now,
                 tenant=whose or None,
-                tiers=price_tiers.parse_tiers(asked.get("model", "flat"), nano, said),
+                tiers=price_tiers.parse_tiers(query.get("model", "flat"), nano, said),
             )
         return Response(_preview_body(found))
 

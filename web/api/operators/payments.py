@@ -38,9 +38,9 @@ class OperatorPaymentViewSet(PaymentRows, CrossTenantViewSet):
     filters = OF_TENANT | PaymentRows.filters
 
     @OperatorAct(ReasonIn, description=MARK_FAILED_DESCRIPTION)
-    def mark_failed(self, payment: Payment, asked: dict[str, Any]) -> Payment:
+    def mark_failed(self, payment: Payment, body: dict[str, Any]) -> Payment:
         """Settle it by hand."""
-        return manual_settlements.settle_as_not_taken(PAYMENTS, payment, why=asked["reason"], **self.by)
+        return manual_settlements.settle_as_not_taken(PAYMENTS, payment, why=body["reason"], **self.by)
 
     @OperatorAct(
         RefundCreate,
@@ -52,12 +52,12 @@ class OperatorPaymentViewSet(PaymentRows, CrossTenantViewSet):
             "progress, or if more was refunded than `seen`."
         ),
     )
-    def refund(self, payment: Payment, asked: dict[str, Any]) -> Refund:
+    def refund(self, payment: Payment, body: dict[str, Any]) -> Refund:
         """Refund a payment."""
         return refund_creation.open_refund(
             payment,
-            minor=require_amount("amount", asked["amount"], payment.currency),
-            seen=require_amount("seen", asked["seen"], payment.currency),
-            why=asked["reason"],
+            minor=require_amount("amount", body["amount"], payment.currency),
+            seen=require_amount("seen", body["seen"], payment.currency),
+            why=body["reason"],
             **self.by,
         )

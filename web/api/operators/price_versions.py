@@ -66,7 +66,7 @@ class PriceGapPage(CompletePage):
 
 
 def find_price_version(pk: str) -> PriceVersion:
-    """Return a price version; any text that is no number names none."""
+    """Return a price version; text that is not a number matches none."""
     number = int(pk) if pk.isascii() and pk.isdigit() and len(pk) <= MAX_ID_DIGITS else 0
     return get_object_or_404(PriceVersion, pk=number)
 
@@ -85,10 +85,10 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
     parameters = frozenset({"own"})
 
     def get_queryset(self) -> QuerySet[PriceVersion]:
-        rows, asked = super().get_queryset(), self.request.query_params
+        rows, query = super().get_queryset(), self.request.query_params
         if "pk" in self.kwargs:
             return rows
-        return rows.filter(tenant_id__isnull="tenant" not in asked and asked.get("own") != "true")
+        return rows.filter(tenant_id__isnull="tenant" not in query and query.get("own") != "true")
 
     @OperatorAct(
         PriceEnd,
@@ -96,9 +96,9 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         rows=PriceVersion.objects.all(),
         description="End a tenant-specific price at a future time. The list price applies from then on.",
     )
-    def end(self, version: PriceVersion, asked: dict[str, Any]) -> PriceVersion:
+    def end(self, version: PriceVersion, body: dict[str, Any]) -> PriceVersion:
         """End a tenant-specific price."""
-        return tenant_prices.end_tenant_price(version, at=asked["at"] or self.now, **self.by)
+        return tenant_prices.end_tenant_price(version, at=body["at"] or self.now, **self.by)
 
     @OperatorAct(
         PriceCorrectionCreate,
@@ -107,14 +107,14 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         rows=OperatorCorrectionViewSet.rows,
         visit="corrections",
     )
-    def correction(self, version: PriceVersion, asked: dict[str, Any]) -> Correction:
+    def correction(self, version: PriceVersion, body: dict[str, Any]) -> Correction:
         """Propose another price for a period, for all tenants charged at it; returns the diff."""
         return correction_proposals.propose_price_correction(
             version,
-            nano_per_hour=price_list.parse_nano_per_hour(asked["per_hour"]),
-            since=asked["since"],
-            until=asked["until"],
-            why=asked["reason"],
+            nano_per_hour=price_list.parse_nano_per_hour(body["per_hour"]),
+            since=body["since"],
+            until=body["until"],
+            why=body["reason"],
             **self.by,
         )
 

@@ -56,7 +56,7 @@ class OperatorRefundViewSet(CrossTenantViewSet):
     }
 
     @OperatorAct(RefundRetry)
-    def retry(self, refund: Refund, asked: dict[str, Any]) -> Refund:
+    def retry(self, refund: Refund, body: dict[str, Any]) -> Refund:
         """Retry a stuck refund."""
         refund_creation.retry_refund(refund, **self.by)
         return refund

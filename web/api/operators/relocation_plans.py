@@ -62,7 +62,7 @@ class RelocationPlanOut(serializers.ModelSerializer[RelocationPlan]):
     class Meta:
         model = RelocationPlan
         fields = ("id", "cluster", "cluster_name", "gpu_model", "reason", "room_for", "cost_s",
-                  "gain_milli", "cards", "state", "state_at", "why", "proposed_at", "not_before",
+                  "gain_milli", "gpus", "state", "state_at", "why", "proposed_at", "not_before",
                   "moves", "entries")  # fmt: skip
 
     @extend_schema(responses=RelocationEntryOut(many=True))

@@ -44,15 +44,15 @@ class OperatorTaxRateViewSet(CrossTenantViewSet):
     filters = {"jurisdiction": QueryFilter("jurisdiction"), "category": QueryFilter("category")}
 
     @OperatorAct(TaxRateCreate)
-    def publish(self, asked: dict[str, Any]) -> TaxRate:
+    def publish(self, body: dict[str, Any]) -> TaxRate:
         """Publish a rate from a day on, or return the same existing one.
 
         A rate that no final invoice has used yet is corrected by publishing on its own first day.
         """
         wanted = {
-            "jurisdiction": asked["jurisdiction"].upper(),
-            "category": asked["category"],
-            "rate_bp": int(asked["per_cent"].scaleb(2)),
-            "since": asked["since"],
+            "jurisdiction": body["jurisdiction"].upper(),
+            "category": body["category"],
+            "rate_bp": int(body["per_cent"].scaleb(2)),
+            "since": body["since"],
         }
         return tax_rates.find_tax_rate(**wanted) or tax_rates.publish_tax_rate(**wanted, **self.by)

@@ -23,6 +23,6 @@ class OperatorTopUpViewSet(TopUpRows, CrossTenantViewSet):
     filters = OF_TENANT | TopUpRows.filters
 
     @OperatorAct(ReasonIn, description=MARK_FAILED_DESCRIPTION)
-    def mark_failed(self, topup: TopUp, asked: dict[str, Any]) -> TopUp:
+    def mark_failed(self, topup: TopUp, body: dict[str, Any]) -> TopUp:
         """Settle it by hand."""
-        return manual_settlements.settle_as_not_taken(TOPUPS, topup, why=asked["reason"], **self.by)
+        return manual_settlements.settle_as_not_taken(TOPUPS, topup, why=body["reason"], **self.by)

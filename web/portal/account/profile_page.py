@@ -23,5 +23,5 @@ def edit_profile(request: Any) -> HttpResponse:
             request.user, name=form.cleaned_data["name"], request_id=getattr(request, "id", ""), now=clock.now()
         )
         return redirect("account")
-    told = {"form": form, "second_factor": has_second_factor(request.user)}
-    return render(request, "account/profile.html", told)
+    context = {"form": form, "second_factor": has_second_factor(request.user)}
+    return render(request, "account/profile.html", context)

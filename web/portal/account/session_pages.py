@@ -78,8 +78,8 @@ def join_by_invitation(request: Any, secret: str) -> HttpResponse:
         if member.project_id:
             request.session[SESSION_PROJECT] = member.project_id
         return redirect(home_url())
-    told = {"offer": offer, "in_words": ROLE_DESCRIPTIONS[offer.role], "secret": secret}
-    answer = render(request, "account/join.html", told)
+    context = {"offer": offer, "in_words": ROLE_DESCRIPTIONS[offer.role], "secret": secret}
+    answer = render(request, "account/join.html", context)
     answer["Cache-Control"] = "no-store"  # the URL has a secret
     return answer
 

@@ -65,24 +65,24 @@ def partition_gpus(shapes: Iterable[Profile], grid: int) -> list[list[list[Tease
         for first in range(len(found)):
             way = fill_gpu([found[first], *found[turn:], *found[:turn]])
             ways.setdefault(str(way), way)
-    cards = [gpu_spans(way, grid) for way in ways.values()][: GPUS_PER_ROW * ROWS]
-    full = len(cards) - len(cards) % GPUS_PER_ROW or len(cards)
-    return [cards[at : at + GPUS_PER_ROW] for at in range(0, full, GPUS_PER_ROW)]
+    gpus = [gpu_spans(way, grid) for way in ways.values()][: GPUS_PER_ROW * ROWS]
+    full = len(gpus) - len(gpus) % GPUS_PER_ROW or len(gpus)
+    return [gpus[at : at + GPUS_PER_ROW] for at in range(0, full, GPUS_PER_ROW)]
 
 
 def fill_gpu(order: list[Profile]) -> Geometry:
     """Return a GPU on which each shape took the first free placement."""
-    card = Geometry()
+    gpu = Geometry()
     for shape in order:
-        place = next((place for place in shape.placements if card.fits(shape, place)), None)
+        place = next((place for place in shape.placements if gpu.fits(shape, place)), None)
         if place is not None:
-            card = card.with_held(shape, place)
-    return card
+            gpu = gpu.with_held(shape, place)
+    return gpu
 
 
-def gpu_spans(card: Geometry, grid: int) -> list[TeaserSpan]:
+def gpu_spans(gpu: Geometry, grid: int) -> list[TeaserSpan]:
     """Return a GPU's spans in eighths; neighbours alternate in colour."""
-    places = sorted((held.placement for held in card.held), key=lambda place: place.start)
+    places = sorted((held.placement for held in gpu.held), key=lambda place: place.start)
     taken = {unit for place in places for unit in range(place.start, place.end)}
     drawn = [
         (place.start * 8 // grid, place.size * 8 // grid, "spot" if i % 2 else "sold") for i, place in enumerate(places)

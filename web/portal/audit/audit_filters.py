@@ -29,15 +29,15 @@ AuditFilters = dict[str, str]
 
 def filter_events(rows: Any, query: Mapping[str, str], time_zone: str) -> tuple[Any, AuditFilters]:
     """Return the events that a query string selects, newest first, and its filters."""
-    asked: AuditFilters = {}
+    chosen: AuditFilters = {}
     for name, column in FILTER_COLUMNS.items():
         value = query.get(name, "")[:60].replace("\x00", "")
         if value:
-            rows, asked[name] = rows.filter(**{column: value}), value
+            rows, chosen[name] = rows.filter(**{column: value}), value
     if day := parse_day(query.get("day", "")):
         begin, end = day_bounds(day, time_zone)
-        rows, asked["day"] = rows.filter(at__gte=begin, at__lt=end), day.isoformat()
-    return rows.order_by("-id"), asked
+        rows, chosen["day"] = rows.filter(at__gte=begin, at__lt=end), day.isoformat()
+    return rows.order_by("-id"), chosen
 
 
 def parse_day(text: str) -> date | None:
@@ -56,18 +56,18 @@ def day_bounds(day: date, time_zone: str) -> tuple[datetime, datetime]:
     return first.astimezone(UTC), last.astimezone(UTC)
 
 
-def api_parameters(asked: AuditFilters, time_zone: str) -> AuditFilters:
+def api_parameters(chosen: AuditFilters, time_zone: str) -> AuditFilters:
     """Return the filters as the API's query parameters."""
-    query = {name: value for name, value in asked.items() if name in FILTER_COLUMNS}
-    if "day" in asked:
-        begin, end = day_bounds(date.fromisoformat(asked["day"]), time_zone)
+    query = {name: value for name, value in chosen.items() if name in FILTER_COLUMNS}
+    if "day" in chosen:
+        begin, end = day_bounds(date.fromisoformat(chosen["day"]), time_zone)
         query |= {"at__gte": f"{begin:%Y-%m-%dT%H:%M:%SZ}", "at__lt": f"{end:%Y-%m-%dT%H:%M:%SZ}"}
     return query
 
 
 def filter_chips(
     rows: Any,
-    asked: AuditFilters,
+    chosen: AuditFilters,
     events: Iterable[Any],
     to: Callable[[AuditFilters], str],
     *,
@@ -80,7 +80,7 @@ def filter_chips(
     ones.
     """
     for event in events:
-        event.only = {name: to({**asked, name: getattr(event, column)}) for name, column in FILTER_COLUMNS.items()}
+        event.only = {name: to({**chosen, name: getattr(event, column)}) for name, column in FILTER_COLUMNS.items()}
     latest = rows.order_by("-id").values("pk")[:RECENT_EVENTS]
     acts = AuditEvent.objects.filter(pk__in=latest).values_list("action", "actor_id", "actor_label")
     seen = sorted(acts.distinct())
@@ -95,16 +95,16 @@ def filter_chips(
         {
             "name": name,
             "label": _(FILTER_LABELS[name]),
-            "value": known.get(asked[name], asked[name]) if name in asked else "",
-            "remove": to({k: v for k, v in asked.items() if k != name}),
-            "kept": [(k, v) for k, v in {**also, **asked}.items() if k != name],
-            "options": [{"url": to({**asked, name: value}), "label": word} for value, word in known.items()],
+            "value": known.get(chosen[name], chosen[name]) if name in chosen else "",
+            "remove": to({k: v for k, v in chosen.items() if k != name}),
+            "kept": [(k, v) for k, v in {**also, **chosen}.items() if k != name],
+            "options": [{"url": to({**chosen, name: value}), "label": word} for value, word in known.items()],
         }
         for name, known in choices.items()
-        if name in asked or name != "subject"
+        if name in chosen or name != "subject"
     ]
 
 
-def filter_query(asked: AuditFilters) -> str:
+def filter_query(chosen: AuditFilters) -> str:
     """Return the query string of a page that shows only an audit log."""
-    return f"?{urlencode(asked)}" if asked else "."
+    return f"?{urlencode(chosen)}" if chosen else "."

@@ -143,8 +143,8 @@ def _value_text(kept: Any, names: Mapping[str, str]) -> str:
     if isinstance(kept, list):
         return ", ".join(_value_text(inner, names) for inner in kept)
     if isinstance(kept, dict):
-        told = (f"{_detail_label(key)} {_value_text(inner, names)}" for key, inner in kept.items())
-        return ", ".join(each for each in told if not each.endswith(" "))
+        details = (f"{_detail_label(key)} {_value_text(inner, names)}" for key, inner in kept.items())
+        return ", ".join(each for each in details if not each.endswith(" "))
     if isinstance(kept, int):
         return f"{kept:,}"
     text = "" if kept is None else str(kept)

@@ -37,11 +37,11 @@ def tenant_events(request: Any) -> Any:
 @tenant_required("audit.read")
 def show_audit_log(request: Any) -> HttpResponse:
     """Show a page of events."""
-    rows, asked = filtered_events(request)
+    rows, chosen = filtered_events(request)
     if before := request.GET.get("before", "")[:40].replace("\x00", ""):
         rows = rows.filter(id__lt=before)
     found = list(rows[: PAGE_SIZE + 1])
-    older = audit_filters.filter_query({**asked, "before": found[PAGE_SIZE - 1].pk}) if len(found) > PAGE_SIZE else ""
+    older = audit_filters.filter_query({**chosen, "before": found[PAGE_SIZE - 1].pk}) if len(found) > PAGE_SIZE else ""
     events = audit_log.describe_events(found[:PAGE_SIZE], currency=request.tenant.currency)
     for event in events:
         event.kind = ACTOR_KIND_WORDS.get(event.actor_kind, "")
@@ -51,11 +51,11 @@ def show_audit_log(request: Any) -> HttpResponse:
         "events": events,
         "older": older,
         "filters": audit_filters.filter_chips(
-            tenant_events(request), asked, events, audit_filters.filter_query, today=today, also={}
+            tenant_events(request), chosen, events, audit_filters.filter_query, today=today, also={}
         ),
-        "query": urlencode(asked),
+        "query": urlencode(chosen),
         "paging": bool(before),
-        "call": api_call("audit-events", urlencode(audit_filters.api_parameters(asked, zone), safe=":")),
+        "call": api_call("audit-events", urlencode(audit_filters.api_parameters(chosen, zone), safe=":")),
     }
     return render(request, "audit/audit_log.html", shown)
 

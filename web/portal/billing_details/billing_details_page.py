@@ -31,18 +31,18 @@ COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å
 def edit_billing_details(request: PageRequest) -> HttpResponse:
     """Show the tenant's billing details; a POST changes them."""
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are
-    told = tax_determination.get_customer(request.tenant).as_dict()
+    values = tax_determination.get_customer(request.tenant).as_dict()
     version, wrong = billing_details.details_version(request.tenant), dict[str, str]()
     if request.method == "POST":
         require(request.roles, "billing.write", ())
-        told = {name: request.POST.get(name, "")[:MAX_FIELD_LENGTH] for name in PARTY_FIELDS}
+        values = {name: request.POST.get(name, "")[:MAX_FIELD_LENGTH] for name in PARTY_FIELDS}
         try:
-            return _save(request, InvoiceParty(**told), seen=request.POST.get("seen", ""))
+            return _save(request, InvoiceParty(**values), seen=request.POST.get("seen", ""))
         except InvalidValue as odd:
             wrong = {str(odd.field): f"{odd.detail} {odd.fix.text}"}
         except StaleVersion as stale:
             messages.warning(request, f"{stale.detail} {stale.fix.text}")
-    page = build_billing_details_page(request, told, wrong, version)
+    page = build_billing_details_page(request, values, wrong, version)
     return render(request, "billing_details/billing_details.html", {"page": page}, status=400 if wrong else 200)
 
 
@@ -50,7 +50,7 @@ def edit_billing_details(request: PageRequest) -> HttpResponse:
 class BillingDetailsPage:
     """The form with a tenant's billing details, and how it is taxed at present."""
 
-    told: dict[str, str]
+    values: dict[str, str]
     wrong: dict[str, str]
     seen: int  # the version that the form was filled from
     letters: str
@@ -80,17 +80,17 @@ class BillingDetailsPage:
 
     @property
     def call_put(self) -> str:
-        return api_examples.curl_put("/billing-details", self.told)
+        return api_examples.curl_put("/billing-details", self.values)
 
 
 def build_billing_details_page(
-    request: PageRequest, told: dict[str, str], wrong: dict[str, str], version: int
+    request: PageRequest, values: dict[str, str], wrong: dict[str, str], version: int
 ) -> BillingDetailsPage:
     """Read how a tenant is taxed, beside what its form shows."""
     standing = tax_determination.get_tax_status(request.tenant)
     gets_emails = "yes" if billing_details.gets_invoice_emails(request.tenant) else "no"
     return BillingDetailsPage(
-        told=told,
+        values=values,
         wrong=wrong,
         seen=version,
         letters=request.POST.get("letters") or gets_emails,
@@ -101,7 +101,7 @@ def build_billing_details_page(
     )
 
 
-def _save(request: PageRequest, told: InvoiceParty, *, seen: str) -> HttpResponse:
+def _save(request: PageRequest, party: InvoiceParty, *, seen: str) -> HttpResponse:
     if seen != str(billing_details.details_version(request.tenant)):
         raise StaleVersion(
             _("The billing details were changed since you opened this page."),
@@ -110,7 +110,7 @@ def _save(request: PageRequest, told: InvoiceParty, *, seen: str) -> HttpRespons
     wants = request.POST.get("letters")
     letters = wants == "yes" if wants in ("yes", "no") else None
     billing_details.set_billing_details(
-        request.tenant, told=told, actor=request.actor, now=request.now, letters=letters
+        request.tenant, party=party, actor=request.actor, now=request.now, letters=letters
     )
     messages.success(
         request, _("Billing details saved. They apply to your next invoices; final invoices do not change.")

@@ -43,8 +43,8 @@ def budget_notices(request: PageRequest) -> list[dict[str, str]]:
     found = [stop_notice(stop, names, request) for stop in stops]
     stopped = {stop.budget_id for stop in stops if stop.what == StopScope.ALL}
     full = in_force_near(request, BudgetAlert.objects.filter(percent__gte=FULL_PERCENT)).order_by("at")
-    told = {alert.budget_id: alert for alert in full if alert.budget.project_id in names}
-    return [*found, *(alert_notice(each, names) for key, each in told.items() if key not in stopped)]
+    latest = {alert.budget_id: alert for alert in full if alert.budget.project_id in names}
+    return [*found, *(alert_notice(each, names) for key, each in latest.items() if key not in stopped)]
 
 
 def in_force_near(request: PageRequest, rows: QuerySet[Any]) -> QuerySet[Any]:

@@ -209,8 +209,8 @@ def _set_budget(request: PageRequest, form: dict[str, Any]) -> HttpResponse:
     budget = services.set_budget(project=project, limit_minor=limit, actor=request.actor, now=request.now, terms=terms)
     messages.success(
         request,
-        _("The monthly budget of {project_name} is {currency}.").format(
-            project_name=project.name, currency=Money(budget.limit_minor, budget.currency)
+        _("The monthly budget of {project_name} is {amount}.").format(
+            project_name=project.name, amount=Money(budget.limit_minor, budget.currency)
         ),
     )
     return redirect("budgets")

@@ -31,7 +31,7 @@ def list_commitments(request: PageRequest) -> HttpResponse:
         for each in holds
         if (found := commitment_coverage.current_coverage(each, now=request.now))
     ]
-    told = {
+    context = {
         "drawn": drawn,
         "rows": [{"row": each, "state": commitment_badge(each, request.now)} for each in listed],
         "holds": len(holds),
@@ -42,7 +42,7 @@ def list_commitments(request: PageRequest) -> HttpResponse:
         "call": api_examples.curl_get("/commitments?limit=500"),
         "call_one": api_examples.curl_get(f"/commitments/{holds[0].pk}") if holds else "",
     }
-    return render(request, "commitments/commitments.html", told)
+    return render(request, "commitments/commitments.html", context)
 
 
 def commitment_badge(agreed: Commitment, now: datetime) -> tuple[str, str]:

@@ -84,10 +84,10 @@ def invoice_events(scope: Scope) -> list[RecentEvent]:
 def invoice_text(invoice: Invoice) -> str:
     """Return in words what is paid, settled or due of a final invoice."""
     if invoice.paid_at and not invoice.to_pay:
-        return _("is paid, {currency}").format(currency=Money(invoice.total, invoice.currency))
+        return _("is paid, {amount}").format(amount=Money(invoice.total, invoice.currency))
     if invoice.paid_at:
-        return _("is paid, {currency}").format(currency=Money(invoice.to_pay, invoice.currency))
-    return _("is final, {currency} due").format(currency=Money(invoice.due, invoice.currency))
+        return _("is paid, {amount}").format(amount=Money(invoice.to_pay, invoice.currency))
+    return _("is final, {amount} due").format(amount=Money(invoice.due, invoice.currency))
 
 
 def lease_events(scope: Scope) -> list[RecentEvent]:
@@ -96,13 +96,13 @@ def lease_events(scope: Scope) -> list[RecentEvent]:
     if not scope.whole:
         steps = steps.filter(project_id__in=scope.projects().values("pk"))
     latest = [(step, transition_text(step)) for step in steps.order_by("-xid", "-position")[:TRANSITIONS_READ]]
-    told = [(step, words) for step, words in latest if words][:MAX_EVENTS]
-    names = dict(Lease.objects.filter(pk__in={step.lease_id for step, _ in told}).values_list("pk", "name"))
+    described = [(step, words) for step, words in latest if words][:MAX_EVENTS]
+    names = dict(Lease.objects.filter(pk__in={step.lease_id for step, _ in described}).values_list("pk", "name"))
     return [
         RecentEvent(
             reverse("lease", args=[step.lease_id]), names.get(step.lease_id, step.lease_id), words, step.after, step.at
         )
-        for step, words in told
+        for step, words in described
     ]
 
 

@@ -34,10 +34,10 @@ def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocati
     ways = [("project", _("Project")), ("user", _("User")), *((f"{TAG_PREFIX}{tag}", tag) for tag in tags)]
     way = chosen_value(request, "by", dict(ways), "project")
     by, tag = ("tag", way.removeprefix(TAG_PREFIX)) if way.startswith(TAG_PREFIX) else (way, "")
-    asked = {"by": by, "tag": tag} if tag else {"by": by}
+    parameters = {"by": by, "tag": tag} if tag else {"by": by}
     return CostAllocation(
         parts=allocate_cost(invoice, by=by, tag=tag),
         head=dict(ways)[way],
         ways=link_options(request, "by", ways, way),
-        query=urlencode(asked),
+        query=urlencode(parameters),
     )

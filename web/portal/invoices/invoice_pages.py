@@ -207,8 +207,8 @@ class InvoicePage:
 
 def build_invoice_page(request: PageRequest, invoice: Invoice, rows: list[InvoiceLineRow]) -> InvoicePage:
     """Read what an invoice page shows, with the line it opens."""
-    asked = request.GET.get("line", "")
-    at = next((i for i, row in enumerate(rows, 1) if str(row.line.n) == asked), 0)
+    wanted = request.GET.get("line", "")
+    at = next((i for i, row in enumerate(rows, 1) if str(row.line.n) == wanted), 0)
     money = payment_status(invoice)
     return InvoicePage(
         invoice=invoice,
@@ -325,7 +325,7 @@ def invoice_history(
             [
                 (
                     "paid",
-                    _("{currency} paid from the balance").format(currency=Money(draw.minor, invoice.currency)),
+                    _("{amount} paid from the balance").format(amount=Money(draw.minor, invoice.currency)),
                     draw.at,
                 )
             ]
@@ -335,8 +335,8 @@ def invoice_history(
         *(
             (
                 "paid",
-                _("{currency} paid by credits: {reason}").format(
-                    currency=Money(minor, invoice.currency), reason=grant.reason
+                _("{amount} paid by credits: {reason}").format(
+                    amount=Money(minor, invoice.currency), reason=grant.reason
                 ),
                 invoice.finalized_at,
             )
@@ -363,7 +363,7 @@ def credit_note_entry(note: CreditNote) -> tuple[str, str, datetime]:
     amount, paid = Money(note.total, note.currency), Money(note.to_balance, note.currency)
     where = _("; {paid} added to the balance").format(paid=paid) if note.to_balance else ""
     where += (
-        _("; {currency} returned to credits").format(currency=Money(note.to_grants, note.currency))
+        _("; {amount} returned to credits").format(amount=Money(note.to_grants, note.currency))
         if note.to_grants
         else ""
     )
@@ -378,10 +378,12 @@ def credit_note_entry(note: CreditNote) -> tuple[str, str, datetime]:
 
 def payment_entry(payment: Payment) -> tuple[str, str, datetime]:
     """Describe a payment attempt and its outcome."""
-    asked = "collected" if payment.automatic else "paid manually"
+    collected = "collected" if payment.automatic else "paid manually"
     words = {
-        "pending": _("Being {asked}: {currency}").format(asked=asked, currency=Money(payment.minor, payment.currency)),
-        "succeeded": f"{asked.capitalize()}: {Money(payment.minor, payment.currency)}, {payment.reference}",
+        "pending": _("Being {collected}: {amount}").format(
+            collected=collected, amount=Money(payment.minor, payment.currency)
+        ),
+        "succeeded": f"{collected.capitalize()}: {Money(payment.minor, payment.currency)}, {payment.reference}",
         "declined": _("Declined: {reason}").format(reason=payment.reason),
         "stuck": _("Manual action needed: {reason}").format(reason=payment.reason),
     }

@@ -19,17 +19,17 @@ BarSegment = tuple[str, int]
 class ExplainDrawer:
     """Contents of the explain drawer."""
 
-    told: ExplainedLine
+    explained: ExplainedLine
     month: tuple[datetime, datetime]
 
     @property
     def more(self) -> int:
         """Return how many leases are not listed one by one."""
-        return self.told.leases_total - len(self.told.leases)
+        return self.explained.leases_total - len(self.explained.leases)
 
     @property
     def windows(self) -> int:
-        return sum(1 for use in self.told.leases for window in use.windows if window.charged)
+        return sum(1 for use in self.explained.leases for window in use.windows if window.charged)
 
     @property
     def rule(self) -> tuple[str, str, str]:
@@ -37,27 +37,29 @@ class ExplainDrawer:
 
         Three empty strings for a line that is not billed by the hour.
         """
-        if self.told.rule is None:
+        if self.explained.rule is None:
             return "", "", ""
-        left, _, right = self.told.rule.sum.partition(" = ")
+        left, _, right = self.explained.rule.sum.partition(" = ")
         exact, _, rounded = right.partition(" → ")
         return left, exact, rounded
 
     @property
     def fraction(self) -> str:
         """Return the exact amount of its seconds, before the month's adjustments."""
-        return format_fraction(self.told.line.charged_num - sum(each.exact_num for each in self.told.corrected))
+        return format_fraction(
+            self.explained.line.charged_num - sum(each.exact_num for each in self.explained.corrected)
+        )
 
     @property
     def left(self) -> tuple[str, str]:
         """Return the exact amount after the month's adjustments, as a fraction and in decimals."""
-        num = int(self.told.line.exact_num)
+        num = int(self.explained.line.exact_num)
         return format_fraction(num), format_exact(num)
 
     @property
     def carried(self) -> list[tuple[InvoiceAdjustment | CorrectionEffect, str, str]]:
         """Return corrections and adjustments with their exact absolute amounts and how they were computed."""
-        listed: list[InvoiceAdjustment | CorrectionEffect] = [*self.told.corrected, *self.told.month]
+        listed: list[InvoiceAdjustment | CorrectionEffect] = [*self.explained.corrected, *self.explained.month]
         return [(each, format_exact(abs(int(each.exact_num))), self._by(each)) for each in listed]
 
     def _by(self, each: InvoiceAdjustment | CorrectionEffect) -> str:
@@ -67,7 +69,7 @@ class ExplainDrawer:
             AdjustmentKind.SHORTFALL,
         ):
             return ""
-        unit = SYMBOLS.get(self.told.invoice.currency, self.told.invoice.currency)
+        unit = SYMBOLS.get(self.explained.invoice.currency, self.explained.invoice.currency)
         return _("{units:,} s at {thousands} {unit}/h").format(
             units=each.units,
             thousands=format_fixed_point(int(each.terms["nano_per_hour"]), 9, thousands=","),
@@ -78,7 +80,7 @@ class ExplainDrawer:
     def parts(self) -> list[BarSegment]:
         """Return the month as a bar: charged by any listed lease, or not."""
         start, end = self.month
-        spans = [(w.start, w.end) for use in self.told.leases for w in use.windows if w.charged]
+        spans = [(w.start, w.end) for use in self.explained.leases for w in use.windows if w.charged]
         return bar_segments(merge_intervals(spans), start, end)
 
     @property

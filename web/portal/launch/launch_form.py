@@ -130,13 +130,13 @@ class LaunchForm:
         return None
 
 
-def parse_launch_form(request: PageRequest, asked: QueryDict) -> LaunchForm:
+def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
     """Parse the form; missing fields get common defaults."""
     errors: dict[str, str] = {}
 
     def text(field: str, most: int) -> str:
         """Cut a text that is too long and record an error."""
-        sent = asked.get(field, "")
+        sent = fields.get(field, "")
         if len(sent) > most:
             errors[field] = _(
                 "This has {sent:,} characters; the maximum is {most:,}. "
@@ -145,23 +145,23 @@ def parse_launch_form(request: PageRequest, asked: QueryDict) -> LaunchForm:
         return sent[:most]
 
     return LaunchForm(
-        offering=asked.get("offering", ""),
-        price_class=asked.get("class", ""),
-        name=asked.get("name", "").strip() or suggest_name(request),
-        count=asked.get("count", "1").strip() or "1",
-        same_node="same_node" in asked,
-        topology=asked.get("topology", "")[:10],
-        movable="movable" in asked,
-        runs=asked.get("runs", WORKLOAD_CHOICES[0].template.name),
+        offering=fields.get("offering", ""),
+        price_class=fields.get("class", ""),
+        name=fields.get("name", "").strip() or suggest_name(request),
+        count=fields.get("count", "1").strip() or "1",
+        same_node="same_node" in fields,
+        topology=fields.get("topology", "")[:10],
+        movable="movable" in fields,
+        runs=fields.get("runs", WORKLOAD_CHOICES[0].template.name),
         image=text("image", 300),
         command=text("command", 2000),
         env=text("env", MAX_TEXT_LENGTH),
         keys=text("ssh_keys", MAX_TEXT_LENGTH),
-        volume=asked.get("volume", "")[:40],
-        gib=asked.get("gib", "50").strip()[:9],
-        lasts=asked.get("lasts", DEFAULT_DURATION).strip(),
-        until=asked.get("until", "").strip(),
-        quote=asked.get("quote", "")[:1000],
+        volume=fields.get("volume", "")[:40],
+        gib=fields.get("gib", "50").strip()[:9],
+        lasts=fields.get("lasts", DEFAULT_DURATION).strip(),
+        until=fields.get("until", "").strip(),
+        quote=fields.get("quote", "")[:1000],
         errors=errors,
     )
 

@@ -63,11 +63,11 @@ def show_quote(request: PageRequest) -> HttpResponse:
     return launch_response(request, apply_alternative(request.POST))
 
 
-def launch_response(request: PageRequest, asked: QueryDict, *, sent: bool = False) -> HttpResponse:
+def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = False) -> HttpResponse:
     """Read the form and launch if it was sent; else show it with its quote."""
-    wish = launch_form.parse_launch_form(request, asked)
+    wish = launch_form.parse_launch_form(request, fields)
     all_items = offering_list.offering_list_items(offering_list.priced_offerings(request))
-    model = chosen_model(all_items, asked)
+    model = chosen_model(all_items, fields)
     each = pick_offering([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], wish)
     if each is None:
         return render(request, "launch/nothing_on_sale.html")
@@ -99,7 +99,7 @@ def launch_response(request: PageRequest, asked: QueryDict, *, sent: bool = Fals
         reused=reused,
         stale=stale,
         stays=why_not_relocatable(Isolation(each.offering.isolation), wanted.quantity) if wish.movable else "",
-        key=(not reused and asked.get("key")) or ids.random_token(),
+        key=(not reused and fields.get("key")) or ids.random_token(),
         body=api_body(request, each, wish, wanted),
     )
     return render(request, "launch/launch.html", {"page": page}, status=409 if sent else 200)
@@ -180,40 +180,40 @@ def prefilled_form(request: PageRequest) -> QueryDict:
 
     `prefilled_form` names a lease that the visitor can see; its terms become the form's defaults.
     """
-    asked = request.GET.copy()
-    like = Lease.objects.filter(tenant=request.tenant).filter(pk=asked.get("again", ""))
+    fields = request.GET.copy()
+    like = Lease.objects.filter(tenant=request.tenant).filter(pk=fields.get("again", ""))
     lease = like.select_related("offering", "project").first()
     if lease and request.roles.may("leases.read", lease.project.path):
         runs = lease.workload or template_name_for(lease.image)
-        asked.setdefault("offering", lease.offering_id)
-        asked.setdefault("class", lease.offering.price_class)
-        asked.setdefault("count", str(lease.quantity))
-        asked.setdefault("topology", lease.topology)
-        asked.setdefault("lasts", launch_form.format_duration(timedelta(seconds=lease.max_duration_s)))
-        asked.setdefault("runs", runs)
-        asked.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
-        asked.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
-        asked.setdefault("command", lease.command)
+        fields.setdefault("offering", lease.offering_id)
+        fields.setdefault("class", lease.offering.price_class)
+        fields.setdefault("count", str(lease.quantity))
+        fields.setdefault("topology", lease.topology)
+        fields.setdefault("lasts", launch_form.format_duration(timedelta(seconds=lease.max_duration_s)))
+        fields.setdefault("runs", runs)
+        fields.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
+        fields.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
+        fields.setdefault("command", lease.command)
         for terms in ("same_node", "movable"):
             if getattr(lease, terms):
-                asked.setdefault(terms, "on")
-    return asked
+                fields.setdefault(terms, "on")
+    return fields
 
 
-def apply_alternative(asked: QueryDict) -> QueryDict:
+def apply_alternative(fields: QueryDict) -> QueryDict:
     """Return the form with the choice of an "Instead" button applied."""
-    offering, _, price_class = asked.get("instead", "").partition(" ")
+    offering, _, price_class = fields.get("instead", "").partition(" ")
     if not offering:
-        return asked
-    changed = asked.copy()
+        return fields
+    changed = fields.copy()
     changed["offering"], changed["class"], changed["model"] = offering, price_class, ""
     return changed
 
 
-def chosen_model(items: list[OfferingListItem], asked: QueryDict) -> str:
+def chosen_model(items: list[OfferingListItem], fields: QueryDict) -> str:
     """Return the GPU model to show: one on sale, `all`, or empty."""
     known = {"all", *(item.offering.gpu_model_id for item in items)}
-    wanted = asked.get("model", "")
+    wanted = fields.get("model", "")
     return wanted if wanted in known else ""
 
 

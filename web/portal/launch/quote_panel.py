@@ -131,8 +131,8 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest)
     lease, refused = build_lease(request, wanted)
     bars = usage_meters.quota_bars(request.project, now=request.now, currency=request.tenant.currency)
     room = budget_balances.tightest_budget(request.project, now=request.now)
-    asked = lease and (room or account_status.tenant_terms(request.scope))
-    no_funds = budget_holds.find_refusal(lease, now=request.now) if lease and asked else None
+    limited = lease and (room or account_status.tenant_terms(request.scope))
+    no_funds = budget_holds.find_refusal(lease, now=request.now) if lease and limited else None
     cost = maximum_cost(each, wanted, request.tenant.currency)
     return LiveQuote(
         sold=each,
@@ -174,19 +174,19 @@ def exceeded_quota(
             fix=_("Choose another slice."),
         )
     units = each.offering.milli_units * wanted.quantity
-    asked = {
+    needed = {
         QuotaKind.UNITS.value: units,
         QuotaKind.GPU_SECONDS.value: units * wanted.max_duration_s,
         QuotaKind.BURN.value: each.nano_per_hour * wanted.quantity,
     }
     for bar in bars:
-        if asked[bar.kind] > bar.limit - bar.used:
+        if needed[bar.kind] > bar.limit - bar.used:
             return QuotaExceeded(
                 _("The quota is {limit_words}; {used} are used, {free} are free, and this needs {kind}.").format(
                     limit_words=bar.limit_words,
                     used=bar.amount(bar.used),
                     free=bar.free,
-                    kind=bar.amount(asked[bar.kind]),
+                    kind=bar.amount(needed[bar.kind]),
                 ),
                 fix=_("Choose a smaller slice or a shorter duration, or release a lease."),
             )

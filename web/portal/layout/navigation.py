@@ -248,8 +248,8 @@ def load_figures(request: HttpRequest, source: str) -> dict[str, Any]:
     room, _, _ = source.rpartition(".")
     if find_spec(room) is None:
         return {}
-    told: dict[str, Any] = import_string(source)(request)
-    return told
+    figures: dict[str, Any] = import_string(source)(request)
+    return figures
 
 
 def page_layout(request: HttpRequest) -> PageLayout:
@@ -264,24 +264,24 @@ def page_layout(request: HttpRequest) -> PageLayout:
         enter_tenant_of_session(request)  # account views enter no tenant, but the layout shows one
     # An operator without a tenant sees only the operations.
     only_ops = staff and SESSION_NO_TENANT in getattr(request, "session", {})
-    told = load_figures(request, OPERATOR_FIGURES if ops else TENANT_FIGURES)
-    here, others = (SwitcherEntry("", _("Operations"), told["fleet"]), ()) if ops else switcher_entries(request)
+    figures = load_figures(request, OPERATOR_FIGURES if ops else TENANT_FIGURES)
+    here, others = (SwitcherEntry("", _("Operations"), figures["fleet"]), ()) if ops else switcher_entries(request)
     return PageLayout(
         nav=side_navigation(
-            request.path, OPS_NAV if ops or only_ops else TENANT_NAV, told.get("counts"), forbidden_pages(request)
+            request.path, OPS_NAV if ops or only_ops else TENANT_NAV, figures.get("counts"), forbidden_pages(request)
         ),
         foot=nav_links((*foot_entries(ops=ops, staff=staff, only_ops=only_ops), STYLE_ENTRY), request.path),
         project=here,
         others=others,
         switch_url=url_or_empty("switch"),
-        meters=tuple(TopBarMeter(**meter) for meter in told.get("meters", ())),
+        meters=tuple(TopBarMeter(**meter) for meter in figures.get("meters", ())),
         user=signed_in,
         sign_out_url=url_or_empty("account_logout"),
-        search_url=told.get("search_url", ""),
-        search_hint=told.get("search_hint", "Search leases"),
-        alerts=told.get("alerts", 0),
-        alerts_url=told.get("alerts_url", ""),
-        note=told.get("note"),
+        search_url=figures.get("search_url", ""),
+        search_hint=figures.get("search_hint", "Search leases"),
+        alerts=figures.get("alerts", 0),
+        alerts_url=figures.get("alerts_url", ""),
+        note=figures.get("note"),
         now=now,
     )
 

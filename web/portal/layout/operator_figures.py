@@ -60,8 +60,8 @@ def layout_figures(request: Any) -> dict[str, Any]:
     sold = f"{fleet.sold_permille // 10}.{fleet.sold_permille % 10}"
     slowest = f"· p95 {format_age(waiting.p95)}" if waiting.p95 is not None else ""
     return {
-        "fleet": f"{format_count(fleet.clusters, 'cluster')}, {format_count(fleet.cards, 'GPU')}",
-        "counts": {"ops-clusters": fleet.clusters, "ops-gpus": fleet.cards, "ops-queue": waiting.waiting},
+        "fleet": f"{format_count(fleet.clusters, 'cluster')}, {format_count(fleet.gpus, 'GPU')}",
+        "counts": {"ops-clusters": fleet.clusters, "ops-gpus": fleet.gpus, "ops-queue": waiting.waiting},
         "meters": (
             {"label": _("Sold now"), "value": sold, "unit": " %", "href": here},
             {"label": _("Earning"), "value": seen.earning, "unit": "/h", "href": reverse("ops-offerings")},

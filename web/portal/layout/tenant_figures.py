@@ -51,7 +51,7 @@ def budget_meter(spent: int, budget: Budget | None) -> dict[str, Any]:
     if budget is None:
         return {"href": reverse("spend")}
     return {
-        "sub": _("of {currency}").format(currency=written(budget.limit_minor, budget.currency)),
+        "sub": _("of {amount}").format(amount=written(budget.limit_minor, budget.currency)),
         "mini_percent": min(spent * 100 // budget.limit_minor, 100) if budget.limit_minor else 100,
         "kind": "danger" if spent >= budget.limit_minor else "",
         "href": reverse("budgets"),

@@ -53,9 +53,7 @@ class MonthSpend:
     @property
     def ring_note(self) -> str:
         places = exponent_of(self.currency)
-        return _("of {currency}/h").format(
-            currency=written(half_up(self.ceiling or 0, NANO // 10**places), self.currency)
-        )
+        return _("of {amount}/h").format(amount=written(half_up(self.ceiling or 0, NANO // 10**places), self.currency))
 
     @property
     def ring_words(self) -> str:

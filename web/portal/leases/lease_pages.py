@@ -76,7 +76,7 @@ class LeasePage:
     transitions: list[TransitionRow]  # newest first
     stretches: list[lease_costs.CostInterval]
     drawings: list[placement_diagram.LeaseGpuDrawing]
-    more_cards: int
+    more_gpus: int
     may_write: bool
     ways_in: list[LeaseConnection]
     open_move: Relocation | None
@@ -133,7 +133,7 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
             promised=row.promised,
         ),
         drawings=drawings,
-        more_cards=more,
+        more_gpus=more,
         may_write=may_use,
         ways_in=lease_connections_of(row.lease) if may_use else [],
         open_move=relocation_consent.announced_relocation(row.lease),

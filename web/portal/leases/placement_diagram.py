@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU
+from broker.domain.geometry.profiles import WHOLE_GPU
 from broker.models import Allocation, Lease
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
 from broker.services.placement.available_capacity import FoundSlots, PlacementGpu
@@ -36,13 +36,13 @@ def lease_drawings(lease: Lease) -> tuple[list[LeaseGpuDrawing], int]:
     """Draw some GPUs of the lease's current generation, and count the rest; two queries."""
     rows = Allocation.objects.filter(lease=lease, generation=lease.generation, for_move=False)
     seats = list(rows.select_related("gpu__node__cluster").order_by("gpu_id", "placement"))
-    by_card: defaultdict[str, list[Allocation]] = defaultdict(list)
+    by_gpu: defaultdict[str, list[Allocation]] = defaultdict(list)
     for seat in seats:
-        by_card[seat.gpu_id].append(seat)
-    shown = dict(list(by_card.items())[:MAX_GPUS])
+        by_gpu[seat.gpu_id].append(seat)
+    shown = dict(list(by_gpu.items())[:MAX_GPUS])
     grid = gpu_model_spec(lease.offering.model).grid
     taken = _occupied_slices(shown)
-    return [_lease_drawing(own, taken[gpu], grid) for gpu, own in shown.items()], len(by_card) - len(shown)
+    return [_lease_drawing(own, taken[gpu], grid) for gpu, own in shown.items()], len(by_gpu) - len(shown)
 
 
 def _occupied_slices(gpus: Iterable[str]) -> defaultdict[str, list[tuple[int, int, str, bool]]]:
@@ -76,13 +76,13 @@ def _slice_kind(own: bool, mine: bool) -> str:
 def preview_drawings(seating: FoundSlots, *, profile: str) -> list[LeaseGpuDrawing]:
     """Draw the GPUs a request would be placed on now."""
     found = []
-    for gpu, card in list(seating.cards.items())[:MAX_GPUS]:
-        mine = [seat.placement for seat in seating.slots if seat.gpu == gpu]
+    for gpu_id, gpu in list(seating.gpus.items())[:MAX_GPUS]:
+        mine = [seat.placement for seat in seating.slots if seat.gpu == gpu_id]
         spans = [
-            (p.start, p.size, "fill-sold" if own else "other-slice", short_profile(name)) for name, p, own in card.held
+            (p.start, p.size, "fill-sold" if own else "other-slice", short_profile(name)) for name, p, own in gpu.held
         ]
         spans += [(p.start, p.size, "own-slice", _own_label(p.size, profile)) for p in mine]
-        found.append(complete_drawing(card.where, gpu_grid(card), spans))
+        found.append(complete_drawing(gpu.where, gpu_grid(gpu), spans))
     return found
 
 
@@ -91,8 +91,8 @@ def _own_label(size: int, profile: str) -> str:
     return _("yours · {profile}").format(profile=short_profile(profile)) if size > 1 else "yours"
 
 
-def gpu_grid(card: PlacementGpu) -> int:
-    return gpu_model_spec(card.model).grid
+def gpu_grid(gpu: PlacementGpu) -> int:
+    return gpu_model_spec(gpu.model).grid
 
 
 def complete_drawing(where: str, grid: int, spans: list[Span]) -> LeaseGpuDrawing:

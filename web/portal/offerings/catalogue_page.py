@@ -106,7 +106,7 @@ def build_catalogue_page(request: PageRequest) -> CataloguePage:
 
 def offerings_call(request: PageRequest) -> str:
     """Return the API call that lists the same offerings, one row per price class."""
-    asked = {
+    parameters = {
         "state": OfferingState.PUBLISHED.value,
         "gpu_model": request.GET.get("model", ""),
         "isolation": request.GET.get("isolation", ""),
@@ -115,7 +115,9 @@ def offerings_call(request: PageRequest) -> str:
         "free_now": "true" if request.GET.get("free") == "now" else "",
         "limit": API_PAGE_SIZE,
     }
-    return api_examples.curl_get("/offerings?" + urlencode({name: value for name, value in asked.items() if value}))
+    return api_examples.curl_get(
+        "/offerings?" + urlencode({name: value for name, value in parameters.items() if value})
+    )
 
 
 def catalogue_filters(request: PageRequest, everything: list[OfferingListItem]) -> list[dict[str, Any]]:
@@ -137,14 +139,14 @@ def catalogue_filters(request: PageRequest, everything: list[OfferingListItem]) 
 
 def matches_filters(request: PageRequest, item: OfferingListItem) -> bool:
     """Return whether an item passes every filter in the query string."""
-    asked, offering = request.GET, item.offering
+    query, offering = request.GET, item.offering
     least = chosen_value(request, "memory", dict(MEMORY_CHOICES), "0")
     return (
-        asked.get("model", "") in ("", offering.gpu_model_id)
-        and asked.get("isolation", "") in ("", offering.isolation)
-        and asked.get("region", "") in ("", offering.region)
+        query.get("model", "") in ("", offering.gpu_model_id)
+        and query.get("isolation", "") in ("", offering.isolation)
+        and query.get("region", "") in ("", offering.region)
         and offering.memory_gb >= int(least)
-        and (asked.get("free") != "now" or item.free > 0)
+        and (query.get("free") != "now" or item.free > 0)
     )
 
 

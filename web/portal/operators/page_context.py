@@ -113,8 +113,8 @@ def render_refused(
 ) -> HttpResponse:
     """Render a page beside the refusal of its form, if it was refused."""
     with staff_scope():
-        told = {"page": build(refusal), "refusal": refusal}
-        return render(request, template, told, status=refusal.status if refusal else 200)
+        context = {"page": build(refusal), "refusal": refusal}
+        return render(request, template, context, status=refusal.status if refusal else 200)
 
 
 def confirm_decision(

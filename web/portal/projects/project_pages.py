@@ -36,7 +36,7 @@ def list_projects(request: Any) -> HttpResponse:
         node.quotas_here = [_quota_row(q, now) for q in set_here.get(node.pk, [])]
         node.may_write = request.roles.may("projects.write", node.path)
     led = [node for node in request.projects if request.roles.may("projects.write", node.path)]
-    told = {
+    context = {
         "nodes": nodes,
         "shown": shown,
         "call": api_call("projects", "archived=false&limit=500"),
@@ -49,7 +49,7 @@ def list_projects(request: Any) -> HttpResponse:
             lives_in=request.tenant.time_zone,
         ),
     }
-    return render(request, "projects/projects.html", told)
+    return render(request, "projects/projects.html", context)
 
 
 @require_GET
@@ -57,12 +57,12 @@ def list_projects(request: Any) -> HttpResponse:
 def show_project(request: Any, pk: str) -> HttpResponse:
     """Show one project's settings: quotas, name, archiving."""
     project = find_own_project(request, pk, "projects.write")
-    told = {
+    context = {
         "node": project,
         "may_limit": project.parent_id is not None and quotas.may_set(request.roles, project),
         "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
     }
-    return render(request, "projects/project.html", told)
+    return render(request, "projects/project.html", context)
 
 
 def _quota_row(quota: Quota, now: datetime) -> dict[str, Any]:

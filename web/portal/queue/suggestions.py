@@ -48,7 +48,7 @@ def nearest_offerings(row: LeaseRow, sold: Sequence[PricedOffering]) -> list[Pri
 
 def _suggestion(row: LeaseRow, each: PricedOffering) -> StartNowSuggestion:
     lease, offering = row.lease, each.offering
-    asked = {"again": lease.pk, "offering": offering.pk, "class": offering.price_class}
+    parameters = {"again": lease.pk, "offering": offering.pk, "class": offering.price_class}
     many = f"{lease.quantity} × " if lease.quantity > 1 else ""
     enough = offering.memory_gb >= lease.offering.memory_gb
     return StartNowSuggestion(
@@ -58,6 +58,6 @@ def _suggestion(row: LeaseRow, each: PricedOffering) -> StartNowSuggestion:
         sub=_("{memory_gb} GB each, {free} free in {region}").format(
             memory_gb=offering.memory_gb, free=each.free, region=offering.region
         ),
-        url=f"{reverse('launch')}?{urlencode(asked)}",
+        url=f"{reverse('launch')}?{urlencode(parameters)}",
         nano_per_hour=(each.nano_per_hour or 0) * lease.quantity,
     )

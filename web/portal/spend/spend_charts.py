@@ -21,12 +21,12 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 def spend_columns(
-    used: list[SpendLine], told: SpendTotals, borders: list[datetime], *, step: str, group: str, zone: ZoneInfo
+    used: list[SpendLine], totals: SpendTotals, borders: list[datetime], *, step: str, group: str, zone: ZoneInfo
 ) -> list[dict[str, Any]]:
     """Return one column per interval, stacked by coloured group; the rest is one group."""
-    places = exponent_of(told.currency)
-    place = {row.key: i for i, (_, row) in enumerate(told.series)}
-    last = max(len(told.series) - 1, 0)
+    places = exponent_of(totals.currency)
+    place = {row.key: i for i, (_, row) in enumerate(totals.series)}
+    last = max(len(totals.series) - 1, 0)
     exact = {border: [0] * (last + 1) for border in borders[:-1]}
     for line in used:
         exact[line.since][place.get(group_key(line, group), last)] += line.exact_num
@@ -92,13 +92,13 @@ def forecast_track(outlook: SpendForecast, whole: int, currency: str) -> dict[st
     points = [(day.day.day, round_forecast(day.month_by_then, places)) for day in outlook.days]
     return {
         "forecast": tuple((Decimal(day) / whole, each.amount, each.low, each.high) for day, each in points),
-        "forecast_word": _("{currency} likely").format(currency=written(points[-1][1].amount, currency)),
+        "forecast_word": _("{amount} likely").format(amount=written(points[-1][1].amount, currency)),
     }
 
 
 def reference_line(budget: Budget | None, in_all: int, past: str) -> dict[str, Any]:
     """Return the reference line: the budget, or last month's total."""
     if budget:
-        word = _("Budget {currency}").format(currency=written(budget.limit_minor, budget.currency))
+        word = _("Budget {amount}").format(amount=written(budget.limit_minor, budget.currency))
         return {"limit": budget.limit_minor, "limit_word": word}
     return {"limit": in_all, "limit_word": _("{past} total").format(past=past) if in_all else ""}

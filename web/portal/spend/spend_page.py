@@ -63,9 +63,9 @@ class SpendRow:
     parts: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, group: SpendGroup, told: SpendTotals, before: SpendTotals) -> "SpendRow":
+    def of(cls, group: SpendGroup, totals: SpendTotals, before: SpendTotals) -> "SpendRow":
         change = usage_meters.format_change(group.minor, before.minor_of(group.key))
-        return cls(group, told.share(group), change, ((group.kind, group.minor),))
+        return cls(group, totals.share(group), change, ((group.kind, group.minor),))
 
     @property
     def words(self) -> str:
@@ -75,16 +75,16 @@ class SpendRow:
 @require_GET
 @tenant_page("usage.read")
 def show_spend(request: PageRequest) -> HttpResponse:
-    asked = read_spend_query(request)
-    used = usage_lines(request, asked.borders, until=request.now, group=asked.group)
+    query = read_spend_query(request)
+    used = usage_lines(request, query.borders, until=request.now, group=query.group)
     own = used
-    if asked.step != "day":
-        own = usage_lines(request, [asked.month.start, asked.month.end], until=asked.until, group=asked.group)
-    told = spend_totals_by_group(request, own, group=asked.group)
+    if query.step != "day":
+        own = usage_lines(request, [query.month.start, query.month.end], until=query.until, group=query.group)
+    totals = spend_totals_by_group(request, own, group=query.group)
     if request.GET.get("format") == "csv":
-        rows = csv_rows(used, told, asked.group, ZoneInfo(request.tenant.time_zone))
-        return downloads.csv_response(f"spend-{asked.label}", CSV_HEADERS, rows)
-    return render(request, "spend/spend.html", {"page": build_spend_page(request, asked, used, told)})
+        rows = csv_rows(used, totals, query.group, ZoneInfo(request.tenant.time_zone))
+        return downloads.csv_response(f"spend-{query.label}", CSV_HEADERS, rows)
+    return render(request, "spend/spend.html", {"page": build_spend_page(request, query, used, totals)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ def read_spend_query(request: PageRequest) -> SpendQuery:
 class SpendPage:
     """A month's spend by group and over time, beside last month and the budget."""
 
-    told: SpendTotals
+    totals: SpendTotals
     before: SpendTotals  # the same days of the month before
     compared: str
-    asked: SpendQuery
+    query: SpendQuery
     month: str
     past: str
     days: int
@@ -148,19 +148,19 @@ class SpendPage:
 
     @property
     def rows(self) -> list[SpendRow]:
-        return [SpendRow.of(each, self.told, self.before) for each in self.told.most(MAX_ROWS)]
+        return [SpendRow.of(each, self.totals, self.before) for each in self.totals.most(MAX_ROWS)]
 
     @property
     def change(self) -> str:
-        return usage_meters.format_change(self.told.minor, self.before.minor)
+        return usage_meters.format_change(self.totals.minor, self.before.minor)
 
     @property
     def last_day(self) -> datetime:
-        return self.asked.month.end - HOUR
+        return self.query.month.end - HOUR
 
     @property
     def group(self) -> str:
-        return self.asked.groups[self.asked.group]
+        return self.query.groups[self.query.group]
 
     @property
     def draft_label(self) -> str:
@@ -169,7 +169,7 @@ class SpendPage:
 
     @property
     def chart_words(self) -> str:
-        return _("Spend per {step}, stacked by {group}").format(step=self.asked.step, group=self.group)
+        return _("Spend per {step}, stacked by {group}").format(step=self.query.step, group=self.group)
 
     @property
     def track_words(self) -> str:
@@ -177,40 +177,40 @@ class SpendPage:
 
     @property
     def series(self) -> tuple[str, ...]:
-        return SERIES[: len(self.told.series)]
+        return SERIES[: len(self.totals.series)]
 
     @property
     def keys(self) -> list[dict[str, str]]:
-        return [{"kind": kind, "label": row.name} for kind, row in self.told.series]
+        return [{"kind": kind, "label": row.name} for kind, row in self.totals.series]
 
 
-def build_spend_page(request: PageRequest, asked: SpendQuery, used: list[SpendLine], told: SpendTotals) -> SpendPage:
+def build_spend_page(request: PageRequest, query: SpendQuery, used: list[SpendLine], totals: SpendTotals) -> SpendPage:
     """Compare a month's usage with the month before, the budget, the invoice and the forecast."""
-    tenant, now, month, group = request.tenant, request.now, asked.month, asked.group
-    zone, by_day = ZoneInfo(tenant.time_zone), asked.step == "day"
+    tenant, now, month, group = request.tenant, request.now, query.month, query.group
+    zone, by_day = ZoneInfo(tenant.time_zone), query.step == "day"
     past = month_of(tenant.time_zone, month.start - HOUR)
     past_name = month_name_of(past, tenant.time_zone)
-    middle = usage_meters.same_moment_in(past, asked.until - month.start)
+    middle = usage_meters.same_moment_in(past, query.until - month.start)
     earlier = usage_lines(request, sorted({past.start, middle, past.end}), until=past.end, group=group)
     before = spend_totals_by_group(request, [line for line in earlier if line.since < middle], group=group)
     in_all = spend_totals_by_group(request, earlier, group=group).minor
-    running = asked.label == next(iter(asked.months)) and asked.until == now
-    outlook = month_forecast(request, running=running, step=asked.step)
+    running = query.label == next(iter(query.months)) and query.until == now
+    outlook = month_forecast(request, running=running, step=query.step)
     likely = round_forecast(outlook.month, exponent_of(tenant.currency)) if outlook else None
-    drawn = spend_columns(used, told, asked.borders, step=asked.step, group=group, zone=zone)
+    drawn = spend_columns(used, totals, query.borders, step=query.step, group=group, zone=zone)
     budget = usage_meters.project_budget(request.scope)
-    invoice = month_invoice(request, asked.label)
+    invoice = month_invoice(request, query.label)
     of_project = "" if request.scope.whole else f"?project={request.project.pk}"
     return SpendPage(
-        told=told,
+        totals=totals,
         before=before,
         compared=usage_meters.format_change_against(
-            told.minor, before.minor, _("same days in {past_name}").format(past_name=past_name)
+            totals.minor, before.minor, _("same days in {past_name}").format(past_name=past_name)
         ),
-        asked=asked,
+        query=query,
         month=month_name_of(month, tenant.time_zone),
         past=past_name,
-        days=(asked.until.astimezone(zone) - timedelta(microseconds=1)).day,
+        days=(query.until.astimezone(zone) - timedelta(microseconds=1)).day,
         running=running,
         columns=with_forecast_columns(drawn, outlook, tenant.currency) if outlook else drawn,
         now_at=columns_before_now(month, now) if outlook else None,
@@ -224,14 +224,14 @@ def build_spend_page(request: PageRequest, asked: SpendQuery, used: list[SpendLi
         else None,
         budget=budget,
         draft=invoice,
-        draft_note=invoice_note(invoice, told, late=getattr(invoice, "late", False)),
-        steps=link_options(request, "by", [(step, _(label)) for step, label in STEP_CHOICES], asked.step),
-        filters=spend_filters(request, asked),
+        draft_note=invoice_note(invoice, totals, late=getattr(invoice, "late", False)),
+        steps=link_options(request, "by", [(step, _(label)) for step, label in STEP_CHOICES], query.step),
+        filters=spend_filters(request, query),
         csv=page_url(request, format="csv"),
         calls={
-            "usage": usage_call(request, month.start, asked.until, group),
+            "usage": usage_call(request, month.start, query.until, group),
             "forecast": api_examples.curl_get("/usage-forecast" + of_project),
-            "columns": "" if by_day else usage_call(request, asked.borders[0], now, group),
+            "columns": "" if by_day else usage_call(request, query.borders[0], now, group),
         },
     )
 
@@ -245,14 +245,14 @@ def month_forecast(request: PageRequest, *, running: bool, step: str) -> ahead.S
 
 def forecast_interval_text(likely: ExpectedCost, outlook: ahead.SpendForecast, currency: str) -> str:
     """Return the forecast's 80 % interval, and the amount if everything keeps running."""
-    told = _("80 % likely: {currency} – {currency_2}").format(
-        currency=written(likely.low, currency), currency_2=written(likely.high, currency)
+    words = _("80 % likely: {amount} – {amount_2}").format(
+        amount=written(likely.low, currency), amount_2=written(likely.high, currency)
     )
     going_on = to_minor(outlook.going_on, exponent_of(currency))
     return (
-        _("{told}; {currency} if everything keeps running").format(told=told, currency=written(going_on, currency))
+        _("{words}; {amount} if everything keeps running").format(words=words, amount=written(going_on, currency))
         if going_on > likely.high
-        else told
+        else words
     )
 
 
@@ -328,41 +328,41 @@ def month_invoice(request: PageRequest, label: str) -> Invoice | None:
     return rows.exclude(status=InvoiceStatus.VOID).annotate(late=Exists(late), month_num=month).first()
 
 
-def invoice_note(invoice: Invoice | None, told: SpendTotals, *, late: bool) -> str:
+def invoice_note(invoice: Invoice | None, totals: SpendTotals, *, late: bool) -> str:
     """Describe the difference between the invoice and what was spent."""
     if invoice is None or invoice.status != InvoiceStatus.DRAFT:
         return "final"
     if month := to_minor(int(getattr(invoice, "month_num", None) or 0), exponent_of(invoice.currency)):
         what = "deducted" if month < 0 else "added"
-        return _("{currency} {what} by adjustments for the month").format(
-            currency=written(abs(month), told.currency), what=what
+        return _("{amount} {what} by adjustments for the month").format(
+            amount=written(abs(month), totals.currency), what=what
         )
-    open_minor = told.minor - invoice.subtotal
+    open_minor = totals.minor - invoice.subtotal
     if late or open_minor < 0:
         return _("includes late charges of earlier months")
     return (
-        _("+ {currency} from running leases").format(currency=written(open_minor, told.currency))
+        _("+ {amount} from running leases").format(amount=written(open_minor, totals.currency))
         if open_minor
         else _("matches the spend exactly")
     )
 
 
-def spend_filters(request: PageRequest, asked: SpendQuery) -> list[dict[str, Any]]:
+def spend_filters(request: PageRequest, query: SpendQuery) -> list[dict[str, Any]]:
     """Return the filter chips: month, grouping, price class."""
-    chosen = [(_("Period"), "period", asked.months, asked.label), (_("Group by"), "group", asked.groups, asked.group)]
+    chosen = [(_("Period"), "period", query.months, query.label), (_("Group by"), "group", query.groups, query.group)]
     return [
         *(
             {"label": label, "value": of[value], "options": link_options(request, name, list(of.items()), value)}
             for label, name, of, value in chosen
         ),
-        *([filter_chip(request, "class", _("Class"), PRICE_CLASS_CHOICES)] if asked.group == "offering" else []),
+        *([filter_chip(request, "class", _("Class"), PRICE_CLASS_CHOICES)] if query.group == "offering" else []),
     ]
 
 
-def csv_rows(used: list[SpendLine], told: SpendTotals, group: str, zone: ZoneInfo) -> list[list[object]]:
+def csv_rows(used: list[SpendLine], totals: SpendTotals, group: str, zone: ZoneInfo) -> list[list[object]]:
     """Return the CSV rows: each group's usage in each interval, rounded on its own."""
-    names = {row.key: row.name for row in told.groups}
-    places = exponent_of(told.currency)
+    names = {row.key: row.name for row in totals.groups}
+    places = exponent_of(totals.currency)
     sums: dict[tuple[datetime, str], tuple[int, int]] = {}
     for line in used:
         key = line.since, group_key(line, group)
@@ -373,8 +373,8 @@ def csv_rows(used: list[SpendLine], told: SpendTotals, group: str, zone: ZoneInf
             f"{since.astimezone(zone):%Y-%m-%d}",
             names.get(key, key),
             unit_seconds,
-            decimal_string(to_minor(num, places), told.currency),
-            told.currency,
+            decimal_string(to_minor(num, places), totals.currency),
+            totals.currency,
         ]
         for (since, key), (unit_seconds, num) in sums.items()
     ]

@@ -128,8 +128,8 @@ def group_names(request: PageRequest, keys: set[str], group: str) -> tuple[dict[
     if group == "project":
         return {p.pk: p.name for p in request.projects}, "archived project"
     if group == "user":
-        asked = Lease.objects.filter(tenant=request.tenant, requested_by__in=keys - {""})
-        return dict(asked.values_list("requested_by", "requested_by_label").distinct()), "no user"
+        leases = Lease.objects.filter(tenant=request.tenant, requested_by__in=keys - {""})
+        return dict(leases.values_list("requested_by", "requested_by_label").distinct()), "no user"
     if group.startswith(TAG_PREFIX):
         return {key: key for key in keys - {""}}, _("without the tag {tag_prefix}").format(
             tag_prefix=group.removeprefix(TAG_PREFIX)

@@ -35,11 +35,11 @@ def show_statement(request: PageRequest) -> HttpResponse:
     """
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are
     first, last, wrong = requested_days(request)
-    told = account_between(request, first, last)
+    account = account_between(request, first, last)
     if request.GET.get("format") == "csv":
-        return downloads.csv_response(f"statement-{first}-{last}", CSV_HEADERS, statement_rows(told))
+        return downloads.csv_response(f"statement-{first}-{last}", CSV_HEADERS, statement_rows(account))
     context = {
-        "account": told,
+        "account": account,
         "first": first,
         "last": last,
         "wrong": wrong,
@@ -83,18 +83,18 @@ def account_between(request: PageRequest, first: date, last: date) -> TenantAcco
     return account_entries.read_account(tenant.pk, tenant.currency, since=midnight(first, zone), until=until)
 
 
-def statement_rows(told: TenantAccount) -> list[list[str]]:
+def statement_rows(account: TenantAccount) -> list[list[str]]:
     """Return the CSV rows in the order of HEADS: the opening balance, then the entries."""
 
     def written(minor: int) -> str:
-        return decimal_string(minor, told.currency)
+        return decimal_string(minor, account.currency)
 
-    before = ["opening", "", _("Before"), "", "", written(told.opening_owed), written(told.opening_kept)]
-    changes = [(entry.owed, entry.kept, entry.owed_after, entry.kept_after) for entry in told.entries]
+    before = ["opening", "", _("Before"), "", "", written(account.opening_owed), written(account.opening_kept)]
+    changes = [(entry.owed, entry.kept, entry.owed_after, entry.kept_after) for entry in account.entries]
     return [
-        [told.since.isoformat(), *before, told.currency],
+        [account.since.isoformat(), *before, account.currency],
         *(
-            [entry.at.isoformat(), entry.kind, entry.ref, entry.words, *map(written, minors), told.currency]
-            for entry, minors in zip(told.entries, changes, strict=True)
+            [entry.at.isoformat(), entry.kind, entry.ref, entry.words, *map(written, minors), account.currency]
+            for entry, minors in zip(account.entries, changes, strict=True)
         ),
     ]

@@ -162,8 +162,8 @@ def show_member(request: Any, pk: str) -> HttpResponse:
     if member.user_id != request.actor.id:
         require_lead(request, member.project)
     annotate_permissions(request, member)
-    told = {"member": member, "roles": ROLES, "left": tokens_left_by(request, member)}
-    return render(request, "team/member.html", told)
+    context = {"member": member, "roles": ROLES, "left": tokens_left_by(request, member)}
+    return render(request, "team/member.html", context)
 
 
 @require_POST

@@ -102,8 +102,8 @@ def cap_lines(used: TokenCapUse) -> list[TokenCapLine]:
     cap, said = used.cap, []
     for minor, taken, when in ((cap.daily_minor, used.today, "today"), (cap.total_minor, used.in_all, "total")):
         if minor is not None:
-            amounts = _("{currency} of {currency_2}").format(
-                currency=Money(taken, cap.currency), currency_2=Money(minor, cap.currency)
+            amounts = _("{amount} of {amount_2}").format(
+                amount=Money(taken, cap.currency), amount_2=Money(minor, cap.currency)
             )
             said.append(TokenCapLine(f"{amounts} {when}", taken, minor))
     if cap.offerings:

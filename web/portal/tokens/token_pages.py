@@ -80,7 +80,7 @@ def tokens_page(
     for row in shown.rows:
         row.alive = row.revoked_at is None and row.expires_at > now
     tell(request, shown.rows, now)
-    told = {
+    context = {
         "tokens": shown,
         "form": form,
         "once": form_tokens.new_form_token(),
@@ -88,7 +88,7 @@ def tokens_page(
         "text": text,
         "call": api_call("tokens", f"limit={API_PAGE_SIZE}"),
     }
-    answer = render(request, "tokens/tokens.html", told, status=status)
+    answer = render(request, "tokens/tokens.html", context, status=status)
     answer["Cache-Control"] = "no-store"
     return answer
 

@@ -81,7 +81,7 @@ def build_volume_page(request: PageRequest, form: dict[str, Any]) -> VolumePage:
 
 def create_volume(request: PageRequest, name: str, size: str) -> HttpResponse:
     """Create a volume once, however often the form is sent."""
-    asked = idempotency.KeyedRequest(
+    keyed = idempotency.KeyedRequest(
         tenant_id=request.tenant.pk,
         bearer=request.actor.id,
         method="POST",
@@ -89,12 +89,12 @@ def create_volume(request: PageRequest, name: str, size: str) -> HttpResponse:
         key=request.POST.get("key", "")[:255] or ids.random_token(),
         digest=idempotency.request_digest({"name": name, "size": size}),
     )
-    if idempotency.find_record(asked):
+    if idempotency.find_record(keyed):
         return redirect("volumes")
     made = volume_lifecycle.create_volume(
         project=request.project, name=name, size_gib=parse_gib(size), actor=request.actor, now=request.now
     )
-    idempotency.store_record(asked, status=302, headers={"Location": request.path}, body="", now=request.now)
+    idempotency.store_record(keyed, status=302, headers={"Location": request.path}, body="", now=request.now)
     messages.success(
         request,
         _("{made_name} was created. Storage is allocated when a lease first uses it.").format(made_name=made.name),
@@ -155,8 +155,8 @@ def parse_gib(text: str) -> int:
 
 def volume_form_errors(refusal: ProblemError | None) -> dict[str, Any]:
     """Return the error beside its field: the size for bounds and quota, else the name."""
-    told: dict[str, Any] = {"name_error": "", "size_error": ""}
+    errors: dict[str, Any] = {"name_error": "", "size_error": ""}
     if refusal:
         of_name = refusal.code == "name-taken" or getattr(refusal, "field", "") == "name"
-        told["name_error" if of_name else "size_error"] = f"{refusal.detail} {refusal.fix.text}"
-    return told
+        errors["name_error" if of_name else "size_error"] = f"{refusal.detail} {refusal.fix.text}"
+    return errors

@@ -25,7 +25,7 @@ def start_top_up(request: PageRequest) -> HttpResponse:
     def do() -> None:
         minor = topup_creation.parse_topup_amount(request.POST.get("amount", ""), tenant.currency, "amount")
         made = topup_creation.open_topup(tenant, minor=minor, actor=request.actor, now=request.now)
-        messages.success(request, _("{currency} is being collected.").format(currency=Money(made.minor, made.currency)))
+        messages.success(request, _("{amount} is being collected.").format(amount=Money(made.minor, made.currency)))
 
     return run_action(request, do, done=_("It is added to the wallet once paid."), to="wallet")
 

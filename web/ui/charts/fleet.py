@@ -26,7 +26,7 @@ LINE_Y = {"idle": "8.5", "reserved": "2", "fragmented": "9.5"}
 class MapGpu:
     """One GPU: its link, its accessible name, its number of cells and their contents.
 
-    A dense map has only `told`, units sold of all: `3/8` or `0/8, unhealthy`; fleet_map.js makes the words
+    A dense map has only `summary`, units sold of all: `3/8` or `0/8, unhealthy`; fleet_map.js makes the words
     of it.
     """
 
@@ -36,7 +36,7 @@ class MapGpu:
     cells: int = 8
     current: bool = False
     ill: bool = False  # the GPU itself is unhealthy
-    told: str = ""
+    summary: str = ""
     index: int = 0
 
 
@@ -48,7 +48,7 @@ class MapNode:
     """
 
     name: str
-    cards: tuple[MapGpu, ...]
+    gpus: tuple[MapGpu, ...]
     url: str = ""
     words: str = ""
 
@@ -64,12 +64,12 @@ class MapCluster:
     @property
     def widest(self) -> int:
         """Return the largest number of GPUs on a node."""
-        return max((len(row.cards) for row in self.rows), default=1)
+        return max((len(row.gpus) for row in self.rows), default=1)
 
 
 def fleet_map(blocks: Sequence[MapCluster], label: str) -> str:
     """Draw the whole fleet, large or dense by the number of GPUs."""
-    count = sum(len(row.cards) for block in blocks for row in block.rows)
+    count = sum(len(row.gpus) for block in blocks for row in block.rows)
     return large_map(blocks, label) if count <= MAX_LARGE_GPUS else dense_map(blocks, label)
 
 
@@ -90,8 +90,8 @@ def large_map(blocks: Sequence[MapCluster], label: str) -> str:
         top += 27
         for row in block.rows:
             drawn.append(f"<g>{text(row.name, 0, top + 15)}")
-            for i, card in enumerate(row.cards):
-                drawn.append(large_gpu(card, NAME_WIDTH + 87 * i, top, stop=stop))
+            for i, gpu in enumerate(row.gpus):
+                drawn.append(large_gpu(gpu, NAME_WIDTH + 87 * i, top, stop=stop))
                 stop = False
             drawn.append("</g>")
             top += 30
@@ -100,11 +100,11 @@ def large_map(blocks: Sequence[MapCluster], label: str) -> str:
     return map_frame(width, max(top - 22, 40), label, drawn)
 
 
-def large_gpu(card: MapGpu, x: float, y: float, *, stop: bool) -> str:
+def large_gpu(gpu: MapGpu, x: float, y: float, *, stop: bool) -> str:
     """Draw one large GPU and the outline that shows on hover."""
-    step = 83 / card.cells
-    slices = (rect(s.kind, x + s.start * step, y, s.size * step - 1, 22, 1.5) for s in card.spans)
-    return gpu_link(card, "".join(slices) + rect("gpu-outline", x - 2, y - 2, 86, 26, 3), stop=stop)
+    step = 83 / gpu.cells
+    slices = (rect(s.kind, x + s.start * step, y, s.size * step - 1, 22, 1.5) for s in gpu.spans)
+    return gpu_link(gpu, "".join(slices) + rect("gpu-outline", x - 2, y - 2, 86, 26, 3), stop=stop)
 
 
 def dense_map(blocks: Sequence[MapCluster], label: str) -> str:
@@ -128,24 +128,24 @@ def dense_map(blocks: Sequence[MapCluster], label: str) -> str:
 
 def dense_node_attributes(row: MapNode) -> str:
     """Return a node's link and its GPUs' numbers and contents, for fleet_map.js."""
-    cards = ";".join(f"{card.index}:{card.told}" for card in row.cards)
-    return f'href="{escape(row.url)}" aria-label="{escape(row.words or row.name)}" data-cards="{escape(cards)}"'
+    gpus = ";".join(f"{gpu.index}:{gpu.summary}" for gpu in row.gpus)
+    return f'href="{escape(row.url)}" aria-label="{escape(row.words or row.name)}" data-gpus="{escape(gpus)}"'
 
 
 def dense_node(row: MapNode) -> str:
     """Draw the GPUs of a node."""
-    return dense_gpus(tuple((card.cells, card.spans, card.current, card.ill) for card in row.cards))
+    return dense_gpus(tuple((gpu.cells, gpu.spans, gpu.current, gpu.ill) for gpu in row.gpus))
 
 
 # Maps are polled every few seconds, and few nodes change between two of them.
 @lru_cache(maxsize=4096)
-def dense_gpus(cards: tuple[tuple[int, tuple[SliceSpan, ...], bool, bool], ...]) -> str:
+def dense_gpus(gpus: tuple[tuple[int, tuple[SliceSpan, ...], bool, bool], ...]) -> str:
     """Draw GPUs given as (cells, spans, current, ill).
 
     All free first, then a line for each state, then the outlines.
     """
-    lines: dict[str, list[tuple[int, int]]] = {"free": [(0, 290 * len(cards) - 30)] if cards else []}
-    for i, (cells, spans, _current, _ill) in enumerate(cards):
+    lines: dict[str, list[tuple[int, int]]] = {"free": [(0, 290 * len(gpus) - 30)] if gpus else []}
+    for i, (cells, spans, _current, _ill) in enumerate(gpus):
         step = 260 / cells
         for span in spans:
             if span.kind != "free":
@@ -154,7 +154,7 @@ def dense_gpus(cards: tuple[tuple[int, tuple[SliceSpan, ...], bool, bool], ...])
     marks = (
         f'<rect class="gpu-outline {"selected" if current else "unhealthy"}"'
         f' x="{29 * i - 1}" y="-1" width="28" height="13"/>'
-        for i, (_, _, current, ill) in enumerate(cards)
+        for i, (_, _, current, ill) in enumerate(gpus)
         if current or ill
     )
     return "".join([*(dense_state_path(kind, runs) for kind, runs in lines.items()), *marks])
@@ -173,12 +173,12 @@ def dense_state_path(kind: str, spans: Sequence[tuple[int, int]]) -> str:
     return f'<path class="{escape(kind)}" d="{moves}"/>'
 
 
-def gpu_link(card: MapGpu, drawn: str, *, stop: bool) -> str:
+def gpu_link(gpu: MapGpu, drawn: str, *, stop: bool) -> str:
     """Wrap a GPU's drawing in its link; `stop` makes it the map's only tab stop."""
-    current = ' aria-current="true"' if card.current else ""
-    words = escape(card.words)
-    ill = ' class="unhealthy"' if card.ill else ""
-    where = f'href="{escape(card.url)}" tabindex="{0 if stop else -1}"'
+    current = ' aria-current="true"' if gpu.current else ""
+    words = escape(gpu.words)
+    ill = ' class="unhealthy"' if gpu.ill else ""
+    where = f'href="{escape(gpu.url)}" tabindex="{0 if stop else -1}"'
     return f'<a {where}{ill}{current} aria-label="{words}"><title>{words}</title>{drawn}</a>'
 
 

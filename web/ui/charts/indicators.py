@@ -181,8 +181,8 @@ def gpu_ornament(rows: Sequence[Sequence[Sequence[SliceSpan]]], cells: int = 8) 
     drawn = "".join(
         rect(span.kind, column * 96 + span.start * step, line * 26, span.size * step - 1, 18, 2)
         for line, row in enumerate(rows)
-        for column, card in enumerate(row)
-        for span in card
+        for column, gpu in enumerate(row)
+        for span in gpu
     )
     view = f"0 0 {5 * 96 + width} {len(rows) * 26 - 7}"
     return f'<svg class="fleet illustration" viewBox="{view}" aria-hidden="true">{drawn}</svg>'

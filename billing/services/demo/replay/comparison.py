@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-COMPARED_INPUTS = ("trace", "model", "cards", "tenants", "seed", "asked")  # inputs that must be equal
+COMPARED_INPUTS = ("trace", "model", "gpus", "tenants", "seed", "requests")  # inputs that must be equal
 LABELS = {
     "sold_percent_while_waiting": "Sold while requests were queued, % of the fleet",
     "sold_percent_until_last_request": "Sold until the last request, % of the fleet",
@@ -16,8 +16,8 @@ LABELS = {
     "longest_wait_s": "Longest queue time, s",
     "slices.at_once_percent": "Slices placed immediately, %",
     "slices.mean_wait_s": "Mean queue time of slices, s",
-    "cards.at_once_percent": "Single whole GPUs placed immediately, %",
-    "cards.mean_wait_s": "Mean queue time of whole GPUs, s",
+    "gpus.at_once_percent": "Single whole GPUs placed immediately, %",
+    "gpus.mean_wait_s": "Mean queue time of whole GPUs, s",
     "gangs.at_once_percent": "Gangs placed immediately, %",
     "gangs.mean_wait_s": "Mean queue time of gangs, s",
 }
@@ -38,12 +38,12 @@ def read_report(path: Path) -> dict[str, Any]:
         raise NotComparable(f"{path} is not a replay report. Use a replay.json of this version.") from error
 
 
-def check_comparable(earlier: dict[str, Any], asked: dict[str, Any]) -> None:
+def check_comparable(earlier: dict[str, Any], inputs: dict[str, Any]) -> None:
     """Raise NotComparable if the earlier replay has other inputs."""
     for name in COMPARED_INPUTS:
-        if earlier[name] != asked[name]:
+        if earlier[name] != inputs[name]:
             raise NotComparable(
-                f"The earlier replay is of another {name} ({earlier[name]}, not {asked[name]}); both must be equal."
+                f"The earlier replay differs in its {name}: {earlier[name]}, not {inputs[name]}. Both must be equal."
             )
 
 

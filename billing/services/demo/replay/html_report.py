@@ -21,7 +21,7 @@ def render_report(report: dict[str, Any]) -> str:
         "replay/report.html",
         {
             **report,
-            **_use_chart(report["daily_slices"], report["slices"], report["cards"]),
+            **_use_chart(report["daily_slices"], report["slices"], report["gpus"]),
             "engines": [its["engine"] for its in report.get("beside", ())],
             "compared": [
                 (label, [shown_figure(value) for value in values])
@@ -71,7 +71,7 @@ def _conservation_bar(conservation: dict[str, str], total: int) -> list[dict[str
     return parts
 
 
-def _use_chart(days: list[tuple[str, int]], slices: int, cards: int) -> dict[str, Any]:
+def _use_chart(days: list[tuple[str, int]], slices: int, gpus: int) -> dict[str, Any]:
     step = (RIGHT - LEFT) * 100 // max(len(days) - 1, 1)
     points = [
         (LEFT + step * number // 100, BOTTOM - (BOTTOM - TOP) * held // slices) for number, (_, held) in enumerate(days)
@@ -80,7 +80,7 @@ def _use_chart(days: list[tuple[str, int]], slices: int, cards: int) -> dict[str
     return {
         "line": line,
         "area": f"{LEFT},{BOTTOM} {line} {points[-1][0]},{BOTTOM}",
-        "grid": [{"y": BOTTOM - (BOTTOM - TOP) * quarter // 4, "label": cards * quarter // 4} for quarter in range(5)],
+        "grid": [{"y": BOTTOM - (BOTTOM - TOP) * quarter // 4, "label": gpus * quarter // 4} for quarter in range(5)],
         "ticks": [
             {"x": points[number][0], "label": day[:7]} for number, (day, _) in enumerate(days) if day.endswith("-01")
         ],

@@ -35,7 +35,7 @@ class ReplayEnvironment:
 
     projects: tuple[Project, ...]
     offerings: dict[tuple[str, str], Offering]
-    cards: int
+    gpus: int
 
 
 def usable_models() -> list[str]:
@@ -49,7 +49,7 @@ def usable_models() -> list[str]:
 
 
 @transaction.atomic
-def build_environment(*, model: str, cards: int, tenant_count: int) -> ReplayEnvironment:
+def build_environment(*, model: str, gpus: int, tenant_count: int) -> ReplayEnvironment:
     """Fill an empty database, or raise DatabaseNotEmpty and change nothing.
 
     Tenants have no binding quota.
@@ -59,10 +59,10 @@ def build_environment(*, model: str, cards: int, tenant_count: int) -> ReplayEnv
             raise DatabaseNotEmpty("This database already contains GPUs or leases. `make replay` creates an empty one.")
     gpu_catalogue.load_gpu_models()
     seed_tax.publish_tax_rates(now=REPLAY_START)  # the configured supplier may owe tax
-    nodes, rest = divmod(cards, GPUS_PER_NODE)
+    nodes, rest = divmod(gpus, GPUS_PER_NODE)
     racks = [SimulatedRack("replay", "trace", model, nodes)] if nodes else []
     if rest:
-        racks.append(SimulatedRack("replay", "trace", model, 1, cards_per_node=rest, first=nodes + 1))
+        racks.append(SimulatedRack("replay", "trace", model, 1, gpus_per_node=rest, first=nodes + 1))
     hardware.add_simulated_racks(racks, now=REPLAY_START)
     gpu_catalogue.derive_offerings(now=REPLAY_START)
     Offering.objects.filter(price_class=PriceClass.ON_DEMAND).update(state=OfferingState.PUBLISHED)
@@ -77,7 +77,7 @@ def build_environment(*, model: str, cards: int, tenant_count: int) -> ReplayEnv
             actor=REPLAY_ACTOR,
             now=REPLAY_START,
         )
-    return ReplayEnvironment(tuple(_tenant(number) for number in range(tenant_count)), offerings, cards)
+    return ReplayEnvironment(tuple(_tenant(number) for number in range(tenant_count)), offerings, gpus)
 
 
 def _tenant(number: int) -> Project:

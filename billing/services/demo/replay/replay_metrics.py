@@ -60,7 +60,7 @@ def queue_waits() -> QueueWaits:
 def figures_by_size() -> dict[str, SizeFigures]:
     """Return the results for slices, single whole GPUs and gangs."""
     found = {size: SizeFigures(*numbers) for size, *numbers in _rows("billing/demo/waits_by_size")}
-    return {size: found.get(size, SizeFigures()) for size in ("slices", "cards", "gangs")}
+    return {size: found.get(size, SizeFigures()) for size in ("slices", "gpus", "gangs")}
 
 
 def fleet_use(first: Any) -> FleetUse:

@@ -16,7 +16,7 @@ def assemble_report(run: Simulation, *, trace: str, model: str, engine: str, las
     Seconds are of whole GPUs, amounts in minor units.
     """
     spec, waits, full = (gpu_model_spec(model), replay_metrics.queue_waits(), replay_metrics.fleet_use(REPLAY_START))
-    slices = run.world.cards * spec.grid
+    slices = run.world.gpus * spec.grid
     kept = conservation.check_conservation(first=REPLAY_START, last=last)
     return {
         "trace": trace,
@@ -24,11 +24,11 @@ def assemble_report(run: Simulation, *, trace: str, model: str, engine: str, las
         "engine": engine,
         "seed": run.seed,
         "tenants": len(run.world.projects),
-        "cards": run.world.cards,
+        "gpus": run.world.gpus,
         "slices": slices,
         "days": -(-int((last - REPLAY_START).total_seconds()) // 86_400),
         "currency": "EUR",
-        "asked": waits.leases + run.refused,
+        "requests": waits.leases + run.refused,
         "leases": waits.leases,
         "accepted": waits.accepted,
         "refused": run.refused,

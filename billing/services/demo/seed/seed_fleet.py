@@ -16,10 +16,10 @@ DEMO_RACKS = (
 def create_fleet(*, now: datetime) -> int:
     """Create the racks and publish their offerings; return the number of new GPUs."""
     gpu_catalogue.load_gpu_models()
-    cards = hardware.add_simulated_racks(DEMO_RACKS, now=now)
+    gpus = hardware.add_simulated_racks(DEMO_RACKS, now=now)
     gpu_catalogue.derive_offerings(now=now)
     Offering.objects.filter(state=OfferingState.DRAFT).update(state=OfferingState.PUBLISHED)
-    return cards
+    return gpus
 
 
 def first_offering() -> str:

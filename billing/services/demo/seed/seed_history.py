@@ -57,19 +57,19 @@ def run_plans(plans: Iterable[PlannedLease], *, until: datetime) -> int:
     moments: list[tuple[datetime, int, PlannedLease | PlannedCheck]] = []
     for order, plan in enumerate(plans):
         heapq.heappush(moments, (plan.start, order, plan))
-    order, asked = len(moments), 0
+    order, count = len(moments), 0
     with outbox.captured(lambda *_: None):
         while moments and moments[0][0] <= until:
             now, _, what = heapq.heappop(moments)
             if isinstance(what, PlannedLease):
                 lease = _request_lease(what, offerings[what.label, what.price_class], now)
-                asked += 1
+                count += 1
                 for later, again in _check_times(what, now):
                     order += 1
                     heapq.heappush(moments, (later, order, PlannedCheck(*lease, again)))
             elif not (what.again and _is_ready(what)):
                 lease_reconciler.reconcile_lease(what.lease_id, what.tenant_id, now=now)
-    return asked
+    return count
 
 
 def _is_ready(look: PlannedCheck) -> bool:

@@ -8,9 +8,10 @@ from broker.models import Offering
 from tenants.services.actors import Actor
 
 CENT = 10**7  # nano units in a cent
+PROFILES_OF_80_GB = ("whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
 LIST_PRICES_CENTS = {
     "H200": {
-        "card": 379,
+        "whole-gpu": 379,
         "7g.141gb": 365,
         "4g.71gb": 199,
         "3g.71gb": 155,
@@ -18,8 +19,8 @@ LIST_PRICES_CENTS = {
         "1g.35gb": 78,
         "1g.18gb": 52,
     },
-    "H100": {"card": 289, "7g.80gb": 279, "4g.40gb": 168, "3g.40gb": 134, "2g.20gb": 88, "1g.20gb": 58, "1g.10gb": 39},
-    "A100": {"card": 169, "7g.80gb": 162, "4g.40gb": 96, "3g.40gb": 78, "2g.20gb": 48, "1g.20gb": 33, "1g.10gb": 24},
+    "H100": dict(zip(PROFILES_OF_80_GB, (289, 279, 168, 134, 88, 58, 39), strict=True)),
+    "A100": dict(zip(PROFILES_OF_80_GB, (169, 162, 96, 78, 48, 33, 24), strict=True)),
 }
 SPOT_PERCENT = 46
 

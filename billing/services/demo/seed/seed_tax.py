@@ -34,4 +34,4 @@ def publish_tax_rates(*, now: datetime) -> None:
 def set_tenant_details(cast: DemoTenant, party: InvoiceParty, *, now: datetime) -> None:
     """Set a tenant's billing details as its first user."""
     with tenant_scope(cast.tenant.pk):
-        billing_details.set_billing_details(cast.tenant, told=party, actor=next(iter(cast.actors.values())), now=now)
+        billing_details.set_billing_details(cast.tenant, party=party, actor=next(iter(cast.actors.values())), now=now)

@@ -93,8 +93,8 @@ def _check_tenant(tenant_id: str, now: datetime) -> None:
 def _record_alerts(stands: BudgetBalance, measure: BudgetMeasure, month: BillingPeriod, now: datetime) -> None:
     """Record every share that was newly reached, and e-mail about the highest."""
     budget, minor = stands.budget, measured_amount(stands, measure)
-    told = BudgetAlert.objects.filter(budget=budget, period=month, measure=measure, lifted_at=None)
-    known = set(told.values_list("percent", flat=True))
+    open_alerts = BudgetAlert.objects.filter(budget=budget, period=month, measure=measure, lifted_at=None)
+    known = set(open_alerts.values_list("percent", flat=True))
     fresh = _new_thresholds(budget.terms.told_of(measure), known, minor, stands.limit)
     said = {"minor": minor, "limit_minor": stands.limit, "at": now}
     rows = [

@@ -13,12 +13,14 @@ def apply_budget_change(budget: Budget, *, now: datetime) -> None:
 
     Runs in the transaction that changed the budget, with the tenant locked.
     """
-    told = list(BudgetAlert.objects.filter(budget=budget, lifted_at=None, period__span__contains=now))
+    alerts = list(BudgetAlert.objects.filter(budget=budget, lifted_at=None, period__span__contains=now))
     stops = list(BudgetStop.objects.filter(budget=budget, lifted_at=None, period__span__contains=now))
-    if not told and not stops:
+    if not alerts and not stops:
         return
     (stands,) = budget_balances([budget], tenant=budget.project.tenant, now=now)
-    over = [one.pk for one in told if not has_reached(measured_amount(stands, one.measure), stands.limit, one.percent)]
+    over = [
+        one.pk for one in alerts if not has_reached(measured_amount(stands, one.measure), stands.limit, one.percent)
+    ]
     BudgetAlert.objects.filter(pk__in=over).update(lifted_at=now)
     for stop in stops:
         if not is_stop_due(stop, stands):

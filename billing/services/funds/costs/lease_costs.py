@@ -44,7 +44,7 @@ def lease_usage(lease: Lease) -> LeaseUsage:
 def open_cost_context(lease: Lease, use: LeaseUsage | None = None, *, now: datetime) -> LeaseCostContext:
     """Open or reopen a lease's hold, and return its cost context."""
     tenant = lease.project.tenant
-    asked = {
+    values = {
         "tenant": tenant.pk,
         "id": hold_id(),
         "lease": lease.pk,
@@ -52,6 +52,6 @@ def open_cost_context(lease: Lease, use: LeaseUsage | None = None, *, now: datet
         "now": now,
         "seq": lease.seq,
     }
-    ((key, covers_until, new),) = sql_statements.fetch_rows(load_sql("billing/funds/open_hold"), asked)
+    ((key, covers_until, new),) = sql_statements.fetch_rows(load_sql("billing/funds/open_hold"), values)
     hold = LeaseHold(key, tenant.pk, covers_until, new)
     return LeaseCostContext(lease, hold, lease_usage(lease) if use is None else use, MaxCost(tenant, [lease]))

@@ -90,9 +90,9 @@ class PaymentOverdue(ProblemError):
     code, status, title = "payment-overdue", 402, "New leases are blocked until overdue invoices are paid"
 
     def __init__(self, why: str) -> None:
-        told = f" {why.rstrip('.')}." if why else ""
+        reason = f" {why.rstrip('.')}." if why else ""
         super().__init__(
-            f"Your tenant is suspended because of unpaid invoices.{told}",
+            f"Your tenant is suspended because of unpaid invoices.{reason}",
             fix=Fix("Pay the overdue invoices, or contact the operator.", "GET", "/api/v1/invoices"),
         )
 
@@ -105,8 +105,8 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     or Overdue for a suspended tenant.
     """
     cursor = sql_statements.prepared_cursor()
-    asked: dict[str, Any] = {"path": lease.project.path, "now": now, "token": lease.requested_with_token}
-    cursor.execute(load_sql("billing/funds/budget_gate"), {**asked, "lease": lease.pk, "tenant": lease.tenant_id})
+    values: dict[str, Any] = {"path": lease.project.path, "now": now, "token": lease.requested_with_token}
+    cursor.execute(load_sql("billing/funds/budget_gate"), {**values, "lease": lease.pk, "tenant": lease.tenant_id})
 
     def judge() -> None:
         with cursor:
@@ -178,11 +178,11 @@ def write_budget_holds(tenant_id: str, parts: Sequence[BudgetHoldPart]) -> None:
     if not parts:
         return
     holds, months, nums, spent = zip(*parts, strict=True)
-    asked = {"holds": holds, "months": months, "nums": nums, "spent": spent}
+    values = {"holds": holds, "months": months, "nums": nums, "spent": spent}
     with sql_statements.prepared_cursor() as cursor:
         cursor.execute(
             load_sql("billing/funds/write_budget_holds"),
-            {"tenant": tenant_id, **{key: list(each) for key, each in asked.items()}},
+            {"tenant": tenant_id, **{key: list(each) for key, each in values.items()}},
         )
 
 
@@ -202,9 +202,9 @@ def _lock_budget_months(hold: LeaseHold, project: Project, wanted: Iterable[int]
 
     They are locked in one statement, from the root down.
     """
-    asked = {"hold": hold.id, "tenant": hold.tenant_id, "path": project.path, "months": list(wanted)}
+    values = {"hold": hold.id, "tenant": hold.tenant_id, "path": project.path, "months": list(wanted)}
     months = map(
-        _LockedBudgetMonth._make, sql_statements.fetch_rows(load_sql("billing/funds/lock_budget_months"), asked)
+        _LockedBudgetMonth._make, sql_statements.fetch_rows(load_sql("billing/funds/lock_budget_months"), values)
     )
     # Integers: dividing a Decimal rounds towards zero.
     return [each._replace(taken_num=int(each.taken_num), held_num=int(each.held_num)) for each in months]
@@ -223,13 +223,13 @@ def _budget_exceeded(lease: Lease, month: _LockedBudgetMonth, more: int) -> Budg
     currency, ceiling_minor = month.currency, month.ceiling_minor or 0
     room = max(lease_holds.exact_from_minor(ceiling_minor, currency) - int(month.taken_num), 0)
     left = Money(to_minor(room, exponent_of(currency)), currency)
-    asked = Money(to_minor_up(more, exponent_of(currency)), currency)
+    needed = Money(to_minor_up(more, exponent_of(currency)), currency)
     limit, most = Money(month.limit_minor, currency), Money(ceiling_minor, currency)
     upto = "" if most == limit else f", of which leases can use {most}"
     where = "this project" if month.project_id == lease.project_id else "a parent project"
     return BudgetExceeded(
         f"The budget of {where} for {month.label} is {limit}{upto}; {left} of it is left,"
-        f" and this lease could cost {asked} in that month.",
+        f" and this lease could cost {needed} in that month.",
         fix=Fix(
             "Choose a shorter duration or a smaller slice, release a lease, or ask an owner to raise the budget.",
             "GET",

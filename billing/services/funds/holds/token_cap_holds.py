@@ -129,12 +129,12 @@ def format_amount_up(cap: TokenCap, num: int) -> str:
     return str(Money(to_minor_up(num, exponent_of(cap.currency)), cap.currency))
 
 
-def _cap_error(cap: TokenCap, of: str, minor: int, taken: int, asked: str) -> TokenCapReached:
+def _cap_error(cap: TokenCap, of: str, minor: int, taken: int, needed: str) -> TokenCapReached:
     left = max(exact_from_minor(minor, cap.currency) - taken, 0)
     rest = Money(to_minor(left, exponent_of(cap.currency)), cap.currency)
     return TokenCapReached(
         f"The token {cap.token.name!r} may spend {Money(minor, cap.currency)} {of} {rest} are left,"
-        f" and this lease could cost {asked}.",
+        f" and this lease could cost {needed}.",
         fix=Fix(
             "Choose a shorter duration or a smaller slice, or create a token with another cap.",
             "GET",

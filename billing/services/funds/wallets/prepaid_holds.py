@@ -132,8 +132,8 @@ def _set_hold(
 def _read_unbilled(lease: Lease, hold: LeaseHold) -> tuple[list[int], AmountByMonth, dict[int, int], dict[int, int]]:
     """Return open months, and by month the lease's charges, lines and holds."""
     months, spent, lines, held = list[int](), dict[int, int](), dict[int, int](), dict[int, int]()
-    asked = {"tenant": hold.tenant_id, "lease": lease.pk, "hold": hold.id}
-    for month, num, many, holds in sql_statements.fetch_rows(load_sql("billing/funds/wallet_holds_by_month"), asked):
+    values = {"tenant": hold.tenant_id, "lease": lease.pk, "hold": hold.id}
+    for month, num, many, holds in sql_statements.fetch_rows(load_sql("billing/funds/wallet_holds_by_month"), values):
         months.append(month)
         if num is not None:
             spent[month], lines[month] = int(num), many
@@ -147,7 +147,7 @@ def _write_parts(
 ) -> None:
     """Write the non-zero parts, and until when they cover the lease."""
     rows = [(key, num, min(max(spent.get(key, 0), 0), num)) for key, num in sorted(parts.items()) if num]
-    asked: dict[str, Any] = {
+    values: dict[str, Any] = {
         "tenant": hold.tenant_id,
         "hold": hold.id,
         "wallet": wallet.pk,
@@ -157,16 +157,17 @@ def _write_parts(
         "spent": [charged for _, _, charged in rows],
     }
     with sql_statements.prepared_cursor() as cursor:
-        cursor.execute(load_sql("billing/funds/write_wallet_holds"), asked)
+        cursor.execute(load_sql("billing/funds/write_wallet_holds"), values)
 
 
 def _payment_required(wallet: Wallet, more: int, room: int) -> PaymentRequired:
     places = exponent_of(wallet.currency)
     there = Money(to_minor(max(room, 0), places), wallet.currency)
-    asked = Money(to_minor_up(more, places), wallet.currency)
+    needed = Money(to_minor_up(more, places), wallet.currency)
     lacks = Money(to_minor_up(more - max(room, 0), places), wallet.currency)
     return PaymentRequired(
-        f"{asked} including tax is required for the next hour; {there} is available in the wallet, {lacks} is missing.",
+        f"{needed} including tax is required for the next hour; {there} is available in the wallet,"
+        f" {lacks} is missing.",
         fix=Fix("Top up the wallet, release a lease, or choose a smaller slice.", "GET", "/api/v1/wallet"),
         missing=str(lacks),
     )

@@ -71,6 +71,6 @@ def wallet_funds(tenant: Tenant, *, now: datetime) -> WalletFunds:
 
 def _paid_and_credit(tenant_id: str, currency: str, until: datetime) -> tuple[int, int]:
     """Return paid money, and credit usable until a moment; minor units."""
-    asked = {"tenant": tenant_id, "currency": currency, "until": until}
-    ((paid, credit),) = sql_statements.fetch_rows(load_sql("billing/funds/wallet_balance"), asked)
+    values = {"tenant": tenant_id, "currency": currency, "until": until}
+    ((paid, credit),) = sql_statements.fetch_rows(load_sql("billing/funds/wallet_balance"), values)
     return paid, credit

@@ -69,8 +69,8 @@ def _propose(
     billing_periods.take_billing_lock()
     found = list(_plans(wanted, tenants, now))
     if not found:
-        told = "All of this period is already charged" if wanted.charge else "Nothing in this period is charged"
-        raise InvalidValue("since", f"{told}, so nothing would change.", fix="Check the charges of the lease.")
+        unchanged = "All of this period is already charged" if wanted.charge else "Nothing in this period is charged"
+        raise InvalidValue("since", f"{unchanged}, so nothing would change.", fix="Check the charges of the lease.")
     wanted.minor = sum(abs(change.minor) for _, each in found for change in each.changes)
     wanted.limit_minor = settings.CORRECTION_APPROVAL_THRESHOLD * 10 ** exponent_of(wanted.currency)
     wanted.seal = fingerprint_changes(change for _, each in found for change in each.changes)

@@ -66,5 +66,5 @@ def describe_credit(note: CreditNote) -> str:
         (note.to_balance, "was added to your balance"),
         (note.to_grants, "was returned to credits"),
     )
-    told = [f"{Money(minor, note.currency)} {where}" for minor, where in parts if minor]
-    return f"{', '.join(told)}."
+    parts_in_words = [f"{Money(minor, note.currency)} {where}" for minor, where in parts if minor]
+    return f"{', '.join(parts_in_words)}."

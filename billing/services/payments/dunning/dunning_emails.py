@@ -46,8 +46,8 @@ def email_overdue(tenant: Tenant, invoice: Invoice, action: DunningAction, *, mi
 
 def billing_contacts(tenant: Tenant) -> list[str]:
     """Return the billing contacts: the billing e-mail address, owners and billing members."""
-    told = BillingDetails.objects.filter(tenant=tenant).exclude(email="").values_list("email", flat=True)
+    addresses = BillingDetails.objects.filter(tenant=tenant).exclude(email="").values_list("email", flat=True)
     members = Member.objects.filter(
         tenant=tenant, user__is_active=True, project=None, role__in=[Role.OWNER, Role.BILLING]
     )
-    return sorted({*told, *members.values_list("user__email", flat=True)})
+    return sorted({*addresses, *members.values_list("user__email", flat=True)})

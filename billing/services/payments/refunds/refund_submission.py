@@ -31,8 +31,8 @@ class _RefundTransactions(GatewayTransactions[Refund]):
         Invoice.objects.select_for_update().get(pk=row.payment.invoice_id)
 
     def record(self, what: str, row: Refund, *, actor: Actor, now: datetime, **detail: object) -> None:
-        told = {"payment": row.payment_id, "refund": row.pk, "minor": row.minor}
-        record_invoice_event(f"refund.{what}", row.payment.invoice, actor=actor, now=now, **told, **detail)
+        subject = {"payment": row.payment_id, "refund": row.pk, "minor": row.minor}
+        record_invoice_event(f"refund.{what}", row.payment.invoice, actor=actor, now=now, **subject, **detail)
 
     def declined(self, row: Refund, reason: str, *, now: datetime) -> None:
         posting.reverse_refunds([row.pk], now=now)
@@ -43,9 +43,9 @@ class _RefundTransactions(GatewayTransactions[Refund]):
         The gateway's own event about it may come before or after, or never.
         """
         reference = Refund.objects.values_list("reference", flat=True).get(pk=row.pk)
-        told = {"tenant_id": row.tenant_id, "payment_id": row.payment_id, "minor": row.minor, "made_at": now}
+        values = {"tenant_id": row.tenant_id, "payment_id": row.payment_id, "minor": row.minor, "made_at": now}
         status = {"status": "succeeded", "rank": REFUND_RANKS["succeeded"], "seen_at": now}
-        mark, made = PaymentRefund.objects.get_or_create(pk=reference, defaults={**told, **status})
+        mark, made = PaymentRefund.objects.get_or_create(pk=reference, defaults={**values, **status})
         if not made:
             PaymentRefund.objects.filter(pk=mark.pk, rank__lt=REFUND_RANKS["succeeded"]).update(**status)
         if mark.status in RETURNED_STATUSES:  # the event arrived before this answer

@@ -62,24 +62,24 @@ def _compare_page(day: StripeReconciliationDay, now: datetime) -> None:
         ReconciliationPhase.OURS: _compare_our_charges,
     }[ReconciliationPhase(day.phase)]
     after, counts = look(day, since, until, now)
-    told = {name: F(name) + more for name, more in counts.items()}
+    counted = {name: F(name) + more for name, more in counts.items()}
     mine = StripeReconciliationDay.objects.filter(pk=day.pk)
     if after:
-        mine.update(after=after, **told)
+        mine.update(after=after, **counted)
     elif (phase := NEXT_PHASE[ReconciliationPhase(day.phase)]) is not None:
-        mine.update(phase=phase, after="", **told)
+        mine.update(phase=phase, after="", **counted)
     else:
         left = book_differences.delete_resolved(day, before=begun)
         day.seen.all().delete()
-        mine.update(due_at=None, checked_at=now, after="", trouble="", differences=left, **told)
+        mine.update(due_at=None, checked_at=now, after="", trouble="", differences=left, **counted)
 
 
 def _store_missed_events(
     day: StripeReconciliationDay, since: datetime, until: datetime, now: datetime
 ) -> tuple[str, CountsByName]:
     """Store a page of events that never arrived."""
-    told, after = lookups.list_events(since, until, after=day.after)
-    return after, {"events": webhook_inbox.store_events(told, now=now, found=True)}
+    events, after = lookups.list_events(since, until, after=day.after)
+    return after, {"events": webhook_inbox.store_events(events, now=now, found=True)}
 
 
 def _compare_stripe_invoices(

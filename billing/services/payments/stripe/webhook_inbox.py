@@ -28,7 +28,7 @@ def receive_event(body: bytes, signature: str, *, now: datetime) -> bool:
     Raises EventRejected, and then stores nothing.
     """
     try:
-        told = verify_webhook(
+        event = verify_webhook(
             body,
             signature,
             secrets=(each.strip() for each in settings.STRIPE_WEBHOOK_SECRETS.split(",")),
@@ -38,13 +38,13 @@ def receive_event(body: bytes, signature: str, *, now: datetime) -> bool:
         )
     except UntrustedWebhook as why:
         raise EventRejected(str(why), fix="Send it signed with this webhook's secret.") from None
-    return store_events([told], now=now) == 1
+    return store_events([event], now=now) == 1
 
 
 @transaction.atomic
 def store_events(events: list[WebhookEvent], *, now: datetime, found: bool = False) -> int:
     """Store new events and enqueue them; return how many were new."""
-    rows = [_row(told, now, found) for told in events]
+    rows = [_row(event, now, found) for event in events]
     known = set(StripeEvent.objects.filter(pk__in=[row.pk for row in rows]).values_list("pk", flat=True))
     fresh = [row for row in rows if row.pk not in known]
     StripeEvent.objects.bulk_create(fresh, ignore_conflicts=True)
@@ -74,14 +74,14 @@ def retry_parked_events(*, since: datetime, now: datetime) -> int:
     return parked.update(state=StripeEventState.WAITING, due_at=now)
 
 
-def _row(told: WebhookEvent, now: datetime, found: bool) -> StripeEvent:
-    ours = told.api_version == VERSION
+def _row(event: WebhookEvent, now: datetime, found: bool) -> StripeEvent:
+    ours = event.api_version == VERSION
     return StripeEvent(
-        id=told.id,
-        type=told.type[:80],
-        api_version=told.api_version[:40],
-        object_id=told.object_id,
-        created=told.created,
+        id=event.id,
+        type=event.type[:80],
+        api_version=event.api_version[:40],
+        object_id=event.object_id,
+        created=event.created,
         received_at=now,
         found=found,
         state=StripeEventState.WAITING if ours else StripeEventState.PARKED,

@@ -41,8 +41,8 @@ def set_automatic_topup(tenant: Tenant, *, threshold: int, minor: int, actor: Ac
         tenant=tenant,
         defaults={"threshold_minor": threshold, "minor": minor, "set_at": now, "stopped_at": None, "why": ""},
     )
-    told = {"below": str(Money(threshold, tenant.currency)), "by": str(Money(minor, tenant.currency))}
-    _record_rule("topup.rule", tenant.pk, actor=actor, now=now, **told)
+    amounts = {"below": str(Money(threshold, tenant.currency)), "by": str(Money(minor, tenant.currency))}
+    _record_rule("topup.rule", tenant.pk, actor=actor, now=now, **amounts)
     return rule
 
 

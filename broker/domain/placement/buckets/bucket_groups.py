@@ -46,7 +46,7 @@ class BucketGroup:
         self.gpus, self._known = list(gpus), known
         self._at = {gpu_id: gpu for gpu, gpu_id in enumerate(self.gpus)}
         self._gone: list[int] = []  # numbers of removed GPUs, for reuse
-        self._cards = LowestNames(self._is_in)
+        self._gpus = LowestNames(self._is_in)
         self._nodes = LowestNames(self._has_empty)
 
     def state(self, gpu: str) -> int:
@@ -81,7 +81,7 @@ class BucketGroup:
 
         There must be one.
         """
-        return self._lowest(state, self.buckets.cards[state])
+        return self._lowest(state, self.buckets.gpus[state])
 
     def quickest(self, number: int, rank: int) -> tuple[str, int]:
         """Return the GPU and first unit that provide a profile most quickly.
@@ -97,7 +97,7 @@ class BucketGroup:
         named = buckets.named(cells)
         first = min([cold & -cold] * bool(cold) + [bits[cell.state] for cell in named])
         found = [
-            (self._lowest(buckets.key_of(cell), cell.cards), cell.ways[number][1])
+            (self._lowest(buckets.key_of(cell), cell.gpus), cell.ways[number][1])
             for cell in named
             if bits[cell.state] == first
         ]
@@ -121,20 +121,20 @@ class BucketGroup:
         ]
         return min(ways)[1:]
 
-    def cards_in(self, state: int) -> Iterator[tuple[str, str]]:
+    def gpus_in(self, state: int) -> Iterator[tuple[str, str]]:
         """Yield all GPUs in a state, each with its node."""
         for gpu in self.buckets.in_state(state):
             yield self.gpus[gpu], self._known.names[self.buckets.node[gpu]]
 
     def _changed(self, gpu: int, before: int) -> None:
         state, empty = self.buckets.state[gpu], self.buckets.empty
-        self._cards.enter(self.buckets.key(gpu), self.gpus[gpu], len(self.buckets.beside(gpu)))
+        self._gpus.enter(self.buckets.key(gpu), self.gpus[gpu], len(self.buckets.beside(gpu)))
         node = self.buckets.node[gpu]
         if EMPTY in (before, state) and (count := len(empty.on[node])):
             self._nodes.enter(count, self._known.names[node], len(empty.with_(count)))
 
     def _lowest(self, key: int, gpus: Sequence[int]) -> str:
-        return self._cards.first(key, lambda: map(self.gpus.__getitem__, gpus))
+        return self._gpus.first(key, lambda: map(self.gpus.__getitem__, gpus))
 
     def _is_in(self, key: int, gpu_id: str) -> bool:
         gpu = self._at.get(gpu_id)

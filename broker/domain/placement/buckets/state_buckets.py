@@ -25,17 +25,17 @@ class StateBuckets:
         self.node = list(nodes)
         self.state = [EMPTY] * len(nodes) if states is None else list(states)
         # The last bucket holds removed GPUs, whose state is NOWHERE.
-        self.cards: list[list[int]] = [[] for _ in (*self.table.states, NOWHERE)]
+        self.gpus: list[list[int]] = [[] for _ in (*self.table.states, NOWHERE)]
         self._at = [0] * len(nodes)  # by GPU, its position in its bucket
         self.live = [0] * len(self.table.profiles)
         self.empty = EmptyGpus(max(nodes, default=-1) + 1)
         for gpu, at in enumerate(self.state):
-            self._at[gpu] = len(self.cards[at])
-            self.cards[at].append(gpu)
-        for at, bucket in enumerate(self.cards):
+            self._at[gpu] = len(self.gpus[at])
+            self.gpus[at].append(gpu)
+        for at, bucket in enumerate(self.gpus):
             if bucket:
                 self._light(at)
-        self.empty.fill((self.node[gpu], gpu) for gpu in self.cards[EMPTY])
+        self.empty.fill((self.node[gpu], gpu) for gpu in self.gpus[EMPTY])
 
     def place(self, profile: int) -> tuple[int, int] | None:
         """Place a slice where it costs least; return GPU and first unit, or None."""
@@ -43,7 +43,7 @@ class StateBuckets:
         if not live:
             return None
         state = self.ranks.order[profile][(live & -live).bit_length() - 1]
-        gpu = self.cards[state][-1] if state else self.empty.first()
+        gpu = self.gpus[state][-1] if state else self.empty.first()
         start, after = self.ranks.best[profile][state]
         self.become(gpu, after)
         return gpu, start
@@ -89,7 +89,7 @@ class StateBuckets:
 
     def _leave(self, gpu: int) -> None:
         before = self.state[gpu]
-        bucket, at = self.cards[before], self._at[gpu]
+        bucket, at = self.gpus[before], self._at[gpu]
         last = bucket.pop()
         if last != gpu:
             bucket[at], self._at[last] = last, at
@@ -100,7 +100,7 @@ class StateBuckets:
             self.empty.take(self.node[gpu], gpu)
 
     def _enter(self, gpu: int, state: int) -> None:
-        bucket = self.cards[state]
+        bucket = self.gpus[state]
         if not bucket:
             self._light(state)
         self.state[gpu], self._at[gpu] = state, len(bucket)

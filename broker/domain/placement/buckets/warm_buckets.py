@@ -27,12 +27,12 @@ NO_START = ANEW, NOWHERE
 class WarmCell:
     """GPUs in one state with the same leftover slices."""
 
-    __slots__ = ("bit", "cards", "number", "state", "ways")
+    __slots__ = ("bit", "gpus", "number", "state", "ways")
 
     def __init__(self, state: int, number: int, ways: tuple[WarmStart, ...]) -> None:
         self.state, self.number, self.bit = state, number, 1 << number
         self.ways = ways  # by profile
-        self.cards: list[int] = []
+        self.gpus: list[int] = []
 
 
 class WarmBuckets(StateBuckets):
@@ -74,13 +74,13 @@ class WarmBuckets(StateBuckets):
 
     def count(self, state: int) -> int:
         """Return the number of GPUs in a state."""
-        return len(self.cards[state]) + self._warm[state]
+        return len(self.gpus[state]) + self._warm[state]
 
     def in_state(self, state: int) -> Iterator[int]:
         """Yield all GPUs in a state."""
-        yield from self.cards[state]
+        yield from self.gpus[state]
         for cell in self._of_state.get(state, ()):
-            yield from cell.cards
+            yield from cell.gpus
 
     def offer(self, profile: int, rank: int) -> CheapestOffer:
         """Return the quickest way to provide a profile at the cost of a rank."""
@@ -105,11 +105,11 @@ class WarmBuckets(StateBuckets):
             self.cutting, cells, cold = self.offer(profile, rank)
             if cold:
                 state = order[(cold & -cold).bit_length() - 1]
-                gpu, (start, after) = self.cards[state][-1], self.ranks.best[profile][state]
+                gpu, (start, after) = self.gpus[state][-1], self.ranks.best[profile][state]
                 self.be(gpu, after, 0)
                 return gpu, start
             cell = self.cells[(cells & -cells).bit_length() - 1]
-            gpu, (_, start) = cell.cards[-1], cell.ways[profile]
+            gpu, (_, start) = cell.gpus[-1], cell.ways[profile]
         after = self.table.put[profile][start][self.state[gpu]]
         self.be(gpu, after, self.left[gpu] & self._keeps[profile][start])
         return gpu, start
@@ -154,7 +154,7 @@ class WarmBuckets(StateBuckets):
         if self.left[gpu] == left and before == state:
             return
         cell = self._in[gpu]
-        gpus, at = self.cards[before] if cell is None else cell.cards, self._at[gpu]
+        gpus, at = self.gpus[before] if cell is None else cell.gpus, self._at[gpu]
         last = gpus.pop()
         if last != gpu:
             gpus[at], self._at[last] = last, at
@@ -164,7 +164,7 @@ class WarmBuckets(StateBuckets):
             self._dim(before, cell)
         self.left[gpu] = left
         cell = self._in[gpu] = (self._cell.get((state, left)) or self._new_cell(state, left)) if left else None
-        gpus = self.cards[state] if cell is None else cell.cards
+        gpus = self.gpus[state] if cell is None else cell.gpus
         if not gpus:
             self._light_up(state, cell)
         if cell is not None:
@@ -211,12 +211,12 @@ class WarmBuckets(StateBuckets):
 
     def key_of(self, cell: WarmCell) -> int:
         """Return the number of a cell, distinct from all bucket numbers."""
-        return len(self.cards) + cell.number
+        return len(self.gpus) + cell.number
 
     def beside(self, gpu: int) -> Sequence[int]:
         """Return all GPUs of the bucket or cell that a GPU is in."""
         cell = self._in[gpu]
-        return self.cards[self.state[gpu]] if cell is None else cell.cards
+        return self.gpus[self.state[gpu]] if cell is None else cell.gpus
 
     def _dim(self, state: int, cell: WarmCell | None) -> None:
         """Record that a bucket or a cell became empty."""

@@ -30,7 +30,7 @@ def _one_more(counts: ProfileCounts, profile: int) -> ProfileCounts:
     return (*counts[:profile], counts[profile] + 1, *counts[profile + 1 :])
 
 
-def marginal_cards(cuts: Sequence[ProfileCounts], demand: Sequence[float]) -> list[float]:
+def marginal_gpus(cuts: Sequence[ProfileCounts], demand: Sequence[float]) -> list[float]:
     """Return, by profile, how many more GPUs one more slice takes.
 
     These are the duals of: cover the demand with the fewest GPUs, each with one of these layouts. They

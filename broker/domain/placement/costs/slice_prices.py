@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from broker.domain.geometry.profiles import Profile
-from broker.domain.placement.costs.covering_lp import marginal_cards, maximal_layouts
+from broker.domain.placement.costs.covering_lp import marginal_gpus, maximal_layouts
 from broker.domain.placement.costs.state_tables import build_state_table
 
 # Weight of memory against compute: memory decides, compute breaks ties.
@@ -45,7 +45,7 @@ def dual_prices(
     for _ in range(times := draws if chance else 1):
         by = [1 + SPREAD * (2 * chance() - 1) if chance else 1.0 for _ in wanted]
         drawn = [demand[n] * factor for n, factor in zip(wanted, by, strict=True)]
-        total = [a + b for a, b in zip(total, marginal_cards(cuts, drawn), strict=True)]
+        total = [a + b for a, b in zip(total, marginal_gpus(cuts, drawn), strict=True)]
     gpus = dict(zip(wanted, (each / times for each in total), strict=True))
     whole = SCALE * _compute_slices(profiles, compute) * grid
     return tuple(whole * gpus.get(n, 0.0) + grid * profile.compute for n, profile in enumerate(profiles))

@@ -167,7 +167,7 @@ class NodeClasses:
         if topology is None:
             return tuple(sorted(each.equivalence_key for each in members))
         likeness = {each.gpu: each.equivalence_key for each in members}
-        placed = tuple(likeness.pop(gpu, None) for gpu in topology.cards)
+        placed = tuple(likeness.pop(gpu, None) for gpu in topology.gpus)
         return self._number(topology.links), placed, tuple(sorted(likeness.values()))
 
     def _number(self, links: LinkMatrix) -> int:

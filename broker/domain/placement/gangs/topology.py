@@ -34,11 +34,11 @@ class GpuWiring(NamedTuple):
 class Topology:
     """The GPUs of one node with their links; ValueError for an invalid matrix."""
 
-    cards: tuple[str, ...]
+    gpus: tuple[str, ...]
     links: LinkMatrix
 
     def __post_init__(self) -> None:
-        size = len(self.cards)
+        size = len(self.gpus)
         if len(self.links) != size or any(len(row) != size for row in self.links):
             raise ValueError(f"the links of {size} GPUs are {size} rows of {size}")
         if any(self.links[a][b] != self.links[b][a] for a, b in combinations(range(size), 2)):
@@ -50,18 +50,18 @@ class Topology:
         Among equals those are taken that leave the others nearest to each other: no bridge is split for
         a gang that does not need it.
         """
-        mask = sum(1 << self.cards.index(gpu) for gpu in free)
+        mask = sum(1 << self.gpus.index(gpu) for gpu in free)
         if mask.bit_count() < count:
             return None
         link, chosen = _nearest_group(self.links, mask, count)
-        return link, tuple(gpu for n, gpu in enumerate(self.cards) if chosen >> n & 1)
+        return link, tuple(gpu for n, gpu in enumerate(self.gpus) if chosen >> n & 1)
 
     def most(self, gpus: Iterable[str], within: GpuLink) -> int:
         """Return the largest number of these GPUs linked within a limit.
 
         All of them are taken to be free.
         """
-        return _largest_linked_group(self.links, sum(1 << self.cards.index(gpu) for gpu in gpus), within)
+        return _largest_linked_group(self.links, sum(1 << self.gpus.index(gpu) for gpu in gpus), within)
 
 
 def topology_of(gpus: Sequence[GpuWiring]) -> Topology | None:

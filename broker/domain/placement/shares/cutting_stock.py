@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 from operator import mul
 
-from broker.domain.placement.costs.covering_lp import marginal_cards
+from broker.domain.placement.costs.covering_lp import marginal_gpus
 from broker.domain.placement.shares.node_capacity import WHOLE_MILLI
 
 PRICE_TOLERANCE = 1e-7
@@ -24,7 +24,7 @@ def share_prices(popular: Mapping[int, float]) -> dict[int, float]:
     demand = [popular[share] for share in shares]
     cuts = [tuple(WHOLE_MILLI // share * (share == other) for other in shares) for share in shares]
     while True:
-        prices = marginal_cards(cuts, demand)
+        prices = marginal_gpus(cuts, demand)
         cut = _most_valuable_cut(shares, prices)
         if sum(map(mul, prices, cut)) <= 1 + PRICE_TOLERANCE:
             return dict(zip(shares, prices, strict=True))

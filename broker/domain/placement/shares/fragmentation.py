@@ -12,7 +12,7 @@ LossByFree = list[float]
 class FragmentationMeasure:
     """Expected thousandths of GPUs on a node that a random request cannot use.
 
-    Requests are drawn as often as they occur. A GPU is of no use to a request when too little is left
+    Requests are drawn as often as they occur. A GPU cannot serve a request when too little is left
     on it, and all GPUs of a node are when it does not fit there at all: too few processors or too few
     unused GPUs.
     """
@@ -21,8 +21,8 @@ class FragmentationMeasure:
         """Take the frequency of each request; requests without a GPU are ignored."""
         requests: dict[tuple[int, int, int], float] = {}
         for request, times in popular.items():
-            if request.cards:
-                key = request.cpu, request.cards, request.share
+            if request.gpus:
+                key = request.cpu, request.gpus, request.share
                 requests[key] = requests.get(key, 0.0) + times
         total = sum(requests.values())
         self._frequencies = {key: times / total for key, times in requests.items()}

@@ -62,9 +62,9 @@ class LeastStranded:
             - self._stranded(room.free, room.cpu, room.memory)
         )
         if not request.partial:
-            gpus = room.wholes(request.cards)
-            lost = self._fragments.lost(cpu, room.whole - request.cards)
-            cost += sum([lost[left] for left in room.left]) - request.cards * lost[WHOLE_MILLI]
+            gpus = room.wholes(request.gpus)
+            lost = self._fragments.lost(cpu, room.whole - request.gpus)
+            cost += sum([lost[left] for left in room.left]) - request.gpus * lost[WHOLE_MILLI]
             return ShareBid(cost, gpus)
         return self._bid_for_part(room, request, cost)
 

@@ -16,15 +16,15 @@ class ShareRequest:
 
     cpu: int
     memory: int
-    cards: int
+    gpus: int
     share: int
 
     def __post_init__(self) -> None:
-        if min(self.cpu, self.memory, self.cards, self.share) < 0:
+        if min(self.cpu, self.memory, self.gpus, self.share) < 0:
             raise ValueError(f"{self} requests a negative amount")
-        if self.share > WHOLE_MILLI or (self.cards == 0) != (self.share == 0):
-            raise ValueError(f"{self} requests {self.share} thousandths of each of {self.cards} GPUs")
-        if self.cards > 1 and self.share != WHOLE_MILLI:
+        if self.share > WHOLE_MILLI or (self.gpus == 0) != (self.share == 0):
+            raise ValueError(f"{self} requests {self.share} thousandths of each of {self.gpus} GPUs")
+        if self.gpus > 1 and self.share != WHOLE_MILLI:
             raise ValueError(f"{self} requests shares of several GPUs; request each separately")
 
     @property
@@ -34,14 +34,14 @@ class ShareRequest:
     @property
     def takes(self) -> int:
         """Return the thousandths of GPUs it takes in total."""
-        return self.cards * self.share
+        return self.gpus * self.share
 
 
 class HeldShare(NamedTuple):
     """Where a request is held."""
 
     node: int
-    cards: tuple[int, ...]
+    gpus: tuple[int, ...]
 
 
 class NodeCapacity:
@@ -61,7 +61,7 @@ class NodeCapacity:
             return False
         if request.partial:
             return max(self.left, default=0) >= request.share
-        return self.whole >= request.cards
+        return self.whole >= request.gpus
 
     def wholes(self, count: int) -> tuple[int, ...]:
         """Return up to this many unused GPUs."""
@@ -69,7 +69,7 @@ class NodeCapacity:
 
     def take(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
         """Hold a request on these GPUs; raise ValueError where it does not fit."""
-        if request.cpu > self.cpu or request.memory > self.memory or len(gpus) != request.cards:
+        if request.cpu > self.cpu or request.memory > self.memory or len(gpus) != request.gpus:
             raise ValueError(f"{request} does not fit on the node")
         if any(self.left[gpu] < request.share for gpu in gpus):
             raise ValueError(f"{request} does not fit on GPUs {gpus}, of which {self.left} is left")

@@ -146,7 +146,7 @@ class SharePool:
             return None
         room = self._rooms[held.node]
         kind, number = room.kind, room.sold[_share_request(profile, self.model.grid)]
-        states = {gpu: kind.state(self._fits.gpu_view(gpu).state) for gpu in room.like(held.cards[0])}
+        states = {gpu: kind.state(self._fits.gpu_view(gpu).state) for gpu in room.like(held.gpus[0])}
         gpu = min(states, key=lambda each: (kind.cost[number][states[each]], each))
         return Slot(gpu, Placement(kind.ranks.best[number][states[gpu]].start, profile.memory))
 
@@ -186,7 +186,7 @@ def _share_request(share: Profile, grid: int) -> ShareRequest:
 
     It requests no processors or memory: a share brings its part of the node, so these limit nothing.
     """
-    return ShareRequest(cpu=0, memory=0, cards=1, share=share.memory * WHOLE_MILLI // grid)
+    return ShareRequest(cpu=0, memory=0, gpus=1, share=share.memory * WHOLE_MILLI // grid)
 
 
 @lru_cache(maxsize=256)
@@ -197,5 +197,5 @@ def _share_rule(sold: tuple[ShareRequest, ...], uncut: bool) -> LeastStranded:
     """
     weights = dict.fromkeys(sold, 1.0)
     if uncut:
-        weights[ShareRequest(cpu=0, memory=0, cards=1, share=WHOLE_MILLI)] = 1.0
+        weights[ShareRequest(cpu=0, memory=0, gpus=1, share=WHOLE_MILLI)] = 1.0
     return LeastStranded(weights, WEIGHTS)

@@ -11,7 +11,7 @@ class ShareBid(NamedTuple):
     """The cost of a request on a node and the GPUs; smaller is better."""
 
     cost: float
-    cards: tuple[int, ...]
+    gpus: tuple[int, ...]
 
 
 class ShareRule(Protocol):
@@ -67,12 +67,12 @@ class SharedNodes:
 
     def take(self, kind: int, held: HeldShare) -> None:
         """Hold a request at a given place; raise ValueError where it does not fit."""
-        self.rooms[held.node].take(self.kinds[kind], held.cards)
+        self.rooms[held.node].take(self.kinds[kind], held.gpus)
         self.touch(held.node)
 
     def release(self, kind: int, held: HeldShare) -> None:
         """Release a request; raise ValueError for one that is not held there."""
-        self.rooms[held.node].give(self.kinds[kind], held.cards)
+        self.rooms[held.node].give(self.kinds[kind], held.gpus)
         self.touch(held.node)
 
     def _hear(self, kind: int) -> None:
@@ -81,7 +81,7 @@ class SharedNodes:
         bids = self._bids[kind]
         for node, when in self._since(self._read_at[kind]):
             if bid := bid_of(rooms[node], request):
-                heappush(bids, (bid.cost, node, when, bid.cards))
+                heappush(bids, (bid.cost, node, when, bid.gpus))
         self._read_at[kind] = self._tick
         if len(bids) > 4 * len(rooms) + 64:
             bids[:] = [bid for bid in bids if self._changed[bid[1]] == bid[2]]

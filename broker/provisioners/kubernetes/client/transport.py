@@ -129,7 +129,7 @@ class KubernetesApi:
     def let_go(self, ref: ObjectRef, *, finalizer: str, uid: str) -> None:
         """Remove one finalizer from exactly the object with this uid.
 
-        All other finalizers stay; an object that is gone is no error.
+        All other finalizers stay; an object that is gone is not an error.
         """
         patch = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [finalizer]}}
         try:

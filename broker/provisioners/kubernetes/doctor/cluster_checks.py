@@ -175,7 +175,7 @@ def _check_foreign_pods(s: ClusterSnapshot) -> CheckResult:
     others = [
         f"{pod.metadata.namespace}/{pod.metadata.name}"
         for pod in require_readable(s.pods)
-        if pod.wants_cards
+        if pod.wants_gpus
         and pod.spec.node_name in machines
         and pod.status.phase in ("Pending", "Running")
         and pod.metadata.labels.get(labels.MANAGED_BY) != labels.MANAGER_NAME

@@ -99,7 +99,7 @@ def _check_sellable(s: ClusterSnapshot) -> CheckResult:
         return warn(
             list_some(problems, 2), "Fix the listed problems. These GPUs are not sold until then; all others are."
         )
-    gpus = sum(len(node.cards) for node in require_readable(s.found))
+    gpus = sum(len(node.gpus) for node in require_readable(s.found))
     return ok(f"{gpus} GPUs can be sold") if gpus else bad("no GPU can be sold", "See the check gpu-nodes.")
 
 

@@ -65,7 +65,7 @@ class PodResources(ApiStruct):
     status: Status = msgspec.field(default_factory=Status)
 
     @property
-    def wants_cards(self) -> bool:
+    def wants_gpus(self) -> bool:
         return any(name.startswith("nvidia.com/") for each in self.spec.containers for name in each.resources.limits)
 
 

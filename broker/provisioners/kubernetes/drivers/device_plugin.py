@@ -72,7 +72,7 @@ class DevicePluginDriver:
         lines = {f"requests.{gfd.mig_resource_name(name)}": str(most.slices) for name in mig_profile_names(self.models)}
         return {
             **lines,
-            f"requests.{GPU_RESOURCE}": str(most.cards),
+            f"requests.{GPU_RESOURCE}": str(most.gpus),
             f"requests.{SHARED_GPU_RESOURCE}": str(most.slices),
         }
 
@@ -112,7 +112,7 @@ class DevicePluginDriver:
             return DiscoveredNode(name, (), (why,))
         gpus = -(-slices // profile.max_instances)
         read = _node_with_slices(name, model, [], {profile.name: slices}, most=gpus)
-        return replace(read, cards=tuple(replace(gpu, asks=GPU_RESOURCE) for gpu in read.cards))
+        return replace(read, gpus=tuple(replace(gpu, asks=GPU_RESOURCE) for gpu in read.gpus))
 
 
 def _requested_resource(isolation: Isolation, place: SliceSpec) -> str:

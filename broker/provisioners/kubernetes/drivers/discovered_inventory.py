@@ -39,7 +39,7 @@ class DiscoveredNode:
     """
 
     name: str
-    cards: tuple[DiscoveredGpu, ...] = ()
+    gpus: tuple[DiscoveredGpu, ...] = ()
     problems: tuple[str, ...] = field(default=())
 
 
@@ -47,4 +47,4 @@ def with_nvlink_domain(node: DiscoveredNode, fabric: str) -> DiscoveredNode:
     """Return a node whose GPUs share an NVLink domain, if one is named."""
     if not fabric:
         return node
-    return replace(node, cards=tuple(replace(gpu, fabric=fabric) for gpu in node.cards))
+    return replace(node, gpus=tuple(replace(gpu, fabric=fabric) for gpu in node.gpus))

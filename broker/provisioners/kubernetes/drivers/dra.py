@@ -68,7 +68,7 @@ class DraDriver:
 
     def quota(self, most: ProjectCeilings) -> dict[str, str]:
         sold = {device_class_of(name): most.slices for name in mig_profile_names(self.models)}
-        counted = {**sold, GPU_DEVICE_CLASS: most.cards}
+        counted = {**sold, GPU_DEVICE_CLASS: most.gpus}
         lines = {f"{name}.deviceclass.resource.k8s.io/devices": str(n) for name, n in counted.items()}
         return {**lines, "count/resourceclaims.resource.k8s.io": str(most.pods)}
 
@@ -177,10 +177,10 @@ def misallocated_device(lease: LeaseSpec, rank: int, claim: ResourceClaim, slice
 def _is_device_at(device: Device, place: SliceSpec, isolation: Isolation) -> bool:
     """Tell whether a device matches a placement, as the claim's CEL expression would."""
     if isolation is Isolation.DEVICE:
-        return attribute_text(device, "uuid") == place.card_uuid
+        return attribute_text(device, "uuid") == place.gpu_uuid
     holds = {name.removeprefix(f"{DRA_DRIVER_NAME}/") for name in device.capacity}
     units = {f"memorySlice{unit}" for unit in (place.start, place.start + place.size - 1)}
-    return attribute_text(device, "parentUUID") == place.card_uuid and units <= holds
+    return attribute_text(device, "parentUUID") == place.gpu_uuid and units <= holds
 
 
 def device_class_of(profile: str) -> str:
@@ -194,13 +194,13 @@ def device_class_of(profile: str) -> str:
 def device_expression(isolation: Isolation, place: SliceSpec) -> str:
     """Return the CEL expression that only the device at this placement satisfies."""
     _check_isolation(isolation)
-    _check_safe_text(place.card_uuid)
+    _check_safe_text(place.gpu_uuid)
     device, holds = f"device.attributes['{DRA_DRIVER_NAME}']", f"device.capacity['{DRA_DRIVER_NAME}']"
     if isolation is Isolation.DEVICE:
-        return f"{device}.uuid == '{place.card_uuid}'"
+        return f"{device}.uuid == '{place.gpu_uuid}'"
     units = sorted({place.start, place.start + place.size - 1})
     at = "".join(f" && 'memorySlice{unit}' in {holds}" for unit in units)
-    return f"{device}.parentUUID == '{place.card_uuid}'{at}"
+    return f"{device}.parentUUID == '{place.gpu_uuid}'{at}"
 
 
 def _resource_claim(lease: LeaseSpec, rank: int) -> Manifest:

@@ -53,7 +53,7 @@ class HamiDriver:
 
     def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         places = lease.slices_on(node)
-        gpus = sorted({place.card_uuid for place in places})
+        gpus = sorted({place.gpu_uuid for place in places})
         if len(gpus) != len(places):
             raise UnsupportedSpec("HAMi gives a pod one share of a GPU; request one larger share, or more GPUs")
         limits = {f"{gfd.PREFIX}gpu": len(places), **_share_limits(lease.offering.isolation, places[0])}
@@ -107,5 +107,5 @@ def _share_limits(isolation: Isolation, place: SliceSpec) -> dict[str, int]:
         return {f"{gfd.PREFIX}gpumem-percentage": WHOLE_PERCENT, f"{gfd.PREFIX}gpucores": WHOLE_PERCENT}
     if isolation is Isolation.NONE:
         raise UnsupportedSpec("HAMi limits the memory of every share; sell it as soft, not as none")
-    memory = place.card_memory_gb * MEBIBYTES * place.size // place.grid
+    memory = place.gpu_memory_gb * MEBIBYTES * place.size // place.grid
     return {f"{gfd.PREFIX}gpumem": memory, f"{gfd.PREFIX}gpucores": WHOLE_PERCENT * place.size // place.grid}

@@ -20,7 +20,7 @@ class ProjectCeilings:
     A further limit behind the broker's quotas, so it is wide by default.
     """
 
-    cards: int = 512
+    gpus: int = 512
     slices: int = 512  # of each profile
     pods: int = 1024
     jobs: int = 1024
@@ -48,12 +48,12 @@ class SliceSpec:
     """A run of memory slices on a GPU, named as the cluster does."""
 
     node: str
-    card_uuid: str
-    profile: str  # "card" (whole GPU), a MIG profile such as 1g.10gb, or a share
+    gpu_uuid: str
+    profile: str  # "whole-gpu", a MIG profile such as 1g.10gb, or a share
     start: int
     size: int
     grid: int  # memory slices of the whole GPU
-    card_memory_gb: int = 0
+    gpu_memory_gb: int = 0
     asks: str = ""  # resource name on its node, where not the usual one
 
 
@@ -118,4 +118,4 @@ class LeaseSpec:
 
     def slices_on(self, node: str) -> tuple[SliceSpec, ...]:
         here = (each for each in self.slices if each.node == node)
-        return tuple(sorted(here, key=lambda each: (each.card_uuid, each.start)))
+        return tuple(sorted(here, key=lambda each: (each.gpu_uuid, each.start)))

@@ -197,11 +197,11 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
             if any(gpu.closed_since for gpu in gpus):
                 continue  # it is being repartitioned: its report of its GPUs is worth nothing meanwhile
             report = reported[node.name]
-            if why := find_conflict(gpus, report.cards):
+            if why := find_conflict(gpus, report.gpus):
                 _quarantine(gpus, now)
                 problems.append(f"{node.name}: {why}")
                 continue
-            new += _update_node_gpus(node, gpus, report.cards, now)
+            new += _update_node_gpus(node, gpus, report.gpus, now)
             problems += [f"{node.name}: {problem}" for problem in report.problems]
         Gpu.objects.bulk_create(_assign_ordered_ids([gpu for gpu, _ in new]))
         for gpu, found_gpu in new:
@@ -215,7 +215,7 @@ def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
     known = set(gpus.values_list("node__name", "index"))
     # A node that reports a reason has not lost its GPUs; selling them on regardless might share them by mistake.
     explained = {node.name for node in found if node.problems}
-    gone = known - {(node.name, gpu.index) for node in found for gpu in node.cards}
+    gone = known - {(node.name, gpu.index) for node in found for gpu in node.gpus}
     gone = {place for place in gone if place[0] not in explained}
     believed = Cluster.objects.filter(pk=cluster.pk, accept_next_inventory=True).update(accept_next_inventory=False)
     if believed or len(gone) <= ALWAYS_ACCEPTED_LOSS or len(gone) * 2 <= len(known):

@@ -1,4 +1,4 @@
-"""Small fleets of cut cards, drawn as text, for the tests of moves."""
+"""Small fleets of cut GPUs, drawn as text, for the tests of moves."""
 
 from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
 from broker.domain.placement.buckets.state_buckets import StateBuckets
@@ -16,20 +16,20 @@ RANKS: StateRanks = rank_states(TABLE, bid_price_rule(TABLE, [its.memory for its
 COUNTING = bid_price_ranks(PROFILES, 8, tuple(float(its.memory) for its in PROFILES), counted=True)
 
 
-def fleet(*cards: str, per_node: int = 8, ranks: StateRanks = RANKS) -> SliceFleet:
+def fleet(*gpus: str, per_node: int = 8, ranks: StateRanks = RANKS) -> SliceFleet:
     """Cut GPUs as drawn: in `fleet("3@0 1@4", "7@0!")`, ! means immovable.
 
-    Slices are named by where they lie first: the allocation `1.4` began at unit 4 of card 1. `d` is 1g.20gb.
+    Slices are named by where they lie first: the allocation `1.4` began at unit 4 of GPU 1. `d` is 1g.20gb.
     """
-    made = SliceFleet(StateBuckets(ranks, [card // per_node for card in range(len(cards))]))
-    for card, drawn in enumerate(cards):
+    made = SliceFleet(StateBuckets(ranks, [gpu // per_node for gpu in range(len(gpus))]))
+    for gpu, drawn in enumerate(gpus):
         for word in drawn.split():
             shape, start = word.rstrip("!").split("@")
             cost = None if word.endswith("!") else PROFILES["1d2347".index(shape)].memory
-            made.hold(card, LiveSlice(f"{card}.{start}", "1d2347".index(shape), int(start), cost))
+            made.hold(gpu, LiveSlice(f"{gpu}.{start}", "1d2347".index(shape), int(start), cost))
     return made
 
 
 def drawn(fleet: SliceFleet) -> list[str]:
-    """Draw cards as `fleet` reads them, without saying what may be moved."""
+    """Draw GPUs as `fleet` reads them, without saying what may be moved."""
     return [" ".join(f"{'1d2347'[piece.profile]}@{start}" for start, piece in sorted(on.items())) for on in fleet.on]

@@ -10,86 +10,86 @@ from tests.broker.domain.fleet import H100, ONE, ONE_ME
 
 
 def test_a_slice_goes_where_it_costs_least_and_is_remembered() -> None:
-    cards = fleet("", "3@0")
-    assert cards.place(LiveSlice("new", P3, 0, 4)) == (1, 4)
-    assert (cards.card["new"], cards.start["new"], cards.on[1][4].allocation) == (1, 4, "new")
+    gpus = fleet("", "3@0")
+    assert gpus.place(LiveSlice("new", P3, 0, 4)) == (1, 4)
+    assert (gpus.gpu["new"], gpus.start["new"], gpus.on[1][4].allocation) == (1, 4, "new")
 
 
 def test_no_gpu_is_opened_where_the_caller_forbids_it() -> None:
-    cards = fleet("", "7@0")
-    assert cards.find_cheapest_slot(P1, opening=False) is None
-    seat = cards.find_cheapest_slot(P1)
+    gpus = fleet("", "7@0")
+    assert gpus.find_cheapest_slot(P1, opening=False) is None
+    seat = gpus.find_cheapest_slot(P1)
     assert seat is not None
     assert seat[0] == 0
 
 
 def test_an_allocation_lies_in_one_place() -> None:
-    cards = fleet("1@0", "")
+    gpus = fleet("1@0", "")
     with pytest.raises(KeyError, match=r"allocation 0\.0 is already on GPU 0"):
-        cards.hold(1, LiveSlice("0.0", P1, 0, 1))
-    assert drawn(cards) == ["1@0", ""]
+        gpus.hold(1, LiveSlice("0.0", P1, 0, 1))
+    assert drawn(gpus) == ["1@0", ""]
 
 
 def test_a_place_that_is_taken_is_refused_and_nothing_is_remembered() -> None:
-    cards = fleet("7@0")
+    gpus = fleet("7@0")
     with pytest.raises(KeyError):
-        cards.hold(0, LiveSlice("new", P1, 3, 1))
-    assert "new" not in cards.card
-    assert drawn(cards) == ["7@0"]
+        gpus.hold(0, LiveSlice("new", P1, 3, 1))
+    assert "new" not in gpus.gpu
+    assert drawn(gpus) == ["7@0"]
 
 
 def test_what_is_lifted_leaves_no_trace() -> None:
-    cards = fleet("1@0 3@4", "")
-    assert cards.lift("0.4") == LiveSlice("0.4", P3, 4, 4)
-    assert drawn(cards) == ["1@0", ""]
+    gpus = fleet("1@0 3@4", "")
+    assert gpus.lift("0.4") == LiveSlice("0.4", P3, 4, 4)
+    assert drawn(gpus) == ["1@0", ""]
     with pytest.raises(KeyError):
-        cards.lift("0.4")
+        gpus.lift("0.4")
 
 
 @settings(max_examples=15)
 @given(st.data())
 def test_gpus_stand_with_those_of_their_shape(data: st.DataObject) -> None:
-    cards = fleet("", "", "", "")
+    gpus = fleet("", "", "", "")
     for number in range(data.draw(st.integers(1, 12))):
         profile, cost = data.draw(st.integers(0, P7)), data.draw(st.sampled_from([None, 1]))
-        cards.place(LiveSlice(str(number), profile, 0, cost))
-    for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card) or [""]), unique=True)):
+        gpus.place(LiveSlice(str(number), profile, 0, cost))
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu) or [""]), unique=True)):
         if allocation:
-            cards.lift(allocation)
-    stand = {card: shape for shape, those in cards.shapes.cards.items() for card in those}
-    told: dict[tuple[tuple[int, int, bool], ...], int] = {}
-    for card, on in enumerate(cards.on):
+            gpus.lift(allocation)
+    stand = {gpu: shape for shape, those in gpus.shapes.gpus.items() for gpu in those}
+    values: dict[tuple[tuple[int, int, bool], ...], int] = {}
+    for gpu, on in enumerate(gpus.on):
         lie = tuple(sorted((start, piece.profile, piece.cost is not None) for start, piece in on.items()))
-        assert told.setdefault(lie, stand[card]) == stand[card]
-    assert len(set(told.values())) == len(told)
+        assert values.setdefault(lie, stand[gpu]) == stand[gpu]
+    assert len(set(values.values())) == len(values)
 
 
 def test_the_cheapest_way_to_make_room_comes_first() -> None:
-    cards = fleet("2@0 2@2 3@4", "1@3 3@4", "7@0")
-    ways = list(cards.shapes.evictions(P3, 2))
-    assert [(card, way.starts) for way, card in ways] == [(1, (3,)), (0, (0, 2))]
+    gpus = fleet("2@0 2@2 3@4", "1@3 3@4", "7@0")
+    ways = list(gpus.shapes.evictions(P3, 2))
+    assert [(gpu, way.starts) for way, gpu in ways] == [(1, (3,)), (0, (0, 2))]
 
 
 def test_a_way_is_known_again_when_its_shape_comes_back() -> None:
-    cards = fleet("1@3 3@4", "7@0")
-    assert [card for _, card in cards.shapes.evictions(P3, 2)] == [0]
-    cards.lift("0.3")
-    cards.place(LiveSlice("three", P3, 0, 4))
-    assert list(cards.shapes.evictions(P3, 2)) == []
-    cards.lift("three")
-    cards.hold(0, LiveSlice("one", P1, 3, 1))
-    assert [way.starts for way, _ in cards.shapes.evictions(P3, 2)] == [(3,)]
+    gpus = fleet("1@3 3@4", "7@0")
+    assert [gpu for _, gpu in gpus.shapes.evictions(P3, 2)] == [0]
+    gpus.lift("0.3")
+    gpus.place(LiveSlice("three", P3, 0, 4))
+    assert list(gpus.shapes.evictions(P3, 2)) == []
+    gpus.lift("three")
+    gpus.hold(0, LiveSlice("one", P1, 3, 1))
+    assert [way.starts for way, _ in gpus.shapes.evictions(P3, 2)] == [(3,)]
 
 
 def test_what_must_stay_is_in_no_way() -> None:
-    cards = fleet("1@3! 3@4!", "1@3 3@4", "2@0! 1@2 3@4!")
-    assert [(card, way.starts) for way, card in cards.shapes.evictions(P3, 2)] == [(1, (3,))]
+    gpus = fleet("1@3! 3@4!", "1@3 3@4", "2@0! 1@2 3@4!")
+    assert [(gpu, way.starts) for way, gpu in gpus.shapes.evictions(P3, 2)] == [(1, (3,))]
 
 
 def test_nobody_makes_way_for_what_would_fit_wherever_they_could_go() -> None:
-    cards = fleet("3@0 2@4 1@6", "7@0")
-    assert list(cards.shapes.evictions(P1, 2)) == []
-    assert [way.starts for way, _ in cards.shapes.evictions(P4, 2)] == [(0,)]  # a 3g may also lie to the right
+    gpus = fleet("3@0 2@4 1@6", "7@0")
+    assert list(gpus.shapes.evictions(P1, 2)) == []
+    assert [way.starts for way, _ in gpus.shapes.evictions(P4, 2)] == [(0,)]  # a 3g may also lie to the right
 
 
 def test_a_slice_makes_way_for_one_that_needs_the_media_engines_it_holds() -> None:

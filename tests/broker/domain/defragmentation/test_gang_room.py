@@ -17,71 +17,71 @@ def gang(count: int, profile: int = P3) -> list[LiveSlice]:
 
 
 def test_what_fits_on_one_node_moves_nobody() -> None:
-    cards = fleet("3@0", "", "3@4", "3@0!", per_node=2)
-    found = make_room_for_gang(cards, gang(3), same_node=True)
+    gpus = fleet("3@0", "", "3@4", "3@0!", per_node=2)
+    found = make_room_for_gang(gpus, gang(3), same_node=True)
     assert found is not None
     assert found.steps == ()
-    assert {card // 2 for card, _ in found.slots} == {0}
+    assert {gpu // 2 for gpu, _ in found.slots} == {0}
 
 
 def test_others_leave_the_node_on_which_fewest_have_to() -> None:
-    cards = fleet("1@0 1@4", "3@0", "3@0", "1@0", "2@4!", "3@4!", per_node=2)
-    found = make_room_for_gang(cards, gang(4), same_node=True, gain=50)
+    gpus = fleet("1@0 1@4", "3@0", "3@0", "1@0", "2@4!", "3@4!", per_node=2)
+    found = make_room_for_gang(gpus, gang(4), same_node=True, gain=50)
     assert found is not None
-    assert {card // 2 for card, _ in found.slots} == {1}
+    assert {gpu // 2 for gpu, _ in found.slots} == {1}
     assert {step.allocation for step in found.steps} == {"2.0", "3.0"}
     assert [step.gain for step in found.steps] == [0, 50]
-    assert 1 not in {step.to_card // 2 for step in found.steps}
-    assert sorted(drawn(cards)[2:4]) == ["3@0 3@4", "3@0 3@4"]
+    assert 1 not in {step.to_gpu // 2 for step in found.steps}
+    assert sorted(drawn(gpus)[2:4]) == ["3@0 3@4", "3@0 3@4"]
 
 
 def test_who_has_to_go_opens_an_empty_gpu_only_where_there_is_no_other_room() -> None:
-    cards = fleet("3@0", "3@0", "4@0!", "", per_node=2)
-    found = make_room_for_gang(cards, gang(4), same_node=True)
+    gpus = fleet("3@0", "3@0", "4@0!", "", per_node=2)
+    found = make_room_for_gang(gpus, gang(4), same_node=True)
     assert found is not None
-    assert sorted((step.card, step.to_card) for step in found.steps) == [(0, 2), (1, 3)]
+    assert sorted((step.gpu, step.to_gpu) for step in found.steps) == [(0, 2), (1, 3)]
 
 
 def test_those_who_must_stay_and_whole_gpus_keep_a_node_to_themselves() -> None:
-    cards = fleet("3@0!", "7@0", "", "", per_node=2)
-    assert make_room_for_gang(cards, gang(3), same_node=True) is not None  # where both cards are empty
-    cards = fleet("3@0!", "7@0", "7@0", "", per_node=2)
-    before = drawn(cards)
-    assert make_room_for_gang(cards, gang(3), same_node=True) is None
-    assert drawn(cards) == before
+    gpus = fleet("3@0!", "7@0", "", "", per_node=2)
+    assert make_room_for_gang(gpus, gang(3), same_node=True) is not None  # where both GPUs are empty
+    gpus = fleet("3@0!", "7@0", "7@0", "", per_node=2)
+    before = drawn(gpus)
+    assert make_room_for_gang(gpus, gang(3), same_node=True) is None
+    assert drawn(gpus) == before
 
 
 def test_where_the_node_does_not_matter_each_goes_where_room_can_be_made() -> None:
-    cards = fleet("1@0 3@4!", "1@0 3@4!", "1@0 2@2!", per_node=1)
-    found = make_room_for_gang(cards, gang(2, P4), same_node=False)
+    gpus = fleet("1@0 3@4!", "1@0 3@4!", "1@0 2@2!", per_node=1)
+    found = make_room_for_gang(gpus, gang(2, P4), same_node=False)
     assert found is not None
-    assert {card for card, _ in found.slots} == {0, 1}
-    assert {step.to_card for step in found.steps} == {2}
+    assert {gpu for gpu, _ in found.slots} == {0, 1}
+    assert {step.to_gpu for step in found.steps} == {2}
 
 
 def test_if_those_who_made_way_find_no_room_nothing_is_changed() -> None:
-    cards = fleet("2@0 3@4!", "7@0!", per_node=1)
-    before = drawn(cards)
-    assert make_room_for_gang(cards, gang(1, P4), same_node=True) is None
-    assert make_room_for_gang(cards, gang(1, P4), same_node=False) is None
-    assert drawn(cards) == before
+    gpus = fleet("2@0 3@4!", "7@0!", per_node=1)
+    before = drawn(gpus)
+    assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None
+    assert make_room_for_gang(gpus, gang(1, P4), same_node=False) is None
+    assert drawn(gpus) == before
 
 
 def test_a_gpu_that_left_the_pool_is_no_place_for_them() -> None:
-    cards = fleet("", "", per_node=2)
-    cards.buckets.remove(0)
-    assert make_room_for_gang(cards, gang(3), same_node=True) is None
-    assert make_room_for_gang(cards, gang(2), same_node=True) is not None
+    gpus = fleet("", "", per_node=2)
+    gpus.buckets.remove(0)
+    assert make_room_for_gang(gpus, gang(3), same_node=True) is None
+    assert make_room_for_gang(gpus, gang(2), same_node=True) is not None
 
 
 def test_where_those_who_make_way_wait_for_each_other_in_a_circle_nothing_is_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cards = fleet("1@0 3@4!", "2@0!", per_node=1)
-    before = drawn(cards)
+    gpus = fleet("1@0 3@4!", "2@0!", per_node=1)
+    before = drawn(gpus)
     monkeypatch.setattr(gang_room, "order_relocations", lambda *steps: None)
-    assert make_room_for_gang(cards, gang(1, P4), same_node=True) is None
-    assert drawn(cards) == before
+    assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None
+    assert drawn(gpus) == before
 
 
 @pytest.mark.parametrize("same_node", [True, False])
@@ -104,24 +104,24 @@ def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: b
 @given(st.data())
 def test_the_steps_can_be_taken_in_their_order(data: st.DataObject) -> None:
     ranks = data.draw(st.sampled_from([RANKS, COUNTING]))
-    cards, twin = fleet(*[""] * 6, per_node=3, ranks=ranks), fleet(*[""] * 6, per_node=3, ranks=ranks)
+    gpus, twin = fleet(*[""] * 6, per_node=3, ranks=ranks), fleet(*[""] * 6, per_node=3, ranks=ranks)
     for number in range(data.draw(st.integers(1, 24))):
         profile = data.draw(st.sampled_from([*range(P4 + 1), P7]))
         cost = data.draw(st.sampled_from([None, 1, 2, 3]))
-        if seat := cards.place(piece := LiveSlice(str(number), profile, 0, cost)):
+        if seat := gpus.place(piece := LiveSlice(str(number), profile, 0, cost)):
             twin.hold(seat[0], piece.at(seat[1]))
-    for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
-        cards.lift(allocation)
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
+        gpus.lift(allocation)
         twin.lift(allocation)
     members = gang(data.draw(st.integers(1, 4)), data.draw(st.sampled_from([P1, P2, P3, P4])))
-    same_node, before = data.draw(st.booleans()), drawn(cards)
-    found = make_room_for_gang(cards, members, same_node=same_node)
+    same_node, before = data.draw(st.booleans()), drawn(gpus)
+    found = make_room_for_gang(gpus, members, same_node=same_node)
     if found is None:
-        assert drawn(cards) == before
+        assert drawn(gpus) == before
         return
     for step in found.steps:
         apply_relocation(twin, step)
-    for member, (card, start) in zip(members, found.slots, strict=True):
-        twin.hold(card, member.at(start))
-    assert drawn(twin) == drawn(cards)
-    assert not same_node or len({card // 3 for card, _ in found.slots}) == 1
+    for member, (gpu, start) in zip(members, found.slots, strict=True):
+        twin.hold(gpu, member.at(start))
+    assert drawn(twin) == drawn(gpus)
+    assert not same_node or len({gpu // 3 for gpu, _ in found.slots}) == 1

@@ -4,22 +4,22 @@ from tests.broker.domain.defragmentation.gpus import drawn, fleet
 
 
 def test_what_little_is_left_on_a_gpu_moves_where_others_are() -> None:
-    cards = fleet("1@0 1@2", "3@0 1@4", "")
-    steps = consolidate_gpu(cards, 0)
-    assert [(step.allocation, step.to_card, step.cost) for step in steps] == [("0.0", 1, 1), ("0.2", 1, 1)]
-    assert drawn(cards)[0] == drawn(cards)[2] == ""
+    gpus = fleet("1@0 1@2", "3@0 1@4", "")
+    steps = consolidate_gpu(gpus, 0)
+    assert [(step.allocation, step.to_gpu, step.cost) for step in steps] == [("0.0", 1, 1), ("0.2", 1, 1)]
+    assert drawn(gpus)[0] == drawn(gpus)[2] == ""
 
 
 def test_all_of_it_moves_or_nothing() -> None:
-    cards = fleet("1@0 1@2", "4@0 2@4", "")
-    assert consolidate_gpu(cards, 0) == ()
-    assert drawn(cards) == ["1@0 1@2", "4@0 2@4", ""]
+    gpus = fleet("1@0 1@2", "4@0 2@4", "")
+    assert consolidate_gpu(gpus, 0) == ()
+    assert drawn(gpus) == ["1@0 1@2", "4@0 2@4", ""]
 
 
 def test_a_gpu_that_is_still_used_well_is_left_alone() -> None:
-    cards = fleet("3@0", "4@0")
-    assert consolidate_gpu(cards, 0) == ()
-    assert consolidate_gpu(cards, 0, compute=3) != ()
+    gpus = fleet("3@0", "4@0")
+    assert consolidate_gpu(gpus, 0) == ()
+    assert consolidate_gpu(gpus, 0, compute=3) != ()
 
 
 def test_an_empty_gpu_needs_no_relocation() -> None:
@@ -31,6 +31,6 @@ def test_a_slice_that_must_stay_keeps_its_gpu_in_use() -> None:
 
 
 def test_no_more_is_relocated_than_the_budget_allows() -> None:
-    cards, budget = fleet("1@0 1@2", "1@0", "3@0", "3@0"), RelocationBudget(2)
-    assert len(consolidate_gpu(cards, 0, budget=budget)) == 2
-    assert consolidate_gpu(cards, 1, budget=budget) == ()
+    gpus, budget = fleet("1@0 1@2", "1@0", "3@0", "3@0"), RelocationBudget(2)
+    assert len(consolidate_gpu(gpus, 0, budget=budget)) == 2
+    assert consolidate_gpu(gpus, 1, budget=budget) == ()

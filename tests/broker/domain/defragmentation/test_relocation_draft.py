@@ -3,8 +3,8 @@ from tests.broker.domain.defragmentation.gpus import P1, P2, drawn, fleet
 
 
 def test_a_draft_names_what_lies_elsewhere_and_nothing_else() -> None:
-    cards = fleet("1@0 2@2", "3@0")
-    draft = RelocationDraft(cards)
+    gpus = fleet("1@0 2@2", "3@0")
+    draft = RelocationDraft(gpus)
     one, two = draft.lift("0.0"), draft.lift("0.2")
     draft.put(two, 0)
     draft.put(one._replace(start=4), 1)
@@ -12,42 +12,42 @@ def test_a_draft_names_what_lies_elsewhere_and_nothing_else() -> None:
 
 
 def test_a_draft_undone_leaves_the_fleet_as_it_was() -> None:
-    cards = fleet("1@0 2@2", "3@0", "")
-    draft = RelocationDraft(cards)
+    gpus = fleet("1@0 2@2", "3@0", "")
+    draft = RelocationDraft(gpus)
     for allocation in ("0.0", "0.2", "1.0"):
         assert draft.place(draft.lift(allocation), opening=True)
-    assert drawn(cards) != ["1@0 2@2", "3@0", ""]
+    assert drawn(gpus) != ["1@0 2@2", "3@0", ""]
     draft.undo()
-    assert drawn(cards) == ["1@0 2@2", "3@0", ""]
+    assert drawn(gpus) == ["1@0 2@2", "3@0", ""]
 
 
 def test_a_slice_that_finds_no_room_stays_in_the_hand() -> None:
-    cards = fleet("2@0", "7@0")
-    draft = RelocationDraft(cards)
+    gpus = fleet("2@0", "7@0")
+    draft = RelocationDraft(gpus)
     piece = draft.lift("0.0")
     assert piece.profile == P2
     assert not draft.place(piece)
     draft.undo()
-    assert drawn(cards) == ["2@0", "7@0"]
+    assert drawn(gpus) == ["2@0", "7@0"]
 
 
 def test_a_draft_is_undone_as_far_as_a_mark() -> None:
-    cards = fleet("1@0 2@2", "3@0", "")
-    draft = RelocationDraft(cards)
+    gpus = fleet("1@0 2@2", "3@0", "")
+    draft = RelocationDraft(gpus)
     draft.put(draft.lift("0.0")._replace(start=4), 1)
     mark = draft.mark
     draft.put(draft.lift("0.2")._replace(start=0), 2)
     draft.undo(mark)
-    assert drawn(cards) == ["2@2", "3@0 1@4", ""]
+    assert drawn(gpus) == ["2@2", "3@0 1@4", ""]
     assert [step.allocation for step in draft.moved()] == ["0.0"]
     assert draft.put_down(mark) == []
 
 
 def test_a_draft_knows_how_much_less_could_be_sold() -> None:
-    cards = fleet("1@6", "4@0", "")
-    draft = RelocationDraft(cards)
+    gpus = fleet("1@6", "4@0", "")
+    draft = RelocationDraft(gpus)
     one = draft.lift("0.6")
-    assert draft.loss == -2  # the last unit of a card can only be sold together with its neighbour
+    assert draft.loss == -2  # the last unit of a GPU can only be sold together with its neighbour
     draft.put(one.at(0), 0)
     assert draft.loss == -1
     draft.undo()

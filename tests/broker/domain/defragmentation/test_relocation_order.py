@@ -8,7 +8,7 @@ from broker.domain.placement.costs.state_tables import build_state_table
 from tests.broker.domain.defragmentation.gpus import P2, P3, P4, P7, TABLE, drawn, fleet
 from tests.broker.domain.fleet import ONE, ONE_ME, SEVEN
 
-# Each of the two halves of card 0 is where the other one should be.
+# Each of the two halves of GPU 0 is where the other one should be.
 LEFT = SliceRelocation("0.0", P3, 0, 0, 0, 4, cost=4, gain=1)
 RIGHT = SliceRelocation("0.4", P3, 0, 4, 0, 0, cost=4, gain=1)
 
@@ -19,18 +19,18 @@ def test_who_makes_room_for_another_goes_first() -> None:
 
 
 def test_a_circle_is_broken_by_way_of_an_empty_gpu() -> None:
-    cards = fleet("3@0 3@4", "")
+    gpus = fleet("3@0 3@4", "")
     steps = order_relocations(TABLE, [LEFT, RIGHT], spare=1)
     assert steps is not None
-    assert [(step.allocation, step.to_card, step.to_start) for step in steps] == [
+    assert [(step.allocation, step.to_gpu, step.to_start) for step in steps] == [
         ("0.0", 1, 0),
         ("0.4", 0, 0),
         ("0.0", 0, 4),
     ]
     for step in steps:
-        apply_relocation(cards, step)
-    assert drawn(cards) == ["3@0 3@4", ""]
-    assert cards.start == {"0.0": 4, "0.4": 0}
+        apply_relocation(gpus, step)
+    assert drawn(gpus) == ["3@0 3@4", ""]
+    assert gpus.start == {"0.0": 4, "0.4": 0}
     assert sum(step.gain for step in steps) == LEFT.gain + RIGHT.gain
 
 
@@ -39,7 +39,7 @@ def test_a_circle_without_an_empty_gpu_cannot_be_taken() -> None:
 
 
 def test_who_only_waits_for_a_circle_is_not_sent_on_a_detour() -> None:
-    cards = fleet("4@0", "2@0", "2@0", "")
+    gpus = fleet("4@0", "2@0", "2@0", "")
     circle = [SliceRelocation("0.0", P4, 0, 0, 1, 0, cost=4), SliceRelocation("1.0", P2, 1, 0, 0, 0, cost=2)]
     waits = SliceRelocation("2.0", P2, 2, 0, 0, 2, cost=2)
     steps = order_relocations(TABLE, [waits, *circle], spare=3)
@@ -47,32 +47,32 @@ def test_who_only_waits_for_a_circle_is_not_sent_on_a_detour() -> None:
     assert len(steps) == 4
     assert waits in steps
     for step in steps:
-        apply_relocation(cards, step)
-    assert drawn(cards) == ["2@0 2@2", "4@0", "", ""]
+        apply_relocation(gpus, step)
+    assert drawn(gpus) == ["2@0 2@2", "4@0", "", ""]
 
 
 def test_the_empty_gpu_serves_one_circle_after_the_other() -> None:
-    whole = [SliceRelocation(str(card), P7, card, 0, (card + 1) % 2, 0, cost=8) for card in range(2)]
-    more = [SliceRelocation(str(card), P7, card, 0, 2 + (card + 1) % 2, 0, cost=8) for card in (2, 3)]
+    whole = [SliceRelocation(str(gpu), P7, gpu, 0, (gpu + 1) % 2, 0, cost=8) for gpu in range(2)]
+    more = [SliceRelocation(str(gpu), P7, gpu, 0, 2 + (gpu + 1) % 2, 0, cost=8) for gpu in (2, 3)]
     steps = order_relocations(TABLE, whole + more, spare=9)
     assert steps is not None
-    assert [step.to_card for step in steps].count(9) == 2
+    assert [step.to_gpu for step in steps].count(9) == 2
 
 
 def test_a_step_from_where_the_slice_is_not_is_refused() -> None:
-    cards = fleet("3@4", "")
+    gpus = fleet("3@4", "")
     with pytest.raises(KeyError, match="create a new plan"):
-        apply_relocation(cards, LEFT)
+        apply_relocation(gpus, LEFT)
     with pytest.raises(KeyError, match="create a new plan"):
-        apply_relocation(cards, SliceRelocation("0.4", P3, 0, 4, 0, 4, cost=4))
-    assert drawn(cards) == ["3@4", ""]
+        apply_relocation(gpus, SliceRelocation("0.4", P3, 0, 4, 0, 4, cost=4))
+    assert drawn(gpus) == ["3@4", ""]
 
 
 def test_a_step_to_where_another_lies_is_refused() -> None:
-    cards = fleet("4@0", "1@1")
+    gpus = fleet("4@0", "1@1")
     with pytest.raises(KeyError, match=r"unit 0 of GPU 1 is in use"):
-        apply_relocation(cards, SliceRelocation("0.0", P4, 0, 0, 1, 0, cost=4))
-    assert drawn(cards) == ["4@0", "1@1"]
+        apply_relocation(gpus, SliceRelocation("0.0", P4, 0, 0, 1, 0, cost=4))
+    assert drawn(gpus) == ["4@0", "1@1"]
 
 
 def test_the_media_engines_of_a_gpu_are_waited_for() -> None:

@@ -26,25 +26,25 @@ NEW_3G = LiveSlice("new", P3, 0, 4)
 
 
 def test_what_fits_is_placed_without_a_relocation() -> None:
-    cards = fleet("3@0")
-    assert make_room_for_slice(cards, NEW_3G) == SliceRoom(0, 4, ())
+    gpus = fleet("3@0")
+    assert make_room_for_slice(gpus, NEW_3G) == SliceRoom(0, 4, ())
 
 
 def test_a_small_slice_makes_way_for_a_large_one() -> None:
-    cards = fleet("1@3 3@4", "3@0 2@4!")
-    repack = make_room_for_slice(cards, NEW_3G, gain=4)
+    gpus = fleet("1@3 3@4", "3@0 2@4!")
+    repack = make_room_for_slice(gpus, NEW_3G, gain=4)
     assert repack is not None
-    assert (repack.card, repack.start) == (0, 0)
+    assert (repack.gpu, repack.start) == (0, 0)
     (step,) = repack.steps
-    assert (step.allocation, step.card, step.start, step.to_card, step.to_start) == ("0.3", 0, 3, 1, 6)
+    assert (step.allocation, step.gpu, step.start, step.to_gpu, step.to_start) == ("0.3", 0, 3, 1, 6)
     assert (step.cost, step.gain) == (1, 4)
-    assert drawn(cards) == ["3@0 3@4", "3@0 2@4 1@6"]
+    assert drawn(gpus) == ["3@0 3@4", "3@0 2@4 1@6"]
 
 
 def test_of_two_ways_the_one_is_taken_after_which_more_can_be_sold() -> None:
-    cards = fleet("4@0! 1@5 d@6!", "4@0! d@4")
-    assert make_room_for_slice(cards, LiveSlice("new", P2, 0, 2), tries=(6,)) is not None
-    assert drawn(cards) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
+    gpus = fleet("4@0! 1@5 d@6!", "4@0! d@4")
+    assert make_room_for_slice(gpus, LiveSlice("new", P2, 0, 2), tries=(6,)) is not None
+    assert drawn(gpus) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
 
 
 def test_two_slices_make_way_for_more_than_half_a_gpu_only() -> None:
@@ -63,42 +63,42 @@ def test_a_share_is_weighed_by_its_memory() -> None:
 
 
 def test_nothing_is_relocated_for_what_is_small() -> None:
-    cards = fleet("3@0 2@4! 1@6", "4@0! 1@4! 1@6!")
-    assert make_room_for_slice(cards, LiveSlice("new", P1_DOUBLE, 0, 2)) is None
-    assert make_room_for_slice(cards, LiveSlice("new", P1_DOUBLE, 0, 2), tries=(6,)) is not None
+    gpus = fleet("3@0 2@4! 1@6", "4@0! 1@4! 1@6!")
+    assert make_room_for_slice(gpus, LiveSlice("new", P1_DOUBLE, 0, 2)) is None
+    assert make_room_for_slice(gpus, LiveSlice("new", P1_DOUBLE, 0, 2), tries=(6,)) is not None
 
 
 def test_a_slice_may_make_way_on_its_own_gpu() -> None:
-    cards = fleet("1@3")
-    cards.hold(0, LiveSlice("other", P1, 6, None))
-    assert make_room_for_slice(cards, NEW_3G) is not None
-    assert drawn(cards) == ["3@0 1@4 1@6"] or drawn(cards) == ["3@0 1@5 1@6"]
+    gpus = fleet("1@3")
+    gpus.hold(0, LiveSlice("other", P1, 6, None))
+    assert make_room_for_slice(gpus, NEW_3G) is not None
+    assert drawn(gpus) == ["3@0 1@4 1@6"] or drawn(gpus) == ["3@0 1@5 1@6"]
 
 
 def test_where_those_evicted_find_no_room_nothing_is_changed() -> None:
-    cards = fleet("2@0 3@4", "4@0 3@4")
-    before = drawn(cards)
-    assert make_room_for_slice(cards, NEW_3G) is None
-    assert drawn(cards) == before
-    assert "new" not in cards.card
+    gpus = fleet("2@0 3@4", "4@0 3@4")
+    before = drawn(gpus)
+    assert make_room_for_slice(gpus, NEW_3G) is None
+    assert drawn(gpus) == before
+    assert "new" not in gpus.gpu
 
 
 def test_a_whole_gpu_is_never_relocated() -> None:
-    cards = fleet("7@0", "7@0", "1@0")
-    assert make_room_for_slice(cards, LiveSlice("new", P7, 0, 8)) is None
+    gpus = fleet("7@0", "7@0", "1@0")
+    assert make_room_for_slice(gpus, LiveSlice("new", P7, 0, 8)) is None
 
 
 def test_a_slice_that_must_stay_stays() -> None:
-    cards = fleet("1@3! 3@4", "3@0 2@4!")
-    assert make_room_for_slice(cards, NEW_3G) is None
-    assert drawn(cards) == ["1@3 3@4", "3@0 2@4"]
+    gpus = fleet("1@3! 3@4", "3@0 2@4!")
+    assert make_room_for_slice(gpus, NEW_3G) is None
+    assert drawn(gpus) == ["1@3 3@4", "3@0 2@4"]
 
 
 def test_a_relocation_that_costs_more_than_it_gains_is_not_made() -> None:
-    cards = fleet("3@4", "3@0 2@4!")
-    cards.hold(0, LiveSlice("dear", P1, 3, 9))
-    assert make_room_for_slice(cards, NEW_3G, gain=8) is None
-    assert make_room_for_slice(cards, NEW_3G, gain=9) is not None
+    gpus = fleet("3@4", "3@0 2@4!")
+    gpus.hold(0, LiveSlice("dear", P1, 3, 9))
+    assert make_room_for_slice(gpus, NEW_3G, gain=8) is None
+    assert make_room_for_slice(gpus, NEW_3G, gain=9) is not None
 
 
 def test_a_budget_is_spent_by_what_is_relocated_and_by_nothing_else() -> None:
@@ -126,26 +126,26 @@ def test_a_tenant_is_not_disturbed_beyond_its_share() -> None:
 @given(st.data())
 def test_every_step_can_be_taken_in_the_order_given_and_taken_back(data: st.DataObject) -> None:
     size, ranks = data.draw(st.integers(1, 4)), data.draw(st.sampled_from([RANKS, COUNTING]))
-    cards, twin = fleet(*[""] * size, ranks=ranks), fleet(*[""] * size, ranks=ranks)
+    gpus, twin = fleet(*[""] * size, ranks=ranks), fleet(*[""] * size, ranks=ranks)
     for number in range(data.draw(st.integers(1, 20))):
         profile, cost = data.draw(st.integers(0, P4)), data.draw(st.sampled_from([None, 1, 2]))
         piece = LiveSlice(str(number), profile, 0, cost)
-        if seat := cards.place(piece):
+        if seat := gpus.place(piece):
             twin.hold(seat[0], piece.at(seat[1]))
-    for allocation in data.draw(st.lists(st.sampled_from(sorted(cards.card)), unique=True)):
-        cards.lift(allocation)
+    for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
+        gpus.lift(allocation)
         twin.lift(allocation)
-    before = drawn(cards)
+    before = drawn(gpus)
     profile = data.draw(st.integers(0, P7))
-    repack = make_room_for_slice(cards, LiveSlice("new", profile, 0, 1), tries=(40, 40, 40))
+    repack = make_room_for_slice(gpus, LiveSlice("new", profile, 0, 1), tries=(40, 40, 40))
     if repack is None:
-        assert drawn(cards) == before
+        assert drawn(gpus) == before
         return
     for step in repack.steps:
-        assert twin.on[step.card][step.start].cost is not None
+        assert twin.on[step.gpu][step.start].cost is not None
         apply_relocation(twin, step)
-    twin.hold(repack.card, LiveSlice("new", profile, repack.start, 1))
-    assert drawn(twin) == drawn(cards)
+    twin.hold(repack.gpu, LiveSlice("new", profile, repack.start, 1))
+    assert drawn(twin) == drawn(gpus)
     twin.lift("new")
     for step in reversed(repack.steps):
         apply_relocation(twin, step.inverse)

@@ -11,31 +11,31 @@ def whole(count: int) -> list[LiveSlice]:
 
 
 def test_empty_gpus_are_taken_before_any_is_emptied() -> None:
-    cards = fleet("1@0", "", "3@4!", "", per_node=1)
-    found = free_whole_gpus(cards, whole(2))
+    gpus = fleet("1@0", "", "3@4!", "", per_node=1)
+    found = free_whole_gpus(gpus, whole(2))
     assert found is not None
-    assert (found.cards, found.steps) == ((1, 3), ())
+    assert (found.gpus, found.steps) == ((1, 3), ())
 
 
 def test_as_many_are_emptied_as_are_short_and_the_cheapest_on_whichever_node() -> None:
-    cards = fleet("4@0", "1@0", "3@4!", "", "2@0", per_node=2)
-    found = free_whole_gpus(cards, whole(3), gain=9)
+    gpus = fleet("4@0", "1@0", "3@4!", "", "2@0", per_node=2)
+    found = free_whole_gpus(gpus, whole(3), gain=9)
     assert found is not None
-    assert set(found.cards) == {1, 3, 4}
-    assert [(step.card, step.gain) for step in found.steps] == [(1, 0), (4, 9)]
-    assert [drawn(cards)[card] for card in (1, 3, 4)] == ["7@0"] * 3
+    assert set(found.gpus) == {1, 3, 4}
+    assert [(step.gpu, step.gain) for step in found.steps] == [(1, 0), (4, 9)]
+    assert [drawn(gpus)[gpu] for gpu in (1, 3, 4)] == ["7@0"] * 3
 
 
 def test_a_gpu_that_took_what_was_relocated_is_not_emptied_after_that() -> None:
-    cards = fleet("1@0", "1@0", "3@4 3@0!", per_node=3)
-    before = drawn(cards)
-    assert free_whole_gpus(cards, whole(2)) is None
-    assert drawn(cards) == before
+    gpus = fleet("1@0", "1@0", "3@4 3@0!", per_node=3)
+    before = drawn(gpus)
+    assert free_whole_gpus(gpus, whole(2)) is None
+    assert drawn(gpus) == before
 
 
 def test_a_gpu_let_whole_is_not_emptied_for_another() -> None:
-    cards = fleet("7@0", "3@0!", per_node=1)
-    assert free_whole_gpus(cards, whole(1)) is None
+    gpus = fleet("7@0", "3@0!", per_node=1)
+    assert free_whole_gpus(gpus, whole(1)) is None
 
 
 def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows() -> None:

@@ -13,17 +13,17 @@ def geometry_faults(geometry: Geometry, *, grid: int) -> tuple[str, ...]:
         if held.placement not in held.profile.placements:
             found.append(f"{held.profile.name} cannot start at unit {held.placement.start}")
         if held.placement.end > grid:
-            found.append(f"{held.profile.name}@{held.placement.start} ends beyond the {grid} units of the card")
+            found.append(f"{held.profile.name}@{held.placement.start} ends beyond the {grid} units of the GPU")
         units.update(range(held.placement.start, held.placement.end))
     found += [f"unit {unit} is taken {times} times" for unit, times in sorted(units.items()) if times > 1]
     counts = Counter(held.profile for held in geometry.held)
     found += [
-        f"{times} of {profile.name}, at most {profile.max_instances} may stand on one card"
+        f"{times} of {profile.name}, at most {profile.max_instances} may stand on one GPU"
         for profile, times in counts.items()
         if times > profile.max_instances
     ]
     if sum(times for profile, times in counts.items() if profile.media) > 1:
         found.append("the media engines are given out twice")
     if len({profile.isolation for profile in counts}) > 1:
-        found.append("one card serves two kinds of isolation")
+        found.append("one GPU serves two kinds of isolation")
     return tuple(found)

@@ -41,7 +41,7 @@ def test_every_profile_lies_inside_the_grid_and_has_its_own_size(model: GpuModel
 def test_the_whole_gpu_covers_the_grid_and_is_shared_with_nobody() -> None:
     for model in MODELS:
         assert model.whole.placements == (Placement(0, model.grid),)
-        assert (model.whole.compute, model.whole.kind) == (model.compute, ProfileKind.CARD)
+        assert (model.whole.compute, model.whole.kind) == (model.compute, ProfileKind.WHOLE_GPU)
         assert (model.whole.max_instances, model.whole.media) == (1, False)
         assert model.sold_as(Isolation.DEVICE) == (model.whole,)
 

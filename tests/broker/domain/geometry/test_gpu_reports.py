@@ -17,8 +17,8 @@ from broker.domain.lifecycle.states import Isolation
 from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000
 
 
-def told(model: GpuModelSpec) -> GpuReport:
-    """What a card of a model says that is just as the file has it."""
+def report_of(model: GpuModelSpec) -> GpuReport:
+    """What a GPU of a model says that is just as the file has it."""
     slices = tuple(
         SliceReport(
             each.name,
@@ -39,7 +39,7 @@ def loaded(report: GpuReport, known: GpuModelSpec | None) -> dict[str, GpuModelS
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
 def test_a_gpu_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model: GpuModelSpec) -> None:
-    report = told(model)
+    report = report_of(model)
     assert known_model(report, MODELS) is model
     assert list(model_differences(report, model)) == (
         [] if model.pci else [f"{model.name} is not known with this PCI ID"]
@@ -50,7 +50,7 @@ def test_a_gpu_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model
 
 def test_a_model_whose_cuts_nobody_knew_is_cut_once_a_gpu_told_them() -> None:
     report = replace(
-        told(PRO_5000),
+        report_of(PRO_5000),
         slices=(
             SliceReport("1g.24gb", 1, 2, ((6, 6), (0, 6))),
             SliceReport("2g.48gb", 2, 1, ((0, 12),)),
@@ -78,7 +78,7 @@ def test_a_gpu_of_no_known_model_becomes_one_of_its_own() -> None:
 
 
 def test_what_a_gpu_has_beside_is_added_and_what_it_lacks_is_only_said() -> None:
-    report = replace(told(H100), pci="0xBEEF10DE")
+    report = replace(report_of(H100), pci="0xBEEF10DE")
     more = SliceReport("5g.60gb", 5, 1, ((0, 6),))
     fewer = [replace(each, places=each.places[:1]) for each in report.slices if each.name != "7g.80gb"]
     report = replace(report, slices=(*fewer, more))
@@ -102,13 +102,13 @@ def test_what_a_gpu_has_beside_is_added_and_what_it_lacks_is_only_said() -> None
 def test_places_that_nobody_has_seen_stay_assumed() -> None:
     (h200,) = (m for m in MODELS if m.name == "H200-141GB")
     assert not h200.verified
-    assert geometry_entry(told(h200), h200)["placements_verified"]
-    fewer = replace(told(h200), slices=told(h200).slices[1:])
+    assert geometry_entry(report_of(h200), h200)["placements_verified"]
+    fewer = replace(report_of(h200), slices=report_of(h200).slices[1:])
     assert not geometry_entry(fewer, h200)["placements_verified"]
 
 
 def test_other_counts_are_told_and_places_of_two_sizes_are_no_profile() -> None:
-    report = told(H100)
+    report = report_of(H100)
     odd = replace(report.slices[0], compute=2, instances=8)
     assert list(model_differences(replace(report, slices=(odd, *report.slices[1:])), H100)) == [
         "1g.10gb has 1 compute slices, but 2 on the GPU",

@@ -28,9 +28,9 @@ def seats(profiles: tuple[Profile, ...]) -> list[Seat]:
 def reachable(profiles: tuple[Profile, ...]) -> set[Geometry]:
     seen, todo = {Geometry()}, [Geometry()]
     while todo:
-        card = todo.pop()
+        gpu = todo.pop()
         for seat in seats(profiles):
-            if card.fits(*seat) and (bigger := card.with_held(*seat)) not in seen:
+            if gpu.fits(*seat) and (bigger := gpu.with_held(*seat)) not in seen:
                 seen.add(bigger)
                 todo.append(bigger)
     return seen
@@ -44,40 +44,40 @@ def test_a_gpu_reaches_the_known_number_of_masks_and_geometries(
     model: GpuModelSpec, without: Profile | None, masks: int, geometries: int
 ) -> None:
     found = reachable(tuple(p for p in plain(model) if p != without))
-    assert len({card.state.mask for card in found}) == masks
+    assert len({gpu.state.mask for gpu in found}) == masks
     assert len(found) == geometries
-    assert all(geometry_faults(card, grid=model.grid) == () for card in found)
+    assert all(geometry_faults(gpu, grid=model.grid) == () for gpu in found)
 
 
 def test_no_reachable_h100_hands_out_more_compute_than_the_gpu_has() -> None:
-    assert max(card.state.compute for card in reachable(plain(H100))) == 7
+    assert max(gpu.state.compute for gpu in reachable(plain(H100))) == 7
 
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats(H100.profiles)), max_size=12))
-def test_the_state_decides_exactly_what_the_full_geometry_decides(asked: list[Seat]) -> None:
-    card, state = Geometry(), EMPTY_GPU
-    for seat in asked:
-        assert card.fits(*seat) == state.fits(*seat)
-        if card.fits(*seat):
-            card, state = card.with_held(*seat), state.with_held(*seat)
-    assert card.state == state
-    assert geometry_faults(card, grid=H100.grid) == ()
+def test_the_state_decides_exactly_what_the_full_geometry_decides(wanted: list[Seat]) -> None:
+    gpu, state = Geometry(), EMPTY_GPU
+    for seat in wanted:
+        assert gpu.fits(*seat) == state.fits(*seat)
+        if gpu.fits(*seat):
+            gpu, state = gpu.with_held(*seat), state.with_held(*seat)
+    assert gpu.state == state
+    assert geometry_faults(gpu, grid=H100.grid) == ()
 
 
 @settings(max_examples=40)
 @given(st.lists(st.sampled_from(seats((*H100.profiles, H100.whole))), max_size=12), st.randoms())
-def test_giving_back_everything_in_any_order_leaves_an_empty_gpu(asked: list[Seat], random: object) -> None:
-    card, state = Geometry(), EMPTY_GPU
-    for seat in asked:
+def test_giving_back_everything_in_any_order_leaves_an_empty_gpu(wanted: list[Seat], random: object) -> None:
+    gpu, state = Geometry(), EMPTY_GPU
+    for seat in wanted:
         if state.fits(*seat):
-            card, state = card.with_held(*seat), state.with_held(*seat)
-    held = sorted(card.held, key=lambda each: each.placement)
+            gpu, state = gpu.with_held(*seat), state.with_held(*seat)
+    held = sorted(gpu.held, key=lambda each: each.placement)
     random.shuffle(held)  # type: ignore[attr-defined]
     for each in held:
-        card = card.without(each.profile, each.placement)
+        gpu = gpu.without(each.profile, each.placement)
         state = state.without(each.profile, each.placement)
-        assert card.state == state
+        assert gpu.state == state
     assert state == EMPTY_GPU
     assert state.empty
 
@@ -153,9 +153,9 @@ def test_a_slice_lost_beside_another_keeps_the_media_engines_where_they_are() ->
 
 def test_more_instances_than_the_vendor_allows_are_refused_even_where_units_are_free() -> None:
     rare = Profile("1g.rare", 1, 1, ONE.placements, 1, False, Isolation.HARDWARE)
-    card = Geometry().with_held(rare, rare.placed_at(0))
-    assert card.state.fits(rare, rare.placed_at(1))
-    assert not card.fits(rare, rare.placed_at(1))
+    gpu = Geometry().with_held(rare, rare.placed_at(0))
+    assert gpu.state.fits(rare, rare.placed_at(1))
+    assert not gpu.fits(rare, rare.placed_at(1))
 
 
 def test_everything_wrong_with_a_geometry_from_outside_is_named() -> None:
@@ -176,9 +176,9 @@ def test_everything_wrong_with_a_geometry_from_outside_is_named() -> None:
     )
     found = geometry_faults(wrong, grid=8)
     assert "3g.40gb cannot start at unit 1" in found
-    assert "2g.20gb@7 ends beyond the 8 units of the card" in found
+    assert "2g.20gb@7 ends beyond the 8 units of the GPU" in found
     assert "unit 1 is taken 3 times" in found
-    assert "2 of 1g.rare, at most 1 may stand on one card" in found
+    assert "2 of 1g.rare, at most 1 may stand on one GPU" in found
     assert "the media engines are given out twice" in found
-    assert "one card serves two kinds of isolation" in found
+    assert "one GPU serves two kinds of isolation" in found
     assert geometry_faults(Geometry(frozenset({PlacedSlice(SEVEN.placed_at(0), SEVEN)})), grid=8) == ()

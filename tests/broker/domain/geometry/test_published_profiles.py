@@ -71,23 +71,23 @@ def test_a_slice_that_is_published_no_longer_takes_its_own_units_and_no_others()
 @given(st.sets(st.sampled_from(PLACES), max_size=12), st.lists(st.sampled_from(PLACES), max_size=6))
 @pytest.mark.deep
 def test_room_is_never_promised_where_something_lies_or_nothing_is_published(
-    told: set[tuple[str, int]], lies: list[tuple[str, int]]
+    found: set[tuple[str, int]], lies: list[tuple[str, int]]
 ) -> None:
-    """Whatever lies on the card was had before it stopped publishing that."""
-    cut, card = PublishedProfiles(tuple(sorted(told))), EMPTY_GPU
+    """Whatever lies on the GPU was had before it stopped publishing that."""
+    cut, gpu = PublishedProfiles(tuple(sorted(found))), EMPTY_GPU
     by_name = {profile.name: profile for profile in dedicated_profiles(H100)}
     for name, start in lies:
-        if card.fits(by_name[name], by_name[name].placed_at(start)):
-            card = card.with_held(by_name[name], by_name[name].placed_at(start))
+        if gpu.fits(by_name[name], by_name[name].placed_at(start)):
+            gpu = gpu.with_held(by_name[name], by_name[name].placed_at(start))
     kind = gpu_kind_of(H100, cut)
-    state = kind.state(card)
+    state = kind.state(gpu)
     for number, profile in enumerate(kind.table.profiles):
-        assert kind.most[number][state] == max_instances_that_fit(profile, card, cut)
+        assert kind.most[number][state] == max_instances_that_fit(profile, gpu, cut)
         for move in kind.table.moves[number][state] if state != NOWHERE else ():
-            assert card.fits(profile, profile.placed_at(move.start))
-            assert (profile.name, move.start) in told
-    if card.empty:
-        assert {name for name, _ in told} == {profile.name for profile in kind.table.profiles}
-        assert max_instances_that_fit(TWO, card, cut) == len(
-            [1 for name, start in told if name == TWO.name]
+            assert gpu.fits(profile, profile.placed_at(move.start))
+            assert (profile.name, move.start) in found
+    if gpu.empty:
+        assert {name for name, _ in found} == {profile.name for profile in kind.table.profiles}
+        assert max_instances_that_fit(TWO, gpu, cut) == len(
+            [1 for name, start in found if name == TWO.name]
         )  # its placements lie side by side

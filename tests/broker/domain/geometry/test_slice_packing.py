@@ -39,7 +39,7 @@ def states(draw: st.DrawFn, model: GpuModelSpec) -> GpuState:
 
 
 def packings(state: GpuState, offered: tuple[Profile, ...]) -> Iterator[tuple[Profile, ...]]:
-    """Every way to go on filling a card, the slow and obvious way."""
+    """Every way to go on filling a GPU, the slow and obvious way."""
     yield ()
     for profile in offered:
         for placement in profile.placements:

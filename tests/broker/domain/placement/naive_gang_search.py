@@ -41,7 +41,7 @@ def by_node(pool: PoolIndex, profile: Profile) -> dict[str, list[GangCandidate]]
     nodes: defaultdict[str, list[GangCandidate]] = defaultdict(list)
     for shelf, number in pool.selling(profile):
         for state in shelf.kind.ranks.order[number]:
-            for gpu, node in shelf.cards_in(state):
+            for gpu, node in shelf.gpus_in(state):
                 nodes[node].append(GangCandidate(gpu, shelf.kind, number, state, pool.is_uncut(shelf)))
     return nodes
 
@@ -65,7 +65,7 @@ def cheapest(node: str, members: list[GangCandidate], profile: Profile, count: i
 
 def nearest(node: str, members: list[GangCandidate], profile: Profile, count: int, topology: Topology) -> Found | None:
     costs = {each.gpu: each.kind.cost[each.number][each.state] for each in members}
-    together = topology.together((gpu for gpu in costs if gpu in topology.cards), count)
+    together = topology.together((gpu for gpu in costs if gpu in topology.gpus), count)
     if together is None:
         return None
     link, gpus = together

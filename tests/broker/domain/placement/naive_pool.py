@@ -11,14 +11,14 @@ Slice = tuple[int, int]  # profile, first unit
 
 
 def everything(model: GpuModelSpec) -> tuple[Profile, ...]:
-    """All that a card of a model may be sold as."""
+    """All that a GPU of a model may be sold as."""
     soft, none = (share_profiles(grid=model.grid, isolation=kind) for kind in (Isolation.SOFT, Isolation.NONE))
     return (*(p for p in model.profiles if p.placements), model.whole, *soft, *none)
 
 
 @dataclass
-class NaiveCard:
-    """One card by the slices on it."""
+class NaiveGpu:
+    """One GPU by the slices on it."""
 
     profiles: tuple[Profile, ...]
     on: set[Slice] = field(default_factory=set)
@@ -45,13 +45,13 @@ class NaiveCard:
 
 
 def cuts(profiles: tuple[Profile, ...]) -> Iterator[frozenset[Slice]]:
-    """Every set of slices that can stand on one card."""
+    """Every set of slices that can stand on one GPU."""
     seen, todo = {frozenset[Slice]()}, [frozenset[Slice]()]
     while todo:
-        card = NaiveCard(profiles, set(todo.pop()))
-        yield frozenset(card.on)
+        gpu = NaiveGpu(profiles, set(todo.pop()))
+        yield frozenset(gpu.on)
         for profile in range(len(profiles)):
-            for start in card.seats(profile):
-                if (more := frozenset({*card.on, (profile, start)})) not in seen:
+            for start in gpu.seats(profile):
+                if (more := frozenset({*gpu.on, (profile, start)})) not in seen:
                     seen.add(more)
                     todo.append(more)

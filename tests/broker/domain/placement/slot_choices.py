@@ -25,18 +25,18 @@ def weigh(pool: PoolIndex, profile: Profile) -> SlotChoice | None:
     return SlotChoice(_offer_cost(*found[:2]), found[2]) if found else None
 
 
-def choose_slot(cards: Iterable[GpuView], profile: Profile, model: GpuModelSpec) -> Slot | None:
+def choose_slot(gpus: Iterable[GpuView], profile: Profile, model: GpuModelSpec) -> Slot | None:
     """Return the free slot that costs least, or None when nothing fits."""
-    return PoolIndex(model, cards).choose(profile)
+    return PoolIndex(model, gpus).choose(profile)
 
 
-def count_that_fit(cards: Iterable[GpuView], profile: Profile, model: GpuModelSpec) -> int:
+def count_that_fit(gpus: Iterable[GpuView], profile: Profile, model: GpuModelSpec) -> int:
     """Return exactly how many of a profile could be placed now, in sequence."""
-    return PoolIndex(model, cards).how_many_fit(profile)
+    return PoolIndex(model, gpus).how_many_fit(profile)
 
 
 def choose_gang_slots(
-    cards: Iterable[GpuView],
+    gpus: Iterable[GpuView],
     profile: Profile,
     model: GpuModelSpec,
     *,
@@ -46,5 +46,5 @@ def choose_gang_slots(
     within: GpuLink | None = None,
 ) -> tuple[Slot, ...] | None:
     """Return slots for a gang; see `find_gang_slots`."""
-    pool = PoolIndex(model, cards)
+    pool = PoolIndex(model, gpus)
     return find_gang_slots(pool, profile, count=count, same_node=same_node, topologies=topologies, within=within)

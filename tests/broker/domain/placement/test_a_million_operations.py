@@ -12,7 +12,7 @@ from broker.domain.placement.costs.state_tables import EMPTY
 from broker.domain.placement.gpu_kinds import all_profiles
 from tests.broker.domain.fleet import A30, H100, PRO_6000
 
-CARDS = 64
+GPUS = 64
 
 
 @pytest.mark.parametrize(
@@ -25,39 +25,37 @@ def test_random_operations_never_overlap_and_never_leave_the_places_of_a_gpu(
 ) -> None:
     profiles, chance = all_profiles(model), Random(5).random
     worth = tuple(float(its.memory) for its in profiles)
-    # As cards that are cut for each lease are kept in the product.
-    buckets = WarmBuckets(
-        bid_price_ranks(profiles, model.grid, worth, counted=True), [card // 8 for card in range(CARDS)]
-    )
+    # As GPUs that are cut for each lease are kept in the product.
+    buckets = WarmBuckets(bid_price_ranks(profiles, model.grid, worth, counted=True), [gpu // 8 for gpu in range(GPUS)])
     units = [{place.start: place.mask for place in its.placements} for its in profiles]
-    taken, media, serves = [0] * CARDS, [0] * CARDS, dict[int, Isolation]()
+    taken, media, serves = [0] * GPUS, [0] * GPUS, dict[int, Isolation]()
     live: list[tuple[int, int, int]] = []
     placed = refused = 0
     for _ in range(operations):
         if chance() < 0.55:
             profile = int(chance() * len(profiles))
             if seat := buckets.place(profile):
-                card, start = seat
-                mask = units[profile][start]  # a KeyError would be a place that the card does not have
-                assert taken[card] & mask == 0
-                assert serves.setdefault(card, profiles[profile].isolation) is profiles[profile].isolation
-                taken[card] |= mask
-                media[card] += profiles[profile].media
-                assert media[card] <= 1
-                live.append((card, profile, start))
+                gpu, start = seat
+                mask = units[profile][start]  # a KeyError would be a place that the GPU does not have
+                assert taken[gpu] & mask == 0
+                assert serves.setdefault(gpu, profiles[profile].isolation) is profiles[profile].isolation
+                taken[gpu] |= mask
+                media[gpu] += profiles[profile].media
+                assert media[gpu] <= 1
+                live.append((gpu, profile, start))
                 placed += 1
             else:
                 refused += 1
         elif live:
             at = int(chance() * len(live))
             live[at], live[-1] = live[-1], live[at]
-            card, profile, start = live.pop()
-            buckets.release(card, profile, start)
-            taken[card] ^= units[profile][start]
-            media[card] -= profiles[profile].media
-            if not taken[card]:
-                del serves[card]
+            gpu, profile, start = live.pop()
+            buckets.release(gpu, profile, start)
+            taken[gpu] ^= units[profile][start]
+            media[gpu] -= profiles[profile].media
+            if not taken[gpu]:
+                del serves[gpu]
     assert min(placed, refused) > operations // 20  # it was full often enough to be tempted
-    for card, profile, start in live:
-        buckets.release(card, profile, start)
-    assert buckets.state == [EMPTY] * CARDS
+    for gpu, profile, start in live:
+        buckets.release(gpu, profile, start)
+    assert buckets.state == [EMPTY] * GPUS

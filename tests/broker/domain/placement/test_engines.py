@@ -10,39 +10,39 @@ from broker.domain.placement.pool import GpuView, PoolIndex
 from broker.domain.placement.slots import Slot
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO
 
-CARD = H100.whole
+WHOLE = H100.whole
 
 
-def card(gpu: str, *held: tuple[Profile, int], node: str = "n", layout: Geometry | None = None) -> GpuView:
+def gpu(name: str, *held: tuple[Profile, int], node: str = "n", layout: Geometry | None = None) -> GpuView:
     on = frozenset(PlacedSlice(profile.placed_at(start), profile) for profile, start in held)
-    return GpuView(gpu, node, Geometry(on).state if held else EMPTY_GPU, layout)
+    return GpuView(name, node, Geometry(on).state if held else EMPTY_GPU, layout)
 
 
-def first(engine: PlacementEngine, profile: Profile, *cards: GpuView) -> tuple[str, int] | None:
-    seat = PoolIndex(H100, cards, engine=engine).choose(profile)
+def first(engine: PlacementEngine, profile: Profile, *gpus: GpuView) -> tuple[str, int] | None:
+    seat = PoolIndex(H100, gpus, engine=engine).choose(profile)
     return (seat.gpu, seat.placement.start) if seat else None
 
 
 def test_first_fit_takes_the_first_gpu_with_room_however_much_that_spoils() -> None:
-    cards = card("c", (SEVEN, 0)), card("b", (FOUR, 0)), card("a")
-    assert first(PlacementEngine.FIRST_FIT, THREE, *cards) == ("a", 4)
-    assert first(PlacementEngine.BEST_FIT, THREE, *cards) == ("b", 4)
-    assert first(PlacementEngine.BID_PRICE, THREE, *cards) == ("b", 4)
-    assert first(PlacementEngine.FIRST_FIT, SEVEN, *cards[:2]) is None
+    gpus = gpu("c", (SEVEN, 0)), gpu("b", (FOUR, 0)), gpu("a")
+    assert first(PlacementEngine.FIRST_FIT, THREE, *gpus) == ("a", 4)
+    assert first(PlacementEngine.BEST_FIT, THREE, *gpus) == ("b", 4)
+    assert first(PlacementEngine.BID_PRICE, THREE, *gpus) == ("b", 4)
+    assert first(PlacementEngine.FIRST_FIT, SEVEN, *gpus[:2]) is None
 
 
 def test_best_fit_takes_the_first_of_the_fullest_gpus_whatever_is_on_them() -> None:
-    cards = card("d", (TWO, 0)), card("b", (TWO, 0), (ONE, 2)), card("a", (ONE, 0), (TWO, 2)), card("c")
-    assert first(PlacementEngine.BEST_FIT, ONE, *cards) == ("a", 1)
-    assert first(PlacementEngine.BEST_FIT, ONE, *cards[:2]) == ("b", 3)
-    assert first(PlacementEngine.BEST_FIT, CARD, *cards) == ("c", 0)
+    gpus = gpu("d", (TWO, 0)), gpu("b", (TWO, 0), (ONE, 2)), gpu("a", (ONE, 0), (TWO, 2)), gpu("c")
+    assert first(PlacementEngine.BEST_FIT, ONE, *gpus) == ("a", 1)
+    assert first(PlacementEngine.BEST_FIT, ONE, *gpus[:2]) == ("b", 3)
+    assert first(PlacementEngine.BEST_FIT, WHOLE, *gpus) == ("c", 0)
 
 
 @pytest.mark.parametrize("engine", [PlacementEngine.FIRST_FIT, PlacementEngine.BEST_FIT])
 def test_the_older_rules_begin_a_slice_where_most_placements_stay_legal_else_high(
     engine: PlacementEngine,
 ) -> None:
-    starts = [first(engine, profile, card("a")) for profile in (ONE, TWO, THREE, FOUR)]
+    starts = [first(engine, profile, gpu("a")) for profile in (ONE, TWO, THREE, FOUR)]
     assert starts == [("a", 6), ("a", 4), ("a", 4), ("a", 0)]
 
 
@@ -50,7 +50,7 @@ def test_the_older_rules_begin_a_slice_where_most_placements_stay_legal_else_hig
 def test_whatever_the_rule_a_full_pool_is_full_and_an_empty_one_takes_as_many(
     engine: PlacementEngine,
 ) -> None:
-    pool = PoolIndex(H100, [card(gpu) for gpu in "ab"], engine=engine)
+    pool = PoolIndex(H100, [gpu(name) for name in "ab"], engine=engine)
     for n in range(14):
         assert pool.how_many_fit(ONE) == 14 - n
         seat = pool.choose(ONE)
@@ -60,16 +60,16 @@ def test_whatever_the_rule_a_full_pool_is_full_and_an_empty_one_takes_as_many(
 
 
 def test_a_gang_goes_to_the_first_node_by_first_fit_and_to_the_fullest_by_best_fit() -> None:
-    nodes = [card(f"a{n}", node="a") for n in range(4)] + [card(f"b{n}", node="b") for n in range(2)]
+    nodes = [gpu(f"a{n}", node="a") for n in range(4)] + [gpu(f"b{n}", node="b") for n in range(2)]
     for engine, name in (
         (PlacementEngine.FIRST_FIT, "a"),
         (PlacementEngine.BEST_FIT, "b"),
         (PlacementEngine.BID_PRICE, "b"),
     ):
-        gang = find_gang_slots(PoolIndex(H100, nodes, engine=engine), CARD, count=2, same_node=True)
+        gang = find_gang_slots(PoolIndex(H100, nodes, engine=engine), WHOLE, count=2, same_node=True)
         assert gang == tuple(Slot(f"{name}{n}", Placement(0, 8)) for n in range(2))
 
 
 def test_gpus_of_a_fixed_cut_are_found_by_the_older_rules_too() -> None:
     layout = Geometry(frozenset({PlacedSlice(THREE.placed_at(4), THREE)}))
-    assert first(PlacementEngine.FIRST_FIT, THREE, card("b", layout=layout), card("c")) == ("b", 4)
+    assert first(PlacementEngine.FIRST_FIT, THREE, gpu("b", layout=layout), gpu("c")) == ("b", 4)

@@ -12,13 +12,13 @@ from broker.domain.placement.slots import Slot
 from tests.broker.domain.fleet import A30, H100, ONE, SEVEN, THREE, TWO
 from tests.broker.domain.placement.slot_choices import choose_gang_slots
 
-CARD = H100.whole
+WHOLE = H100.whole
 WAYS = {True: GpuLink.BRIDGE, False: GpuLink.NUMA}
 PAIRS = tuple(tuple(WAYS[a // 2 == b // 2] for b in range(4)) for a in range(4))
 
 
 def node(name: str, *held: tuple[int, Profile]) -> list[GpuView]:
-    """Four cards, some of them with a slice."""
+    """Four GPUs, some of them with a slice."""
     on = dict(held)
     return [
         GpuView(
@@ -34,50 +34,50 @@ def paired(name: str) -> Topology:
     return Topology(tuple(f"{name}{n}" for n in range(4)), PAIRS)
 
 
-def gpus(cards: list[GpuView], count: int, **asked: object) -> list[str] | None:
-    gang = choose_gang_slots(cards, CARD, H100, count=count, same_node=True, **asked)  # type: ignore[arg-type]
+def chosen(gpus: list[GpuView], count: int, **values: object) -> list[str] | None:
+    gang = choose_gang_slots(gpus, WHOLE, H100, count=count, same_node=True, **values)  # type: ignore[arg-type]
     return None if gang is None else [seat.gpu for seat in gang]
 
 
 def test_a_gang_of_whole_gpus_takes_those_that_a_bridge_joins() -> None:
-    cards = node("a", (0, ONE))
-    assert gpus(cards, 2) == ["a1", "a2"]
-    assert gpus(cards, 2, topologies={"a": paired("a")}) == ["a2", "a3"]
-    assert gpus(cards, 3, topologies={"a": paired("a")}) == ["a1", "a2", "a3"]
-    assert gpus(cards, 4, topologies={"a": paired("a")}) is None
+    gpus = node("a", (0, ONE))
+    assert chosen(gpus, 2) == ["a1", "a2"]
+    assert chosen(gpus, 2, topologies={"a": paired("a")}) == ["a2", "a3"]
+    assert chosen(gpus, 3, topologies={"a": paired("a")}) == ["a1", "a2", "a3"]
+    assert chosen(gpus, 4, topologies={"a": paired("a")}) is None
 
 
 def test_fewer_empty_gpus_count_before_nearness_and_nearness_before_the_name() -> None:
     torn, whole, joined = node("a", (1, ONE), (2, ONE)), node("b"), node("c", (0, ONE), (1, ONE))
     known = {name: paired(name) for name in "abc"}
-    assert gpus([*torn, *whole], 2, topologies=known) == ["a0", "a3"]
-    assert gpus([*torn, *whole, *joined], 2, topologies=known) == ["c2", "c3"]
+    assert chosen([*torn, *whole], 2, topologies=known) == ["a0", "a3"]
+    assert chosen([*torn, *whole, *joined], 2, topologies=known) == ["c2", "c3"]
 
 
 def test_a_gang_that_asks_for_a_bridge_waits_for_one() -> None:
     torn, unknown = node("a", (1, ONE), (2, ONE)), node("d")
     known = {"a": paired("a"), "b": paired("b")}
-    assert gpus([*torn, *unknown], 2, topologies=known, within=GpuLink.BRIDGE) is None
-    assert gpus([*torn, *node("b")], 2, topologies=known, within=GpuLink.BRIDGE) == ["b0", "b1"]
-    assert gpus([*torn, *unknown], 2, topologies=known) == ["a0", "a3"]
+    assert chosen([*torn, *unknown], 2, topologies=known, within=GpuLink.BRIDGE) is None
+    assert chosen([*torn, *node("b")], 2, topologies=known, within=GpuLink.BRIDGE) == ["b0", "b1"]
+    assert chosen([*torn, *unknown], 2, topologies=known) == ["a0", "a3"]
 
 
 def test_gpus_that_the_links_do_not_name_take_no_part_in_nearness() -> None:
     known = {"a": Topology(("a0", "a1"), tuple(row[:2] for row in PAIRS[:2]))}
-    assert gpus(node("a", (0, ONE)), 2, topologies=known) is None
-    assert gpus(node("a"), 2, topologies=known) == ["a0", "a1"]
+    assert chosen(node("a", (0, ONE)), 2, topologies=known) is None
+    assert chosen(node("a"), 2, topologies=known) == ["a0", "a1"]
 
 
 def test_a_topology_that_no_node_has_gets_no_slots() -> None:
-    assert gpus(node("a"), 3, topologies={"a": paired("a")}, within=GpuLink.BRIDGE) is None
-    assert gpus(node("a"), 2, within=GpuLink.SYSTEM) is None
+    assert chosen(node("a"), 3, topologies={"a": paired("a")}, within=GpuLink.BRIDGE) is None
+    assert chosen(node("a"), 2, within=GpuLink.SYSTEM) is None
 
 
 def test_slices_and_gangs_over_nodes_cannot_ask_for_nearness() -> None:
     with pytest.raises(ValueError, match=r"a slice of 1g\.10gb has none"):
         choose_gang_slots(node("a"), ONE, H100, count=2, same_node=True, within=GpuLink.NUMA)
     with pytest.raises(ValueError, match="links exist within a node only"):
-        choose_gang_slots(node("a"), CARD, H100, count=2, same_node=False, within=GpuLink.NUMA)
+        choose_gang_slots(node("a"), WHOLE, H100, count=2, same_node=False, within=GpuLink.NUMA)
 
 
 def test_slices_of_a_gang_lie_together_wherever_links_are_known() -> None:
@@ -96,29 +96,29 @@ def test_a_gang_starts_whole_or_not_at_all_and_choosing_it_changes_nothing() -> 
         PlacedSlice(large.placements[0], large),
         PlacedSlice(Placement(0, 1), ONE),
     }
-    card = GpuView("a", "node-0", EMPTY_GPU, Geometry(frozenset(seats)))
-    pool = PoolIndex(H100, [card])
+    gpu = GpuView("a", "node-0", EMPTY_GPU, Geometry(frozenset(seats)))
+    pool = PoolIndex(H100, [gpu])
     assert pool.how_many_fit(crossing) == 2
     for same_node in (False, True):
         assert find_gang_slots(pool, crossing, count=2, same_node=same_node) is None
-        assert pool.gpu_view("a") == card
-    assert choose_gang_slots([card], crossing, H100, count=2, same_node=True) is None
+        assert pool.gpu_view("a") == gpu
+    assert choose_gang_slots([gpu], crossing, H100, count=2, same_node=True) is None
     assert find_gang_slots(pool, ONE, count=1, same_node=False) == (pool.choose(ONE),)
-    assert pool.gpu_view("a") == card
+    assert pool.gpu_view("a") == gpu
 
 
 def test_a_gang_chosen_in_a_pool_that_lived_is_the_one_chosen_from_its_gpus() -> None:
-    cards = [*node("a", (0, ONE)), *node("b", (1, TWO), (2, THREE)), *node("c")]
-    pool = PoolIndex(H100, cards[:6])
-    for card in cards[6:]:
-        pool.add(card)
+    gpus = [*node("a", (0, ONE)), *node("b", (1, TWO), (2, THREE)), *node("c")]
+    pool = PoolIndex(H100, gpus[:6])
+    for gpu in gpus[6:]:
+        pool.add(gpu)
     pool.add(replace(pool.remove("a3"), node="c"))
-    cards[3] = replace(cards[3], node="c")
-    for profile, count, same_node in ((CARD, 4, False), (CARD, 5, True), (TWO, 9, True), (THREE, 13, False)):
+    gpus[3] = replace(gpus[3], node="c")
+    for profile, count, same_node in ((WHOLE, 4, False), (WHOLE, 5, True), (TWO, 9, True), (THREE, 13, False)):
         gang = find_gang_slots(pool, profile, count=count, same_node=same_node)
-        assert gang == choose_gang_slots(reversed(cards), profile, H100, count=count, same_node=same_node)
+        assert gang == choose_gang_slots(reversed(gpus), profile, H100, count=count, same_node=same_node)
         assert gang is not None
-    assert [pool.gpu_view(card.gpu) for card in cards] == cards
+    assert [pool.gpu_view(gpu.gpu) for gpu in gpus] == gpus
 
 
 def test_a_gang_that_is_stopped_half_way_leaves_its_pool_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,8 @@ def test_a_gang_that_is_stopped_half_way_leaves_its_pool_as_it_was(monkeypatch: 
 
     monkeypatch.setattr(PoolIndex, "hold", once)
     with pytest.raises(KeyboardInterrupt):
-        find_gang_slots(pool, CARD, count=2, same_node=False)
-    assert [pool.gpu_view(card.gpu) for card in node("a")] == node("a")
+        find_gang_slots(pool, WHOLE, count=2, same_node=False)
+    assert [pool.gpu_view(gpu.gpu) for gpu in node("a")] == node("a")
 
 
 def test_a_profile_of_another_model_is_refused() -> None:

@@ -21,26 +21,26 @@ def at(profile: Profile, start: int) -> PlacedSlice:
 
 @settings(max_examples=80)
 @given(st.lists(st.sampled_from(SEATS), max_size=10))
-def test_a_gpu_has_room_for_exactly_what_its_state_says(asked: list[PlacedSlice]) -> None:
-    card, state = EMPTY_GPU, UNTOUCHED
-    for held in asked:
+def test_a_gpu_has_room_for_exactly_what_its_state_says(wanted: list[PlacedSlice]) -> None:
+    gpu, state = EMPTY_GPU, UNTOUCHED
+    for held in wanted:
         number = UNCUT.number[held.profile.name, held.profile.isolation]
         after = UNCUT.table.put[number][held.placement.start][state]
-        assert (after != NOWHERE) == card.fits(held.profile, held.placement)
+        assert (after != NOWHERE) == gpu.fits(held.profile, held.placement)
         if after != NOWHERE:
-            card, state = card.with_held(held.profile, held.placement), after
-    assert UNCUT.state(card) == state
+            gpu, state = gpu.with_held(held.profile, held.placement), after
+    assert UNCUT.state(gpu) == state
     for number, profile in enumerate(UNCUT.table.profiles):
-        assert UNCUT.most[number][state] == max_instances_that_fit(profile, card, None)
+        assert UNCUT.most[number][state] == max_instances_that_fit(profile, gpu, None)
         assert (state in UNCUT.cost[number]) == bool(UNCUT.most[number][state])
 
 
 def test_a_gpu_that_tells_no_count_is_taken_for_the_one_with_fewest_slices() -> None:
-    told = state_of([at(TWO, 0), at(TWO, 2)])
-    untold = GpuState(told.mask, told.media, told.compute, told.isolation)
-    assert untold == told
+    found = state_of([at(TWO, 0), at(TWO, 2)])
+    untold = GpuState(found.mask, found.media, found.compute, found.isolation)
+    assert untold == found
     assert UNCUT.state(untold) == UNCUT.state(state_of([at(FOUR, 0)]))
-    assert UNCUT.table.count(UNCUT.state(told)) == 2
+    assert UNCUT.table.count(UNCUT.state(found)) == 2
 
 
 def test_gpus_of_one_model_and_layout_share_one_kind() -> None:
@@ -48,9 +48,9 @@ def test_gpus_of_one_model_and_layout_share_one_kind() -> None:
     assert gpu_kind_of(H100, None) is UNCUT
     assert gpu_kind_of(H100, Geometry(frozenset({at(THREE, 4)}))) is gpu_kind_of(H100, layout)
     assert gpu_kind_of(H100, layout) is not UNCUT
-    # One that is never cut, and whose grid is notional, is a card as well.
+    # One that is never cut, and whose grid is notional, is a GPU as well.
     names = [profile.name for profile in gpu_kind_of(PRO_5000, None).table.profiles]
-    assert names == ["card", "half", "quarter", "half", "quarter"]
+    assert names == ["whole-gpu", "half", "quarter", "half", "quarter"]
 
 
 def test_slices_of_an_earlier_layout_take_the_seats_that_they_touch() -> None:

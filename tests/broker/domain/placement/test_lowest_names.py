@@ -28,10 +28,10 @@ def test_the_lowest_name_of_a_key_is_found_whoever_comes_and_goes() -> None:
 
 def test_names_that_came_and_went_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowest_names, "HEAP_SLACK", 3)
-    asked = []
+    requests = []
 
     def everybody() -> Iterator[str]:
-        asked.append(1)
+        requests.append(1)
         yield "a"
 
     names = LowestNames(lambda key, name: name == "a")
@@ -39,5 +39,5 @@ def test_names_that_came_and_went_are_not_kept_for_ever(monkeypatch: pytest.Monk
     for n in range(20):
         names.enter(0, f"b{n}", 1)
     assert names.first(0, everybody) == "a"
-    assert len(asked) == 2
+    assert len(requests) == 2
     assert sum(len(heap) for heap in names._heaps.values()) == 1

@@ -22,7 +22,7 @@ ANYTHING = build_state_table(everything(H100), 8)
 
 @cache
 def by_trying(name: str, counts: tuple[int, ...]) -> int:
-    """The fewest cards, by trying every full cut for each of them."""
+    """The fewest GPUs, by trying every full cut for each of them."""
     if not any(counts):
         return 0
     after = {tuple(max(n - c, 0) for n, c in zip(counts, cut, strict=True)) for cut in CUTS[name]}
@@ -33,16 +33,16 @@ def test_the_closed_form_is_what_trying_every_cut_finds() -> None:
     cuts = maximal_layouts(build_state_table((ONE, ONE_DOUBLE, TWO, THREE, FOUR), 8))
 
     @cache
-    def held(cards: int, left: tuple[int, ...]) -> bool:
+    def held(gpus: int, left: tuple[int, ...]) -> bool:
         if not any(left):
             return True
-        return cards > 0 and any(
-            held(cards - 1, tuple(max(n - c, 0) for n, c in zip(left, cut, strict=True))) for cut in cuts
+        return gpus > 0 and any(
+            held(gpus - 1, tuple(max(n - c, 0) for n, c in zip(left, cut, strict=True))) for cut in cuts
         )
 
     for counts in product(range(9), range(5), range(5), range(3), range(3)):
-        for cards in (1, 2):
-            assert fits_eight_unit_gpus(cards, *counts) == held(cards, counts), (cards, counts)
+        for gpus in (1, 2):
+            assert fits_eight_unit_gpus(gpus, *counts) == held(gpus, counts), (gpus, counts)
 
 
 @pytest.mark.parametrize("model", [H100, A30, PRO_6000], ids=lambda m: m.name)
@@ -66,11 +66,11 @@ def test_the_running_minimum_is_the_minimum_of_what_there_is(numbers: list[int])
         else:
             live[profile] += 1
             running.add(profile)
-        assert running.cards == min_gpus(ANYTHING, live)
+        assert running.gpus == min_gpus(ANYTHING, live)
     for profile, count in enumerate(live):
         for _ in range(count):
             running.remove(profile)
-    assert running.cards == 0
+    assert running.gpus == 0
 
 
 def test_gpus_of_different_isolation_are_never_the_same() -> None:

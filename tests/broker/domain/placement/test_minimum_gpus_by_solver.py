@@ -13,7 +13,7 @@ from tests.broker.domain.fleet import MODELS, plain
 from tests.broker.domain.placement.naive_pool import cuts
 
 MULTISETS = 1000
-MOST = (3, 12, 40)  # few of each, where every card counts, up to fleets of a few dozen cards
+MOST = (3, 12, 40)  # few of each, where every GPU counts, up to fleets of a few dozen GPUs
 Counts = tuple[int, ...]
 # What of a model nobody knows how to place is not sold.
 SOLD = {model: tuple(each for each in plain(model) if each.placements) for model in MODELS}
@@ -21,7 +21,7 @@ MIGS = tuple(model for model, profiles in SOLD.items() if profiles)
 
 
 @cache
-def full_cards(model: GpuModelSpec) -> tuple[Counts, ...]:
+def full_gpus(model: GpuModelSpec) -> tuple[Counts, ...]:
     """Return the maximal contents of one GPU, as counts by profile."""
     profiles = SOLD[model]
     held = {tuple(sum(p == number for p, _ in cut) for number in range(len(profiles))) for cut in cuts(profiles)}
@@ -33,7 +33,7 @@ def _less(one: Counts, other: Counts) -> bool:
 
 
 def solved(ways: Iterable[Counts], wanted: Sequence[int]) -> int:
-    """Return the fewest cards, proven by CP-SAT."""
+    """Return the fewest GPUs, proven by CP-SAT."""
     model = cp_model.CpModel()
     taken = [(way, model.new_int_var(0, sum(wanted), str(way))) for way in ways]
     for profile, count in enumerate(wanted):
@@ -52,7 +52,7 @@ def test_the_fewest_gpus_are_those_that_a_solver_proves_for_a_thousand_random_mu
     for number in range(MULTISETS):
         model = MIGS[number % len(MIGS)]
         wanted = [chance.randint(0, chance.choice(MOST)) for _ in SOLD[model]]
-        named, proven = min_gpus(tables[model.name], wanted), solved(full_cards(model), wanted)
+        named, proven = min_gpus(tables[model.name], wanted), solved(full_gpus(model), wanted)
         if named != proven:
             differing.append((model.name, wanted, named, proven))
     assert not differing

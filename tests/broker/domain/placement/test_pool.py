@@ -38,8 +38,8 @@ def test_a_gpu_that_contradicts_its_layout_offers_nothing_and_comes_back_when_it
 
 
 def test_equal_layouts_are_one_kind_of_gpu_however_often_they_were_read() -> None:
-    cards = [GpuView(gpu, "node", EMPTY_GPU, Geometry(frozenset({at(THREE, 4)}))) for gpu in "ba"]
-    pool = PoolIndex(H100, cards)
+    gpus = [GpuView(gpu, "node", EMPTY_GPU, Geometry(frozenset({at(THREE, 4)}))) for gpu in "ba"]
+    pool = PoolIndex(H100, gpus)
     assert pool.how_many_fit(THREE) == 2
     assert pool.choose(THREE) == Slot("a", Placement(4, 4))
 
@@ -52,12 +52,12 @@ def test_a_gpu_twice_among_the_first_is_refused() -> None:
 def test_gpus_added_later_are_chosen_as_if_they_had_been_there() -> None:
     pool = PoolIndex(H100)
     layout = Geometry(frozenset({at(FOUR, 0)}))
-    for card in (
+    for gpu in (
         holding("b", at(THREE, 4)),
         holding("a", at(THREE, 4)),
         GpuView("c", "n", EMPTY_GPU, layout),
     ):
-        pool.add(card)
+        pool.add(gpu)
     assert pool.choose(FOUR) == Slot("a", Placement(0, 4))
     pool.remove("a")
     pool.remove("b")
@@ -74,17 +74,17 @@ def test_a_gpu_in_shares_is_no_place_for_slices_until_it_is_empty() -> None:
 
 
 def test_prices_of_a_forecast_decide_what_is_spoiled() -> None:
-    cards = [holding("four", at(FOUR, 0)), holding("ones", *(at(ONE, n) for n in range(6)))]
+    gpus = [holding("four", at(FOUR, 0)), holding("ones", *(at(ONE, n) for n in range(6)))]
     # By shares of memory the last two units are worth more whole than the half beside the 4g loses.
-    assert PoolIndex(H100, cards).choose(ONE) == Slot("four", Placement(4, 1))
+    assert PoolIndex(H100, gpus).choose(ONE) == Slot("four", Placement(4, 1))
     unwanted = {(name, Isolation.HARDWARE): 10 for name in ("1g.10gb", "1g.20gb", "2g.20gb")}
     # Where hardly anybody asks for less than a 3g, its place beside the 4g is what must not be spoiled.
-    assert PoolIndex(H100, cards, price_list=unwanted).choose(ONE) == Slot("ones", Placement(6, 1))
+    assert PoolIndex(H100, gpus, price_list=unwanted).choose(ONE) == Slot("ones", Placement(6, 1))
 
 
 def test_of_equal_gpus_the_one_with_more_slices_is_taken_and_the_other_left_to_fall_empty() -> None:
-    cards = [holding("a", at(FOUR, 0)), holding("b", *(at(ONE, n) for n in range(4)))]
-    pool = PoolIndex(H100, cards)
+    gpus = [holding("a", at(FOUR, 0)), holding("b", *(at(ONE, n) for n in range(4)))]
+    pool = PoolIndex(H100, gpus)
     assert pool.choose(THREE) == Slot("b", Placement(4, 4))
     for start in (3, 2):
         pool.release(Slot("b", Placement(start, 1)), ONE)
@@ -109,24 +109,24 @@ def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> N
     @settings(max_examples=12, deadline=None)
     @given(st.randoms(use_true_random=False))
     def lives(chance: Random) -> None:
-        pool, cards, held = PoolIndex(H100), set[str](), list[tuple[Slot, Profile]]()
+        pool, gpus, held = PoolIndex(H100), set[str](), list[tuple[Slot, Profile]]()
         for _ in range(60):
             act, gpu = chance.randrange(5), f"g{chance.randrange(12):02}"
             on_it = [each for each in held if each[0].gpu == gpu]
-            if act == 0 and gpu in cards:
+            if act == 0 and gpu in gpus:
                 pool.remove(gpu)
-                cards.remove(gpu)
+                gpus.remove(gpu)
                 held = [each for each in held if each not in on_it]
-            elif act == 0 or gpu not in cards:
-                if gpu not in cards:
+            elif act == 0 or gpu not in gpus:
+                if gpu not in gpus:
                     layout = chance.choice(LAYOUTS)
                     warm = chance.choice([None, NO_WARM_SLICES]) if layout is None else None
                     pool.add(GpuView(gpu, f"n{chance.randrange(4)}", EMPTY_GPU, layout, warm))
-                    cards.add(gpu)
+                    gpus.add(gpu)
             elif act == 1 and on_it:
                 pool.release(*on_it[0])
                 held.remove(on_it[0])
-            now = [pool.gpu_view(each) for each in cards]
+            now = [pool.gpu_view(each) for each in gpus]
             chance.shuffle(now)
             for profile in WISHES:
                 assert weigh(pool, profile) == weigh(PoolIndex(H100, now), profile)

@@ -88,7 +88,7 @@ def test_of_equal_losses_the_busier_gpu_is_taken_where_slices_are_counted() -> N
         assert fitting in ([], [pairs, whole])
     assert table.without(table.without(pairs, 2, 0), 2, 2) == EMPTY
     with pytest.raises(KeyError):
-        table.without(whole, 2, 0)  # half of a 4g would be a card with nothing on it that is not empty
+        table.without(whole, 2, 0)  # half of a 4g would be a GPU with nothing on it that is not empty
     plain_order = rank_states(TABLE, bid_price_rule(TABLE, WORTH)).order
     kept = [list(dict.fromkeys(table.states[state] & 0xFF for state in its)) for its in order]
     assert [sorted(its) for its in kept] == [sorted(TABLE.states[s] for s in its) for its in plain_order]
@@ -105,8 +105,8 @@ def test_of_equal_losses_the_one_that_leaves_more_ways_to_go_on_is_smaller() -> 
 
 
 def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
-    asked = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
-    rule = bid_price_rule(TABLE, [0] * 6, asked)
+    wanted = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
+    rule = bid_price_rule(TABLE, [0] * 6, wanted)
     right = state_with(TABLE, ("4g.40gb", 0))
     late = next(move for move in TABLE.moves[0][right] if move.start == 6)
     # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.

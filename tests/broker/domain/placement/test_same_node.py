@@ -18,11 +18,11 @@ from broker.domain.placement.slots import Slot
 from tests.broker.domain.fleet import FOUR, H100, ONE, ONE_ME, SEVEN, THREE, TWO
 from tests.broker.domain.placement.naive_gang_search import walked
 
-CARD = H100.whole
+WHOLE = H100.whole
 LAYOUTS = (
     None,
     None,
-    Geometry(frozenset({PlacedSlice(Placement(0, 8), CARD)})),
+    Geometry(frozenset({PlacedSlice(Placement(0, 8), WHOLE)})),
     Geometry(frozenset({PlacedSlice(Placement(0, 4), FOUR), PlacedSlice(Placement(4, 4), THREE)})),
 )
 WAYS = (
@@ -30,13 +30,13 @@ WAYS = (
     lambda a, b: GpuLink.NUMA if a // 2 == b // 2 else GpuLink.SYSTEM,
     lambda a, b: GpuLink.SWITCH,
 )
-ASKED = [(CARD, 1), (CARD, 2), (CARD, 3), (ONE, 3), (THREE, 2), (TWO, 5), (SEVEN, 2), (ONE_ME, 2)]
+ASKED = [(WHOLE, 1), (WHOLE, 2), (WHOLE, 3), (ONE, 3), (THREE, 2), (TWO, 5), (SEVEN, 2), (ONE_ME, 2)]
 
 
-def topology(node: str, cards: int, kind: int) -> Topology:
+def topology(node: str, gpus: int, kind: int) -> Topology:
     way = WAYS[kind]
-    links = tuple(tuple(way(a, b) for b in range(cards)) for a in range(cards))
-    return Topology(tuple(f"{node}/{n}" for n in range(cards)), links)
+    links = tuple(tuple(way(a, b) for b in range(gpus)) for a in range(gpus))
+    return Topology(tuple(f"{node}/{n}" for n in range(gpus)), links)
 
 
 class Fleet:
@@ -44,12 +44,12 @@ class Fleet:
 
     def __init__(self, seed: int, engine: PlacementEngine) -> None:
         self.chance = Random(seed)
-        self.cards = {
+        self.gpus = {
             f"n{n}/{c}": GpuView(f"n{n}/{c}", f"n{n}", EMPTY_GPU, self.chance.choice(LAYOUTS))
             for n in range(7)
             for c in range(4)
         }
-        self.pool = PoolIndex(H100, self.cards.values(), engine=engine)
+        self.pool = PoolIndex(H100, self.gpus.values(), engine=engine)
         self.links: dict[str, Topology] = {}
         for n in range(7):
             self.link(f"n{n}")
@@ -66,7 +66,7 @@ class Fleet:
     def happen(self) -> None:
         what = self.chance.random()
         if what < 0.5:
-            profile = self.chance.choice((ONE, TWO, THREE, FOUR, CARD, ONE_ME))
+            profile = self.chance.choice((ONE, TWO, THREE, FOUR, WHOLE, ONE_ME))
             if seat := self.pool.choose(profile):
                 self.pool.hold(seat, profile)
                 self.held.append((seat, profile))
@@ -76,14 +76,14 @@ class Fleet:
         elif what < 0.9:
             self.link(self.chance.choice([f"n{n}" for n in range(7)]))
         else:
-            gpu = self.chance.choice(list(self.cards))
+            gpu = self.chance.choice(list(self.gpus))
             if all(seat.gpu != gpu for seat, _ in self.held):
-                card = self.pool.remove(gpu)
+                view = self.pool.remove(gpu)
                 if self.chance.random() < 0.7:
-                    node = self.chance.choice((card.node, "n0"))
+                    node = self.chance.choice((view.node, "n0"))
                     self.pool.add(GpuView(gpu, node, EMPTY_GPU, self.chance.choice(LAYOUTS)))
                 else:
-                    del self.cards[gpu]
+                    del self.gpus[gpu]
 
 
 @settings(max_examples=60, deadline=None)
@@ -94,27 +94,27 @@ def test_the_choice_is_the_one_that_a_walk_over_all_nodes_comes_to(seed: int, en
         for _ in range(fleet.chance.randrange(8)):
             fleet.happen()
         profile, count = fleet.chance.choice(ASKED)
-        within = fleet.chance.choice((None, GpuLink.BRIDGE, GpuLink.NUMA)) if profile is CARD else None
+        within = fleet.chance.choice((None, GpuLink.BRIDGE, GpuLink.NUMA)) if profile is WHOLE else None
         found = find_gang_slots(fleet.pool, profile, count=count, same_node=True, topologies=fleet.links, within=within)
         assert found == walked(fleet.pool, profile, count, fleet.links, within)
 
 
 @pytest.mark.parametrize("linked", [False, True])
 def test_of_many_equal_nodes_one_is_weighed(linked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    cards = [GpuView(f"n{n:03}/{c}", f"n{n:03}") for n in range(300) for c in range(4)]
+    gpus = [GpuView(f"n{n:03}/{c}", f"n{n:03}") for n in range(300) for c in range(4)]
     links = {f"n{n:03}": topology(f"n{n:03}", 4, 0) for n in range(300)} if linked else {}
-    pool, weighed = PoolIndex(H100, cards), list[str]()
+    pool, weighed = PoolIndex(H100, gpus), list[str]()
     once = same_node._gang_on_node
     monkeypatch.setattr(same_node, "_gang_on_node", lambda node, *rest: weighed.append(node) or once(node, *rest))
 
     def gang(count: int) -> list[str]:
         weighed.clear()
-        found = find_gang_slots(pool, CARD, count=count, same_node=True, topologies=links)
+        found = find_gang_slots(pool, WHOLE, count=count, same_node=True, topologies=links)
         return [seat.gpu for seat in found or ()]
 
     assert (gang(2), weighed) == (["n000/0", "n000/1"], ["n000"])
-    pool.hold(Slot("n000/0", Placement(0, 8)), CARD)
-    pool.hold(Slot("n007/0", Placement(0, 8)), CARD)
+    pool.hold(Slot("n000/0", Placement(0, 8)), WHOLE)
+    pool.hold(Slot("n007/0", Placement(0, 8)), WHOLE)
     assert gang(2) == (["n000/2", "n000/3"] if linked else ["n000/1", "n000/2"])
     assert weighed == ["n000", "n001"] or sorted(weighed) == ["n000", "n001"]
     gang(2)
@@ -126,24 +126,24 @@ def test_nodes_that_come_and_go_leave_nothing_behind() -> None:
     pool = PoolIndex(H100, [GpuView(f"{node}/0", node) for node in nodes])
 
     def gang() -> str:
-        found = find_gang_slots(pool, CARD, count=1, same_node=True)
+        found = find_gang_slots(pool, WHOLE, count=1, same_node=True)
         assert found
         return found[0].gpu
 
     assert gang() == "n000/0"
     for _ in range(3):
         for node in nodes[:100]:
-            pool.hold(Slot(f"{node}/0", Placement(0, 8)), CARD)
+            pool.hold(Slot(f"{node}/0", Placement(0, 8)), WHOLE)
         assert gang() == "n100/0"
         for node in nodes[:100]:
-            pool.release(Slot(f"{node}/0", Placement(0, 8)), CARD)
+            pool.release(Slot(f"{node}/0", Placement(0, 8)), WHOLE)
         assert gang() == "n000/0"
-    alike = next(iter(pool.node_classes(CARD)._alike.values()))
+    alike = next(iter(pool.node_classes(WHOLE)._alike.values()))
     assert len(alike._heap) <= 2 * len(nodes) + node_classes.HEAP_SLACK + 1
     for node in nodes:
-        pool.hold(Slot(f"{node}/0", Placement(0, 8)), CARD)
-    assert find_gang_slots(pool, CARD, count=1, same_node=True) is None
-    assert pool.node_classes(CARD)._alike == {}
+        pool.hold(Slot(f"{node}/0", Placement(0, 8)), WHOLE)
+    assert find_gang_slots(pool, WHOLE, count=1, same_node=True) is None
+    assert pool.node_classes(WHOLE)._alike == {}
 
 
 def test_nodes_that_come_and_go_unseen_leave_no_long_memory() -> None:

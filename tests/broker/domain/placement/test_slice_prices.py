@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.domain.placement.costs import slice_prices
-from broker.domain.placement.costs.covering_lp import marginal_cards, maximal_layouts
+from broker.domain.placement.costs.covering_lp import marginal_gpus, maximal_layouts
 from broker.domain.placement.costs.state_tables import build_state_table
 from tests.broker.domain.fleet import A30, H100, PRO_6000, plain
 from tests.broker.domain.placement.naive_pool import cuts
@@ -56,7 +56,7 @@ CORNERS = vertices(list(CUTS))
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 1000), min_size=3, max_size=3))
 def test_marginal_gpus_are_a_best_corner_of_the_dual(demand: list[int]) -> None:
-    found = marginal_cards(CUTS, demand)
+    found = marginal_gpus(CUTS, demand)
     assert min(found) >= 0
     assert max(sum(n * y for n, y in zip(cut, found, strict=True)) for cut in CUTS) <= 1 + 1e-9
     best = max(sum(d * y for d, y in zip(demand, corner, strict=True)) for corner in CORNERS)
@@ -92,7 +92,7 @@ def test_the_mean_over_demands_nearby_lies_between_the_answers_there_are() -> No
     worth = slice_prices.dual_prices(PROFILES, 8, mix, chance=lambda: next(numbers), draws=10)
     assert worth[-1] == pytest.approx(56_056)
     assert all(0 < each <= 56_056 for each in worth)
-    # Still the price of a card: the cuts that are used at the best covering cost just one.
+    # Still the price of a GPU: the cuts that are used at the best covering cost just one.
     assert worth[3] + worth[4] == pytest.approx(56_000 + 56)
 
 

@@ -43,15 +43,15 @@ def at(profile: Profile, start: int) -> PlacedSlice:
 @given(st.lists(st.sampled_from(ANYTHING), max_size=24))
 def test_placements_never_overlap_and_are_always_legal(requests: list[Profile]) -> None:
     pool = PoolIndex(H100, empty(nodes=2, per_node=1))
-    cards = {"gpu-0-0": Geometry(), "gpu-1-0": Geometry()}
+    gpus = {"gpu-0-0": Geometry(), "gpu-1-0": Geometry()}
     for profile in requests:
         seat = pool.choose(profile)
-        free = [c for c in cards.values() for p in profile.placements if c.fits(profile, p)]
+        free = [c for c in gpus.values() for p in profile.placements if c.fits(profile, p)]
         assert (seat is None) == (not free)
         if seat:
             pool.hold(seat, profile)
-            cards[seat.gpu] = cards[seat.gpu].with_held(profile, seat.placement)
-    for gpu, geometry in cards.items():
+            gpus[seat.gpu] = gpus[seat.gpu].with_held(profile, seat.placement)
+    for gpu, geometry in gpus.items():
         assert pool.gpu_view(gpu).state == geometry.state
 
 
@@ -62,10 +62,10 @@ def test_an_index_kept_through_holds_and_releases_chooses_as_a_fresh_one(
 ) -> None:
     pool, live = PoolIndex(H100, empty(nodes=2, per_node=2)), []
     for profile in requests:
-        cards = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
-        random.shuffle(cards)  # type: ignore[attr-defined]
+        gpus = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
+        random.shuffle(gpus)  # type: ignore[attr-defined]
         seat = pool.choose(profile)
-        assert seat == choose_slot(cards, profile, H100)
+        assert seat == choose_slot(gpus, profile, H100)
         if seat:
             pool.hold(seat, profile)
             live.append((seat, profile))
@@ -105,7 +105,7 @@ def test_a_slice_costs_its_part_of_the_memory_and_a_thousandth_per_compute_slice
 ) -> None:
     choice = weigh(PoolIndex(H100, [GpuView("a", "node-0")]), profile)
     assert choice is not None
-    # 7/8 per eighth and 0.001 per compute slice, both times 8000 to stay whole; 4g and 3g fill a card.
+    # 7/8 per eighth and 0.001 per compute slice, both times 8000 to stay whole; 4g and 3g fill a GPU.
     assert choice.score.loss == {8: 56_056, 4: 28_024, 2: 14_008}[eighths] == 7000 * eighths + 8 * compute
 
 
@@ -123,13 +123,13 @@ def test_among_equals_the_fuller_gpu_then_the_lower_id_is_taken() -> None:
 
 def test_a_shared_gpu_is_filled_before_another_is_shared() -> None:
     half, quarter = SOFT
-    cards = [GpuView("a", "n"), holding("b", at(quarter, 0)), holding("c", at(quarter, 0), at(half, 4))]
-    assert choose_slot(cards, quarter, H100) == Slot("c", Placement(2, 2))
+    gpus = [GpuView("a", "n"), holding("b", at(quarter, 0)), holding("c", at(quarter, 0), at(half, 4))]
+    assert choose_slot(gpus, quarter, H100) == Slot("c", Placement(2, 2))
 
 
 def test_a_gpu_is_opened_on_the_node_that_has_fewest_empty_ones() -> None:
-    cards = [*empty(nodes=2, per_node=2)][:3]
-    assert choose_slot(cards, ONE, H100) == Slot("gpu-1-0", Placement(0, 1))
+    gpus = [*empty(nodes=2, per_node=2)][:3]
+    assert choose_slot(gpus, ONE, H100) == Slot("gpu-1-0", Placement(0, 1))
 
 
 def test_nothing_is_chosen_where_nothing_fits() -> None:
@@ -140,9 +140,9 @@ def test_nothing_is_chosen_where_nothing_fits() -> None:
 
 
 def test_a_gpu_nobody_can_cut_is_sold_whole() -> None:
-    cards = [GpuView("a", "node-0")]
-    assert choose_slot(cards, PRO_5000.profiles[0], PRO_5000) is None
-    assert choose_slot(cards, PRO_5000.whole, PRO_5000) == Slot("a", Placement(0, 4))
+    gpus = [GpuView("a", "node-0")]
+    assert choose_slot(gpus, PRO_5000.profiles[0], PRO_5000) is None
+    assert choose_slot(gpus, PRO_5000.whole, PRO_5000) == Slot("a", Placement(0, 4))
 
 
 def test_a_fixed_layout_offers_its_own_seats_and_no_others() -> None:
@@ -185,13 +185,13 @@ def test_a_gang_is_seated_whole_exactly_when_there_is_room(before: list[Profile]
     for profile in before:
         if seat := pool.choose(profile):
             pool.hold(seat, profile)
-    cards = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
-    for same_node, pools in ((False, [cards]), (True, [cards[:2], cards[2:]])):
-        gang = choose_gang_slots(cards, wanted, H100, count=count, same_node=same_node)
+    gpus = [pool.gpu_view(f"gpu-{n}-{c}") for n, c in product(range(2), range(2))]
+    for same_node, pools in ((False, [gpus]), (True, [gpus[:2], gpus[2:]])):
+        gang = choose_gang_slots(gpus, wanted, H100, count=count, same_node=same_node)
         assert bool(gang) == any(count_that_fit(each, wanted, H100) >= count for each in pools)
         if gang:
             assert len(gang) == count
-            copy = PoolIndex(H100, cards)
+            copy = PoolIndex(H100, gpus)
             for seat in gang:
                 copy.hold(seat, wanted)
             if same_node:
@@ -199,8 +199,8 @@ def test_a_gang_is_seated_whole_exactly_when_there_is_room(before: list[Profile]
 
 
 def test_a_gang_of_whole_gpus_takes_the_node_with_the_fewest_that_suffice() -> None:
-    cards = [c for c in empty(nodes=3, per_node=4) if c.gpu not in ("gpu-1-0", "gpu-2-0", "gpu-2-1", "gpu-2-2")]
-    gang = choose_gang_slots(cards, H100.whole, H100, count=2, same_node=True)
+    gpus = [c for c in empty(nodes=3, per_node=4) if c.gpu not in ("gpu-1-0", "gpu-2-0", "gpu-2-1", "gpu-2-2")]
+    gang = choose_gang_slots(gpus, H100.whole, H100, count=2, same_node=True)
     assert [seat.gpu for seat in gang or ()] == ["gpu-1-1", "gpu-1-2"]
 
 
@@ -217,15 +217,15 @@ def test_a_gang_goes_to_the_node_that_loses_less_by_it() -> None:
 
 
 def test_a_gang_may_span_nodes_only_when_it_says_so() -> None:
-    cards = empty(nodes=2, per_node=1)
-    assert choose_gang_slots(cards, H100.whole, H100, count=2, same_node=True) is None
-    assert len(choose_gang_slots(cards, H100.whole, H100, count=2, same_node=False) or ()) == 2
+    gpus = empty(nodes=2, per_node=1)
+    assert choose_gang_slots(gpus, H100.whole, H100, count=2, same_node=True) is None
+    assert len(choose_gang_slots(gpus, H100.whole, H100, count=2, same_node=False) or ()) == 2
 
 
 def test_only_one_slice_with_media_engines_is_taken_per_gpu() -> None:
-    cards = empty(nodes=1, per_node=2)
-    assert count_that_fit(cards, ONE_ME, H100) == 2
-    assert choose_gang_slots(cards, ONE_ME, H100, count=3, same_node=True) is None
+    gpus = empty(nodes=1, per_node=2)
+    assert count_that_fit(gpus, ONE_ME, H100) == 2
+    assert choose_gang_slots(gpus, ONE_ME, H100, count=3, same_node=True) is None
 
 
 def test_a_gang_without_members_is_refused() -> None:
@@ -242,6 +242,6 @@ def test_a_gang_whose_placements_cross_is_refused_whole_when_one_takes_the_room_
         PlacedSlice(large.placements[0], large),
         at(ONE, 0),
     }
-    card = GpuView("a", "node-0", EMPTY_GPU, Geometry(frozenset(seats)))
-    assert count_that_fit([card], crossing, H100) == 2
-    assert choose_gang_slots([card], crossing, H100, count=2, same_node=False) is None
+    gpu = GpuView("a", "node-0", EMPTY_GPU, Geometry(frozenset(seats)))
+    assert count_that_fit([gpu], crossing, H100) == 2
+    assert choose_gang_slots([gpu], crossing, H100, count=2, same_node=False) is None

@@ -10,7 +10,7 @@ from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBucket
 from broker.domain.placement.costs.state_ranks import rank_states
 from broker.domain.placement.costs.state_tables import EMPTY, PlacementOption, StateTable, build_state_table
 from tests.broker.domain.fleet import H100
-from tests.broker.domain.placement.naive_pool import NaiveCard, everything
+from tests.broker.domain.placement.naive_pool import NaiveGpu, everything
 
 PROFILES = everything(H100)
 TABLE = build_state_table(PROFILES, 8)
@@ -28,11 +28,11 @@ OPERATIONS = st.lists(
 )
 
 
-def cost(card: NaiveCard, profile: int) -> tuple[int, ...] | None:
-    """The least that a slice costs on a card, counted on the slices themselves."""
-    if not card.seats(profile):
+def cost(gpu: NaiveGpu, profile: int) -> tuple[int, ...] | None:
+    """The least that a slice costs on a GPU, counted on the slices themselves."""
+    if not gpu.seats(profile):
         return None
-    return (not card.on, 8 - len(card.units()) - PROFILES[profile].memory)
+    return (not gpu.on, 8 - len(gpu.units()) - PROFILES[profile].memory)
 
 
 @settings(max_examples=60, deadline=None)
@@ -40,48 +40,48 @@ def cost(card: NaiveCard, profile: int) -> tuple[int, ...] | None:
 def test_random_operations_never_overlap_and_every_choice_is_a_least_cost_one(
     operations: list[tuple[str, int]],
 ) -> None:
-    buckets, cards = StateBuckets(RANKS, NODES), [NaiveCard(PROFILES) for _ in NODES]
+    buckets, gpus = StateBuckets(RANKS, NODES), [NaiveGpu(PROFILES) for _ in NODES]
     live: list[tuple[int, int, int]] = []
     for what, number in operations:
         profile = number % len(PROFILES)
         if what == "place":
-            costs = {n: price for n, card in enumerate(cards) if (price := cost(card, profile)) is not None}
-            emptiest = {n: sum(not c.on for c, m in zip(cards, NODES, strict=True) if m == n) for n in NODES}
+            costs = {n: price for n, gpu in enumerate(gpus) if (price := cost(gpu, profile)) is not None}
+            emptiest = {n: sum(not c.on for c, m in zip(gpus, NODES, strict=True) if m == n) for n in NODES}
             seat = buckets.place(profile)
             assert (seat is None) == (not costs)
             if seat:
-                assert cards[seat[0]].fits(profile, seat[1])
+                assert gpus[seat[0]].fits(profile, seat[1])
                 assert costs[seat[0]] == min(costs.values())
-                if not cards[seat[0]].on:
+                if not gpus[seat[0]].on:
                     least = min(count for count in emptiest.values() if count)
                     assert emptiest[NODES[seat[0]]] == least
-                cards[seat[0]].on.add((profile, seat[1]))
+                gpus[seat[0]].on.add((profile, seat[1]))
                 live.append((seat[0], profile, seat[1]))
         elif what == "release" and live:
-            card, its, start = live.pop(number % len(live))
-            buckets.release(card, its, start)
-            cards[card].on.remove((its, start))
+            gpu, its, start = live.pop(number % len(live))
+            buckets.release(gpu, its, start)
+            gpus[gpu].on.remove((its, start))
         elif what == "hold":
-            card, places = number % len(cards), PROFILES[profile].placements
+            gpu, places = number % len(gpus), PROFILES[profile].placements
             start = places[number % len(places)].start
-            if cards[card].fits(profile, start):
-                buckets.hold(card, profile, start)
-                cards[card].on.add((profile, start))
-                live.append((card, profile, start))
+            if gpus[gpu].fits(profile, start):
+                buckets.hold(gpu, profile, start)
+                gpus[gpu].on.add((profile, start))
+                live.append((gpu, profile, start))
             else:
                 with pytest.raises(KeyError, match="does not fit at unit"):
-                    buckets.hold(card, profile, start)
-    for number, card in enumerate(cards):
-        assert state_of(card) == buckets.state[number]
-        assert number in buckets.cards[buckets.state[number]]
-    assert sum(len(bucket) for bucket in buckets.cards) == len(cards)
-    for card, its, start in live:
-        buckets.release(card, its, start)
+                    buckets.hold(gpu, profile, start)
+    for number, gpu in enumerate(gpus):
+        assert state_of(gpu) == buckets.state[number]
+        assert number in buckets.gpus[buckets.state[number]]
+    assert sum(len(bucket) for bucket in buckets.gpus) == len(gpus)
+    for gpu, its, start in live:
+        buckets.release(gpu, its, start)
     assert buckets.state == [EMPTY] * len(NODES)
 
 
-def state_of(card: NaiveCard) -> int:
-    return list(accumulate(sorted(card.on), lambda s, each: TABLE.put[each[0]][each[1]][s], initial=EMPTY))[-1]
+def state_of(gpu: NaiveGpu) -> int:
+    return list(accumulate(sorted(gpu.on), lambda s, each: TABLE.put[each[0]][each[1]][s], initial=EMPTY))[-1]
 
 
 def test_what_is_not_on_a_gpu_is_not_released_and_nothing_changes() -> None:
@@ -116,13 +116,13 @@ def test_a_gpu_enters_later_and_leaves_for_good() -> None:
 def test_becoming_what_it_is_changes_nothing() -> None:
     buckets = StateBuckets(RANKS, (0, 0))
     buckets.become(0, EMPTY)
-    assert sorted(buckets.cards[EMPTY]) == [0, 1]
+    assert sorted(buckets.gpus[EMPTY]) == [0, 1]
 
 
 def test_the_node_with_fewest_but_enough_empty_gpus_is_found() -> None:
     empties = EmptyGpus(3)
-    for card, node in enumerate((0, 1, 1, 1, 1, 2, 2)):
-        empties.give(node, card)
+    for gpu, node in enumerate((0, 1, 1, 1, 1, 2, 2)):
+        empties.give(node, gpu)
     assert [node_with(empties, count) for count in range(1, 6)] == [0, 2, 1, 1, None]
     assert empties.first() == 0
     empties.take(0, 0)

@@ -7,7 +7,7 @@ from broker.domain.geometry.profiles import Placement, Profile, share_profiles
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.costs.state_tables import EMPTY, NOWHERE, build_state_table
 from tests.broker.domain.fleet import A30, H100, MODELS, ONE_DOUBLE, ONE_ME, PRO_6000, plain
-from tests.broker.domain.placement.naive_pool import NaiveCard, Slice, cuts, everything
+from tests.broker.domain.placement.naive_pool import NaiveGpu, Slice, cuts, everything
 
 
 def shape(model: GpuModelSpec) -> object:
@@ -44,7 +44,7 @@ def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
 
     def key(slices: Iterable[Slice]) -> tuple[frozenset[int], bool, Isolation | None, int]:
         on = set(slices)
-        return *NaiveCard(profiles, on).key(), len(on) if counted else 0
+        return *NaiveGpu(profiles, on).key(), len(on) if counted else 0
 
     for slices in cuts(profiles):
         state = EMPTY
@@ -98,7 +98,7 @@ def test_the_media_engines_are_a_bit_above_the_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("starts", "size", "told"),
+    ("starts", "size", "found"),
     [
         ((0, 0), 2, r"2g\.odd starts twice at the same unit: \[0, 0\]"),
         ((7,), 2, r"2g\.odd of 2 units cannot occupy units 7 to 8 of a GPU of 8"),
@@ -106,7 +106,7 @@ def test_the_media_engines_are_a_bit_above_the_units() -> None:
         ((0,), 3, r"2g\.odd of 2 units cannot occupy units 0 to 2 of a GPU"),
     ],
 )
-def test_places_that_a_gpu_does_not_have_are_refused(starts: tuple[int, ...], size: int, told: str) -> None:
+def test_places_that_a_gpu_does_not_have_are_refused(starts: tuple[int, ...], size: int, found: str) -> None:
     places = tuple(Placement(start, size) for start in starts)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=found):
         build_state_table([Profile("2g.odd", 2, 2, places, 2, False, Isolation.HARDWARE)], 8)

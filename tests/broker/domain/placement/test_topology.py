@@ -66,7 +66,7 @@ def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: se
     found = topology.together(free, count)
     assert (found is None) == (len(free) < count)
     if found:
-        at = {gpu: n for n, gpu in enumerate(topology.cards)}
+        at = {gpu: n for n, gpu in enumerate(topology.gpus)}
         longest = [
             max((topology.links[at[a]][at[b]] for a, b in combinations(chosen, 2)), default=GpuLink.SWITCH)
             for chosen in combinations(sorted(free), count)

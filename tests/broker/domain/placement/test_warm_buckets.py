@@ -41,28 +41,26 @@ class Recounted:
     def seats(self, number: int) -> list[tuple[PlacementCost, CutEffort, int, PlacementOption]]:
         """Return every free seat by its cost and by how it is had."""
         profile, found = self.profiles[number], []
-        for card, state in enumerate(self.buckets.state):
+        for gpu, state in enumerate(self.buckets.state):
             if state != NOWHERE and self.ranks.fits(number, state):
                 cost = PlacementCost(*self.ranks.cost[number][self.ranks.order[number].index(state)])
                 for move in self.ranks.alike[number][state]:
-                    how = cut_effort(self.warm[card], profile, profile.placed_at(move.start))
-                    found.append((cost, how, card, move))
+                    how = cut_effort(self.warm[gpu], profile, profile.placed_at(move.start))
+                    found.append((cost, how, gpu, move))
         return found
 
     def check(self) -> None:
         buckets, seats = self.buckets, self.buckets.slots
         assert buckets.left == [seats.of(warm) for warm in self.warm]
-        cards = range(len(NODES))
+        gpus = range(len(NODES))
         for state in {*buckets.state, EMPTY}:
-            in_it = [card for card in cards if buckets.state[card] == state]
+            in_it = [gpu for gpu in gpus if buckets.state[gpu] == state]
             assert sorted(buckets.in_state(state)) == in_it
             assert buckets.count(state) == len(in_it)
-        for card in cards:
-            alike = [
-                n for n in cards if (buckets.state[n], buckets.left[n]) == (buckets.state[card], buckets.left[card])
-            ]
-            assert sorted(buckets.beside(card)) == alike
-            assert {buckets.key(n) for n in alike} == {buckets.key(card)}
+        for gpu in gpus:
+            alike = [n for n in gpus if (buckets.state[n], buckets.left[n]) == (buckets.state[gpu], buckets.left[gpu])]
+            assert sorted(buckets.beside(gpu)) == alike
+            assert {buckets.key(n) for n in alike} == {buckets.key(gpu)}
         for number, bits in enumerate(self.ranks.bit):
             there = 0
             for state in buckets.state:
@@ -89,30 +87,30 @@ def test_of_all_seats_that_cost_least_the_quickest_is_taken_and_the_index_is_wha
                 seats = counted.seats(number)
                 nodes = {node: len(on) for node, on in enumerate(buckets.empty.on) if on}
                 if taken := buckets.place(number):
-                    card, start = taken
+                    gpu, start = taken
                     least = min(seats)[0]
                     equal = [each for each in seats if each[0] == least]
                     mine = [each for each in equal if (each[2], each[3].start) == taken]
                     assert mine, "warmth never changes what a place costs"
                     if least.opens:
-                        # Whole nodes stay whole first: of a node with fewest empty cards, one that is had most quickly.
-                        assert nodes[NODES[card]] == min(nodes.values())
-                        equal = [each for each in equal if NODES[each[2]] == NODES[card]]
+                        # Whole nodes stay whole first: of a node with fewest empty GPUs, one that is had most quickly.
+                        assert nodes[NODES[gpu]] == min(nodes.values())
+                        equal = [each for each in equal if NODES[each[2]] == NODES[gpu]]
                     assert mine[0][1] == min(each[1] for each in equal) == buckets.cutting
-                    live.append((card, number, start))
-                    counted.warm[card] = after_placing(counted.warm[card], profile, profile.placed_at(start))
+                    live.append((gpu, number, start))
+                    counted.warm[gpu] = after_placing(counted.warm[gpu], profile, profile.placed_at(start))
                 else:
                     assert not seats
             elif act < 7 and live:
-                card, number, start = live.pop(chance.randrange(len(live)))
+                gpu, number, start = live.pop(chance.randrange(len(live)))
                 profile = buckets.table.profiles[number]
-                buckets.release(card, number, start)
-                counted.warm[card] = after_release(counted.warm[card], profile, profile.placed_at(start))
+                buckets.release(gpu, number, start)
+                counted.warm[gpu] = after_release(counted.warm[gpu], profile, profile.placed_at(start))
             elif seats := counted.seats(number):
-                _, _, card, (start, _) = chance.choice(seats)
-                buckets.hold(card, number, start)
-                live.append((card, number, start))
-                counted.warm[card] = after_placing(counted.warm[card], profile, profile.placed_at(start))
+                _, _, gpu, (start, _) = chance.choice(seats)
+                buckets.hold(gpu, number, start)
+                live.append((gpu, number, start))
+                counted.warm[gpu] = after_placing(counted.warm[gpu], profile, profile.placed_at(start))
             counted.check()
 
     lives()
@@ -137,8 +135,8 @@ def test_a_gpu_that_leaves_has_nothing_left_when_it_comes_back() -> None:
     ranks = ranks_of(H100)
     two = ranks.table.profiles.index(TWO)
     buckets = WarmBuckets(ranks, (0,))
-    card, start = buckets.place(two) or (0, 0)
-    buckets.release(card, two, start)
+    gpu, start = buckets.place(two) or (0, 0)
+    buckets.release(gpu, two, start)
     assert buckets.left[0]
     buckets.remove(0)
     buckets.add_again(0, 0, EMPTY)

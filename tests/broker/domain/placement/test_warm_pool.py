@@ -20,31 +20,31 @@ def at(profile: Profile, start: int) -> PlacedSlice:
     return PlacedSlice(profile.placed_at(start), profile)
 
 
-def card(gpu: str, *held: PlacedSlice, warm: tuple[PlacedSlice, ...] = (), node: str = "n") -> GpuView:
-    return GpuView(gpu, node, Geometry(frozenset(held)).state, None, frozenset(warm))
+def gpu(name: str, *held: PlacedSlice, warm: tuple[PlacedSlice, ...] = (), node: str = "n") -> GpuView:
+    return GpuView(name, node, Geometry(frozenset(held)).state, None, frozenset(warm))
 
 
 def test_of_equal_gpus_one_that_has_the_slice_still_cut_is_taken_then_one_with_nothing_in_its_way() -> None:
     four = at(FOUR, 0)
-    cards = [card("a", four, warm=(at(TWO, 4),)), card("b", four), card("c", four, warm=(at(THREE, 4),))]
-    assert PoolIndex(H100, cards).choose(THREE) == Slot("c", THREE.placed_at(4))
-    assert PoolIndex(H100, cards[:2]).choose(THREE) == Slot("b", THREE.placed_at(4))
-    assert PoolIndex(H100, cards[:1]).choose(THREE) == Slot("a", THREE.placed_at(4))
+    gpus = [gpu("a", four, warm=(at(TWO, 4),)), gpu("b", four), gpu("c", four, warm=(at(THREE, 4),))]
+    assert PoolIndex(H100, gpus).choose(THREE) == Slot("c", THREE.placed_at(4))
+    assert PoolIndex(H100, gpus[:2]).choose(THREE) == Slot("b", THREE.placed_at(4))
+    assert PoolIndex(H100, gpus[:1]).choose(THREE) == Slot("a", THREE.placed_at(4))
 
 
 def test_of_equals_with_something_left_cut_and_with_nothing_the_first_id_is_taken() -> None:
     four, left = at(FOUR, 0), (at(ONE, 6),)
     for first, second in (("a", "b"), ("b", "a")):  # a pair of units is free on both, and nothing in its way
-        cards = [card(first, four, warm=left), card(second, four)]
-        assert PoolIndex(H100, cards).choose(TWO) == Slot("a", TWO.placed_at(4))
+        gpus = [gpu(first, four, warm=left), gpu(second, four)]
+        assert PoolIndex(H100, gpus).choose(TWO) == Slot("a", TWO.placed_at(4))
 
 
 def test_price_is_never_paid_for_warmth() -> None:
-    cards = [card("a", at(FOUR, 0)), card("b", warm=(at(THREE, 4), at(ONE, 0)))]
-    assert PoolIndex(H100, cards).choose(THREE) == Slot("a", THREE.placed_at(4))
-    # Another start of the same card would spoil room, warm or not.
-    alone = [card("a", at(FOUR, 0), warm=(at(ONE, 4),))]
-    cold = weigh(PoolIndex(H100, [card("a", at(FOUR, 0))]), ONE)
+    gpus = [gpu("a", at(FOUR, 0)), gpu("b", warm=(at(THREE, 4), at(ONE, 0)))]
+    assert PoolIndex(H100, gpus).choose(THREE) == Slot("a", THREE.placed_at(4))
+    # Another start of the same GPU would spoil room, warm or not.
+    alone = [gpu("a", at(FOUR, 0), warm=(at(ONE, 4),))]
+    cold = weigh(PoolIndex(H100, [gpu("a", at(FOUR, 0))]), ONE)
     warm = weigh(PoolIndex(H100, alone), ONE)
     assert cold
     assert warm
@@ -52,24 +52,24 @@ def test_price_is_never_paid_for_warmth() -> None:
 
 
 def test_of_the_empty_gpus_of_the_node_that_is_opened_the_quickest_is_taken() -> None:
-    cards = [card("a"), card("b", warm=(at(SEVEN, 0),)), card("c", warm=(at(ONE, 2),))]
-    elsewhere = [card(gpu, node="m", warm=(at(SEVEN, 0),)) for gpu in "0123"]
-    pool = PoolIndex(H100, [*elsewhere, *cards])
+    gpus = [gpu("a"), gpu("b", warm=(at(SEVEN, 0),)), gpu("c", warm=(at(ONE, 2),))]
+    elsewhere = [gpu(name, node="m", warm=(at(SEVEN, 0),)) for name in "0123"]
+    pool = PoolIndex(H100, [*elsewhere, *gpus])
     assert pool.choose(SEVEN) == Slot("b", SEVEN.placed_at(0))
-    # For a whole card nothing is cut, but what is left is in its way.
+    # For a whole GPU nothing is cut, but what is left is in its way.
     assert pool.choose(H100.whole) == Slot("a", H100.whole.placed_at(0))
 
 
 def test_what_is_placed_and_released_stays_cut_where_gpus_are_cut_for_leases_and_nowhere_else() -> None:
-    cold = card("a")
+    cold = gpu("a")
     fixed = GpuView("b", "n", EMPTY_GPU, Geometry(frozenset({at(THREE, 0)})))
     theirs = GpuView("c", "n", EMPTY_GPU, None)  # its driver destroys what has ended
     pool = PoolIndex(H100, [cold, fixed, theirs])
-    for gpu in "abc":
-        seat = Slot(gpu, THREE.placed_at(0))
+    for name in "abc":
+        seat = Slot(name, THREE.placed_at(0))
         pool.hold(seat, THREE)
         pool.release(seat, THREE)
-    assert [pool.gpu_view(gpu).warm for gpu in "abc"] == [{at(THREE, 0)}, None, None]
+    assert [pool.gpu_view(name).warm for name in "abc"] == [{at(THREE, 0)}, None, None]
     pool.hold(Slot("a", ONE.placed_at(6)), ONE)
     assert pool.gpu_view("a").warm == {at(THREE, 0)}
     pool.hold(Slot("a", TWO.placed_at(2)), TWO)
@@ -77,19 +77,19 @@ def test_what_is_placed_and_released_stays_cut_where_gpus_are_cut_for_leases_and
 
 
 def test_the_older_rules_know_nothing_of_it() -> None:
-    cards = [card("a", at(FOUR, 0)), card("b", at(FOUR, 0), warm=(at(THREE, 4),))]
+    gpus = [gpu("a", at(FOUR, 0)), gpu("b", at(FOUR, 0), warm=(at(THREE, 4),))]
     for engine in (PlacementEngine.FIRST_FIT, PlacementEngine.BEST_FIT):
-        assert PoolIndex(H100, cards, engine=engine).choose(THREE) == Slot("a", THREE.placed_at(4))
+        assert PoolIndex(H100, gpus, engine=engine).choose(THREE) == Slot("a", THREE.placed_at(4))
 
 
 def test_a_gang_that_was_tried_leaves_every_gpu_as_it_was() -> None:
     lefts: list[WarmSlices] = [frozenset({at(TWO, 0), at(ONE, 5)}), frozenset({at(THREE, 4)}), NO_WARM_SLICES]
-    cards = [GpuView(f"g{n}", "n", EMPTY_GPU, None, left) for n, left in enumerate(lefts)]
-    pool = PoolIndex(H100, cards)
+    gpus = [GpuView(f"g{n}", "n", EMPTY_GPU, None, left) for n, left in enumerate(lefts)]
+    pool = PoolIndex(H100, gpus)
     assert find_gang_slots(pool, ONE, count=9, same_node=False)
     assert find_gang_slots(pool, ONE, count=99, same_node=False) is None
-    assert [pool.gpu_view(each.gpu) for each in cards] == cards
-    new = PoolIndex(H100, cards)
+    assert [pool.gpu_view(each.gpu) for each in gpus] == gpus
+    new = PoolIndex(H100, gpus)
     assert all(weigh(pool, profile) == weigh(new, profile) for profile in (ONE, TWO, THREE, FOUR, SEVEN))
 
 
@@ -97,7 +97,7 @@ def test_a_gang_that_was_tried_leaves_every_gpu_as_it_was() -> None:
 @given(st.randoms(use_true_random=False))
 def test_trials_that_are_undone_restore_what_was_left_exactly(chance: Random) -> None:
     wishes = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole)
-    pool = PoolIndex(H100, [card(f"g{n}", node=f"n{n % 2}") for n in range(5)])
+    pool = PoolIndex(H100, [gpu(f"g{n}", node=f"n{n % 2}") for n in range(5)])
     held: list[tuple[Slot, Profile]] = []
     for _ in range(25):
         profile = chance.choice(wishes)

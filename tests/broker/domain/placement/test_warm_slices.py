@@ -17,7 +17,7 @@ from broker.domain.placement.warm_slices import (
     remaining_warm_slices,
 )
 from tests.broker.domain.fleet import FOUR, H100, ONE, SEVEN, THREE, TWO, cut
-from tests.broker.domain.placement.naive_pool import NaiveCard, everything
+from tests.broker.domain.placement.naive_pool import NaiveGpu, everything
 
 HALF, _ = share_profiles(grid=8, isolation=Isolation.SOFT)
 MEDIA = cut("1g.10gb+me")
@@ -78,18 +78,18 @@ def test_the_latest_at_a_place_is_what_is_left_there() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_what_the_books_say_is_left_is_what_was_left_step_by_step(chance: Random) -> None:
-    card, left, ended = NaiveCard(PROFILES), NO_WARM_SLICES, list[PlacedSlice]()
+    gpu, left, ended = NaiveGpu(PROFILES), NO_WARM_SLICES, list[PlacedSlice]()
     for _ in range(40):
-        if card.on and chance.random() < 0.5:
-            number, start = chance.choice(sorted(card.on))
-            card.on.remove((number, start))
+        if gpu.on and chance.random() < 0.5:
+            number, start = chance.choice(sorted(gpu.on))
+            gpu.on.remove((number, start))
             ended.insert(0, at(PROFILES[number], start))
             left = after_release(left, PROFILES[number], PROFILES[number].placed_at(start))
         else:
             number = chance.randrange(len(PROFILES))
-            if not (starts := card.seats(number)):
+            if not (starts := gpu.seats(number)):
                 continue
             start = chance.choice(starts)
-            card.on.add((number, start))
+            gpu.on.add((number, start))
             left = after_placing(left, PROFILES[number], PROFILES[number].placed_at(start))
-        assert remaining_warm_slices([at(PROFILES[n], start) for n, start in card.on], ended) == left
+        assert remaining_warm_slices([at(PROFILES[n], start) for n, start in gpu.on], ended) == left

@@ -7,7 +7,7 @@ from broker.domain.repartition.gpu_layouts import GpuLayout
 from broker.domain.repartition.served_demand import ServedDemand
 
 
-def card_by_card(filling: ServedDemand, now: Sequence[GpuLayout]) -> Sequence[GpuLayout]:
+def gpu_by_gpu(filling: ServedDemand, now: Sequence[GpuLayout]) -> Sequence[GpuLayout]:
     """Improve the layout, or fill GPUs anew, whichever serves more."""
     nothing = filling.supply([])
     mended = ways._improve_layouts(filling, list(now), nothing, 1)

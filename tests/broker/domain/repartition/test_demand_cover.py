@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.domain.geometry.profiles import Placement
+from broker.domain.geometry.profiles import WHOLE_GPU, Placement
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 from broker.domain.placement.costs.state_tables import build_state_table
 from broker.domain.repartition.demand_cover import cover_demand
-from broker.domain.repartition.gpu_layouts import WHOLE_GPU, WHOLE_GPU_LAYOUT, GpuLayout, LayoutCatalogue
+from broker.domain.repartition.gpu_layouts import WHOLE_GPU_LAYOUT, GpuLayout, LayoutCatalogue
 from broker.domain.repartition.layout_plans import CurrentGpu, CurrentNode, LayoutPlanRules, plan_node_layouts
 from broker.domain.repartition.layout_search import best_gpu_layouts
 from broker.domain.repartition.served_demand import ServedDemand
 from tests.broker.domain.fleet import A30, H100, PRO_6000, TWO, plain
 from tests.broker.domain.repartition.exhaustive_search import exactly
-from tests.broker.domain.repartition.first_planner import card_by_card
+from tests.broker.domain.repartition.first_planner import gpu_by_gpu
 
 CATALOGUES = {model.name: LayoutCatalogue(model, plain(model)) for model in (H100, A30, PRO_6000)}
 CATALOGUE = CATALOGUES[H100.name]
@@ -32,7 +32,7 @@ def fewest(catalogue: LayoutCatalogue, demand: dict[str, int]) -> int:
 
 
 @st.composite
-def asked(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCatalogue, dict[str, int]]:
+def demands(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCatalogue, dict[str, int]]:
     catalogue = draw(st.sampled_from([CATALOGUE, CATALOGUE, *CATALOGUES.values()]))
     names = [*(profile.name for profile in catalogue.profiles), WHOLE_GPU]
     counts = draw(st.dictionaries(st.sampled_from(names), st.integers(1, most), min_size=1))
@@ -40,40 +40,40 @@ def asked(draw: st.DrawFn, unit: int = 1000, most: int = 30) -> tuple[LayoutCata
 
 
 @settings(max_examples=150, deadline=None)
-@given(asked(), st.data())
+@given(demands(), st.data())
 @pytest.mark.deep
 def test_a_demand_takes_exactly_the_fewest_gpus(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
-    cards = fewest(catalogue, demand)
-    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=cards, max_size=cards))
+    gpus = fewest(catalogue, demand)
+    now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
     filling = ServedDemand(catalogue, demand)
     chosen = cover_demand(filling, now, filling.supply([]))
     assert chosen is not None
-    assert len(chosen) == cards
-    assert all(have * 1000 >= milli for have, milli in zip(filling.supply(chosen), filling.asked, strict=True))
+    assert len(chosen) == gpus
+    assert all(have * 1000 >= milli for have, milli in zip(filling.supply(chosen), filling.demand, strict=True))
 
 
 @settings(max_examples=60, deadline=None)
-@given(asked(most=9), st.data())
+@given(demands(most=9), st.data())
 def test_the_planner_takes_no_gpu_more_than_the_fewest(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
     catalogue, demand = asks
-    cards = fewest(catalogue, demand)
-    cuts = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=cards, max_size=cards))
+    gpus = fewest(catalogue, demand)
+    cuts = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=gpus, max_size=gpus))
     node = CurrentNode("n", tuple(CurrentGpu(index, cut) for index, cut in enumerate(cuts)))
     after = dict(enumerate(cuts))
     for each in plan_node_layouts([node], demand, catalogue, LayoutPlanRules(least_gain_milli=1)):
         after |= dict(each.cuts)
     filling = ServedDemand(catalogue, demand)
     supply = filling.supply(after.values())
-    assert all(have * 1000 >= milli for have, milli in zip(supply, filling.asked, strict=True))
+    assert all(have * 1000 >= milli for have, milli in zip(supply, filling.demand, strict=True))
 
 
 @settings(max_examples=60, deadline=None)
-@given(asked(unit=500, most=9), st.data())
+@given(demands(unit=500, most=9), st.data())
 def test_what_is_served_is_never_worth_less_than_by_filling_gpu_by_gpu(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:
@@ -81,7 +81,7 @@ def test_what_is_served_is_never_worth_less_than_by_filling_gpu_by_gpu(
     now = data.draw(st.lists(st.sampled_from(catalogue.cuts), min_size=1, max_size=5))
     filling = ServedDemand(catalogue, demand)
     served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
-    assert served >= filling.worth(filling.supply(card_by_card(filling, now)))
+    assert served >= filling.worth(filling.supply(gpu_by_gpu(filling, now)))
 
 
 def test_where_gpus_are_short_more_is_served_than_by_filling_gpu_by_gpu() -> None:
@@ -89,7 +89,7 @@ def test_where_gpus_are_short_more_is_served_than_by_filling_gpu_by_gpu() -> Non
     filling, now = ServedDemand(CATALOGUE, demand), [WHOLE_GPU_LAYOUT] * 3
     served = filling.worth(filling.supply(best_gpu_layouts(filling, now, [])))
     assert served == exactly(filling, 3)
-    assert served > filling.worth(filling.supply(card_by_card(filling, now)))
+    assert served > filling.worth(filling.supply(gpu_by_gpu(filling, now)))
 
 
 def test_gpus_that_are_cut_of_use_already_stay_so() -> None:
@@ -106,7 +106,7 @@ def test_what_other_gpus_serve_is_not_served_twice() -> None:
 
 
 def test_what_runs_comes_before_what_ended_lately() -> None:
-    filling = ServedDemand(CATALOGUE, {"3g.40gb": 2000, "card": 500})
+    filling = ServedDemand(CATALOGUE, {"3g.40gb": 2000, "whole-gpu": 500})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) == [THREES]
 
 
@@ -124,9 +124,9 @@ def test_a_node_that_can_do_less_than_its_model_is_left_to_the_other_ways() -> N
     assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.of(["1g.10gb"] * 2),)
 
 
-@pytest.mark.parametrize("cards", [1, 2, 3])
-def test_where_the_gpus_are_too_few_most_is_served(cards: int) -> None:
-    demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "card": 1000}
+@pytest.mark.parametrize("gpus", [1, 2, 3])
+def test_where_the_gpus_are_too_few_most_is_served(gpus: int) -> None:
+    demand = {"1g.10gb": 9000, "2g.20gb": 4000, "3g.40gb": 3000, "whole-gpu": 1000}
     filling = ServedDemand(CATALOGUE, demand)
-    chosen = best_gpu_layouts(filling, [ONES] * cards, [])
-    assert filling.worth(filling.supply(chosen)) == exactly(filling, cards)
+    chosen = best_gpu_layouts(filling, [ONES] * gpus, [])
+    assert filling.worth(filling.supply(chosen)) == exactly(filling, gpus)

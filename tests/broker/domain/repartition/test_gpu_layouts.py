@@ -53,7 +53,7 @@ def test_every_cut_is_a_legal_geometry_of_its_gpu(model: GpuModelSpec) -> None:
 
 def test_what_the_node_does_not_know_is_in_no_cut() -> None:
     catalogue = LayoutCatalogue(H100, plain(H100), {"1g.10gb": 7, "3g.40gb": 1, "9g.90gb": 1})
-    assert {name for cut in catalogue.cuts for name, _ in cut.counts} == {"1g.10gb", "3g.40gb", "card"}
+    assert {name for cut in catalogue.cuts for name, _ in cut.counts} == {"1g.10gb", "3g.40gb", "whole-gpu"}
     assert max(dict(cut.counts).get("3g.40gb", 0) for cut in catalogue.cuts) == 1
     with pytest.raises(ValueError, match=r"has no 2g.20gb; its profiles: 3g.40gb, 1g.10gb"):
         catalogue.geometry(GpuLayout.of(["2g.20gb"]))
@@ -69,7 +69,7 @@ def test_a_cut_beyond_the_gpu_is_refused_in_words() -> None:
 def test_a_gpu_whose_slices_nobody_knows_stays_whole() -> None:
     catalogue = LayoutCatalogue(PRO_5000, plain(PRO_5000), {})
     assert catalogue.cuts == (WHOLE_GPU_LAYOUT,)
-    assert [held.profile.name for held in catalogue.geometry(WHOLE_GPU_LAYOUT).held] == ["card"]
+    assert [held.profile.name for held in catalogue.geometry(WHOLE_GPU_LAYOUT).held] == ["whole-gpu"]
     with pytest.raises(ValueError, match="its profiles: no profiles"):
         catalogue.geometry(GpuLayout.of(["1g.24gb"]))
 

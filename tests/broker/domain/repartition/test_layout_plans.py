@@ -23,7 +23,7 @@ from tests.broker.domain.repartition.exhaustive_search import exactly
 
 CATALOGUE = LayoutCatalogue(H100, plain(H100))
 SMALL = LayoutCatalogue(A30, plain(A30))
-NAMES = (*(profile.name for profile in CATALOGUE.profiles), "card")
+NAMES = (*(profile.name for profile in CATALOGUE.profiles), "whole-gpu")
 ONES, THREES = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb"] * 2)
 demands = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9).map(lambda n: n * 500), max_size=5)
 cuts = st.sampled_from(CATALOGUE.cuts)
@@ -49,7 +49,7 @@ def done(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> list[Cu
     return [
         replace(
             node,
-            cards=tuple(replace(c, cut=wanted.get(node.name, {}).get(c.index, c.cut)) for c in node.cards),
+            gpus=tuple(replace(c, cut=wanted.get(node.name, {}).get(c.index, c.cut)) for c in node.gpus),
         )
         for node in nodes
     ]
@@ -57,7 +57,7 @@ def done(nodes: list[CurrentNode], plans: tuple[NodeLayoutPlan, ...]) -> list[Cu
 
 def served(nodes: list[CurrentNode], demand: dict[str, int]) -> int:
     filling = ServedDemand(CATALOGUE, demand)
-    return filling.worth(filling.supply(card.cut for node in nodes for card in node.cards))
+    return filling.worth(filling.supply(gpu.cut for node in nodes for gpu in node.gpus))
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,14 +75,14 @@ def test_what_is_served_is_at_least_95_percent_of_the_best(demand: dict[str, int
 def test_a_plan_touches_no_held_gpu_and_stays_in_the_catalogue(
     nodes: list[CurrentNode], demand: dict[str, int]
 ) -> None:
-    cards = {(node.name, card.index): card for node in nodes for card in node.cards}
+    gpus = {(node.name, gpu.index): gpu for node in nodes for gpu in node.gpus}
     for each in plan_node_layouts(nodes, demand, CATALOGUE):
-        assert [index for index, _ in each.cuts] == [c.index for n in nodes if n.name == each.node for c in n.cards]
+        assert [index for index, _ in each.cuts] == [c.index for n in nodes if n.name == each.node for c in n.gpus]
         for index, cut in each.cuts:
-            card = cards[each.node, index]
-            assert (cut != card.cut) == (index in each.changed)
+            gpu = gpus[each.node, index]
+            assert (cut != gpu.cut) == (index in each.changed)
             assert cut in CATALOGUE.cuts
-            assert not (card.held and index in each.changed)
+            assert not (gpu.held and index in each.changed)
             CATALOGUE.geometry(cut)
 
 
@@ -105,9 +105,9 @@ def test_every_plan_is_on_an_open_rested_node_that_need_not_wait_long(
 def test_plans_win_what_they_say_and_then_there_is_rest(nodes: list[CurrentNode], demand: dict[str, int]) -> None:
     plans = plan_node_layouts(nodes, demand, CATALOGUE)
     after = done(nodes, plans)
-    card = ServedDemand(CATALOGUE, demand).card_worth
+    gpu = ServedDemand(CATALOGUE, demand).gpu_worth
     won = served(after, demand) - served(nodes, demand)
-    assert sum(each.gain_milli for each in plans) <= won // card
+    assert sum(each.gain_milli for each in plans) <= won // gpu
     rounds = 0
     while plans := plan_node_layouts(after, demand, CATALOGUE):
         # A node that was not worth it beside others may be worth it after them, but each round wins something.
@@ -164,15 +164,17 @@ def test_an_idle_node_is_taken_before_one_with_leases() -> None:
 
 def test_a_whole_gpu_comes_out_of_slices_and_back() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))]
-    (only,) = plan_node_layouts(nodes, {"card": 1000, "1g.10gb": 7000}, CATALOGUE)
+    (only,) = plan_node_layouts(nodes, {"whole-gpu": 1000, "1g.10gb": 7000}, CATALOGUE)
     assert sorted(cut for _, cut in only.cuts) == sorted([ONES, WHOLE_GPU_LAYOUT])
-    assert plan_node_layouts([CurrentNode("n1", (CurrentGpu(0, WHOLE_GPU_LAYOUT),))], {"card": 1000}, CATALOGUE) == ()
+    assert (
+        plan_node_layouts([CurrentNode("n1", (CurrentGpu(0, WHOLE_GPU_LAYOUT),))], {"whole-gpu": 1000}, CATALOGUE) == ()
+    )
 
 
 def test_what_no_gpu_can_be_cut_into_asks_for_nothing() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES),))]
     assert plan_node_layouts(nodes, {"9g.90gb": 5000, "half": 2000}, CATALOGUE) == ()
-    assert plan_node_layouts([], {"card": 1000}, CATALOGUE) == ()
+    assert plan_node_layouts([], {"whole-gpu": 1000}, CATALOGUE) == ()
 
 
 def test_a_demand_that_swings_does_not_make_the_layout_swing() -> None:
@@ -187,8 +189,10 @@ def test_a_demand_that_swings_does_not_make_the_layout_swing() -> None:
 
 
 def test_what_ended_lately_keeps_half_its_weight() -> None:
-    asked = weigh_demand({"1g.10gb": 3}, [("3g.40gb", 30.0), ("3g.40gb", 300.0), ("card", 9999.0)], {"1g.10gb": 2})
-    assert asked == {"1g.10gb": 4000, "3g.40gb": 1000, "card": 1000}
+    demand = weigh_demand(
+        {"1g.10gb": 3}, [("3g.40gb", 30.0), ("3g.40gb", 300.0), ("whole-gpu", 9999.0)], {"1g.10gb": 2}
+    )
+    assert demand == {"1g.10gb": 4000, "3g.40gb": 1000, "whole-gpu": 1000}
 
 
 @pytest.mark.parametrize("count", [0, 3, 9])

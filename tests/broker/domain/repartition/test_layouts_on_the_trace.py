@@ -33,14 +33,14 @@ def requests() -> list[str]:
     return [each.profile.name for each in rows for _ in range(each.count)]
 
 
-def crowd(names: list[str], start: int, cards: int, load: float, *, sliced: bool) -> dict[str, int]:
+def crowd(names: list[str], start: int, gpus: int, load: float, *, sliced: bool) -> dict[str, int]:
     """Take requests from the trace for so many GPUs' compute slices."""
-    weight = {"card": 7} | {profile.name: profile.compute for profile in CATALOGUE.profiles}
+    weight = {"whole-gpu": 7} | {profile.name: profile.compute for profile in CATALOGUE.profiles}
     taken: Counter[str] = Counter()
     for name in names[start:] + names[:start]:
-        if sliced and name == "card":
+        if sliced and name == "whole-gpu":
             continue
-        if sum(weight[each] * count for each, count in taken.items()) >= cards * 7 * load:
+        if sum(weight[each] * count for each, count in taken.items()) >= gpus * 7 * load:
             break
         taken[name] += 1
     return {name: 1000 * count for name, count in taken.items()}
@@ -51,14 +51,14 @@ def crowd(names: list[str], start: int, cards: int, load: float, *, sliced: bool
 def test_the_planner_serves_95_percent_of_what_could_be_served(start_as: str, sliced: bool) -> None:
     names, shares = requests(), []
     for number, start in enumerate(range(0, len(names), len(names) // 60)):
-        cards, load = 1 + number % 8, (0.7, 1.0, 1.3)[number % 3]
-        demand = crowd(names, start, cards, load, sliced=sliced)
+        gpus, load = 1 + number % 8, (0.7, 1.0, 1.3)[number % 3]
+        demand = crowd(names, start, gpus, load, sliced=sliced)
         filling = ServedDemand(CATALOGUE, demand)
-        now = {index: STARTS[start_as] for index in range(cards)}
+        now = {index: STARTS[start_as] for index in range(gpus)}
         for each in plan_node_layouts(
-            [CurrentNode("n", tuple(CurrentGpu(*card) for card in now.items()))], demand, CATALOGUE
+            [CurrentNode("n", tuple(CurrentGpu(*gpu) for gpu in now.items()))], demand, CATALOGUE
         ):
             now |= dict(each.cuts)
-        shares.append(filling.worth(filling.supply(now.values())) / exactly(filling, cards))
+        shares.append(filling.worth(filling.supply(now.values())) / exactly(filling, gpus))
     assert len(shares) >= 60
     assert min(shares) >= 0.95, f"the worst of {len(shares)} is {min(shares):.4f}"

@@ -67,10 +67,10 @@ def test_one_layout_has_one_name_and_one_other_name() -> None:
 
 
 def test_what_a_layout_offers_is_the_sum_of_its_gpus() -> None:
-    assert slices_offered([ONES, MIXED, WHOLE_GPU_LAYOUT]) == {"1g.10gb": 9, "3g.40gb": 1, "card": 1}
+    assert slices_offered([ONES, MIXED, WHOLE_GPU_LAYOUT]) == {"1g.10gb": 9, "3g.40gb": 1, "whole-gpu": 1}
 
 
-@pytest.mark.parametrize("profile", ["card", "1g.10gb", "1g.10gb+me", "2g.48gb+me.all", "7g.80gb"])
+@pytest.mark.parametrize("profile", ["whole-gpu", "1g.10gb", "1g.10gb+me", "2g.48gb+me.all", "7g.80gb"])
 def test_the_name_of_what_is_offered_can_be_read_back(profile: str) -> None:
     assert profile_of_resource(resource_name(profile)) == profile
 

@@ -22,7 +22,7 @@ from broker.domain.repartition.repartition_steps import (
 )
 
 WANTED = TargetLayout("gpub-1", "gpub-1-again", {"1g.10gb": 7})
-OLD = ObservedLayout(config="gpub-0", state="success", tainted=True, slots={"card": 1})
+OLD = ObservedLayout(config="gpub-0", state="success", tainted=True, slots={"whole-gpu": 1})
 TOLD = ObservedLayout(config="gpub-1", tainted=True)
 DONE = ObservedLayout(config="gpub-1", state="success", tainted=True, slots={"1g.10gb": 7})
 MINUTE = timedelta(minutes=1)
@@ -48,7 +48,7 @@ def at(
         state=st.sampled_from(["", "pending", "rebooting", "success", "failed", "odd"]),
         tainted=st.booleans(),
         pods=st.integers(0, 2),
-        slots=st.sampled_from([{}, {"card": 1}, {"1g.10gb": 7}]),
+        slots=st.sampled_from([{}, {"whole-gpu": 1}, {"1g.10gb": 7}]),
         there=st.booleans(),
     ),
     st.integers(0, 30),

@@ -5,7 +5,7 @@ import pytest
 from broker.domain.workloads.openb_trace import map_trace_request
 from tests.broker.domain.fleet import FOUR, H100, ONE, PRO_5000, THREE, TWO
 
-# How many single-GPU requests of the openb trace ask for how many thousandths of a card.
+# How many single-GPU requests of the openb trace ask for how many thousandths of a GPU.
 OPENB = {
     50: 7, 110: 24, 140: 1, 160: 74, 220: 62, 230: 140, 270: 4, 290: 1, 320: 328, 330: 7, 350: 6, 370: 47,
     440: 2, 460: 128, 470: 750, 480: 19, 550: 72, 590: 75, 650: 253, 810: 1078, 1000: 3911,
@@ -16,14 +16,14 @@ def test_the_openb_trace_maps_to_the_published_counts() -> None:
     counts: Counter[str] = Counter()
     for milli, times in OPENB.items():
         counts[map_trace_request(num_gpu=1, gpu_milli=milli, model=H100).profile.name] += times
-    assert counts == {ONE.name: 106, TWO.name: 207, THREE.name: 390, FOUR.name: 1044, "card": 5242}
+    assert counts == {ONE.name: 106, TWO.name: 207, THREE.name: 390, FOUR.name: 1044, "whole-gpu": 5242}
 
 
 @pytest.mark.parametrize(
     ("milli", "name"),
     [
         (1, ONE.name), (163, ONE.name), (164, TWO.name), (306, TWO.name), (307, THREE.name),
-        (449, THREE.name), (450, FOUR.name), (592, FOUR.name), (593, "card"), (1000, "card"),
+        (449, THREE.name), (450, FOUR.name), (592, FOUR.name), (593, "whole-gpu"), (1000, "whole-gpu"),
     ],
 )  # fmt: skip
 def test_a_request_gets_the_smallest_slice_that_serves_it(milli: int, name: str) -> None:
@@ -38,7 +38,7 @@ def test_several_gpus_are_a_gang_of_whole_gpus() -> None:
 
 @pytest.mark.parametrize(("gpus", "milli"), [(0, 500), (1, 0), (1, 1001), (-1, 500)])
 def test_what_asks_for_no_gpu_is_refused(gpus: int, milli: int) -> None:
-    with pytest.raises(ValueError, match="is no GPU request"):
+    with pytest.raises(ValueError, match="is not a request for GPUs"):
         map_trace_request(num_gpu=gpus, gpu_milli=milli, model=H100)
 
 

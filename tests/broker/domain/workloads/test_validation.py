@@ -11,16 +11,16 @@ FINE = Workload("ssh", "acme/box:1", "run --fast", (("MODE", "train"), ("EMPTY",
 RSA = base64.b64encode(b"\x00\x00\x00\x07ssh-rsa" + bytes(260)).decode()
 
 
-def told(**wishes: object) -> tuple[WorkloadFault, ...]:
+def faults_of(**wishes: object) -> tuple[WorkloadFault, ...]:
     return find_workload_faults(replace(FINE, **wishes))  # type: ignore[arg-type]
 
 
 def test_a_plain_wish_is_fine() -> None:
-    assert told() == ()
+    assert faults_of() == ()
 
 
 def test_a_workload_that_is_unknown_is_told_which_there_are() -> None:
-    (fault,) = told(template="root" * 100)
+    (fault,) = faults_of(template="root" * 100)
     assert fault.field == "workload"
     assert len(fault.text) < 100
     assert "jupyter" in fault.fix
@@ -28,12 +28,12 @@ def test_a_workload_that_is_unknown_is_told_which_there_are() -> None:
 
 @pytest.mark.parametrize("image", ["https://a/b", "169.254.169.254/latest/meta-data"])
 def test_a_bad_image_is_told_beside_its_field(image: str) -> None:
-    (fault,) = told(image=image)
+    (fault,) = faults_of(image=image)
     assert fault.field == "image"
 
 
 def test_an_own_image_must_be_named() -> None:
-    (fault,) = told(template="own", image="")
+    (fault,) = faults_of(template="own", image="")
     assert (fault.field, fault.fix) == ("image", "Enter an image.")
 
 
@@ -47,13 +47,13 @@ def test_an_own_image_must_be_named() -> None:
     ],
 )
 def test_a_command_that_cannot_be_read_is_refused(command: str, words: str) -> None:
-    (fault,) = told(command=command)
+    (fault,) = faults_of(command=command)
     assert fault.field == "command"
     assert words in fault.text
 
 
 def test_a_line_of_shell_may_quote_as_it_likes() -> None:
-    assert told(template="batch", command="cat <<'E'\nit's\nE") == ()
+    assert faults_of(template="batch", command="cat <<'E'\nit's\nE") == ()
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_a_line_of_shell_may_quote_as_it_likes() -> None:
     ],
 )
 def test_variables_that_others_read_first_are_not_the_tenants(name: str) -> None:
-    (fault,) = told(env=((name, "all"),))
+    (fault,) = faults_of(env=((name, "all"),))
     assert fault.field == "env"
     assert "cannot be set" in fault.text
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A-B", "A=B", "A\n", "Ä", "A" * 129])
 def test_a_variable_has_a_name(name: str) -> None:
-    (fault,) = told(env=((name, "x"),))
+    (fault,) = faults_of(env=((name, "x"),))
     assert "not a valid variable name" in fault.text
 
 
@@ -96,12 +96,12 @@ def test_a_variable_has_a_name(name: str) -> None:
     ],
 )
 def test_variables_are_few_short_and_plain(env: tuple[tuple[str, str], ...], words: str) -> None:
-    (fault,) = told(env=env)
+    (fault,) = faults_of(env=env)
     assert words in fault.text
 
 
 def test_a_value_may_have_several_lines() -> None:
-    assert told(env=(("CONFIG", "a: 1\n\tb: 2\n"),)) == ()
+    assert faults_of(env=(("CONFIG", "a: 1\n\tb: 2\n"),)) == ()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_value_may_have_several_lines() -> None:
 )
 def test_a_key_is_a_public_key_and_nothing_else(key: str, words: str) -> None:
     assert words in ssh_key_fault(key)
-    assert [fault.field for fault in told(ssh_keys=(key,))] == ["ssh_keys"]
+    assert [fault.field for fault in faults_of(ssh_keys=(key,))] == ["ssh_keys"]
 
 
 def test_other_kinds_of_key_are_taken() -> None:
@@ -130,16 +130,16 @@ def test_other_kinds_of_key_are_taken() -> None:
 
 
 def test_a_box_without_a_key_is_of_no_use() -> None:
-    (fault,) = told(ssh_keys=())
+    (fault,) = faults_of(ssh_keys=())
     assert "at least one public SSH key" in fault.text
     assert find_workload_faults(Workload("jupyter")) == ()
 
 
 def test_a_box_has_at_most_twenty_keys() -> None:
-    (fault,) = told(ssh_keys=(KEY,) * 21)
+    (fault,) = faults_of(ssh_keys=(KEY,) * 21)
     assert "maximum is 20" in fault.text
 
 
 def test_everything_wrong_is_told_at_once() -> None:
-    found = told(image="a b", command="'", env=(("LD_PRELOAD", "x"), ("1", "y")), ssh_keys=("x",))
+    found = faults_of(image="a b", command="'", env=(("LD_PRELOAD", "x"), ("1", "y")), ssh_keys=("x",))
     assert [fault.field for fault in found] == ["image", "command", "env", "env", "ssh_keys"]

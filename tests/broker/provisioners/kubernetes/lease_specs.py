@@ -21,16 +21,16 @@ from broker.provisioners.kubernetes.render.spec import (
 from tests.broker.domain.fleet import H100
 
 PLACED = datetime(2026, 7, 1, 12, tzinfo=UTC)
-CARD = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77"
+GPU_UUID = "GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77"
 PROJECT = ProjectSpec(
     "ten_01m7yacme00000000000000000",
     "prj_01m7yvision000000000000000",
     "acme",
 )
 MIG = OfferingSpec("H100-80GB", "1g.10gb", Isolation.HARDWARE, PriceClass.ON_DEMAND)
-WHOLE = OfferingSpec("H100-80GB", "card", Isolation.DEVICE, PriceClass.ON_DEMAND)
+WHOLE = OfferingSpec("H100-80GB", "whole-gpu", Isolation.DEVICE, PriceClass.ON_DEMAND)
 SHARE = OfferingSpec("H100-80GB", "quarter", Isolation.SOFT, PriceClass.SPOT)
-ONE = SliceSpec("gpu-node-1", CARD, "1g.10gb", 5, 1, 8, 80)
+ONE = SliceSpec("gpu-node-1", GPU_UUID, "1g.10gb", 5, 1, 8, 80)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsEY6nFTZ9 ada@example"
 ROUTE = RouteSpec("ingress", "public", "leases.example")
 
@@ -51,7 +51,7 @@ GANG = replace(
     offering=WHOLE,
     workload=Workload("batch", command="torchrun train.py --lr 1e-4 && echo $HOME"),
     slices=tuple(
-        SliceSpec(f"gpu-node-{node}", f"GPU-{node}{card}", "card", 0, 8, 8, 80) for node in (1, 2) for card in (0, 1)
+        SliceSpec(f"gpu-node-{node}", f"GPU-{node}{gpu}", "whole-gpu", 0, 8, 8, 80) for node in (1, 2) for gpu in (0, 1)
     ),
 )
 VOLUME = VolumeSpec("vol_01m7yhome00000000000000000", 100, "/home/gpubroker")

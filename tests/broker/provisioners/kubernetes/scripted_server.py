@@ -47,7 +47,7 @@ class ScriptedServer:
     """A scripted server: answers in order, the last one for ever."""
 
     def __init__(self, *script: ScriptedAnswer) -> None:
-        self.script, self.asked, self.tokens = list(script), list[ReceivedRequest](), ["first"]
+        self.script, self.requests, self.tokens = list(script), list[ReceivedRequest](), ["first"]
         wire = self
 
         class Answering(BaseHTTPRequestHandler):
@@ -56,7 +56,7 @@ class ScriptedServer:
             def answer(self) -> None:
                 sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 body = json.loads(sent) if sent else None
-                wire.asked.append(ReceivedRequest(self.command, self.path, body, dict(self.headers)))
+                wire.requests.append(ReceivedRequest(self.command, self.path, body, dict(self.headers)))
                 say = wire.script.pop(0) if len(wire.script) > 1 else wire.script[0]
                 if say.hang_up:
                     self.close_connection = True

@@ -26,30 +26,30 @@ WHERE = "/api/v1/namespaces/gpubroker-system/configmaps"
 BEATEN = ScriptedAnswer(body={"metadata": {"name": "pulse-cls-1", "uid": "u", "resourceVersion": "9"}})
 
 
-def beating(wire: ScriptedServer, *, strange: bool = False, asked: list[Any] | None = None) -> AgentHeartbeat:
+def beating(wire: ScriptedServer, *, strange: bool = False, versions: list[Any] | None = None) -> AgentHeartbeat:
     def judge(api: KubernetesApi, answer: ClusterObjectHeader | None) -> bool:
-        if asked is not None:
-            asked.append(answer and answer.metadata.resource_version)
+        if versions is not None:
+            versions.append(answer and answer.metadata.resource_version)
         return strange
 
     return AgentHeartbeat(wire.transport, heartbeat_ref("cls_1"), "ins_1", well=lambda: True, strange=judge)
 
 
 def test_a_beat_is_one_write_and_its_answer_is_judged(serve: StartServer) -> None:
-    wire, asked = serve(BEATEN), list[Any]()
-    made = beating(wire, asked=asked)
+    wire, wanted = serve(BEATEN), list[Any]()
+    made = beating(wire, versions=wanted)
     made.once()
-    (sent,) = wire.asked
+    (sent,) = wire.requests
     assert (sent.method, sent.path.split("?")[0]) == ("PATCH", f"{WHERE}/pulse-cls-1")
     assert sent.body["metadata"]["annotations"][BEAT_ANNOTATION].isdecimal()
-    assert (made.beats, asked) == (1, ["9"])
+    assert (made.beats, wanted) == (1, ["9"])
 
 
 def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: StartServer) -> None:
-    wire, asked = serve(error_status(404, "not found"), BEATEN), list[Any]()
-    beating(wire, asked=asked).once()
-    made = wire.asked[1]
-    assert (made.method, made.path.split("?")[0], asked) == ("POST", WHERE, [None, "9"])
+    wire, wanted = serve(error_status(404, "not found"), BEATEN), list[Any]()
+    beating(wire, versions=wanted).once()
+    made = wire.requests[1]
+    assert (made.method, made.path.split("?")[0], wanted) == ("POST", WHERE, [None, "9"])
     marks = made.body["metadata"]["labels"]
     assert (marks["gpubroker.dev/role"], marks["gpubroker.dev/installation"]) == ("pulse", "ins_1")
 
@@ -59,15 +59,15 @@ def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: StartServer) -> 
     AgentHeartbeat(
         wire.transport, heartbeat_ref("cls_1"), "", well=lambda: True, strange=lambda api, answer: False
     ).once()
-    assert wire.asked[1].body["metadata"]["name"] == "pulse-cls-1"
-    assert "gpubroker.dev/installation" not in wire.asked[1].body["metadata"]["labels"]
+    assert wire.requests[1].body["metadata"]["name"] == "pulse-cls-1"
+    assert "gpubroker.dev/installation" not in wire.requests[1].body["metadata"]["labels"]
 
 
 def test_nothing_is_made_in_a_strange_cluster_and_no_beat_counts_there(serve: StartServer) -> None:
     wire = serve(error_status(404, "not found"))
     made = beating(wire, strange=True)
     made.once()
-    assert ([each.method for each in wire.asked], made.beats) == (["PATCH"], 0)
+    assert ([each.method for each in wire.requests], made.beats) == (["PATCH"], 0)
     restored = beating(serve(BEATEN), strange=True)
     restored.once()
     assert restored.beats == 0

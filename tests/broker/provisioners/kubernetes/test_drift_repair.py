@@ -40,14 +40,14 @@ def mended(wire: ScriptedServer, *manifests: dict[str, object]) -> list[tuple[st
             "force" if "force=true" in each.path else "",
             (each.body["metadata"] if each.body else {}).get("uid", ""),
         )
-        for each in wire.asked
+        for each in wire.requests
     ]
 
 
 def test_what_nobody_touched_takes_one_call_that_changes_nothing(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     assert mended(wire, *WALLS, SERVICE) == [("PATCH", "", "")] * 8
-    managers = [each.path.split("fieldManager=")[1].split("&")[0] for each in wire.asked]
+    managers = [each.path.split("fieldManager=")[1].split("&")[0] for each in wire.requests]
     assert managers == [labels.PROJECTS] * 7 + [labels.LEASES]
 
 

@@ -76,7 +76,7 @@ def test_products_are_read_whatever_they_are_called_today(product: str, memory: 
 @pytest.mark.parametrize("product", ["Tesla-T4", "NVIDIA-L40S", "NVIDIA-A10", "NVIDIA-A100-SXM4-20GB"])
 def test_a_product_that_is_no_model_of_ours_is_said_to_be_so(product: str) -> None:
     found = read(gpu(product, 2, 15360))
-    assert found.cards == ()
+    assert found.gpus == ()
     assert "unknown" in found.problems[0]
 
 
@@ -93,8 +93,8 @@ def test_a_machine_without_gpus_is_no_node_of_ours() -> None:
 
 def test_whole_gpus_are_counted_as_the_device_plugin_does() -> None:
     found = read(gpu("NVIDIA-H100-80GB-HBM3", 8, 81559), {"nvidia.com/gpu": "7"})
-    assert [(card.index, card.isolation, card.cuts) for card in found.cards] == [
-        (index, Isolation.DEVICE, (DiscoveredSlice(0, 8, "card"),)) for index in range(7)
+    assert [(gpu.index, gpu.isolation, gpu.cuts) for gpu in found.gpus] == [
+        (index, Isolation.DEVICE, (DiscoveredSlice(0, 8, "whole-gpu"),)) for index in range(7)
     ]
 
 
@@ -103,34 +103,34 @@ def test_slices_of_a_mixed_node_stand_on_its_gpus_as_they_may() -> None:
     slices = {"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "4", "nvidia.com/mig-3g.40gb": "2"}
     found = read(labels, {**slices, "nvidia.com/mig-7g.80gb": "0"})
     assert found.problems == ()
-    assert [card.isolation for card in found.cards] == [Isolation.DEVICE] * 2 + [Isolation.HARDWARE] * 2
-    names = [sorted(cut.profile for cut in card.cuts) for card in found.cards[2:]]
+    assert [gpu.isolation for gpu in found.gpus] == [Isolation.DEVICE] * 2 + [Isolation.HARDWARE] * 2
+    names = [sorted(cut.profile for cut in gpu.cuts) for gpu in found.gpus[2:]]
     assert names == [["1g.10gb", "1g.10gb", "3g.40gb"]] * 2
 
 
 def test_every_cut_that_is_found_is_legal() -> None:
-    for counts, cards in (({"1g.10gb": 7}, 1), ({"4g.40gb": 1, "3g.40gb": 2, "1g.20gb": 2}, 2)):
-        found = spread_slices(H100, counts, cards)
+    for counts, gpus in (({"1g.10gb": 7}, 1), ({"4g.40gb": 1, "3g.40gb": 2, "1g.20gb": 2}, 2)):
+        found = spread_slices(H100, counts, gpus)
         assert found is not None
-        for card in found:
+        for gpu in found:
             state_of(
                 PlacedSlice(Placement(cut.start, cut.size), H100.profile(cut.profile, Isolation.HARDWARE))
-                for cut in card
+                for cut in gpu
             )
-        assert sum(len(card) for card in found) == sum(counts.values())
+        assert sum(len(gpu) for gpu in found) == sum(counts.values())
 
 
 def test_slices_with_media_engines_are_known_by_the_resource_they_have() -> None:
     labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
     found = read(labels, {"nvidia.com/mig-1g.10gb.me": "1", "nvidia.com/mig-1g.10gb": "6"})
-    assert sorted(cut.profile for cut in found.cards[0].cuts) == ["1g.10gb"] * 6 + ["1g.10gb+me"]
+    assert sorted(cut.profile for cut in found.gpus[0].cuts) == ["1g.10gb"] * 6 + ["1g.10gb+me"]
     assert gfd.mig_resource_name("1g.10gb+me") == "nvidia.com/mig-1g.10gb.me"
 
 
 def test_slices_that_no_cut_can_give_are_a_problem_not_a_guess() -> None:
     labels = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
     found = read(labels, {"nvidia.com/mig-3g.40gb": "3"})
-    assert found.cards == ()
+    assert found.gpus == ()
     assert "cannot hold 3 of 3g.40gb" in found.problems[0]
 
 
@@ -142,9 +142,9 @@ def test_a_profile_of_another_model_is_a_problem() -> None:
 def test_where_mig_is_single_the_product_tells_the_profile() -> None:
     labels = gpu("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 14, 4864, mig_strategy="single")
     found = read(labels, {"nvidia.com/gpu": "14"})
-    assert [len(card.cuts) for card in found.cards] == [7, 7]
-    assert {cut.profile for card in found.cards for cut in card.cuts} == {"1g.5gb"}
-    assert {card.asks for card in found.cards} == {"nvidia.com/gpu"}
+    assert [len(gpu.cuts) for gpu in found.gpus] == [7, 7]
+    assert {cut.profile for gpu in found.gpus for cut in gpu.cuts} == {"1g.5gb"}
+    assert {gpu.asks for gpu in found.gpus} == {"nvidia.com/gpu"}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_where_mig_is_single_the_product_tells_the_profile() -> None:
 )
 def test_a_node_that_would_call_its_slices_gpus_says_so_before_it_is_cut(strategy: str, asks: str) -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, mig_strategy=strategy)
-    assert [card.asks for card in read(labels, {"nvidia.com/gpu": "2"}).cards] == [asks] * 2
+    assert [gpu.asks for gpu in read(labels, {"nvidia.com/gpu": "2"}).gpus] == [asks] * 2
 
 
 def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
@@ -164,8 +164,8 @@ def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
 def test_replicas_are_shares_of_their_gpu(strategy: str, isolation: Isolation) -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3-SHARED", 2, 81559, gpu_replicas="4")
     found = read({**labels, "gpu.sharing-strategy": strategy}, {"nvidia.com/gpu.shared": "8"})
-    assert [card.isolation for card in found.cards] == [isolation] * 2
-    assert found.cards[0].cuts == tuple(DiscoveredSlice(start, 2, "quarter") for start in (0, 2, 4, 6))
+    assert [gpu.isolation for gpu in found.gpus] == [isolation] * 2
+    assert found.gpus[0].cuts == tuple(DiscoveredSlice(start, 2, "quarter") for start in (0, 2, 4, 6))
 
 
 def shared(count: int = 2, replicas: int = 4, **more: str) -> dict[str, str]:
@@ -174,24 +174,24 @@ def shared(count: int = 2, replicas: int = 4, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("given", "cuts"), [(8, [4, 4]), (7, [4, 3]), (4, [4]), (1, [1]), (0, [])], ids=lambda told: str(told)
+    ("given", "cuts"), [(8, [4, 4]), (7, [4, 3]), (4, [4]), (1, [1]), (0, [])], ids=lambda reported: str(reported)
 )
 def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts: list[int]) -> None:
     found = read(shared(), {"nvidia.com/gpu.shared": str(given)})
-    assert [len(card.cuts) for card in found.cards] == cuts
+    assert [len(gpu.cuts) for gpu in found.gpus] == cuts
     assert found.problems == ()
 
 
 def test_replicas_that_are_called_gpus_are_shares_all_the_same_and_are_asked_for_so() -> None:
     found = read(shared(), {"nvidia.com/gpu": "8"})
-    assert [(card.isolation, len(card.cuts), card.asks) for card in found.cards] == [
+    assert [(gpu.isolation, len(gpu.cuts), gpu.asks) for gpu in found.gpus] == [
         (Isolation.NONE, 4, "nvidia.com/gpu")
     ] * 2
 
 
 def test_gpus_beside_shared_ones_are_not_sold_for_nobody_can_tell_them_apart() -> None:
     found = read(shared(), {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"})
-    assert [(len(card.cuts), card.asks) for card in found.cards] == [(4, "")]
+    assert [(len(gpu.cuts), gpu.asks) for gpu in found.gpus] == [(4, "")]
 
 
 MIXED = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")
@@ -218,7 +218,7 @@ IN_DOUBT = {
         {"nvidia.com/mig-2g.20gb": "3"},
         "2g.20gb have replicas",
     ),
-    "slices that are called cards have replicas": (
+    "slices that are called GPUs have replicas": (
         {**SINGLE, "gpu.replicas": "2", "gpu.sharing-strategy": "time-slicing"},
         {"nvidia.com/gpu": "14"},
         "1g.10gb have replicas",
@@ -228,7 +228,7 @@ IN_DOUBT = {
         {"nvidia.com/mig-1g.10gb": "6"},
         "more 1g.10gb than 3",
     ),
-    "more slices that are called cards than there are": (
+    "more slices that are called GPUs than there are": (
         SINGLE,
         {"nvidia.com/gpu": "14"},
         "more GPUs than 7",
@@ -262,14 +262,14 @@ IN_DOUBT = {
 def test_where_a_gpu_or_slice_may_be_shared_nothing_is_sold_as_a_wall(case: str) -> None:
     labels, given, why = IN_DOUBT[case]
     found = read(labels, given)
-    assert found.cards == ()
+    assert found.gpus == ()
     assert why in found.problems[0]
 
 
 def test_a_slice_that_nobody_shares_is_sold_whatever_its_labels_say_beside() -> None:
     labels = {**MIXED, "mig-1g.10gb.count": "7", "mig-1g.10gb.replicas": "1"}
     found = read({**labels, "mig-1g.10gb.sharing-strategy": "none"}, {"nvidia.com/mig-1g.10gb": "7"})
-    assert [len(card.cuts) for card in found.cards] == [7]
+    assert [len(gpu.cuts) for gpu in found.gpus] == [7]
 
 
 def test_replicas_that_divide_no_gpu_we_sell_are_a_problem() -> None:
@@ -284,8 +284,8 @@ def published(*devices: dict[str, Any], driver: str = "gpu.nvidia.com") -> Resou
 
 
 def device(name: str, memory: str, **attributes: str) -> dict[str, Any]:
-    told = {key: {"string": value} for key, value in attributes.items()}
-    return {"name": name, "attributes": told, "capacity": {"memory": {"value": memory}}}
+    values = {key: {"string": value} for key, value in attributes.items()}
+    return {"name": name, "attributes": values, "capacity": {"memory": {"value": memory}}}
 
 
 def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
@@ -295,31 +295,31 @@ def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
     stranger = published(device("x", "1Gi", type="gpu"), driver="other.example")
     (found,) = DraDriver(MODELS).inventory([node({})], [published(whole, other), published(part, odd), stranger])
-    assert [(card.uuid, card.model, card.isolation, bool(card.cuts)) for card in found.cards] == [
+    assert [(gpu.uuid, gpu.model, gpu.isolation, bool(gpu.cuts)) for gpu in found.gpus] == [
         ("GPU-a", "H100-80GB", Isolation.DEVICE, True),
         ("GPU-b", "A100-80GB", Isolation.HARDWARE, False),
     ]
     assert "Tesla-T4" in found.problems[0]
 
 
-def part(card: str, profile: str, *units: int, domain: str = "") -> dict[str, Any]:
+def part(gpu: str, profile: str, *units: int, domain: str = "") -> dict[str, Any]:
     """Return a possible slice as NVIDIA's driver publishes it."""
-    told = device(f"{card}-{profile}-{units}", "10Gi", type="mig", parentUUID=card, profile=profile)
-    told["capacity"] |= {f"{domain}memorySlice{unit}": {"value": "1"} for unit in units}
-    return told
+    published_device = device(f"{gpu}-{profile}-{units}", "10Gi", type="mig", parentUUID=gpu, profile=profile)
+    published_device["capacity"] |= {f"{domain}memorySlice{unit}": {"value": "1"} for unit in units}
+    return published_device
 
 
-CARD = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
+GPU_A = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
 
 
-def told(
+def published_starts(
     *parts: dict[str, Any], extended: bool = False, classes: set[str] | None = None
 ) -> dict[str, list[int]] | None:
     """Return what is kept of an H100 that publishes these."""
-    (found,) = DraDriver(MODELS, extended).inventory([node({})], [published(CARD, *parts)], classes)
-    (card,) = found.cards
-    assert not card.cuts
-    return card.published.starts() if card.published else None
+    (found,) = DraDriver(MODELS, extended).inventory([node({})], [published(GPU_A, *parts)], classes)
+    (gpu,) = found.gpus
+    assert not gpu.cuts
+    return gpu.published.starts() if gpu.published else None
 
 
 def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
@@ -327,15 +327,19 @@ def test_a_gpu_is_sold_as_what_a_claim_would_find_on_it() -> None:
         part("GPU-a", "1g.10gb", 0),
         part("GPU-a", "1g.10gb", 6, domain="gpu.nvidia.com/"),
         part("GPU-a", "3g.40gb", 4, 5, 6, 7),
-        part("GPU-a", "2g.20gb", 1, 2),  # no card of this model has it there
+        part("GPU-a", "2g.20gb", 1, 2),  # no GPU of this model has it there
         part("GPU-a", "9g.90gb", 0),
         part("GPU-b", "7g.80gb", *range(8)),
     ]
-    assert told(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "card": [0]}
+    assert published_starts(*parts) == {"1g.10gb": [0, 6], "3g.40gb": [4], "whole-gpu": [0]}
     # One that tells no unit nobody could ask for by its place; a scheduler that picks takes any.
     placeless = part("GPU-a", "2g.20gb")
-    assert told(*parts[:1], placeless) == {"1g.10gb": [0], "card": [0]}
-    assert told(*parts[:1], placeless, extended=True) == {"1g.10gb": [0], "2g.20gb": [0, 2, 4], "card": [0]}
+    assert published_starts(*parts[:1], placeless) == {"1g.10gb": [0], "whole-gpu": [0]}
+    assert published_starts(*parts[:1], placeless, extended=True) == {
+        "1g.10gb": [0],
+        "2g.20gb": [0, 2, 4],
+        "whole-gpu": [0],
+    }
 
 
 def everything() -> list[dict[str, Any]]:
@@ -347,18 +351,18 @@ def everything() -> list[dict[str, Any]]:
 
 
 def test_a_gpu_that_publishes_all_its_model_can_have_is_none_of_its_own_kind() -> None:
-    assert told(*everything()) is None
+    assert published_starts(*everything()) is None
     lacks = everything()[-1]["attributes"]["profile"]["string"]
-    assert lacks not in (told(*everything()[:-1]) or {lacks: []})
+    assert lacks not in (published_starts(*everything()[:-1]) or {lacks: []})
 
 
 def test_what_has_no_device_class_cannot_be_asked_for() -> None:
     classes = {"gpu.nvidia.com", device_class_of("1g.10gb")}
-    assert told(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "card": [0]}
-    assert told(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
-    assert told(*everything(), classes=set()) == {}
-    (found,) = DraDriver(MODELS).inventory([node({})], [published(CARD)], set())
-    assert found.cards == ()
+    assert published_starts(*everything(), classes=classes) == {"1g.10gb": [*range(7)], "whole-gpu": [0]}
+    assert published_starts(*everything(), classes=classes - {"gpu.nvidia.com"}) == {"1g.10gb": [*range(7)]}
+    assert published_starts(*everything(), classes=set()) == {}
+    (found,) = DraDriver(MODELS).inventory([node({})], [published(GPU_A)], set())
+    assert found.gpus == ()
     assert "DeviceClass gpu.nvidia.com does not exist" in found.problems[0]
 
 
@@ -379,24 +383,24 @@ def test_a_node_that_publishes_nothing_has_nothing_to_sell() -> None:
 
 
 def test_gpus_that_hami_registers_are_known_by_their_uuid() -> None:
-    card = {
+    gpu = {
         "id": "GPU-a",
         "count": 10,
         "devmem": 81559,
         "type": "NVIDIA-NVIDIA H100 80GB HBM3",
         "health": True,
     }
-    text = msgspec.json.encode([card]).decode()
+    text = msgspec.json.encode([gpu]).decode()
     labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER_ANNOTATION: text})
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
-    assert [(card.uuid, card.model, card.healthy) for card in found.cards] == [("GPU-a", "H100-80GB", True)]
+    assert [(gpu.uuid, gpu.model, gpu.healthy) for gpu in found.gpus] == [("GPU-a", "H100-80GB", True)]
 
 
 @pytest.mark.parametrize("text", ["", "GPU-a,10,81559:", '{"id": 1}', '[{"type": "x"}]'])
 def test_what_hami_writes_otherwise_is_no_gpu(text: str) -> None:
     labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER_ANNOTATION: text})
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
-    assert found.cards == ()
+    assert found.gpus == ()
     assert "registered no GPU" in found.problems[0]
 
 
@@ -407,13 +411,13 @@ def test_the_whole_file_of_models_is_found_by_its_own_names() -> None:
 
 def test_gpus_of_a_node_with_a_clique_reach_each_other_by_nvlink() -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, gpu_clique="6f3c.1")
-    assert [card.fabric for card in read(labels, {"nvidia.com/gpu": "2"}).cards] == ["6f3c.1"] * 2
-    assert [card.fabric for card in read(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), {"nvidia.com/gpu": "1"}).cards] == [""]
+    assert [gpu.fabric for gpu in read(labels, {"nvidia.com/gpu": "2"}).gpus] == ["6f3c.1"] * 2
+    assert [gpu.fabric for gpu in read(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), {"nvidia.com/gpu": "1"}).gpus] == [""]
 
 
 @pytest.mark.parametrize(("extended", "numa"), [(False, "pci0000:15"), (True, "")])
 def test_the_root_of_a_gpu_is_told_where_the_claim_names_the_gpu(extended: bool, numa: str) -> None:
-    """A scheduler that picks the card itself knows nothing of who asked for which."""
+    """A scheduler that picks the GPU itself knows nothing of who asked for which."""
     attributes = {
         "type": {"string": "gpu"},
         "uuid": {"string": "GPU-a"},
@@ -422,15 +426,15 @@ def test_the_root_of_a_gpu_is_told_where_the_claim_names_the_gpu(extended: bool,
     }
     device = {"name": "gpu-0", "attributes": attributes, "capacity": {"memory": {"value": "81559Mi"}}}
     (found,) = DraDriver(MODELS, extended).inventory([node({"gpu.clique": "c.0"})], [published(device)])
-    assert [(card.numa, card.fabric) for card in found.cards] == [(numa, "c.0")]
+    assert [(gpu.numa, gpu.fabric) for gpu in found.gpus] == [(numa, "c.0")]
 
 
-@pytest.mark.parametrize(("told", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
-def test_hami_tells_below_which_processor_a_gpu_is(told: dict[str, int], numa: str) -> None:
-    card = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **told}
+@pytest.mark.parametrize(("reported", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
+def test_hami_tells_below_which_processor_a_gpu_is(reported: dict[str, int], numa: str) -> None:
+    gpu = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **reported}
     labelled = node(
         gpu("NVIDIA-H100-80GB-HBM3", 1, 81559),
-        annotations={REGISTER_ANNOTATION: msgspec.json.encode([card]).decode()},
+        annotations={REGISTER_ANNOTATION: msgspec.json.encode([gpu]).decode()},
     )
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
-    assert [card.numa for card in found.cards] == [numa]
+    assert [gpu.numa for gpu in found.gpus] == [numa]

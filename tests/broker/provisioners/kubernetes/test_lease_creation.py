@@ -34,15 +34,15 @@ def there(**meta: Any) -> ScriptedAnswer:
     )
 
 
-def of_claims(asked: list[ReceivedRequest]) -> list[str]:
-    return [each.method for each in asked if CLAIMS in each.path]
+def of_claims(wanted: list[ReceivedRequest]) -> list[str]:
+    return [each.method for each in wanted if CLAIMS in each.path]
 
 
 def test_a_volumes_claim_that_is_there_is_left_alone_and_all_else_put_right(serve: StartServer) -> None:
     wire = serve(there())
     repair_children(wire.api, PLUGIN, LEASE, FOUND)
-    assert of_claims(wire.asked) == ["GET"], "the broker has no right to change it"
-    applied = [each for each in wire.asked if each.body and each.body.get("kind") in OBJECTS]
+    assert of_claims(wire.requests) == ["GET"], "the broker has no right to change it"
+    applied = [each for each in wire.requests if each.body and each.body.get("kind") in OBJECTS]
     assert [each.body["kind"] for each in applied] == [kind for kind in OBJECTS if kind != "PersistentVolumeClaim"]
 
 
@@ -56,7 +56,7 @@ def test_a_batch_that_is_put_right_keeps_the_time_its_pull_took(
     )
     wire = serve(there())
     repair_children(wire.api, PLUGIN, batch, LeaseObjects(anchor_ref(batch), made, ()))
-    (job,) = (each.body for each in wire.asked if each.body and each.body.get("kind") == "Job")
+    (job,) = (each.body for each in wire.requests if each.body and each.body.get("kind") == "Job")
     assert job["spec"]["activeDeadlineSeconds"] == seconds
     assert job["spec"]["template"]["spec"]["containers"]
 
@@ -65,8 +65,8 @@ def test_a_volumes_claim_that_is_missing_is_made(serve: StartServer) -> None:
     before = [there()] * (2 * OBJECTS.index("PersistentVolumeClaim"))  # each is looked at and applied
     wire = serve(*before, error_status(404, "not found"), there())
     repair_children(wire.api, PLUGIN, LEASE, FOUND)
-    assert of_claims(wire.asked) == ["GET", "POST"]
-    assert wire.asked[-1].body["kind"] == OBJECTS[-1]
+    assert of_claims(wire.requests) == ["GET", "POST"]
+    assert wire.requests[-1].body["kind"] == OBJECTS[-1]
 
 
 def test_a_strangers_claim_of_that_name_is_told(serve: StartServer) -> None:

@@ -47,7 +47,7 @@ def test_a_lease_whose_pod_cannot_be_let_go_is_taken_down_all_the_same(
     with pytest.raises(ClusterUnreachable):
         scene.provisioner.remove(order(), now=NOW)
     assert scene.verbs == ["GET", "GET", "PATCH", "PATCH", "DELETE"]
-    assert scene.wire.asked[-1].body["preconditions"] == {"uid": "u-anchor"}
+    assert scene.wire.requests[-1].body["preconditions"] == {"uid": "u-anchor"}
 
 
 def test_who_does_not_answer_leaves_time_to_take_down(

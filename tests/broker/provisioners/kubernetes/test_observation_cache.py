@@ -40,7 +40,7 @@ READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]
 
 def order(generation: int = 1) -> ProvisionSpec:
     lease = "lse_" + "0" * 26
-    place = ProvisionSlice("nod", "gpu", "card", 0, 8, host="n01", uuid="GPU-1", grid=8, memory_gb=80)
+    place = ProvisionSlice("nod", "gpu", "whole-gpu", 0, 8, host="n01", uuid="GPU-1", grid=8, memory_gb=80)
     return ProvisionSpec(
         name=spec_name(lease, generation),
         lease_id=lease,
@@ -52,7 +52,7 @@ def order(generation: int = 1) -> ProvisionSpec:
         tenant_id="ten_" + "0" * 26,
         project_id="prj_" + "0" * 26,
         gpu_model=MODEL,
-        profile="card",
+        profile="whole-gpu",
         isolation="device",
         price_class="on_demand",
         paid_until=NOW + HOUR,
@@ -120,7 +120,7 @@ class Scene:
 
     @property
     def verbs(self) -> list[str]:
-        return [asked.method for asked in self.wire.asked]
+        return [wanted.method for wanted in self.wire.requests]
 
 
 def test_what_the_agent_sees_run_is_asked_of_nobody(cluster: Cluster, serve: StartServer) -> None:
@@ -132,7 +132,7 @@ def test_what_the_agent_sees_run_is_asked_of_nobody(cluster: Cluster, serve: Sta
             ObservedState.READY,
             NOW,
         )  # proven up to the last pulse, no later
-    assert scene.wire.asked == []
+    assert scene.wire.requests == []
 
 
 @pytest.mark.parametrize(("quiet_s", "proven_s"), [(5, 0), (70, 0), (71, 71)])
@@ -162,11 +162,11 @@ def test_making_a_lease_reads_nothing_back(cluster: Cluster, serve: StartServer)
     assert (first.seen, first.again_in_s) == (ObservedState.PENDING, 10)
     assert set(scene.verbs) <= {"POST", "PATCH"}
     walls = len(scene.verbs)
-    scene.wire.asked.clear()
+    scene.wire.requests.clear()
     scene.provisioner.ensure(order(2), now=NOW)
     assert set(scene.verbs) == {"POST"}
     assert len(scene.verbs) < walls  # the project's walls stand
-    scene.wire.asked.clear()
+    scene.wire.requests.clear()
     scene.anchor()
     assert scene.provisioner.ensure(order(), now=NOW).seen is ObservedState.PENDING
     assert scene.verbs == []
@@ -224,8 +224,8 @@ def test_taking_down_reads_nothing_until_it_must_be_proven(cluster: Cluster, ser
     assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.PENDING
     assert scene.verbs == ["PATCH", "DELETE"]  # the pod is let go: that its lease is over is in our books
     off = {"uid": "u-p", "$deleteFromPrimitiveList/finalizers": ["gpubroker.dev/metering"]}
-    assert scene.wire.asked[0].body == {"metadata": off}
-    assert scene.wire.asked[1].body["preconditions"] == {"uid": "u-anchor"}
+    assert scene.wire.requests[0].body == {"metadata": off}
+    assert scene.wire.requests[1].body["preconditions"] == {"uid": "u-anchor"}
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
     scene.pod(READY, finalizers=[])
     assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.PENDING
@@ -279,10 +279,10 @@ def test_a_cluster_that_does_not_take_our_word_is_not_taken_for_one_that_did(
 def test_what_is_let_go_may_be_gone_already(cluster: Cluster, serve: StartServer, answer: ScriptedAnswer) -> None:
     scene = Scene(cluster, serve(answer))
     scene.provisioner.let_go(order(), (HeldPod("p", "u-p"),))
-    (asked,) = scene.wire.asked
-    assert asked.method == "PATCH"
-    assert asked.path.startswith(f"/api/v1/namespaces/{scene.space}/pods/p")
-    assert asked.headers["Content-Type"] == "application/strategic-merge-patch+json"
+    (wanted,) = scene.wire.requests
+    assert wanted.method == "PATCH"
+    assert wanted.path.startswith(f"/api/v1/namespaces/{scene.space}/pods/p")
+    assert wanted.headers["Content-Type"] == "application/strategic-merge-patch+json"
 
 
 def listed(*pods: dict[str, Any]) -> ScriptedAnswer:
@@ -361,7 +361,7 @@ def longer(scene: Scene, of_the_job: ScriptedAnswer) -> list[str]:
     scene.anchor(paid)
     with suppress(ClusterUnreachable):
         scene.provisioner.observe(replace(order(), workload="batch", command="train"), now=NOW)
-    return [asked.path.split("/")[-2] for asked in scene.wire.asked if asked.method == "PATCH"]
+    return [wanted.path.split("/")[-2] for wanted in scene.wire.requests if wanted.method == "PATCH"]
 
 
 @pytest.mark.parametrize("of_the_job", [MADE, error_status(404, "not found")])

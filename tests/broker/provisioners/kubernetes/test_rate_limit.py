@@ -80,4 +80,4 @@ def test_one_call_that_is_refused_slows_the_next(serve: StartServer, quick_time:
     with pytest.raises(ApiThrottled) as refusal:
         wire.api.send("GET", "/version")
     assert refusal.value.again_in_s == pytest.approx(300)
-    assert len(wire.asked) == 1
+    assert len(wire.requests) == 1

@@ -52,7 +52,7 @@ def test_only_what_is_past_its_paid_time_is_deleted(
 ) -> None:
     wire = serve(listed(over=PAST, paid=AHEAD, silent=""), VERSION, DONE)
     assert run(wire) == 0
-    (deleted,) = (each for each in wire.asked if each.method == "DELETE")
+    (deleted,) = (each for each in wire.requests if each.method == "DELETE")
     assert (deleted.path.rsplit("/", 1)[-1], deleted.body["preconditions"]) == ("over", {"uid": "u-over"})
     assert capsys.readouterr().out == "deleted gt-a/over: its paid time is over\n"
 

@@ -74,34 +74,34 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def follow(serve: StartServer, naps: list[float]) -> Follow:
     def following(*script: ScriptedAnswer, words: int) -> tuple[ScriptedServer, Told, Reflector]:
-        wire, told = serve(*script), Told(words)
-        made = Reflector(wire.transport, POD, told, labels="a=b")
-        made.follow(told.going)
-        return wire, told, made
+        wire, found = serve(*script), Told(words)
+        made = Reflector(wire.transport, POD, found, labels="a=b")
+        made.follow(found.going)
+        return wire, found, made
 
     return following
 
 
 def test_it_lists_once_and_then_tells_every_change(follow: Follow, naps: list[float]) -> None:
     script = listing(pod("a", 3), version=5), stream(("ADDED", pod("b", 6)), ("DELETED", pod("a", 7)))
-    wire, told, _ = follow(*script, words=3)
-    assert told.words == [("LISTED", (["a"], 5)), ("ADDED", ("b", 6)), ("DELETED", ("a", 7))]
-    assert "resourceVersion=5" in wire.asked[1].path
+    wire, found, _ = follow(*script, words=3)
+    assert found.words == [("LISTED", (["a"], 5)), ("ADDED", ("b", 6)), ("DELETED", ("a", 7))]
+    assert "resourceVersion=5" in wire.requests[1].path
     assert naps == []
 
 
 def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, naps: list[float]) -> None:
     script = listing(version=5), stream(("BOOKMARK", pod("", 40))), stream(("ADDED", pod("b", 41)))
-    wire, told, made = follow(*script, words=3)
-    assert told.words[1:] == [("HEARD", 40), ("ADDED", ("b", 41))]
-    assert "resourceVersion=40" in wire.asked[2].path
+    wire, found, made = follow(*script, words=3)
+    assert found.words[1:] == [("HEARD", 40), ("ADDED", ("b", 41))]
+    assert "resourceVersion=40" in wire.requests[2].path
     assert (made.lists, naps) == (1, [])
 
 
 def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(follow: Follow, naps: list[float]) -> None:
     script = listing(pod("a", 3), version=5), stream(GONE), listing(version=9)
-    _, told, made = follow(*script, words=2)
-    assert told.words == [("LISTED", (["a"], 5)), ("LISTED", ([], 9))]
+    _, found, made = follow(*script, words=2)
+    assert found.words == [("LISTED", (["a"], 5)), ("LISTED", ([], 9))]
     assert made.lists == 2
     assert 0 <= naps[0] <= 5
 
@@ -115,20 +115,20 @@ def test_agents_whom_one_server_forgot_do_not_list_all_at_once(follow: Follow, n
 def test_each_watch_ends_at_a_moment_of_its_own(follow: Follow) -> None:
     peaceful = stream(("BOOKMARK", pod("", 40)))
     wire, _, _ = follow(listing(version=5), *[peaceful] * 6, words=7)
-    asked = [re.findall(r"timeoutSeconds=(\d+)", each.path)[0] for each in wire.asked[1:]]
-    assert len(set(asked)) > 1
-    assert all(290 <= int(seconds) <= 590 for seconds in asked)
+    requests = [re.findall(r"timeoutSeconds=(\d+)", each.path)[0] for each in wire.requests[1:]]
+    assert len(set(requests)) > 1
+    assert all(290 <= int(seconds) <= 590 for seconds in requests)
 
 
 def test_a_refused_watch_of_an_old_version_lists_again(follow: Follow) -> None:
-    _, told, _ = follow(listing(version=5), error_status(410, "too old"), listing(version=9), words=2)
-    assert [word for word, _ in told.words] == ["LISTED", "LISTED"]
+    _, found, _ = follow(listing(version=5), error_status(410, "too old"), listing(version=9), words=2)
+    assert [word for word, _ in found.words] == ["LISTED", "LISTED"]
 
 
 def test_a_broken_stream_is_resumed_without_a_list(follow: Follow, naps: list[float]) -> None:
     script = listing(version=5), ScriptedAnswer(hang_up=True), stream(("ADDED", pod("b", 6)))
     wire, _, made = follow(*script, words=2)
-    assert (made.lists, len(wire.asked), len(naps)) == (1, 3, 1)
+    assert (made.lists, len(wire.requests), len(naps)) == (1, 3, 1)
 
 
 def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, naps: list[float]) -> None:
@@ -158,8 +158,8 @@ def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, nap
 
 
 def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[float]) -> None:
-    _, told, _ = follow(error_status(403, "forbidden"), error_status(403, "forbidden"), listing(version=9), words=1)
-    assert told.words == [("LISTED", ([], 9))]
+    _, found, _ = follow(error_status(403, "forbidden"), error_status(403, "forbidden"), listing(version=9), words=1)
+    assert found.words == [("LISTED", ([], 9))]
     assert len(naps) == 2
 
 
@@ -167,8 +167,8 @@ def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[flo
 def test_it_is_open_from_when_the_server_agrees_until_trouble(
     trouble: tuple[str, dict[str, Any]], serve: StartServer, naps: list[float]
 ) -> None:
-    wire, told = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), Told(9)
-    made = Reflector(wire.transport, POD, told)
+    wire, found = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), Told(9)
+    made = Reflector(wire.transport, POD, found)
     was: list[bool] = []
 
     def going() -> bool:

@@ -160,9 +160,9 @@ def test_what_makes_pods_is_applied_last(name: str) -> None:
 def test_a_gang_has_a_pod_on_each_node_with_the_slices_that_lie_there() -> None:
     found = pods(rendered(GANG))
     pinned = [_pin(pod) for pod in found]
-    asked = [pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for pod in found]
+    requests = [pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] for pod in found]
     assert pinned == ["gpu-node-1", "gpu-node-2"]
-    assert asked == ["2", "2"]
+    assert requests == ["2", "2"]
 
 
 def _pin(pod: dict[str, Any]) -> str:
@@ -172,8 +172,8 @@ def _pin(pod: dict[str, Any]) -> str:
 
 def test_the_slices_of_a_gpu_together_leave_the_machine_what_a_whole_gpu_leaves_it() -> None:
     (slice_of_it,), (whole,) = pods(rendered(LEASE)), pods(rendered(replace(GANG, slices=GANG.slices[:1])))
-    asked = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in (slice_of_it, whole)]
-    assert asked == ["1500m", "12000m"]
+    requests = [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in (slice_of_it, whole)]
+    assert requests == ["1500m", "12000m"]
 
 
 def test_a_spot_lease_yields() -> None:
@@ -218,7 +218,7 @@ def test_a_tenants_own_variable_never_replaces_the_secret_token() -> None:
     assert next(each for each in container["env"] if each["name"] == "JUPYTER_TOKEN")["valueFrom"]
 
 
-def asked(lease: LeaseSpec) -> dict[str, str]:
+def requested_devices(lease: LeaseSpec) -> dict[str, str]:
     (pod,) = pods(rendered(lease))
     limits = pod["spec"]["containers"][0]["resources"]["limits"]
     return {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
@@ -227,7 +227,7 @@ def asked(lease: LeaseSpec) -> dict[str, str]:
 @pytest.mark.parametrize(("profile", "size"), [("half", 4), ("quarter", 2)])
 def test_a_share_asks_for_one_replica_whatever_part_of_a_gpu_that_is(profile: str, size: int) -> None:
     place = replace(LEASE.slices[0], profile=profile, start=0, size=size)
-    assert asked(replace(LEASE, offering=SHARE, slices=(place,))) == {"nvidia.com/gpu.shared": "1"}
+    assert requested_devices(replace(LEASE, offering=SHARE, slices=(place,))) == {"nvidia.com/gpu.shared": "1"}
 
 
 def test_a_pod_never_asks_for_two_replicas() -> None:
@@ -239,12 +239,12 @@ def test_a_pod_never_asks_for_two_replicas() -> None:
 def test_hami_caps_memory_and_compute_of_a_soft_share_on_the_gpu_that_was_sold() -> None:
     (pod,) = pods(EVERYTHING["shares-hami"])
     limits = pod["spec"]["containers"][0]["resources"]["limits"]
-    asked = {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
+    values = {name: count for name, count in limits.items() if name.startswith("nvidia.com/")}
     quarter = {"nvidia.com/gpumem": "20480", "nvidia.com/gpucores": "25"}
-    assert asked == {"nvidia.com/gpu": "1", **quarter}
-    told = pod["metadata"]["annotations"]
-    assert told["nvidia.com/use-gpuuuid"] == LEASE.slices[0].card_uuid
-    assert told["nvidia.com/vgpu-mode"] == "hami-core"
+    assert values == {"nvidia.com/gpu": "1", **quarter}
+    found = pod["metadata"]["annotations"]
+    assert found["nvidia.com/use-gpuuuid"] == LEASE.slices[0].gpu_uuid
+    assert found["nvidia.com/vgpu-mode"] == "hami-core"
     assert pod["spec"]["schedulerName"] == "hami-scheduler"
 
 
@@ -259,15 +259,15 @@ def test_hami_gives_no_two_parts_of_one_gpu_and_no_share_without_a_cap() -> None
 @pytest.mark.parametrize("offering", [SHARE, MIG])
 def test_what_a_node_gives_under_another_name_is_asked_for_by_that(offering: OfferingSpec) -> None:
     place = replace(LEASE.slices[0], asks="nvidia.com/gpu")
-    assert asked(replace(LEASE, offering=offering, slices=(place,))) == {"nvidia.com/gpu": "1"}
+    assert requested_devices(replace(LEASE, offering=offering, slices=(place,))) == {"nvidia.com/gpu": "1"}
 
 
 @pytest.mark.parametrize("name", ["device_plugin", "dra", "dra_extended"])
 def test_every_slice_that_could_be_sold_is_counted_by_its_projects_quota(name: str) -> None:
     hard = of_kind(EVERYTHING[f"project-{name}"], "ResourceQuota")[0]["spec"]["hard"]
     for profile in ("1g.10gb", "1g.10gb+me", "3g.40gb", "7g.80gb"):
-        told = gfd.mig_resource_name(profile) if name == "device_plugin" else device_class_of(profile)
-        assert any(told in line for line in hard), f"no line counts {profile}"
+        found = gfd.mig_resource_name(profile) if name == "device_plugin" else device_class_of(profile)
+        assert any(found in line for line in hard), f"no line counts {profile}"
 
 
 def test_every_slice_that_a_claim_could_name_has_a_class() -> None:

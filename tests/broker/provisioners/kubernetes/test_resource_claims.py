@@ -15,7 +15,7 @@ from broker.provisioners.kubernetes.drivers.dra import DRA_DRIVER_NAME, DraDrive
 from broker.provisioners.kubernetes.render.spec import SliceSpec
 from broker.provisioners.kubernetes.spec_conversion import lease_spec
 from tests.broker.domain.fleet import MODELS
-from tests.broker.provisioners.kubernetes.lease_specs import CARD, DRIVERS, LEASE, WHOLE
+from tests.broker.provisioners.kubernetes.lease_specs import DRIVERS, GPU_UUID, LEASE, WHOLE
 from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer, StartServer, error_status
 from tests.broker.provisioners.kubernetes.test_observation_cache import NOTHING, READY, Scene, a_pod, order
 from tests.simulation import NOW
@@ -23,8 +23,8 @@ from tests.simulation import NOW
 Body = dict[str, Any]
 
 
-def device(name: str, *, card: str = "", of: str = "", units: tuple[int, ...] = ()) -> Body:
-    kind = {"uuid": {"string": card}} if card else {"parentUUID": {"string": of}}
+def device(name: str, *, gpu: str = "", of: str = "", units: tuple[int, ...] = ()) -> Body:
+    kind = {"uuid": {"string": gpu}} if gpu else {"parentUUID": {"string": of}}
     return {"name": name, "attributes": kind, "capacity": {f"memorySlice{n}": {"value": "1"} for n in units}}
 
 
@@ -41,11 +41,11 @@ def claim(*given: str, pool: str = "gpu-node-1", driver: str = DRA_DRIVER_NAME, 
 
 
 NODE = published(
-    device("own", of=CARD, units=(5,)),
-    device("beside", of=CARD, units=(6,)),
+    device("own", of=GPU_UUID, units=(5,)),
+    device("beside", of=GPU_UUID, units=(6,)),
     device("elsewhere", of="GPU-other", units=(5,)),
-    device("card", card=CARD),
-    device("other-card", card="GPU-other"),
+    device("gpu", gpu=GPU_UUID),
+    device("other-gpu", gpu="GPU-other"),
 )
 
 
@@ -57,10 +57,10 @@ def strange(body: Body, *, lease: Any = LEASE) -> str:
 def test_a_device_that_was_sold_is_none_of_anybody_elses() -> None:
     assert strange(claim("own")) == ""
     assert strange(claim()) == ""
-    whole = replace(LEASE, offering=WHOLE, slices=(SliceSpec("gpu-node-1", CARD, "card", 0, 8, 8, 80),))
+    whole = replace(LEASE, offering=WHOLE, slices=(SliceSpec("gpu-node-1", GPU_UUID, "whole-gpu", 0, 8, 8, 80),))
     assert whole.offering.isolation is Isolation.DEVICE
-    assert strange(claim("card"), lease=whole) == ""
-    assert strange(claim("other-card"), lease=whole) == "other-card of gpu-node-1"
+    assert strange(claim("gpu"), lease=whole) == ""
+    assert strange(claim("other-gpu"), lease=whole) == "other-GPU of gpu-node-1"
 
 
 @pytest.mark.parametrize("given", ["beside", "elsewhere"])
@@ -99,7 +99,7 @@ class Claiming(Scene):
 
 
 @pytest.mark.parametrize(
-    ("held", "asked"),
+    ("held", "wanted"),
     [
         (claim("own"), False),
         (claim(), True),
@@ -108,7 +108,7 @@ class Claiming(Scene):
     ],
 )
 def test_what_runs_is_believed_while_its_claim_holds_what_was_sold(
-    cluster: Cluster, serve: StartServer, held: Body | None, asked: bool
+    cluster: Cluster, serve: StartServer, held: Body | None, wanted: bool
 ) -> None:
     scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
     scene.runs()
@@ -116,7 +116,7 @@ def test_what_runs_is_believed_while_its_claim_holds_what_was_sold(
     if held:
         scene.claim(held)
     seen = scene.provisioner.observe(order(), now=NOW)
-    assert (seen.seen, bool(scene.verbs)) == ((ObservedState.GONE, True) if asked else (ObservedState.READY, False))
+    assert (seen.seen, bool(scene.verbs)) == ((ObservedState.GONE, True) if wanted else (ObservedState.READY, False))
 
 
 def test_where_claims_are_not_followed_pods_are_believed(cluster: Cluster, serve: StartServer) -> None:
@@ -162,7 +162,7 @@ def checked_at(
     script = (*there, ScriptedAnswer(body=node), *answers, ScriptedAnswer(body=anchor), ScriptedAnswer(body=after))
     scene = Claiming(cluster, *script, serve=serve)
     seen = scene.provisioner.observe(order(), now=NOW)
-    return seen, [f"{each.method} {each.path.split('?')[0].rsplit('/', 1)[-1]}" for each in scene.wire.asked[3:]]
+    return seen, [f"{each.method} {each.path.split('?')[0].rsplit('/', 1)[-1]}" for each in scene.wire.requests[3:]]
 
 
 def ours(*given: str) -> ScriptedAnswer:
@@ -179,17 +179,17 @@ WAITS = a_pod({"phase": "Pending"}, namespace="gt-1")
 
 
 def test_a_cluster_that_gave_what_was_sold_is_asked_no_further(cluster: Cluster, serve: StartServer) -> None:
-    seen, asked = checked_at(cluster, serve, ours("card"), of_node(device("card", card="GPU-1")), pod=RUNS)
+    seen, wanted = checked_at(cluster, serve, ours("gpu"), of_node(device("gpu", gpu="GPU-1")), pod=RUNS)
     assert seen.seen is ObservedState.READY
-    assert asked == [f"GET {CLAIM_NAME}", "GET resourceslices"]
+    assert wanted == [f"GET {CLAIM_NAME}", "GET resourceslices"]
 
 
 def test_a_lease_that_was_given_what_was_not_sold_is_lost(cluster: Cluster, serve: StartServer) -> None:
     for pod in (RUNS, WAITS):
-        seen, _ = checked_at(cluster, serve, ours("card"), of_node(device("card", card="GPU-2")), pod=pod)
+        seen, _ = checked_at(cluster, serve, ours("gpu"), of_node(device("gpu", gpu="GPU-2")), pod=pod)
         assert (seen.seen, seen.text) == (
             ObservedState.LOST,
-            "its resource claim got card of n01, where it was not placed",
+            "its resource claim got GPU of n01, where it was not placed",
         )
 
 
@@ -197,7 +197,7 @@ def test_a_lease_that_was_given_what_was_not_sold_is_lost(cluster: Cluster, serv
     ("answer", "words"),
     [
         (error_status(404, "not found"), "its resource claim was deleted, and with it its devices"),
-        (ScriptedAnswer(body=claim("card", pool="n01")), "its resource claim was deleted, and with it its devices"),
+        (ScriptedAnswer(body=claim("gpu", pool="n01")), "its resource claim was deleted, and with it its devices"),
         (ours(), "its devices were removed from its resource claim"),
     ],
 )
@@ -220,7 +220,7 @@ def test_a_claim_that_is_missing_before_its_pod_runs_is_made_again(
 ) -> None:
     mended: list[str] = []
     monkeypatch.setattr(provisioner, "repair_children", lambda api, driver, spec, found: mended.append(spec.lease_id))
-    seen, asked = checked_at(cluster, serve, error_status(404, "not found"), pod=WAITS)
-    assert (seen.seen, asked, mended) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
+    seen, wanted = checked_at(cluster, serve, error_status(404, "not found"), pod=WAITS)
+    assert (seen.seen, wanted, mended) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
     seen, _ = checked_at(cluster, serve, ours(), pod=WAITS)
     assert (seen.seen, len(mended)) == (ObservedState.PENDING, 1)

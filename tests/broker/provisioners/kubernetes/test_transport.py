@@ -23,26 +23,26 @@ THING = {"kind": "ConfigMap", "metadata": {"name": "l-1-g1", "uid": "u-1", "reso
 def test_an_apply_sends_the_whole_intent_under_its_manager(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     made = wire.api.apply(ANCHOR, manager="gpubroker-lease", force=True)
-    (asked,) = wire.asked
+    (wanted,) = wire.requests
     assert (made.metadata.uid, made.metadata.resource_version) == ("u-1", "7")
-    assert asked.path == "/api/v1/namespaces/gt-a/configmaps/l-1-g1?fieldManager=gpubroker-lease&force=true"
-    assert (asked.method, asked.body) == ("PATCH", ANCHOR)
-    assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
-    assert asked.headers["Authorization"] == "Bearer first"
+    assert wanted.path == "/api/v1/namespaces/gt-a/configmaps/l-1-g1?fieldManager=gpubroker-lease&force=true"
+    assert (wanted.method, wanted.body) == ("PATCH", ANCHOR)
+    assert wanted.headers["Content-Type"] == "application/apply-patch+yaml"
+    assert wanted.headers["Authorization"] == "Bearer first"
 
 
 def test_an_apply_with_a_uid_is_for_that_very_object(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     wire.api.apply(ANCHOR, manager="gpubroker-lease", uid="u-1")
-    assert wire.asked[0].body["metadata"]["uid"] == "u-1"
+    assert wire.requests[0].body["metadata"]["uid"] == "u-1"
     assert "uid" not in ANCHOR["metadata"]
 
 
 def test_a_delete_names_the_uid_and_waits_for_dependents(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer())
     wire.api.delete(REF, uid="u-1")
-    assert wire.asked[0].body["preconditions"] == {"uid": "u-1"}
-    assert wire.asked[0].body["propagationPolicy"] == "Foreground"
+    assert wire.requests[0].body["preconditions"] == {"uid": "u-1"}
+    assert wire.requests[0].body["propagationPolicy"] == "Foreground"
 
 
 def test_deleting_what_is_gone_is_well(serve: StartServer) -> None:
@@ -59,9 +59,9 @@ def test_a_list_is_read_page_by_page(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=first), ScriptedAnswer(body=last))
     items, version = wire.api.list_all(POD, labels="app=x")
     assert ([json.loads(bytes(item)) for item in items], version) == ([{"a": 1}, {"a": 2}], "5")
-    assert "continue=next+please" in wire.asked[1].path
-    assert all("labelSelector=app%3Dx" in asked.path for asked in wire.asked)
-    assert all("limit=500" in asked.path for asked in wire.asked)
+    assert "continue=next+please" in wire.requests[1].path
+    assert all("labelSelector=app%3Dx" in wanted.path for wanted in wire.requests)
+    assert all("limit=500" in wanted.path for wanted in wire.requests)
 
 
 def test_an_empty_list_may_be_null(serve: StartServer) -> None:
@@ -75,7 +75,7 @@ def test_an_empty_list_may_be_null(serve: StartServer) -> None:
 def test_a_busy_server_is_asked_again(serve: StartServer, pauses: list[float], code: int) -> None:
     wire = serve(error_status(code, "busy"), error_status(code, "busy"), ScriptedAnswer(body=THING))
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
-    assert len(wire.asked) == 3
+    assert len(wire.requests) == 3
     assert 0 < pauses[0] <= 0.1 < 0.2 >= pauses[1]
 
 
@@ -99,7 +99,7 @@ def test_a_pause_longer_than_we_have_is_told_to_the_caller(serve: StartServer, p
     with pytest.raises(ClusterUnreachable, match="overloaded") as silence:
         wire.api.apply(ANCHOR, manager="m")
     assert silence.value.again_in_s == 300
-    assert (len(wire.asked), pauses) == (1, [])
+    assert (len(wire.requests), pauses) == (1, [])
 
 
 def test_a_server_that_hangs_up_is_asked_again(serve: StartServer, pauses: list[float]) -> None:
@@ -111,7 +111,7 @@ def test_a_server_that_always_hangs_up_is_silent(serve: StartServer, quick_time:
     wire = serve(ScriptedAnswer(hang_up=True))
     with pytest.raises(ClusterUnreachable):
         wire.api.get(REF)
-    assert len(wire.asked) > 1
+    assert len(wire.requests) > 1
 
 
 def test_nobody_there_is_silence_without_addresses_of_objects(serve: StartServer, quick_time: None) -> None:
@@ -146,21 +146,21 @@ def test_no_time_left_asks_nothing(serve: StartServer) -> None:
     wire = serve()
     with pytest.raises(ClusterUnreachable, match="time limit"):
         wire.transport.within(0).get(REF)
-    assert wire.asked == []
+    assert wire.requests == []
 
 
 def test_a_rotated_token_is_read_again_once(serve: StartServer) -> None:
     wire = serve(error_status(401, "Unauthorized"), ScriptedAnswer(body=THING))
     wire.tokens = ["old", "new"]
     assert wire.api.apply(ANCHOR, manager="m").metadata.uid == "u-1"
-    assert [asked.headers["Authorization"] for asked in wire.asked] == ["Bearer old", "Bearer new"]
+    assert [wanted.headers["Authorization"] for wanted in wire.requests] == ["Bearer old", "Bearer new"]
 
 
 def test_a_token_that_stays_bad_is_denied(serve: StartServer) -> None:
     wire = serve(error_status(401, "Unauthorized"))
     with pytest.raises(api_errors.AccessDenied, match="Unauthorized"):
         wire.api.get(REF)
-    assert len(wire.asked) == 2
+    assert len(wire.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -191,11 +191,11 @@ def test_every_refusal_has_a_type_of_its_own(
     serve: StartServer, answer: ScriptedAnswer, type_: type[Exception]
 ) -> None:
     wire = serve(answer)
-    with pytest.raises(type_) as told:
+    with pytest.raises(type_) as error:
         wire.api.apply(ANCHOR, manager="m")
-    assert type(told.value) is type_
-    assert str(told.value) == answer.body["message"]
-    assert len(wire.asked) == 1
+    assert type(error.value) is type_
+    assert str(error.value) == answer.body["message"]
+    assert len(wire.requests) == 1
 
 
 def test_a_proxy_that_answers_in_html_is_quoted(
@@ -210,9 +210,9 @@ def test_a_watch_yields_lines_whatever_the_chunks_are(serve: StartServer) -> Non
     wire = serve(ScriptedAnswer(chunks=chunks))
     lines = list(wire.api.watch(POD, version="5", labels="a=b", seconds=300))
     assert lines == [b'{"type":"ADDED"}', b'{"type":"BOOKMARK"}', b'{"type":"x"}']
-    assert "resourceVersion=5" in wire.asked[0].path
-    assert "allowWatchBookmarks=true" in wire.asked[0].path
-    assert "timeoutSeconds=300" in wire.asked[0].path
+    assert "resourceVersion=5" in wire.requests[0].path
+    assert "allowWatchBookmarks=true" in wire.requests[0].path
+    assert "timeoutSeconds=300" in wire.requests[0].path
 
 
 def test_a_watch_from_too_long_ago_is_expired(serve: StartServer) -> None:
@@ -233,14 +233,14 @@ def test_a_watch_tells_that_it_is_open_before_anything_comes(serve: StartServer)
 def test_merging_changes_a_subresource(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     wire.api.merge(REF, {"metadata": {"labels": {"a": "b"}}}, manager="m", subresource="status")
-    assert wire.asked[0].path.split("?")[0] == "/api/v1/namespaces/gt-a/configmaps/l-1-g1/status"
-    assert wire.asked[0].headers["Content-Type"] == "application/merge-patch+json"
+    assert wire.requests[0].path.split("?")[0] == "/api/v1/namespaces/gt-a/configmaps/l-1-g1/status"
+    assert wire.requests[0].headers["Content-Type"] == "application/merge-patch+json"
 
 
 def test_creating_posts_to_the_collection(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(201, THING))
     assert wire.api.create(ANCHOR, manager="m").metadata.uid == "u-1"
-    assert wire.asked[0].path == "/api/v1/namespaces/gt-a/configmaps?fieldManager=m"
+    assert wire.requests[0].path == "/api/v1/namespaces/gt-a/configmaps?fieldManager=m"
 
 
 def test_a_process_of_its_own_connects_again(serve: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +330,7 @@ def test_nobody_is_followed_to_another_server(serve: StartServer) -> None:
         wire.api.get(REF)
     with pytest.raises(ClusterUnreachable, match="like Kubernetes: HTTP 302"):
         list(wire.api.watch(POD, version="1", seconds=300))
-    assert len(wire.asked) == 2
+    assert len(wire.requests) == 2
 
 
 def test_the_official_client_makes_pool_and_token_of_a_kubeconfig() -> None:

@@ -35,12 +35,12 @@ def test_ours_is_deleted_once_and_then_waited_for(serve: StartServer) -> None:
     left = remove_volume_claim(wire.api, KEPT, installation="ins_1")
     assert left
     assert (left.seen, left.text) == (ObservedState.PENDING, "being deleted")
-    assert [asked.method for asked in wire.asked] == ["GET", "DELETE"]
-    assert wire.asked[0].path == "/api/v1/namespaces/gt-1/persistentvolumeclaims/v-1"
-    assert wire.asked[1].body["preconditions"] == {"uid": "u-1"}
+    assert [wanted.method for wanted in wire.requests] == ["GET", "DELETE"]
+    assert wire.requests[0].path == "/api/v1/namespaces/gt-1/persistentvolumeclaims/v-1"
+    assert wire.requests[1].body["preconditions"] == {"uid": "u-1"}
     going = serve(claim(deletionTimestamp="2026-11-21T09:00:00Z"))
     assert remove_volume_claim(going.api, KEPT, installation="ins_1")
-    assert [asked.method for asked in going.asked] == ["GET"]
+    assert [wanted.method for wanted in going.requests] == ["GET"]
 
 
 def test_what_is_gone_or_not_ours_is_left_alone(serve: StartServer) -> None:
@@ -48,4 +48,4 @@ def test_what_is_gone_or_not_ours_is_left_alone(serve: StartServer) -> None:
     for other in ("volume", "project", "installation"):
         wire = serve(claim(labels={**OURS, f"gpubroker.dev/{other}": "another"}))
         assert remove_volume_claim(wire.api, KEPT, installation="ins_1") is None
-        assert [asked.method for asked in wire.asked] == ["GET"]
+        assert [wanted.method for wanted in wire.requests] == ["GET"]

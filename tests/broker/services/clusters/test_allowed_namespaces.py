@@ -34,7 +34,7 @@ def test_walls_open_to_where_people_come_from(
     provisioner = KubernetesProvisioner(cluster.pk, replace(into, transport=wire.transport, memory=None))
     with pytest.raises(ClusterUnreachable):  # for it answers nonsense from then on
         provisioner.ensure(order(), now=NOW)
-    (policy,) = (each.body for each in wire.asked if "/gpub-ingress?" in each.path)
+    (policy,) = (each.body for each in wire.requests if "/gpub-ingress?" in each.path)
     sources = [source for rule in policy["spec"]["ingress"] for source in rule["from"]]
     names = [each["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for each in sources]
     assert tuple(names) == found

@@ -165,7 +165,7 @@ def test_inventory_is_taken_from_the_rows_once_they_are_there(
     agent.absorb(nodes(node()), now=sim.now)
     agent.turn(0)
     assert Gpu.objects.get().node.name == "n01"
-    assert wire.asked == []  # the watch has told it all
+    assert wire.requests == []  # the watch has told it all
 
 
 def test_an_inventory_in_which_nothing_is_new_is_not_taken_again(
@@ -185,7 +185,7 @@ def test_an_inventory_in_which_nothing_is_new_is_not_taken_again(
     assert take(node()) == 1
     assert take(node(version=4)) == 1
     assert take(node(version=5), node("n02")) == 2
-    Cluster.objects.update(inventory_paused_reason="It reports only 1 of 9 cards.")
+    Cluster.objects.update(inventory_paused_reason="It reports only 1 of 9 GPUs.")
     assert take(node(version=6), node("n02")) == 3
     Cluster.objects.update(inventory_paused_reason="")
     agent.inventory._repeat_at = 0
@@ -220,7 +220,7 @@ def test_without_a_pulse_the_cluster_is_asked_who_it_is_and_its_silence_keeps_th
     assert agent.frozen
 
 
-def published(version: int, *cards: str) -> dict[str, Any]:
+def published(version: int, *gpus: str) -> dict[str, Any]:
     """Return what the DRA driver of n01 says it has."""
     devices = [
         {
@@ -232,7 +232,7 @@ def published(version: int, *cards: str) -> dict[str, Any]:
             },
             "capacity": {"memory": {"value": "81559Mi"}},
         }
-        for name in cards
+        for name in gpus
     ]
     meta = {"name": "slice-n01", "uid": "u-slice", "resourceVersion": str(version)}
     return {"metadata": meta, "spec": {"driver": "gpu.nvidia.com", "nodeName": "n01", "devices": devices}}
@@ -249,25 +249,25 @@ def test_a_driver_of_claims_is_told_what_nodes_publish_and_asks_for_nothing(
     reconnect(claims, clusters.ClusterConnection(wire.transport, claims.connection.driver))
     monkeypatch.setattr(inventory_watch, "INVENTORY_DELAY_S", 0.0)
 
-    def cards(*batch: WatchEvent) -> list[str]:
+    def gpus(*batch: WatchEvent) -> list[str]:
         claims.absorb(batch, now=sim.now)
         claims.turn(0)
         return list(Gpu.objects.order_by("index").values_list("uuid", flat=True))
 
-    assert cards(*nodes(node())) == []  # their cards are yet to be listed
+    assert gpus(*nodes(node())) == []  # their GPUs are yet to be listed
     listed = [
         found(RESOURCE_SLICE, "BEGUN"),
         found(RESOURCE_SLICE, "PAGED", published(4, "gpu-0")),
         found(RESOURCE_SLICE, "LISTED"),
     ]
-    assert cards(*listed) == ["GPU-gpu-0"]
-    assert cards(found(RESOURCE_SLICE, "MODIFIED", published(12, "gpu-0", "gpu-1"), version=12)) == [
+    assert gpus(*listed) == ["GPU-gpu-0"]
+    assert gpus(found(RESOURCE_SLICE, "MODIFIED", published(12, "gpu-0", "gpu-1"), version=12)) == [
         "GPU-gpu-0",
         "GPU-gpu-1",
     ]
-    cards(found(RESOURCE_SLICE, "DELETED", published(13, "gpu-0", "gpu-1"), version=13))
+    gpus(found(RESOURCE_SLICE, "DELETED", published(13, "gpu-0", "gpu-1"), version=13))
     assert set(Gpu.objects.values_list("health", flat=True)) == {"unhealthy"}
-    assert wire.asked == []
+    assert wire.requests == []
 
 
 def a_class(name: str, version: int) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def test_what_has_no_device_class_is_not_for_sale_until_it_has_one(
     def sold(*batch: WatchEvent) -> list[Any]:
         claims.absorb(batch, now=sim.now)
         claims.turn(0)
-        return [card.published or card.health for card in Gpu.objects.all()]
+        return [gpu.published or gpu.health for gpu in Gpu.objects.all()]
 
     slices = published(4, "gpu-0")
     part = {
@@ -297,17 +297,17 @@ def test_what_has_no_device_class_is_not_for_sale_until_it_has_one(
     slices["spec"]["devices"].append({"name": "p", "attributes": part, "capacity": {"memorySlice3": {"value": "1"}}})
     sold(*nodes(node()))
     listed = [found(RESOURCE_SLICE, "BEGUN"), found(RESOURCE_SLICE, "PAGED", slices), found(RESOURCE_SLICE, "LISTED")]
-    assert sold(*listed) == [{"1g.10gb": [3], "card": [0]}]
+    assert sold(*listed) == [{"1g.10gb": [3], "whole-gpu": [0]}]
     whole = a_class("gpu.nvidia.com", 5)
     listed = [
         found(DEVICE_CLASSES, "BEGUN"),
         found(DEVICE_CLASSES, "PAGED", whole),
         found(DEVICE_CLASSES, "LISTED"),
     ]
-    assert sold(*listed) == [{"card": [0]}]
+    assert sold(*listed) == [{"whole-gpu": [0]}]
     mine = a_class("mig-1g.10gb.gpubroker.dev", 12)
-    assert sold(found(DEVICE_CLASSES, "ADDED", mine, version=12)) == [{"1g.10gb": [3], "card": [0]}]
-    assert sold(found(DEVICE_CLASSES, "DELETED", mine, version=13)) == [{"card": [0]}]
+    assert sold(found(DEVICE_CLASSES, "ADDED", mine, version=12)) == [{"1g.10gb": [3], "whole-gpu": [0]}]
+    assert sold(found(DEVICE_CLASSES, "DELETED", mine, version=13)) == [{"whole-gpu": [0]}]
 
 
 def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(
@@ -342,10 +342,10 @@ class Still:
 
 def test_following_ends_when_told(agent: ClusterAgent, serve: StartServer) -> None:
     through(agent, serve)
-    asked: list[bool] = []
+    requests: list[bool] = []
     agent.reflectors = []
     agent.heartbeat = agent.repair.repairer = Still()  # type: ignore[assignment]
-    agent.follow(lambda: asked.append(True) or len(asked) < 2)  # type: ignore[func-returns-value]
+    agent.follow(lambda: requests.append(True) or len(requests) < 2)  # type: ignore[func-returns-value]
 
 
 def test_an_agent_that_lost_a_watch_ends_loudly(agent: ClusterAgent, serve: StartServer) -> None:

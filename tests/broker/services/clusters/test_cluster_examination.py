@@ -103,10 +103,10 @@ def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
     )
     assert knock(joined, sim).uid == "uid-1"  # who it is must be known first
     knock(joined, sim)
-    assert len(wire.asked) == 1
+    assert len(wire.requests) == 1
     sim.clock.at += timedelta(seconds=21)
     knock(joined, sim)
-    assert len(wire.asked) == 2
+    assert len(wire.requests) == 2
 
 
 def test_silence_is_dated_from_the_first_knock_and_ends_with_an_answer(
@@ -201,12 +201,12 @@ def test_a_simulated_cluster_has_nothing_to_examine(sim: Simulation) -> None:
         cluster_examination.request_examination(Cluster.objects.get(), actor=OPERATOR, now=sim.now)
 
 
-def nodes(count: int, cards: int = 8) -> list[DiscoveredNode]:
-    whole = (DiscoveredSlice(0, 8, "card"),)
+def nodes(count: int, gpus: int = 8) -> list[DiscoveredNode]:
+    whole = (DiscoveredSlice(0, 8, "whole-gpu"),)
     return [
         DiscoveredNode(
             f"n{number}",
-            tuple(DiscoveredGpu(index, f"n{number}/{index}", MODEL, Isolation.DEVICE, whole) for index in range(cards)),
+            tuple(DiscoveredGpu(index, f"n{number}/{index}", MODEL, Isolation.DEVICE, whole) for index in range(gpus)),
         )
         for number in range(count)
     ]

@@ -1,4 +1,4 @@
-"""How a cluster's nodes and cards become inventory, and stay what the cluster says."""
+"""How a cluster's nodes and GPUs become inventory, and stay what the cluster says."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,16 +27,16 @@ from tenants.services.rls import staff_scope, tenant_scope
 from tests.broker.services.clusters.kubeconfigs import KUBECONFIG
 from tests.simulation import MODEL, NOW, OPERATOR, Simulation, create_tenant, held_allocations, offering, reload_lease
 
-WHOLE = (DiscoveredSlice(0, 8, "card"),)
+WHOLE = (DiscoveredSlice(0, 8, "whole-gpu"),)
 
 
-def card(index: int = 0, **changes: Any) -> DiscoveredGpu:
+def gpu(index: int = 0, **changes: Any) -> DiscoveredGpu:
     found = {"uuid": f"n1/{index}", "model": MODEL, "isolation": Isolation.DEVICE, "cuts": WHOLE, **changes}
     return DiscoveredGpu(index=index, **found)
 
 
-def take(cluster: Cluster, *cards: DiscoveredGpu, problems: tuple[str, ...] = ()) -> list[str]:
-    return cluster_registration.update_inventory(cluster, [DiscoveredNode("n1", cards, problems)], now=NOW)
+def take(cluster: Cluster, *gpus: DiscoveredGpu, problems: tuple[str, ...] = ()) -> list[str]:
+    return cluster_registration.update_inventory(cluster, [DiscoveredNode("n1", gpus, problems)], now=NOW)
 
 
 def test_new_credentials_replace_the_old(cluster: Cluster) -> None:
@@ -58,29 +58,29 @@ def test_without_a_key_no_cluster_joins(cluster: Cluster, settings: Any) -> None
 
 def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
     for _ in range(2):
-        assert take(cluster, card(0), card(1, cuts=(), uuid="GPU-real")) == []
+        assert take(cluster, gpu(0), gpu(1, cuts=(), uuid="GPU-real")) == []
     node = Node.objects.get()
     fixed, dynamic = Gpu.objects.order_by("index")
     assert (fixed.uuid, fixed.layout_policy) == (f"{node.pk}/0", "fixed")
-    assert fixed.fixed_layout == [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    assert fixed.fixed_layout == [{"profile": "whole-gpu", "start": 0, "size": 8, "isolation": "device"}]
     assert (dynamic.uuid, dynamic.layout_policy, dynamic.version) == ("GPU-real", "dynamic", 1)
 
 
 def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluster: Cluster) -> None:
     """Labels of sharing are read long before a lease is rendered."""
     halves = (DiscoveredSlice(0, 4, "half"), DiscoveredSlice(4, 4, "half"))
-    shared = card(0, isolation=Isolation.SOFT, cuts=halves, asks="nvidia.com/gpu")
+    shared = gpu(0, isolation=Isolation.SOFT, cuts=halves, asks="nvidia.com/gpu")
     assert take(cluster, shared) == []
     assert [cut["asks"] for cut in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
-    take(cluster, card(0, isolation=Isolation.SOFT, cuts=halves))
+    take(cluster, gpu(0, isolation=Isolation.SOFT, cuts=halves))
     assert "asks" not in Gpu.objects.get().fixed_layout[0]
 
 
 def test_what_a_gpu_publishes_is_kept_until_it_publishes_all_again(cluster: Cluster) -> None:
-    told = published_profiles({"1g.10gb": [0, 1]})
-    for publishes, kept in ((told, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
+    found = published_profiles({"1g.10gb": [0, 1]})
+    for publishes, kept in ((found, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
         for _ in range(2):
-            assert take(cluster, card(0, cuts=(), uuid="GPU-real", published=publishes)) == []
+            assert take(cluster, gpu(0, cuts=(), uuid="GPU-real", published=publishes)) == []
         assert Gpu.objects.get().published == kept
     assert Gpu.objects.get().version == 3
     assert Gpu.objects.filter(published__isnull=True).exists()
@@ -91,7 +91,7 @@ def test_gpus_of_one_moment_have_their_ids_in_their_own_order(
 ) -> None:
     """Among equal GPUs the one with the first id is chosen."""
     monkeypatch.setattr(ids.clock, "milliseconds", lambda: 1_800_000_000_000)
-    found = [DiscoveredNode(f"n{node}", tuple(card(index, uuid="") for index in range(8)), ()) for node in range(4)]
+    found = [DiscoveredNode(f"n{node}", tuple(gpu(index, uuid="") for index in range(8)), ()) for node in range(4)]
     cluster_registration.update_inventory(cluster, found, now=NOW)
     assert [node.name for node in Node.objects.order_by("id")] == ["n0", "n1", "n2", "n3"]
     places = Gpu.objects.order_by("id").values_list("node__name", "index")
@@ -99,8 +99,8 @@ def test_gpus_of_one_moment_have_their_ids_in_their_own_order(
 
 
 def test_a_gpu_that_was_cut_again_has_its_new_places(cluster: Cluster) -> None:
-    take(cluster, card())
-    take(cluster, card(cuts=(DiscoveredSlice(0, 4, "3g.40gb"),), isolation=Isolation.HARDWARE))
+    take(cluster, gpu())
+    take(cluster, gpu(cuts=(DiscoveredSlice(0, 4, "3g.40gb"),), isolation=Isolation.HARDWARE))
     changed = Gpu.objects.get()
     assert (changed.fixed_layout[0]["profile"], changed.version) == ("3g.40gb", 2)
 
@@ -109,7 +109,7 @@ ONES = tuple(DiscoveredSlice(start, 1, "1g.10gb") for start in range(7))
 
 
 def cut(index: int, cuts: tuple[DiscoveredSlice, ...] = ONES, **changes: Any) -> DiscoveredGpu:
-    return card(index, cuts=cuts, isolation=Isolation.HARDWARE, **changes)
+    return gpu(index, cuts=cuts, isolation=Isolation.HARDWARE, **changes)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def leased(cluster: Cluster, sim: Simulation) -> Lease:
     [
         (cut(0, ONES[:4]), cut(1, ONES[:3])),
         (cut(0, (DiscoveredSlice(0, 4, "3g.40gb"), DiscoveredSlice(4, 4, "3g.40gb"))), cut(1)),
-        (card(0), cut(1)),
+        (gpu(0), cut(1)),
         (cut(0, model="A100-80GB"), cut(1)),
     ],
 )
@@ -172,31 +172,31 @@ def test_a_cut_that_keeps_every_leased_place_is_believed(cluster: Cluster, lease
 
 
 def test_a_gpu_no_longer_reported_is_out_of_the_pool_until_it_is(cluster: Cluster) -> None:
-    take(cluster, card(0), card(1))
-    take(cluster, card(0))
+    take(cluster, gpu(0), gpu(1))
+    take(cluster, gpu(0))
     assert Gpu.objects.get(index=1).health_reason == cluster_registration.NOT_REPORTED
     assert Gpu.objects.sellable().count() == 1
-    take(cluster, card(0), card(1))
+    take(cluster, gpu(0), gpu(1))
     assert Gpu.objects.sellable().count() == 2
 
 
 def test_a_gpu_that_its_node_calls_broken_is_out_of_the_pool(cluster: Cluster) -> None:
-    take(cluster, card(healthy=False))
-    take(cluster, card())  # what an operator or its node said stands until an operator looks
+    take(cluster, gpu(healthy=False))
+    take(cluster, gpu())  # what an operator or its node said stands until an operator looks
     assert Gpu.objects.get().health == "unhealthy"
 
 
 def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_that(cluster: Cluster) -> None:
     def fleet(*broken: str) -> list[DiscoveredNode]:
         names = [f"n{number}" for number in range(60)]
-        return [DiscoveredNode(name, tuple(card(i, healthy=name not in broken) for i in range(2))) for name in names]
+        return [DiscoveredNode(name, tuple(gpu(i, healthy=name not in broken) for i in range(2))) for name in names]
 
     def statements(*broken: str) -> int:
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             cluster_registration.update_inventory(cluster, fleet(*broken), now=NOW)
-        return len(asked)
+        return len(queries)
 
-    assert statements() < 20  # 120 cards are new
+    assert statements() < 20  # 120 GPUs are new
     assert statements() < 12
     statements("n7")
     assert set(Gpu.objects.filter(health="unhealthy").values_list("node__name", "index")) == {
@@ -211,14 +211,14 @@ def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_t
 
 
 def test_a_node_that_is_being_cut_again_is_not_believed(cluster: Cluster) -> None:
-    take(cluster, card(0), card(1))
+    take(cluster, gpu(0), gpu(1))
     Gpu.objects.filter(index=0).update(closed_since=NOW)
-    assert take(cluster, card(0, cuts=()), problems=("half of it is gone",)) == []
+    assert take(cluster, gpu(0, cuts=()), problems=("half of it is gone",)) == []
     assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
 
 
 def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
-    assert take(cluster, problems=("cards of unknown",)) == ["n1: cards of unknown"]
+    assert take(cluster, problems=("GPUs of unknown",)) == ["n1: GPUs of unknown"]
 
 
 @pytest.mark.parametrize(("problems", "for_sale"), [((), 12), (("slices have replicas",), 0)])
@@ -226,11 +226,11 @@ def test_what_nodes_say_may_be_shared_is_not_sold_on_until_somebody_looks(
     cluster: Cluster, problems: tuple[str, ...], for_sale: int
 ) -> None:
     """A suddenly empty list waits for a person, unless nodes explain it."""
-    take(cluster, *(card(index) for index in range(12)))
-    told = take(cluster, problems=problems)
+    take(cluster, *(gpu(index) for index in range(12)))
+    found = take(cluster, problems=problems)
     cluster.refresh_from_db()
     assert bool(cluster.inventory_paused_reason) is not bool(problems)
-    assert told == ([f"n1: {each}" for each in problems] or [cluster.inventory_paused_reason])
+    assert found == ([f"n1: {each}" for each in problems] or [cluster.inventory_paused_reason])
     assert Gpu.objects.filter(health="healthy").count() == for_sale
 
 
@@ -256,8 +256,8 @@ def test_how_people_come_in_is_kept_and_recorded(way: cluster_registration.Ingre
     kept = Cluster.objects.get(pk=cluster.pk)
     assert cluster_registration.IngressSettings(kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == way
     with staff_scope():
-        (told,) = AuditEvent.objects.filter(action="cluster.let_in")
-    assert way.bastion in str(told.detail)
+        (found,) = AuditEvent.objects.filter(action="cluster.let_in")
+    assert way.bastion in str(found.detail)
 
 
 @pytest.mark.parametrize(
@@ -298,10 +298,10 @@ def test_entrances_are_kept_in_one_way_however_they_were_written(cluster: Cluste
 
 
 def test_how_gpus_are_linked_is_kept_and_what_nobody_could_mean_is_not(cluster: Cluster) -> None:
-    take(cluster, card(0, fabric="6f3c.1", numa="pci0000:15"), card(1, fabric="a\0b", numa="n" * 65))
+    take(cluster, gpu(0, fabric="6f3c.1", numa="pci0000:15"), gpu(1, fabric="a\0b", numa="n" * 65))
     assert list(Gpu.objects.order_by("index").values_list("fabric", "numa")) == [
         ("6f3c.1", "pci0000:15"),
         ("", ""),
     ]
-    take(cluster, card(0), card(1))
+    take(cluster, gpu(0), gpu(1))
     assert set(Gpu.objects.values_list("fabric", "numa")) == {("", "")}

@@ -21,14 +21,14 @@ Rings = list[tuple[str, str]]
 @pytest.fixture
 def rings(monkeypatch: pytest.MonkeyPatch) -> Rings:
     """Note which leases are told of news."""
-    told: Rings = []
+    reported: Rings = []
 
     def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, robbed: object) -> int:
-        told.extend(orders.values())
+        reported.extend(orders.values())
         return len(orders)
 
     monkeypatch.setattr(observed_objects.lease_notifications, "notify_leases", tell)
-    return told
+    return reported
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ def test_an_older_word_never_replaces_a_newer_one(cluster: Cluster, rings: Rings
 
 def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluster, rings: Rings) -> None:
     observed_objects.record_observed(cluster, [pod("a"), pod("b")], now=NOW)
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         observed_objects.record_observed(cluster, [pod("a", 7), pod("c", 9)], now=NOW, reached={"Pod": 9})
-    words = [re.sub(r"^(--.*\n)+", "", each["sql"]).split()[0] for each in asked.captured_queries]
+    words = [re.sub(r"^(--.*\n)+", "", each["sql"]).split()[0] for each in queries.captured_queries]
     assert [word for word in words if word not in ("SAVEPOINT", "RELEASE")] == ["WITH"]
     assert set(ClusterObject.objects.values_list("name", "version")) == {("a", 7), ("b", 1), ("c", 9)}
     assert ClusterWatch.objects.get().version == 9

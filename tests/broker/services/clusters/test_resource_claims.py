@@ -36,11 +36,11 @@ class Scene:
         self.publishes("other", "GPU-other")
         sim.messages.clear()
 
-    def publishes(self, name: str, card: str) -> None:
+    def publishes(self, name: str, gpu: str) -> None:
         units = range(self.place.start, self.place.start + self.place.size)
         device = {
             "name": name,
-            "attributes": {"parentUUID": {"string": card}},
+            "attributes": {"parentUUID": {"string": gpu}},
             "capacity": {f"memorySlice{unit}": {"value": "1"} for unit in units},
         }
         ClusterObject.objects.create(

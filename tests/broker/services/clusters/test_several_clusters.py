@@ -30,23 +30,23 @@ class Remembered:
     made: dict[str, "Remembered"] = {}
 
     def __init__(self, cluster_id: str) -> None:
-        self.asked: list[str] = []
+        self.calls: list[str] = []
         self.there: list[str] = []
         self.silent = False
         self.made[cluster_id] = self
 
     def ensure(self, order: ProvisionSpec, *, now: datetime) -> Observation:
-        self.asked.append(f"ensure {order.name}")
+        self.calls.append(f"ensure {order.name}")
         return Observation(ObservedState.READY, "readiness verified")
 
     def observe(self, order: ProvisionSpec, *, now: datetime) -> Observation:
         return Observation(ObservedState.READY)
 
     def let_go(self, order: ProvisionSpec, remains: tuple[HeldPod, ...]) -> None:
-        self.asked.append(f"let go {' '.join(each.name for each in remains)}")
+        self.calls.append(f"let go {' '.join(each.name for each in remains)}")
 
     def remove(self, order: ProvisionSpec, *, now: datetime) -> Observation:
-        self.asked.append(f"remove {order.name}")
+        self.calls.append(f"remove {order.name}")
         return Observation(ObservedState.GONE)
 
     def names(self) -> list[str]:
@@ -80,7 +80,7 @@ def test_a_lease_is_made_real_by_the_provisioner_of_its_cluster(
     (cluster,) = Cluster.objects.all()
     assert (order.cluster, order.slices[0].host, order.slices[0].grid) == (cluster.pk, "n01", 8)
     assert order.paid_until == reload_lease(lease).ends_at
-    assert remembered[cluster.pk].asked == [f"ensure {order.name}"]
+    assert remembered[cluster.pk].calls == [f"ensure {order.name}"]
 
 
 def test_a_cluster_without_one_of_its_own_is_simulated(sim: Simulation) -> None:

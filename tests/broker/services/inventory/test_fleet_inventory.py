@@ -21,7 +21,7 @@ from tests.simulation import (
 
 
 def test_racks_are_added_once(sim: Simulation) -> None:
-    rack = SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=4)
+    rack = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=4)
     create_fleet(rack)
     assert Gpu.objects.count() == 8
     assert hardware.add_simulated_racks([rack], now=NOW) == 0
@@ -56,14 +56,14 @@ def test_every_change_of_a_node_is_kept_and_audited_and_wakes_what_it_touches(si
 
 def test_every_change_of_a_gpus_health_is_kept_and_audited(sim: Simulation) -> None:
     create_gpus(1)
-    card = Gpu.objects.get()
+    gpu = Gpu.objects.get()
     for _ in range(2):
-        hardware.set_gpu_health(card, GpuHealth.UNHEALTHY, reason="ECC", actor=OPERATOR, now=NOW)
-    hardware.set_gpu_health(card, GpuHealth.HEALTHY, reason="swapped", actor=OPERATOR, now=NOW)
+        hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="ECC", actor=OPERATOR, now=NOW)
+    hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="swapped", actor=OPERATOR, now=NOW)
     changes = InventoryChange.objects.order_by("id").values_list("before", "after", "reason")
     assert list(changes) == [("healthy", "unhealthy", "ECC"), ("unhealthy", "healthy", "swapped")]
     with staff_scope():
-        assert AuditEvent.objects.get(action="card.unhealthy").subject_label == "n01 GPU 0"
+        assert AuditEvent.objects.get(action="gpu.unhealthy").subject_label == "n01 GPU 0"
 
 
 def test_models_are_loaded_from_the_projects_own_geometry(sim: Simulation) -> None:
@@ -76,10 +76,10 @@ def test_offerings_are_derived_once_from_what_stands_there(sim: Simulation) -> N
     create_gpus(1)
     assert gpu_catalogue.derive_offerings(now=NOW) == 0
     shapes = Offering.objects.filter(price_class="on_demand").values_list("profile", flat=True)
-    assert set(shapes) == {"card", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb"}
+    assert set(shapes) == {"whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb"}
     assert offering("3g.40gb").label == "H100 3g.40gb"
-    assert (offering("3g.40gb").memory_gb, offering("card").memory_gb) == (40, 80)
-    assert offering("card").milli_units == 7000
+    assert (offering("3g.40gb").memory_gb, offering("whole-gpu").memory_gb) == (40, 80)
+    assert offering("whole-gpu").milli_units == 7000
     assert Offering.objects.filter(price_class="spot").count() == 7
 
 

@@ -6,22 +6,25 @@ from broker.models import Allocation, Cluster, Gpu
 from broker.provisioners.kubernetes.drivers.discovered_inventory import DiscoveredGpu, DiscoveredNode
 from broker.services.clusters.registration import cluster_registration
 from tenants.services.rls import tenant_scope
-from tests.broker.services.clusters.test_cluster_registration import card
+from tests.broker.services.clusters.test_cluster_registration import gpu
 from tests.simulation import NOW, Simulation, create_gpus, create_tenant, held_allocations, offering
 
 
 def take(cluster: Cluster, **nodes: str) -> list[str]:
-    """Let nodes report cards, each named by a letter."""
-    found = [DiscoveredNode(name, tuple(_card(*each) for each in enumerate(told))) for name, told in nodes.items()]
+    """Let nodes report GPUs, each named by a letter."""
+    found = [
+        DiscoveredNode(name, tuple(_lettered_gpu(*each) for each in enumerate(reported)))
+        for name, reported in nodes.items()
+    ]
     return cluster_registration.update_inventory(cluster, found, now=NOW)
 
 
-def _card(index: int, letter: str) -> DiscoveredGpu:
-    return card(index, uuid=f"GPU-{letter}" if letter != "-" else f"n1/{index}")
+def _lettered_gpu(index: int, letter: str) -> DiscoveredGpu:
+    return gpu(index, uuid=f"GPU-{letter}" if letter != "-" else f"n1/{index}")
 
 
 def fleet(**where: Any) -> dict[tuple[str, int], str]:
-    """Return which card has which place, of those that can be sold."""
+    """Return which GPU has which place, of those that can be sold."""
     rows = Gpu.objects.sellable().filter(**where).values_list("node__name", "index", "uuid")
     return {(node, index): uuid.removeprefix("GPU-") for node, index, uuid in rows}
 

@@ -66,8 +66,8 @@ class UnreliableClusters(SimulatedProvisioner):
 def two_clusters(monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
     """Set up two clusters with one node each."""
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
-        SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=1),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=1),
+        SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=1),
     )
     made = UnreliableClusters()
     monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)
@@ -93,7 +93,7 @@ def other_cluster(name: str) -> str:
     return {"north-1": "north-2", "north-2": "north-1"}[name]
 
 
-def place_lease(sim: Simulation, what: str = "card", **wanted: str) -> tuple[Lease, str]:
+def place_lease(sim: Simulation, what: str = "whole-gpu", **wanted: str) -> tuple[Lease, str]:
     """Let a lease be placed, and say where."""
     lease = sim.request_lease(create_tenant(), offering(what), **wanted)
     hints = [hint for hint in sim.messages if hint[2] == "broker.step"]

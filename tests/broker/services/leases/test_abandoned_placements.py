@@ -77,7 +77,7 @@ def test_what_one_cluster_cannot_start_runs_on_the_next_with_the_reason_kept(
 
 
 def test_what_no_cluster_can_start_was_tried_once_in_each(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=2, gpus_per_node=1))
     moody.refuses = {each.pk for each in Cluster.objects.all()}
     lease, _ = place_lease(sim)
     sim.run(60)
@@ -99,7 +99,7 @@ def test_what_no_other_cluster_has_room_for_is_refused_at_once(sim: Simulation, 
 
 @pytest.mark.deep
 def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1))
+    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
     moody.slow = {each.pk for each in Cluster.objects.all()}
     lease, _ = place_lease(sim)
     sim.run_with_sweeps(50 * 60)
@@ -128,7 +128,7 @@ def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, m
     sim.run_with_sweeps(30)
     assert holding_clusters(lease) == [first, other_cluster(first)]
     books_balance(sim)
-    second = sim.request_lease(create_tenant("Wren"), offering("card"))
+    second = sim.request_lease(create_tenant("Wren"), offering("whole-gpu"))
     moody.full = set()
     sim.run_with_sweeps(30)
     assert reload_lease(second).state == LeaseState.QUEUED
@@ -157,7 +157,7 @@ def test_nothing_begins_while_an_earlier_try_may_still_run(sim: Simulation, mood
 def test_a_cluster_that_says_nothing_of_an_earlier_try_begins_no_other(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
     moody.full = moody.mute = {find_cluster(first).pk}
@@ -182,7 +182,7 @@ def test_a_first_try_asks_for_no_earlier_one(
 
 
 def test_what_an_earlier_place_said_does_not_count_for_the_next(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1))
+    create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
     lease, first = place_lease(sim)
     moody.full = moody.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(20)
@@ -197,7 +197,7 @@ def test_what_an_earlier_place_said_does_not_count_for_the_next(sim: Simulation,
 
 
 def test_a_silent_cluster_is_asked_once_for_all_that_is_left_in_it(sim: Simulation, moody: UnreliableClusters) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, gpus_per_node=1))
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
     moody.full = moody.mute = {find_cluster(first).pk}
@@ -271,7 +271,7 @@ def test_what_had_begun_there_is_waited_for(sim: Simulation, moody: UnreliableCl
 def test_nothing_new_is_placed_in_a_silent_cluster(sim: Simulation, moody: UnreliableClusters) -> None:
     Cluster.objects.filter(name="north-1").update(unreachable_since=sim.now)
     kestrel = create_tenant()
-    leases = [sim.request_lease(kestrel, offering("card")) for _ in range(2)]
+    leases = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]
     sim.run_with_sweeps(30)
     assert sorted(reload_lease(each).state for each in leases) == ["active", "queued"]
     assert [cluster_of(each) for each in leases if reload_lease(each).state == "active"] == ["north-2"]
@@ -331,7 +331,7 @@ def test_a_cluster_without_a_word_is_asked_again(
 def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
-    lease = sim.create_lease(create_tenant(), offering("card"), LeaseState.PROVISIONING)
+    lease = sim.create_lease(create_tenant(), offering("whole-gpu"), LeaseState.PROVISIONING)
     with tenant_scope(lease.tenant_id):
         abandoned_placements.abandon_placements(reload_lease(lease), now=sim.now)
     going = abandoned_placements.free_abandoned_placements(

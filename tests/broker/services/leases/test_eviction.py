@@ -21,9 +21,9 @@ def test_an_operator_ends_a_lease_of_any_tenant_with_a_reason_it_can_read(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
-    eviction.evict_lease(lease.pk, why="  the card   is replaced ", actor=OPERATOR, now=sim.now)
+    eviction.evict_lease(lease.pk, why="  the GPU   is replaced ", actor=OPERATOR, now=sim.now)
     step = simulation.transitions_of(lease)[-1]
-    assert (step.after, step.reason, step.cause) == ("releasing", "by_operator", "the card is replaced")
+    assert (step.after, step.reason, step.cause) == ("releasing", "by_operator", "the GPU is replaced")
     assert (step.actor_kind, step.actor_label) == ("staff", OPERATOR.label)
 
 
@@ -50,11 +50,11 @@ def test_all_leases_of_a_node_end_and_no_other(sim: Simulation, kestrel: TenantC
     tern = simulation.create_tenant("Tern")
     first, second = (
         sim.create_lease(kestrel, simulation.offering("1g.10gb")),
-        sim.create_lease(tern, simulation.offering("card")),
+        sim.create_lease(tern, simulation.offering("whole-gpu")),
     )
     node = simulation.node_of(first)
-    simulation.create_fleet(simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=1))
-    elsewhere = sim.create_lease(kestrel, simulation.offering("card", model="A100-80GB"))
+    simulation.create_fleet(simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=1))
+    elsewhere = sim.create_lease(kestrel, simulation.offering("whole-gpu", model="A100-80GB"))
     ended = eviction.evict_node_leases(node, why="power works", actor=OPERATOR, now=sim.now)
     assert {lease.pk for lease in ended} == {first.pk, second.pk}
     assert {simulation.reload_lease(lease).state for lease in (first, second)} == {LeaseState.RELEASING}
@@ -75,7 +75,7 @@ def test_a_lease_that_ends_by_itself_meanwhile_is_passed_over(
 
 
 def test_an_offering_is_renamed_once_and_the_audit_log_tells(sim: Simulation, kestrel: TenantContext) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     offering_admin.rename_offering(offering, label=" H100,  whole ", actor=OPERATOR, now=sim.now)
     offering_admin.rename_offering(offering, label="H100, whole", actor=OPERATOR, now=sim.now)
     assert Offering.objects.get(pk=offering.pk).label == "H100, whole"
@@ -87,11 +87,13 @@ def test_an_offering_is_renamed_once_and_the_audit_log_tells(sim: Simulation, ke
 @pytest.mark.parametrize("label", ["", "x" * 121, "a\x07b"])
 def test_a_label_nobody_can_read_is_refused(kestrel: TenantContext, label: str) -> None:
     with pytest.raises(InvalidValue):
-        offering_admin.rename_offering(simulation.offering("card"), label=label, actor=OPERATOR, now=simulation.NOW)
+        offering_admin.rename_offering(
+            simulation.offering("whole-gpu"), label=label, actor=OPERATOR, now=simulation.NOW
+        )
 
 
 def test_an_offering_is_published_and_retired_and_never_a_draft_again(kestrel: TenantContext) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     for state in (OfferingState.RETIRED, OfferingState.PUBLISHED, OfferingState.PUBLISHED):
         offering_admin.set_offering_state(offering, state, actor=OPERATOR, now=simulation.NOW)
         assert Offering.objects.get(pk=offering.pk).state == state
@@ -100,7 +102,7 @@ def test_an_offering_is_published_and_retired_and_never_a_draft_again(kestrel: T
 
 
 def test_two_operators_at_once_do_not_overwrite_each_other(kestrel: TenantContext) -> None:
-    mine, theirs = simulation.offering("card"), simulation.offering("card")
+    mine, theirs = simulation.offering("whole-gpu"), simulation.offering("whole-gpu")
     offering_admin.rename_offering(theirs, label="Theirs", actor=OPERATOR, now=simulation.NOW)
     with pytest.raises(StaleVersion):
         offering_admin.rename_offering(mine, label="Mine", actor=OPERATOR, now=simulation.NOW)
@@ -113,7 +115,7 @@ def test_upkeep_counts_what_is_due_and_what_is_late(
     with staff_scope():
         seen = queue_health.measure_queue_health(now=sim.now)
     assert (seen.hints, seen.oldest, seen.due, seen.overdue, seen.late) == (0, None, 0, 0, False)
-    sim.create_lease(kestrel, simulation.offering("card"), LeaseState.PROVISIONING)
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
     outbox._insert("broker.step", "lse_x", "", sim.now)
     sim.clock.at += 2 * queue_health.LATE_AFTER
     with staff_scope():

@@ -46,8 +46,8 @@ def test_a_fixed_end_moves_along(sim: Simulation, kestrel: TenantContext) -> Non
 
 
 def test_a_queued_lease_may_wait_that_much_longer(sim: Simulation, kestrel: TenantContext) -> None:
-    sim.create_lease(kestrel, offering("card"))
-    waiting = sim.request_lease(kestrel, offering("card"), end_date=sim.now + timedelta(seconds=120))
+    sim.create_lease(kestrel, offering("whole-gpu"))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"), end_date=sim.now + timedelta(seconds=120))
     grow(sim, kestrel, waiting, 600)
     sim.run_with_sweeps(130)
     assert reload_lease(waiting).state == LeaseState.QUEUED
@@ -96,7 +96,7 @@ def test_a_lease_whose_end_has_passed_cannot_be_extended(sim: Simulation, kestre
 
 @pytest.mark.parametrize("end", [NOW + MAX_END_DATE_AHEAD, datetime(9999, 12, 31, 23, 59, tzinfo=UTC)])
 def test_no_extension_moves_a_fixed_end_out_of_sight(sim: Simulation, kestrel: TenantContext, end: datetime) -> None:
-    lease = sim.request_lease(kestrel, offering("card"), end_date=sim.now + MAX_END_DATE_AHEAD)
+    lease = sim.request_lease(kestrel, offering("whole-gpu"), end_date=sim.now + MAX_END_DATE_AHEAD)
     with tenant_scope(kestrel.tenant.pk):
         Lease.objects.filter(pk=lease.pk).update(end_date=end)  # asked for before there was a bound
     with pytest.raises(InvalidValue, match="five years"):

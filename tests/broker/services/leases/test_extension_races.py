@@ -82,9 +82,9 @@ def test_nobody_ends_what_was_extended_after_they_read_it(sim: Simulation, kestr
 
 
 def test_a_release_that_read_the_old_terms_gives_all_quota_back(sim: Simulation, kestrel: TenantContext) -> None:
-    sim.create_lease(kestrel, offering("card"))
+    sim.create_lease(kestrel, offering("whole-gpu"))
     before = kestrel.quota_used(QuotaKind.GPU_SECONDS)
-    waiting = sim.request_lease(kestrel, offering("card"))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"))
     stale = reload_lease(waiting)
     grow(sim, kestrel, waiting)
     with tenant_scope(kestrel.tenant.pk):
@@ -94,7 +94,7 @@ def test_a_release_that_read_the_old_terms_gives_all_quota_back(sim: Simulation,
 
 
 def test_a_lease_that_is_extended_while_it_is_placed_gets_its_place(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.request_lease(kestrel, offering("card"), max_duration_s=HOUR)
+    lease = sim.request_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR)
     stale = reload_lease(lease)
     grow(sim, kestrel, lease)
     with tenant_scope(kestrel.tenant.pk):

@@ -36,8 +36,10 @@ def heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def moves(caplog: pytest.LogCaptureFixture, **about: str) -> list[str]:
-    told = [line for line in lines(caplog) if line["event"] == "lease state changed" and line.items() >= about.items()]
-    return [line["after"] for line in told]
+    reported = [
+        line for line in lines(caplog) if line["event"] == "lease state changed" and line.items() >= about.items()
+    ]
+    return [line["after"] for line in reported]
 
 
 def test_every_step_of_a_life_is_one_line_with_the_leases_id(

@@ -61,7 +61,7 @@ def test_asking_notifies_and_is_audited_with_its_actor(sim: Simulation, kestrel:
 def test_a_lease_beyond_quota_holds_nothing(sim: Simulation, kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.UNITS, 6_999)
     with pytest.raises(QuotaExceeded) as refusal:
-        sim.request_lease(kestrel, offering("card"))
+        sim.request_lease(kestrel, offering("whole-gpu"))
     assert "is 7 units; 0 are in use, 7 free, and this needs 7" in refusal.value.detail
     assert refusal.value.extra["quota"]["limit"] == 6_999
     assert count(kestrel) == 0
@@ -118,7 +118,7 @@ def test_a_gang_no_node_could_ever_hold_is_refused_with_the_most_there_is(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     with pytest.raises(PlacementImpossible) as refusal:
-        sim.request_lease(kestrel, offering("card"), quantity=9, same_node=True)
+        sim.request_lease(kestrel, offering("whole-gpu"), quantity=9, same_node=True)
     assert refusal.value.extra["most"] == 8
     assert "or allow several nodes" in refusal.value.fix.text
 
@@ -130,7 +130,7 @@ def test_a_gang_the_region_could_never_hold_is_refused(sim: Simulation, kestrel:
 
 
 def test_a_gang_that_fits_when_empty_is_accepted(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, offering("card"), quantity=8, same_node=True)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), quantity=8, same_node=True)
     assert len(held_allocations(lease)) == 8
 
 
@@ -139,7 +139,7 @@ def test_a_same_node_gang_where_no_gpu_stands_is_refused(sim: Simulation) -> Non
     owner = create_tenant()
     Offering.objects.update(region="nowhere")
     with pytest.raises(PlacementImpossible) as refusal:
-        sim.request_lease(owner, offering("card"), quantity=2, same_node=True)
+        sim.request_lease(owner, offering("whole-gpu"), quantity=2, same_node=True)
     assert refusal.value.extra["most"] == 0
 
 

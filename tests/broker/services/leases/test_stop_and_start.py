@@ -100,8 +100,8 @@ def test_stopped_it_holds_nothing_and_started_it_finds_its_volume(sim: Simulatio
     assert kestrel.quota_used() == 0
     assert SimulatedVolume.objects.exists()
     with tenant_scope(kestrel.tenant.pk):
-        told = AuditEvent.objects.filter(action__in=["lease.stop", "lease.start"]).order_by("id")
-        assert [(event.action, event.actor_label) for event in told] == [
+        rows = AuditEvent.objects.filter(action__in=["lease.stop", "lease.start"]).order_by("id")
+        assert [(event.action, event.actor_label) for event in rows] == [
             ("lease.stop", kestrel.actor.label),
             ("lease.start", kestrel.actor.label),
         ]
@@ -196,9 +196,9 @@ def test_it_starts_only_where_every_gate_lets_it(sim: Simulation, kestrel: Tenan
 
 
 def test_started_again_it_stands_behind_those_who_waited(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = stopped(sim, kestrel, kept(sim, kestrel, "card"))
-    sim.create_lease(kestrel, offering("card"), max_duration_s=20_000)
-    waits = [sim.request_lease(kestrel, offering("card")) for _ in range(2)]
+    lease = stopped(sim, kestrel, kept(sim, kestrel, "whole-gpu"))
+    sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=20_000)
+    waits = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]
     sim.run(60)
     sim.start_lease(lease, kestrel)
     queue = queue_scheduling.load_queue(("H100-80GB", "eu-north"))

@@ -47,8 +47,8 @@ def test_a_wish_that_must_not_run_is_refused_with_everything_that_is_wrong(
             image="169.254.169.254/x",
             env={"NVIDIA_VISIBLE_DEVICES": "all"},
         )
-    told = [each["field"] for each in refused.value.extra["errors"]]  # type: ignore[attr-defined]
-    assert (refused.value.field, told) == ("image", ["image", "env"])
+    reported = [each["field"] for each in refused.value.extra["errors"]]  # type: ignore[attr-defined]
+    assert (refused.value.field, reported) == ("image", ["image", "env"])
     with tenant_scope(kestrel.tenant.pk):
         assert not Lease.objects.exists()
 

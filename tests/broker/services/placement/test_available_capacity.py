@@ -26,23 +26,23 @@ def test_availability_is_how_many_could_really_be_placed(sim: Simulation) -> Non
     create_gpus(2)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
-    asked = [offering(name) for name in ("card", "7g.80gb", "3g.40gb", "1g.10gb")]
+    requests = [offering(name) for name in ("whole-gpu", "7g.80gb", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
-        told = available_capacity.count_available(asked)
-    for what in asked[2:]:
+        counts = available_capacity.count_available(requests)
+    for what in requests[2:]:
         placed = 0
         for _ in range(20):
             lease = sim.request_lease(kestrel, what)
             sim.run()
             placed += bool(held_allocations(lease))
         with tenant_scope(kestrel.tenant.pk):
-            assert told[what.pk] == placed
+            assert counts[what.pk] == placed
         break
-    assert list(told.values()) == [1, 1, 3, 11]
+    assert list(counts.values()) == [1, 1, 3, 11]
 
 
 def test_a_preview_takes_nothing_and_is_where_the_lease_then_goes(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("1g.10gb"))
     with tenant_scope(kestrel.tenant.pk):
@@ -59,7 +59,7 @@ def test_a_preview_of_what_does_not_fit_is_none(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     with tenant_scope(kestrel.tenant.pk):
-        assert available_capacity.preview_placement(offering("card"), quantity=2) is None
+        assert available_capacity.preview_placement(offering("whole-gpu"), quantity=2) is None
 
 
 def test_of_a_neighbour_only_the_place_is_known(sim: Simulation) -> None:
@@ -69,8 +69,8 @@ def test_of_a_neighbour_only_the_place_is_known(sim: Simulation) -> None:
     with tenant_scope(swift.tenant.pk):
         seating = available_capacity.preview_placement(offering("1g.10gb"))
     assert seating
-    (card,) = seating.cards.values()
-    assert [(profile, mine) for profile, _, mine in card.held] == [("1g.10gb", False)]
+    (gpu,) = seating.gpus.values()
+    assert [(profile, mine) for profile, _, mine in gpu.held] == [("1g.10gb", False)]
 
 
 def test_places_on_gpus_out_of_service_are_not_counted(sim: Simulation) -> None:
@@ -103,33 +103,33 @@ def test_offerings_of_several_pools_and_classes_are_told_in_few_queries(
         SimulatedRack("north-1", REGION, MODEL, nodes=1),
         SimulatedRack("south-1", "eu-south", "A100-80GB", nodes=1),
     )
-    asked = [offering("card"), offering("card", model="A100-80GB"), soft_offering()]
+    requests = [offering("whole-gpu"), offering("whole-gpu", model="A100-80GB"), soft_offering()]
     kestrel = create_tenant()
     with tenant_scope(kestrel.tenant.pk):
         available_capacity.count_available([])
-        with django_assert_num_queries(3):  # type: ignore[operator]  # what changed, those cards, and which are ours
-            assert sorted(available_capacity.count_available(asked).values()) == [8, 8, 32]
+        with django_assert_num_queries(3):  # type: ignore[operator]  # what changed, those GPUs, and which are ours
+            assert sorted(available_capacity.count_available(requests).values()) == [8, 8, 32]
 
 
 def test_a_gang_lies_in_one_cluster_the_smallest_that_holds_it(sim: Simulation) -> None:
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4),
-        SimulatedRack("north-2", REGION, MODEL, nodes=2, cards_per_node=1),
-        SimulatedRack("north-3", REGION, MODEL, nodes=1, cards_per_node=1),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4),
+        SimulatedRack("north-2", REGION, MODEL, nodes=2, gpus_per_node=1),
+        SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1),
     )
-    card, kestrel = offering("card"), create_tenant()
+    gpu, kestrel = offering("whole-gpu"), create_tenant()
 
     def clusters(quantity: int) -> set[str]:
         with tenant_scope(kestrel.tenant.pk):
-            seating = available_capacity.preview_placement(card, quantity=quantity)
-        return {each.cluster for each in seating.cards.values()} if seating else set()
+            seating = available_capacity.preview_placement(gpu, quantity=quantity)
+        return {each.cluster for each in seating.gpus.values()} if seating else set()
 
     assert [clusters(quantity) for quantity in (2, 3, 5)] == [{"north-2"}, {"north-1"}, set()]
-    assert available_capacity.max_when_empty(card, quantity=9, same_node=False) == 4
+    assert available_capacity.max_when_empty(gpu, quantity=9, same_node=False) == 4
 
 
 @pytest.mark.parametrize(
-    ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda told: str(told)
+    ("driver", "shares"), [("", 4), ("hami", 4), ("dra", 0), ("device_plugin", 0)], ids=lambda found: str(found)
 )
 def test_an_uncut_gpu_is_sold_only_as_what_its_cluster_can_make_of_it(
     sim: Simulation, driver: str, shares: int
@@ -150,12 +150,12 @@ def test_a_gpu_is_sold_whole_where_its_cluster_can_hand_it_out(sim: Simulation, 
     kestrel = create_tenant()
     Cluster.objects.update(driver=driver)
     with tenant_scope(kestrel.tenant.pk):
-        assert available_capacity.count_available([offering("card")]) == {offering("card").pk: there}
+        assert available_capacity.count_available([offering("whole-gpu")]) == {offering("whole-gpu").pk: there}
 
 
 def test_nodes_that_are_cut_again_never_come_to_have_shares(sim: Simulation) -> None:
     create_gpus(1)
-    whole = [{"profile": "card", "start": 0, "size": 8, "isolation": "device"}]
+    whole = [{"profile": "whole-gpu", "start": 0, "size": 8, "isolation": "device"}]
     Gpu.objects.update(layout_policy=LayoutPolicy.FIXED, fixed_layout=whole)
     Cluster.objects.update(auto_repartition=True)
     assert available_capacity.max_when_empty(soft_offering(), quantity=1, same_node=False) == 0
@@ -173,14 +173,14 @@ def test_a_node_that_calls_its_slices_gpus_never_comes_to_have_others(sim: Simul
 
 def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(sim: Simulation) -> None:
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4),
         SimulatedRack("north-2", REGION, MODEL, nodes=1),
     )
     Gpu.objects.filter(node__cluster__name="north-2").update(health="unhealthy")
-    told = {
-        name: available_capacity.max_when_empty(offering("card"), quantity=9, same_node=False, cluster=name)
+    values = {
+        name: available_capacity.max_when_empty(offering("whole-gpu"), quantity=9, same_node=False, cluster=name)
         for name in ("north-1", "north-2")
     }
-    assert told == {"north-1": 4, "north-2": 8}
-    in_service = available_capacity.max_when_empty(offering("card"), quantity=9, same_node=False, in_service=True)
+    assert values == {"north-1": 4, "north-2": 8}
+    in_service = available_capacity.max_when_empty(offering("whole-gpu"), quantity=9, same_node=False, in_service=True)
     assert in_service == 4

@@ -17,7 +17,7 @@ from broker.services.queue import lease_placement
 from tenants.services.rls import staff_scope, tenant_scope
 from tests.simulation import MODEL, REGION, Simulation, TenantContext, create_fleet, create_tenant, soft_offering
 
-PROFILES = ("card", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
+PROFILES = ("whole-gpu", "7g.80gb", "4g.40gb", "3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
 LAYOUTS: list[list[dict[str, object]]] = [
     [{"profile": "3g.40gb", "start": start, "size": 4} for start in (0, 4)],
     [{"profile": "1g.10gb", "start": start, "size": 1} for start in range(7)],
@@ -27,7 +27,7 @@ LAYOUTS: list[list[dict[str, object]]] = [
 
 @cache
 def most(state: GpuState, profile: Profile, starts: tuple[int, ...]) -> int:
-    """Try every way of putting more of a profile on a card."""
+    """Try every way of putting more of a profile on a GPU."""
     ways = [
         1 + most(state.with_held(profile, profile.placed_at(start)), profile, starts)
         for start in starts
@@ -43,24 +43,24 @@ def by_brute_force(what: Offering, tenant: str) -> int:
         for gpu in Gpu.objects.sellable().select_related("node__cluster"):
             if gpu.node.cluster.region != what.region:
                 continue
-            on_card = list(gpu.allocation_set.filter(released_at=None))
+            on_gpu = list(gpu.allocation_set.filter(released_at=None))
             cut = gpu.fixed_layout if gpu.layout_policy == LayoutPolicy.FIXED else None
             starts = tuple(
                 sorted(each.start for each in profile.placements)
                 if cut is None
                 else sorted(int(each["start"]) for each in cut if _is(each, profile))
             )
-            # A node gives a share of any of its cards that are cut so: all of them are one there.
+            # A node gives a share of any of its GPUs that are cut so: all of them are one there.
             of_shares = cut is not None and any(each.get("isolation") == "soft" for each in cut)
-            beside = on_card
+            beside = on_gpu
             if of_shares:
-                beside = [a for card in gpu.node.gpus.all() for a in card.allocation_set.filter(released_at=None)]
+                beside = [a for each in gpu.node.gpus.all() for a in each.allocation_set.filter(released_at=None)]
             walled = isolation in (Isolation.HARDWARE, Isolation.DEVICE)
             strangers = any(each.tenant_id != tenant for each in beside)
             if strangers and not walled and not gpu.node.cluster.allow_shared_gpus:
                 continue
             state = GpuState()
-            for each in on_card:
+            for each in on_gpu:
                 held = profile_named(MODEL, each.profile, each.isolation)
                 state = state.with_held(held, held.placed_at(each.placement.lower))
             found += most(state, profile, starts)
@@ -110,9 +110,9 @@ def shaken(sim: Simulation, owners: list[TenantContext], sold: list[Offering], c
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_told_to_be_free_is_what_fits_and_what_can_be_had(sim: Simulation, seed: int) -> None:
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2),
-        SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=3),
-        SimulatedRack("south-1", "eu-south", MODEL, nodes=1, cards_per_node=1),
+        SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2),
+        SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=3),
+        SimulatedRack("south-1", "eu-south", MODEL, nodes=1, gpus_per_node=1),
     )
     chance, owners = Random(seed), [create_tenant("Kestrel"), create_tenant("Swift")]
     north = Offering.objects.select_related("gpu_model").filter(region=REGION, price_class="on_demand")
@@ -120,7 +120,7 @@ def test_what_is_told_to_be_free_is_what_fits_and_what_can_be_had(sim: Simulatio
     shaken(sim, owners, sold, chance)
     for owner in owners:
         with tenant_scope(owner.tenant.pk):
-            told = available_capacity.count_available(sold)
+            counts = available_capacity.count_available(sold)
         fits = {what.pk: by_brute_force(what, owner.tenant.pk) for what in sold}
         had = {what.pk: one_after_the_other(sim, owner, what) for what in sold}
-        assert told == fits == had
+        assert counts == fits == had

@@ -26,7 +26,7 @@ from tests.simulation import (
     reload_lease,
 )
 
-PAIRS = SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=8, fabric=2, numa=4)
+PAIRS = SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=8, fabric=2, numa=4)
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def indexes(lease: Lease) -> list[int]:
 
 
 def break_down(sim: Simulation, *broken: int) -> None:
-    for card in Gpu.objects.filter(index__in=broken):
-        set_gpu_health(card, GpuHealth.UNHEALTHY, reason="a test", actor=OPERATOR, now=sim.now)
+    for gpu in Gpu.objects.filter(index__in=broken):
+        set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="a test", actor=OPERATOR, now=sim.now)
 
 
 def mend(sim: Simulation, index: int) -> None:
@@ -49,7 +49,7 @@ def mend(sim: Simulation, index: int) -> None:
 
 
 def ask(sim: Simulation, owner: TenantContext, quantity: int = 2, **more: Any) -> Lease:
-    lease = sim.request_lease(owner, offering("card"), quantity=quantity, **more)
+    lease = sim.request_lease(owner, offering("whole-gpu"), quantity=quantity, **more)
     sim.run()
     return reload_lease(lease)
 
@@ -102,7 +102,7 @@ def test_links_that_no_node_has_are_refused_and_nothing_is_held(
     sim: Simulation, kestrel: TenantContext, topology: str, quantity: int, most: int
 ) -> None:
     with pytest.raises(PlacementImpossible) as refusal:
-        sim.request_lease(kestrel, offering("card"), quantity=quantity, topology=topology)
+        sim.request_lease(kestrel, offering("whole-gpu"), quantity=quantity, topology=topology)
     assert refusal.value.extra["most"] == most
     assert "or allow other interconnects" in refusal.value.fix.text
     with tenant_scope(kestrel.tenant.pk):
@@ -112,31 +112,33 @@ def test_links_that_no_node_has_are_refused_and_nothing_is_held(
 def test_where_nobody_tells_how_gpus_are_linked_none_are_promised(sim: Simulation) -> None:
     create_fleet()
     with pytest.raises(PlacementImpossible, match="with NVLink between the GPUs holds at most 0"):
-        sim.request_lease(create_tenant(), offering("card"), quantity=2, topology="nvlink")
+        sim.request_lease(create_tenant(), offering("whole-gpu"), quantity=2, topology="nvlink")
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("wanted", "why"),
     [
-        ({"profile": "card", "quantity": 2, "topology": "bus"}, "'bus' is not a valid GPU interconnect"),
-        ({"profile": "card", "quantity": 1, "topology": "numa"}, "A single GPU has no interconnect"),
+        ({"profile": "whole-gpu", "quantity": 2, "topology": "bus"}, "'bus' is not a valid GPU interconnect"),
+        ({"profile": "whole-gpu", "quantity": 1, "topology": "numa"}, "A single GPU has no interconnect"),
         ({"profile": "3g.40gb", "quantity": 2, "topology": "nvlink"}, "only whole GPUs have an interconnect"),
     ],
 )
-def test_what_has_no_links_is_refused(sim: Simulation, kestrel: TenantContext, asked: dict[str, Any], why: str) -> None:
-    what = offering(asked.pop("profile"))
+def test_what_has_no_links_is_refused(
+    sim: Simulation, kestrel: TenantContext, wanted: dict[str, Any], why: str
+) -> None:
+    what = offering(wanted.pop("profile"))
     with pytest.raises(InvalidValue, match=why):
-        sim.request_lease(kestrel, what, **asked)
+        sim.request_lease(kestrel, what, **wanted)
 
 
 def test_a_gang_whose_links_were_taken_out_meanwhile_waits(sim: Simulation, kestrel: TenantContext) -> None:
-    waiting = sim.request_lease(kestrel, offering("card"), quantity=2, topology="nvlink")
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"), quantity=2, topology="nvlink")
     Gpu.objects.update(fabric="")
     sim.run()
     assert reload_lease(waiting).state == LeaseState.QUEUED
     with tenant_scope(kestrel.tenant.pk):
         assert (
-            available_capacity.preview_placement(offering("card"), quantity=2, same_node=True, topology="nvlink")
+            available_capacity.preview_placement(offering("whole-gpu"), quantity=2, same_node=True, topology="nvlink")
             is None
         )
 
@@ -145,18 +147,18 @@ def test_what_could_ever_be_had_counts_the_gpus_of_a_node_that_are_near(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     break_down(sim, 0, 1, 2)
-    card = offering("card")
-    told = {
+    gpu = offering("whole-gpu")
+    values = {
         in_service: available_capacity.max_when_empty(
-            card, quantity=4, same_node=True, topology="numa", in_service=in_service
+            gpu, quantity=4, same_node=True, topology="numa", in_service=in_service
         )
         for in_service in (False, True)
     }
-    assert told == {False: 4, True: 4}
+    assert values == {False: 4, True: 4}
     break_down(sim, 7)
     assert (
-        available_capacity.max_when_empty(card, quantity=4, same_node=True, topology="numa", in_service=True),
-        available_capacity.max_when_empty(card, quantity=4, same_node=True, topology="nvlink", in_service=True),
+        available_capacity.max_when_empty(gpu, quantity=4, same_node=True, topology="numa", in_service=True),
+        available_capacity.max_when_empty(gpu, quantity=4, same_node=True, topology="nvlink", in_service=True),
     ) == (3, 2)
 
 
@@ -166,9 +168,9 @@ def test_links_are_worked_out_once_and_again_when_a_gpu_says_otherwise(sim: Simu
         (node,) = stock.by_node
         known = stock.links[node]
         assert stock.links[node] is known
-        assert known.most(known.cards, GpuLink.BRIDGE) == 2
+        assert known.most(known.gpus, GpuLink.BRIDGE) == 2
         assert (dict(stock.links), len(stock.links)) == ({node: known}, 1)
         assert "nod_unheard_of" not in stock.links
     Gpu.objects.update(fabric="0")
     with keeper.up_to_date() as stock:
-        assert stock.links[node].most(known.cards, GpuLink.BRIDGE) == 8
+        assert stock.links[node].most(known.gpus, GpuLink.BRIDGE) == 8

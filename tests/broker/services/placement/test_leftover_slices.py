@@ -26,7 +26,7 @@ from tests.simulation import (
     transitions_of,
 )
 
-ONE, TWO, THREE, FOUR, SEVEN, CARD = "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "card"
+ONE, TWO, THREE, FOUR, SEVEN, WHOLE = "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb", "whole-gpu"
 HARDWARE = Isolation.HARDWARE
 
 
@@ -38,7 +38,7 @@ def at(profile: str, start: int) -> PlacedSlice:
 def left() -> list[WarmSlices | None]:
     """Return the leftover slices as a new process reads them."""
     with SharedIndex().up_to_date() as stock:
-        return [card.warm for card in sorted(stock.cards.values(), key=lambda card: card.index)]
+        return [gpu.warm for gpu in sorted(stock.gpus.values(), key=lambda gpu: gpu.index)]
 
 
 def end(sim: Simulation, *leases: Lease) -> None:
@@ -48,7 +48,7 @@ def end(sim: Simulation, *leases: Lease) -> None:
 
 
 def place_of(lease: Lease) -> tuple[int, int]:
-    """Return the number of the card a lease lies on and its first unit there."""
+    """Return the number of the GPU a lease lies on and its first unit there."""
     (place,) = held_allocations(lease)
     return Gpu.objects.get(pk=place.gpu_id).index, place.placement.lower
 
@@ -81,10 +81,10 @@ def test_the_next_lease_of_the_kind_goes_where_the_slice_is_still_cut_whoever_le
 def test_several_that_are_placed_at_once_go_where_theirs_are_still_cut(sim: Simulation) -> None:
     kestrel = create_tenant()
     first, second = two_halves(sim, kestrel)
-    asked = [sim.request_lease(kestrel, offering(THREE)) for _ in range(2)]
+    requests = [sim.request_lease(kestrel, offering(THREE)) for _ in range(2)]
     queue_scheduling.run_queue((MODEL, REGION), now=sim.now)
-    assert [place_of(lease) for lease in asked] == [(second, 4), (first, 4)]
-    assert [" (reused an existing slice)" in transitions_of(lease)[-1].cause for lease in asked] == [True, False]
+    assert [place_of(lease) for lease in requests] == [(second, 4), (first, 4)]
+    assert [" (reused an existing slice)" in transitions_of(lease)[-1].cause for lease in requests] == [True, False]
 
 
 def test_a_gpu_that_was_had_whole_has_nothing_left(sim: Simulation) -> None:
@@ -92,7 +92,7 @@ def test_a_gpu_that_was_had_whole_has_nothing_left(sim: Simulation) -> None:
     kestrel = create_tenant()
     end(sim, sim.create_lease(kestrel, offering(SEVEN)))
     assert left() == [{at(SEVEN, 0)}]
-    end(sim, sim.create_lease(kestrel, offering(CARD)))
+    end(sim, sim.create_lease(kestrel, offering(WHOLE)))
     assert left() == [NO_WARM_SLICES]
 
 

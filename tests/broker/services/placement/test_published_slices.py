@@ -15,12 +15,12 @@ from tenants.services.rls import staff_scope, tenant_scope
 from tests.broker.services.relocation.scattered_leases import propose_plan, relocations_of, scatter_leases
 from tests.simulation import NOW, Simulation, create_gpus, create_tenant, held_allocations, offering, reload_lease
 
-ONES = {"1g.10gb": [2, 3], "card": [0]}
+ONES = {"1g.10gb": [2, 3], "whole-gpu": [0]}
 
 
 @pytest.fixture
 def narrow(sim: Simulation) -> None:
-    """Two cards, the first of which publishes two small slices and itself."""
+    """Two GPUs, the first of which publishes two small slices and itself."""
     create_gpus(2)
     Gpu.objects.filter(index=0).update(published=ONES)
 
@@ -28,11 +28,11 @@ def narrow(sim: Simulation) -> None:
 @pytest.mark.usefixtures("narrow")
 def test_what_no_gpu_publishes_is_neither_available_nor_previewed() -> None:
     kestrel = create_tenant()
-    asked = [offering(name) for name in ("card", "3g.40gb", "1g.10gb")]
+    requests = [offering(name) for name in ("whole-gpu", "3g.40gb", "1g.10gb")]
     with tenant_scope(kestrel.tenant.pk):
-        assert list(available_capacity.count_available(asked).values()) == [2, 2, 9]
+        assert list(available_capacity.count_available(requests).values()) == [2, 2, 9]
         Gpu.objects.update(published=ONES)
-        assert list(available_capacity.count_available(asked).values()) == [2, 0, 4]
+        assert list(available_capacity.count_available(requests).values()) == [2, 0, 4]
         assert available_capacity.preview_placement(offering("3g.40gb")) is None
     assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=2, same_node=False) == 0
     Cluster.objects.update(
@@ -63,11 +63,11 @@ def test_a_lease_that_waits_for_what_is_not_published_is_told_so_and_starts_when
     Gpu.objects.update(published=ONES)
     lease = sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run()
-    told = (
+    text = (
         "Waits for H100 3g.40gb: no GPU in eu-north can be partitioned for it now; GPUs that are partitioned per lease"
     )
     assert reload_lease(lease).state == LeaseState.QUEUED
-    assert reload_lease(lease).pending_reason == f"{told} do not offer it." == waits(offering("3g.40gb"))
+    assert reload_lease(lease).pending_reason == f"{text} do not offer it." == waits(offering("3g.40gb"))
     Gpu.objects.update(published=None)
     sim.sweep()
     sim.run(30)
@@ -87,8 +87,8 @@ def test_a_gpu_that_publishes_it_no_longer_keeps_the_lease_that_has_it_and_takes
     assert reload_lease(lease).state == LeaseState.ACTIVE
     start = held_allocations(lease)[0].placement.lower
     with tenant_scope(kestrel.tenant.pk):
-        told = available_capacity.count_available([offering("3g.40gb"), offering("1g.10gb")])
-    assert list(told.values()) == [0, 2]
+        counts = available_capacity.count_available([offering("3g.40gb"), offering("1g.10gb")])
+    assert list(counts.values()) == [0, 2]
     sim.release_lease(lease)
     sim.run(30)
     with tenant_scope(kestrel.tenant.pk):
@@ -101,7 +101,7 @@ def test_no_offering_is_drafted_that_no_gpu_could_become(sim: Simulation) -> Non
     Offering.objects.all().delete()
     Gpu.objects.update(published=ONES)
     assert gpu_catalogue.derive_offerings(now=NOW) == 4  # on demand and spot
-    assert set(Offering.objects.values_list("profile", flat=True)) == {"card", "1g.10gb"}
+    assert set(Offering.objects.values_list("profile", flat=True)) == {"whole-gpu", "1g.10gb"}
     Gpu.objects.filter(index=1).update(published=None)
     gpu_catalogue.derive_offerings(now=NOW)
     assert Offering.objects.filter(profile="3g.40gb").exists()
@@ -113,7 +113,7 @@ def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> N
     Gpu.objects.update(published={"1g.10gb": [2, 3]})
     sim.create_lease(kestrel, offering("1g.10gb"))
     with staff_scope():
-        lost = {card.index: card.wares.lost(card.state).bit_count() for card in load_gpus()}
+        lost = {gpu.index: gpu.wares.lost(gpu.state).bit_count() for gpu in load_gpus()}
     assert sorted(lost.values()) == [6, 6]
 
 
@@ -121,7 +121,7 @@ def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> N
 def test_leases_are_moved_among_gpus_that_can_all_be_cut_alike(sim: Simulation) -> None:
     Cluster.objects.update(driver="dra")
     pools = load_relocation_pools(Cluster.objects.get(), now=sim.now)
-    assert [[card.index for card in pool.cards] for pool in pools] == [[0], [1]]
+    assert [[gpu.index for gpu in pool.gpus] for pool in pools] == [[0], [1]]
 
 
 def test_of_gpus_of_one_model_those_are_planned_where_most_is_won(sim: Simulation) -> None:
@@ -130,6 +130,6 @@ def test_of_gpus_of_one_model_those_are_planned_where_most_is_won(sim: Simulatio
     narrow.update(published=ONES, health="unhealthy")
     scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Swift"), movable=True)
     narrow.update(health="healthy")
-    assert [len(pool.cards) for pool in load_relocation_pools(Cluster.objects.get(), now=sim.now)] == [1, 2]
+    assert [len(pool.gpus) for pool in load_relocation_pools(Cluster.objects.get(), now=sim.now)] == [1, 2]
     (move,) = relocations_of(propose_plan(sim))
     assert {move.from_gpu.index, move.to_gpu.index} == {1, 2}

@@ -42,13 +42,13 @@ QUARTERS = [{"profile": "quarter", "start": at, "size": 2, "isolation": "soft"} 
 
 
 def known(keeper: SharedIndex) -> dict[object, object]:
-    """Return all that a keeper knows: its cards, and what is in its indexes."""
+    """Return all that a keeper knows: its GPUs, and what is in its indexes."""
     with keeper.up_to_date() as found:
-        told: dict[object, object] = {"cards": dict(found.cards), "clusters": found.clusters(POOL)}
+        values: dict[object, object] = {"gpus": dict(found.gpus), "clusters": found.clusters(POOL)}
         for kind in KINDS:
             index = found.index(POOL, *kind)
-            told[kind] = {gpu: index.best.gpu_view(gpu) for gpu in index.cards}
-        return told
+            values[kind] = {gpu: index.best.gpu_view(gpu) for gpu in index.gpus}
+        return values
 
 
 def exact(keeper: SharedIndex) -> bool:
@@ -74,18 +74,18 @@ def release_one(owner: TenantContext, chance: Random) -> None:
             termination.finish_release(lease, now=NOW)
 
 
-def some_card(chance: Random) -> str:
+def some_gpu(chance: Random) -> str:
     return chance.choice(sorted(Gpu.objects.values_list("pk", flat=True)))
 
 
 def change_something(owner: TenantContext, chance: Random) -> None:
     """Do one of all the things that placement has to know of."""
-    gpu, node = some_card(chance), chance.choice(sorted(Node.objects.values_list("pk", flat=True)))
+    gpu, node = some_gpu(chance), chance.choice(sorted(Node.objects.values_list("pk", flat=True)))
     toss = chance.random() < 0.5
     acts: list[Callable[[], object]] = [
         lambda: place(owner),
         lambda: place(owner, "3g.40gb"),
-        lambda: place(owner, "card"),
+        lambda: place(owner, "whole-gpu"),
         lambda: release_one(owner, chance),
         lambda: Gpu.objects.filter(pk=gpu).update(health="unhealthy" if toss else "healthy"),
         lambda: Gpu.objects.filter(pk=gpu).update(closed_since=NOW if toss else None),
@@ -115,7 +115,7 @@ def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgot
     chance, keeper = Random(seed), SharedIndex()
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
         create_fleet(
-            SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2),
+            SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2),
             SimulatedRack("north-2", REGION, MODEL, nodes=1),
         )
         owners = create_tenant("Kestrel"), create_tenant("Swift")
@@ -147,19 +147,19 @@ def test_what_others_have_not_committed_is_seen_when_they_have(own_database: Own
         create_gpus(2)
         kestrel, keeper = create_tenant(), SharedIndex()
         with transaction.atomic():
-            taken = held_allocations(place(kestrel, "card"))[0].gpu_id
+            taken = held_allocations(place(kestrel, "whole-gpu"))[0].gpu_id
             stranger(lambda: Gpu.objects.exclude(pk=taken).update(health="unhealthy"))
             assert exact(keeper)
             stranger(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
         assert exact(keeper)
         with system_scope(), keeper.up_to_date() as found:
-            assert sum(card.places for card in found.cards.values()) == 1
+            assert sum(gpu.places for gpu in found.gpus.values()) == 1
 
 
 def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> None:
     create_gpus(3)
     keeper, kestrel = SharedIndex(), create_tenant()
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     assert exact(keeper)
     with transaction.atomic():
         with tenant_scope(kestrel.tenant.pk):
@@ -169,7 +169,7 @@ def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> Non
         transaction.set_rollback(True)
     assert exact(keeper)
     with keeper.up_to_date() as found:
-        assert len(found.cards) == 3
+        assert len(found.gpus) == 3
 
 
 def test_who_is_too_far_behind_reads_everything(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +206,7 @@ def test_what_went_wrong_unseen_is_read_again_after_five_minutes(
     keeper, passed = SharedIndex(), [0.0]
     monkeypatch.setattr(clock, "monotonic", lambda: passed[0])
     with keeper.up_to_date() as found:
-        found.drop([some_card(Random(1))])  # as a change of which nobody was told
+        found.drop([some_gpu(Random(1))])  # as a change of which nobody was told
     passed[0] = shared_index.RELOAD_AFTER_S - 1
     assert not exact(keeper)
     passed[0] = shared_index.RELOAD_AFTER_S
@@ -220,7 +220,7 @@ def test_what_somebody_was_stopped_at_trying_out_is_forgotten(sim: Simulation) -
 
     def stopped_on_the_way() -> None:
         with keeper.up_to_date() as found:
-            found.drop([some_card(Random(1))])
+            found.drop([some_gpu(Random(1))])
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
@@ -241,7 +241,7 @@ def test_a_gpu_whose_books_cannot_be_is_not_sold_and_the_others_are(sim: Simulat
         layout_policy=LayoutPolicy.FIXED, fixed_layout=[{"profile": "3g.40gb", "start": 1, "size": 4}]
     )
     with tenant_scope(kestrel.tenant.pk):
-        assert available_capacity.count_available([offering("card")]) == {offering("card").pk: 1}
+        assert available_capacity.count_available([offering("whole-gpu")]) == {offering("whole-gpu").pk: 1}
 
 
 def test_an_index_does_not_grow_with_what_came_and_went(sim: Simulation) -> None:
@@ -252,7 +252,7 @@ def test_an_index_does_not_grow_with_what_came_and_went(sim: Simulation) -> None
         assert exact(keeper)
     with keeper.up_to_date() as found:
         best = found.index(POOL, Isolation.HARDWARE).best
-    shelf, _ = best.selling(profile_of(offering("card")))[0]
+    shelf, _ = best.selling(profile_of(offering("whole-gpu")))[0]
     assert len(shelf.gpus) == 2
 
 
@@ -282,7 +282,7 @@ def test_a_gpu_in_anothers_hands_is_left_to_them_and_the_next_taken(own_database
 
 
 def test_a_share_goes_to_a_gpu_of_ones_own_and_never_to_a_strangers(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel, swift, quarter = create_tenant("Kestrel"), create_tenant("Swift"), soft_offering()
     first, second = sim.create_lease(kestrel, quarter), sim.create_lease(swift, quarter)
     third = sim.create_lease(swift, quarter)

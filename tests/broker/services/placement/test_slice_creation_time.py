@@ -11,7 +11,7 @@ from broker.services.queue import lease_placement
 from tenants.services.rls import tenant_scope
 from tests.simulation import Simulation, TenantContext, create_gpus, create_tenant, offering, reload_lease
 
-TWO, THREE, SEVEN, CARD = "2g.20gb", "3g.40gb", "7g.80gb", "card"
+TWO, THREE, SEVEN, WHOLE = "2g.20gb", "3g.40gb", "7g.80gb", "whole-gpu"
 
 
 def end(sim: Simulation, lease: Lease) -> None:
@@ -45,8 +45,8 @@ def test_a_simulated_cluster_is_told_once_what_its_gpu_needs(sim: Simulation) ->
         (TWO, CutEffort.FREE),
         (TWO, CutEffort.WARM),
         (SEVEN, CutEffort.ANEW),
-        (CARD, CutEffort.ANEW),
-        (CARD, CutEffort.FREE),
+        (WHOLE, CutEffort.ANEW),
+        (WHOLE, CutEffort.FREE),
     ):
         lease = asked_for(sim, kestrel, profile)
         assert cuttings(lease) == [how]
@@ -62,8 +62,8 @@ def test_cutting_takes_its_time_and_what_is_still_cut_takes_none(sim: Simulation
         (TWO, 60, 0),
         (TWO, 60, 0),
         (SEVEN, 0, 900),
-        (CARD, 60, 900),
-        (CARD, 60, 900),
+        (WHOLE, 60, 900),
+        (WHOLE, 60, 900),
     ):
         with override_settings(SIMULATED_PARTITION_S=cut_s, SIMULATED_DESTROY_S=destroy_s):
             lease = asked_for(sim, kestrel, profile)
@@ -78,13 +78,13 @@ def test_while_its_slice_is_cut_a_lease_says_so(sim: Simulation) -> None:
     create_gpus(1)
     with override_settings(SIMULATED_PARTITION_S=60):
         lease = asked_for(sim, create_tenant(), TWO)
-        told = []
+        reported = []
         for _ in range(400):
             sim.run(0.5)
             if (now := reload_lease(lease)).state != LeaseState.PROVISIONING:
                 break
-            told.append(now.progress.get("text"))
-    assert list(dict.fromkeys(told)) == ["pulling image", "partitioning GPU for 2g.20gb", "starting"]
+            reported.append(now.progress.get("text"))
+    assert list(dict.fromkeys(reported)) == ["pulling image", "partitioning GPU for 2g.20gb", "starting"]
 
 
 def test_without_a_time_for_it_nobody_asks(sim: Simulation) -> None:

@@ -53,7 +53,7 @@ def test_a_lease_of_a_burst_is_written_as_one_that_is_placed_alone(
     kestrel = create_tenant()
     single = sim.request_lease(kestrel, offering("3g.40gb"))
     alone(sim, single, monkeypatch)
-    first, second = sim.request_lease(kestrel, offering("3g.40gb")), sim.request_lease(kestrel, offering("card"))
+    first, second = sim.request_lease(kestrel, offering("3g.40gb")), sim.request_lease(kestrel, offering("whole-gpu"))
     monkeypatch.setattr(
         queue_scheduling, "_place_single", lambda *given, **more: pytest.fail("nobody is placed alone here")
     )
@@ -85,7 +85,7 @@ def test_a_lease_of_a_burst_is_written_as_one_that_is_placed_alone(
 
     assert written(first) == written(single)
     assert state_path(first) == "requested queued provisioning"
-    assert {place.profile for place in held_allocations(second)} == {"card"}
+    assert {place.profile for place in held_allocations(second)} == {"whole-gpu"}
     assert all(transitions_of(lease)[-1].cause.startswith("placed on north-1 / n01 / GPU") for lease in (first, second))
     sim.run(30)
     assert {reload_lease(lease).state for lease in (single, first, second)} == {LeaseState.ACTIVE}
@@ -94,7 +94,7 @@ def test_a_lease_of_a_burst_is_written_as_one_that_is_placed_alone(
 def test_the_first_that_finds_no_room_is_told_why_and_smaller_ones_pass_it(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    small, large, late = (sim.request_lease(kestrel, offering(what)) for what in ("1g.10gb", "card", "1g.10gb"))
+    small, large, late = (sim.request_lease(kestrel, offering(what)) for what in ("1g.10gb", "whole-gpu", "1g.10gb"))
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 2
     assert [reload_lease(lease).state for lease in (small, large, late)] == [
         "provisioning",

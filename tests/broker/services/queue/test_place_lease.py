@@ -48,8 +48,8 @@ def test_a_lease_is_placed_at_once_and_says_where(sim: Simulation) -> None:
 def test_without_room_it_queues_with_a_plain_reason(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    sim.create_lease(kestrel, offering("card"))
-    waiting = sim.request_lease(kestrel, offering("card"))
+    sim.create_lease(kestrel, offering("whole-gpu"))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run()
     assert reload_lease(waiting).pending_reason == (
         "Waits for one free H100 whole GPU. All in eu-north are in use; it starts at the next release."
@@ -59,7 +59,7 @@ def test_without_room_it_queues_with_a_plain_reason(sim: Simulation) -> None:
 def test_a_pool_without_a_gpu_in_service_says_so(sim: Simulation) -> None:
     create_gpus(1)
     Gpu.objects.update(health=GpuHealth.UNHEALTHY)
-    waiting = sim.request_lease(create_tenant(), offering("card"))
+    waiting = sim.request_lease(create_tenant(), offering("whole-gpu"))
     sim.run()
     assert "no GPU of this model is in service in eu-north" in reload_lease(waiting).pending_reason
 
@@ -71,18 +71,18 @@ def test_a_gang_says_how_much_of_it_would_fit(sim: Simulation, taken: int, words
     create_gpus(4)
     kestrel = create_tenant()
     for _ in range(taken):
-        sim.create_lease(kestrel, offering("card"))
-    waiting = sim.request_lease(kestrel, offering("card"), quantity=3, same_node=True)
+        sim.create_lease(kestrel, offering("whole-gpu"))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"), quantity=3, same_node=True)
     sim.run()
     assert reload_lease(waiting).pending_reason == f"Waits for 3 × H100 whole GPU, free together on one node. {words}"
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])
 def test_a_gang_starts_whole_or_not_at_all(sim: Simulation, nodes: int) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=nodes, cards_per_node=4 // nodes))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=nodes, gpus_per_node=4 // nodes))
     kestrel = create_tenant()
-    small = sim.create_lease(kestrel, offering("card"))
-    gang = sim.request_lease(kestrel, offering("card"), quantity=4)
+    small = sim.create_lease(kestrel, offering("whole-gpu"))
+    gang = sim.request_lease(kestrel, offering("whole-gpu"), quantity=4)
     sim.run()
     assert held_allocations(gang) == []
     sim.release_lease(small)
@@ -94,8 +94,8 @@ def test_a_gang_starts_whole_or_not_at_all(sim: Simulation, nodes: int) -> None:
 def test_a_release_wakes_the_queue_at_once_and_without_a_timer(sim: Simulation) -> None:
     create_gpus(1)
     first, second = create_tenant("First"), create_tenant("Second")
-    running = sim.create_lease(first, offering("card"))
-    waiting = sim.request_lease(second, offering("card"))
+    running = sim.create_lease(first, offering("whole-gpu"))
+    waiting = sim.request_lease(second, offering("whole-gpu"))
     sim.run()
     sim.messages.clear()
     sim.release_lease(running)
@@ -108,10 +108,10 @@ def test_a_release_wakes_the_queue_at_once_and_without_a_timer(sim: Simulation) 
 def test_the_oldest_that_fits_goes_first(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
-    running = sim.create_lease(kestrel, offering("card"))
-    older = sim.request_lease(swift, offering("card"))
+    running = sim.create_lease(kestrel, offering("whole-gpu"))
+    older = sim.request_lease(swift, offering("whole-gpu"))
     sim.run(1)
-    younger = sim.request_lease(kestrel, offering("card"))
+    younger = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.release_lease(running)
     sim.run(2)
     assert (reload_lease(older).state, reload_lease(younger).state) == ("provisioning", "queued")
@@ -121,7 +121,7 @@ def test_a_small_one_may_pass_a_large_one(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"))
-    large = sim.request_lease(kestrel, offering("card"))
+    large = sim.request_lease(kestrel, offering("whole-gpu"))
     small = sim.request_lease(kestrel, offering("1g.10gb"))
     sim.run()
     assert (reload_lease(large).state, reload_lease(small).state) == ("queued", "provisioning")
@@ -131,7 +131,7 @@ def test_after_an_hour_nobody_younger_passes_any_more(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("3g.40gb"), max_duration_s=4 * 3600)
-    large = sim.request_lease(kestrel, offering("card"))
+    large = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run(MAX_WAIT.total_seconds() + 1)
     small = sim.request_lease(kestrel, offering("1g.10gb"))
     sim.run()
@@ -143,8 +143,8 @@ def test_equals_in_a_queue_are_told_the_same_without_being_tried(
 ) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    sim.create_lease(kestrel, offering("card"))
-    waiting = [sim.request_lease(kestrel, offering("card")) for _ in range(5)]
+    sim.create_lease(kestrel, offering("whole-gpu"))
+    waiting = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(5)]
     tried = []
     place = lease_placement.place_lease
     monkeypatch.setattr(
@@ -159,8 +159,8 @@ def test_equals_in_a_queue_are_told_the_same_without_being_tried(
 def test_an_unchanged_reason_writes_nothing(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    sim.create_lease(kestrel, offering("card"))
-    waiting = sim.request_lease(kestrel, offering("card"))
+    sim.create_lease(kestrel, offering("whole-gpu"))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run()
     version = reload_lease(waiting).version
     queue_scheduling.run_queue(POOL, now=sim.now)
@@ -170,7 +170,7 @@ def test_an_unchanged_reason_writes_nothing(sim: Simulation) -> None:
 def test_a_lease_that_somebody_else_placed_is_left_alone(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
-    lease = sim.request_lease(kestrel, offering("card"))
+    lease = sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         stale = Lease.objects.select_related("offering").get(pk=lease.pk)
         assert lease_placement.place_lease(reload_lease(lease), now=sim.now)
@@ -195,7 +195,7 @@ def test_strangers_never_share_a_gpu_without_a_wall(sim: Simulation, isolation: 
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_share_such_a_card_where_its_owner_allows_it(sim: Simulation, isolation: str) -> None:
+def test_strangers_share_such_a_gpu_where_its_owner_allows_it(sim: Simulation, isolation: str) -> None:
     create_gpus(1)
     Cluster.objects.update(allow_shared_gpus=True)
     quarter = soft_offering(isolation=isolation)
@@ -214,7 +214,7 @@ def divided_in_quarters() -> None:
 
 
 def test_strangers_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     divided_in_quarters()
     quarter, kestrel, swift, merlin = (
         soft_offering(),
@@ -246,7 +246,7 @@ def test_a_stranger_who_came_to_the_node_meanwhile_is_seen(sim: Simulation) -> N
     with tenant_scope(swift.tenant.pk):
         lease = Lease.objects.select_related("offering").get(pk=late.pk)
         with current_index() as stock:
-            on_the_other = PlacementRequest(quarter, not_at=frozenset(sorted(stock.cards)[:1]))
+            on_the_other = PlacementRequest(quarter, not_at=frozenset(sorted(stock.gpus)[:1]))
             seating = lease_placement.find_slots(on_the_other, stock)
         assert seating
     first = sim.request_lease(kestrel, quarter)
@@ -269,20 +269,20 @@ def test_a_gpu_with_a_fixed_layout_sells_only_what_it_is_cut_into(sim: Simulatio
     sim.run()
     assert reload_lease(refused).state == LeaseState.QUEUED
     with tenant_scope(kestrel.tenant.pk):
-        free = available_capacity.count_available([offering("2g.20gb"), offering("3g.40gb"), offering("card")])
+        free = available_capacity.count_available([offering("2g.20gb"), offering("3g.40gb"), offering("whole-gpu")])
     assert list(free.values()) == [1, 0, 0]
 
 
 def test_nothing_new_goes_to_a_cordoned_node(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel = create_tenant()
-    first = sim.create_lease(kestrel, offering("card"))
+    first = sim.create_lease(kestrel, offering("whole-gpu"))
     node = node_of(first)
     sim.release_lease(first)
     sim.run(10)
     set_node_state(node, NodeState.CORDONED, sim)
-    second = sim.create_lease(kestrel, offering("card"))
-    third = sim.request_lease(kestrel, offering("card"))
+    second = sim.create_lease(kestrel, offering("whole-gpu"))
+    third = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run()
     assert node_of(second) != node
     assert reload_lease(third).state == LeaseState.QUEUED
@@ -301,18 +301,18 @@ def test_a_gpu_that_fails_between_choice_and_hold_is_not_taken(
     def and_it_fails(*args: object, **named: object) -> object:
         seating = seat(*args, **named)  # type: ignore[arg-type]
         if not chosen:
-            chosen.append(next(iter(seating.cards)))  # type: ignore[union-attr]
+            chosen.append(next(iter(seating.gpus)))  # type: ignore[union-attr]
             Gpu.objects.filter(pk=chosen[0]).update(health=GpuHealth.UNHEALTHY)
         return seating
 
     monkeypatch.setattr(lease_placement, "find_slots", and_it_fails)
-    lease = sim.create_lease(kestrel, offering("card"), LeaseState.PROVISIONING)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), LeaseState.PROVISIONING)
     assert held_allocations(lease)[0].gpu_id != chosen[0]
 
 
 def test_whoever_is_beaten_every_time_is_served_again_soon(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
-    lease = sim.request_lease(create_tenant(), offering("card"))
+    lease = sim.request_lease(create_tenant(), offering("whole-gpu"))
     with monkeypatch.context() as always_late:
         always_late.setattr(lease_placement, "_reserve_slots", lambda *args: False)
         sim.run()
@@ -324,7 +324,7 @@ def test_whoever_is_beaten_every_time_is_served_again_soon(sim: Simulation, monk
 
 def test_an_error_that_is_no_race_is_not_swallowed(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
-    lease = sim.request_lease(create_tenant(), offering("card"))
+    lease = sim.request_lease(create_tenant(), offering("whole-gpu"))
 
     def hold(held: Lease, *args: object) -> bool:
         Gpu.objects.create(pk="gpu_x", node_id="nod_none", index=0, gpu_model_id=MODEL, health_since=sim.now)
@@ -348,7 +348,7 @@ def with_old_eyes(owner: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None
 def test_who_loses_a_race_for_a_place_takes_the_next(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(2)
     kestrel = create_tenant()
-    winner, loser = sim.request_lease(kestrel, offering("card")), sim.request_lease(kestrel, offering("card"))
+    winner, loser = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         with_old_eyes(kestrel, monkeypatch)
         with monkeypatch.context() as undisturbed:
@@ -361,7 +361,7 @@ def test_who_loses_a_race_for_a_place_takes_the_next(sim: Simulation, monkeypatc
 def test_who_loses_a_race_for_its_own_place_leaves_it(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    lease = sim.request_lease(kestrel, offering("card"))
+    lease = sim.request_lease(kestrel, offering("whole-gpu"))
     copy = reload_lease(lease)
     with tenant_scope(kestrel.tenant.pk):
         with_old_eyes(kestrel, monkeypatch)
@@ -374,7 +374,7 @@ def test_who_loses_a_race_for_its_own_place_leaves_it(sim: Simulation, monkeypat
 
 def test_a_lease_that_left_the_queue_meanwhile_is_not_tried(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
-    lease = sim.request_lease(create_tenant(), offering("card"))
+    lease = sim.request_lease(create_tenant(), offering("whole-gpu"))
     queue = queue_scheduling.load_queue(POOL)
     sim.release_lease(lease)
     monkeypatch.setattr(queue_scheduling, "load_queue", lambda pool, upto: queue)
@@ -385,8 +385,8 @@ def test_a_lease_that_left_the_queue_meanwhile_is_not_tried(sim: Simulation, mon
 def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    sim.create_lease(kestrel, offering("card"))
-    waiting = sim.request_lease(kestrel, offering("card"), end_date=sim.now + timedelta(minutes=10))
+    sim.create_lease(kestrel, offering("whole-gpu"))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"), end_date=sim.now + timedelta(minutes=10))
     sim.run(599)
     sim.sweep()
     assert reload_lease(waiting).state == LeaseState.QUEUED

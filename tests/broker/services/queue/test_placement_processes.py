@@ -23,7 +23,7 @@ SELECT count(*) FROM broker_allocation a JOIN broker_allocation b
     ON a.gpu_id = b.gpu_id AND a.id < b.id AND a.placement && b.placement
  WHERE tstzrange(a.held_at, a.released_at) && tstzrange(b.held_at, b.released_at)
 """
-WANTED = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "card")
+WANTED = ("1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "whole-gpu")
 
 
 def queued(owner: TenantContext, number: int) -> Lease:
@@ -39,11 +39,11 @@ def queued(owner: TenantContext, number: int) -> Lease:
 
 @pytest.mark.deep
 def test_processes_that_place_at_once_never_give_a_place_twice(own_database: OwnDatabase) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, gpus_per_node=2))
     tenants = [create_tenant(name, units=100_000) for name in ("Kestrel", "Merlin", "Osprey")]
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
         leases = [queued(tenants[number % len(tenants)], number) for number in range(LEASES)]
-    told = "".join(f"{lease.pk} {lease.tenant_id}\n" for lease in leases)
+    text = "".join(f"{lease.pk} {lease.tenant_id}\n" for lease in leases)
     env = os.environ | {"GPUBROKER_DATABASE_URL": own_database.worker_url}
     command = [sys.executable, "-m", "tests.broker.services.queue.placement_process"]
     with ExitStack() as running:
@@ -58,7 +58,7 @@ def test_processes_that_place_at_once_never_give_a_place_twice(own_database: Own
             assert placer.stdout.readline() == "ready\n"
         for placer in placers:
             assert placer.stdin
-            placer.stdin.write(told)
+            placer.stdin.write(text)
             placer.stdin.close()
         said = [placer.stdout.read().split() for placer in placers if placer.stdout]
     assert [placer.returncode for placer in placers] == [0] * PROCESSES

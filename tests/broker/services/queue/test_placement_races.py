@@ -124,12 +124,12 @@ def test_a_hundred_requests_against_a_quota_of_eight_grant_exactly_eight(crowd: 
 def test_a_hundred_requests_for_one_free_slice_place_exactly_one(crowd: Crowd) -> None:
     create_gpus(1)
     tenants = [create_tenant(f"Tenant {n}", units=100_000) for n in range(4)]
-    card = offering("card").pk
+    gpu = offering("whole-gpu").pk
     for _ in range(TIMES):
 
         def ask_and_place(number: int) -> str:
             owner = tenants[number % len(tenants)]
-            lease = ask(owner, card, number)
+            lease = ask(owner, gpu, number)
             with tenant_scope(owner.tenant.pk):
                 lease_placement.place_lease(Lease.objects.select_related("offering").get(pk=lease.pk), now=NOW)
             return reload_lease(lease).state
@@ -154,12 +154,12 @@ def test_a_hundred_workers_serving_one_queue_place_every_lease_once(crowd: Crowd
 
 def test_gangs_that_want_each_others_gpus_never_wait_in_a_circle(crowd: Crowd) -> None:
     create_gpus(8)
-    kestrel, card = create_tenant(units=10_000), offering("card").pk
+    kestrel, gpu = create_tenant(units=10_000), offering("whole-gpu").pk
 
     def gang(number: int) -> int:
         with tenant_scope(kestrel.tenant.pk):
             lease = request_lease(
-                LeaseRequest(offering_id=card, name=f"gang-{number}", max_duration_s=3600, quantity=2 + number % 3),
+                LeaseRequest(offering_id=gpu, name=f"gang-{number}", max_duration_s=3600, quantity=2 + number % 3),
                 project=kestrel.project,
                 actor=kestrel.actor,
                 now=NOW,
@@ -175,10 +175,10 @@ def test_gangs_that_want_each_others_gpus_never_wait_in_a_circle(crowd: Crowd) -
 
 def test_who_cannot_have_all_gpus_of_a_gang_keeps_none_of_them(own_database: OwnDatabase) -> None:
     create_gpus(4)
-    kestrel, card = create_tenant(), offering("card").pk
+    kestrel, gpu = create_tenant(), offering("whole-gpu").pk
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
         with tenant_scope(kestrel.tenant.pk):
-            wanted = LeaseRequest(offering_id=card, name="gang", max_duration_s=3600, quantity=2)
+            wanted = LeaseRequest(offering_id=gpu, name="gang", max_duration_s=3600, quantity=2)
             lease = request_lease(wanted, project=kestrel.project, actor=kestrel.actor, now=NOW)
         first, second = Gpu.objects.order_by("pk").values_list("pk", flat=True)[:2]
         another = connections["default"].copy()
@@ -202,9 +202,9 @@ def test_a_place_that_is_left_while_its_next_holder_waits_is_held_from_then_on(
     own_database: OwnDatabase,
 ) -> None:
     create_gpus(1)
-    kestrel, card, left = create_tenant(), offering("card").pk, NOW + timedelta(seconds=2)
+    kestrel, gpu, left = create_tenant(), offering("whole-gpu").pk, NOW + timedelta(seconds=2)
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None):
-        lease = ask(kestrel, card, 0)
+        lease = ask(kestrel, gpu, 0)
         queue_scheduling.run_queue(("H100-80GB", "eu-north"), now=NOW)
         (place,) = held_allocations(lease)
         with ThreadPoolExecutor(1) as pool, tenant_scope(kestrel.tenant.pk):
@@ -239,8 +239,8 @@ def wait_until_it_waits() -> None:
 
 def test_a_hundred_releases_of_one_lease_end_it_once(crowd: Crowd) -> None:
     create_gpus(1)
-    kestrel, card = create_tenant(), offering("card").pk
-    lease = ask(kestrel, card, 0)
+    kestrel, gpu = create_tenant(), offering("whole-gpu").pk
+    lease = ask(kestrel, gpu, 0)
     queue_scheduling.run_queue(("H100-80GB", "eu-north"), now=NOW)
 
     def release(_: int) -> None:

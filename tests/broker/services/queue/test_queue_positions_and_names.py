@@ -14,10 +14,10 @@ from tests.simulation import Simulation, create_gpus, create_tenant, offering, r
 def test_positions_count_every_tenants_queue_and_show_only_ones_own(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
-    sim.create_lease(kestrel, offering("card"))
-    theirs = sim.request_lease(swift, offering("card"))
+    sim.create_lease(kestrel, offering("whole-gpu"))
+    theirs = sim.request_lease(swift, offering("whole-gpu"))
     sim.run(1)
-    mine = sim.request_lease(kestrel, offering("card"))
+    mine = sim.request_lease(kestrel, offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         assert queue_positions.load_queue_positions([mine, theirs]) == {mine.pk: queue_positions.QueuePosition(2, 2)}
         assert queue_positions.load_queue_positions([]) == {}

@@ -41,7 +41,7 @@ def at_once(crowd: Crowd, tenants: list[TenantContext], offering_id: str) -> lis
     return [reload_lease(lease) for lease in leases]
 
 
-def tenants_by_card() -> dict[str, set[str]]:
+def tenants_by_gpu() -> dict[str, set[str]]:
     found = defaultdict(set)
     with system_scope():
         for gpu, tenant in Allocation.objects.filter(released_at=None).values_list("gpu_id", "tenant_id"):
@@ -55,10 +55,10 @@ def test_eight_strangers_at_once_never_meet_on_a_gpu_they_share(eight: Crowd) ->
     tenants, quarter = [create_tenant(f"Tenant {n}") for n in range(4)], soft_offering().pk
     for _ in range(TIMES):
         leases = at_once(eight, tenants, quarter)
-        on = tenants_by_card()
+        on = tenants_by_gpu()
         assert len(on) == 3
         assert all(len(theirs) == 1 for theirs in on.values())
-        # Who has a card finds room on it for both, and whoever has none waits.
+        # Who has a GPU finds room on it for both, and whoever has none waits.
         assert [lease.state == "provisioning" for lease in leases] == [
             lease.tenant_id in set.union(*on.values()) for lease in leases
         ]

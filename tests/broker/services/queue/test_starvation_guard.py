@@ -38,8 +38,8 @@ POOL = (MODEL, REGION)
 def test_a_gang_that_the_gpus_in_service_cannot_hold_halts_nobody(sim: Simulation) -> None:
     create_gpus(4)
     kestrel = create_tenant("Kestrel")
-    running = sim.create_lease(kestrel, offering("card"))
-    gang = sim.request_lease(kestrel, offering("card"), quantity=4)
+    running = sim.create_lease(kestrel, offering("whole-gpu"))
+    gang = sim.request_lease(kestrel, offering("whole-gpu"), quantity=4)
     sim.run()
     elsewhere = Gpu.objects.exclude(pk=held_allocations(running)[0].gpu_id).earliest("index")
     hardware.set_gpu_health(elsewhere, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
@@ -52,8 +52,8 @@ def test_a_gang_that_the_gpus_in_service_cannot_hold_halts_nobody(sim: Simulatio
 def test_who_is_held_back_is_told_behind_what(sim: Simulation) -> None:
     create_gpus(4)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
-    running = sim.create_lease(kestrel, offering("card"), max_duration_s=40 * 3600)
-    gang = sim.request_lease(kestrel, offering("card"), quantity=4)
+    running = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=40 * 3600)
+    gang = sim.request_lease(kestrel, offering("whole-gpu"), quantity=4)
     sim.run()
     sim.clock.at += MAX_WAIT + timedelta(seconds=1)
     small, other = sim.request_lease(swift, offering("1g.10gb")), sim.request_lease(kestrel, offering("1g.10gb"))
@@ -80,11 +80,11 @@ def nodes_of(lease: Lease) -> set[str]:
 @pytest.fixture
 def two_nodes(sim: Simulation) -> tuple[TenantContext, Lease, Lease]:
     """Take one of two GPUs on two nodes, for two and ten hours."""
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel = create_tenant("Kestrel")
-    short = sim.create_lease(kestrel, offering("card"), max_duration_s=2 * 3600)
-    beside = sim.create_lease(kestrel, offering("card"))
-    long = sim.create_lease(kestrel, offering("card"), max_duration_s=10 * 3600)
+    short = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=2 * 3600)
+    beside = sim.create_lease(kestrel, offering("whole-gpu"))
+    long = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=10 * 3600)
     sim.release_lease(beside)
     sim.run_with_sweeps(60)
     assert nodes_of(short) != nodes_of(long)
@@ -92,7 +92,7 @@ def two_nodes(sim: Simulation) -> tuple[TenantContext, Lease, Lease]:
 
 
 def waits_too_long(sim: Simulation, owner: TenantContext, **wanted: Any) -> Lease:
-    lease = sim.request_lease(owner, offering("card"), quantity=2, same_node=True, **wanted)
+    lease = sim.request_lease(owner, offering("whole-gpu"), quantity=2, same_node=True, **wanted)
     sim.run()
     sim.clock.at += MAX_WAIT + timedelta(seconds=1)
     assert reload_lease(lease).state == "queued"
@@ -118,7 +118,7 @@ def test_the_node_that_is_free_first_is_kept_for_a_gang_and_others_go_elsewhere(
     assert reload_lease(gang).state == "active"
 
 
-def told(what: str, owner: TenantContext, sim: Simulation) -> tuple[int, bool]:
+def shown_free(what: str, owner: TenantContext, sim: Simulation) -> tuple[int, bool]:
     """How many one is told to be free, and whether a quote says now."""
     with tenant_scope(owner.tenant.pk):
         free = open_capacity.count_open_capacity([offering(what)], now=sim.now)
@@ -129,25 +129,25 @@ def test_what_is_kept_for_others_is_not_told_to_be_free(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kestrel, swift = two_nodes[0], create_tenant("Swift")
-    assert told("1g.10gb", swift, sim) == (14, True)
+    assert shown_free("1g.10gb", swift, sim) == (14, True)
     waits_too_long(sim, kestrel)
     with monkeypatch.context() as crowded:
         crowded.setattr(gpu_reservations, "MAX_SHAPES", 0)  # then all who are younger wait
-        assert told("1g.10gb", swift, sim) == (0, False)
-    free, now = told("1g.10gb", swift, sim)
+        assert shown_free("1g.10gb", swift, sim) == (0, False)
+    free, now = shown_free("1g.10gb", swift, sim)
     assert (free, now) == (7, True)
-    asked = [sim.request_lease(swift, offering("1g.10gb")) for _ in range(free + 1)]
-    assert told("1g.10gb", swift, sim) == (free, True)  # nobody has looked at them yet
+    requests = [sim.request_lease(swift, offering("1g.10gb")) for _ in range(free + 1)]
+    assert shown_free("1g.10gb", swift, sim) == (free, True)  # nobody has looked at them yet
     sim.run()
-    assert [reload_lease(each).state for each in asked].count("queued") == 1
-    assert told("1g.10gb", swift, sim) == (0, False)
+    assert [reload_lease(each).state for each in requests].count("queued") == 1
+    assert shown_free("1g.10gb", swift, sim) == (0, False)
 
 
 def test_of_two_alike_the_older_one_keeps_gpus_for_both(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, _, long = two_nodes
-    sim.request_lease(kestrel, offering("card"), quantity=2, same_node=True)
+    sim.request_lease(kestrel, offering("whole-gpu"), quantity=2, same_node=True)
     waits_too_long(sim, kestrel)
     small = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
     sim.run()
@@ -169,7 +169,7 @@ def test_who_needs_what_an_older_one_keeps_comes_after_it_and_halts_nobody(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, _, long = two_nodes
-    waiting = sim.request_lease(kestrel, offering("card"), quantity=4)
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"), quantity=4)
     other = waits_too_long(sim, kestrel)
     fits = sim.request_lease(create_tenant("Swift"), offering("1g.10gb"))
     sim.run()
@@ -184,7 +184,7 @@ def test_each_is_told_for_whom_the_gpus_are_kept_that_it_would_have_had(
 ) -> None:
     kestrel, short, long = two_nodes
     pair = waits_too_long(sim, kestrel)
-    last = sim.create_lease(kestrel, offering("card"), max_duration_s=3 * 3600)
+    last = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=3 * 3600)
     assert nodes_of(last) == nodes_of(long)
     one = sim.request_lease(kestrel, offering("4g.40gb"))
     sim.run()
@@ -210,7 +210,7 @@ def test_equals_that_wait_too_long_are_not_each_looked_at(
 ) -> None:
     kestrel, _, _ = two_nodes
     for _ in range(5):
-        sim.request_lease(kestrel, offering("card"), quantity=2, same_node=True)
+        sim.request_lease(kestrel, offering("whole-gpu"), quantity=2, same_node=True)
     waits_too_long(sim, kestrel)
     looked: list[object] = []
     room_for = gpu_reservations.soonest_free_gpus
@@ -224,9 +224,9 @@ def test_equals_that_wait_too_long_are_not_each_looked_at(
 
 
 def test_links_between_gpus_are_more_than_a_number_of_them_and_halt_all_who_are_younger(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2, fabric=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2, fabric=2))
     kestrel = create_tenant("Kestrel")
-    taken = [sim.create_lease(kestrel, offering("card")) for _ in range(3)]
+    taken = [sim.create_lease(kestrel, offering("whole-gpu")) for _ in range(3)]
     sim.release_lease(taken[1])
     sim.run_with_sweeps(60)
     assert len({node for lease in (taken[0], taken[2]) for node in nodes_of(lease)}) == 2
@@ -243,11 +243,11 @@ def test_links_between_gpus_are_more_than_a_number_of_them_and_halt_all_who_are_
 
 def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(sim: Simulation) -> None:
     create_fleet(
-        SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=1),
-        SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=2),
+        SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=1),
+        SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=2),
     )
     kestrel = create_tenant("Kestrel")
-    taken = [sim.create_lease(kestrel, offering("card")) for _ in range(3)]
+    taken = [sim.create_lease(kestrel, offering("whole-gpu")) for _ in range(3)]
     alone = next(lease for lease in taken if held_allocations(lease)[0].gpu.node.cluster.name == "north-1")
     waits_too_long(sim, kestrel)
     sim.release_lease(alone)
@@ -270,11 +270,11 @@ def test_what_is_told_to_go_frees_its_gpu_before_anything_else(
 
 @pytest.mark.deep
 def test_a_stream_of_small_leases_keeps_no_gang_waiting(sim: Simulation) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     for number in range(12):  # one of them ends every few minutes
         sim.create_lease(swift, offering("2g.20gb"), max_duration_s=1800 + 150 * number)
-    gang = sim.request_lease(kestrel, offering("card"), quantity=2, same_node=True)
+    gang = sim.request_lease(kestrel, offering("whole-gpu"), quantity=2, same_node=True)
     while reload_lease(gang).state == "queued":
         sim.run_with_sweeps(600)
         for _ in range(5):
@@ -288,7 +288,7 @@ def test_a_stream_of_small_leases_keeps_no_gang_waiting(sim: Simulation) -> None
 def test_a_lease_that_cannot_even_be_read_holds_up_no_other(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(2)
     kestrel = create_tenant("Kestrel")
-    broken, whole = sim.request_lease(kestrel, offering("card")), sim.request_lease(kestrel, offering("card"))
+    broken, whole = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
     place = lease_placement.place_lease
 
     def unwritable(choices: list[batch_placement.BatchChoice], now: object) -> set[str]:

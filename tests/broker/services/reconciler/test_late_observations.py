@@ -222,14 +222,14 @@ def test_an_end_before_anybody_took_it_for_active_costs_nothing_and_takes_nothin
 def test_an_answer_proves_life_when_it_was_asked_for_and_not_when_it_came(
     sim: Simulation, cluster: Told, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = sim.now
+    wanted = sim.now
 
     def slowly(order: ProvisionSpec, *, now: datetime) -> Observation:
         sim.clock.at += timedelta(seconds=5)
         return _seen(cluster.pods, now)
 
     monkeypatch.setattr(cluster, "observe", slowly)
-    assert look(sim, lease).seen_at == asked
+    assert look(sim, lease).seen_at == wanted
 
 
 def test_what_is_unreachable_is_asked_of_its_cluster_and_nobody_else(

@@ -35,7 +35,7 @@ from tests.simulation import (
 )
 
 S = LeaseState
-TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1)
+TWO_NODES = SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1)
 
 
 class Cluster(SimulatedProvisioner):
@@ -43,11 +43,11 @@ class Cluster(SimulatedProvisioner):
 
     def __init__(self) -> None:
         self.silent = False
-        self.asked = 0
+        self.calls = 0
         self.meanwhile: list[object] = []
 
     def ensure(self, order: ProvisionSpec, *, now: object) -> Observation:  # type: ignore[override]
-        self.asked += 1
+        self.calls += 1
         self._perhaps_silent()
         seen = super().ensure(order, now=now)  # type: ignore[arg-type]
         while self.meanwhile:
@@ -215,8 +215,8 @@ def test_a_release_that_is_beaten_every_time_gives_up_loudly(sim: Simulation, mo
 def test_capacity_is_not_sold_again_before_the_old_pod_is_gone(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    slow = sim.create_lease(kestrel, offering("card"), S.PROVISIONING, image="slow/image")
-    waiting = sim.request_lease(kestrel, offering("card"))
+    slow = sim.create_lease(kestrel, offering("whole-gpu"), S.PROVISIONING, image="slow/image")
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.release_lease(slow)
     sim.run_with_sweeps(50)
     assert (reload_lease(slow).state, reload_lease(waiting).state) == ("releasing", "queued")
@@ -228,7 +228,7 @@ def test_capacity_is_not_sold_again_before_the_old_pod_is_gone(sim: Simulation) 
 
 def test_a_node_lost_while_it_is_made_places_it_again_elsewhere(sim: Simulation) -> None:
     create_fleet(TWO_NODES)
-    lease = sim.create_lease(create_tenant(), offering("card"), S.PROVISIONING)
+    lease = sim.create_lease(create_tenant(), offering("whole-gpu"), S.PROVISIONING)
     first_node, first = node_of(lease), reload_lease(lease).generation
     sim.run(1)
     set_node_state(first_node, NodeState.LOST, sim)
@@ -268,17 +268,17 @@ def test_a_node_that_comes_back_in_time_costs_nobody_their_lease(sim: Simulation
 
 def test_a_failed_gpu_ends_its_lease_from_the_moment_it_failed(sim: Simulation) -> None:
     create_gpus(2)
-    lease = sim.create_lease(create_tenant(), offering("card"))
-    card = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
+    lease = sim.create_lease(create_tenant(), offering("whole-gpu"))
+    gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     sim.run(60)
     failed_at = sim.now
-    hardware.set_gpu_health(card, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
+    hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(60)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (
         "device_lost",
         failed_at.replace(microsecond=0),
     )
-    assert f"card {card.index} of n01 failed: XID 79" in transitions_of(lease)[-2].cause
+    assert f"GPU {gpu.index} of n01 failed: XID 79" in transitions_of(lease)[-2].cause
 
 
 def test_a_pod_that_vanished_ends_it_at_the_last_proof_of_life(sim: Simulation) -> None:
@@ -346,16 +346,16 @@ def test_a_worker_that_finishes_is_not_counted_as_dead(sim: Simulation) -> None:
 def test_two_workers_never_work_on_one_lease(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
-    asked: list[int] = []
+    requests: list[int] = []
 
     def second_worker() -> None:
-        before = cluster.asked
+        before = cluster.calls
         lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
-        asked.append(cluster.asked - before)
+        requests.append(cluster.calls - before)
 
     cluster.meanwhile = [second_worker]
     sim.run()
-    assert asked == [0]
+    assert requests == [0]
     assert state_path(lease) == "requested queued provisioning"
     assert reload_lease(lease).claimed_until is None
 
@@ -493,9 +493,9 @@ def test_a_pod_of_an_older_generation_is_an_orphan(sim: Simulation) -> None:
 def test_the_great_sweep_looks_at_all_that_lives(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
-    running = sim.create_lease(kestrel, offering("card"))
-    sim.request_lease(kestrel, offering("card"))
-    over = sim.request_lease(kestrel, offering("card"))
+    running = sim.create_lease(kestrel, offering("whole-gpu"))
+    sim.request_lease(kestrel, offering("whole-gpu"))
+    over = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.release_lease(over)
     assert lease_reconciler.messages_for_all_live() == [
         ("broker.step", running.pk, kestrel.tenant.pk),

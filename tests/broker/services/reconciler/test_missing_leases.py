@@ -137,7 +137,7 @@ def test_many_on_one_cluster_make_nobody_wait_on_another(sim: Simulation) -> Non
     vanish(*leases)
     look(leases, sim)
     set_node_state(node_of(leases[0]), NodeState.CORDONED, sim)
-    create_fleet(SimulatedRack("south-1", REGION, MODEL, nodes=1, cards_per_node=1))
+    create_fleet(SimulatedRack("south-1", REGION, MODEL, nodes=1, gpus_per_node=1))
     other = reload_lease(sim.create_lease(create_tenant("Merlin"), offering(), max_duration_s=36_000))
     assert node_of(other).cluster.name == "south-1"
     vanish(other)

@@ -29,7 +29,7 @@ class Scene:
         create_gpus(2)
         self.sim, self.version = sim, 10
         self.lease = sim.create_lease(
-            create_tenant(), offering("card" if quantity > 1 else "1g.10gb"), state, quantity=quantity
+            create_tenant(), offering("whole-gpu" if quantity > 1 else "1g.10gb"), state, quantity=quantity
         )
         sim.messages.clear()
         self.node = node_of(self.lease)
@@ -100,11 +100,11 @@ def test_what_it_is_at_is_written_once(scene: Scene) -> None:
 def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_to_make_it_active(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     tell = lease_reconciler.apply_agent_observation
 
     def noted(*of: Any, now: Any) -> bool:
-        told.append(of[3].text)
+        reported.append(of[3].text)
         return tell(*of, now=now)
 
     monkeypatch.setattr(lease_reconciler, "apply_agent_observation", noted)
@@ -116,7 +116,7 @@ def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_
     scene.pod({"phase": "Pending", "conditions": [{"type": "Initialized", "status": "True"}]})
     scene.pod(RUNNING)
     scene.pod({**RUNNING, "reason": "and well"})
-    assert told == ["pulling image", "readiness verified"]
+    assert reported == ["pulling image", "readiness verified"]
     assert (scene.state, scene.rung) == ("active", [])
 
 
@@ -195,7 +195,7 @@ def test_a_gang_is_active_only_when_all_of_it_runs(sim: Simulation) -> None:
     scene = Scene(sim, quantity=2)
     scene.anchor()
     scene.pod(RUNNING)
-    assert scene.state == "active"  # both cards are on one node, so one pod has them
+    assert scene.state == "active"  # both GPUs are on one node, so one pod has them
 
 
 def test_an_active_lease_is_told_of_nothing_while_all_is_well(sim: Simulation) -> None:

@@ -42,7 +42,7 @@ def crashing(sim: Simulation) -> Lease:
     return lease
 
 
-def told(sim: Simulation, lease: Lease) -> None:
+def reconcile(sim: Simulation, lease: Lease) -> None:
     """Let its agent ring for a lease."""
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
 
@@ -107,7 +107,7 @@ def test_what_was_lost_and_is_made_again_for_minutes_ends_with_its_last_proof_of
     sim.run_with_sweeps(300)
     lost = sim.now.replace(microsecond=0)
     stubborn.says = Observation(ObservedState.LOST, "its node ran short of resources and evicted it", last_seen=lost)
-    told(sim, lease)
+    reconcile(sim, lease)
     sim.run_with_sweeps(10)
     stubborn.says = Observation(ObservedState.PENDING, "pulling image")
     sim.run_with_sweeps(60)
@@ -120,7 +120,7 @@ def test_what_is_back_within_half_a_minute_goes_on(sim: Simulation, stubborn: St
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(300)
     stubborn.says = Observation(ObservedState.LOST, "evicted", last_seen=sim.now)
-    told(sim, lease)
+    reconcile(sim, lease)
     sim.run_with_sweeps(5)
     assert list(reload_lease(lease).conditions) == ["unreachable"]
     stubborn.says = Observation(ObservedState.PENDING, "pulling image")
@@ -186,7 +186,7 @@ def test_what_ran_until_an_end_that_its_cluster_told_is_charged_though_our_books
     ended = sim.now.replace(microsecond=0)
     sim.clock.at += timedelta(seconds=1)
     stubborn.says = Observation(seen, "it ended", last_seen=ended)
-    told(sim, lease)
+    reconcile(sim, lease)
     sim.run_with_sweeps(40)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (reason, ended)
 
@@ -199,7 +199,7 @@ def test_what_is_gone_whenever_it_is_looked_for_ends_though_its_pods_run_on(
     first = sim.now
     for _ in range(6):
         stubborn.says = Observation(ObservedState.GONE, "its anchor is gone", last_seen=sim.now)
-        told(sim, lease)
+        reconcile(sim, lease)
         sim.clock.at += timedelta(seconds=4)
     assert reload_lease(lease).end_reason == "device_lost"
     assert reload_lease(lease).ended_at is not None
@@ -213,7 +213,7 @@ def test_what_ended_and_is_made_again_is_charged_until_that_end(sim: Simulation,
     ended = sim.now.replace(microsecond=0)
     sim.clock.at += timedelta(seconds=40)
     stubborn.says = Observation(ObservedState.PENDING, "being created", last_seen=ended)
-    told(sim, lease)
+    reconcile(sim, lease)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("device_lost", ended)
 
 
@@ -221,7 +221,7 @@ def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(sim: Simul
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.clock.at += timedelta(seconds=60)
     stubborn.says = Observation(ObservedState.ENDED, "it ended", last_seen=sim.now + timedelta(seconds=5))
-    told(sim, lease)
+    reconcile(sim, lease)
     assert reload_lease(lease).ended_at == sim.now.replace(microsecond=0)
 
 
@@ -248,7 +248,7 @@ def seen_ill(sim: Simulation, lease: Lease, stubborn: Stubborn, *, minutes: int)
     """Let its cluster say each minute that its program is not ready."""
     for _ in range(minutes):
         stubborn.says = starts(sim)
-        told(sim, lease)
+        reconcile(sim, lease)
         sim.clock.at += timedelta(minutes=1)
 
 
@@ -257,7 +257,7 @@ def test_what_is_seen_to_be_ill_for_a_quarter_of_an_hour_idles(sim: Simulation, 
     seen_ill(sim, lease, stubborn, minutes=15)
     assert idles(sim, lease)
     stubborn.says = None
-    told(sim, lease)
+    reconcile(sim, lease)
     assert (reload_lease(lease).degraded_since, idles(sim, lease)) == (None, False)
 
 

@@ -26,7 +26,7 @@ HALF_A_MINUTE = timedelta(seconds=30)
 
 @pytest.fixture
 def kestrel(db: None) -> TenantContext:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     return create_tenant("Kestrel")
 
 
@@ -59,7 +59,7 @@ def charged_until(lease: Lease) -> datetime:
 
 
 def test_a_lease_that_is_released_after_its_pod_ended_costs_until_that(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     ended = sim.now + HALF_A_MINUTE
     sees(lease, "p-0", began=sim.now, ended=ended)
     sim.clock.at = ended + HALF_A_MINUTE
@@ -71,7 +71,7 @@ def test_a_lease_that_is_stopped_after_its_pod_ended_has_spent_until_that(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     volume = sim.create_volume(kestrel)
-    lease = sim.create_lease(kestrel, offering("card"), volume=volume.pk)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     began, ended = sim.now, sim.now + HALF_A_MINUTE
     sees(lease, "p-0", began=began, ended=ended)
     sim.clock.at = ended + HALF_A_MINUTE
@@ -85,7 +85,7 @@ def test_a_lease_that_is_stopped_after_its_pod_ended_has_spent_until_that(
 def test_an_end_that_was_seen_after_its_cluster_fell_silent_is_charged(
     sim: Simulation, kestrel: TenantContext, conditions: dict[str, str]
 ) -> None:
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     Cluster.objects.update(unreachable_since=sim.now)
     ended = sim.now + HALF_A_MINUTE
     sees(lease, "p-0", began=sim.now, ended=ended)
@@ -98,7 +98,7 @@ def test_an_end_that_was_seen_after_its_cluster_fell_silent_is_charged(
 
 
 def test_a_lease_whose_pod_runs_costs_until_it_is_released(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     sees(lease, "p-0", began=sim.now, ended=None)
     sim.clock.at += HALF_A_MINUTE
     sim.release_lease(lease)
@@ -107,7 +107,7 @@ def test_a_lease_whose_pod_runs_costs_until_it_is_released(sim: Simulation, kest
 
 @pytest.mark.parametrize("many", [1, 2])
 def test_a_gang_has_ended_when_all_of_its_pods_have(sim: Simulation, kestrel: TenantContext, many: int) -> None:
-    lease, began = sim.create_lease(kestrel, offering("card"), quantity=2), sim.now
+    lease, began = sim.create_lease(kestrel, offering("whole-gpu"), quantity=2), sim.now
     for rank in range(many):
         sees(lease, f"p-{rank}", began=began, ended=began + (rank + 1) * HALF_A_MINUTE)
     sim.clock.at = began + 3 * HALF_A_MINUTE
@@ -117,7 +117,7 @@ def test_a_gang_has_ended_when_all_of_its_pods_have(sim: Simulation, kestrel: Te
 
 
 def test_an_end_that_is_yet_to_come_by_our_clock_is_none(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     sees(lease, "p-0", began=sim.now, ended=sim.now + timedelta(hours=1))
     sim.clock.at += HALF_A_MINUTE
     sim.release_lease(lease)
@@ -129,7 +129,7 @@ def test_an_end_after_which_a_worker_saw_it_run_was_none(
     sim: Simulation, kestrel: TenantContext, later_s: int, believed: bool
 ) -> None:
     """An agent that is away leaves the rows behind that it had."""
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     ended = (sim.now + HALF_A_MINUTE).replace(microsecond=0)
     sees(lease, "p-0", began=sim.now, ended=ended)
     sim.clock.at = ended + HALF_A_MINUTE
@@ -143,7 +143,7 @@ def test_an_end_that_was_written_down_after_a_worker_had_looked_was_the_end(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     """A returning kubelet reports a late end."""
-    lease = sim.create_lease(kestrel, offering("card"))
+    lease = sim.create_lease(kestrel, offering("whole-gpu"))
     ended = (sim.now + HALF_A_MINUTE).replace(microsecond=0)
     looked = ended + HALF_A_MINUTE
     sees(lease, "p-0", began=sim.now, ended=ended)

@@ -31,11 +31,11 @@ class Silence:
     """Keeps every simulated cluster silent for as long as it lasts."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.patch, self.asked = patch, 0
+        self.patch, self.calls = patch, 0
 
     def begin(self) -> None:
         def unanswered(*_: object, **__: object) -> Observation:
-            self.asked += 1
+            self.calls += 1
             raise ClusterUnreachable("timed out after 5 s")
 
         for call in ("ensure", "observe", "remove", "names", "remove_named"):
@@ -77,7 +77,7 @@ def active_seconds(lease: Lease) -> float:
 def test_a_lease_is_charged_to_its_last_proof_of_life_though_its_cluster_stays_silent_for_hours(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
-    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
     sim.run_with_sweeps(600)
     seen_at = reload_lease(lease).seen_at
     assert lease.active_at
@@ -96,7 +96,7 @@ def test_a_lease_is_charged_to_its_last_proof_of_life_though_its_cluster_stays_s
 def test_a_moment_of_silence_at_the_end_costs_nobody_a_second(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
-    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
     assert lease.ends_at
     while lease.ends_at - sim.now > timedelta(minutes=4):
         sim.run(200)
@@ -114,7 +114,7 @@ def test_a_moment_of_silence_at_the_end_costs_nobody_a_second(
 def test_what_ends_in_a_silence_that_nobody_was_told_of_is_charged_to_its_last_proof_of_life(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
-    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=600))
+    lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=600))
     assert lease.ends_at
     sim.run((lease.ends_at - sim.now).total_seconds() - 100)
     lease_reconciler.check_active_leases(now=sim.now)
@@ -133,7 +133,7 @@ def test_what_ends_in_a_silence_that_nobody_was_told_of_is_charged_to_its_last_p
 def test_a_tenant_who_ends_a_lease_in_a_long_silence_pays_to_its_last_proof_of_life(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
-    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=5 * HOUR))
+    lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=5 * HOUR))
     sim.run_with_sweeps(300)
     seen_at = reload_lease(lease).seen_at
     assert seen_at
@@ -148,7 +148,7 @@ def test_a_tenant_who_ends_a_lease_in_a_long_silence_pays_to_its_last_proof_of_l
 def test_a_silence_shorter_than_the_usual_look_is_not_told(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
-    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
     silence.begin()
     sim.run_with_sweeps(250)
     assert reload_lease(lease).conditions == {}
@@ -161,8 +161,8 @@ def test_a_silence_shorter_than_the_usual_look_is_not_told(
 def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
-    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
-    waiting = sim.request_lease(kestrel, offering("card"), max_duration_s=HOUR)
+    lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
+    waiting = sim.request_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR)
     seen_at = reload_lease(lease).seen_at
     assert seen_at
     silence.begin()
@@ -181,7 +181,7 @@ def test_its_places_and_quota_stay_held_until_the_cluster_has_proved_it_gone(
 
 
 def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = reload_lease(sim.create_lease(kestrel, offering("card"), max_duration_s=HOUR))
+    lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
     sim.messages.clear()
     sim.clock.at += timedelta(seconds=2 * HOUR)
     for _ in range(MAX_UNFINISHED_CLAIMS):
@@ -201,7 +201,7 @@ def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(sim: Simu
 def test_who_is_under_way_is_looked_at_every_fifteen_seconds_however_often_workers_died(
     sim: Simulation, kestrel: TenantContext, state: LeaseState
 ) -> None:
-    lease = sim.create_lease(kestrel, offering("card"), state)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), state)
     sim.messages.clear()
     for deaths in range(12):
         with tenant_scope(lease.tenant_id):
@@ -217,12 +217,12 @@ def test_who_is_under_way_is_looked_at_every_fifteen_seconds_however_often_worke
 def test_while_it_is_silent_it_is_asked_every_fifteen_seconds(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
-    lease = sim.create_lease(kestrel, offering("card"), LeaseState.PROVISIONING)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), LeaseState.PROVISIONING)
     silence.begin()
-    before = silence.asked
+    before = silence.calls
     for _ in range(8):
         sim.run_with_sweeps(15)
-        assert silence.asked > before
-        before = silence.asked
+        assert silence.calls > before
+        before = silence.calls
     assert reload_lease(lease).state == "provisioning"
     silence.end()

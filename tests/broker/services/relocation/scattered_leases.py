@@ -19,7 +19,7 @@ def scatter_leases(sim: Simulation, one: TenantContext, other: TenantContext, **
         sim.release_lease(filler)
     sim.run(30)
     places = {held_allocations(lease)[0].gpu_id for lease in (first, second)}
-    assert len(places) == 2, "they lie on one card already"
+    assert len(places) == 2, "they lie on one GPU already"
     return reload_lease(first), reload_lease(second)
 
 
@@ -31,7 +31,7 @@ def propose_plan(sim: Simulation) -> RelocationPlan:
 
 def accept_plan(sim: Simulation) -> RelocationPlan:
     plan = propose_plan(sim)
-    plan_decisions.accept_plan(plan, why="whole cards are asked for", actor=OPERATOR, now=sim.now)
+    plan_decisions.accept_plan(plan, why="whole GPUs are asked for", actor=OPERATOR, now=sim.now)
     plan.refresh_from_db()
     return plan
 

@@ -37,7 +37,7 @@ from tests.simulation import (
     soft_offering,
 )
 
-CARD, S = "card", LeaseState
+WHOLE, S = "whole-gpu", LeaseState
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def swift(sim: Simulation) -> TenantContext:
     return create_tenant("Swift")
 
 
-def alone_on_its_card(sim: Simulation, owner: TenantContext, count: int, **wanted: Any) -> list[Lease]:
+def alone_on_its_gpu(sim: Simulation, owner: TenantContext, count: int, **wanted: Any) -> list[Lease]:
     """Place so many small leases on a GPU each."""
     stay, fillers = [], []
     for _ in range(count):
@@ -63,7 +63,7 @@ def alone_on_its_card(sim: Simulation, owner: TenantContext, count: int, **wante
     return [reload_lease(lease) for lease in stay]
 
 
-def in_vain(sim: Simulation, owner: TenantContext, profile: str = CARD, **wanted: Any) -> Lease:
+def in_vain(sim: Simulation, owner: TenantContext, profile: str = WHOLE, **wanted: Any) -> Lease:
     """Ask for what there is no room for just now."""
     lease = sim.request_lease(owner, offering(profile), **wanted)
     sim.run()
@@ -79,15 +79,15 @@ def accept(sim: Simulation, plan: RelocationPlan) -> None:
 def test_a_gang_gets_the_gpus_of_one_node_that_others_leave(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=2))
-    small = alone_on_its_card(sim, kestrel, 2, movable=True)
-    pinned = sim.create_lease(swift, offering(CARD), max_duration_s=7200)
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
+    small = alone_on_its_gpu(sim, kestrel, 2, movable=True)
+    pinned = sim.create_lease(swift, offering(WHOLE), max_duration_s=7200)
     gang = in_vain(sim, swift, quantity=2, same_node=True)
     plan = propose_plan(sim)
     assert plan.reason == f"Frees 2 × {gang.offering.label} together on one node for a queued lease."
     assert (plan.room_for, plan.gain_milli) == (gang.pk, 2000)
-    drawn = {card["name"]: card for card in plan.cards}
-    assert [card["after"] for card in drawn.values() if card.get("for")] == [[[0, 8, 2]]] * 2
+    drawn = {gpu["name"]: gpu for gpu in plan.gpus}
+    assert [gpu["after"] for gpu in drawn.values() if gpu.get("for")] == [[[0, 8, 2]]] * 2
     accept(sim, plan)
     sim.run_with_sweeps(NOTICE_S + 90)
     plan.refresh_from_db()
@@ -103,7 +103,7 @@ def test_nobody_younger_takes_what_becomes_free_for_who_waited_before(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_gpus(4)
-    alone_on_its_card(sim, kestrel, 3, movable=True)
+    alone_on_its_gpu(sim, kestrel, 3, movable=True)
     gang = in_vain(sim, swift, quantity=3)
     plan = propose_plan(sim)
     assert len(relocations_of(plan)) == 2
@@ -113,11 +113,11 @@ def test_nobody_younger_takes_what_becomes_free_for_who_waited_before(
         sim.run(1)
     merlin = create_tenant("Merlin")
     with tenant_scope(merlin.tenant.pk):
-        assert available_capacity.count_available([offering(CARD)]) == {offering(CARD).pk: 2}
-        assert open_capacity.count_open_capacity([offering(CARD)], now=sim.now) == {
-            offering(CARD).pk: 0
+        assert available_capacity.count_available([offering(WHOLE)]) == {offering(WHOLE).pk: 2}
+        assert open_capacity.count_open_capacity([offering(WHOLE)], now=sim.now) == {
+            offering(WHOLE).pk: 0
         }  # they are for the gang
-    younger = sim.request_lease(merlin, offering(CARD))
+    younger = sim.request_lease(merlin, offering(WHOLE))
     sim.run(1)
     assert reload_lease(younger).pending_reason == (
         f"Waits behind an older request for 3 × {gang.offering.label}, for which other leases are being moved now."
@@ -132,7 +132,7 @@ def test_one_whole_gpu_is_made_of_one_that_holds_little(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_gpus(2)
-    alone_on_its_card(sim, kestrel, 2, movable=True)
+    alone_on_its_gpu(sim, kestrel, 2, movable=True)
     waits = in_vain(sim, swift)
     plan = propose_plan(sim)
     assert (plan.room_for, plan.reason) == (
@@ -142,10 +142,10 @@ def test_one_whole_gpu_is_made_of_one_that_holds_little(
     assert plan.gain_milli == 1000
 
 
-def a_card_on_each_of_two_nodes(sim: Simulation, owner: TenantContext, **wanted: Any) -> list[Lease]:
+def a_gpu_on_each_of_two_nodes(sim: Simulation, owner: TenantContext, **wanted: Any) -> list[Lease]:
     """Place a movable lease on each of two nodes."""
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
-    return alone_on_its_card(sim, owner, 2, movable=True, **wanted)
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
+    return alone_on_its_gpu(sim, owner, 2, movable=True, **wanted)
 
 
 @pytest.mark.deep
@@ -160,7 +160,7 @@ def a_card_on_each_of_two_nodes(sim: Simulation, owner: TenantContext, **wanted:
 def test_slices_get_room_where_smaller_ones_can_go_elsewhere(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext, profile: str, wanted: dict[str, Any], milli: int
 ) -> None:
-    small = a_card_on_each_of_two_nodes(sim, kestrel)
+    small = a_gpu_on_each_of_two_nodes(sim, kestrel)
     waits = in_vain(sim, swift, profile, **wanted)
     plan = propose_plan(sim)
     assert (plan.room_for, len(relocations_of(plan)), plan.gain_milli) == (waits.pk, 1, milli)
@@ -174,20 +174,20 @@ def test_slices_get_room_where_smaller_ones_can_go_elsewhere(
 def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=4, fabric=2, numa=4))
-    alone_on_its_card(sim, kestrel, 3, movable=True)
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4, fabric=2, numa=4))
+    alone_on_its_gpu(sim, kestrel, 3, movable=True)
     waits = in_vain(sim, swift, quantity=2, topology="nvlink")
     plan = propose_plan(sim)
     assert plan.room_for == waits.pk
-    given = Gpu.objects.filter(pk__in=[card["gpu"] for card in plan.cards if card.get("for")])
-    assert {card.index // 2 for card in given} in ({0}, {1})
+    given = Gpu.objects.filter(pk__in=[gpu["gpu"] for gpu in plan.gpus if gpu.get("for")])
+    assert {gpu.index // 2 for gpu in given} in ({0}, {1})
     assert given.count() == 2
 
 
 def test_who_waits_for_what_moves_cannot_make_leaves_the_others_their_turn(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    a_card_on_each_of_two_nodes(sim, kestrel)
+    a_gpu_on_each_of_two_nodes(sim, kestrel)
     in_vain(sim, swift, quantity=2)  # both small ones would have nowhere to go
     share = sim.request_lease(swift, soft_offering())
     sim.run()
@@ -197,9 +197,9 @@ def test_who_waits_for_what_moves_cannot_make_leaves_the_others_their_turn(
 
 
 def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=3))
-    alone_on_its_card(sim, kestrel, 2, movable=True)
-    waits = sim.request_lease(swift, offering(CARD))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
+    alone_on_its_gpu(sim, kestrel, 2, movable=True)
+    waits = sim.request_lease(swift, offering(WHOLE))
     with tenant_scope(swift.tenant.pk):
         Lease.objects.filter(pk=waits.pk).update(pending_reason="nobody has looked again since")
     assert propose_plan(sim).room_for == ""
@@ -208,7 +208,7 @@ def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantCont
 def test_a_plan_is_called_off_when_nobody_waits_for_it_any_more(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    small = a_card_on_each_of_two_nodes(sim, kestrel)
+    small = a_gpu_on_each_of_two_nodes(sim, kestrel)
     waits = in_vain(sim, swift)
     plan = propose_plan(sim)
     accept(sim, plan)
@@ -221,7 +221,7 @@ def test_a_plan_is_called_off_when_nobody_waits_for_it_any_more(
 
 
 def test_a_plan_for_nobody_is_not_accepted(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
-    a_card_on_each_of_two_nodes(sim, kestrel)
+    a_gpu_on_each_of_two_nodes(sim, kestrel)
     waits = in_vain(sim, swift)
     plan = propose_plan(sim)
     sim.release_lease(waits)
@@ -235,12 +235,12 @@ def test_a_plan_for_nobody_is_not_accepted(sim: Simulation, kestrel: TenantConte
 def test_a_proposal_that_serves_as_well_stays_and_one_that_cannot_be_made_gives_way(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, cards_per_node=3))
-    small = alone_on_its_card(sim, kestrel, 3, movable=True)
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
+    small = alone_on_its_gpu(sim, kestrel, 3, movable=True)
     waits = in_vain(sim, swift)
     first = propose_plan(sim)
     (move,) = relocations_of(first)
-    with tenant_scope(move.tenant_id):  # the planner would choose another card now
+    with tenant_scope(move.tenant_id):  # the planner would choose another GPU now
         Relocation.objects.filter(pk=move.pk).update(to_start=5 if move.to_start == 1 else 1)
     assert propose_plan(sim) == first
     sim.release_lease(next(each for each in small if each.pk == move.lease_id))
@@ -256,7 +256,7 @@ def test_a_proposal_that_serves_as_well_stays_and_one_that_cannot_be_made_gives_
 def test_a_tenant_whose_leases_were_relocated_often_today_is_left_alone(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    a_card_on_each_of_two_nodes(sim, kestrel)
+    a_gpu_on_each_of_two_nodes(sim, kestrel)
     in_vain(sim, swift)
     monkeypatch.setattr(relocation_choice, "MAX_PER_TENANT_AND_DAY", 1)
     plan = propose_plan(sim)
@@ -271,7 +271,7 @@ def test_a_tenant_whose_leases_were_relocated_often_today_is_left_alone(
 def test_who_is_bound_to_another_cluster_or_has_a_plan_there_gets_none_here(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
-    a_card_on_each_of_two_nodes(sim, kestrel)
+    a_gpu_on_each_of_two_nodes(sim, kestrel)
     home_of_it = sim.create_volume(swift, "home")
     waits = in_vain(sim, swift, volume=home_of_it.pk)
     here = Cluster.objects.get()
@@ -294,7 +294,7 @@ def test_clusters_are_planned_by_themselves_where_somebody_waits_and_others_may_
         at = (sim.now + timedelta(hours=hours)).replace(minute=0, second=0)
         return [subject for _, subject, _ in plan_proposals.clusters_to_plan(now=at if hours else sim.now)]
 
-    small = a_card_on_each_of_two_nodes(sim, kestrel)
+    small = a_gpu_on_each_of_two_nodes(sim, kestrel)
     here = Cluster.objects.get().pk
     sim.run(2 * plan_proposals.SWEEP_S)
     assert planned() == []
@@ -317,9 +317,9 @@ def test_a_gpu_that_could_be_whole_again_is_planned_when_a_lease_beside_has_ende
         sim.release_lease(sim.create_lease(kestrel, offering("1g.10gb")))
         sim.run(30)
 
-    a_card_on_each_of_two_nodes(sim, kestrel)
+    a_gpu_on_each_of_two_nodes(sim, kestrel)
     here = Cluster.objects.get().pk
-    assert planned() == [here]  # what had filled the cards is gone
+    assert planned() == [here]  # what had filled the GPUs is gone
     plan = propose_plan(sim)
     assert (plan.room_for, plan.gain_milli) == ("", 1000)
     plan_decisions.decline_plan(plan, why="not today", actor=OPERATOR, now=sim.now)

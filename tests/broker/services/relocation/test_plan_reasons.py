@@ -8,7 +8,7 @@ from tests.broker.services.relocation.scattered_leases import plan_log, relocati
 from tests.broker.services.relocation.test_failed_relocations import MOVING, S, until
 from tests.simulation import OPERATOR, Simulation, transitions_of
 
-SECRET = "Zanzibar asked for whole cards first"
+SECRET = "Zanzibar asked for whole GPUs first"
 
 
 @pytest.mark.deep
@@ -21,6 +21,6 @@ def test_why_a_plan_was_called_off_stands_in_no_tenants_ledger(
     plan_decisions.cancel_plan(plan, why=SECRET, actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(60)
     assert plan_log(plan) == f"{MOVING} cancelling 1:returning 1:undone cancelled"
-    told = [step.cause for step in transitions_of(lease)] + [each.why for each in relocations_of(plan)]
-    assert [words for words in told if SECRET in words] == []
+    found = [step.cause for step in transitions_of(lease)] + [each.why for each in relocations_of(plan)]
+    assert [words for words in found if SECRET in words] == []
     assert RelocationLogEntry.objects.get(plan=plan, why=SECRET).state == "cancelling"

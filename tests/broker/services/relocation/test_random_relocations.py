@@ -98,10 +98,10 @@ class Days:
                 relocation_consent.set_movable(lease, not lease.movable, actor=actor, now=self.sim.now)
 
     def fail(self) -> None:
-        card = self.chance.choice(list(Gpu.objects.select_related("node__cluster")))
-        ill = card.health == GpuHealth.HEALTHY and self.chance.random() < 0.3
+        gpu = self.chance.choice(list(Gpu.objects.select_related("node__cluster")))
+        ill = gpu.health == GpuHealth.HEALTHY and self.chance.random() < 0.3
         health = GpuHealth.UNHEALTHY if ill else GpuHealth.HEALTHY
-        hardware.set_gpu_health(card, health, reason="a test", actor=OPERATOR, now=self.sim.now)
+        hardware.set_gpu_health(gpu, health, reason="a test", actor=OPERATOR, now=self.sim.now)
 
 
 @pytest.mark.deep

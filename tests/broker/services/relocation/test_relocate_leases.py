@@ -62,9 +62,9 @@ def test_a_plan_is_a_dry_run_that_says_what_it_costs_and_wins(
     assert plan.reason == "One GPU with few slices can be emptied and then sold whole."
     assert (plan.cost_s, plan.gain_milli) == (move.cost_s, move.gain_milli)
     assert 5 < plan.cost_s < 15  # as starts took here lately
-    assert plan.gain_milli == 1000  # a whole card
-    assert len(plan.cards) == 2
-    assert [len(card["after"]) for card in plan.cards] in ([0, 2], [2, 0])
+    assert plan.gain_milli == 1000  # a whole GPU
+    assert len(plan.gpus) == 2
+    assert [len(gpu["after"]) for gpu in plan.gpus] in ([0, 2], [2, 0])
     sim.run_with_sweeps(60)
     assert (gpu_of(one), reload_lease(one).state, state_path(one)) == (before, S.ACTIVE, BEFORE)
     assert plan_log(plan) == "proposed"

@@ -17,7 +17,7 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def told(plan: RelocationPlan) -> str:
+def reason_of(plan: RelocationPlan) -> str:
     (move,) = relocations_of(plan)
     return move.why
 
@@ -37,4 +37,4 @@ def test_a_notice_names_the_day_where_it_is_another(
     scatter_leases(sim, kestrel, kestrel, movable=True)
     plan = accept_plan(sim)
     assert plan.not_before
-    assert told(plan) == f"will be moved to another GPU, not before {moment.format(at=plan.not_before)}"
+    assert reason_of(plan) == f"will be moved to another GPU, not before {moment.format(at=plan.not_before)}"

@@ -131,7 +131,7 @@ def test_a_lease_does_not_go_to_a_gpu_that_was_taken_out_of_service_before_it_ca
 @pytest.fixture
 def far_apart(sim: Simulation) -> tuple[TenantContext, RelocationPlan]:
     """Two leases on a node each, and a plan that brings them together."""
-    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, cards_per_node=1))
+    create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel = create_tenant("Kestrel")
     scatter_leases(sim, kestrel, kestrel, movable=True)
     return kestrel, accept_plan(sim)

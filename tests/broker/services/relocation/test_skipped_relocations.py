@@ -69,16 +69,16 @@ def lies_elsewhere(sim: Simulation, lease: Lease, move: Relocation) -> None:
         Relocation.objects.filter(pk=move.pk).update(from_start=5)
 
 
-def card_fails(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def gpu_fails(sim: Simulation, lease: Lease, move: Relocation) -> None:
     gpu = Gpu.objects.select_related("node__cluster").get(pk=move.to_gpu_id)
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="Xid 79", actor=OPERATOR, now=sim.now)
 
 
-def card_is_cut_otherwise(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def gpu_is_cut_otherwise(sim: Simulation, lease: Lease, move: Relocation) -> None:
     cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.of(["3g.40gb"] * 2))
 
 
-def card_publishes_it_no_longer(sim: Simulation, lease: Lease, move: Relocation) -> None:
+def gpu_publishes_it_no_longer(sim: Simulation, lease: Lease, move: Relocation) -> None:
     Gpu.objects.filter(pk=move.to_gpu_id).update(published={"7g.80gb": [0]})
 
 
@@ -91,9 +91,9 @@ def card_publishes_it_no_longer(sim: Simulation, lease: Lease, move: Relocation)
         (is_in_doubt, "its current state is unknown"),
         (ends_soon, "it ends soon"),
         (lies_elsewhere, "it is no longer on the slice in the plan"),
-        (card_fails, "the target GPU is out of service"),
-        (card_is_cut_otherwise, "the target slice is in use"),
-        (card_publishes_it_no_longer, "the target slice is in use"),
+        (gpu_fails, "the target GPU is out of service"),
+        (gpu_is_cut_otherwise, "the target slice is in use"),
+        (gpu_publishes_it_no_longer, "the target slice is in use"),
     ],
 )
 def test_a_lease_that_can_no_longer_be_relocated_is_left_alone(
@@ -127,7 +127,7 @@ def test_a_gpu_that_fails_at_the_last_moment_is_not_gone_to(
     (move,) = relocations_of(plan)
     with monkeypatch.context() as late:
         late.setattr(target_slots, "_target_obstacle", lambda *_: "")
-        card_fails(sim, Lease(pk=move.lease_id), move)
+        gpu_fails(sim, Lease(pk=move.lease_id), move)
         assert not relocation_start.begin_relocation(move, now=sim.now)
     assert relocations_of(plan)[0].state == M.NOTICED
     sim.run_with_sweeps(NOTICE_S + 30)
@@ -143,7 +143,7 @@ def test_a_lease_is_promised_to_one_plan_alone(sim: Simulation, kestrel: TenantC
         reason="another",
         cost_s=1,
         gain_milli=1,
-        cards=[],
+        gpus=[],
         state_at=sim.now,
         proposed_at=sim.now,
     )

@@ -1,4 +1,4 @@
-"""A pool whose cards are cut in advance, for tests of how that is changed."""
+"""A pool whose GPUs are cut in advance, for tests of how that is changed."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,11 +18,11 @@ from tests.simulation import MODEL, OPERATOR, REGION, Simulation, create_fleet
 ONES, THREES = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb"] * 2)
 
 
-def create_fixed_nodes(nodes: int = 1, cards_per_node: int = 2, cut: GpuLayout = ONES) -> list[Node]:
-    """Set up nodes whose cards are all cut alike."""
-    create_fleet(SimulatedRack("mig-1", REGION, MODEL, nodes=nodes, cards_per_node=cards_per_node))
-    for card in Gpu.objects.all():
-        layout_rows.store_gpu_layout(card, cut)
+def create_fixed_nodes(nodes: int = 1, gpus_per_node: int = 2, cut: GpuLayout = ONES) -> list[Node]:
+    """Set up nodes whose GPUs are all cut alike."""
+    create_fleet(SimulatedRack("mig-1", REGION, MODEL, nodes=nodes, gpus_per_node=gpus_per_node))
+    for gpu in Gpu.objects.all():
+        layout_rows.store_gpu_layout(gpu, cut)
     Cluster.objects.update(auto_repartition=True)
     return list(Node.objects.select_related("cluster").order_by("name"))
 
@@ -37,7 +37,7 @@ def break_node(node: Node, *ills: str) -> None:
 
 
 def layout_of(node: Node) -> dict[str, dict[str, int]]:
-    return {str(card.index): dict(now.counts) for card in node.gpus.all() if (now := layout_rows.current_layout(card))}
+    return {str(gpu.index): dict(now.counts) for gpu in node.gpus.all() if (now := layout_rows.current_layout(gpu))}
 
 
 def propose_repartition(node: Node, sim: Simulation) -> Repartition:

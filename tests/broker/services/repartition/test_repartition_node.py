@@ -45,7 +45,7 @@ def kestrel(node: Node) -> TenantContext:
 
 
 def wants_threes(kestrel: TenantContext, sim: Simulation) -> None:
-    """Let somebody wait for what no card is cut into."""
+    """Let somebody wait for what no GPU is cut into."""
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
 
@@ -59,9 +59,7 @@ def test_a_plan_that_is_approved_becomes_another_layout_and_serves_who_waited(
     driver = Driver(sim, approve_repartition(node, sim))
     assert driver.until(RepartitionStep.DONE) < 120
     assert driver.path == HAPPY
-    assert sorted(str(layout_rows.current_layout(card)) for card in Gpu.objects.all()) == sorted(
-        [str(ONES), str(THREES)]
-    )
+    assert sorted(str(layout_rows.current_layout(gpu)) for gpu in Gpu.objects.all()) == sorted([str(ONES), str(THREES)])
     assert not SimulatedNode.objects.get(node=node.pk).tainted
     sim.run(30)
     assert reload_lease(waiting).state == LeaseState.ACTIVE
@@ -140,7 +138,7 @@ def test_what_is_quarantined_is_tried_again_or_taken_back(
     decide = repartition_decisions.roll_back_repartition if back else repartition_decisions.retry_repartition
     second = Driver(sim, decide(first.change, why="looked at it", actor=OPERATOR, now=sim.now))
     second.until(RepartitionStep.DONE)
-    assert cut in [layout_rows.current_layout(card) for card in Gpu.objects.all()]
+    assert cut in [layout_rows.current_layout(gpu) for gpu in Gpu.objects.all()]
     assert Gpu.objects.sellable().count() == 2
     with pytest.raises(repartition_decisions.RepartitionNotPossible):
         decide(first.change, why="twice", actor=OPERATOR, now=sim.now)
@@ -327,7 +325,7 @@ def test_what_a_node_reports_while_it_is_cut_is_worth_nothing(
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.CUTTING)
-    silent = DiscoveredNode(node.name, cards=(), problems=())
+    silent = DiscoveredNode(node.name, gpus=(), problems=())
     cluster_registration.update_inventory(node.cluster, [silent], now=sim.now)
     assert set(Gpu.objects.values_list("health", flat=True)) == {"healthy"}
     driver.until(RepartitionStep.DONE)

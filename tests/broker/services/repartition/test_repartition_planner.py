@@ -73,10 +73,10 @@ def test_a_gpu_with_a_lease_keeps_its_cut(sim: Simulation, node: Node, kestrel: 
     lease = sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=1800)
     sim.request_lease(kestrel, offering("3g.40gb"), quantity=2)
     sim.run(180)
-    card = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
+    gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)
     (change,) = planned(node, sim)
-    assert change.cuts[card.index] == ONES
-    assert change.cuts[1 - card.index] == THREES
+    assert change.cuts[gpu.index] == ONES
+    assert change.cuts[1 - gpu.index] == THREES
 
 
 def test_a_node_that_would_stand_closed_for_long_is_left_alone(
@@ -128,9 +128,9 @@ def test_a_node_that_calls_its_slices_gpus_is_never_cut_again(
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     (change,) = planned(node, sim)
-    for card in Gpu.objects.all():
-        card.fixed_layout = [{**each, "asks": "nvidia.com/gpu"} for each in card.fixed_layout]
-        card.save()
+    for gpu in Gpu.objects.all():
+        gpu.fixed_layout = [{**each, "asks": "nvidia.com/gpu"} for each in gpu.fixed_layout]
+        gpu.save()
     with pytest.raises(StaleVersion):
         repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
     assert planned(node, sim) == []
@@ -210,12 +210,12 @@ def test_what_a_node_says_it_can_is_all_that_is_planned(
     assert len(planned(node, sim)) == 1
 
 
-def tells(monkeypatch: pytest.MonkeyPatch, told: dict[str, dict[str, int]]) -> None:
-    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: told)
+def tells(monkeypatch: pytest.MonkeyPatch, found: dict[str, dict[str, int]]) -> None:
+    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: found)
 
 
 def test_a_node_that_does_not_say_what_it_can_keeps_its_cut(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    mute, other = create_fixed_nodes(nodes=2, cards_per_node=1)
+    mute, other = create_fixed_nodes(nodes=2, gpus_per_node=1)
     waiting = sim.request_lease(create_tenant("Kestrel"), offering("3g.40gb"), quantity=4)
     sim.run(180)
     tells(monkeypatch, {other.pk: {"1g.10gb": 7, "3g.40gb": 2}})
@@ -229,7 +229,7 @@ def test_a_node_that_does_not_say_what_it_can_keeps_its_cut(sim: Simulation, mon
 
 
 def test_nodes_that_differ_become_only_what_all_of_them_can(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = create_fixed_nodes(nodes=2, cards_per_node=1)
+    one, other = create_fixed_nodes(nodes=2, gpus_per_node=1)
     sim.request_lease(create_tenant("Kestrel"), offering("3g.40gb"), quantity=4)
     sim.run(180)
     tells(monkeypatch, {one.pk: {"1g.10gb": 7, "3g.40gb": 2}, other.pk: {"1g.10gb": 7}})
@@ -242,15 +242,15 @@ def test_nodes_that_differ_become_only_what_all_of_them_can(sim: Simulation, mon
 def test_at_rest_no_node_is_asked_what_it_can(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
-    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: asked.append(1) or {node.pk: None})
+    requests: list[object] = []
+    monkeypatch.setattr(SimulatedPartitioner, "profiles", lambda _, machines: requests.append(1) or {node.pk: None})
     sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=3600)
     assert planned(node, sim) == []
-    assert asked == []
+    assert requests == []
     sim.request_lease(kestrel, offering("3g.40gb"))
     sim.run(180)
     assert len(planned(node, sim)) == 1
-    assert asked == [1]
+    assert requests == [1]
 
 
 def test_a_cluster_that_nobody_can_cut_is_not_planned(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
@@ -267,13 +267,13 @@ def test_every_cluster_with_gpus_of_a_fixed_cut_is_looked_at(sim: Simulation, no
 
 
 def test_uncut_gpus_are_cut_and_left_whole_by_the_same_rules(sim: Simulation) -> None:
-    (node,) = create_fixed_nodes(cut=layout_rows.EMPTY_LAYOUT.of(["card"]))
+    (node,) = create_fixed_nodes(cut=layout_rows.EMPTY_LAYOUT.of(["whole-gpu"]))
     kestrel = create_tenant("Kestrel")
-    whole = sim.request_lease(kestrel, offering("card"), max_duration_s=600)
+    whole = sim.request_lease(kestrel, offering("whole-gpu"), max_duration_s=600)
     slices = sim.request_lease(kestrel, offering("1g.10gb"), quantity=3)
     sim.run(180)
     change = propose_repartition(node, sim)
-    assert sorted(map(str, change.cuts.values())) == ["1 × card", "7 × 1g.10gb"]
+    assert sorted(map(str, change.cuts.values())) == ["1 × whole-gpu", "7 × 1g.10gb"]
     repartition_decisions.approve_repartition(change, actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(900)
     assert (reload_lease(whole).end_reason, reload_lease(slices).state) == ("expired", "active")

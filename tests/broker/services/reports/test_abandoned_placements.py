@@ -8,7 +8,7 @@ from broker.domain.lifecycle.states import LeaseState
 from broker.domain.repartition.gpu_layouts import GpuLayout
 from broker.domain.repartition.repartition_steps import RepartitionStep
 from broker.models import Cluster, Gpu, Lease, Node, Repartition
-from broker.services.repartition import layout_rows as layout_cards
+from broker.services.repartition import layout_rows as layout_gpus
 from broker.services.repartition import repartition_pools, repartition_reconciler
 from broker.services.reports import fleet_gpus, fleet_summary
 from broker.services.reports.gpu_usage import SCALE, UnitUse
@@ -40,7 +40,7 @@ def test_one_gpu_is_sold_where_one_lease_runs(sim: Simulation, moody: Unreliable
 def test_the_map_shows_it_as_on_its_way_out_since_then_with_no_end(sim: Simulation, moody: UnreliableClusters) -> None:
     lease, first = abandon_placement(sim, moody)
     with staff_scope():
-        by_cluster = {card.cluster_name: card for card in fleet_gpus.load_gpus()}
+        by_cluster = {gpu.cluster_name: gpu for gpu in fleet_gpus.load_gpus()}
     (left,), (lived_in,) = by_cluster[first].slices, by_cluster[other_cluster(first)].slices
     assert {left.lease, lived_in.lease} == {lease.pk}
     assert (left.state, left.use, left.ends_at) == (LeaseState.RELEASING, UnitUse.RESERVED, None)
@@ -76,15 +76,15 @@ def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, moo
 def test_the_planner_waits_for_no_end_there_and_counts_its_demand_once(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
-    for card in Gpu.objects.all():
-        layout_cards.store_gpu_layout(card, ONES)
+    for gpu in Gpu.objects.all():
+        layout_gpus.store_gpu_layout(gpu, ONES)
     Cluster.objects.update(auto_repartition=True)
     _, first = abandon_placement(sim, moody, what="1g.10gb")
 
     def seen(name: str) -> tuple[int | None, dict[str, int]]:
         (pool,) = repartition_pools.load_repartition_pools(Cluster.objects.get(name=name).pk, now=sim.now)
         (view,) = pool.views
-        assert [card.held for card in view.cards] == [True]
+        assert [gpu.held for gpu in view.gpus] == [True]
         return view.waits_s, pool.demand
 
     (left_waits, left_demand), (waits, demand) = seen(first), seen(other_cluster(first))

@@ -55,7 +55,7 @@ def test_a_cluster_whose_agent_is_silent_for_a_minute_needs_somebody(sim: Simula
 def test_a_cluster_that_is_frozen_silent_or_halted_says_so_once(sim: Simulation) -> None:
     cluster = real(sim)
     for changes, kind in (
-        ({"inventory_paused_reason": "It reports only 1 of 9 cards"}, AttentionKind.CLUSTER),
+        ({"inventory_paused_reason": "It reports only 1 of 9 GPUs"}, AttentionKind.CLUSTER),
         ({"unreachable_since": sim.now, "unreachable_reason": "no route"}, AttentionKind.CLUSTER),
         ({"frozen": "another cluster responds"}, AttentionKind.FROZEN),
     ):
@@ -87,11 +87,11 @@ def test_prometheus_is_told_how_clusters_are_followed(sim: Simulation) -> None:
         synced_at=sim.now,
         last_event_at=sim.now - timedelta(seconds=70),
     )
-    told = {
+    values = {
         sample.name: (sample.labels, sample.value) for family in metrics.cluster_gauges() for sample in family.samples
     }
     east = {"cluster": "east"}
-    assert told == {
+    assert values == {
         "gpubroker_agent_lag_seconds": (east, 70),
         "gpubroker_agent_down": (east, 1),
         "gpubroker_cluster_frozen": (east, 1),

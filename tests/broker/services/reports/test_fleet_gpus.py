@@ -1,4 +1,4 @@
-"""What operators see of every card: whose, since when, and what is left of it."""
+"""What operators see of every GPU: whose, since when, and what is left of it."""
 
 import pytest
 
@@ -19,16 +19,16 @@ def load(**which: str) -> list[FleetGpu]:
         return fleet_gpus.load_gpus(**which)
 
 
-def uses(card: FleetGpu) -> list[tuple[int, int, UnitUse]]:
-    return [(run.start, run.size, run.use) for run in card.runs]
+def uses(gpu: FleetGpu) -> list[tuple[int, int, UnitUse]]:
+    return [(run.start, run.size, run.use) for run in gpu.runs]
 
 
 def test_a_gpu_shows_each_slice_at_its_true_start_and_whose_it_is(sim: Simulation, kestrel: TenantContext) -> None:
     tern = simulation.create_tenant("Tern")
     first = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     second = sim.create_lease(tern, simulation.offering("1g.10gb", price_class="spot"))
-    card = next(card for card in load() if card.slices)
-    by_lease = {run.held.lease: run for run in card.runs if run.held}
+    gpu = next(gpu for gpu in load() if gpu.slices)
+    by_lease = {run.held.lease: run for run in gpu.runs if run.held}
     held = {
         place.lease_id: place.placement for lease in (first, second) for place in simulation.held_allocations(lease)
     }
@@ -36,14 +36,14 @@ def test_a_gpu_shows_each_slice_at_its_true_start_and_whose_it_is(sim: Simulatio
         run = by_lease[lease.pk]
         assert (run.start, run.start + run.size) == (held[lease.pk].lower, held[lease.pk].upper)
         assert (run.use, run.held.tenant_name, run.held.since) == (use, name, lease.active_at)
-    assert sum(run.size for run in card.runs) == card.grid
+    assert sum(run.size for run in gpu.runs) == gpu.grid
 
 
 def test_what_is_held_and_not_charged_is_reserved(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("7g.80gb"), LeaseState.PROVISIONING)
-    (card,) = [card for card in load() if card.slices]
-    assert uses(card) == [(0, 8, UnitUse.RESERVED)]
-    assert [s.since for s in card.slices] == [place.held_at for place in simulation.held_allocations(lease)]
+    (gpu,) = [gpu for gpu in load() if gpu.slices]
+    assert uses(gpu) == [(0, 8, UnitUse.RESERVED)]
+    assert [s.since for s in gpu.slices] == [place.held_at for place in simulation.held_allocations(lease)]
 
 
 def test_units_nothing_on_sale_fits_on_are_fragmented(sim: Simulation, kestrel: TenantContext) -> None:
@@ -52,15 +52,15 @@ def test_units_nothing_on_sale_fits_on_are_fragmented(sim: Simulation, kestrel: 
     Offering.objects.filter(pk=one.pk).update(state=OfferingState.PUBLISHED)
     sim.create_lease(kestrel, one)
     Offering.objects.filter(pk=one.pk).update(state=OfferingState.RETIRED)
-    (card,) = [card for card in load() if card.slices]
-    assert card.units(UnitUse.FRAGMENTED) == 3
-    assert card.units(UnitUse.FREE) == 4
-    assert card.units(UnitUse.SOLD) == 1
+    (gpu,) = [gpu for gpu in load() if gpu.slices]
+    assert gpu.units(UnitUse.FRAGMENTED) == 3
+    assert gpu.units(UnitUse.FREE) == 4
+    assert gpu.units(UnitUse.SOLD) == 1
 
 
 def test_gpus_that_nothing_is_offered_on_cannot_be_sold(kestrel: TenantContext) -> None:
     Offering.objects.update(state=OfferingState.DRAFT)
-    assert {use for card in load() for _, _, use in uses(card)} == {UnitUse.FRAGMENTED}
+    assert {use for gpu in load() for _, _, use in uses(gpu)} == {UnitUse.FRAGMENTED}
 
 
 def test_a_fixed_gpu_sells_only_the_slices_it_is_cut_into(kestrel: TenantContext) -> None:
@@ -83,7 +83,7 @@ def test_free_units_of_a_node_out_of_service_tell_why(
 ) -> None:
     simulation.set_node_state(Node.objects.get(), state, sim)
     assert {each.idle_use for each in load()} == {use}
-    assert {u for card in load() for _, _, u in uses(card)} == {use}
+    assert {u for gpu in load() for _, _, u in uses(gpu)} == {use}
 
 
 def test_a_lease_on_an_unhealthy_gpu_is_still_sold_and_the_rest_is_not_for_sale(
@@ -92,21 +92,21 @@ def test_a_lease_on_an_unhealthy_gpu_is_still_sold_and_the_rest_is_not_for_sale(
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     gpu = Gpu.objects.get(pk=simulation.held_allocations(lease)[0].gpu_id)
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
-    (card,) = load(gpu=gpu.pk)
-    assert (card.units(UnitUse.SOLD), card.units(UnitUse.UNHEALTHY), card.health_reason) == (4, 4, "XID 79")
+    (loaded,) = load(gpu=gpu.pk)
+    assert (loaded.units(UnitUse.SOLD), loaded.units(UnitUse.UNHEALTHY), loaded.health_reason) == (4, 4, "XID 79")
 
 
 def test_a_lease_that_was_released_leaves_the_gpu_free(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("7g.80gb"))
     sim.release_lease(lease, EndReason.BY_TENANT)
     sim.run(60)
-    assert all(not card.slices for card in load())
+    assert all(not gpu.slices for gpu in load())
 
 
 def test_one_node_or_one_gpu_can_be_asked_for(sim: Simulation, kestrel: TenantContext) -> None:
-    simulation.create_fleet(hardware.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=2))
+    simulation.create_fleet(hardware.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=2))
     node = Node.objects.get(cluster__name="west-2")
-    assert [card.where for card in load(node=node.pk)] == ["west-2 / n01 / GPU 0", "west-2 / n01 / GPU 1"]
+    assert [gpu.where for gpu in load(node=node.pk)] == ["west-2 / n01 / GPU 0", "west-2 / n01 / GPU 1"]
     assert len(load(gpu=Gpu.objects.filter(node=node).first().pk)) == 1
     assert load(gpu="gpu_nobody") == []
 
@@ -119,7 +119,7 @@ def test_the_fleet_adds_up_to_its_gpus(sim: Simulation, kestrel: TenantContext) 
     with staff_scope():
         seen = fleet_summary.load_summary()
     assert seen == fleet_summary.summarise(load())
-    assert (seen.clusters, seen.cards, seen.active, seen.tenants, seen.sold) == (
+    assert (seen.clusters, seen.gpus, seen.active, seen.tenants, seen.sold) == (
         1,
         4,
         1,
@@ -132,7 +132,7 @@ def test_the_fleet_adds_up_to_its_gpus(sim: Simulation, kestrel: TenantContext) 
 def test_an_empty_fleet_has_sold_nothing_of_nothing(db: None) -> None:
     with staff_scope():
         seen = fleet_summary.load_summary()
-    assert (seen.cards, seen.sold_permille) == (0, 0)
+    assert (seen.gpus, seen.sold_permille) == (0, 0)
 
 
 def test_every_grid_there_is_divides_the_scale() -> None:

@@ -18,7 +18,7 @@ from tests import simulation
 from tests.simulation import OPERATOR, Simulation, TenantContext
 
 pytestmark = pytest.mark.django_db
-CARD = SCALE  # one card for one second
+GPU_SECOND = SCALE  # one GPU for one second
 
 
 def spent(sim: Simulation, seconds: int) -> FleetHours:
@@ -40,49 +40,49 @@ def sold_seconds(*leases: object) -> int:
 def test_an_idle_fleet_is_idle_for_every_second(sim: Simulation, kestrel: TenantContext) -> None:
     sim.run(100)
     seen = spent(sim, 100)
-    assert seen.by_use[UnitUse.FREE] == seen.total == seen.explained == 4 * 100 * CARD
+    assert seen.by_use[UnitUse.FREE] == seen.total == seen.explained == 4 * 100 * GPU_SECOND
 
 
 def test_sold_seconds_are_the_seconds_the_ledger_calls_active(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"))
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(500)
     sim.release_lease(lease)
     sim.run(100)
     seen = spent(sim, 900)
-    assert seen.by_use[UnitUse.SOLD] == sold_seconds(lease) * CARD
+    assert seen.by_use[UnitUse.SOLD] == sold_seconds(lease) * GPU_SECOND
     assert seen.by_use[UnitUse.RESERVED] > 0
     assert seen.explained == seen.total
 
 
 def test_a_lease_that_goes_on_is_sold_until_now_and_spot_is_told_apart(sim: Simulation, kestrel: TenantContext) -> None:
-    begun = sim.create_lease(kestrel, simulation.offering("card", price_class="spot")).active_at
+    begun = sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot")).active_at
     sim.run(300)
     seen = spent(sim, 10_000)
-    assert seen.by_use[UnitUse.SPOT] == int((sim.now - begun).total_seconds()) * CARD
+    assert seen.by_use[UnitUse.SPOT] == int((sim.now - begun).total_seconds()) * GPU_SECOND
     assert seen.by_use[UnitUse.SOLD] == 0
 
 
 def test_a_place_still_held_after_its_lease_ended_counts_once(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"))
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(500)
     sim.release_lease(lease)
     seen = spent(sim, 900)
     assert simulation.reload_lease(lease).state == LeaseState.RELEASING
-    assert seen.by_use[UnitUse.SOLD] == sold_seconds(lease) * CARD
+    assert seen.by_use[UnitUse.SOLD] == sold_seconds(lease) * GPU_SECOND
     assert seen.explained == seen.total
 
 
 def test_only_the_part_inside_the_window_counts(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"))
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(1000)
-    assert spent(sim, 60).by_use[UnitUse.SOLD] == 60 * CARD
+    assert spent(sim, 60).by_use[UnitUse.SOLD] == 60 * GPU_SECOND
     sim.release_lease(lease)
     sim.run(2000)
     assert spent(sim, 60).by_use[UnitUse.SOLD] == 0
 
 
 def test_a_lease_that_never_became_active_was_only_reserved(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"), LeaseState.PROVISIONING)
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
     sim.run(1)
     sim.release_lease(lease)
     sim.run(60)
@@ -96,7 +96,7 @@ def test_what_nothing_on_sale_fits_beside_is_fragmented_while_it_lasts(sim: Simu
     one = simulation.offering("1g.10gb")
     Offering.objects.exclude(pk=one.pk).update(state=OfferingState.DRAFT)
     sim.run(100)
-    assert spent(sim, 100).by_use[UnitUse.FRAGMENTED] == 4 * 100 * CARD // 8
+    assert spent(sim, 100).by_use[UnitUse.FRAGMENTED] == 4 * 100 * GPU_SECOND // 8
     sim.create_lease(kestrel, one)
     seen = spent(sim, 10)
     assert seen.by_use[UnitUse.FRAGMENTED] > 0
@@ -116,18 +116,18 @@ def test_outages_count_from_their_beginning_to_their_end(sim: Simulation, kestre
     hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="reseated", actor=OPERATOR, now=sim.now)
     sim.run(10)
     seen = spent(sim, 210)
-    assert seen.by_use[UnitUse.UNHEALTHY] == (50 + 30 + 4 * 20) * CARD
-    assert seen.by_use[UnitUse.MAINTENANCE] == 3 * 30 * CARD
-    assert seen.by_use[UnitUse.FREE] == (4 * 100 + 3 * 50 + 4 * 10) * CARD
+    assert seen.by_use[UnitUse.UNHEALTHY] == (50 + 30 + 4 * 20) * GPU_SECOND
+    assert seen.by_use[UnitUse.MAINTENANCE] == 3 * 30 * GPU_SECOND
+    assert seen.by_use[UnitUse.FREE] == (4 * 100 + 3 * 50 + 4 * 10) * GPU_SECOND
     assert seen.explained == seen.total
 
 
 def test_a_lease_on_a_node_out_of_service_is_sold_while_it_is_charged(sim: Simulation, kestrel: TenantContext) -> None:
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     simulation.set_node_state(Node.objects.get(), NodeState.DRAINING, sim)
     sim.run(100)
     seen = spent(sim, 100)
-    assert (seen.by_use[UnitUse.SOLD], seen.by_use[UnitUse.MAINTENANCE]) == (100 * CARD, 300 * CARD)
+    assert (seen.by_use[UnitUse.SOLD], seen.by_use[UnitUse.MAINTENANCE]) == (100 * GPU_SECOND, 300 * GPU_SECOND)
 
 
 def test_an_outage_that_lasts_since_before_the_window_counts_from_its_border(
@@ -135,16 +135,16 @@ def test_an_outage_that_lasts_since_before_the_window_counts_from_its_border(
 ) -> None:
     simulation.set_node_state(Node.objects.get(), NodeState.CORDONED, sim)
     sim.run(1000)
-    assert spent(sim, 40).by_use[UnitUse.MAINTENANCE] == 4 * 40 * CARD
+    assert spent(sim, 40).by_use[UnitUse.MAINTENANCE] == 4 * 40 * GPU_SECOND
 
 
 def test_a_cluster_counts_from_when_it_was_added(sim: Simulation, kestrel: TenantContext) -> None:
     sim.run(50)
     simulation.create_fleet(
-        simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=2), now=sim.now
+        simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=2), now=sim.now
     )
     sim.run(10)
-    assert spent(sim, 500).total == (4 * 60 + 2 * 10) * CARD
+    assert spent(sim, 500).total == (4 * 60 + 2 * 10) * GPU_SECOND
 
 
 def test_a_window_of_no_length_explains_nothing(sim: Simulation, kestrel: TenantContext) -> None:

@@ -27,7 +27,7 @@ def look(sim: Simulation) -> list[AttentionItem]:
 
 
 def fill(sim: Simulation, owner: TenantContext) -> list[Lease]:
-    return [sim.create_lease(owner, simulation.offering("card")) for _ in range(4)]
+    return [sim.create_lease(owner, simulation.offering("whole-gpu")) for _ in range(4)]
 
 
 def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: TenantContext) -> None:
@@ -35,7 +35,7 @@ def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: Tena
     fill(sim, kestrel)
     waiting = []
     for owner in (tern, kestrel, tern):
-        waiting.append(sim.request_lease(owner, simulation.offering("card")))
+        waiting.append(sim.request_lease(owner, simulation.offering("whole-gpu")))
         sim.run(60)
     with staff_scope():
         seen, figures = queue_report.load_queue_page(), queue_report.load_queue_figures(now=sim.now)
@@ -48,7 +48,7 @@ def test_the_queue_shows_all_tenants_oldest_first(sim: Simulation, kestrel: Tena
 
 def test_a_long_queue_comes_in_pages_that_miss_nobody(sim: Simulation, kestrel: TenantContext) -> None:
     fill(sim, kestrel)
-    waiting = [sim.request_lease(kestrel, simulation.offering("card")) for _ in range(5)]
+    waiting = [sim.request_lease(kestrel, simulation.offering("whole-gpu")) for _ in range(5)]
     seen, after = [], ""
     with staff_scope():
         while page := queue_report.load_queue_page(after=after, limit=2):
@@ -60,12 +60,12 @@ def test_a_long_queue_comes_in_pages_that_miss_nobody(sim: Simulation, kestrel: 
 
 
 def test_who_started_again_waits_since_then(sim: Simulation, kestrel: TenantContext) -> None:
-    again = sim.create_lease(kestrel, simulation.offering("card"), volume=sim.create_volume(kestrel).pk)
+    again = sim.create_lease(kestrel, simulation.offering("whole-gpu"), volume=sim.create_volume(kestrel).pk)
     sim.run(1800)
     sim.stop_lease(again, kestrel)
     sim.run(60)
     fill(sim, kestrel)
-    first = sim.request_lease(kestrel, simulation.offering("card"))
+    first = sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(30)
     sim.start_lease(again, kestrel)
     sim.run(30)
@@ -122,7 +122,7 @@ def test_an_unhealthy_gpu_is_named_with_its_reason(
     gpu = Gpu.objects.get(pk=pk)
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
     (need,) = look(sim)
-    assert (need.kind, need.subject, need.why, need.urgent) == (AttentionKind.CARD, gpu.pk, words, True)
+    assert (need.kind, need.subject, need.why, need.urgent) == (AttentionKind.GPU, gpu.pk, words, True)
 
 
 def test_a_gpu_whose_books_cannot_be_right_is_named_with_what_is_wrong(sim: Simulation, kestrel: TenantContext) -> None:
@@ -132,9 +132,9 @@ def test_a_gpu_whose_books_cannot_be_right_is_named_with_what_is_wrong(sim: Simu
     (place,) = simulation.held_allocations(lease)
     (need,) = look(sim)
     with staff_scope():
-        (card,) = (each for each in fleet_gpus.load_gpus() if each.slices)
-    assert [(run.start, run.size) for run in card.runs] == [(0, 1), (1, 4), (5, 3)]
-    assert (need.kind, need.subject, need.urgent) == (AttentionKind.CARD, place.gpu_id, True)
+        (gpu,) = (each for each in fleet_gpus.load_gpus() if each.slices)
+    assert [(run.start, run.size) for run in gpu.runs] == [(0, 1), (1, 4), (5, 3)]
+    assert (need.kind, need.subject, need.urgent) == (AttentionKind.GPU, place.gpu_id, True)
     assert need.why == (
         "3g.40gb cannot start at unit 1; it may start at 0, 4; no new leases are placed on it; one lease still on it"
     )
@@ -159,8 +159,8 @@ def test_a_gpu_whose_cut_its_model_does_not_have_is_named_and_all_pages_still_lo
         "3g.40gb cannot start at unit 1",
     )
     with staff_scope():
-        (card,) = (each for each in fleet_gpus.load_gpus() if each.index == 2)
-    assert [(run.start, run.size, run.use) for run in card.runs] == [(0, 8, UnitUse.UNHEALTHY)]
+        (gpu,) = (each for each in fleet_gpus.load_gpus() if each.index == 2)
+    assert [(run.start, run.size, run.use) for run in gpu.runs] == [(0, 8, UnitUse.UNHEALTHY)]
 
 
 def test_a_gpu_quarantined_by_hand_may_lack_a_reason(sim: Simulation, kestrel: TenantContext) -> None:
@@ -190,7 +190,7 @@ def test_a_failed_lease_is_named_at_once(sim: Simulation, kestrel: TenantContext
 
 def test_somebody_who_waits_past_patience_is_named(sim: Simulation, kestrel: TenantContext) -> None:
     fill(sim, kestrel)
-    lease = sim.request_lease(kestrel, simulation.offering("card"))
+    lease = sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
         Lease.objects.filter(pk=lease.pk).update(created_at=sim.now - MAX_WAIT - timedelta(seconds=1))
     (need,) = look(sim)
@@ -204,7 +204,7 @@ def test_gpus_that_nothing_is_sold_on_are_named_by_pool(sim: Simulation, kestrel
 
 
 def test_the_past_of_a_gpu_is_told_newest_first(sim: Simulation, kestrel: TenantContext) -> None:
-    first = sim.create_lease(kestrel, simulation.offering("card"))
+    first = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     gpu = Gpu.objects.get(pk=simulation.held_allocations(first)[0].gpu_id)
     sim.release_lease(first)
     sim.run(60)
@@ -213,11 +213,11 @@ def test_the_past_of_a_gpu_is_told_newest_first(sim: Simulation, kestrel: Tenant
     simulation.set_node_state(gpu.node, NodeState.CORDONED, sim)
     with staff_scope():
         assert [hold.lease_id for hold in inventory_history.latest_placements(gpu)] == [first.pk]
-        of_card = [change.after for change in inventory_history.latest_changes(gpu.node, gpu)]
+        of_gpu = [change.after for change in inventory_history.latest_changes(gpu.node, gpu)]
         of_other = [change.after for change in inventory_history.latest_changes(gpu.node, Gpu.objects.get(index=3))]
         of_node = [change.after for change in inventory_history.latest_changes(gpu.node)]
         steps = [step.after for step in inventory_history.transitions_of(first)]
-    assert of_card == of_node == ["cordoned", "unhealthy"]
+    assert of_gpu == of_node == ["cordoned", "unhealthy"]
     assert of_other == ["cordoned"]
     assert steps[0] == "requested"
     assert steps[-1] == "released"

@@ -84,8 +84,8 @@ def test_its_room_is_taken_when_it_is_asked_for_and_the_first_brings_a_ceiling(
     sim.create_volume(kestrel, "more", size_gib=20)
     assert kestrel.quota_used(STORAGE) == 50
     with tenant_scope(kestrel.tenant.pk):
-        told = AuditEvent.objects.filter(action="volume.create").order_by("id")
-        assert [event.subject_label for event in told] == ["data", "more"]
+        rows = AuditEvent.objects.filter(action="volume.create").order_by("id")
+        assert [event.subject_label for event in rows] == ["data", "more"]
     no_contradiction(sim)
 
 
@@ -183,7 +183,7 @@ def test_once_something_is_on_it_leases_go_where_it_lies(sim: Simulation) -> Non
         SimulatedRack("west-1", "eu-west", MODEL, 1, 1),
     )
     kestrel = create_tenant("Kestrel")
-    here = Offering.objects.get(region=REGION, profile="card", price_class="on_demand")
+    here = Offering.objects.get(region=REGION, profile="whole-gpu", price_class="on_demand")
     volume = sim.create_volume(kestrel)
     with tenant_scope(kestrel.tenant.pk):
         away = Cluster.objects.get(name="north-2")
@@ -210,7 +210,7 @@ def test_once_something_is_on_it_leases_go_where_it_lies(sim: Simulation) -> Non
     assert reload_lease(lease).state == S.ACTIVE
     sim.release_lease(lease)
     sim.run(10)
-    there = Offering.objects.get(region="eu-west", profile="card", price_class="on_demand")
+    there = Offering.objects.get(region="eu-west", profile="whole-gpu", price_class="on_demand")
     with pytest.raises(VolumeOutOfReach, match="home is in north-2"):
         sim.request_lease(kestrel, there, volume=volume.pk)
 
@@ -221,10 +221,10 @@ def test_nobody_waits_behind_a_lease_whose_volume_lies_where_all_is_taken(sim: S
     volume = sim.create_volume(kestrel)
     with tenant_scope(kestrel.tenant.pk):
         Volume.objects.filter(pk=volume.pk).update(cluster=Cluster.objects.get(name="north-2"), used_at=sim.now)
-    both = [sim.create_lease(kestrel, offering("card"), max_duration_s=20_000) for _ in range(2)]
+    both = [sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=20_000) for _ in range(2)]
     in_first = next(lease for lease in both if again_in(lease) == "north-1")
-    waits = sim.request_lease(kestrel, offering("card"), volume=volume.pk)
-    younger = sim.request_lease(kestrel, offering("card"))
+    waits = sim.request_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
+    younger = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.run(3700)
     sim.release_lease(in_first)
     sim.run(15)
@@ -240,7 +240,7 @@ class Moody(SimulatedProvisioner):
     """A provisioner whose clusters may not take an order, or not speak about volumes."""
 
     def __init__(self) -> None:
-        self.full, self.silent, self.asked = set[str](), set[str](), list[str]()
+        self.full, self.silent, self.calls = set[str](), set[str](), list[str]()
 
     def ensure(self, order: ProvisionSpec, *, now: datetime) -> Observation:
         seen = super().ensure(order, now=now)
@@ -249,7 +249,7 @@ class Moody(SimulatedProvisioner):
         return seen
 
     def at(self, cluster: Cluster) -> "Moody":
-        self.asked.append(cluster.name)
+        self.calls.append(cluster.name)
         if cluster.name in self.silent:
             raise ClusterUnreachable("no route to host")
         return self
@@ -269,7 +269,7 @@ def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(s
     first = Cluster.objects.get(name="north-1")
     moody.full.add(first.pk)
     volume = sim.create_volume(kestrel)
-    lease = sim.create_lease(kestrel, offering("card"), volume=volume.pk)
+    lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     there = again(volume)
     assert there.cluster
     assert (there.cluster.name, there.left_in) == ("north-2", [first.pk])
@@ -278,19 +278,19 @@ def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(s
     sim.run(10)
     delete(sim, kestrel, volume)
     sim.run(5)
-    assert (again(volume).state, set(moody.asked)) == (V.DELETED, {"north-1", "north-2"})
+    assert (again(volume).state, set(moody.calls)) == (V.DELETED, {"north-1", "north-2"})
 
 
 def test_one_with_something_on_it_never_moves(sim: Simulation, moody: Moody) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel = create_tenant("Kestrel")
     volume = sim.create_volume(kestrel)
-    sim.release_lease(sim.create_lease(kestrel, offering("card"), volume=volume.pk))
+    sim.release_lease(sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk))
     sim.run(10)
     there = again(volume).cluster
     assert there
     moody.full.add(there.pk)
-    lease = sim.request_lease(kestrel, offering("card"), volume=volume.pk)
+    lease = sim.request_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     sim.run(10)
     assert again(volume).cluster == there
     assert (reload_lease(lease).state, held_allocations(lease)) == (S.QUEUED, [])
@@ -309,7 +309,7 @@ def test_it_is_deleted_only_when_no_cluster_has_it(sim: Simulation, kestrel: Ten
     assert (going.state, delete(sim, kestrel, going).state, going.version) == (V.DELETING, V.DELETING, 2)
     sim.run_with_sweeps(60)
     assert (again(volume).state, kestrel.quota_used(STORAGE)) == (V.DELETING, 30)
-    assert 4 <= len(moody.asked) <= 8  # every ten seconds
+    assert 4 <= len(moody.calls) <= 8  # every ten seconds
     moody.silent.clear()
     sim.run_with_sweeps(20)
     gone = again(volume)
@@ -343,7 +343,7 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
     kestrel, moved = create_tenant("Kestrel"), Cluster.objects.get(name="north-1")
     volume, kept = sim.create_volume(kestrel), sim.create_volume(kestrel, "kept")
     for each in (volume, kept):
-        sim.release_lease(sim.create_lease(kestrel, offering("card"), volume=each.pk))
+        sim.release_lease(sim.create_lease(kestrel, offering("whole-gpu"), volume=each.pk))
         sim.run(10)
     delete(sim, kestrel, volume)
     sim.run_with_sweeps(20)
@@ -351,20 +351,20 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
         lies = Cluster.objects.get(name="north-2")
         Volume.objects.filter(pk=volume.pk).update(cluster=lies, left_in=[moved.pk])
     SimulatedVolume.objects.create(name=volume.pk, size_gib=10, made_at=sim.now)
-    moody.asked.clear()
+    moody.calls.clear()
     moody.silent.add("north-1")
     cluster_freeze.thaw_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(20)
-    assert set(moody.asked) == {"north-1", "north-2"}
+    assert set(moody.calls) == {"north-1", "north-2"}
     assert again(volume).due_at is not None
     moody.silent.clear()
     sim.run_with_sweeps(20)
     again_gone = again(volume)
     assert (again_gone.state, again_gone.due_at, kestrel.quota_used(STORAGE)) == (V.DELETED, None, 10)
     assert list(SimulatedVolume.objects.values_list("name", flat=True)) == [kept.pk]
-    moody.asked.clear()
+    moody.calls.clear()
     sim.run_with_sweeps(20)
-    assert moody.asked == []
+    assert moody.calls == []
     no_contradiction(sim)
 
 
@@ -397,14 +397,14 @@ def test_a_simulated_cluster_takes_its_time_and_knows_what_it_never_had(sim: Sim
 
 def at_once(count: int, act: Callable[[int], object]) -> list[str]:
     """Run the same in many threads; return each outcome."""
-    barrier, told = Barrier(count), list[str]()
+    barrier, found = Barrier(count), list[str]()
 
     def one(number: int) -> None:
         barrier.wait()
         try:
-            told.append(type(act(number)).__name__)
+            found.append(type(act(number)).__name__)
         except ProblemError as refusal:
-            told.append(refusal.code)
+            found.append(refusal.code)
         finally:
             connection.close()
 
@@ -413,7 +413,7 @@ def at_once(count: int, act: Callable[[int], object]) -> list[str]:
         thread.start()
     for thread in threads:
         thread.join()
-    return sorted(told)
+    return sorted(found)
 
 
 def test_of_ten_who_want_it_at_once_one_has_it(own_database: OwnDatabase) -> None:
@@ -436,6 +436,6 @@ def test_of_twelve_first_volumes_at_once_as_many_are_made_as_there_is_room_for(
     settings.DEFAULT_TENANT_STORAGE_GIB = 50
     with simulate() as sim:
         kestrel = create_tenant("Kestrel")
-        told = at_once(12, lambda number: sim.create_volume(kestrel, f"volume-{number}", size_gib=10))
-        assert told == ["Volume"] * 5 + ["quota-exceeded"] * 7
+        found = at_once(12, lambda number: sim.create_volume(kestrel, f"volume-{number}", size_gib=10))
+        assert found == ["Volume"] * 5 + ["quota-exceeded"] * 7
         assert kestrel.quota_used(STORAGE) == 50

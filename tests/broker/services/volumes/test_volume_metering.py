@@ -47,10 +47,10 @@ def test_it_begins_with_the_first_lease_that_is_active_and_ends_when_somebody_de
     sim.run(60)
     with tenant_scope(kestrel.tenant.pk):
         volume_lifecycle.delete_volume(volume, actor=OPERATOR, now=sim.now)
-    asked = sim.now.replace(microsecond=0)
+    wanted = sim.now.replace(microsecond=0)
     sim.run(60)
     [first, last] = steps(volume)
-    assert (last.at, last.size_gib, last.prev_gib, last.prev_at) == (asked, 0, 30, first.at)
+    assert (last.at, last.size_gib, last.prev_gib, last.prev_at) == (wanted, 0, 30, first.at)
 
 
 def test_one_that_nothing_was_ever_on_has_no_history(sim: Simulation, kestrel: TenantContext) -> None:

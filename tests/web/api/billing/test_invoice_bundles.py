@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 NOW = utc("2026-11-21 09:00:00")
 
 
-def asked(owner: TenantContext, path: str, role: Role = Role.OWNER) -> Any:
+def get_bundle(owner: TenantContext, path: str, role: Role = Role.OWNER) -> Any:
     with clock.frozen_at(NOW):
         return ApiClient(owner.token(role, now=NOW)).send("GET", path)
 
@@ -37,7 +37,7 @@ def draft(kestrel: TenantContext) -> Invoice:
 
 
 def test_a_program_gets_the_bundle_as_a_file_and_can_check_it(kestrel: TenantContext, draft: Invoice) -> None:
-    answer = asked(kestrel, f"invoices/{draft.pk}/bundle")
+    answer = get_bundle(kestrel, f"invoices/{draft.pk}/bundle")
     assert (answer.status_code, answer["Content-Type"]) == (200, "application/json")
     assert answer["Content-Disposition"] == 'attachment; filename="invoice-2026-11-draft.json"'
     report = check(answer.content)
@@ -45,18 +45,18 @@ def test_a_program_gets_the_bundle_as_a_file_and_can_check_it(kestrel: TenantCon
 
 
 def test_a_large_one_comes_piece_by_piece(kestrel: TenantContext, draft: Invoice) -> None:
-    whole = asked(kestrel, f"invoices/{draft.pk}/bundle").content
+    whole = get_bundle(kestrel, f"invoices/{draft.pk}/bundle").content
     with patch.object(downloads, "MAX_UNSTREAMED", 10):
-        answer = asked(kestrel, f"invoices/{draft.pk}/bundle")
+        answer = get_bundle(kestrel, f"invoices/{draft.pk}/bundle")
         assert answer.streaming
         assert b"".join(answer.streaming_content) == whole
 
 
 def test_it_is_as_the_schema_says(kestrel: TenantContext, draft: Invoice) -> None:
-    schema = asked(kestrel, "openapi.json").json()
+    schema = get_bundle(kestrel, "openapi.json").json()
     promised = schema["paths"]["/api/v1/invoices/{id}/bundle"]["get"]["responses"]["200"]["content"]
     assert promised == {"application/json": {"schema": {"$ref": "#/components/schemas/BundleOut"}}}
-    said = json.loads(asked(kestrel, f"invoices/{draft.pk}/bundle").content)
+    said = json.loads(get_bundle(kestrel, f"invoices/{draft.pk}/bundle").content)
     said["leases"][0]["late"] = [{"seq": 2, "month": "2026-10"}]
     for name, thing in (
         ("BundleOut", said),
@@ -74,12 +74,12 @@ def test_it_is_as_the_schema_says(kestrel: TenantContext, draft: Invoice) -> Non
 def test_a_draft_that_is_behind_its_charges_is_a_problem_with_a_fix(kestrel: TenantContext, draft: Invoice) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(1), utc("2026-11-19 08:00:00"), HOUR)
     lease_rating.rate_all_leases(now=NOW)
-    answer = asked(kestrel, f"invoices/{draft.pk}/bundle")
+    answer = get_bundle(kestrel, f"invoices/{draft.pk}/bundle")
     assert answer.status_code == 409
     assert answer.json()["type"].endswith("draft-moves")
 
 
 def test_it_is_for_those_who_see_all_of_the_money(kestrel: TenantContext, draft: Invoice) -> None:
     for role, status in ((Role.MEMBER, 403), (Role.VIEWER, 403), (Role.BILLING, 200), (Role.ADMIN, 200)):
-        assert asked(kestrel, f"invoices/{draft.pk}/bundle", role).status_code == status
-    assert asked(create_tenant("Tern"), f"invoices/{draft.pk}/bundle").status_code == 404
+        assert get_bundle(kestrel, f"invoices/{draft.pk}/bundle", role).status_code == status
+    assert get_bundle(create_tenant("Tern"), f"invoices/{draft.pk}/bundle").status_code == 404

@@ -43,7 +43,7 @@ def api(owner: TenantContext, role: Role = Role.BILLING) -> ApiClient:
     return ApiClient(owner.token(role, now=NOW))
 
 
-def told(answer: Any, status: int = 200) -> Any:
+def body_of(answer: Any, status: int = 200) -> Any:
     assert answer.status_code == status, answer.content
     return answer.json()
 
@@ -59,32 +59,32 @@ def work(payment: str, owner: TenantContext) -> None:
 def test_paying_is_accepted_and_then_seen_through(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     answer = pay(asker, october)
-    payment = told(answer, 202)
+    payment = body_of(answer, 202)
     assert (payment["status"], payment["amount"]) == ("pending", {"amount": "1.000000", "currency": "EUR"})
     assert (payment["invoice"], payment["automatic"], payment["gateway"]) == (october.pk, False, "simulated")
     assert answer["Location"] == f"/api/v1/payments/{payment['id']}"
     work(payment["id"], kestrel)
-    settled = told(asker.send("GET", f"payments/{payment['id']}"))
+    settled = body_of(asker.send("GET", f"payments/{payment['id']}"))
     assert (settled["status"], settled["next_try_at"]) == ("succeeded", None)
     assert settled["reference"].startswith("sim_")
-    paid = told(asker.send("GET", f"invoices/{october.pk}"))
+    paid = body_of(asker.send("GET", f"invoices/{october.pk}"))
     assert (paid["status"], paid["paid_at"]) == ("paid", "2026-11-01T00:05:00Z")
 
 
 def test_the_same_key_again_is_the_same_payment(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
-    first = told(pay(asker, october), 202)
+    first = body_of(pay(asker, october), 202)
     work(first["id"], kestrel)
     again = pay(asker, october)
     assert again["Idempotency-Replayed"] == "true"
-    assert told(again, 202) == first
-    assert len(told(asker.send("GET", "payments"))["items"]) == 1
+    assert body_of(again, 202) == first
+    assert len(body_of(asker.send("GET", "payments"))["items"]) == 1
 
 
 def test_another_key_while_one_is_under_way_is_told_what_to_wait_for(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
-    first = told(pay(asker, october), 202)
-    problem = told(pay(asker, october, "k-2"), 409)
+    first = body_of(pay(asker, october), 202)
+    problem = body_of(pay(asker, october, "k-2"), 409)
     assert problem["type"].endswith("not-payable")
     assert problem["fix"]["href"] == f"/api/v1/payments/{first['id']}"
 
@@ -92,14 +92,14 @@ def test_another_key_while_one_is_under_way_is_told_what_to_wait_for(kestrel: Te
 def test_a_declined_payment_says_why_and_another_may_be_tried(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     inject_faults(kestrel.tenant.pk, GatewayFault.DECLINED)
-    first = told(pay(asker, october), 202)["id"]
+    first = body_of(pay(asker, october), 202)["id"]
     work(first, kestrel)
-    (declined,) = told(asker.send("GET", f"payments?invoice={october.pk}&status=declined"))["items"]
+    (declined,) = body_of(asker.send("GET", f"payments?invoice={october.pk}&status=declined"))["items"]
     assert (declined["id"], declined["code"]) == (first, "insufficient_funds")
     assert "insufficient funds" in declined["reason"]
-    second = told(pay(asker, october, "k-2"), 202)["id"]
+    second = body_of(pay(asker, october, "k-2"), 202)["id"]
     work(second, kestrel)
-    ids = [each["id"] for each in told(asker.send("GET", "payments"))["items"]]
+    ids = [each["id"] for each in body_of(asker.send("GET", "payments"))["items"]]
     assert ids == [second, first]
 
 
@@ -108,42 +108,42 @@ def test_a_stuck_payment_says_why_and_goes_on_when_its_invoice_is_paid_once_more
 ) -> None:
     asker = api(kestrel)
     inject_faults(kestrel.tenant.pk, GatewayFault.REJECTED)
-    first = told(pay(asker, october), 202)["id"]
+    first = body_of(pay(asker, october), 202)["id"]
     work(first, kestrel)
-    (stuck,) = told(asker.send("GET", f"payments?invoice={october.pk}&status=stuck"))["items"]
+    (stuck,) = body_of(asker.send("GET", f"payments?invoice={october.pk}&status=stuck"))["items"]
     assert (stuck["id"], stuck["code"], stuck["next_try_at"]) == (first, "bad_credentials", None)
     assert (stuck["stuck_at"], stuck["tries"]) == ("2026-11-01T00:05:00Z", 1)
     assert "does not accept our credentials" in stuck["reason"]
-    again = told(pay(asker, october, "k-2"), 202)
+    again = body_of(pay(asker, october, "k-2"), 202)
     assert (again["id"], again["status"], again["stuck_at"]) == (first, "pending", None)
     work(first, kestrel)
-    assert told(asker.send("GET", f"invoices/{october.pk}"))["status"] == "paid"
+    assert body_of(asker.send("GET", f"invoices/{october.pk}"))["status"] == "paid"
 
 
 @pytest.mark.parametrize(
     ("role", "status"), [(Role.OWNER, 202), (Role.BILLING, 202), (Role.ADMIN, 403), (Role.MEMBER, 403)]
 )
 def test_only_who_settles_money_pays(kestrel: TenantContext, october: Invoice, role: Role, status: int) -> None:
-    told(pay(api(kestrel, role), october), status)
+    body_of(pay(api(kestrel, role), october), status)
 
 
 def test_a_token_that_may_only_read_money_does_not_spend_it(kestrel: TenantContext, october: Invoice) -> None:
     reader = ApiClient(kestrel.token(Role.OWNER, scopes=("billing:read",), now=NOW))
-    told(pay(reader, october), 403)
-    told(reader.send("GET", "payments"))
+    body_of(pay(reader, october), 403)
+    body_of(reader.send("GET", "payments"))
 
 
 def test_another_tenants_invoice_and_payment_are_not_there(kestrel: TenantContext, october: Invoice) -> None:
-    payment = told(pay(api(kestrel), october), 202)["id"]
+    payment = body_of(pay(api(kestrel), october), 202)["id"]
     stranger = api(create_tenant("Tern"))
-    told(pay(stranger, october), 404)
-    told(stranger.send("GET", f"payments/{payment}"), 404)
-    assert told(stranger.send("GET", "payments"))["items"] == []
+    body_of(pay(stranger, october), 404)
+    body_of(stranger.send("GET", f"payments/{payment}"), 404)
+    assert body_of(stranger.send("GET", "payments"))["items"] == []
 
 
 def test_where_nobody_collects_the_fix_is_a_transfer(kestrel: TenantContext, october: Invoice) -> None:
     with payments.using_gateway(None):
-        problem = told(pay(api(kestrel), october), 409)
+        problem = body_of(pay(api(kestrel), october), 409)
     assert "2026-10-0001" in problem["fix"]["text"]
     with tenant_scope(kestrel.tenant.pk):
         assert Invoice.objects.get().status == "finalized"
@@ -151,13 +151,13 @@ def test_where_nobody_collects_the_fix_is_a_transfer(kestrel: TenantContext, oct
 
 def test_a_dry_run_opens_nothing(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
-    told(asker.send("POST", f"invoices/{october.pk}/pay?dry_run=true"))
-    assert told(asker.send("GET", "payments"))["items"] == []
+    body_of(asker.send("POST", f"invoices/{october.pk}/pay?dry_run=true"))
+    assert body_of(asker.send("GET", "payments"))["items"] == []
 
 
 @pytest.mark.parametrize("query", ["status=lost", "bogus=1", "sort=reference"])
 def test_what_cannot_be_asked_is_refused(kestrel: TenantContext, query: str) -> None:
-    told(api(kestrel).send("GET", f"payments?{query}"), 400)
+    body_of(api(kestrel).send("GET", f"payments?{query}"), 400)
 
 
 def test_a_page_of_payments_asks_as_often_however_many_there_are(kestrel: TenantContext, october: Invoice) -> None:
@@ -165,9 +165,9 @@ def test_a_page_of_payments_asks_as_often_however_many_there_are(kestrel: Tenant
     inject_faults(kestrel.tenant.pk, *[GatewayFault.DECLINED] * 6)
     counts = []
     for number in range(6):
-        work(told(pay(asker, october, f"k-{number}"), 202)["id"], kestrel)
+        work(body_of(pay(asker, october, f"k-{number}"), 202)["id"], kestrel)
         with CaptureQueriesContext(connection) as spoken:
-            assert len(told(asker.send("GET", "payments"))["items"]) == number + 1
+            assert len(body_of(asker.send("GET", "payments"))["items"]) == number + 1
         counts.append(len(spoken))
     assert len(set(counts)) == 1, counts
 
@@ -177,8 +177,8 @@ def test_payments_come_in_pages(kestrel: TenantContext, october: Invoice) -> Non
     inject_faults(kestrel.tenant.pk, *[GatewayFault.DECLINED] * 3)
     opened = []
     for number in range(3):
-        opened.append(told(pay(asker, october, f"k-{number}"), 202)["id"])
+        opened.append(body_of(pay(asker, october, f"k-{number}"), 202)["id"])
         work(opened[-1], kestrel)
-    first = told(asker.send("GET", "payments?limit=2&sort=id"))
-    second = told(asker.send("GET", f"payments?limit=2&sort=id&cursor={first['next_cursor']}"))
+    first = body_of(asker.send("GET", "payments?limit=2&sort=id"))
+    second = body_of(asker.send("GET", f"payments?limit=2&sort=id&cursor={first['next_cursor']}"))
     assert [each["id"] for each in (*first["items"], *second["items"])] == opened

@@ -18,7 +18,7 @@ from tests.simulation import MODEL, NOW, REGION, TenantContext, create_gpus, cre
 from tests.tenants.tenant_setup import ApiClient
 
 pytestmark = pytest.mark.django_db
-PRICES = {"card": 289, "3g.40gb": 134, "2g.20gb": 88, "1g.10gb": 39}
+PRICES = {"whole-gpu": 289, "3g.40gb": 134, "2g.20gb": 88, "1g.10gb": 39}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_quote_names_price_limit_place_quota_and_alternatives(kestrel: TenantC
 def test_a_quote_leaves_nothing_behind(kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.BURN, 10 * EURO)
     with simulate() as sim:
-        assert ask(kestrel, offering("card")).json()["feasible"]
+        assert ask(kestrel, offering("whole-gpu")).json()["feasible"]
         assert not sim.messages
     assert (kestrel.quota_used(), kestrel.quota_used(QuotaKind.BURN)) == (0, 0)
     with tenant_scope(kestrel.tenant.pk):
@@ -70,7 +70,7 @@ def test_a_quote_leaves_nothing_behind(kestrel: TenantContext) -> None:
 def test_what_a_gate_would_refuse_is_told_and_not_an_error(kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.BURN, EURO)
     with simulate():
-        quote = ask(kestrel, offering("card")).json()
+        quote = ask(kestrel, offering("whole-gpu")).json()
     assert (quote["feasible"], quote["starts"]) == (False, "now")
     assert (quote["refusal"]["code"], bool(quote["refusal"]["fix"])) == ("quota-exceeded", True)
 
@@ -79,7 +79,7 @@ def test_a_suspended_tenant_is_told_the_price_and_what_stands_in_the_way(kestrel
     with tenant_scope(kestrel.tenant.pk):
         tenants.suspend(kestrel.tenant, actor=SYSTEM, now=NOW, why="the owner left")
     with simulate():
-        answer = ask(kestrel, offering("card"))
+        answer = ask(kestrel, offering("whole-gpu"))
     assert answer.status_code == 200, answer.content
     quote = answer.json()
     assert (quote["feasible"], quote["starts"], quote["at_most"]["amount"]) == (False, "now", "23.120000")
@@ -90,7 +90,7 @@ def test_a_suspended_tenant_is_told_the_price_and_what_stands_in_the_way(kestrel
 
 def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: TenantContext) -> None:
     """There is room elsewhere, but none that helps."""
-    hardware.add_simulated_racks([SimulatedRack("north-2", REGION, MODEL, nodes=1, cards_per_node=1)], now=NOW)
+    hardware.add_simulated_racks([SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=1)], now=NOW)
     what = offering("3g.40gb")
     with simulate() as sim:
         volume = sim.create_volume(kestrel)
@@ -99,7 +99,7 @@ def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: Tenan
             Volume.objects.filter(pk=volume.pk).update(cluster=there, used_at=sim.now)
         quote = ask(kestrel, what, volume=volume.pk).json()
         assert [place["cluster"] for place in quote["places"]] == ["north-2"]
-        taken = sim.create_lease(kestrel, offering("card"), volume=volume.pk)
+        taken = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
         sim.release_lease(taken)
         sim.run(10)
         with tenant_scope(kestrel.tenant.pk):
@@ -112,7 +112,7 @@ def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: Tenan
 def test_a_full_fleet_means_when_free(kestrel: TenantContext) -> None:
     with simulate() as sim:
         for _ in range(2):
-            sim.create_lease(kestrel, offering("card"))
+            sim.create_lease(kestrel, offering("whole-gpu"))
         quote = ask(kestrel, offering("1g.10gb")).json()
     assert (quote["feasible"], quote["starts"], quote["places"], quote["alternatives"]) == (
         True,
@@ -122,7 +122,7 @@ def test_a_full_fleet_means_when_free(kestrel: TenantContext) -> None:
     )
 
 
-def test_a_slice_no_card_here_could_hold_is_never_feasible(kestrel: TenantContext) -> None:
+def test_a_slice_no_gpu_here_could_hold_is_never_feasible(kestrel: TenantContext) -> None:
     lonely = offering("1g.10gb")
     Offering.objects.filter(pk=lonely.pk).update(region="nowhere")
     with simulate():
@@ -130,10 +130,10 @@ def test_a_slice_no_card_here_could_hold_is_never_feasible(kestrel: TenantContex
     assert (quote["feasible"], quote["starts"]) == (False, "never")
 
 
-def test_what_no_card_publishes_is_never_feasible_and_the_rest_is_where_it_is_published(
+def test_what_no_gpu_publishes_is_never_feasible_and_the_rest_is_where_it_is_published(
     kestrel: TenantContext,
 ) -> None:
-    Gpu.objects.update(published={"1g.10gb": [5], "card": [0]})
+    Gpu.objects.update(published={"1g.10gb": [5], "whole-gpu": [0]})
     with simulate():
         never, now = (ask(kestrel, offering(name)).json() for name in ("3g.40gb", "1g.10gb"))
     assert (never["feasible"], never["starts"], never["places"]) == (False, "never", [])
@@ -184,7 +184,7 @@ def launch(owner: TenantContext, what: Offering, **body: Any) -> Any:
 
 
 def test_the_quote_is_sent_along_and_the_lease_says_so(kestrel: TenantContext) -> None:
-    what = offering("card")
+    what = offering("whole-gpu")
     with simulate() as sim:
         quote = ask(kestrel, what).json()
         assert quote["expires_at"] == "2026-11-21T09:10:00Z"
@@ -263,7 +263,7 @@ def test_a_dry_run_leaves_the_quote_unused(kestrel: TenantContext) -> None:
 
 def test_a_quote_cites_none(kestrel: TenantContext) -> None:
     with simulate():
-        assert ask(kestrel, offering("card"), quote="quo_x").status_code == 400
+        assert ask(kestrel, offering("whole-gpu"), quote="quo_x").status_code == 400
 
 
 def test_without_a_price_nothing_is_promised(kestrel: TenantContext) -> None:

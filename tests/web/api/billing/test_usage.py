@@ -205,12 +205,14 @@ def test_invoices_open_to_lines_and_seconds(kestrel: TenantContext, lease: Lease
     assert asker.get(f"invoices/{invoice['id']}") == invoice
     (line,) = asker.get(f"invoices/{invoice['id']}/lines")["items"]
     assert (line["n"], line["leases"], line["unit_seconds"]) == (1, 1, 2 * HOUR)
-    told = asker.get(f"invoices/{invoice['id']}/lines/1/explain")
-    assert told["rule"] == "7,200 s × 1.340000000 €/h ÷ 3600 s/h = 2.680000 € → 2.68 €"
-    assert told["fraction"] == "9,648,000,000,000 / 3,600,000,000,000"
-    assert (told["recomputed_equal"], told["recomputed"]["amount"]) == (True, "2.680000")
-    assert [(w["state"], w["seconds"], w["charged"]) for w in told["leases"][0]["windows"]] == [("active", HOUR, True)]
-    assert told["price"]["per_hour"]["amount"] == "1.340000000"
+    answer = asker.get(f"invoices/{invoice['id']}/lines/1/explain")
+    assert answer["rule"] == "7,200 s × 1.340000000 €/h ÷ 3600 s/h = 2.680000 € → 2.68 €"
+    assert answer["fraction"] == "9,648,000,000,000 / 3,600,000,000,000"
+    assert (answer["recomputed_equal"], answer["recomputed"]["amount"]) == (True, "2.680000")
+    assert [(w["state"], w["seconds"], w["charged"]) for w in answer["leases"][0]["windows"]] == [
+        ("active", HOUR, True)
+    ]
+    assert answer["price"]["per_hour"]["amount"] == "1.340000000"
 
 
 @pytest.mark.parametrize("number", ["0", "2", "9" * 30, "one", "-1", "1.0", "²"])

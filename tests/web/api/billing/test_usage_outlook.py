@@ -15,12 +15,12 @@ pytestmark = pytest.mark.django_db
 NOON = utc("2026-11-28 12:00:00")
 
 
-def asked(owner: TenantContext, path: str = "/api/v1/usage-forecast", status: int = 200) -> dict[str, object]:
+def get_forecast(owner: TenantContext, path: str = "/api/v1/usage-forecast", status: int = 200) -> dict[str, object]:
     with clock.frozen_at(NOON):
         answer = ApiClient(owner.token(Role.VIEWER, now=NOON)).send("GET", path)
     assert answer.status_code == status, answer.content
-    told: dict[str, object] = answer.json()
-    return told
+    body: dict[str, object] = answer.json()
+    return body
 
 
 def lived(owner: TenantContext, days: int) -> None:
@@ -40,8 +40,8 @@ def euros(amount: str) -> dict[str, dict[str, str]]:
 def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> None:
     kestrel = create_tenant("Kestrel")
     lived(kestrel, 29)  # the 31st of October is the first, so 28 of November with today
-    told = asked(kestrel)
-    assert told == {
+    found = get_forecast(kestrel)
+    assert found == {
         "time_zone": "UTC",
         "month": euros("30.50"),
         "going_on": euros("28.00")["amount"],
@@ -51,7 +51,7 @@ def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> N
             {"day": "2026-11-30", "cost": euros("1.00"), "month_by_then": euros("30.50")},
         ],
     }
-    assert asked(kestrel, f"/api/v1/usage-forecast?project={kestrel.project.pk}") == told
+    assert get_forecast(kestrel, f"/api/v1/usage-forecast?project={kestrel.project.pk}") == found
 
 
 def test_what_goes_on_is_told_beside_what_is_likely() -> None:
@@ -59,15 +59,18 @@ def test_what_goes_on_is_told_beside_what_is_likely() -> None:
     lived(kestrel, 29)
     with clock.frozen_at(NOON):
         add_running_lease(kestrel.project, create_priced_offering(4 * EURO), NOON)
-    told = asked(kestrel)
-    assert (told["month"], told["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
+    found = get_forecast(kestrel)
+    assert (found["month"], found["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
 
 
 def test_too_little_use_tells_nothing() -> None:
     kestrel = create_tenant("Kestrel")
     lived(kestrel, 13)
-    assert asked(kestrel) == {"time_zone": "UTC", "month": None, "going_on": None, "items": []}
+    assert get_forecast(kestrel) == {"time_zone": "UTC", "month": None, "going_on": None, "items": []}
 
 
 def test_a_project_of_nobody_knows_is_refused() -> None:
-    assert asked(create_tenant("Kestrel"), "/api/v1/usage-forecast?project=prj_0", status=404)["code"] == "not-found"
+    assert (
+        get_forecast(create_tenant("Kestrel"), "/api/v1/usage-forecast?project=prj_0", status=404)["code"]
+        == "not-found"
+    )

@@ -112,7 +112,7 @@ def test_a_second_effect_under_one_key_that_slipped_through_is_undone(
     api, wanted = Api(owner.token()), body(owner)
     assert api.post("leases", wanted, Idempotency_Key="k").status_code == 202
     with monkeypatch.context() as blind:
-        blind.setattr(idempotency, "start_lookup", lambda asked: lambda: None)
+        blind.setattr(idempotency, "start_lookup", lambda requested: lambda: None)
         second = api.post("leases", wanted, Idempotency_Key="k")
     assert (second.status_code, second.body["code"]) == (409, "idempotency-in-flight")
     assert count() == (1, 1)

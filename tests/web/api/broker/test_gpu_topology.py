@@ -1,4 +1,4 @@
-"""Links between the cards of a gang, over the API."""
+"""Links between the GPUs of a gang, over the API."""
 
 from broker.models import Gpu, Lease
 from tests.simulation import TenantContext, offering
@@ -8,7 +8,7 @@ from tests.web.api.broker.test_leases import wanted
 
 def test_a_gang_that_names_its_links_is_on_one_node(api: Api, kestrel: TenantContext) -> None:
     Gpu.objects.update(fabric="0")
-    answer = api.post("leases", wanted(kestrel, offering=offering("card").pk, quantity=2, topology="nvlink"))
+    answer = api.post("leases", wanted(kestrel, offering=offering("whole-gpu").pk, quantity=2, topology="nvlink"))
     assert answer.status_code == 202, answer.body
     assert (answer.body["spec"]["topology"], answer.body["spec"]["same_node"]) == ("nvlink", True)
     plain = api.post("leases", wanted(kestrel, topology=""))
@@ -16,7 +16,7 @@ def test_a_gang_that_names_its_links_is_on_one_node(api: Api, kestrel: TenantCon
 
 
 def test_links_that_no_node_has_say_the_most_there_could_be(api: Api, kestrel: TenantContext) -> None:
-    answer = api.post("leases", wanted(kestrel, offering=offering("card").pk, quantity=2, topology="numa"))
+    answer = api.post("leases", wanted(kestrel, offering=offering("whole-gpu").pk, quantity=2, topology="numa"))
     assert (answer.status_code, answer.body["code"], answer.body["most"]) == (422, "placement-impossible", 0)
 
 

@@ -48,16 +48,16 @@ def test_asking_answers_at_once_where_the_lease_can_be_followed(api: Api, kestre
 def test_a_lease_tells_what_was_asked_for_by_whom_and_what_became_of_it(
     api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
-    asked = {
+    values = {
         "project": kestrel.project.pk,
-        "offering": offering("card").pk,
+        "offering": offering("whole-gpu").pk,
         "quantity": 2,
         "max_duration_s": 7200,
         "image": "ghcr.io/kestrel/fold:7",
         "command": "python fold.py",
     }
-    made = api.post("leases", {"name": "fold", "end_date": "2026-11-21T14:00:00Z", **asked}).body
-    assert {name: made["spec"][name] for name in asked} == asked
+    made = api.post("leases", {"name": "fold", "end_date": "2026-11-21T14:00:00Z", **values}).body
+    assert {name: made["spec"][name] for name in values} == values
     assert made["spec"]["end_date"] == "2026-11-21T14:00:00Z"
     path = f"leases/{made['id']}"
     with tenant_scope(kestrel.tenant.pk):
@@ -129,7 +129,7 @@ def test_a_dry_run_says_where_it_would_go_and_leaves_nothing(api: Api, kestrel: 
     answer = api.post("leases?dry_run=true", wanted(kestrel))
     assert (answer.status_code, answer["Dry-Run"]) == (200, "true")
     assert answer.body["status"]["state"] == "provisioning"
-    sim.create_lease(kestrel, offering("card"), quantity=2)
+    sim.create_lease(kestrel, offering("whole-gpu"), quantity=2)
     answer = api.post("leases?dry_run=true", wanted(kestrel))
     assert answer.body["status"]["state"] == "queued"
     assert answer.body["status"]["pending_reason"].startswith("Waits for one free H100 1g.10gb.")
@@ -180,8 +180,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 def test_what_shall_run_is_told_back_without_the_values_of_variables(api: Api, kestrel: TenantContext) -> None:
-    asked = wanted(kestrel, workload="jupyter", env={"TOKEN": "hush", "MODE": "train"})
-    answer = api.post("leases", asked)
+    requested = wanted(kestrel, workload="jupyter", env={"TOKEN": "hush", "MODE": "train"})
+    answer = api.post("leases", requested)
     assert answer.status_code == 202
     spec = answer.body["spec"]
     assert (spec["workload"], spec["env_names"], spec["ssh_keys"]) == ("jupyter", ["MODE", "TOKEN"], [])
@@ -211,7 +211,7 @@ def test_quota_says_what_was_asked_and_what_is_left(api: Api, kestrel: TenantCon
 
 
 def test_an_impossible_gang_says_the_most_there_could_be(api: Api, kestrel: TenantContext) -> None:
-    answer = api.post("leases", wanted(kestrel, offering=offering("card").pk, quantity=3, same_node=True))
+    answer = api.post("leases", wanted(kestrel, offering=offering("whole-gpu").pk, quantity=3, same_node=True))
     assert (answer.status_code, answer.body["code"], answer.body["most"]) == (422, "placement-impossible", 2)
 
 
@@ -298,7 +298,7 @@ def test_lists_filter_sort_search_and_turn_pages(api: Api, kestrel: TenantContex
     for n in range(5):
         sim.request_lease(kestrel, offering(), name=f"alpha-{n}", tags={"team": "nlp"} if n % 2 else {})
         sim.run(0.001)
-    other = sim.request_lease(kestrel, offering("card"), name="beta", project=team)
+    other = sim.request_lease(kestrel, offering("whole-gpu"), name="beta", project=team)
 
     def names(query: str) -> list[str]:
         return [item["name"] for item in api.get(f"leases?{query}").body["items"]]
@@ -306,7 +306,7 @@ def test_lists_filter_sort_search_and_turn_pages(api: Api, kestrel: TenantContex
     assert names("sort=name&limit=2") == ["alpha-0", "alpha-1"]
     assert names("q=bet") == ["beta"]
     assert names(f"project={team.pk}") == ["beta"]
-    assert names(f"offering={offering('card').pk}") == ["beta"]
+    assert names(f"offering={offering('whole-gpu').pk}") == ["beta"]
     assert names("tag.team=nlp&sort=name") == ["alpha-1", "alpha-3"]
     assert names("state=active") == []
     assert len(names("state=queued,provisioning")) == 6

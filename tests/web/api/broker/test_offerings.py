@@ -18,7 +18,7 @@ def test_an_offering_says_how_many_could_start_and_how_many_the_quota_leaves(
     kestrel.set_quota(QuotaKind.UNITS, 13_500)
     sim.create_lease(kestrel, offering("3g.40gb"))
     read = api.get(f"offerings/{offering('1g.10gb').pk}").body
-    assert read["availability"]["free_now"] == 11  # 4 beside the 3g slice, 7 on the empty card
+    assert read["availability"]["free_now"] == 11  # 4 beside the 3g slice, 7 on the empty GPU
     assert read["availability"]["quota_left"] == 10
     assert api.get(f"offerings/{offering('1g.10gb').pk}/availability").body == read["availability"]
     assert (read["units"], read["gpu_model"], read["price_class"]) == ("1.000", "H100-80GB", "on_demand")

@@ -22,10 +22,10 @@ def test_a_queue_entry_has_a_place_among_all_tenants_and_a_reason(
     api: Api, stranger: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     swift = create_tenant("Third")
-    sim.create_lease(kestrel, offering("card"), quantity=2)
-    sim.request_lease(swift, offering("card"))
+    sim.create_lease(kestrel, offering("whole-gpu"), quantity=2)
+    sim.request_lease(swift, offering("whole-gpu"))
     sim.run(1)
-    mine = sim.request_lease(kestrel, offering("card"), name="patient")
+    mine = sim.request_lease(kestrel, offering("whole-gpu"), name="patient")
     sim.run(1)
     page = api.get("queue-entries").body
     assert [(e["lease"], e["position"], e["waiting"]) for e in page["items"]] == [(mine.pk, 2, 2)]

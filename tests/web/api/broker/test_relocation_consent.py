@@ -36,22 +36,22 @@ def test_one_that_is_over_goes_nowhere(api: Api, kestrel: TenantContext) -> None
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("values", "why"),
     [
         ({"quantity": 2}, "Not available for gangs."),
         ({"offering": "quarter"}, "Not available for shared GPUs."),
     ],
 )
 def test_what_can_never_be_relocated_is_not_promised_to_be(
-    api: Api, kestrel: TenantContext, asked: dict[str, Any], why: str
+    api: Api, kestrel: TenantContext, values: dict[str, Any], why: str
 ) -> None:
-    if "offering" in asked:
-        asked = {"offering": soft_offering().pk}
+    if "offering" in values:
+        values = {"offering": soft_offering().pk}
     for where in ("leases", "quotes"):
-        refused = api.post(where, wanted(kestrel, movable=True, **asked))
+        refused = api.post(where, wanted(kestrel, movable=True, **values))
         assert (refused.status_code, refused.body["detail"]) == (400, why)
         assert refused.body["errors"][0]["field"] == "movable"
-    lease = api.post("leases", wanted(kestrel, **asked)).body
+    lease = api.post("leases", wanted(kestrel, **values)).body
     answer = change(api, lease, movable=True, name="not-so")
     assert (answer.status_code, answer.body["detail"]) == (400, why)
     after = api.get(f"leases/{lease['id']}").body
@@ -93,7 +93,7 @@ def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
     (move,) = relocations_of(accept_plan(sim))
     (stays,) = {each.pk for each in both} - {move.lease_id}
 
-    def told() -> dict[str, str] | None:
+    def shown_move() -> dict[str, str] | None:
         listed = {each["id"]: each["status"]["move"] for each in api.get("leases?state=active").body["items"]}
         alone = api.get(f"leases/{move.lease_id}").body["status"]["move"]
         assert listed.get(move.lease_id, alone) == alone
@@ -101,14 +101,14 @@ def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
         return alone
 
     assert move.not_before
-    assert told() == {"state": "noticed", "not_before": move.not_before.isoformat().replace("+00:00", "Z")}
+    assert shown_move() == {"state": "noticed", "not_before": move.not_before.isoformat().replace("+00:00", "Z")}
     places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
     assert [place["for_move"] for place in places] == [False]
     sim.run_with_sweeps(NOTICE_S)
-    ahead = told()
+    ahead = shown_move()
     assert ahead
     assert ahead["state"] == "moving"
     places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
     assert sorted(place["for_move"] for place in places) == [False, True]
     sim.run_with_sweeps(60)
-    assert told() is None
+    assert shown_move() is None

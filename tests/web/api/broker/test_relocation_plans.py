@@ -48,8 +48,8 @@ def tag(client: Client, plan: RelocationPlan) -> str:
 def test_a_plan_is_accepted_and_carried_out(sim: Simulation, operator: Client, plan: RelocationPlan) -> None:
     answer = ask(operator, plan, "accepted", seen=tag(operator, plan))
     assert answer.status_code == 200, answer.content
-    told = answer.json()
-    assert (told["state"], told["moves"][0]["state"], told["why"]) == ("accepted", "noticed", "asked for")
+    body = answer.json()
+    assert (body["state"], body["moves"][0]["state"], body["why"]) == ("accepted", "noticed", "asked for")
     assert answer["ETag"] == tag(operator, plan)
     sim.run_with_sweeps(NOTICE_S + 60)
     assert operator.get(f"/api/v1/ops/relocation-plans/{plan.pk}").json()["state"] == "done"

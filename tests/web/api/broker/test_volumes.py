@@ -10,12 +10,12 @@ from tests.web.api.broker.conftest import Api
 from tests.web.api.broker.test_leases import wanted
 
 
-def asked(owner: TenantContext, **other: object) -> dict[str, object]:
+def volume_body(owner: TenantContext, **other: object) -> dict[str, object]:
     return {"name": "data", "project": owner.project.pk, "size_gib": 20, **other}
 
 
 def test_one_is_made_used_kept_and_deleted(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
-    made = api.post("volumes", asked(kestrel))
+    made = api.post("volumes", volume_body(kestrel))
     assert (made.status_code, made["Location"]) == (201, f"/api/v1/volumes/{made.body['id']}")
     assert made.body["status"] == {"state": "ready", "lease": None, "cluster": None, "used_at": None}
     volume = made.body["id"]
@@ -45,25 +45,25 @@ def test_one_is_made_used_kept_and_deleted(api: Api, kestrel: TenantContext, sim
 
 
 def test_the_same_key_makes_one(api: Api, kestrel: TenantContext) -> None:
-    first = api.post("volumes", asked(kestrel), Idempotency_Key="same")
-    again = api.post("volumes", asked(kestrel), Idempotency_Key="same")
+    first = api.post("volumes", volume_body(kestrel), Idempotency_Key="same")
+    again = api.post("volumes", volume_body(kestrel), Idempotency_Key="same")
     assert (again.body, again["Idempotency-Replayed"]) == (first.body, "true")
     with tenant_scope(kestrel.tenant.pk):
         assert Volume.objects.count() == 1
 
 
 def test_what_cannot_be_is_refused_with_words(api: Api, stranger: Api, kestrel: TenantContext) -> None:
-    too_much = api.post("volumes", asked(kestrel, size_gib=60_000))
+    too_much = api.post("volumes", volume_body(kestrel, size_gib=60_000))
     assert (too_much.status_code, too_much.body["code"]) == (409, "quota-exceeded")
     assert too_much.body["quota"]["kind"] == "storage"
-    assert api.post("volumes", asked(kestrel, size_gib=0)).status_code == 400
-    made = api.post("volumes", asked(kestrel)).body["id"]
-    assert api.post("volumes", asked(kestrel)).body["code"] == "name-taken"
+    assert api.post("volumes", volume_body(kestrel, size_gib=0)).status_code == 400
+    made = api.post("volumes", volume_body(kestrel)).body["id"]
+    assert api.post("volumes", volume_body(kestrel)).body["code"] == "name-taken"
     assert stranger.get(f"volumes/{made}").status_code == 404
     assert api.post("leases", wanted(kestrel, volume="vol_nobody")).status_code == 404
     looks = Api(kestrel.token(Role.VIEWER))
     assert looks.get(f"volumes/{made}").status_code == 200
-    assert looks.post("volumes", asked(kestrel, name="other")).status_code == 403
+    assert looks.post("volumes", volume_body(kestrel, name="other")).status_code == 403
     assert looks.delete(f"volumes/{made}", If_Match="*").status_code == 403
 
 

@@ -48,31 +48,33 @@ def items(client: Client, path: str) -> list[Any]:
 
 def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(portal: PortalSession, operator: Client) -> None:
     tern = create_tenant("Tern")
-    portal.sim.create_lease(portal.owner, offering())  # so that no node is free for all of its cards
-    asked = []
+    portal.sim.create_lease(portal.owner, offering())  # so that no node is free for all of its GPUs
+    requests = []
     for owner in (portal.owner, tern, portal.owner):
-        asked.append(portal.sim.create_lease(owner, offering("card"), LeaseState.QUEUED, quantity=8, same_node=True).pk)
+        requests.append(
+            portal.sim.create_lease(owner, offering("whole-gpu"), LeaseState.QUEUED, quantity=8, same_node=True).pk
+        )
         portal.sim.run(60)
     first = read(operator, "ops/leases?state=queued&sort=since&limit=2")
     rest = read(operator, f"ops/leases?state=queued&sort=since&limit=2&cursor={first['next_cursor']}")
     shown = first["items"] + rest["items"]
-    assert [lease["id"] for lease in shown] == asked
+    assert [lease["id"] for lease in shown] == requests
     assert [lease["tenant"]["name"] for lease in shown] == ["Kestrel", "Tern", "Kestrel"]
     assert all(lease["queues_since"] for lease in shown)
-    assert [lease["id"] for lease in items(operator, f"ops/leases?tenant={tern.tenant.pk}")] == asked[1:2]
+    assert [lease["id"] for lease in items(operator, f"ops/leases?tenant={tern.tenant.pk}")] == requests[1:2]
 
 
 def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(portal: PortalSession, operator: Client) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), command="secret-command", env={"KEY": "hidden"})
     portal.sim.run(60)
-    told = read(operator, f"ops/leases/{lease.pk}")
-    assert (told["tenant"]["id"], told["state"], told["queues_since"]) == (
+    body = read(operator, f"ops/leases/{lease.pk}")
+    assert (body["tenant"]["id"], body["state"], body["queues_since"]) == (
         portal.owner.tenant.pk,
         "active",
         None,
     )
-    assert "secret-command" not in str(told)
-    assert "hidden" not in str(told)
+    assert "secret-command" not in str(body)
+    assert "hidden" not in str(body)
     steps = items(operator, f"ops/leases/{lease.pk}/transitions")
     assert [step["after"] for step in steps] == ["requested", "queued", "provisioning", "active"]
     assert (steps[0]["actor"]["kind"], steps[0]["actor"]["label"]) == ("user", portal.owner.actor.label)
@@ -84,15 +86,15 @@ def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(portal: Portal
     assert [p["id"] for p in items(operator, f"ops/allocations?gpu={place['gpu']}")] == [place["id"]]
 
 
-def test_a_card_is_told_from_its_first_unit_to_its_last(portal: PortalSession, operator: Client) -> None:
+def test_a_gpu_is_told_from_its_first_unit_to_its_last(portal: PortalSession, operator: Client) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("3g.40gb"))
     portal.sim.run(60)
-    (card,) = items(operator, "ops/gpus?show=sold")
-    assert sum(part["size"] for part in card["parts"]) == card["units"]
-    (held,) = [part["held"] for part in card["parts"] if part["held"]]
+    (gpu,) = items(operator, "ops/gpus?show=sold")
+    assert sum(part["size"] for part in gpu["parts"]) == gpu["units"]
+    (held,) = [part["held"] for part in gpu["parts"] if part["held"]]
     assert (held["lease"], held["tenant_name"]) == (lease.pk, "Kestrel")
     assert held["per_hour"] == {"amount": "3.000000000", "currency": "EUR"}
-    assert read(operator, f"ops/gpus/{card['id']}") == card
+    assert read(operator, f"ops/gpus/{gpu['id']}") == gpu
     assert len(items(operator, "ops/gpus")) == Gpu.objects.count()
     assert items(operator, "ops/gpus?show=out") == []
     read(operator, "ops/gpus?show=mine", status=400)
@@ -102,10 +104,10 @@ def test_offerings_tell_their_price_what_is_free_and_who_has_them(portal: Portal
     what = offering("3g.40gb")
     portal.sim.create_lease(portal.owner, what)
     Offering.objects.filter(pk=offering("1g.10gb").pk).update(state="draft")
-    told = read(operator, f"ops/offerings/{what.pk}")
-    assert (told["live_leases"], told["price_next"]) == (1, None)
-    assert told["price_now"]["per_hour"]["amount"] == f"{3 * EURO // EURO}.000000000"
-    assert told["free_now"] > 0
+    body = read(operator, f"ops/offerings/{what.pk}")
+    assert (body["live_leases"], body["price_next"]) == (1, None)
+    assert body["price_now"]["per_hour"]["amount"] == f"{3 * EURO // EURO}.000000000"
+    assert body["free_now"] > 0
     (draft,) = items(operator, "ops/offerings?state=draft")
     assert (draft["id"], draft["free_now"]) == (offering("1g.10gb").pk, None)
     (price,) = items(operator, f"ops/price-versions?offering={draft['id']}&currency=EUR")
@@ -150,7 +152,7 @@ def test_each_look_is_in_the_audit_log_by_its_own_name(portal: PortalSession, op
         assert [event.action for event in seen] == [
             "ops.leases",
             "ops.allocations",
-            "ops.cards",
+            "ops.gpus",
             "ops.proofs",
         ]
 
@@ -182,9 +184,9 @@ def test_offerings_are_found_by_memory_and_by_what_is_free(portal: PortalSession
         return {each["id"] for each in items(portal.client, f"offerings?limit=500&{query}")}
 
     assert found("memory_gb__gte=80") == {o.pk for o in Offering.objects.filter(memory_gb__gte=80)}
-    assert offering("card").pk in found("free_now=true")
+    assert offering("whole-gpu").pk in found("free_now=true")
     for _ in range(8):
-        portal.sim.create_lease(portal.owner, offering("card"))
+        portal.sim.create_lease(portal.owner, offering("whole-gpu"))
     assert found("free_now=true") == set()
     for wrong in ("memory_gb__gte=much", "memory_gb__gte=9999999999", "free_now=maybe"):
         read(portal.client, f"offerings?{wrong}", status=400)
@@ -195,9 +197,9 @@ def test_usage_is_told_of_one_price_class(portal: PortalSession) -> None:
     for what in (spot, dear):
         portal.sim.create_lease(portal.owner, what)
     portal.sim.run(3600)
-    told = read(portal.client, "usage?price_class=spot")
-    assert {day["key"] for day in told["items"]} == {spot.pk}
-    assert float(told["total"]["amount"]) < float(read(portal.client, "usage")["total"]["amount"]) / 2
+    body = read(portal.client, "usage?price_class=spot")
+    assert {day["key"] for day in body["items"]} == {spot.pk}
+    assert float(body["total"]["amount"]) < float(read(portal.client, "usage")["total"]["amount"]) / 2
     read(portal.client, "usage?price_class=odd", status=400)
     read(portal.client, "usage?price_class=spot&group_by=project", status=400)
 
@@ -207,19 +209,19 @@ def put(client: Client, path: str, **body: Any) -> Any:
 
 
 def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(portal: PortalSession, operator: Client) -> None:
-    what = offering("card")
+    what = offering("whole-gpu")
     path = f"ops/offerings/{what.pk}/price"
     first = put(operator, path, per_hour="3.10", since="2026-12-01T00:00:00+01:00")
     assert first.status_code == 200, first.content
-    told = first.json()
-    assert told["per_hour"] == {"amount": "3.100000000", "currency": "EUR"}
-    assert (told["since"], told["until"], told["created_by"]) == (
+    body = first.json()
+    assert body["per_hour"] == {"amount": "3.100000000", "currency": "EUR"}
+    assert (body["since"], body["until"], body["created_by"]) == (
         "2026-11-30T23:00:00Z",
         None,
         "operator@example.org",
     )
     again = put(operator, path, per_hour="3.1", since="2026-11-30T23:00:00Z")
-    assert again.json() == told
+    assert again.json() == body
     assert len(items(operator, f"ops/price-versions?offering={what.pk}")) == 2
     assert put(operator, path, per_hour="3.20", since="2026-11-30T23:00:00Z").json()["code"] == "price-fixed"
     at_once = put(operator, path, per_hour="4")
@@ -242,27 +244,27 @@ def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(portal: Por
 def test_a_price_that_cannot_be_meant_is_a_problem(
     portal: PortalSession, operator: Client, body: dict[str, str]
 ) -> None:
-    answer = put(operator, f"ops/offerings/{offering('card').pk}/price", **body)
+    answer = put(operator, f"ops/offerings/{offering('whole-gpu').pk}/price", **body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     assert put(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
 
 
 def test_a_price_is_tried_on_last_month(portal: PortalSession, operator: Client) -> None:
-    what = offering("card")
+    what = offering("whole-gpu")
     add_ended_lease(portal.owner.project, what, portal.sim.now - timedelta(days=25), 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)
-    told = read(operator, f"ops/offerings/{what.pk}/preview?per_hour=14")
-    assert (told["was"]["amount"], told["would_be"]["amount"]) == ("7.000000", "14.000000")
-    assert (told["since"], told["until"]) == ("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z")
-    [one] = told["items"]
+    body = read(operator, f"ops/offerings/{what.pk}/preview?per_hour=14")
+    assert (body["was"]["amount"], body["would_be"]["amount"]) == ("7.000000", "14.000000")
+    assert (body["since"], body["until"]) == ("2026-10-01T00:00:00Z", "2026-11-01T00:00:00Z")
+    [one] = body["items"]
     assert (one["tenant"], one["leases"], one["unit_seconds"]) == (portal.owner.tenant.pk, 1, 3600)
-    assert read(operator, f"ops/offerings/{what.pk}/preview")["would_be"] == told["was"]
+    assert read(operator, f"ops/offerings/{what.pk}/preview")["would_be"] == body["was"]
     for odd in ("?per_hour=x", "?per_hour=1&currency=XXX", "?per_hour=1&colour=red"):
         read(operator, f"ops/offerings/{what.pk}/preview{odd}", status=400)
 
 
 def test_use_without_a_price_is_listed(portal: PortalSession, operator: Client) -> None:
     assert items(operator, "ops/price-gaps") == []
-    lease = add_running_lease(portal.owner.project, offering("card"), portal.sim.now - timedelta(days=91))
+    lease = add_running_lease(portal.owner.project, offering("whole-gpu"), portal.sim.now - timedelta(days=91))
     [gap] = items(operator, "ops/price-gaps")
     assert (gap["tenant"], gap["lease"], gap["unit_seconds"]) == (portal.owner.tenant.pk, lease.pk, 24 * 3600)

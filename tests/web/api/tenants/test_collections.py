@@ -354,11 +354,11 @@ def test_a_change_is_told_with_what_it_was_before(delta: TenantWithOwner, api: A
     api.send("PATCH", f"service-accounts/{delta.create_service_account().pk}", {"role": "viewer"}, If_Match="*")
     api.send("PATCH", f"projects/{delta.root.pk}", {"name": "New"}, If_Match="*")
     api.send("PATCH", f"tenants/{delta.tenant.pk}", {"name": "Newer"}, If_Match="*")
-    told = api.send("GET", f"audit-events?actor={delta.owner.pk}").json()["items"]
-    assert {event["actor"]["label"] for event in told} == {delta.owner.email}
+    found = api.send("GET", f"audit-events?actor={delta.owner.pk}").json()["items"]
+    assert {event["actor"]["label"] for event in found} == {delta.owner.email}
     about = api.send("GET", f"audit-events?subject={member.pk}&action=member.role").json()["items"]
-    assert about == [event for event in told if event["action"] == "member.role"]
-    assert {e["action"]: (e["detail"]["before"], e["detail"].get("after")) for e in told} == {
+    assert about == [event for event in found if event["action"] == "member.role"]
+    assert {e["action"]: (e["detail"]["before"], e["detail"].get("after")) for e in found} == {
         "member.role": ("viewer", "member"),
         "service_account.role": ("member", "viewer"),
         "project.rename": ("Delta", None),  # its new name is the subject's

@@ -38,7 +38,7 @@ def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
     return django_capture_on_commit_callbacks
 
 
-def told(world: TenantWithOwner) -> list[tuple[str, str, str]]:
+def recorded_changes(world: TenantWithOwner) -> list[tuple[str, str, str]]:
     with rls.tenant_scope(world.tenant.pk):
         events = AuditEvent.objects.filter(action__startswith="account.").order_by("at", "id")
         return [(event.action, event.actor_id, event.subject_id) for event in events]
@@ -55,7 +55,7 @@ def test_a_name_is_told_in_each_tenant_and_the_same_name_again_is_not(
     for _ in range(2):
         assert browser.post("/account/", {"name": "Mira Two"}).status_code == 302
     row = ("account.rename", delta.owner.pk, delta.owner.pk)
-    assert told(delta) == told(other) == [row]
+    assert recorded_changes(delta) == recorded_changes(other) == [row]
     with rls.tenant_scope(delta.tenant.pk):
         assert AuditEvent.objects.get(action="account.rename").detail["after"] == "Mira Two"
 
@@ -72,7 +72,7 @@ def test_a_new_password_and_a_second_factor_are_told_without_a_secret(
     with committed(execute=True):  # allauth tells the person once it is kept
         browser.post("/account/security/totp/activate/", {"code": code(found[1], time.time())})
     assert Authenticator.objects.filter(user=delta.owner, type="totp").exists()
-    assert [action for action, *_ in told(delta)] == ["account.password", "account.app_add"]
+    assert [action for action, *_ in recorded_changes(delta)] == ["account.password", "account.app_add"]
     with rls.tenant_scope(delta.tenant.pk):
         details = str(list(AuditEvent.objects.values_list("detail", flat=True)))
     assert new not in details
@@ -89,7 +89,7 @@ def test_a_second_factor_is_told_in_the_transaction_that_keeps_it(delta: TenantW
     codes = Authenticator.objects.get(user=delta.owner, type="recovery_codes").pk
     browser.post("/account/security/recovery-codes/generate/")
     assert Authenticator.objects.get(user=delta.owner, type="recovery_codes").pk != codes
-    assert [action for action, *_ in told(delta)] == ["account.app_add", "account.recovery_codes"]
+    assert [action for action, *_ in recorded_changes(delta)] == ["account.app_add", "account.recovery_codes"]
 
 
 def test_who_belongs_to_no_tenant_is_told_of_in_the_installations_audit_log() -> None:

@@ -47,12 +47,12 @@ def rows(page: str) -> list[str]:
 
 
 def note(
-    world: TenantWithOwner, action: str, *, actor: Actor = SYSTEM, at: datetime | None = None, **told: object
+    world: TenantWithOwner, action: str, *, actor: Actor = SYSTEM, at: datetime | None = None, **values: object
 ) -> None:
     from tenants.services import audit as writing
 
     with rls.tenant_scope(world.tenant.pk):
-        writing.record(action, actor=actor, now=at or current_time(), tenant_id=world.tenant.pk, **told)
+        writing.record(action, actor=actor, now=at or current_time(), tenant_id=world.tenant.pk, **values)
 
 
 def test_ids_are_written_as_names_and_counts_in_their_units(delta: TenantWithOwner, owner: Browser) -> None:
@@ -75,13 +75,13 @@ def test_ids_are_written_as_names_and_counts_in_their_units(delta: TenantWithOwn
         )
         tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), name="Delta Labs", time_zone="Europe/Madrid")
     page = owner.get("/audit/").content.decode()
-    told = " ".join(rows(page))
-    assert "burn of lab €28.00 /h · project lab" in told
-    assert "units of lab 20 units → 1,028 units · project lab" in told
-    assert f"bearer {delta.owner.email}" in told
-    assert "name Delta → Delta Labs · time zone Europe/Berlin → Europe/Madrid" in told
-    assert "prj_" not in told
-    assert "usr_" not in told
+    text = " ".join(rows(page))
+    assert "burn of lab €28.00 /h · project lab" in text
+    assert "units of lab 20 units → 1,028 units · project lab" in text
+    assert f"bearer {delta.owner.email}" in text
+    assert "name Delta → Delta Labs · time zone Europe/Berlin → Europe/Madrid" in text
+    assert "prj_" not in text
+    assert "usr_" not in text
     assert "1028000" not in page
 
 
@@ -91,7 +91,7 @@ def test_what_is_gone_keeps_its_id_and_what_is_empty_is_left_out(delta: TenantWi
          same_node=True, volume=None, end_reason="by_tenant", keys={"ssh": 2, "none": ""}, ends_at="soon",
          size_gib=1200, at_most=[1, 2])  # fmt: skip
     (row,) = rows(owner.get("/audit/?action=lease.request").content.decode())
-    for told in (
+    for found in (
         f"project {gone}",
         "quantity 2,000",
         "at most 1 h 30 min",
@@ -102,7 +102,7 @@ def test_what_is_gone_keeps_its_id_and_what_is_empty_is_left_out(delta: TenantWi
         "size 1,200 GiB",
         "at most 1, 2",
     ):
-        assert told in row
+        assert found in row
     assert "image" not in row
     assert "volume" not in row
 
@@ -112,12 +112,12 @@ def test_money_moments_and_what_was_are_told(delta: TenantWithOwner, owner: Brow
     note(delta, "quota.remove", subject_label="burn of lab", before=3 * 10**9)
     note(delta, "quota.set", subject_label="else of lab", after=1000, currency="")
     note(delta, "x.broken", since="2026-99-21T08:30:00+00:00", expires_at="2026-11-21")
-    told = " ".join(rows(owner.get("/audit/").content.decode()))
-    assert "amount €1,234.56" in told
-    assert "08:30" in told
-    assert "was €3.00 /h" in told
-    assert "else of lab 1,000" in told
-    assert "since 2026-99-21T08:30:00+00:00 · until 2026-11-21" in told
+    text = " ".join(rows(owner.get("/audit/").content.decode()))
+    assert "amount €1,234.56" in text
+    assert "08:30" in text
+    assert "was €3.00 /h" in text
+    assert "else of lab 1,000" in text
+    assert "since 2026-99-21T08:30:00+00:00 · until 2026-11-21" in text
 
 
 def test_a_day_is_the_tenants_own_and_the_call_says_when_it_begins_and_ends(
@@ -142,10 +142,10 @@ def test_the_page_and_its_csv_tell_who_did_what_and_what_was_before(delta: Tenan
     viewer = delta.user_with_role(Role.VIEWER)
     owner.post(f"/team/members/{delta.membership(viewer).pk}/role/", {"role": "member"})
     note(delta, "x.other")
-    asked = f"?action=member.role&actor={delta.owner.pk}"
-    (row,) = rows(owner.get(f"/audit/{asked}").content.decode())
+    text = f"?action=member.role&actor={delta.owner.pk}"
+    (row,) = rows(owner.get(f"/audit/{text}").content.decode())
     assert f"member.role {viewer.email} viewer → member {delta.owner.email}" in row
-    (kept,) = csv.DictReader(StringIO(owner.get(f"/audit.csv{asked}").content.decode()))
+    (kept,) = csv.DictReader(StringIO(owner.get(f"/audit.csv{text}").content.decode()))
     assert (kept["actor"], kept["action"], kept["subject"]) == (
         delta.owner.email,
         "member.role",
@@ -189,9 +189,9 @@ def test_who_is_no_person_is_named_and_told_apart(delta: TenantWithOwner, owner:
     note(delta, "x.sweep", actor=BILLING)
     note(delta, "x.staff", actor=Actor("staff", "usr_1", "ada@operator.example"))
     page = owner.get("/audit/").content.decode()
-    told = " ".join(rows(page))
-    assert "billing automatic" in told
-    assert "ada@operator.example operator" in told
+    text = " ".join(rows(page))
+    assert "billing automatic" in text
+    assert "ada@operator.example operator" in text
     assert 'href="?actor="' not in page
 
 
@@ -215,9 +215,9 @@ def test_the_page_asks_as_often_however_many_rows_names_and_actors_there_are(
     for _ in range(3):
         grow()
         owner.get("/audit/")
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             assert owner.get(f"/audit/?day={current_time().date()}").status_code == 200
-        counts.append(len(asked))
+        counts.append(len(queries))
     assert len(set(counts)) == 1, counts
 
 

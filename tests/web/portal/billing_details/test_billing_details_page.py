@@ -88,7 +88,7 @@ def test_whoever_pays_says_who_the_tenant_is_and_drafts_follow(kestrel: TenantCo
     [
         (
             {"vat_id": "ATU13585626"},
-            "ATU13585626 is no VAT number of Austria: its length or its check digits are wrong",
+            "ATU13585626 is not a valid VAT number for Austria: its length or its check digits are wrong",
         ),
         ({"vat_id": "DE136695976"}, "A VAT number of Austria begins with AT"),
         ({"name": " "}, "This field is required on invoices. Fill in the field."),

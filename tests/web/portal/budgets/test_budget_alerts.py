@@ -150,8 +150,8 @@ def test_over_the_api_terms_alerts_and_stops(kestrel: TenantContext, sim: Simula
     terms = {"thresholds": [80, 50, 50], "stop_new_at": None, "stop_all_at": 50, "grace_minutes": 20}
     made = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "1", **terms})
     assert made.status_code == 201, made.content
-    told = {name: made.json()[name] for name in (*terms, "forecast_thresholds", "stop_idle_at")}
-    assert told == {**terms, "thresholds": [50, 80], "forecast_thresholds": [80, 100], "stop_idle_at": None}
+    values = {name: made.json()[name] for name in (*terms, "forecast_thresholds", "stop_idle_at")}
+    assert values == {**terms, "thresholds": [50, 80], "forecast_thresholds": [80, 100], "stop_idle_at": None}
     sim.create_lease(kestrel, offering())
     sim.run(2000)
     run_budget_watch(sim)

@@ -50,11 +50,11 @@ def test_a_budget_is_raised_and_taken_away_and_the_audit_log_says_so(kestrel: Te
         assert client.post(f"/budgets/{purse.pk}/remove/").status_code == 302
         assert "No budget yet" in page_words(client.get("/budgets/"))
     with tenant_scope(kestrel.tenant.pk):
-        told = list(
+        rows = list(
             AuditEvent.objects.filter(action__startswith="budget.").order_by("pk").values_list("action", "detail")
         )
-    assert [action for action, _ in told] == ["budget.set", "budget.set", "budget.remove"]
-    assert [(detail.get("before"), detail.get("after")) for _, detail in told] == [
+    assert [action for action, _ in rows] == ["budget.set", "budget.set", "budget.remove"]
+    assert [(detail.get("before"), detail.get("after")) for _, detail in rows] == [
         (None, "€5.00"),
         ("€5.00", "€7.50"),
         ("€7.50", None),
@@ -64,13 +64,13 @@ def test_a_budget_is_raised_and_taken_away_and_the_audit_log_says_so(kestrel: Te
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("many", "'many' is no amount of EUR"),
-        ("-1", "'-1' is no amount of EUR"),
+        ("many", "'many' is not an amount in EUR"),
+        ("-1", "'-1' is not an amount in EUR"),
         ("1.005", "at most 2 decimals"),
         ("99999999999999", "below the maximum"),
     ],
 )
-def test_what_is_no_amount_is_said_where_it_was_typed(kestrel: TenantContext, typed: str, said: str) -> None:
+def test_what_is_not_an_amount_is_said_where_it_was_typed(kestrel: TenantContext, typed: str, said: str) -> None:
     with simulate():
         answer = visitor(kestrel).post("/budgets/", {"project": kestrel.project.pk, "limit": typed})
         assert said in page_words(answer, 400)
@@ -102,10 +102,10 @@ def test_over_the_api_a_budget_is_set_read_changed_and_removed(kestrel: TenantCo
         made = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "5"})
         assert made.status_code == 201, made.content
         lease = sim.create_lease(kestrel, offering())
-        told = api.send("GET", f"budgets/{made.json()['id']}")
-        amounts = {name: told.json()[name]["amount"] for name in ("limit", "spent", "held", "left")}
+        answer = api.send("GET", f"budgets/{made.json()['id']}")
+        amounts = {name: answer.json()[name]["amount"] for name in ("limit", "spent", "held", "left")}
         assert amounts == {"limit": "5.000000", "spent": "0.000000", "held": "1.000000", "left": "4.000000"}
-        assert api.send("GET", "budgets").json()["items"] == [told.json()]
+        assert api.send("GET", "budgets").json()["items"] == [answer.json()]
         (hold,) = api.send("GET", f"holds?lease={lease.pk}").json()["items"]
         assert hold["lease"] == lease.pk
         assert hold["parts"] == [
@@ -121,7 +121,7 @@ def test_over_the_api_a_budget_is_set_read_changed_and_removed(kestrel: TenantCo
                                "max_duration_s": 3600},
         )  # fmt: skip
         assert (refused.status_code, refused.json()["code"]) == (403, "policy-denied"), "who pays does not launch"
-        changed = api.send("PATCH", f"budgets/{made.json()['id']}", {"limit": "0.5"}, If_Match=told["ETag"])
+        changed = api.send("PATCH", f"budgets/{made.json()['id']}", {"limit": "0.5"}, If_Match=answer["ETag"])
         assert changed.json()["left"]["amount"] == "0.000000"
         odd = api.send("PATCH", f"budgets/{made.json()['id']}", {"limit": "x"}, If_Match=changed["ETag"])
         assert odd.status_code == 400

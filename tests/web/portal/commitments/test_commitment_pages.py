@@ -51,12 +51,12 @@ def test_the_page_tells_what_is_used_so_far_and_what_is_owed_unused(kestrel: Ten
     agreed(kestrel, offering)
     add_ended_lease(kestrel.project, offering, START, 10 * HOUR, quantity=3)
     add_running_lease(kestrel.project, offering, NOW - timedelta(hours=4))
-    told = page_words(payer.get("/commitments/"))
+    page = page_words(payer.get("/commitments/"))
     committed = 2 * (19 * 24 + 9)  # until the 21st at nine
-    assert f"{committed}.0 h" in told
-    assert "Used 24.0 h 3 % of commitment" in told
-    assert "Used beyond commitment 10.0 h" in told
-    assert f"Unused, charged €{(committed - 24) / 2:.2f} {committed - 24}.0 h, before VAT" in told
+    assert f"{committed}.0 h" in page
+    assert "Used 24.0 h 3 % of commitment" in page
+    assert "Used beyond commitment 10.0 h" in page
+    assert f"Unused, charged €{(committed - 24) / 2:.2f} {committed - 24}.0 h, before VAT" in page
 
 
 def test_one_that_is_over_or_still_to_come_has_no_chart(kestrel: TenantContext, payer: Client) -> None:
@@ -64,9 +64,9 @@ def test_one_that_is_over_or_still_to_come_has_no_chart(kestrel: TenantContext, 
     agreed(kestrel, over, until=START + timedelta(days=1))
     agreed(kestrel, ahead, since=CLOSES)
     page = payer.get("/commitments/")
-    assert "No active commitments." in (told := page_words(page))
+    assert "No active commitments." in (shown := page_words(page))
     assert page.context["drawn"] == []
-    assert ("over" in told, "later" in told) == (True, True)
+    assert ("over" in shown, "later" in shown) == (True, True)
 
 
 def test_the_same_over_the_api(kestrel: TenantContext) -> None:
@@ -157,9 +157,9 @@ def test_an_invoice_shows_what_was_covered_and_what_nobody_used(kestrel: TenantC
     agreed(kestrel, offering, units=1, until=START + timedelta(days=1))
     for invoice in (create_draft(kestrel.tenant), close_and_get_invoice(kestrel.tenant)):
         path = f"/invoices/{invoice.pk}/"
-        told = page_words(payer.get(path))
-        assert "−€5.00: commitment" in told
-        assert "Unused commitment" in told
+        page = page_words(payer.get(path))
+        assert "−€5.00: commitment" in page
+        assert "Unused commitment" in page
         drawer = page_words(payer.get(f"{path}?line=1"))
         assert "− 5.000000 commitment: 36,000 s at 0.500000000 €/h" in drawer
         assert "recalculated, matches" in drawer

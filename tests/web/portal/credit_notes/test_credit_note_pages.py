@@ -115,8 +115,8 @@ def test_lines_come_in_parts_and_all_of_them_can_be_given_back(operator: Client,
     ("typed", "said"),
     [
         ({"line-1": "2.01"}, "At most €2.00 of line 1 can be credited."),
-        ({"line-1": "1.005"}, "'1.005' is no amount of EUR: it has digits and at most 2 decimals."),
-        ({"line-1": "-1"}, "'-1' is no amount of EUR"),
+        ({"line-1": "1.005"}, "'1.005' is not an amount in EUR: it has digits and at most 2 decimals."),
+        ({"line-1": "-1"}, "'-1' is not an amount in EUR"),
         ({"line-1": "0"}, "The credit for line 1 is zero."),
         ({"line-1": ""}, "No amount was entered."),
         ({"line-1": "1", "reason": ""}, "A reason must have 1 to 150 characters."),
@@ -206,8 +206,8 @@ def test_what_was_drawn_and_given_back_is_said_together_once_nothing_is_due(paye
 def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: TenantContext, october: Invoice) -> None:
     note = issue_note(october, {1: 50, 2: 5})
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
-    told = api.send("GET", f"invoices/{october.pk}").json()
-    assert (told["total"]["amount"], told["settled"]["amount"], told["due"]["amount"]) == (
+    body = api.send("GET", f"invoices/{october.pk}").json()
+    assert (body["total"]["amount"], body["settled"]["amount"], body["due"]["amount"]) == (
         "3.050000",
         "0.550000",
         "2.500000",
@@ -247,8 +247,8 @@ def test_over_the_api_a_tenant_reads_what_is_due_and_what_is_on_its_balance(
 def test_the_file_of_invoices_says_what_was_settled_and_what_is_due(payer: Client, october: Invoice) -> None:
     issue_note(october, {1: 50})
     heads, row = payer.get("/invoices/?format=csv").content.decode().splitlines()
-    told = dict(zip(heads.split(","), row.split(","), strict=True))
-    assert (told["total"], told["settled"], told["due"]) == ("3.050000", "0.500000", "2.550000")
+    values = dict(zip(heads.split(","), row.split(","), strict=True))
+    assert (values["total"], values["settled"], values["due"]) == ("3.050000", "0.500000", "2.550000")
 
 
 def test_news_say_what_became_of_an_invoice_and_of_how_much(payer: Client, october: Invoice) -> None:

@@ -25,7 +25,7 @@ from tests.web.portal.page_text import page_words
 from web.portal.invoices import invoice_disputes
 
 pytestmark = pytest.mark.django_db
-WHY = "that card was down all night"
+WHY = "that GPU was down all night"
 AFTER = utc("2026-11-16 00:00:00")
 
 
@@ -91,7 +91,7 @@ def test_a_charge_is_disputed_where_it_is_explained(payer: Client, october: Invo
         ({"line": "x"}, "No invoice line was given."),
         ({"line": "9"}, "The invoice has no line 9."),
         ({"line": "1", "amount": "2.01"}, "At most €2.00 of line 1 can be credited."),
-        ({"line": "1", "amount": "-1"}, "'-1' is no amount of EUR"),
+        ({"line": "1", "amount": "-1"}, "'-1' is not an amount in EUR"),
         ({"line": "1", "reason": ""}, "A reason must have 1 to 500 characters."),
     ],
 )
@@ -201,7 +201,7 @@ def test_of_many_that_are_over_the_page_shows_the_latest(
         dispute_requests.withdraw_dispute(found, actor=MIRA, now=NOW)
     opened(october)
     shown = page_words(payer.get(f"/invoices/{october.pk}/"))
-    assert [told in shown for told in ("the older one", "the newer one", WHY)] == [False, True, True]
+    assert [reported in shown for reported in ("the older one", "the newer one", WHY)] == [False, True, True]
     assert "Older disputes are not shown" in shown
 
 
@@ -245,23 +245,23 @@ def test_operators_decline_with_a_reason(operator: Client, october: Invoice) -> 
 
 def test_the_api_tells_the_same(kestrel: TenantContext, operator: Client, october: Invoice) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
-    asked = {"invoice": october.pk, "lines": [{"n": 1, "amount": "0.50"}, {"n": 2}], "reason": WHY}
-    made = api.send("POST", "/api/v1/disputes", asked)
+    values = {"invoice": october.pk, "lines": [{"n": 1, "amount": "0.50"}, {"n": 2}], "reason": WHY}
+    made = api.send("POST", "/api/v1/disputes", values)
     assert made.status_code == 201, made.content
     first, second = made.json()["items"]
     assert (first["line"], first["amount"]["amount"], first["status"]) == (1, "0.500000", "open")
     assert [step["status"] for step in first["steps"]] == ["open"]
     assert api.get(f"/api/v1/disputes?invoice={october.pk}").json()["total_estimate"] == 2
-    assert api.send("POST", "/api/v1/disputes", asked).status_code == 409
-    assert api.send("POST", "/api/v1/disputes", asked | {"invoice": "inv_none"}).status_code == 400
-    twice = asked | {"lines": [{"n": 1}, {"n": 1, "amount": "0.01"}]}
+    assert api.send("POST", "/api/v1/disputes", values).status_code == 409
+    assert api.send("POST", "/api/v1/disputes", values | {"invoice": "inv_none"}).status_code == 400
+    twice = values | {"lines": [{"n": 1}, {"n": 1, "amount": "0.01"}]}
     assert b"Line 1 is listed twice." in api.send("POST", "/api/v1/disputes", twice).content
     done = api.send("POST", f"/api/v1/disputes/{second['id']}/withdraw", {})
     assert done.json()["status"] == "withdrawn"
-    told = operator.get(f"/api/v1/ops/disputes/{first['id']}").json()
-    assert told["tenant"]["name"] == "Kestrel"
-    assert [each["unit_seconds"] for each in told["leases"]] == [3600]
-    assert told["leases"][0]["lease"].startswith("lse_")
+    body = operator.get(f"/api/v1/ops/disputes/{first['id']}").json()
+    assert body["tenant"]["name"] == "Kestrel"
+    assert [each["unit_seconds"] for each in body["leases"]] == [3600]
+    assert body["leases"][0]["lease"].startswith("lse_")
     answer = {"status": "accepted", "amount": "0.40", "answer": "an hour of it"}
     where = f"/api/v1/ops/disputes/{first['id']}"
     accepted = operator.put(where, answer, content_type="application/json").json()

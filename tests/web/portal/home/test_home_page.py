@@ -50,8 +50,8 @@ def test_a_lease_that_stops_soon_is_in_the_first_sentence(portal: PortalSession)
 
 
 def test_what_waits_says_why_where_in_line_and_what_would_start_now(portal: PortalSession) -> None:
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
-    portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, name="later")
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="later")
     portal.sim.run(1)
     page = portal.read("/")
     assert "1 of 1 in line" in page
@@ -59,9 +59,9 @@ def test_what_waits_says_why_where_in_line_and_what_would_start_now(portal: Port
 
 
 def test_what_could_start_now_instead_is_offered_with_its_price(portal: PortalSession) -> None:
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=7)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=7)
     portal.sim.create_lease(portal.owner, offering("1g.10gb"))
-    waiting = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, name="later")
+    waiting = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="later")
     portal.sim.run(1)
     page = portal.read("/")
     assert "Start now on H100 3g.40gb" in page
@@ -72,8 +72,8 @@ def test_what_could_start_now_instead_is_offered_with_its_price(portal: PortalSe
 
 
 def test_nothing_is_offered_instead_when_everything_is_full(portal: PortalSession) -> None:
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
-    portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
     portal.sim.run(1)
     assert "Start now" not in portal.read("/")
 
@@ -115,7 +115,7 @@ def test_a_burn_quota_from_above_is_no_ring_of_a_part_and_tells_not_what_others_
     design = portal.owner.create_project("design")
     portal.owner.set_quota(QuotaKind.BURN, 40 * EURO)
     portal.sim.create_lease(portal.owner, offering("1g.10gb"), project=design)
-    portal.sim.create_lease(portal.owner, offering("card"))
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"))
     page = portal.sign_in_as(Role.VIEWER, design).get("/")
     month = page.context["page"].month
     assert (month.burn, month.held, month.ceiling) == (EURO, 0, None)

@@ -89,10 +89,10 @@ def test_a_declined_payment_says_why_and_may_be_tried_again(portal: PortalSessio
     inject_faults(portal.owner.tenant.pk, GatewayFault.DECLINED)
     payment_creation.open_due_payments(now=portal.sim.now)
     work(portal)
-    told = page(portal, october)
-    assert "The payment of €1.00 was declined, 03:00." in told
-    assert "The payment card has insufficient funds. Next automatic retry: 2 Nov 03:00. Try again" in told
-    assert "Declined: The payment card has insufficient funds." in told
+    shown = page(portal, october)
+    assert "The payment of €1.00 was declined, 03:00." in shown
+    assert "The payment card has insufficient funds. Next automatic retry: 2 Nov 03:00. Try again" in shown
+    assert "Declined: The payment card has insufficient funds." in shown
     press(portal, october)
     work(portal)
     assert "€1.00 paid" in page(portal, october)
@@ -102,10 +102,10 @@ def test_an_answer_that_does_not_come_is_told_without_alarm(portal: PortalSessio
     inject_faults(portal.owner.tenant.pk, GatewayFault.LOST)
     press(portal, october)
     work(portal)
-    told = page(portal, october)
-    assert "The payment service has not answered yet: the simulated gateway's answer was lost." in told
-    assert "Next retry 03:00:" in told
-    assert "Retries repeat the same payment: you are never charged twice." in told
+    shown = page(portal, october)
+    assert "The payment service has not answered yet: the simulated gateway's answer was lost." in shown
+    assert "Next retry 03:00:" in shown
+    assert "Retries repeat the same payment: you are never charged twice." in shown
 
 
 def test_a_service_that_stays_silent_is_told_with_how_often_it_was_asked(
@@ -118,10 +118,10 @@ def test_a_service_that_stays_silent_is_told_with_how_often_it_was_asked(
         with tenant_scope(portal.owner.tenant.pk):
             due = Payment.objects.get().due_at
         assert due is not None
-        told = page(portal, october)
+        shown = page(portal, october)
         portal.sim.clock.at = due
-    assert "has not answered yet, after 3 attempts: the simulated gateway cannot be reached." in told
-    assert f"Next retry {due:%H:%M:%S}" in told
+    assert "has not answered yet, after 3 attempts: the simulated gateway cannot be reached." in shown
+    assert f"Next retry {due:%H:%M:%S}" in shown
     assert "every 2s" in portal.get(f"/invoices/{october.pk}/").content.decode()
 
 
@@ -129,14 +129,14 @@ def test_what_waits_for_a_person_says_what_happened_why_and_what_to_do(portal: P
     inject_faults(portal.owner.tenant.pk, GatewayFault.REJECTED)
     press(portal, october)
     work(portal)
-    told = page(portal, october)
-    assert "€1.00 not collected: manual action needed since 03:00." in told
-    assert "The simulated gateway does not accept our credentials. It is not retried automatically" in told
+    shown = page(portal, october)
+    assert "€1.00 not collected: manual action needed since 03:00." in shown
+    assert "The simulated gateway does not accept our credentials. It is not retried automatically" in shown
     assert (
-        "After fixing this, try again: it repeats the same payment, so you are never charged twice. Try again" in told
+        "After fixing this, try again: it repeats the same payment, so you are never charged twice. Try again" in shown
     )
-    assert "Manual action needed: The simulated gateway does not accept our credentials." in told
-    assert f"/invoices/{october.pk}/pay" in told
+    assert "Manual action needed: The simulated gateway does not accept our credentials." in shown
+    assert f"/invoices/{october.pk}/pay" in shown
     assert "every 2s" not in portal.get(f"/invoices/{october.pk}/").content.decode()
     other = page(portal.sign_in_as(Role.ADMIN), october)
     assert "Tenant owners and tenant-wide billing members can retry it." in other
@@ -160,9 +160,9 @@ def test_a_second_press_says_that_it_is_under_way(portal: PortalSession, october
 
 def test_whoever_only_sees_invoices_is_told_who_pays_them(portal: PortalSession, october: Invoice) -> None:
     admin = portal.sign_in_as(Role.ADMIN)
-    told = page(admin, october)
-    assert "Tenant owners and tenant-wide billing members can pay it." in told
-    assert "Pay now" not in told
+    shown = page(admin, october)
+    assert "Tenant owners and tenant-wide billing members can pay it." in shown
+    assert "Pay now" not in shown
     assert admin.post(f"/invoices/{october.pk}/pay/").status_code == 403
 
 
@@ -176,9 +176,9 @@ def test_who_has_a_role_in_one_project_sees_no_invoice_of_the_tenant(portal: Por
 
 def test_where_nobody_collects_one_pays_by_transfer(portal: PortalSession, october: Invoice) -> None:
     with payments.using_gateway(None):
-        told = page(portal, october)
-        assert f"pay by bank transfer with the reference {october} {october.pk}" in told
-        assert "Pay now" not in told
+        shown = page(portal, october)
+        assert f"pay by bank transfer with the reference {october} {october.pk}" in shown
+        assert "Pay now" not in shown
         assert "This installation does not collect payments" in press(portal, october)
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 def path(**more: str) -> str:
     return "/launch/?" + "&".join(
-        f"{name}={value}" for name, value in {"offering": offering("card").pk, "count": "2", **more}.items()
+        f"{name}={value}" for name, value in {"offering": offering("whole-gpu").pk, "count": "2", **more}.items()
     )
 
 
@@ -22,12 +22,12 @@ def test_links_are_asked_for_where_whole_gpus_are_and_nowhere_else(portal: Porta
 
 
 def test_a_gang_with_links_is_quoted_launched_shown_and_proposed_again(portal: PortalSession) -> None:
-    for card in Gpu.objects.all():
-        Gpu.objects.filter(pk=card.pk).update(fabric=str(card.index // 2))
+    for gpu in Gpu.objects.all():
+        Gpu.objects.filter(pk=gpu.pk).update(fabric=str(gpu.index // 2))
     page = portal.read(path(topology="nvlink"))
     assert "No cluster can ever" not in page
     assert "GPU 0" in page
-    sent = {"offering": offering("card").pk, "class": "on_demand", "name": "new", "count": "2", "lasts": "8 h",
+    sent = {"offering": offering("whole-gpu").pk, "class": "on_demand", "name": "new", "count": "2", "lasts": "8 h",
             "runs": "own", "image": "python:3", "key": "k1", "topology": "nvlink"}  # fmt: skip
     assert portal.post("/launch/", **sent).status_code == 302
     with tenant_scope(portal.owner.tenant.pk):
@@ -40,14 +40,14 @@ def test_a_gang_with_links_is_quoted_launched_shown_and_proposed_again(portal: P
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("wanted", "why"),
     [
         ({"topology": "nvlink"}, "with NVLink between the GPUs holds at most 0"),
         ({"topology": "bus"}, "is not a valid GPU interconnect"),
     ],
 )
-def test_links_that_cannot_be_had_are_refused_in_words(portal: PortalSession, asked: dict[str, str], why: str) -> None:
-    assert why in visible_text(portal.get(path(**asked)))
+def test_links_that_cannot_be_had_are_refused_in_words(portal: PortalSession, wanted: dict[str, str], why: str) -> None:
+    assert why in visible_text(portal.get(path(**wanted)))
 
 
 def test_one_gpu_needs_no_links_whatever_the_form_says(portal: PortalSession) -> None:

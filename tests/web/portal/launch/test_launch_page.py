@@ -141,25 +141,25 @@ def test_an_error_stands_beside_its_field_with_what_was_typed(portal: PortalSess
 
 def test_a_quota_that_is_too_small_is_said_with_its_figures_before_one_presses(portal: PortalSession) -> None:
     portal.owner.set_quota(QuotaKind.UNITS, 3_000)
-    page = portal.get(f"/launch/?offering={offering('card').pk}")
+    page = portal.get(f"/launch/?offering={offering('whole-gpu').pk}")
     assert "The quota is 3 units; 0 are used, 3 are free, and this needs 7." in visible_text(page)
     assert re.search(r"<button[^>]*form=\"launch\"[^>]*disabled", page.content.decode())
-    answer = portal.post("/launch/", **form(offering("card")))
+    answer = portal.post("/launch/", **form(offering("whole-gpu")))
     assert answer.status_code == 409
     assert leases_of(portal) == []
 
 
 def test_a_gang_that_no_fleet_could_hold_is_refused(portal: PortalSession) -> None:
-    answer = portal.post("/launch/", **form(offering("card"), count="9"))
+    answer = portal.post("/launch/", **form(offering("whole-gpu"), count="9"))
     assert "holds at most 8" in visible_text(answer)
 
 
 def test_what_has_no_room_queues_and_says_so(portal: PortalSession) -> None:
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
-    page = portal.read(f"/launch/?offering={offering('card').pk}")
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
+    page = portal.read(f"/launch/?offering={offering('whole-gpu').pk}")
     assert "Waits for capacity" in page
     assert "queueing is free" in page
-    portal.post("/launch/", **form(offering("card")))
+    portal.post("/launch/", **form(offering("whole-gpu")))
     assert leases_of(portal)[-1].state == "queued"
 
 
@@ -168,10 +168,10 @@ def test_with_a_volume_the_place_is_where_that_lies(portal: PortalSession) -> No
     volume = portal.sim.create_volume(portal.owner)
     with tenant_scope(portal.owner.tenant.pk):
         Volume.objects.filter(pk=volume.pk).update(cluster=Cluster.objects.get(name="north-9"), used_at=portal.sim.now)
-    asked = f"/launch/?offering={offering('card').pk}&volume="
-    assert "north-9 / n01" in portal.read(asked + volume.pk)
-    assert "north-1 / n01" in portal.read(asked)
-    assert "north-1 / n01" in portal.read(asked + "vol_of_nobody")
+    text = f"/launch/?offering={offering('whole-gpu').pk}&volume="
+    assert "north-9 / n01" in portal.read(text + volume.pk)
+    assert "north-1 / n01" in portal.read(text)
+    assert "north-1 / n01" in portal.read(text + "vol_of_nobody")
 
 
 def test_alternatives_tell_the_difference_in_money(portal: PortalSession) -> None:
@@ -220,9 +220,9 @@ def test_the_terms_of_an_earlier_lease_are_proposed_again(portal: PortalSession)
 
 
 def test_what_an_earlier_lease_allowed_and_demanded_is_proposed_again(portal: PortalSession) -> None:
-    asked = portal.sim.request_lease(portal.owner, offering(), quantity=2, same_node=True)
+    requested = portal.sim.request_lease(portal.owner, offering(), quantity=2, same_node=True)
     allowed = portal.sim.request_lease(portal.owner, offering(), movable=True)
-    for lease, ticked in ((asked, ["same_node"]), (allowed, ["movable"])):
+    for lease, ticked in ((requested, ["same_node"]), (allowed, ["movable"])):
         page = portal.get(f"/launch/?again={lease.pk}").content.decode()
         assert re.findall(r'name="(same_node|movable)" checked', page) == ticked
 
@@ -248,7 +248,7 @@ def test_a_model_that_nobody_sells_hides_nothing(portal: PortalSession) -> None:
 
 
 def test_a_price_class_that_is_chosen_is_quoted(portal: PortalSession) -> None:
-    page = portal.read(f"/launch/?offering={offering('card').pk}&class=spot&lasts=1+h")
+    page = portal.read(f"/launch/?offering={offering('whole-gpu').pk}&class=spot&lasts=1+h")
     assert "€3.50/h" in page
     assert "H100 whole GPU · spot" in page
 

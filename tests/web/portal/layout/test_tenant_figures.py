@@ -25,8 +25,8 @@ def test_the_navigation_counts_what_lives_and_what_waits(portal: PortalSession) 
     assert (count(page, "leases"), count(page, "queue")) == ("", "")
     portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering("1g.10gb")))
     portal.sim.run(10)
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
-    portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
     for address in ("/", "/leases/", "/leases/?state=over", "/queue/", "/spend/"):
         page = portal.get(address).content.decode()
         assert (count(page, "leases"), count(page, "queue")) == ("2", "1"), address
@@ -55,12 +55,12 @@ def test_a_line_that_grows_while_the_queue_is_put_together_is_as_long_in_the_nav
 ) -> None:
     from web.portal.queue import queue_page
 
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
-    portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
     render = queue_page.render
 
     def late(*given: object, **more: object) -> object:
-        portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+        portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
         return render(*given, **more)
 
     monkeypatch.setattr(queue_page, "render", late)

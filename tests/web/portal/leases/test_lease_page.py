@@ -124,9 +124,9 @@ def test_neighbours_are_drawn_without_their_names(portal: PortalSession) -> None
 
 
 def test_a_queued_lease_says_why_and_where_in_line(portal: PortalSession) -> None:
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
-    first = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
-    second = portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
+    first = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
+    second = portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED)
     portal.sim.run(1)
     assert "1 of 2 in line" in portal.read(f"/leases/{first.pk}/")
     page = portal.read(f"/leases/{second.pk}/")
@@ -213,12 +213,12 @@ def test_the_meter_of_a_lease_that_nobody_hears_stands_still(portal: PortalSessi
     assert 'data-tick="money"' in portal.get(f"/leases/{lease.pk}/").content.decode()
     Cluster.objects.update(unreachable_since=portal.sim.now)
     seen = (reload_lease(lease).seen_at or portal.sim.now).replace(microsecond=0)
-    told = f"currently nothing after {max(seen, portal.sim.now):%H:%M:%S} is charged"
+    text = f"currently nothing after {max(seen, portal.sim.now):%H:%M:%S} is charged"
     portal.sim.clock.at += timedelta(hours=1)
     for path in (f"/leases/{lease.pk}/", f"/leases/{lease.pk}/row/", "/leases/", "/"):
         assert 'data-tick="money"' not in portal.get(path).content.decode()
     page = portal.read(f"/leases/{lease.pk}/")
-    assert told in page
+    assert text in page
     cost = re.search(r"So far (€[\d.]+)", page)
     assert cost
     portal.sim.clock.at += timedelta(hours=1)

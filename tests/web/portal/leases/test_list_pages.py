@@ -87,8 +87,8 @@ def test_leases_as_csv_carry_seconds_and_amounts(portal: PortalSession) -> None:
 def test_the_catalogue_counts_what_is_free_exactly(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("3g.40gb"))
     with tenant_scope(portal.owner.tenant.pk):
-        free = available_capacity.count_available([offering("3g.40gb"), offering("card")])
-    assert free[offering("card").pk] == 7
+        free = available_capacity.count_available([offering("3g.40gb"), offering("whole-gpu")])
+    assert free[offering("whole-gpu").pk] == 7
     page = portal.read("/catalogue/")
     assert f"3g.40gb H100 40 GB hardware eu-north {free[offering('3g.40gb').pk]} free" in page
     assert "Whole GPU H100 80 GB device eu-north 7 free" in page
@@ -106,7 +106,7 @@ def test_the_catalogue_is_filtered_and_sorted_by_its_address(portal: PortalSessi
     assert "1g.10gb" not in big
     rows = [row.nano_per_hour for _, g in portal.get("/catalogue/?sort=price").context["page"].groups for row in g]
     assert rows == sorted(rows)
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=8)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
     assert "No offerings match these filters" in portal.read("/catalogue/?free=now")
     assert portal.get("/catalogue/?memory=x&sort=y&model=z").status_code == 200
 
@@ -122,9 +122,9 @@ def test_a_viewer_is_offered_no_launch(portal: PortalSession) -> None:
 
 
 def test_the_queue_tells_reason_place_and_what_would_start_now(portal: PortalSession) -> None:
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=7)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=7)
     portal.sim.create_lease(portal.owner, offering("1g.10gb"))
-    portal.sim.create_lease(portal.owner, offering("card"), LeaseState.QUEUED, name="waits", quantity=1)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="waits", quantity=1)
     portal.sim.run(1)
     page = portal.read("/queue/")
     assert "waits" in page

@@ -39,8 +39,8 @@ def test_it_is_allowed_and_taken_back_on_the_page_of_a_lease(portal: PortalSessi
 
 def test_what_can_never_be_relocated_says_so_on_every_page(portal: PortalSession) -> None:
     several = {"offering": offering().pk, "name": "four", "lasts": "2 h", "runs": "jupyter", "count": "2"}
-    asked = portal.post("/launch/quote/", **several, movable="on").content.decode()
-    assert "has no effect here: not available for gangs." in asked
+    text = portal.post("/launch/quote/", **several, movable="on").content.decode()
+    assert "has no effect here: not available for gangs." in text
     answer = portal.post("/launch/", **several, movable="on")
     gang = portal.read(answer["Location"])
     assert "Live migration not available for gangs" in gang

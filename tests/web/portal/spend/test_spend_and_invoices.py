@@ -31,24 +31,24 @@ def charged(portal: PortalSession) -> Invoice:
 
 def test_spend_equals_the_draft_invoice_to_the_cent(portal: PortalSession) -> None:
     child = portal.owner.create_project("design")
-    for n, profile in enumerate(("1g.10gb", "2g.20gb", "3g.40gb", "card", "1g.10gb", "2g.20gb")):
+    for n, profile in enumerate(("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu", "1g.10gb", "2g.20gb")):
         run_lease_for(
             portal, profile, 777 + 131 * n, project=child if n % 2 else portal.owner.project, quantity=1 + n % 3
         )
     draft = charged(portal)
     for group in ("offering", "project"):
-        told = portal.get(f"/spend/?group={group}").context["page"].told
-        assert told.minor == draft.total
-        assert sum(row.minor for row in told.groups) == draft.total
+        totals = portal.get(f"/spend/?group={group}").context["page"].totals
+        assert totals.minor == draft.total
+        assert sum(row.minor for row in totals.groups) == draft.total
     assert "matches the spend exactly" in portal.read("/spend/")
 
 
 def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(portal: PortalSession) -> None:
-    for profile in ("1g.10gb", "2g.20gb", "3g.40gb", "card"):
+    for profile in ("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu"):
         run_lease_for(portal, profile, 5)  # 0.14, 0.28, 0.42 and 0.97 cents: each line is rounded on its own
-    portal.sim.create_lease(portal.owner, offering("card"), quantity=2, max_duration_s=9 * 3600)
+    portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=2, max_duration_s=9 * 3600)
     portal.sim.run(1234)
-    spend = portal.get("/spend/").context["page"].told.minor
+    spend = portal.get("/spend/").context["page"].totals.minor
     for path in ("/spend/", "/"):
         assert f"Spent in November {format_minor(spend, 'EUR')}" in portal.read(path)
     assert portal.get("/").context["page"].month.spent == spend
@@ -59,20 +59,20 @@ def test_a_price_renewed_as_it_was_is_rounded_on_its_own_as_on_the_invoice(porta
     run_lease_for(portal, "1g.10gb", 10)  # 0.28 cents, which is nought
     set_price(what, EURO, since=portal.sim.now)
     run_lease_for(portal, "1g.10gb", 10)  # and again, though both together would be one
-    run_lease_for(portal, "card", 3600)
-    running = portal.get("/spend/").context["page"].told.minor
-    assert charged(portal).total == running == portal.get("/spend/").context["page"].told.minor == 700
+    run_lease_for(portal, "whole-gpu", 3600)
+    running = portal.get("/spend/").context["page"].totals.minor
+    assert charged(portal).total == running == portal.get("/spend/").context["page"].totals.minor == 700
 
 
 def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(portal: PortalSession) -> None:
     child = portal.owner.create_project("design")
     run_lease_for(portal, "1g.10gb", 3600, project=child)
-    run_lease_for(portal, "card", 3600)
+    run_lease_for(portal, "whole-gpu", 3600)
     draft = charged(portal)
     assert portal.get("/spend/").context["page"].draft == draft
     for role in (Role.OWNER, Role.VIEWER):
         page = portal.sign_in_as(role, child).get("/spend/")
-        assert (page.context["page"].draft, page.context["page"].told.minor) == (None, 100)
+        assert (page.context["page"].draft, page.context["page"].totals.minor) == (None, 100)
         assert draft.pk not in page.content.decode()
     portal.switch_project(child)
     assert portal.get("/spend/").context["page"].draft is None
@@ -84,7 +84,7 @@ def test_what_still_runs_is_in_spend_and_named_beside_the_draft(portal: PortalSe
     portal.sim.create_lease(portal.owner, offering("2g.20gb"), max_duration_s=9 * 3600)
     portal.sim.run(1800)
     page = portal.get("/spend/")
-    assert page.context["page"].told.minor == draft.total + 100
+    assert page.context["page"].totals.minor == draft.total + 100
     assert "+ €1.00 from running leases" in page.content.decode()
 
 
@@ -123,15 +123,15 @@ def test_spend_compares_with_the_same_days_of_last_month(portal: PortalSession) 
 
 def test_the_same_days_of_last_month_end_at_the_same_whole_second_everywhere(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=3, hour=7)
-    run_lease_for(portal, "card", 2 * 3600, quantity=4)
-    told = []
+    run_lease_for(portal, "whole-gpu", 2 * 3600, quantity=4)
+    totals = []
     for microsecond in (0, 700_000):
         portal.sim.clock.at = portal.sim.now.replace(month=11, day=3, hour=8, minute=0, second=0)
         portal.sim.clock.at = portal.sim.now.replace(microsecond=microsecond)
         before = portal.get("/spend/").context["page"].before
-        told.append((before.minor, before.groups[0].unit_seconds))
+        totals.append((before.minor, before.groups[0].unit_seconds))
         assert portal.get("/").context["page"].month.before == before.minor
-    assert told[0] == told[1]
+    assert totals[0] == totals[1]
 
 
 def test_a_draft_that_carries_late_seconds_says_so(portal: PortalSession) -> None:
@@ -145,7 +145,7 @@ def test_a_draft_that_carries_late_seconds_says_so(portal: PortalSession) -> Non
     run_lease_for(portal, "1g.10gb", 3600)
     assert charged(portal).total == 300
     page = portal.read("/spend/")
-    assert portal.get("/spend/").context["page"].told.minor == 100
+    assert portal.get("/spend/").context["page"].totals.minor == 100
     assert "includes late charges of earlier months" in page
     assert "to the cent" not in page
 

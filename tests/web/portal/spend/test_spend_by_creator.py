@@ -25,14 +25,14 @@ def test_a_line_is_rounded_once_and_those_who_asked_share_just_that() -> None:
         for n, who in enumerate(("ada", "bob", "")):  # 20 seconds each, together 1.67 cents of one line
             lease = add_ended_lease(kestrel.project, offering, NOW - timedelta(hours=5 - n), HOUR // 180)
             with tenant_scope(kestrel.tenant.pk):
-                told = {"requested_by": f"usr_{who}" if who else "", "requested_by_label": who}
-                Lease.objects.filter(pk=lease.pk).update(**told)
+                totals = {"requested_by": f"usr_{who}" if who else "", "requested_by_label": who}
+                Lease.objects.filter(pk=lease.pk).update(**totals)
         lease_rating.rate_all_leases(now=NOW)
         payer = Client()
         payer.force_login(kestrel.create_member(Role.BILLING))
         answer = payer.get("/spend/?group=user")
-        told = answer.context["page"].told
-        assert (told.minor, sorted(group.minor for group in told.groups)) == (2, [0, 1, 1])
+        totals = answer.context["page"].totals
+        assert (totals.minor, sorted(group.minor for group in totals.groups)) == (2, [0, 1, 1])
         page = answer.content.decode()
         assert "By user" in page
         assert "no user" in page
@@ -52,7 +52,7 @@ def test_a_tag_of_leases_groups_what_they_cost_and_the_call_says_so() -> None:
         payer.force_login(kestrel.create_member(Role.BILLING))
         answer = payer.get("/spend/?group=tag:team")
         page = answer.content.decode()
-    assert [(group.name, group.minor) for group in answer.context["page"].told.groups] == [
+    assert [(group.name, group.minor) for group in answer.context["page"].totals.groups] == [
         ("fold & dock", 100),
         ("without the tag team", 100),
     ]
@@ -61,8 +61,8 @@ def test_a_tag_of_leases_groups_what_they_cost_and_the_call_says_so() -> None:
 
 
 def test_of_many_groups_the_largest_are_listed_and_the_rest_is_one() -> None:
-    told = SpendTotals(tuple(SpendGroup(f"g{n}", f"g{n}", 10 - n, 3600) for n in range(5)), "EUR")
-    assert told.most(5) == told.groups
-    *largest, rest = told.most(3)
-    assert tuple(largest) == told.groups[:3]
+    totals = SpendTotals(tuple(SpendGroup(f"g{n}", f"g{n}", 10 - n, 3600) for n in range(5)), "EUR")
+    assert totals.most(5) == totals.groups
+    *largest, rest = totals.most(3)
+    assert tuple(largest) == totals.groups[:3]
     assert (rest.name, rest.minor, rest.hours) == ("2 more", 7 + 6, "2.0")

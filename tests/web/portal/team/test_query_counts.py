@@ -48,7 +48,7 @@ def grow(world: TenantWithOwner, rounds: int) -> None:
             )
 
 
-def asked(visit: object, address: str) -> int:
+def count_queries(visit: object, address: str) -> int:
     visit(address)  # what is looked up once per process is not counted
     with CaptureQueriesContext(connection) as seen:
         assert visit(address).status_code == 200
@@ -61,8 +61,8 @@ def test_pages_and_lists_ask_as_often_with_many_rows_as_with_few() -> None:
     browser, api = signed_in(delta.owner), tenant_setup.ApiClient(delta.token())
 
     def counts() -> dict[str, int]:
-        pages = {page: asked(browser.get, page) for page in PAGES}
-        return pages | {name: asked(lambda a: api.send("GET", a), name) for name in API}
+        pages = {page: count_queries(browser.get, page) for page in PAGES}
+        return pages | {name: count_queries(lambda a: api.send("GET", a), name) for name in API}
 
     grow(delta, 2)
     few = counts()
@@ -148,9 +148,9 @@ def test_the_operators_list_of_tenants_asks_as_often_with_many() -> None:
 
     before, settings.OPERATORS_REQUIRE_MFA = settings.OPERATORS_REQUIRE_MFA, False
     try:
-        few = asked(browser.get, "/ops/tenants/")
+        few = count_queries(browser.get, "/ops/tenants/")
         for number in range(12):
             tenant_setup.create_tenant_with_owner(f"Many {number}")
-        assert asked(browser.get, "/ops/tenants/") == few
+        assert count_queries(browser.get, "/ops/tenants/") == few
     finally:
         settings.OPERATORS_REQUIRE_MFA = before

@@ -172,7 +172,7 @@ def test_tokens_of_others_are_seen_and_ended_by_those_who_lead_only(delta: Tenan
     assert viewer.post(f"/tokens/{token.pk}/revoke/").status_code == 404
     assert works(theirs)
     page = owner.get("/tokens/").content.decode()
-    assert all(told in page for told in ("test viewer", "test owner", "leases:read", token.prefix))
+    assert all(found in page for found in ("test viewer", "test owner", "leases:read", token.prefix))
     assert page.count(">never<") == 1, "only one of the two was used"
 
 

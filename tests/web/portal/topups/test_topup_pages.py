@@ -33,7 +33,7 @@ def test_whoever_pays_tops_up_and_reads_what_became_of_it(kestrel: TenantContext
         assert "is in progress" in page_words(client.post("/wallet/top-up/", {"amount": "50"}, follow=True))
         done = process_topup(topups_of(kestrel)[0])
         assert f"{done.reference} €50.00" in page_words(client.get("/wallet/"))
-        for wrong, said in (("0", "A top-up must be €1.00"), ("much", "is no amount of EUR")):
+        for wrong, said in (("0", "A top-up must be €1.00"), ("much", "is not an amount in EUR")):
             assert said in page_words(client.post("/wallet/top-up/", {"amount": wrong}, follow=True))
     assert wallet_balance(kestrel) == 5000
 
@@ -50,7 +50,7 @@ def test_a_rule_is_set_says_that_it_stopped_and_is_taken_away(kestrel: TenantCon
         shown = page_words(client.get("/wallet/"))
         assert "Stopped" in shown
         assert "insufficient funds. Save it again to restart." in shown
-        assert "is no amount" in page_words(
+        assert "is not an amount" in page_words(
             client.post("/wallet/auto-top-up/", {"threshold": "x", "amount": "1"}, follow=True)
         )
         none = {"threshold": "", "amount": ""}
@@ -79,7 +79,7 @@ def test_the_api_tops_up_once_a_key_and_keeps_a_rule(kestrel: TenantContext) -> 
         assert api.get(f"/api/v1/topups/{row['id']}").json() == row
         assert api.send("POST", "topups", {"amount": "0"}).status_code == 400  # type: ignore[attr-defined]
         assert api.get("/api/v1/topup-rule").json()["amount"] is None
-        told = api.send("PUT", "topup-rule", {"threshold": "10.00", "amount": "50.00"})
-        assert told.json()["threshold"]["amount"] == "10.000000"  # type: ignore[attr-defined]
+        answer = api.send("PUT", "topup-rule", {"threshold": "10.00", "amount": "50.00"})
+        assert answer.json()["threshold"]["amount"] == "10.000000"  # type: ignore[attr-defined]
         assert api.send("DELETE", "topup-rule").status_code == 204  # type: ignore[attr-defined]
         assert api.get("/api/v1/topup-rule").json()["threshold"] is None

@@ -82,16 +82,16 @@ def test_the_api_tells_how_one_pays_and_refuses_what_there_is_no_money_for(kestr
     with simulate():
         make_prepaid(kestrel)
         api = ApiClient(kestrel.token(Role.OWNER))
-        told = api.get("/api/v1/wallet").json()
-        assert (told["payment"], told["standing"], told["why"]) == ("prepaid", "good", WHY)
-        assert told["available"] == {"amount": "0.000000", "currency": "EUR"}
-        asked = {
+        body = api.get("/api/v1/wallet").json()
+        assert (body["payment"], body["standing"], body["why"]) == ("prepaid", "good", WHY)
+        assert body["available"] == {"amount": "0.000000", "currency": "EUR"}
+        values = {
             "project": kestrel.project.pk,
             "offering": offering().pk,
             "name": "x",
             "max_duration_s": 3600,
         }
-        answer = api.send("POST", "leases", asked)
+        answer = api.send("POST", "leases", values)
         assert answer.status_code == 402  # type: ignore[attr-defined]
         assert answer.json()["missing"] == "€1.02"  # type: ignore[attr-defined]
 
@@ -112,8 +112,8 @@ def test_operators_set_terms_for_a_reason_and_the_audit_log_says_so(operator: Cl
         assert operator.post(address, form | {"payment": "invoice"}).status_code == 302
     with tenant_scope(kestrel.tenant.pk):
         assert AccountTerms.objects.get().version == 2
-        told = [event.detail for event in AuditEvent.objects.filter(action="terms.set").order_by("pk")]
-    assert [(each["before"], each["after"]) for each in told] == [
+        reported = [event.detail for event in AuditEvent.objects.filter(action="terms.set").order_by("pk")]
+    assert [(each["before"], each["after"]) for each in reported] == [
         ("invoice, good", "prepaid, good"),
         ("prepaid, good", "invoice, good"),
     ]

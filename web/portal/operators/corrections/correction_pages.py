@@ -39,14 +39,14 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
             return redirect("ops-correction", pk=made.pk)
     with staff_scope():
         rows = Correction.objects.select_related("price_version__offering").order_by("-proposed_at", "-pk")
-        told = {
+        context = {
             "part": list_page(request, rows, count=rows.count()),
             "refusal": refusal,
             "typed": {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS},
             "calls": [operator_api_call(_("Corrections"), "ops/corrections", limit=API_PAGE_SIZE)],
         }
         return render(
-            request, "operators/corrections/corrections.html", told, status=refusal.status if refusal else 200
+            request, "operators/corrections/corrections.html", context, status=refusal.status if refusal else 200
         )
 
 
@@ -70,7 +70,7 @@ def _find_correction(pk: str) -> Correction:
 
 
 def _propose_correction(request: OperatorRequest) -> Correction:
-    asked: dict[str, Any] = {
+    proposal: dict[str, Any] = {
         "since": _parse_moment(request, "since"),
         "until": _parse_moment(request, "until"),
         "why": request.POST.get("reason", ""),
@@ -89,7 +89,7 @@ def _propose_correction(request: OperatorRequest) -> Correction:
                 fix=_("Copy the ID from the offering's page."),
             )
         nano = price_list.parse_nano_per_hour(request.POST.get("price", ""))
-        return correction_proposals.propose_price_correction(version, nano_per_hour=nano, **asked)
+        return correction_proposals.propose_price_correction(version, nano_per_hour=nano, **proposal)
     pk = request.POST.get("lease", "").strip()
     with staff_scope():
         lease = Lease.objects.filter(pk=pk).first()
@@ -97,7 +97,7 @@ def _propose_correction(request: OperatorRequest) -> Correction:
         raise InvalidValue(
             "lease", _("Lease {pk!r} was not found.").format(pk=pk), fix=_("Enter the lease ID, for example lse_….")
         )
-    return correction_proposals.propose_lease_correction(lease, charge=request.POST.get("what") == "charge", **asked)
+    return correction_proposals.propose_lease_correction(lease, charge=request.POST.get("what") == "charge", **proposal)
 
 
 def _parse_moment(request: OperatorRequest, name: str) -> datetime:

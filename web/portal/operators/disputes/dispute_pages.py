@@ -34,7 +34,7 @@ def list_disputes(request: OperatorRequest) -> HttpResponse:
     shown: QuerySet[Any] = rows.order_by("-opened_at", "-pk")
     if waits:
         shown = rows.filter(status=DisputeStatus.OPEN).order_by("opened_at", "pk")
-    told = {
+    context = {
         "part": list_page(request, shown, count=counts[state]),
         "waits": waits,
         "filters": state_tabs(reverse("ops-disputes"), [("", _("Open")), ("all", _("All"))], counts, state),
@@ -44,7 +44,7 @@ def list_disputes(request: OperatorRequest) -> HttpResponse:
             )
         ],
     }
-    return render(request, "operators/disputes/disputes.html", told)
+    return render(request, "operators/disputes/disputes.html", context)
 
 
 @CONFIRMATION_METHODS

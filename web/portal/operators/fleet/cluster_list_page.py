@@ -33,37 +33,37 @@ USE_KINDS = (
 class NodeRow:
     """One node: its GPUs, its leases, and its usage by kind."""
 
-    cards: Sequence[FleetGpu]
+    gpus: Sequence[FleetGpu]
 
     @property
     def first(self) -> FleetGpu:
-        return self.cards[0]
+        return self.gpus[0]
 
     @property
     def models(self) -> str:
-        return ", ".join(sorted({short_name(card.model) for card in self.cards}))
+        return ", ".join(sorted({short_name(gpu.model) for gpu in self.gpus}))
 
     @property
     def leases(self) -> int:
-        return len({s.lease for card in self.cards for s in card.slices})
+        return len({s.lease for gpu in self.gpus for s in gpu.slices})
 
     @property
     def unhealthy(self) -> int:
-        return sum(card.health == "unhealthy" for card in self.cards)
+        return sum(gpu.health == "unhealthy" for gpu in self.gpus)
 
     @property
     def bar(self) -> list[tuple[str, int]]:
-        used = gpus_by_use(self.cards)
+        used = gpus_by_use(self.gpus)
         return [(kind, sum(used[use] for use in uses)) for kind, _word, uses in USE_KINDS]
 
     @property
     def sold(self) -> str:
-        used = gpus_by_use(self.cards)
+        used = gpus_by_use(self.gpus)
         return gpu_map.format_gpus(sum(used[use] for use in CHARGED))
 
     @property
     def words(self) -> str:
-        used = gpus_by_use(self.cards)
+        used = gpus_by_use(self.gpus)
         parts = ((_(word), sum(used[use] for use in uses)) for _kind, word, uses in USE_KINDS)
         return ", ".join(f"{gpu_map.format_gpus(amount)} {word}" for word, amount in parts if amount >= SCALE // 20)
 
@@ -76,25 +76,25 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
     A cluster continues on the next page where the previous one ended.
     """
     fleet = fleet_gpus.load_gpus()
-    nodes = [list(its) for _, its in groupby(fleet, key=lambda card: (card.cluster_name, card.node_name))]
+    nodes = [list(its) for _, its in groupby(fleet, key=lambda gpu: (gpu.cluster_name, gpu.node_name))]
     start = first_row_index(request.GET.get("from", ""), len(nodes))
-    shown = [card for node in nodes[start : start + NODES_PER_PAGE] for card in node]
-    wholes = {name: NodeRow(list(its)) for name, its in groupby(fleet, key=lambda card: card.cluster_name)}
+    shown = [gpu for node in nodes[start : start + NODES_PER_PAGE] for gpu in node]
+    wholes = {name: NodeRow(list(its)) for name, its in groupby(fleet, key=lambda gpu: gpu.cluster_name)}
     agents = {each.cluster_id: each for each in observed_objects.agent_statuses(now=request.now)}
     blocks = [
         {
             "cluster": its[0],
             "agent": agents.get(its[0].cluster),
             "whole": wholes[its[0].cluster_name],
-            "fixed": any(card.wares.layout for card in wholes[its[0].cluster_name].cards),
-            "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda card: card.node_name)],
+            "fixed": any(gpu.wares.layout for gpu in wholes[its[0].cluster_name].gpus),
+            "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda gpu: gpu.node_name)],
         }
-        for its in (list(group) for _, group in groupby(shown, key=lambda card: card.cluster_name))
+        for its in (list(group) for _, group in groupby(shown, key=lambda gpu: gpu.cluster_name))
     ]
-    bare = [each for each in agents.values() if each.cluster_id not in {card.cluster for card in fleet}]
+    bare = [each for each in agents.values() if each.cluster_id not in {gpu.cluster for gpu in fleet}]
     keys = [{"kind": kind, "label": _(word), "value": ""} for kind, word, _uses in USE_KINDS]
     after = start + NODES_PER_PAGE
-    told = {
+    context = {
         "blocks": blocks,
         "bare": [] if start else bare,
         "count": len(wholes) + len(bare),
@@ -109,4 +109,4 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
         operator_api_call(_("Nodes"), "nodes", limit=API_PAGE_SIZE),
         operator_api_call(_("GPUs and their slices"), "ops/gpus", limit=API_PAGE_SIZE),
     ]
-    return render(request, "operators/fleet/clusters.html", {**told, "calls": calls})
+    return render(request, "operators/fleet/clusters.html", {**context, "calls": calls})

@@ -69,7 +69,7 @@ def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     groups = [
         CheckResultGroup(each, [one for one in findings if one["outcome"] == each]) for each in OUTCOMES_WORST_FIRST
     ]
-    told = {
+    context = {
         "cluster": cluster,
         "last": last,
         "waiting": last is not None and last.done_at is None,
@@ -78,7 +78,7 @@ def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
         "real": cluster.provisioner == "kubernetes",
         "calls": [operator_api_call(_("Check results"), f"clusters/{pk}/examination")],
     }
-    return render(request, "operators/fleet/cluster_checks.html", told)
+    return render(request, "operators/fleet/cluster_checks.html", context)
 
 
 @CONFIRMATION_METHODS
@@ -157,7 +157,7 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
         else:
             messages.success(request, _("Health check of {done_name} started.").format(done_name=done.name))
             return redirect("ops-cluster-checks", done.pk)
-    told = {
+    context = {
         "cluster": cluster,
         "refusal": refusal,
         "name": request.POST.get("name", ""),
@@ -173,7 +173,7 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
         "back": reverse("ops-cluster-checks", args=[cluster.pk]) if cluster else reverse("ops-clusters"),
     }
     with staff_scope():
-        return render(request, "operators/fleet/cluster_form.html", told, status=refusal.status if refusal else 200)
+        return render(request, "operators/fleet/cluster_form.html", context, status=refusal.status if refusal else 200)
 
 
 def _register_cluster(request: OperatorRequest) -> Cluster:
@@ -273,7 +273,7 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
             return redirect("ops-cluster-checks", cluster.pk)
     if refusal and refusal.status == StaleVersion.status:  # the page shows the present version beside the input
         version = str(cluster.version)
-    told = {
+    context = {
         "cluster": cluster,
         "refusal": refusal,
         "field": getattr(refusal, "field", ""),
@@ -282,7 +282,9 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
         "back": reverse("ops-cluster-checks", args=[cluster.pk]),
     }
     with staff_scope():
-        return render(request, "operators/fleet/cluster_access.html", told, status=refusal.status if refusal else 200)
+        return render(
+            request, "operators/fleet/cluster_access.html", context, status=refusal.status if refusal else 200
+        )
 
 
 def _parse_version(text: str) -> int:

@@ -52,7 +52,7 @@ def show_control_room(request: OperatorRequest) -> HttpResponse:
 @operator_page("fleet_map", repeats=True)
 def show_fleet_map(request: OperatorRequest) -> HttpResponse:
     """Return the map alone, or 304 if it has not changed."""
-    page = build_fleet_map_page(request, fleet_gpus.load_gpus(), request.GET.get("card", ""))
+    page = build_fleet_map_page(request, fleet_gpus.load_gpus(), request.GET.get("gpu", ""))
     if page.etag in request.headers.get("If-None-Match", ""):
         return HttpResponseNotModified(headers={"ETag": page.etag})
     response = render(request, "operators/fleet/_fleet_map.html", {"page": page})
@@ -79,12 +79,12 @@ class FleetMapPage:
     @property
     def etag(self) -> str:
         keys = [(key.kind, key.label, key.tenths) for key in self.map.keys]
-        told = msgspec.json.encode([self.map.blocks, keys, self.by])
-        return f'"{hashlib.sha256(told).hexdigest()[:20]}"'
+        content = msgspec.json.encode([self.map.blocks, keys, self.by])
+        return f'"{hashlib.sha256(content).hexdigest()[:20]}"'
 
     @property
     def address(self) -> str:
-        return f"{reverse('ops-fleet-map')}?{urlencode({'by': self.by, 'card': self.current})}"
+        return f"{reverse('ops-fleet-map')}?{urlencode({'by': self.by, 'gpu': self.current})}"
 
     @property
     def conditional(self) -> str:
@@ -142,8 +142,8 @@ def build_control_room_page(request: OperatorRequest) -> ControlRoomPage:
 
 def _chosen_gpu(fleet: list[FleetGpu], wanted: list[attention_items.AttentionItem]) -> FleetGpu | None:
     """Choose the GPU to describe first: one in trouble, else the most shared."""
-    troubled = {need.subject for need in wanted if need.kind is attention_items.AttentionKind.CARD}
-    return max(fleet, key=lambda card: (card.id in troubled, len(card.slices)), default=None)
+    troubled = {need.subject for need in wanted if need.kind is attention_items.AttentionKind.GPU}
+    return max(fleet, key=lambda gpu: (gpu.id in troubled, len(gpu.slices)), default=None)
 
 
 def unpriced_offerings(request: OperatorRequest) -> list[attention_items.AttentionItem]:
@@ -188,8 +188,8 @@ def _figure_texts(seen: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, Any
     oldest = _(", oldest {oldest}").format(oldest=format_age(waiting.oldest)) if waiting.oldest is not None else ""
     return {
         "sold": format_permille(seen.fleet.sold_permille),
-        "sold_note": _("{sold} of {cards:,} GPUs").format(
-            sold=gpu_map.format_gpus(seen.fleet.sold), cards=seen.fleet.cards
+        "sold_note": _("{sold} of {gpus:,} GPUs").format(
+            sold=gpu_map.format_gpus(seen.fleet.sold), gpus=seen.fleet.gpus
         ),
         "earning_note": _("{active} active").format(active=format_count(seen.fleet.active, "lease")),
         "queue_note": _("{waiting:,} queued{oldest}").format(waiting=waiting.waiting, oldest=oldest),

@@ -79,69 +79,69 @@ class FleetMapData:
     by: str
     blocks: list[dict[str, Any]]
     keys: list[LegendKey]
-    cards: int
+    gpus: int
 
     @property
     def dense(self) -> bool:
-        return self.cards > LARGE_UP_TO
+        return self.gpus > LARGE_UP_TO
 
     @property
     def words(self) -> str:
-        return _("Fleet map, {cards:,} GPUs. Use arrow keys to move between GPUs and Enter to open one.").format(
-            cards=self.cards
+        return _("Fleet map, {gpus:,} GPUs. Use arrow keys to move between GPUs and Enter to open one.").format(
+            gpus=self.gpus
         )
 
 
-def draw_map(cards: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMapData:
+def draw_map(gpus: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMapData:
     """Arrange GPUs by cluster and node, and colour their runs."""
-    painted, words = _coloured_runs(cards, by)
+    painted, words = _coloured_runs(gpus, by)
     amounts: Counter[str] = Counter()
-    for card in cards:
-        for _start, size, kind in painted[card.id]:
-            amounts[kind] += scaled(size, card.grid)
+    for gpu in gpus:
+        for _start, size, kind in painted[gpu.id]:
+            amounts[kind] += scaled(size, gpu.grid)
     keys = [
         LegendKey(kind, word, amounts[kind]) for kind, word in words.items() if kind in UNHELD_KINDS or amounts[kind]
     ]
-    brief = len(cards) > LARGE_UP_TO
+    brief = len(gpus) > LARGE_UP_TO
     blocks = [
         _cluster_block(name, list(its), painted, current=current, brief=brief)
-        for name, its in groupby(cards, key=lambda card: card.cluster_name)
+        for name, its in groupby(gpus, key=lambda gpu: gpu.cluster_name)
     ]
-    return FleetMapData(by, blocks, keys, len(cards))
+    return FleetMapData(by, blocks, keys, len(gpus))
 
 
-def _coloured_runs(cards: Sequence[FleetGpu], by: str) -> tuple[dict[str, Spans], dict[str, str]]:
+def _coloured_runs(gpus: Sequence[FleetGpu], by: str) -> tuple[dict[str, Spans], dict[str, str]]:
     """Return the coloured runs of every GPU, and what each colour means."""
     rest = {kind: _(KIND_WORDS[kind]) for kind in UNHELD_KINDS}
     if by == "tenant":
-        kinds, words = _tenant_colours(cards)
-        return _colour_by_lease(cards, lambda held: kinds.get(held.tenant, OTHER_TENANTS_KIND)), words | rest
+        kinds, words = _tenant_colours(gpus)
+        return _colour_by_lease(gpus, lambda held: kinds.get(held.tenant, OTHER_TENANTS_KIND)), words | rest
     if by == "class":
-        return _colour_by_lease(cards, lambda held: PRICE_CLASS_KINDS[held.price_class]), {
+        return _colour_by_lease(gpus, lambda held: PRICE_CLASS_KINDS[held.price_class]), {
             kind: _(word) for kind, word in PRICE_CLASS_WORDS.items()
         } | rest
     # GPUs that look alike are coloured once. Their shared `look` lives as long as they do, so id() is a safe key.
-    looks = {id(card.use_layout): card.use_layout for card in cards}
+    looks = {id(gpu.use_layout): gpu.use_layout for gpu in gpus}
     spans = {
         name: tuple((start, size, USE_KINDS[use]) for start, size, use, _ in look.runs) for name, look in looks.items()
     }
     words = {kind: _(word) for kind, word in KIND_WORDS.items()}
-    return {card.id: spans[id(card.use_layout)] for card in cards}, words
+    return {gpu.id: spans[id(gpu.use_layout)] for gpu in gpus}, words
 
 
-def _colour_by_lease(cards: Sequence[FleetGpu], colour: Callable[[LeasedSlice], str]) -> dict[str, Spans]:
+def _colour_by_lease(gpus: Sequence[FleetGpu], colour: Callable[[LeasedSlice], str]) -> dict[str, Spans]:
     return {
-        card.id: tuple((r.start, r.size, colour(r.held) if r.held else USE_KINDS[r.use]) for r in card.runs)
-        for card in cards
+        gpu.id: tuple((r.start, r.size, colour(r.held) if r.held else USE_KINDS[r.use]) for r in gpu.runs)
+        for gpu in gpus
     }
 
 
-def _tenant_colours(cards: Sequence[FleetGpu]) -> tuple[dict[str, str], dict[str, str]]:
+def _tenant_colours(gpus: Sequence[FleetGpu]) -> tuple[dict[str, str], dict[str, str]]:
     """Assign a colour to each of the five largest tenants."""
     held: Counter[tuple[str, str]] = Counter()
-    for card in cards:
-        for s in card.slices:
-            held[s.tenant, s.tenant_name] += scaled(s.size, card.grid)
+    for gpu in gpus:
+        for s in gpu.slices:
+            held[s.tenant, s.tenant_name] += scaled(s.size, gpu.grid)
     largest = sorted(held, key=lambda tenant: (-held[tenant], tenant))[: len(TENANT_KINDS)]
     kinds = {tenant: kind for (tenant, _), kind in zip(largest, TENANT_KINDS, strict=False)}
     words = {kind: name for (_, name), kind in zip(largest, TENANT_KINDS, strict=False)}
@@ -149,23 +149,23 @@ def _tenant_colours(cards: Sequence[FleetGpu]) -> tuple[dict[str, str], dict[str
 
 
 def _cluster_block(
-    name: str, cards: list[FleetGpu], painted: dict[str, Spans], *, current: str, brief: bool
+    name: str, gpus: list[FleetGpu], painted: dict[str, Spans], *, current: str, brief: bool
 ) -> dict[str, Any]:
-    models = ", ".join(sorted({short_name(card.model) for card in cards}))
-    sold = sum(scaled(card.units(*CHARGED), card.grid) for card in cards)
+    models = ", ".join(sorted({short_name(gpu.model) for gpu in gpus}))
+    sold = sum(scaled(gpu.units(*CHARGED), gpu.grid) for gpu in gpus)
     return {
         "name": name,
-        "note": _("{models} · {cards} GPUs · {scale} % sold").format(
-            models=models, cards=len(cards), scale=permille_of(sold, len(cards) * SCALE) // 10
+        "note": _("{models} · {gpus} GPUs · {scale} % sold").format(
+            models=models, gpus=len(gpus), scale=permille_of(sold, len(gpus) * SCALE) // 10
         ),
         "rows": [
             {
                 "name": node,
                 "words": f"{name} {node}",
                 "url": node_url(pk),
-                "cards": [_map_gpu(card, painted[card.id], current=current, brief=brief) for card in its],
+                "gpus": [_map_gpu(gpu, painted[gpu.id], current=current, brief=brief) for gpu in its],
             }
-            for (node, pk), its in groupby(cards, key=lambda card: (card.node_name, card.node))
+            for (node, pk), its in groupby(gpus, key=lambda gpu: (gpu.node_name, gpu.node))
         ],
     }
 
@@ -179,14 +179,14 @@ def node_url(pk: str) -> str:
     return reverse("ops-node", args=[pk])
 
 
-def _map_gpu(card: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:
-    sold, aside = card.units(*CHARGED), f", {OUT_OF_SERVICE_WORDS[card.idle_use]}" if card.idle_use else ""
+def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:
+    sold, aside = gpu.units(*CHARGED), f", {OUT_OF_SERVICE_WORDS[gpu.idle_use]}" if gpu.idle_use else ""
     words = _("{cluster_name} {node_name} GPU {index}: {sold} of {grid} sold{aside}").format(
-        cluster_name=card.cluster_name,
-        node_name=card.node_name,
-        index=card.index,
+        cluster_name=gpu.cluster_name,
+        node_name=gpu.node_name,
+        index=gpu.index,
         sold=sold,
-        grid=card.grid,
+        grid=gpu.grid,
         aside=aside,
     )
     if not brief:
@@ -194,24 +194,24 @@ def _map_gpu(card: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict
             _("; {profile} {tenant_name}, since {since:%d %b %H:%M} UTC").format(
                 profile=s.profile, tenant_name=s.tenant_name, since=s.since
             )
-            for s in card.slices
+            for s in gpu.slices
         )
     return {
-        "url": "" if brief else reverse("ops-gpu", args=[card.id]),
+        "url": "" if brief else reverse("ops-gpu", args=[gpu.id]),
         "words": words,
-        "told": f"{sold}/{card.grid}{aside}",
-        "index": card.index,
+        "summary": f"{sold}/{gpu.grid}{aside}",
+        "index": gpu.index,
         "spans": spans,
-        "cells": card.grid,
-        "current": card.id == current,
-        "ill": card.idle_use is UnitUse.UNHEALTHY,
+        "cells": gpu.grid,
+        "current": gpu.id == current,
+        "ill": gpu.idle_use is UnitUse.UNHEALTHY,
     }
 
 
 OUT_OF_SERVICE_WORDS = {UnitUse.UNHEALTHY: "unhealthy", UnitUse.MAINTENANCE: "in maintenance"}
 
 
-def format_gpus(scaled_cards: int) -> str:
+def format_gpus(scaled_gpus: int) -> str:
     """Format parts of SCALE as GPUs with one decimal, rounded half up."""
-    count = (scaled_cards * 20 + SCALE) // (2 * SCALE)
+    count = (scaled_gpus * 20 + SCALE) // (2 * SCALE)
     return f"{count // 10:,}.{count % 10}"

@@ -33,18 +33,18 @@ GPU_FILTERS = {
 
 
 @require_safe
-@operator_page("cards")
+@operator_page("gpus")
 def list_gpus(request: OperatorRequest) -> HttpResponse:
     """List every GPU with its slices."""
     fleet = fleet_gpus.load_gpus()
     chosen = request.GET.get("show", "")
     chosen = chosen if chosen in GPU_FILTERS else ""
-    found = [card for card in fleet if not chosen or FLEET_FILTERS[chosen](card)]
+    found = [gpu for gpu in fleet if not chosen or FLEET_FILTERS[chosen](gpu)]
     start = first_row_index(request.GET.get("from", ""), len(found))
     shown = found[start : start + PAGE_SIZE]
-    priced = earnings.hourly_prices_of([s.lease for card in shown for s in card.slices], now=request.now)
-    told = {
-        "rows": [gpu_panel_of(card, priced) for card in shown],
+    priced = earnings.hourly_prices_of([s.lease for gpu in shown for s in gpu.slices], now=request.now)
+    context = {
+        "rows": [gpu_panel_of(gpu, priced) for gpu in shown],
         "count": len(found),
         "start": start + 1,
         "end": start + len(shown),
@@ -54,14 +54,14 @@ def list_gpus(request: OperatorRequest) -> HttpResponse:
             {
                 "url": _list_url(name, 0),
                 "label": _(label),
-                "count": sum(1 for card in fleet if not name or FLEET_FILTERS[name](card)),
+                "count": sum(1 for gpu in fleet if not name or FLEET_FILTERS[name](gpu)),
                 "current": name == chosen,
             }
             for name, label in GPU_FILTERS.items()
         ],
         "calls": [operator_api_call(_("GPUs with their slices"), "ops/gpus", show=chosen, limit=API_PAGE_SIZE)],
     }
-    return render(request, "operators/fleet/gpus.html", told)
+    return render(request, "operators/fleet/gpus.html", context)
 
 
 def _list_url(show: str, start: int) -> str:
@@ -70,12 +70,12 @@ def _list_url(show: str, start: int) -> str:
 
 
 @require_safe
-@operator_page("card")
+@operator_page("gpu")
 def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one GPU: its geometry, present and past leases, and history."""
     found = find_gpu(pk)
     gpu = Gpu.objects.select_related("node__cluster").get(pk=found.id)
-    told = {
+    context = {
         "gpu": gpu,
         "chosen": gpu_panel_now(found, now=request.now),
         "past": inventory_history.latest_placements(gpu),
@@ -85,7 +85,7 @@ def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
             operator_api_call(_("Lease history"), "ops/allocations", gpu=found.id, limit=inventory_history.MAX_ROWS),
         ],
     }
-    return render(request, "operators/fleet/gpu.html", told)
+    return render(request, "operators/fleet/gpu.html", context)
 
 
 def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb: str, *lines: str) -> HttpResponse:
@@ -119,16 +119,16 @@ def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb
 
 
 @ASKS
-@operator_page("card.quarantine")
+@operator_page("gpu.quarantine")
 def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Take a GPU out of the pool."""
-    told = _("No new leases are placed on this GPU. Running leases continue; release them individually if needed.")
-    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, _("Quarantine"), told)
+    effect = _("No new leases are placed on this GPU. Running leases continue; release them individually if needed.")
+    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, _("Quarantine"), effect)
 
 
 @ASKS
-@operator_page("card.return")
+@operator_page("gpu.return")
 def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a GPU to the pool."""
-    told = _("The GPU is available immediately, and queued leases are placed.")
-    return ask_health_change(request, pk, GpuHealth.HEALTHY, _("Return"), told)
+    effect = _("The GPU is available immediately, and queued leases are placed.")
+    return ask_health_change(request, pk, GpuHealth.HEALTHY, _("Return"), effect)

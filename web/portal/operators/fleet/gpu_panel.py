@@ -42,58 +42,58 @@ class GpuRunRow:
 class GpuPanel:
     """A GPU with its drawing and its rows."""
 
-    card: FleetGpu
+    gpu: FleetGpu
     lines: tuple[GpuRunRow, ...]
 
     @property
     def model(self) -> str:
-        return short_name(self.card.model)
+        return short_name(self.gpu.model)
 
     @property
     def state(self) -> str:
         """Return the worst state: unhealthy if the GPU is, else the node's."""
-        if self.card.health is GpuHealth.UNHEALTHY:
+        if self.gpu.health is GpuHealth.UNHEALTHY:
             return "unhealthy"
-        return "healthy" if self.card.node_state == "ready" else self.card.node_state.value
+        return "healthy" if self.gpu.node_state == "ready" else self.gpu.node_state.value
 
     @property
     def spans(self) -> list[tuple[int, int, str, str]]:
-        return [(r.start, r.size, DRAWING_KINDS[r.use], self._word(r)) for r in self.card.runs]
+        return [(r.start, r.size, DRAWING_KINDS[r.use], self._word(r)) for r in self.gpu.runs]
 
     @property
     def bar(self) -> list[tuple[str, int]]:
-        return [(BAR_KINDS.get(r.use, DRAWING_KINDS[r.use]), r.size) for r in self.card.runs]
+        return [(BAR_KINDS.get(r.use, DRAWING_KINDS[r.use]), r.size) for r in self.gpu.runs]
 
     @property
     def words(self) -> str:
-        return ", ".join(f"{r.size} {r.use}" for r in self.card.runs)
+        return ", ".join(f"{r.size} {r.use}" for r in self.gpu.runs)
 
     @property
     def free_units(self) -> int:
-        return self.card.units(UnitUse.FREE)
+        return self.gpu.units(UnitUse.FREE)
 
     def _word(self, run: UnitRun) -> str:
         if run.held is None or DRAWING_KINDS[run.use] in UNLABELLED_KINDS:
             return ""
-        whole = run.size == self.card.grid
+        whole = run.size == self.gpu.grid
         return _("whole GPU") if whole else run.held.profile.partition(".")[0]
 
 
-def gpu_panel_of(card: FleetGpu, priced: dict[str, tuple[int, str]]) -> GpuPanel:
+def gpu_panel_of(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> GpuPanel:
     """Return the panel of a GPU.
 
     `priced` maps active leases to (10⁻⁹ units an hour, currency).
     """
     unknown = (None, "")
     return GpuPanel(
-        card,
-        tuple(GpuRunRow(run, *(priced.get(run.held.lease, unknown) if run.held else unknown)) for run in card.runs),
+        gpu,
+        tuple(GpuRunRow(run, *(priced.get(run.held.lease, unknown) if run.held else unknown)) for run in gpu.runs),
     )
 
 
-def gpu_panel_now(card: FleetGpu, *, now: datetime) -> GpuPanel:
+def gpu_panel_now(gpu: FleetGpu, *, now: datetime) -> GpuPanel:
     """Return the panel of a GPU at current prices; one query."""
-    return gpu_panel_of(card, earnings.hourly_prices_of([s.lease for s in card.slices], now=now))
+    return gpu_panel_of(gpu, earnings.hourly_prices_of([s.lease for s in gpu.slices], now=now))
 
 
 def find_gpu(pk: str) -> FleetGpu:
@@ -105,7 +105,7 @@ def find_gpu(pk: str) -> FleetGpu:
 
 
 @require_safe
-@operator_page("card_panel", repeats=True)
+@operator_page("gpu_panel", repeats=True)
 def show_gpu_panel(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return the panel of the GPU that is pointed at on the map."""
     return render(request, "operators/fleet/_gpu_panel.html", {"chosen": gpu_panel_now(find_gpu(pk), now=request.now)})

@@ -48,8 +48,8 @@ def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a node and the leases on it."""
     found = find_node(pk)
     its = fleet_gpus.load_gpus(node=pk)
-    held = {s.lease: s for card in its for s in card.slices}
-    told = {
+    held = {s.lease: s for gpu in its for s in gpu.slices}
+    context = {
         "node": found,
         "row": NodeRow(its) if its else None,
         "map": gpu_map.draw_map(its, "state"),
@@ -64,13 +64,13 @@ def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
             operator_api_call(_("This node"), f"nodes/{found.pk}"),
         ],
     }
-    return render(request, "operators/fleet/node.html", told)
+    return render(request, "operators/fleet/node.html", context)
 
 
 def describe_affected(node: Node) -> tuple[str, int]:
     """Describe who is on a node, and return the number of leases."""
     its = load_node_row(node)
-    tenants = sorted({s.tenant_name for card in its.cards for s in card.slices})
+    tenants = sorted({s.tenant_name for gpu in its.gpus for s in gpu.slices})
     if not its.leases:
         return _("No leases run on this node."), 0
     names = ", ".join(tenants[:4]) + (
@@ -110,25 +110,25 @@ def ask_node_state(
 @operator_page("node.cordon")
 def cordon_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cordon a node: nothing new is placed on it."""
-    told = _("No new leases are placed here. Running leases continue until they end.")
-    return ask_node_state(request, pk, NodeState.CORDONED, _("Cordon"), _("Cordon"), told)
+    effect = _("No new leases are placed here. Running leases continue until they end.")
+    return ask_node_state(request, pk, NodeState.CORDONED, _("Cordon"), _("Cordon"), effect)
 
 
 @CONFIRMATION_METHODS
 @operator_page("node.drain")
 def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Drain a node: nothing new is placed on it, and it empties."""
-    told = _("No new leases are placed here. The control room shows when the node is empty.")
+    effect = _("No new leases are placed here. The control room shows when the node is empty.")
     more = _("Running leases continue until they end. You can release them on the node's page after the notice period.")
-    return ask_node_state(request, pk, NodeState.DRAINING, _("Drain"), _("Drain"), told, more)
+    return ask_node_state(request, pk, NodeState.DRAINING, _("Drain"), _("Drain"), effect, more)
 
 
 @CONFIRMATION_METHODS
 @operator_page("node.ready")
 def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a node to service."""
-    told = _("Healthy GPUs are available immediately, and queued leases are placed.")
-    return ask_node_state(request, pk, NodeState.READY, _("Return"), _("Return"), told)
+    effect = _("Healthy GPUs are available immediately, and queued leases are placed.")
+    return ask_node_state(request, pk, NodeState.READY, _("Return"), _("Return"), effect)
 
 
 @CONFIRMATION_METHODS
@@ -143,8 +143,8 @@ def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
             ),
             fix=_("Cordon or drain it instead."),
         )
-    told = _("Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat.")
-    return ask_node_state(request, pk, NodeState.LOST, _("Simulate loss of"), _("Simulate loss of"), told)
+    effect = _("Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat.")
+    return ask_node_state(request, pk, NodeState.LOST, _("Simulate loss of"), _("Simulate loss of"), effect)
 
 
 @CONFIRMATION_METHODS

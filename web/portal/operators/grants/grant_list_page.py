@@ -25,7 +25,7 @@ def list_grants(request: OperatorRequest) -> HttpResponse:
     shown = list_page(request, rows, count=rows.count())
     wanted = {grant.project_id for grant in shown.rows if grant.project_id}
     names = dict(Project.objects.filter(pk__in=wanted).values_list("pk", "name"))
-    told = {
+    context = {
         "part": shown,
         "rows": [
             GrantRow(each, grant_scope(each.grant, names))
@@ -37,4 +37,4 @@ def list_grants(request: OperatorRequest) -> HttpResponse:
             operator_api_call(_("Credit of all tenants"), "ops/grants", tenant=tenant, sort="-id", limit=API_PAGE_SIZE)
         ],
     }
-    return render(request, "operators/grants/grants.html", told)
+    return render(request, "operators/grants/grants.html", context)

@@ -31,8 +31,8 @@ def grant_credit(request: OperatorRequest, pk: str) -> HttpResponse:
     def give() -> str:
         terms = parse_grant_terms(form, tenant, projects, offerings)
         grant = new_grants.give_grant(tenant, terms, idem=idempotency_key(form), actor=request.actor, now=request.now)
-        return _("{currency} of credit granted to {tenant_name}.").format(
-            currency=Money(grant.minor, grant.currency), tenant_name=tenant.name
+        return _("{amount} of credit granted to {tenant_name}.").format(
+            amount=Money(grant.minor, grant.currency), tenant_name=tenant.name
         )
 
     return form_page(

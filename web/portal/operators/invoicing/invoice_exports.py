@@ -49,9 +49,9 @@ def download_statement(request: OperatorRequest, pk: str, kind: str) -> Any:
     today = request.now.astimezone(zone).date()
     first, until = today.replace(month=1, day=1), request.now.replace(microsecond=0) + timedelta(seconds=1)
     with own_scope(), tenant_scope(tenant.pk):
-        told = account_entries.read_account(tenant.pk, tenant.currency, since=midnight(first, zone), until=until)
+        account = account_entries.read_account(tenant.pk, tenant.currency, since=midnight(first, zone), until=until)
         if kind == "pdf":
-            return downloads.pdf_response(request, document_store.account_statement_pdf(tenant, told))
+            return downloads.pdf_response(request, document_store.account_statement_pdf(tenant, account))
         return downloads.csv_response(
-            f"statement-{tenant.name}-{first}-{today}".replace(" ", "-"), CSV_HEADERS, statement_rows(told)
+            f"statement-{tenant.name}-{first}-{today}".replace(" ", "-"), CSV_HEADERS, statement_rows(account)
         )

@@ -65,7 +65,7 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
     rows = Invoice.objects.select_related("period", "tenant").order_by("-period__label", "tenant__name", "pk")
     rows = rows.filter(status=state) if state else rows
     tabs = (("", _("All")), *((each.value, each.label) for each in STATE_FILTERS))
-    told = {
+    context = {
         "part": list_page(request, rows, count=counts.get(state, 0)),
         "filters": state_tabs(reverse("ops-invoices"), tabs, counts, state),
         "owed": ledger_balances.amounts_owed_by_all(),
@@ -74,7 +74,7 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
             operator_api_call(_("Credit notes of all tenants"), "ops/credit-notes", sort="-id", limit=API_PAGE_SIZE),
         ],
     }
-    return render(request, "operators/invoicing/invoices.html", told)
+    return render(request, "operators/invoicing/invoices.html", context)
 
 
 @CONFIRMATION_METHODS
@@ -92,7 +92,7 @@ def credit_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
             actor=request.actor,
             now=request.now,
         )
-        return _("{note}: {currency} credited.").format(note=note, currency=Money(note.total, note.currency))
+        return _("{note}: {amount} credited.").format(note=note, amount=Money(note.total, note.currency))
 
     return form_page(
         request,
@@ -116,11 +116,11 @@ def credit_whole_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
         note = credit_notes.issue_credit_note(
             found, wanted=None, seen=seen, why=why, actor=request.actor, now=request.now
         )
-        return _("{note}: {currency} credited.").format(note=note, currency=Money(note.total, note.currency))
+        return _("{note}: {amount} credited.").format(note=note, amount=Money(note.total, note.currency))
 
     step = Confirmation(
-        title=_("Credit the remaining {currency} of {found} of {tenant_name}?").format(
-            currency=Money(left, found.currency), found=found, tenant_name=found.tenant.name
+        title=_("Credit the remaining {amount} of {found} of {tenant_name}?").format(
+            amount=Money(left, found.currency), found=found, tenant_name=found.tenant.name
         ),
         verb=_("Credit everything"),
         back=reverse("ops-invoice", args=[pk]),

@@ -43,9 +43,9 @@ def show_month_close(request: OperatorRequest) -> HttpResponse:
 
 def _chosen_month(request: OperatorRequest, labels: list[str]) -> str:
     """Return the month in the query string, else the newest past one."""
-    asked = request.GET.get("month", "")
-    if MONTH_LABEL.fullmatch(asked) and asked in labels:
-        return asked
+    month = request.GET.get("month", "")
+    if MONTH_LABEL.fullmatch(month) and month in labels:
+        return month
     past = [label for label in labels if label < f"{request.now:%Y-%m}"]
     return (past or labels or [""])[0]
 

@@ -31,7 +31,7 @@ from web.portal.operators.page_context import (
 
 
 def partitioning_text(cuts: Mapping[int, GpuLayout]) -> str:
-    """Describe a node's partitioning: `6 cards of 7 × 1g.10gb, 2 left whole`."""
+    """Describe a node's partitioning: `6 GPUs of 7 × 1g.10gb, 2 left whole`."""
     counts = Counter(cuts.values())
     parts = [
         _("{count} whole").format(count=count)
@@ -85,16 +85,16 @@ def show_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
     cluster = find_cluster(pk)
     pools = load_repartition_pools(pk, now=request.now)
     latest = repartition_planner.latest_repartitions(cluster)
-    told = {
+    context = {
         "cluster": cluster,
         "blocks": [{"pool": pool, "demand": _demand_rows(pool), "rows": _node_rows(pool, latest)} for pool in pools],
         "calls": [operator_api_call(_("Nodes and their layouts"), f"clusters/{pk}/layouts")],
     }
-    return render(request, "operators/layouts/layouts.html", told)
+    return render(request, "operators/layouts/layouts.html", context)
 
 
 def _node_rows(pool: RepartitionPool, latest: Mapping[str, Repartition]) -> list[NodeLayoutRow]:
-    views = {view.name: {card.index: card.cut for card in view.cards} for view in pool.views}
+    views = {view.name: {gpu.index: gpu.cut for gpu in view.gpus} for view in pool.views}
     rows = []
     for pk, node in pool.nodes.items():
         change = latest.get(pk)
@@ -114,15 +114,15 @@ def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one repartition: before, after, and every step with its duration."""
     found = find_layout_change(pk)
     before, wanted = layouts_from_stored(found.before), found.cuts
-    told = {
+    context = {
         "change": found,
-        "cards": [(index, before.get(index), cut, before.get(index) != cut) for index, cut in sorted(wanted.items())],
+        "gpus": [(index, before.get(index), cut, before.get(index) != cut) for index, cut in sorted(wanted.items())],
         "steps": _step_rows(found, request.now),
         "quarantined": found.step == Where.QUARANTINED,
         "planned": found.step == Where.PLANNED,
         "calls": [operator_api_call(_("This change with its GPUs and steps"), f"ops/layout-changes/{found.pk}")],
     }
-    return render(request, "operators/layouts/layout_change.html", told)
+    return render(request, "operators/layouts/layout_change.html", context)
 
 
 def _step_rows(found: Repartition, now: datetime) -> list[RepartitionStepRow]:
@@ -169,12 +169,12 @@ def _layout_confirmation(found: Repartition, title: str, verb: str, *lines: str,
 def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Approve a repartition: close the node and repartition it once it is empty."""
     found = find_layout_change(pk)
-    told = _("No new leases are placed there. Running leases continue until they end.")
+    effect = _("No new leases are placed there. Running leases continue until they end.")
     step = _layout_confirmation(
         found,
         _("Change layout of"),
         _("Change layout of {node}").format(node=found.node),
-        told,
+        effect,
         _("New layout: {cuts}.").format(cuts=partitioning_text(found.cuts)),
     )
     return confirm_decision(

@@ -31,7 +31,7 @@ def show_ledger(request: OperatorRequest) -> HttpResponse:
     found = list(older.select_related("debit_account", "credit_account").order_by("-pk")[: LIST_PAGE_SIZE + 1])
     shown, totals = found[:LIST_PAGE_SIZE], ledger_balances.stored_trial_balance()
     only = {"invoice": ref, "tenant": tenant}
-    told = {
+    context = {
         "totals": totals,
         "wrong": [each for each in totals if not each.balanced],
         "transfers": _transfer_rows(shown),
@@ -49,17 +49,17 @@ def show_ledger(request: OperatorRequest) -> HttpResponse:
             operator_api_call(_("Trial balance"), "ops/trial-balance"),
         ],
     }
-    return render(request, "operators/ledger/ledger.html", told)
+    return render(request, "operators/ledger/ledger.html", context)
 
 
 def _id_parameter(request: OperatorRequest, name: str) -> str:
     """Return the id in the query string, or an empty string if malformed."""
-    asked = request.GET.get(name, "")
-    return asked if ID.fullmatch(asked) else ""
+    value = request.GET.get(name, "")
+    return value if ID.fullmatch(value) else ""
 
 
-def _query_string(**asked: object) -> str:
-    return urlencode({name: value for name, value in asked.items() if value})
+def _query_string(**parameters: object) -> str:
+    return urlencode({name: value for name, value in parameters.items() if value})
 
 
 def _api_parameters(only: dict[str, str]) -> dict[str, str]:

@@ -59,7 +59,7 @@ def list_offerings(request: OperatorRequest) -> HttpResponse:
     free = open_capacity.count_open_capacity(
         (row for row in found if row.state == OfferingState.PUBLISHED), now=request.now
     )
-    told = {
+    context = {
         "rows": [
             {
                 "offering": row,
@@ -86,7 +86,7 @@ def list_offerings(request: OperatorRequest) -> HttpResponse:
             operator_api_call(_("Usage without a price"), "ops/price-gaps"),
         ],
     }
-    return render(request, "operators/pricing/offerings.html", told)
+    return render(request, "operators/pricing/offerings.html", context)
 
 
 def _live_lease_counts() -> dict[str, int]:
@@ -224,7 +224,7 @@ def build_offering_page(
     """Read an offering's prices and its use."""
     versions = PriceVersion.objects.listed().filter(offering=found, currency=settings.CURRENCY).order_by("-valid")
     own = PriceVersion.objects.filter(offering=found, tenant_id__isnull=False, valid__contains=request.now)
-    asked = request.GET
+    query = request.GET
     return OfferingPage(
         offering=found,
         versions=[
@@ -241,7 +241,7 @@ def build_offering_page(
         own=own.count(),
         live=Lease.objects.live().filter(offering=found).count(),
         wrong=wrong,
-        new_price=request.POST.get("price", asked.get("try", "")),
+        new_price=request.POST.get("price", query.get("try", "")),
         label=request.POST.get("label", found.label),
         trial=trial,
         calls=[
@@ -256,9 +256,9 @@ def build_offering_page(
             operator_api_call(
                 _("Last month at another price"),
                 f"ops/offerings/{found.pk}/preview",
-                per_hour=asked.get("try", ""),
-                model=asked.get("model", ""),
-                tiers=";".join(asked.get("tiers", "").splitlines()),
+                per_hour=query.get("try", ""),
+                model=query.get("model", ""),
+                tiers=";".join(query.get("tiers", "").splitlines()),
             ),
         ],
     )
@@ -266,9 +266,9 @@ def build_offering_page(
 
 def _preview_price(request: OperatorRequest, found: Offering) -> PricePreview:
     nano = price_list.parse_nano_per_hour(request.GET["try"])
-    asked = _parse_tiers(request.GET, nano)
+    tiers = _parse_tiers(request.GET, nano)
     return price_impact.preview_price(
-        found, currency=settings.CURRENCY, nano_per_hour=nano, now=request.now, tiers=asked
+        found, currency=settings.CURRENCY, nano_per_hour=nano, now=request.now, tiers=tiers
     )
 
 
@@ -357,5 +357,5 @@ def publish_offering(request: OperatorRequest, pk: str) -> HttpResponse:
 @operator_page("offering.retire")
 def retire_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retire an offering."""
-    told = _("It takes no new leases. Running leases continue at its price until they end.")
-    return ask_state_change(request, pk, OfferingState.RETIRED, told)
+    effect = _("It takes no new leases. Running leases continue at its price until they end.")
+    return ask_state_change(request, pk, OfferingState.RETIRED, effect)

@@ -26,7 +26,7 @@ def show_queue(request: OperatorRequest) -> HttpResponse:
     """List everything queued, oldest first."""
     after = request.GET.get("after", "")[:40].replace("\x00", "")
     found = line.load_queue_page(after=after)
-    told = {
+    context = {
         "figures": line.load_queue_figures(now=request.now),
         "rows": [
             {"lease": lease, "waited": waited, "overdue": waited > MAX_WAIT}
@@ -41,7 +41,7 @@ def show_queue(request: OperatorRequest) -> HttpResponse:
             )
         ],
     }
-    return render(request, "operators/queue/queue.html", told)
+    return render(request, "operators/queue/queue.html", context)
 
 
 def find_lease(pk: str) -> Lease:
@@ -60,7 +60,7 @@ def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a lease: its tenant, its placement, and every transition."""
     found = find_lease(pk)
     held = Allocation.objects.filter(lease=found, generation=found.generation, for_move=False)
-    told = {
+    context = {
         "lease": found,
         "price_class": found.offering.price_class.replace("_", "-"),
         "places": held.select_related("gpu__node__cluster").order_by("gpu_id", "placement"),
@@ -72,7 +72,7 @@ def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
             operator_api_call(_("Placements"), "ops/allocations", lease=found.pk),
         ],
     }
-    return render(request, "operators/queue/lease.html", told)
+    return render(request, "operators/queue/lease.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -43,7 +43,7 @@ class RelocationDrawing:
     grid: int
     before: Sequence[Span]
     after: Sequence[Span]
-    told: tuple[str, str]
+    captions: tuple[str, str]
 
 
 def find_plan(pk: str) -> RelocationPlan:
@@ -59,12 +59,12 @@ def list_plans(request: OperatorRequest) -> HttpResponse:
     """List proposed, running and finished plans."""
     rows = RelocationPlan.objects.select_related("cluster").annotate(count=Count("moves"))
     listed = list_page(request, rows.order_by("-proposed_at", "-id"), count=RelocationPlan.objects.count())
-    told = {
+    context = {
         "part": listed,
         "open": RelocationPlan.objects.open().count(),
         "calls": [operator_api_call(_("Plans, newest first"), "ops/relocation-plans", sort="-proposed_at", limit=500)],
     }
-    return render(request, "operators/relocations/plans.html", told)
+    return render(request, "operators/relocations/plans.html", context)
 
 
 @require_safe
@@ -84,8 +84,8 @@ class RelocationPlanPage:
     entries: QuerySet[RelocationLogEntry]
 
     @property
-    def cards(self) -> list[RelocationDrawing]:
-        return [_draw_gpu(card, self.moves) for card in self.plan.cards]
+    def gpus(self) -> list[RelocationDrawing]:
+        return [_draw_gpu(gpu, self.moves) for gpu in self.plan.gpus]
 
     @property
     def keys(self) -> list[dict[str, str]]:
@@ -133,11 +133,11 @@ def build_plan_page(found: RelocationPlan) -> RelocationPlanPage:
     )
 
 
-def _draw_gpu(card: dict[str, object], moves: Sequence[Relocation]) -> RelocationDrawing:
-    gpu, grid, name = card["gpu"], int(str(card["grid"])), str(card["name"])
+def _draw_gpu(drawn: dict[str, object], moves: Sequence[Relocation]) -> RelocationDrawing:
+    gpu, grid, name = drawn["gpu"], int(str(drawn["grid"])), str(drawn["name"])
     leaves = {move.from_start: move.n for move in moves if move.from_gpu_id == gpu}
     comes = {move.to_start: move.n for move in moves if move.to_gpu_id == gpu}
-    before, after = _slice_spans(card["before"], leaves, grid), _slice_spans(card["after"], comes, grid)
+    before, after = _slice_spans(drawn["before"], leaves, grid), _slice_spans(drawn["after"], comes, grid)
     return RelocationDrawing(
         name, grid, before, after, (_drawing_text(name, "before", before), _drawing_text(name, "after", after))
     )

@@ -49,7 +49,7 @@ class SystemPage:
     visits: bool  # the audit log shows visited pages, not changes
     trail: list[AuditEvent]
     filters: list[dict[str, Any]]
-    asked: dict[str, str]  # the filters as the API's parameters
+    chosen_filters: dict[str, str]  # the filters as the API's parameters
 
     @property
     def failed(self) -> list[InvariantResult]:
@@ -69,7 +69,7 @@ class SystemPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return _api_calls(visits=self.visits, money=self.money, post=self.post, asked=self.asked)
+        return _api_calls(visits=self.visits, money=self.money, post=self.post, chosen_filters=self.chosen_filters)
 
 
 def build_system_page(request: OperatorRequest) -> SystemPage:
@@ -77,12 +77,12 @@ def build_system_page(request: OperatorRequest) -> SystemPage:
     request.proofs = invariant_checks.check_invariants(now=request.now)
     visits = request.GET.get("trail") == "visits"
     rows = operator_events(visits=visits)
-    chosen, asked = audit_filters.filter_events(rows, request.GET, OPERATORS_TIME_ZONE)
+    chosen, chosen_filters = audit_filters.filter_events(rows, request.GET, OPERATORS_TIME_ZONE)
     events = describe_events(chosen[:MAX_AUDIT_EVENTS])
     tab = {"trail": "visits" if visits else "changes"}
 
-    def to(asked: audit_filters.AuditFilters) -> str:
-        return f"?{urlencode({**tab, **asked})}#trail"
+    def to(chosen_filters: audit_filters.AuditFilters) -> str:
+        return f"?{urlencode({**tab, **chosen_filters})}#trail"
 
     return SystemPage(
         proofs=request.proofs,
@@ -93,9 +93,14 @@ def build_system_page(request: OperatorRequest) -> SystemPage:
         visits=visits,
         trail=events,
         filters=audit_filters.filter_chips(
-            rows, asked, events, to, today=request.now.astimezone(ZoneInfo(OPERATORS_TIME_ZONE)).date(), also=tab
+            rows,
+            chosen_filters,
+            events,
+            to,
+            today=request.now.astimezone(ZoneInfo(OPERATORS_TIME_ZONE)).date(),
+            also=tab,
         ),
-        asked=audit_filters.api_parameters(asked, OPERATORS_TIME_ZONE),
+        chosen_filters=audit_filters.api_parameters(chosen_filters, OPERATORS_TIME_ZONE),
     )
 
 
@@ -104,7 +109,7 @@ def _api_calls(
     visits: bool,
     money: pending_collections.PendingCollections,
     post: UndeliveredEmails,
-    asked: audit_filters.AuditFilters,
+    chosen_filters: audit_filters.AuditFilters,
 ) -> list[dict[str, str]]:
     """Return the API call behind each table of the page."""
     flag = str(visits).lower()
@@ -115,7 +120,7 @@ def _api_calls(
             "ops/audit-events",
             actor_kind="staff",
             visits=flag,
-            **asked,
+            **chosen_filters,
             limit=MAX_AUDIT_EVENTS,
         ),
     ]

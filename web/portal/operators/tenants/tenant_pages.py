@@ -38,14 +38,14 @@ def list_tenants(request: Any) -> HttpResponse:
         }
         for tenant in shown[:MAX_TENANTS]
     ]
-    told = {
+    context = {
         "lines": lines,
         "more": len(shown) > MAX_TENANTS,
         "words": words,
         "kinds": [(kind, name, unit) for kind, (name, _, unit) in quota_limits.QUOTA_UNITS.items()],
         "calls": [operator_api_call(_("Tenants"), "ops/tenants", q=words, limit=MAX_TENANTS)],
     }
-    return render(request, "operators/tenants/tenants.html", told)
+    return render(request, "operators/tenants/tenants.html", context)
 
 
 def _quota_line(kind: str, quota: Quota | None, now: datetime) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from broker.domain.placement.shares.node_capacity import WHOLE_MILLI
     [
         ({500: 2, 250: 4}, {500: 1 / 2, 250: 1 / 4}),
         ({810: 10, 470: 10}, {810: 1, 470: 1 / 2}),  # what 810 leaves fits nobody
-        ({810: 1, 160: 5}, {810: 5 / 6, 160: 1 / 6}),  # one in five of 160 goes beside it, six share a card
+        ({810: 1, 160: 5}, {810: 5 / 6, 160: 1 / 6}),  # one in five of 160 goes beside it, six share a GPU
         ({810: 5, 160: 1}, {810: 1, 160: 0}),  # there is more room for 160 beside 810 than is asked for
         ({}, {}),
     ],
@@ -27,10 +27,10 @@ def test_no_gpu_is_worth_more_than_a_gpu_and_demand_no_less_than_its_volume(
 ) -> None:
     prices = share_prices(popular)
     assert best_value_by_free(prices)[WHOLE_MILLI] <= 1 + 1e-6
-    cards = sum(prices[share] * times for share, times in popular.items())
+    gpus = sum(prices[share] * times for share, times in popular.items())
     volume = sum(share * times for share, times in popular.items()) / WHOLE_MILLI
     alone = sum(times / (WHOLE_MILLI // share) for share, times in popular.items())
-    assert volume - 1e-6 <= cards <= alone + 1e-6
+    assert volume - 1e-6 <= gpus <= alone + 1e-6
 
 
 def test_what_is_left_is_worth_the_dearest_that_can_be_cut_from_it() -> None:

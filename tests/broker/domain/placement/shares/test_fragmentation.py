@@ -13,9 +13,9 @@ REQUESTS = st.builds(ShareRequest, st.integers(0, 12), st.just(1), st.just(1), S
 
 def room(cpu: int, left: list[int]) -> NodeCapacity:
     node = NodeCapacity(cpu=cpu, memory=1, gpus=len(left))
-    for card, rest in enumerate(left):
+    for gpu, rest in enumerate(left):
         if rest < WHOLE_MILLI:
-            node.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (card,))
+            node.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (gpu,))
     return node
 
 
@@ -31,7 +31,7 @@ def test_what_is_lost_is_counted_gpu_by_gpu_and_request_by_request(
     node, expected = room(cpu, left), 0.0
     for request, times in popular.items():
         whole = sum(rest == WHOLE_MILLI for rest in left)
-        runs = request.cpu <= cpu and request.cards <= (whole if request.cards > 1 else len(left))
+        runs = request.cpu <= cpu and request.gpus <= (whole if request.gpus > 1 else len(left))
         lost = sum(rest for rest in left if rest < request.share or not runs)
         expected += times * lost / sum(popular.values())
     assert FragmentationMeasure(popular).of(node) == pytest.approx(expected)

@@ -3,13 +3,13 @@ import pytest
 from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, NodeCapacity, ShareRequest
 
 HALF = ShareRequest(4000, 8000, 1, 500)
-CARD = ShareRequest(8000, 16000, 1, WHOLE_MILLI)
+WHOLE = ShareRequest(8000, 16000, 1, WHOLE_MILLI)
 PAIR = ShareRequest(8000, 16000, 2, WHOLE_MILLI)
-NO_CARD = ShareRequest(2000, 4000, 0, 0)
+NO_GPU = ShareRequest(2000, 4000, 0, 0)
 
 
-def room(*, cpu: int = 32000, memory: int = 64000, cards: int = 2) -> NodeCapacity:
-    return NodeCapacity(cpu=cpu, memory=memory, gpus=cards)
+def room(*, cpu: int = 32000, memory: int = 64000, gpus: int = 2) -> NodeCapacity:
+    return NodeCapacity(cpu=cpu, memory=memory, gpus=gpus)
 
 
 def free(of: NodeCapacity) -> tuple[int, int, list[int], int, int]:
@@ -22,29 +22,29 @@ def test_what_is_taken_is_given_back_whole() -> None:
     node.take(HALF, (1,))
     assert free(node) == (28000, 56000, [1000, 500], 1500, 1)
     node.take(HALF, (1,))
-    node.take(CARD, (0,))
+    node.take(WHOLE, (0,))
     assert free(node) == (16000, 32000, [0, 0], 0, 0)
-    node.give(CARD, (0,))
+    node.give(WHOLE, (0,))
     node.give(HALF, (1,))
     node.give(HALF, (1,))
     assert free(node) == before
 
 
 def test_a_part_fits_beside_another_and_a_whole_gpu_does_not() -> None:
-    node = room(cards=1)
+    node = room(gpus=1)
     node.take(HALF, (0,))
     assert node.fits(HALF)
-    assert not node.fits(CARD)
-    assert node.fits(NO_CARD)
+    assert not node.fits(WHOLE)
+    assert node.fits(NO_GPU)
 
 
-@pytest.mark.parametrize("short", [{"cpu": 3999}, {"memory": 7999}, {"cards": 0}])
+@pytest.mark.parametrize("short", [{"cpu": 3999}, {"memory": 7999}, {"gpus": 0}])
 def test_nothing_fits_without_processors_or_memory_or_gpus(short: dict[str, int]) -> None:
     assert not room(**short).fits(HALF)
 
 
 def test_a_gang_wants_gpus_that_nobody_uses() -> None:
-    node = room(cards=3)
+    node = room(gpus=3)
     node.take(HALF, (1,))
     assert node.fits(PAIR)
     assert node.wholes(2) == (0, 2)
@@ -54,15 +54,15 @@ def test_a_gang_wants_gpus_that_nobody_uses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cards", "of"),
-    [((0,), PAIR), ((0, 1), PAIR), ((1,), CARD), ((), CARD), ((0,), ShareRequest(99999, 1, 1, 500))],
+    ("gpus", "of"),
+    [((0,), PAIR), ((0, 1), PAIR), ((1,), WHOLE), ((), WHOLE), ((0,), ShareRequest(99999, 1, 1, 500))],
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_taken(cards: tuple[int, ...], of: ShareRequest) -> None:
+def test_what_does_not_fit_is_refused_and_nothing_is_taken(gpus: tuple[int, ...], of: ShareRequest) -> None:
     node = room()
     node.take(HALF, (1,))
     before = free(node)
     with pytest.raises(ValueError, match="does not fit"):
-        node.take(of, cards)
+        node.take(of, gpus)
     assert free(node) == before
 
 
@@ -74,7 +74,7 @@ def test_what_is_not_held_is_not_given_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("wanted", "why"),
     [
         ((-1, 0, 1, 500), "negative amount"),
         ((0, 0, 1, 1001), "thousandths"),
@@ -83,6 +83,6 @@ def test_what_is_not_held_is_not_given_back() -> None:
         ((0, 0, 2, 500), "shares of several GPUs"),
     ],
 )
-def test_a_request_that_means_nothing_is_refused(asked: tuple[int, int, int, int], why: str) -> None:
+def test_a_request_that_means_nothing_is_refused(wanted: tuple[int, int, int, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        ShareRequest(*asked)
+        ShareRequest(*wanted)

@@ -16,19 +16,19 @@ from tests.broker.domain.fleet import H100, ONE
 HALF, QUARTER = share_profiles(grid=H100.grid, isolation=Isolation.SOFT)
 
 
-def card(gpu: str, *held: tuple[Profile, int], node: str = "n", layout: Geometry | None = None) -> GpuView:
+def gpu(gpu: str, *held: tuple[Profile, int], node: str = "n", layout: Geometry | None = None) -> GpuView:
     state: GpuState = EMPTY_GPU
     for profile, start in held:
         state = state.with_held(profile, profile.placed_at(start))
     return GpuView(gpu, node, state, layout)
 
 
-def pool(*cards: GpuView) -> SharePool:
-    return SharePool(H100, Isolation.SOFT, cards)
+def pool(*gpus: GpuView) -> SharePool:
+    return SharePool(H100, Isolation.SOFT, gpus)
 
 
-def chosen(profile: Profile, *cards: GpuView) -> str | None:
-    seat = pool(*cards).choose(profile)
+def chosen(profile: Profile, *gpus: GpuView) -> str | None:
+    seat = pool(*gpus).choose(profile)
     return seat.gpu if seat else None
 
 
@@ -42,62 +42,62 @@ SLICES = cut_into(*((ONE, start) for start in range(7)))
 
 def test_a_share_fills_the_hole_it_leaves_nothing_of() -> None:
     three = [(QUARTER, start) for start in (0, 2, 4)]
-    assert chosen(QUARTER, card("empty"), card("one", (QUARTER, 0)), card("three", *three)) == "three"
-    assert chosen(HALF, card("empty"), card("one", (QUARTER, 0)), card("half", (HALF, 4))) == "half"
+    assert chosen(QUARTER, gpu("empty"), gpu("one", (QUARTER, 0)), gpu("three", *three)) == "three"
+    assert chosen(HALF, gpu("empty"), gpu("one", (QUARTER, 0)), gpu("half", (HALF, 4))) == "half"
 
 
 def test_an_empty_gpu_is_opened_last_however_nodes_are_called() -> None:
     for name in "abcdefgh":
-        assert chosen(QUARTER, card("empty", node=name), card("old", (QUARTER, 0), node="z")) == "old"
+        assert chosen(QUARTER, gpu("empty", node=name), gpu("old", (QUARTER, 0), node="z")) == "old"
 
 
 def test_a_half_needs_a_half_and_two_scattered_quarters_are_none() -> None:
-    scattered = card("scattered", (QUARTER, 0), (QUARTER, 4))
+    scattered = gpu("scattered", (QUARTER, 0), (QUARTER, 4))
     assert chosen(HALF, scattered) is None
-    assert chosen(QUARTER, scattered, card("whole half", (HALF, 0))) == "scattered"
+    assert chosen(QUARTER, scattered, gpu("whole half", (HALF, 0))) == "scattered"
 
 
 def test_the_units_of_a_share_leave_the_other_half_whole() -> None:
-    its = pool(card("a", (QUARTER, 0)))
+    its = pool(gpu("a", (QUARTER, 0)))
     assert its.choose(QUARTER) == Slot("a", Placement(2, 2))
     assert its.choose(HALF) == Slot("a", Placement(4, 4))
 
 
 def test_a_gpu_that_is_cut_into_shares_is_opened_before_one_that_could_be_sold_whole() -> None:
     for name in "abcdefgh":
-        uncut, cut = card("uncut", node=name), card("cut", node=name, layout=QUARTERS)
+        uncut, cut = gpu("uncut", node=name), gpu("cut", node=name, layout=QUARTERS)
         assert chosen(QUARTER, uncut, cut) == "cut"
-    assert chosen(HALF, card("cut", layout=QUARTERS)) is None
+    assert chosen(HALF, gpu("cut", layout=QUARTERS)) is None
 
 
 def test_gpus_that_serve_another_isolation_take_no_share() -> None:
     _, other = share_profiles(grid=H100.grid, isolation=Isolation.NONE)
-    others = card("none", (other, 0)), card("mig", (ONE, 0)), card("cut", layout=SLICES)
+    others = gpu("none", (other, 0)), gpu("mig", (ONE, 0)), gpu("cut", layout=SLICES)
     assert chosen(QUARTER, *others) is None
     assert pool(*others).how_many_fit(QUARTER) == 0
 
 
 def test_old_nodes_are_filled_in_one_order_that_never_changes() -> None:
-    nodes = [card(f"gpu-{n}", node=f"node-{n}") for n in range(8)]
+    nodes = [gpu(f"gpu-{n}", node=f"node-{n}") for n in range(8)]
     assert len({chosen(QUARTER, *nodes[n:], *nodes[:n]) for n in range(8)}) == 1
 
 
 def test_what_is_not_sold_in_these_shares_is_refused() -> None:
     for profile in (ONE, H100.whole, *share_profiles(grid=H100.grid, isolation=Isolation.NONE)):
         with pytest.raises(ValueError, match="H100-80GB shared as soft is not sold as"):
-            pool(card("a")).choose(profile)
+            pool(gpu("a")).choose(profile)
 
 
 def test_a_gpu_is_in_the_pool_once_and_leaves_it_as_it_is() -> None:
-    its = pool(card("a"), card("b"))
+    its = pool(gpu("a"), gpu("b"))
     with pytest.raises(ValueError, match="already in the pool"):
-        its.add(card("a"))
+        its.add(gpu("a"))
     seat = its.choose(HALF)
     assert seat
     its.hold(seat, HALF)
     with pytest.raises(ValueError, match="does not fit"):
         its.hold(seat, HALF)
-    assert its.remove(seat.gpu) == card(seat.gpu, (HALF, seat.placement.start))
+    assert its.remove(seat.gpu) == gpu(seat.gpu, (HALF, seat.placement.start))
     assert its.how_many_fit(HALF) == 2
 
 
@@ -105,10 +105,10 @@ def test_no_rule_bids_for_a_room_that_is_not_of_shares() -> None:
     assert PerNodeRule().bid(NodeCapacity(cpu=0, memory=0, gpus=1), ShareRequest(0, 0, 1, 500)) is None
 
 
-CARDS = [
-    *(card(f"u{n}", node=f"node-{n % 3}") for n in range(4)),
-    card("c0", node="node-0", layout=QUARTERS),
-    card("c1", node="node-3", layout=cut_into((HALF, 0), (QUARTER, 4))),
+GPUS = [
+    *(gpu(f"u{n}", node=f"node-{n % 3}") for n in range(4)),
+    gpu("c0", node="node-0", layout=QUARTERS),
+    gpu("c1", node="node-3", layout=cut_into((HALF, 0), (QUARTER, 4))),
 ]
 
 
@@ -117,7 +117,7 @@ CARDS = [
 def test_whatever_came_and_went_the_books_are_kept_and_the_gpus_alone_decide(
     steps: list[tuple[int, Profile, int]],
 ) -> None:
-    its, books = pool(*CARDS), PoolIndex(H100, CARDS)
+    its, books = pool(*GPUS), PoolIndex(H100, GPUS)
     held: list[tuple[Slot, Profile]] = []
     for step, profile, pick in steps:
         if step == 0 and held:
@@ -125,9 +125,9 @@ def test_whatever_came_and_went_the_books_are_kept_and_the_gpus_alone_decide(
             its.release(seat, gone)
             books.release(seat, gone)
         elif step == 1:
-            its.add(its.remove(CARDS[pick % len(CARDS)].gpu))
-        now = [its.gpu_view(each.gpu) for each in CARDS]
-        assert now == [books.gpu_view(each.gpu) for each in CARDS]
+            its.add(its.remove(GPUS[pick % len(GPUS)].gpu))
+        now = [its.gpu_view(each.gpu) for each in GPUS]
+        assert now == [books.gpu_view(each.gpu) for each in GPUS]
         chosen = its.choose(profile)
         assert chosen == pool(*reversed(now)).choose(profile)
         assert (chosen is None) == (books.choose(profile) is None)

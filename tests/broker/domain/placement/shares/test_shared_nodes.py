@@ -18,15 +18,15 @@ KINDS = (
     ShareRequest(6, 8, 0, 0),
 )
 POPULAR = dict(zip(KINDS, (5, 4, 1, 6, 1, 2), strict=True))
-NODES = ((8, 32, 2), (16, 64, 2), (24, 40, 4))  # processors, memory, cards
+NODES = ((8, 32, 2), (16, 64, 2), (24, 40, 4))  # processors, memory, GPUs
 
 
 def rooms(count: int = 6) -> list[NodeCapacity]:
     makes = [NODES[node % len(NODES)] for node in range(count)]
     rank = fill_order_by_class(dict(enumerate(makes)))
     return [
-        NodeCapacity(cpu=cpu, memory=memory, gpus=cards, rank=rank[node])
-        for node, (cpu, memory, cards) in enumerate(makes)
+        NodeCapacity(cpu=cpu, memory=memory, gpus=gpus, rank=rank[node])
+        for node, (cpu, memory, gpus) in enumerate(makes)
     ]
 
 
@@ -48,7 +48,7 @@ def test_every_request_goes_where_the_cheapest_bid_of_all_nodes_is(steps: list[t
         got = nodes.place(kind)
         assert (got is None) == (not bids)
         if got:
-            assert before[got.node] == ShareBid(min(bids), got.cards)
+            assert before[got.node] == ShareBid(min(bids), got.gpus)
             held.append((kind, got))
     for kind, got in held:
         nodes.release(kind, got)
@@ -59,7 +59,7 @@ def test_every_request_goes_where_the_cheapest_bid_of_all_nodes_is(steps: list[t
 
 
 def cost_as_defined(
-    room: NodeCapacity, request: ShareRequest, cards: tuple[int, ...], weights: StrandingWeights
+    room: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...], weights: StrandingWeights
 ) -> float:
     """What a way of holding a request costs, by taking it and looking."""
     fragments = FragmentationMeasure(POPULAR)
@@ -71,14 +71,14 @@ def cost_as_defined(
         return max(0.0, room.free - min((room.cpu + 1) * a_cpu, (room.memory + 1) * a_mib))
 
     before, stood = fragments.of(room), stranded()
-    room.take(request, cards)
+    room.take(request, gpus)
     after, stands = fragments.of(room), stranded()
-    room.give(request, cards)
+    room.give(request, gpus)
     cost = weights.order * room.rank + after - before + weights.stranded * (stands - stood)
     if request.partial:
         parts = {r.share: n for r, n in POPULAR.items() if r.partial}
         worth = best_value_by_free({**share_prices(parts), WHOLE_MILLI: 1.0})
-        left = room.left[cards[0]]
+        left = room.left[gpus[0]]
         cost += weights.cut * WHOLE_MILLI * (worth[left] - worth[left - request.share])
     return cost
 
@@ -92,20 +92,20 @@ def cost_as_defined(
 def test_a_bid_is_the_least_that_any_gpu_of_the_node_costs(left: list[int], cpu: int, request: ShareRequest) -> None:
     weights = StrandingWeights()
     room = NodeCapacity(cpu=cpu, memory=64, gpus=len(left), rank=0.25)
-    for card, rest in enumerate(left):
+    for gpu, rest in enumerate(left):
         if rest < WHOLE_MILLI:
-            room.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (card,))
+            room.take(ShareRequest(0, 0, 1, WHOLE_MILLI - rest), (gpu,))
     bid = LeastStranded(POPULAR, weights).bid(room, request)
     if not room.fits(request):
         assert bid is None
         return
-    ways = [room.wholes(request.cards)]
+    ways = [room.wholes(request.gpus)]
     if request.partial:
-        ways = [(card,) for card, rest in enumerate(left) if rest >= request.share]
-    costs = [cost_as_defined(room, request, cards, weights) for cards in ways]
+        ways = [(gpu,) for gpu, rest in enumerate(left) if rest >= request.share]
+    costs = [cost_as_defined(room, request, gpus, weights) for gpus in ways]
     assert bid is not None
     assert bid.cost == pytest.approx(min(costs))
-    assert cost_as_defined(room, request, bid.cards, weights) == pytest.approx(min(costs))
+    assert cost_as_defined(room, request, bid.gpus, weights) == pytest.approx(min(costs))
 
 
 def test_a_request_that_fits_nowhere_is_refused_until_somebody_leaves() -> None:
@@ -115,7 +115,7 @@ def test_a_request_that_fits_nowhere_is_refused_until_somebody_leaves() -> None:
     assert second
     assert nodes.place(0) is None
     nodes.release(3, first)
-    assert nodes.place(0) == HeldShare(0, first.cards)
+    assert nodes.place(0) == HeldShare(0, first.gpus)
 
 
 def test_a_place_of_the_callers_choosing_is_held_and_a_taken_one_refused() -> None:
@@ -141,7 +141,7 @@ def test_bids_of_the_past_are_forgotten_however_often_nodes_change() -> None:
 
 
 def test_processors_are_kept_for_gpus_that_still_need_them() -> None:
-    # Both nodes have two cards free; on the first there are just enough processors for them, on the second plenty.
+    # Both nodes have two GPUs free; on the first there are just enough processors for them, on the second plenty.
     lean, rich = (NodeCapacity(cpu=cpu, memory=64, gpus=2) for cpu in (8, 20))
     nodes = SharedNodes([lean, rich], KINDS, LeastStranded(POPULAR))
     assert nodes.place(5) == HeldShare(1, ())
@@ -170,4 +170,4 @@ def test_a_part_goes_on_the_gpu_that_it_fills() -> None:
     room.take(ShareRequest(0, 0, 1, 1), (2,))
     bid = LeastStranded(POPULAR).bid(room, KINDS[0])
     assert bid
-    assert bid.cards == (1,)
+    assert bid.gpus == (1,)

@@ -55,13 +55,13 @@ def tainted(key: str, effect: str = "NoSchedule") -> ClusterNode:
 
 
 def exporter(*, ready: int = 1, **env: str) -> dict[str, Any]:
-    told = {
+    values = {
         "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": "true",
         "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID": "true",
         "KUBERNETES_VIRTUAL_GPUS": "true",
         **env,
     }
-    box = {"env": [{"name": name, "value": value} for name, value in told.items()]}
+    box = {"env": [{"name": name, "value": value} for name, value in values.items()]}
     return thing(
         "nvidia-dcgm-exporter",
         spec={"template": {"spec": {"containers": [box]}}},

@@ -38,7 +38,7 @@ from tests.controlplane.nodes import L40S, GpuNode
 OK, WARN, BAD, UNKNOWN = CheckOutcome.OK, CheckOutcome.WARN, CheckOutcome.BAD, CheckOutcome.UNKNOWN
 SHARED = GpuNode(replicas=4, sharing="time-slicing")
 CUT = GpuNode(cut=1, mig={"1g.10gb": 7})
-SINGLE = GpuNode(cards=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
+SINGLE = GpuNode(gpus=1, cut=1, mig={"1g.10gb": 7}, strategy="single")
 MIG = [msgspec.convert(each, ResourceSlice) for each in published("gpu-1")]
 OURS = thing("mig-1g.10gb.gpubroker.dev")
 PUBLISHED = msgspec.convert(
@@ -53,8 +53,8 @@ def changed(**changes: Any) -> ClusterSnapshot:
 
 def let_in(namespace: str, **changes: Any) -> ClusterSnapshot:
     """Return the cluster with people coming in from a namespace in which something runs."""
-    told = {"allowed_namespaces": (namespace,), "namespaces": [thing(namespace)], "pods": [pod(namespace)], **changes}
-    return changed(**told)
+    values = {"allowed_namespaces": (namespace,), "namespaces": [thing(namespace)], "pods": [pod(namespace)], **changes}
+    return changed(**values)
 
 
 def bare(namespace: str) -> PodResources:
@@ -183,7 +183,7 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("operator-ready", changed(cluster_policies=[]), UNKNOWN, "no GPU operator"),
     ("mig-strategy", with_nodes(node(mig__strategy="single")), WARN, "single on 1"),
     ("mig-strategy", with_nodes(node(mig__strategy="none")), WARN, "none on 1"),
-    ("mig-strategy", with_nodes(node(what=GpuNode(card=L40S), mig__strategy="none")), OK, "none on 1"),
+    ("mig-strategy", with_nodes(node(what=GpuNode(gpu=L40S), mig__strategy="none")), OK, "none on 1"),
     ("mig-strategy", changed(driver="dra"), OK, "not applicable"),
     ("sellable-gpus", with_nodes(node(gpu__product="NVIDIA-NEXT-9000")), WARN, "NEXT-9000"),
     ("sellable-gpus", changed(found=[DiscoveredNode("gpu-1")]), BAD, "no GPU"),
@@ -194,7 +194,7 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
         BAD,
         "labels 9 of 1g.10gb but offers 0",
     ),
-    ("devices-agree", with_nodes(node(what=GpuNode(cards=0))), BAD, "offers no devices"),
+    ("devices-agree", with_nodes(node(what=GpuNode(gpus=0))), BAD, "offers no devices"),
     ("devices-agree", changed(driver="hami"), OK, "not applicable"),
     ("sharing", with_nodes(node(what=SHARED)), OK, "one replica"),
     (
@@ -222,13 +222,13 @@ TABLE: list[tuple[str, ClusterSnapshot, CheckOutcome, str]] = [
     ("resource-names", changed(slices=[PUBLISHED], device_classes=[DRA]), BAD, "nvidia.com/gpu is offered"),
     ("resource-names", changed(device_classes=[DRA]), OK, "one source"),
     ("mig-layouts", changed(config_maps=[METRICS]), WARN, "gpu-1"),
-    ("mig-layouts", with_nodes(node(what=GpuNode(card=L40S)), config_maps=[]), OK, "not applicable"),
+    ("mig-layouts", with_nodes(node(what=GpuNode(gpu=L40S)), config_maps=[]), OK, "not applicable"),
     ("mig-layouts", changed(config_maps=[elsewhere("nvidia")]), WARN, "gpu-1"),
     ("mig-reads", changed(), OK, "gpubroker-mig"),
     ("mig-reads", changed(cluster_policies=[mig_reads("default-mig-parted-config")]), WARN, "default-mig"),
     ("mig-reads", changed(cluster_policies=[thing("cluster-policy")]), WARN, "their own list"),
     ("mig-reads", changed(cluster_policies=[]), UNKNOWN, "no ClusterPolicy"),
-    ("mig-reads", with_nodes(node(what=GpuNode(card=L40S)), cluster_policies=[]), OK, "not applicable"),
+    ("mig-reads", with_nodes(node(what=GpuNode(gpu=L40S)), cluster_policies=[]), OK, "not applicable"),
     ("mig-reads", changed(cluster_policies=[], driver="dra"), OK, "not applicable"),
     ("mig-state", with_nodes(node(mig__config__state="failed")), BAD, "failed on gpu-1"),
     ("mig-state", with_nodes(node(mig__config__state="pending")), WARN, "in progress on gpu-1"),

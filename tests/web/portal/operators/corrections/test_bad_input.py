@@ -88,8 +88,8 @@ def test_a_void_invoice_is_not_credited(operator: Client, october: Invoice) -> N
     whole = operator.post(f"/ops/invoices/{october.pk}/credit/?seen=0", {"reason": WHY})
     assert "This invoice is void." in words(whole)
     for body in ({}, {"lines": [{"n": 1, "amount": "0.50"}]}):
-        told = put(operator, october, body)
-        assert (told.status_code, told.json()["detail"]) == (409, "This invoice is void.")
+        found = put(operator, october, body)
+        assert (found.status_code, found.json()["detail"]) == (409, "This invoice is void.")
     assert nothing(october)
     assert transfers_of(october) == before
 
@@ -119,10 +119,10 @@ def test_over_the_api_it_is_given_back_once_and_then_all_of_it(operator: Client,
         ({"lines": [{"n": 1, "amount": "2.01"}]}, "of line 1 can be credited"),
         ({"lines": [{"n": 9, "amount": "1"}]}, "The invoice has no line 9."),
         ({"lines": [{"n": 1, "amount": "0"}]}, "The credit for line 1 is zero"),
-        ({"lines": [{"n": 1, "amount": "one"}]}, "'one' is no amount of EUR"),
+        ({"lines": [{"n": 1, "amount": "one"}]}, "'one' is not an amount in EUR"),
         ({"lines": [{"n": 1, "amount": "1"}, {"n": 1, "amount": "1"}]}, "Line 1 is listed twice."),
         ({"lines": []}, "lines"),
-        ({"seen": "x"}, "'x' is no amount of EUR"),
+        ({"seen": "x"}, "'x' is not an amount in EUR"),
         ({"reason": "x" * 151}, "A reason must have 1 to 150 characters."),
     ],
 )

@@ -55,7 +55,7 @@ def other(settings: Any) -> Client:
     return staff(settings, "other")
 
 
-def asked(of: str, **more: str) -> dict[str, str]:
+def correction_form(of: str, **more: str) -> dict[str, str]:
     return {"what": "back", "lease": of, "since": "2026-10-05 02:00:00", "until": "2026-10-05 05:00:00",
             "reason": WHY} | more  # fmt: skip
 
@@ -67,7 +67,7 @@ def seal(page: Any) -> str:
 def test_it_is_proposed_looked_at_and_approved_by_somebody_else(author: Client, other: Client) -> None:
     tenant, _, lease = create_ten_hour_lease()
     assert "No corrections yet." in page_words(author.get("/ops/corrections/"))
-    answer = author.post("/ops/corrections/", asked(lease.pk))
+    answer = author.post("/ops/corrections/", correction_form(lease.pk))
     page = answer["Location"]
     assert answer.status_code == 302
     mine = author.get(page)
@@ -96,7 +96,7 @@ def test_a_price_is_corrected_by_two_others(author: Client, other: Client, setti
     third = staff(settings, "third")
     _, _, lease = create_ten_hour_lease()
     version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
-    typed = asked("", what="price", version=str(version.pk), price="1.50")
+    typed = correction_form("", what="price", version=str(version.pk), price="1.50")
     page = author.post("/ops/corrections/", typed)["Location"]
     approve = {"verb": "approve", "seal": seal(author.get(page))}
     assert "A second approval is required." in page_words(other.post(page, approve, follow=True))
@@ -109,7 +109,7 @@ def test_a_price_is_corrected_by_two_others(author: Client, other: Client, setti
 
 def test_it_is_withdrawn(author: Client) -> None:
     _, _, lease = create_ten_hour_lease()
-    page = author.post("/ops/corrections/", asked(lease.pk))["Location"]
+    page = author.post("/ops/corrections/", correction_form(lease.pk))["Location"]
     assert "Correction withdrawn. Nothing was booked." in page_words(
         author.post(page, {"verb": "withdraw"}, follow=True)
     )
@@ -129,7 +129,7 @@ def test_it_is_withdrawn(author: Client) -> None:
 )
 def test_what_was_typed_wrong_is_said(author: Client, typed: dict[str, str], said: str) -> None:
     _, _, lease = create_ten_hour_lease()
-    assert said in page_words(author.post("/ops/corrections/", asked(lease.pk, **typed)), 400)
+    assert said in page_words(author.post("/ops/corrections/", correction_form(lease.pk, **typed)), 400)
     assert not Correction.objects.exists()
 
 
@@ -194,8 +194,8 @@ def test_operators_take_the_same_files_and_each_look_is_kept(author: Client) -> 
     assert "opening" in author.get(f"/ops/statements/{tenant.pk}/csv/").content.decode()
     assert author.get(f"/ops/statements/{tenant.pk}/x/").status_code == 404
     with clock.frozen_at(NOW + timedelta(minutes=1)):
-        told = author.get(f"/api/v1/ops/tenants/{tenant.pk}/statement").json()
-    assert told["closing"]["owed"]["amount"] == "20.000000"
+        body = author.get(f"/api/v1/ops/tenants/{tenant.pk}/statement").json()
+    assert body["closing"]["owed"]["amount"] == "20.000000"
     assert author.get(f"/api/v1/ops/tenants/{tenant.pk}/statement/pdf").content.startswith(b"%PDF")
     with staff_scope():
         seen = set(AuditEvent.objects.filter(actor_label="author@example.org").values_list("action", flat=True))

@@ -40,7 +40,7 @@ def _now() -> Iterator[None]:
         yield
 
 
-def told() -> tuple[float, ...]:
+def read_gauges() -> tuple[float, ...]:
     found = {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
     return tuple(found[name] for name in FIGURES)
 
@@ -53,7 +53,7 @@ def home(operator: Client) -> str:
 
 
 def test_nothing_waits_where_nothing_is_asked(operator: Client) -> None:
-    assert told() == (0, 0, 0, 0)
+    assert read_gauges() == (0, 0, 0, 0)
     assert "no dispute or correction is open" in home(operator)
 
 
@@ -65,12 +65,12 @@ def test_prometheus_is_told_what_waits_until_it_is_decided(settings: Any) -> Non
         invoice, lines={1: 500}, reason="it was down", actor=MIRA, now=NOW - timedelta(seconds=90)
     )
     waits = propose_correction(lease, 2, 5, now=NOW)
-    assert told() == (1, 90, 1, 0)
+    assert read_gauges() == (1, 90, 1, 0)
     approve_correction(waits, by=BEN, now=NOW)
-    assert told() == (1, 90, 1, 1)
+    assert read_gauges() == (1, 90, 1, 1)
     approve_correction(waits, by=CLEO, now=NOW)
     dispute_requests.withdraw_dispute(found, actor=MIRA, now=NOW)
-    assert told() == (0, 0, 0, 0)
+    assert read_gauges() == (0, 0, 0, 0)
 
 
 def test_the_control_room_names_what_waits(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,14 +38,14 @@ def operator(db: None, settings: Any) -> Client:
 
 
 def add(client: Client, **changes: str) -> Any:
-    asked = {
+    values = {
         "name": "north",
         "region": "eu-north",
         "driver": "device_plugin",
         "kubeconfig": kubeconfig(),
         **changes,
     }
-    return client.post("/ops/clusters/add/", asked)
+    return client.post("/ops/clusters/add/", values)
 
 
 def text(answer: Any) -> str:
@@ -149,7 +149,7 @@ def test_silence_and_disbelief_stand_on_top_and_a_person_may_believe(sim: Simula
     Cluster.objects.update(
         unreachable_since=NOW,
         unreachable_reason="connection refused",
-        inventory_paused_reason="It reports only 0 of 32 cards.",
+        inventory_paused_reason="It reports only 0 of 32 GPUs.",
     )
     cluster = Cluster.objects.get()
     page = text(operator.get(f"/ops/clusters/{cluster.pk}/checks/"))

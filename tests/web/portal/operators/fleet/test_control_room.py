@@ -44,7 +44,7 @@ def figure(html: str, label: str) -> str:
 
 
 def test_the_figures_are_those_of_the_fleet(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.create_lease(kestrel, simulation.offering("3g.40gb", price_class="spot"))
     sim.run(600)
     html = page(operator, "/ops/")
@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_the_fleet(sim: Simulation, kestrel: TenantCont
 
 
 def test_every_gpu_hour_of_the_day_is_explained(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(3600)
     found = re.search(r"([\d.,]+) of ([\d.,]+) accounted for", page(operator, "/ops/"))
     assert found
@@ -64,9 +64,9 @@ def test_every_gpu_hour_of_the_day_is_explained(sim: Simulation, kestrel: Tenant
 
 
 def test_the_map_paints_what_each_unit_is_used_for(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
-    sim.create_lease(kestrel, simulation.offering("card"))
-    sim.create_lease(kestrel, simulation.offering("card", price_class="spot"))
-    sim.create_lease(kestrel, simulation.offering("card"), LeaseState.PROVISIONING)
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
     taken = {hold["gpu_id"] for hold in occupied()}
     gpu = Gpu.objects.exclude(pk__in=taken).get()
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)
@@ -83,7 +83,7 @@ def occupied() -> list[dict[str, str]]:
 def test_the_map_can_be_coloured_by_tenant_and_by_price_class(
     sim: Simulation, kestrel: TenantContext, operator: Client, by: str, painted: set[str]
 ) -> None:
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.create_lease(simulation.create_tenant("Tern"), simulation.offering("3g.40gb", price_class="spot"))
     html = page(operator, f"/ops/fleet-map/?by={by}")
     assert painted == {kind for kind in kinds(html) if kind.startswith("series-")}
@@ -107,7 +107,7 @@ def test_the_map_is_sent_again_only_when_it_changed(sim: Simulation, kestrel: Te
     tag = {"If-None-Match": first["ETag"]}
     again = operator.get("/ops/fleet-map/", headers=tag)
     assert (again.status_code, again.content) == (304, b"")
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     changed = operator.get("/ops/fleet-map/", headers=tag)
     assert changed.status_code == 200
     assert changed["ETag"] != first["ETag"]
@@ -174,8 +174,8 @@ def test_pointing_at_a_gpu_tells_who_has_it_and_since_when(
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     assert lease.active_at
-    told = re.findall(r"<title>([^<]*)</title>", page(operator, "/ops/fleet-map/"))
-    assert any(f"3g.40gb Kestrel, since {lease.active_at:%d %b %H:%M} UTC" in each for each in told), told
+    found = re.findall(r"<title>([^<]*)</title>", page(operator, "/ops/fleet-map/"))
+    assert any(f"3g.40gb Kestrel, since {lease.active_at:%d %b %H:%M} UTC" in each for each in found), found
 
 
 def test_the_integrity_checks_stand_in_one_line(kestrel: TenantContext, operator: Client) -> None:
@@ -199,12 +199,12 @@ def test_the_top_bar_tells_how_many_integrity_checks_hold(
     assert 'hx-get="/ops/integrity-checks/"' in queue
     assert meter(page(operator, "/ops/system/")) == f"{ALL} of {ALL} success"
     assert meter(page(operator, "/ops/integrity-checks/")) == f"{ALL} of {ALL} success"
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     for row in PriceVersion.objects.all():
         PriceVersion.objects.filter(pk=row.pk).update(valid=DateTimeTZRange(row.valid.lower, sim.now))
-    asked = operator.get("/ops/integrity-checks/", headers={"HX-Request": "true", "HX-Target": "integrity-count"})
-    assert meter(asked.content.decode()) == f"{ALL - 1} of {ALL} danger"
-    assert b"hx-swap-oob" not in asked.content, "what asks for itself is put in its own place"
+    answer = operator.get("/ops/integrity-checks/", headers={"HX-Request": "true", "HX-Target": "integrity-count"})
+    assert meter(answer.content.decode()) == f"{ALL - 1} of {ALL} danger"
+    assert b"hx-swap-oob" not in answer.content, "what asks for itself is put in its own place"
     assert b'hx-swap-oob="true"' in operator.get("/ops/integrity-checks/", headers={"HX-Target": "proofs"}).content
 
 
@@ -295,14 +295,14 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(
     sim: Simulation, kestrel: TenantContext, operator: Client, path: str
 ) -> None:
     operator.get(f"/ops/{path}")
-    few = asked(operator, f"/ops/{path}")
+    few = queries_of(operator, f"/ops/{path}")
     for number in range(3):
         other = simulation.create_tenant(f"Tenant {number}")
         sim.create_lease(other, simulation.offering("1g.10gb"))
         sim.create_lease(other, simulation.offering("1g.10gb"), LeaseState.RELEASED)
     for _ in range(4):
-        sim.request_lease(kestrel, simulation.offering("card"))
-    many = asked(operator, f"/ops/{path}")
+        sim.request_lease(kestrel, simulation.offering("whole-gpu"))
+    many = queries_of(operator, f"/ops/{path}")
     assert len(many) == len(few), "\n".join(many)
     assert len([sql for sql in many if not AROUND.match(sql)]) <= MOST, "\n".join(many)
 
@@ -315,7 +315,7 @@ AROUND = re.compile(
 MOST = 16  # four of them ask how clusters stand, what in them is of no lease, what plans wait, and what tenants do
 
 
-def asked(client: Client, path: str) -> list[str]:
+def queries_of(client: Client, path: str) -> list[str]:
     with CaptureQueriesContext(connection) as seen:
         assert client.get(path).status_code == 200
     return [query["sql"] for query in seen.captured_queries]
@@ -327,7 +327,7 @@ def test_revenue_many_times_that_of_last_week_is_told_as_a_multiple(
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     sim.run(3600)
     sim.clock.at += timedelta(days=7) - timedelta(hours=1)
-    sim.create_lease(kestrel, simulation.offering("card"), quantity=4)
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"), quantity=4)
     sim.run(3600)
     assert re.search(r"\d+ × last Saturday, same hours", page(operator, "/ops/"))
 
@@ -339,11 +339,11 @@ def test_a_node_belongs_to_the_clusters_in_the_navigation(kestrel: TenantContext
 
 
 def test_the_audit_log_tells_prices_as_prices(kestrel: TenantContext, operator: Client) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": "2026-12-01T00:00"})
     html = page(operator, "/ops/system/")
-    told = " ".join(re.sub(r"<[^>]+>", "", html).split())
-    assert "€2.80/h → €3.10/h · since 1 Dec 00:00" in told
+    text = " ".join(re.sub(r"<[^>]+>", "", html).split())
+    assert "€2.80/h → €3.10/h · since 1 Dec 00:00" in text
 
 
 @pytest.mark.parametrize("profile", ["3g.40gb", "9g.90gb"], ids=["no such place", "no such profile"])
@@ -364,5 +364,5 @@ def test_a_gpu_whose_books_cannot_be_right_is_shown_as_such_and_hides_no_page(
     assert "accounted for" in room
     for gpu in (simulation.held_allocations(lease)[0].gpu, cut):
         assert "Inventory conflict" in page(operator, f"/ops/gpus/{gpu.pk}/")
-        assert "Inventory conflict" in page(operator, f"/ops/?card={gpu.pk}")
+        assert "Inventory conflict" in page(operator, f"/ops/?gpu={gpu.pk}")
     assert "cannot start at unit 1" in page(operator, "/ops/gpus/")

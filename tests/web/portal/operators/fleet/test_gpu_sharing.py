@@ -35,7 +35,7 @@ def test_a_new_cluster_is_as_this_installation_says(db: None, settings: Any, sha
     assert [each.allow_shared_gpus for each in Cluster.objects.all()] == [shares, shares]
 
 
-def test_who_waits_for_a_strangers_card_gets_it_as_soon_as_its_owner_allows_it(sim: Simulation) -> None:
+def test_who_waits_for_a_strangers_gpu_gets_it_as_soon_as_its_owner_allows_it(sim: Simulation) -> None:
     simulation.create_gpus(1)
     quarter = simulation.soft_offering()
     first = sim.create_lease(simulation.create_tenant("Kestrel"), quarter)
@@ -52,8 +52,8 @@ def test_who_waits_for_a_strangers_card_gets_it_as_soon_as_its_owner_allows_it(s
     assert not cluster_options.set_cluster_option(
         cluster_options.SHARED_GPUS, cluster, True, why="again", actor=OPERATOR, now=sim.now
     )
-    told = {"before": False, "after": True, "reason": "all of one house"}
-    assert trail() == [(OPERATOR.label, told)]
+    values = {"before": False, "after": True, "reason": "all of one house"}
+    assert trail() == [(OPERATOR.label, values)]
 
 
 def test_kept_apart_again_nobody_new_comes_beside_and_nobody_is_thrown_out(sim: Simulation) -> None:

@@ -10,7 +10,7 @@ from tests import simulation
 from tests.simulation import Simulation, TenantContext
 
 pytestmark = pytest.mark.django_db
-NODES = 125  # with the one that is there, 1,004 cards
+NODES = 125  # with the one that is there, 1,004 GPUs
 
 
 def body(client: Client, path: str) -> str:
@@ -25,7 +25,7 @@ def test_pages_of_a_large_fleet_stay_small_and_hold_every_row(
 ) -> None:
     slice_ = simulation.offering("1g.10gb")
     simulation.create_fleet(simulation.SimulatedRack("west-2", "eu-west", "H100-80GB", nodes=NODES), now=sim.now)
-    for _ in range(28):  # the cards of the first node are as full as cards can be
+    for _ in range(28):  # the GPUs of the first node are as full as GPUs can be
         sim.create_lease(kestrel, slice_)
     sim.run(60)
     for path, rows, link in (

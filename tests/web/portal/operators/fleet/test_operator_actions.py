@@ -44,8 +44,8 @@ def test_a_node_is_taken_out_of_service_after_asking_with_its_reason_kept(
 ) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     node = Node.objects.get()
-    asked = page(operator, f"/ops/nodes/{node.pk}/{step}/")
-    assert "1 lease is on this node now, of Kestrel." in asked
+    wanted = page(operator, f"/ops/nodes/{node.pk}/{step}/")
+    assert "1 lease is on this node now, of Kestrel." in wanted
     assert Node.objects.get().state == NodeState.READY
     answer = operator.post(f"/ops/nodes/{node.pk}/{step}/", {"reason": "new power supply"})
     assert answer["Location"] == f"/ops/nodes/{node.pk}/"
@@ -109,7 +109,7 @@ def test_a_gpu_is_quarantined_and_returned(sim: Simulation, kestrel: TenantConte
     assert lease.name in shown
     operator.post(f"/ops/gpus/{gpu}/return/", {"reason": "reseated"})
     assert Gpu.objects.get(pk=gpu).health == GpuHealth.HEALTHY
-    assert [event.detail["reason"] for event in trail("card.unhealthy") + trail("card.healthy")] == [
+    assert [event.detail["reason"] for event in trail("gpu.unhealthy") + trail("gpu.healthy")] == [
         "XID 79",
         "reseated",
     ]
@@ -118,7 +118,7 @@ def test_a_gpu_is_quarantined_and_returned(sim: Simulation, kestrel: TenantConte
 def test_a_faulty_gpu_stands_out_on_the_map_even_when_it_is_sold(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
-    lease = sim.create_lease(kestrel, simulation.offering("card"))
+    lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     assert 'class="unhealthy"' not in page(operator, "/ops/fleet-map/")
     operator.post(f"/ops/gpus/{simulation.held_allocations(lease)[0].gpu_id}/quarantine/", {"reason": "XID 79"})
     assert page(operator, "/ops/fleet-map/").count('class="unhealthy"') == 1
@@ -140,7 +140,7 @@ def test_gpus_are_listed_with_their_slices_and_can_be_filtered(
 
 
 def test_clusters_show_each_node_with_its_use(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
-    sim.create_lease(kestrel, simulation.offering("card"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     shown = page(operator, "/ops/clusters/")
     assert "1.0 of 4 GPUs sold" in shown
     assert "1.0 sold, 3.0 free" in shown
@@ -155,8 +155,8 @@ def test_the_queue_shows_who_waits_for_what_and_lets_go(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     for _ in range(4):
-        sim.create_lease(kestrel, simulation.offering("card"))
-    lease = sim.request_lease(kestrel, simulation.offering("card"))
+        sim.create_lease(kestrel, simulation.offering("whole-gpu"))
+    lease = sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(5)
     shown = page(operator, "/ops/queue/")
     for words in (lease.name, "<span>Kestrel</span>", "Waits for one free H100 whole GPU.", "1 lease queued"):
@@ -177,8 +177,8 @@ def test_a_long_queue_is_paged(
         "broker.services.reports.queue_report.load_queue_page.__kwdefaults__", {"after": "", "limit": 2}
     )
     for _ in range(4):
-        sim.create_lease(kestrel, simulation.offering("card"))
-    names = [sim.request_lease(kestrel, simulation.offering("card")).name for _ in range(3)]
+        sim.create_lease(kestrel, simulation.offering("whole-gpu"))
+    names = [sim.request_lease(kestrel, simulation.offering("whole-gpu")).name for _ in range(3)]
     first = page(operator, "/ops/queue/")
     assert names[2] not in first
     onward = re.search(r'href="(\?after=[^"]+)"', first)
@@ -212,7 +212,7 @@ def test_an_offering_is_derived_priced_published_and_retired(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     simulation.create_fleet(
-        simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, cards_per_node=1), now=sim.now
+        simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=1), now=sim.now
     )
     Offering.objects.filter(region="eu-west").delete()
     operator.post("/ops/offerings/derive/")
@@ -239,7 +239,7 @@ def test_an_offering_is_derived_priced_published_and_retired(
 def test_a_later_price_is_scheduled_and_the_running_one_closed(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     answer = operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": "2026-12-01T00:00"})
     assert answer.status_code == 302
     first, second = PriceVersion.objects.filter(offering=offering).order_by("valid")
@@ -273,7 +273,7 @@ def test_a_later_price_is_scheduled_and_the_running_one_closed(
 def test_a_price_that_cannot_be_meant_is_refused_beside_its_field(
     kestrel: TenantContext, operator: Client, price: str, since: str, words: str
 ) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     before = list(PriceVersion.objects.values_list("pk", "valid"))
     answer = operator.post(f"/ops/offerings/{offering.pk}/", {"price": price, "from": since})
     assert answer.status_code in (400, 409)
@@ -295,7 +295,7 @@ def test_a_price_that_cannot_be_meant_is_refused_beside_its_field(
 def test_a_price_begins_at_the_moment_that_was_typed_with_its_offset(
     kestrel: TenantContext, operator: Client, typed: str, meant: datetime
 ) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     operator.post(f"/ops/offerings/{offering.pk}/", {"price": "3.10", "from": typed})
     latest = PriceVersion.objects.filter(offering=offering).order_by("valid").last()
     assert latest
@@ -305,7 +305,7 @@ def test_a_price_begins_at_the_moment_that_was_typed_with_its_offset(
 def test_a_price_is_tried_on_last_month_before_it_is_published(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     october = sim.now - timedelta(days=25)
     for owner, hours in ((kestrel, 10), *((simulation.create_tenant(f"Tern {n}"), 1) for n in range(13))):
         add_ended_lease(owner.project, offering, october, hours * 3600)
@@ -323,7 +323,7 @@ def test_a_price_is_tried_on_last_month_before_it_is_published(
 
 
 def test_a_preview_of_nothing_says_so_and_one_of_no_price_is_refused(kestrel: TenantContext, operator: Client) -> None:
-    address = f"/ops/offerings/{simulation.offering('card').pk}/"
+    address = f"/ops/offerings/{simulation.offering('whole-gpu').pk}/"
     assert "No usage in October 2026" in read(operator.get(f"{address}?try=5"))
     refused = operator.get(f"{address}?try=five")
     assert refused.status_code == 400
@@ -333,7 +333,7 @@ def test_a_preview_of_nothing_says_so_and_one_of_no_price_is_refused(kestrel: Te
 def test_use_without_a_price_stands_on_the_page_with_the_way_to_mend_it(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     assert "without a price." not in page(operator, "/ops/offerings/")
     lease = add_running_lease(kestrel.project, offering, sim.now - timedelta(days=40))
     shown = page(operator, "/ops/offerings/")
@@ -343,9 +343,9 @@ def test_use_without_a_price_stands_on_the_page_with_the_way_to_mend_it(
 
 
 def test_an_offering_is_renamed_and_a_bad_label_refused(kestrel: TenantContext, operator: Client) -> None:
-    address = f"/ops/offerings/{simulation.offering('card').pk}/"
+    address = f"/ops/offerings/{simulation.offering('whole-gpu').pk}/"
     operator.post(address, {"label": "H100, the whole of it"})
-    assert simulation.offering("card").label == "H100, the whole of it"
+    assert simulation.offering("whole-gpu").label == "H100, the whole of it"
     assert operator.post(address, {"label": ""}).status_code == 400
 
 
@@ -369,17 +369,17 @@ def test_the_operators_audit_log_is_sifted_by_its_address_and_its_call_follows(
     node = Node.objects.get()
     for step in ("cordon", "return", "drain"):
         operator.post(f"/ops/nodes/{node.pk}/{step}/", {"reason": f"because of {step}"})
-    asked = f"/ops/system/?trail=changes&action=node.cordoned&subject={node.pk}&day=2026-11-21"
+    text = f"/ops/system/?trail=changes&action=node.cordoned&subject={node.pk}&day=2026-11-21"
     (event,) = trail("node.cordoned")
-    html = page(operator, asked.replace("2026-11-21", event.at.date().isoformat()))
+    html = page(operator, text.replace("2026-11-21", event.at.date().isoformat()))
     assert "because of cordon" in html
     assert "because of drain" not in html
     assert 'aria-label="Action node.cordoned: remove this filter"' in html
     assert '<input type="hidden" name="trail" value="changes">' in page(operator, "/ops/system/")
-    told = unquote(html)
-    assert "ops/audit-events?actor_kind=staff&amp;visits=false&amp;action=node.cordoned" in told.replace("&#x27;", "'")
-    assert f"subject={node.pk}" in told
-    assert f"at__gte={event.at.date()}T00:00:00Z" in told
+    found = unquote(html)
+    assert "ops/audit-events?actor_kind=staff&amp;visits=false&amp;action=node.cordoned" in found.replace("&#x27;", "'")
+    assert f"subject={node.pk}" in found
+    assert f"at__gte={event.at.date()}T00:00:00Z" in found
     assert "No entries match these filters." in page(operator, "/ops/system/?day=2001-01-01")
 
 

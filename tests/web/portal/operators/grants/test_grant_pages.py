@@ -135,7 +135,7 @@ def test_an_operator_gives_credit_once_however_often_the_form_is_sent(operator: 
     ("typed", "said"),
     [
         ({"amount": "0"}, "The amount must be above zero"),
-        ({"amount": "1.005"}, "'1.005' is no amount of EUR"),
+        ({"amount": "1.005"}, "'1.005' is not an amount in EUR"),
         ({"reason": " "}, "A reason must have 1 to 150 characters."),
         ({"project": "prj_x"}, "The project was not found in this tenant."),
         ({"offering": "off_x"}, "The offering was not found."),

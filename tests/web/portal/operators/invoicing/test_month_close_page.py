@@ -190,9 +190,9 @@ def test_the_page_closes_what_is_over_and_says_what_could_not_be(operator: Clien
 def test_the_same_over_the_api(operator: Client) -> None:
     assert operator.get("/api/v1/ops/month-closes/2026-10").status_code == 404
     used()
-    told = operator.get("/api/v1/ops/month-closes/2026-10").json()
-    assert [item["state"] for item in told["items"]].count("waits") == 2
-    told = operator.put(
+    body = operator.get("/api/v1/ops/month-closes/2026-10").json()
+    assert [item["state"] for item in body["items"]].count("waits") == 2
+    body = operator.put(
         "/api/v1/ops/month-closes/2026-10", '{"state": "closed"}', content_type="application/json"
     ).json()
-    assert [item["name"] for item in told["items"] if item["state"] != "done"] == ["Everything is collected"]
+    assert [item["name"] for item in body["items"] if item["state"] != "done"] == ["Everything is collected"]

@@ -24,7 +24,7 @@ def node(sim: Simulation) -> Node:
 
 @pytest.fixture
 def kestrel(node: Node, sim: Simulation) -> TenantContext:
-    """Somebody who waits for a shape that no card is cut into."""
+    """Somebody who waits for a shape that no GPU is cut into."""
     made = create_tenant("Kestrel")
     sim.request_lease(made, offering("3g.40gb"), quantity=2)
     sim.run(180)
@@ -145,12 +145,12 @@ def test_what_is_quarantined_is_decided_on_its_page(
     assert "Quarantined" in page(operator, f"/ops/clusters/{node.cluster_id}/layouts/")
     with staff_scope():
         (need,) = [each for each in _node_items(fleet_gpus.load_gpus()) if each.urgent]
-        assert {card.idle_use for card in fleet_gpus.load_gpus()} == {UnitUse.UNHEALTHY}
+        assert {gpu.idle_use for gpu in fleet_gpus.load_gpus()} == {UnitUse.UNHEALTHY}
     assert (need.what, need.subject) == ("mig-1 / n01 is quarantined", node.pk)
     assert page(operator, f"{one}{verb}/")
     operator.post(f"{one}{verb}/", {"reason": "a screw was loose"})
     Driver(sim, Repartition.objects.order_by("planned_at").last() or change).until(RepartitionStep.DONE)
-    assert {each["profile"] for card in Gpu.objects.all() for each in card.fixed_layout} >= {cut}
+    assert {each["profile"] for gpu in Gpu.objects.all() for each in gpu.fixed_layout} >= {cut}
 
 
 def test_a_cluster_without_fixed_cuts_says_so(sim: Simulation, node: Node, operator: Client) -> None:
@@ -174,5 +174,5 @@ def test_waiting_for_leases_is_told(sim: Simulation, node: Node, kestrel: Tenant
     driver.on()
     driver.on()
     with staff_scope():
-        assert {card.idle_use for card in fleet_gpus.load_gpus()} == {UnitUse.MAINTENANCE}
+        assert {gpu.idle_use for gpu in fleet_gpus.load_gpus()} == {UnitUse.MAINTENANCE}
     assert "Waiting for the last lease to end." in page(operator, f"/ops/layout-changes/{change.pk}/")

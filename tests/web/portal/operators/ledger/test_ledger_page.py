@@ -57,42 +57,42 @@ def name_of(invoice: Invoice) -> str:
 
 
 def test_books_that_nobody_opened_yet_say_so(operator: Client) -> None:
-    told = read(operator)
-    assert "No entries yet." in told
-    assert "No accounts yet" in told
-    assert "No transfers" in told
+    body = read(operator)
+    assert "No entries yet." in body
+    assert "No accounts yet" in body
+    assert "No transfers" in body
 
 
 def test_both_sides_and_the_latest_transfers_are_shown(operator: Client) -> None:
     create_final_invoice()
     invoice = paid()
-    told = read(operator)
-    assert "Debits equal credits in EUR." in told
-    assert "receivable EUR 2 €2.00 —" in told
-    assert "accrued EUR 2 — —" in told
-    assert "revenue EUR 1 — €4.00" in told
-    assert "cash EUR 1 €2.00 —" in told
-    assert "Balanced EUR €4.00 €4.00" in told
-    assert f"payment {invoice} {name_of(invoice)} cash receivable €2.00" in told
+    body = read(operator)
+    assert "Debits equal credits in EUR." in body
+    assert "receivable EUR 2 €2.00 —" in body
+    assert "accrued EUR 2 — —" in body
+    assert "revenue EUR 1 — €4.00" in body
+    assert "cash EUR 1 €2.00 —" in body
+    assert "Balanced EUR €4.00 €4.00" in body
+    assert f"payment {invoice} {name_of(invoice)} cash receivable €2.00" in body
 
 
 def test_an_invoices_transfers_are_one_click_away(operator: Client) -> None:
     other, invoice = create_final_invoice(), paid()
     page = raw(operator)
     assert f'href="/ops/ledger/?invoice={invoice.pk}"' in page
-    told = read(operator, f"?invoice={invoice.pk}")
-    assert f"invoice {invoice}, paid, of {name_of(invoice)}" in told
-    assert name_of(other) not in told
-    assert f"ledger-transfers?sort=-id&ref={invoice.pk}&limit=500" in told
-    assert "Show all transfers" in told
+    body = read(operator, f"?invoice={invoice.pk}")
+    assert f"invoice {invoice}, paid, of {name_of(invoice)}" in body
+    assert name_of(other) not in body
+    assert f"ledger-transfers?sort=-id&ref={invoice.pk}&limit=500" in body
+    assert "Show all transfers" in body
 
 
 def test_a_tenants_transfers_are_one_click_away(operator: Client) -> None:
     other, invoice = create_final_invoice(), paid()
     assert f'href="/ops/ledger/?tenant={invoice.tenant_id}"' in raw(operator)
-    told = read(operator, f"?tenant={invoice.tenant_id}")
-    assert f"Transfers {name_of(invoice)} Show all transfers" in told
-    assert name_of(other) not in told
+    body = read(operator, f"?tenant={invoice.tenant_id}")
+    assert f"Transfers {name_of(invoice)} Show all transfers" in body
+    assert name_of(other) not in body
 
 
 @pytest.mark.parametrize("query", ["?invoice=inv_none", "?tenant=ten_none", "?invoice=inv_none&tenant=ten_none"])
@@ -124,9 +124,9 @@ def test_a_reversal_names_what_it_takes_back(operator: Client) -> None:
     with tenant_scope(invoice.tenant_id):
         Invoice.objects.filter(pk=invoice.pk).update(status="void")
         posting.reverse_invoices([invoice.pk], now=NOW)
-    told = read(operator)
-    assert re.search(rf"void reverses \d+ {invoice} ", told)
-    assert "Balanced EUR €0.00 €0.00" in told
+    body = read(operator)
+    assert re.search(rf"void reverses \d+ {invoice} ", body)
+    assert "Balanced EUR €0.00 €0.00" in body
 
 
 def test_books_that_do_not_balance_are_red(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,9 +137,9 @@ def test_books_that_do_not_balance_are_red(operator: Client, monkeypatch: pytest
         TrialBalance("USD", (TrialBalanceLine("USD", "cash", 1, 500, 0),)),
     )
     monkeypatch.setattr(ledger_page.ledger_balances, "stored_trial_balance", lambda: odd)
-    told = read(operator)
-    assert "Debits and credits differ in EUR, USD." in told
-    assert "Not balanced EUR €5.00 €0.00" in told
+    body = read(operator)
+    assert "Debits and credits differ in EUR, USD." in body
+    assert "Not balanced EUR €5.00 €0.00" in body
 
 
 def test_the_page_asks_as_often_however_much_is_posted(operator: Client) -> None:

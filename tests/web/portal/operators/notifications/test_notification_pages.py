@@ -55,9 +55,9 @@ def test_an_email_to_nobody_is_seen_and_tried_again(operator: Client) -> None:
         assert f'action="/ops/notifications/{letter.pk}/resend/"' in page
         payer(invoice)
         assert operator.post(f"/ops/notifications/{letter.pk}/resend/")["Location"] == "/ops/system/"
-        told = operator.post(f"/ops/notifications/{letter.pk}/resend/", follow=True).content.decode()
-        assert "cannot be retried" in told
-        assert "E-mails that need attention" not in told
+        text = operator.post(f"/ops/notifications/{letter.pk}/resend/", follow=True).content.decode()
+        assert "cannot be retried" in text
+        assert "E-mails that need attention" not in text
         assert operator.post("/ops/notifications/let_gone/resend/").status_code == 404
     assert len(send(now=LATER)) == 1
 
@@ -67,9 +67,9 @@ def test_the_same_over_the_api(operator: Client) -> None:
     send()
     letter = unsent(invoice)
     with clock.frozen_at(LATER):
-        (told,) = operator.get("/api/v1/ops/notifications", {"unsent": "nobody"}).json()["items"]
-        assert (told["id"], told["kind"], told["about"]) == (letter.pk, "invoice-final", invoice.pk)
-        assert (told["tenant"]["id"], told["sent_at"], told["due_at"]) == (invoice.tenant_id, None, None)
+        (found,) = operator.get("/api/v1/ops/notifications", {"unsent": "nobody"}).json()["items"]
+        assert (found["id"], found["kind"], found["about"]) == (letter.pk, "invoice-final", invoice.pk)
+        assert (found["tenant"]["id"], found["sent_at"], found["due_at"]) == (invoice.tenant_id, None, None)
         address, body = f"/api/v1/ops/notifications/{letter.pk}/resend", {"status": "waiting"}
         assert operator.put(address, {"status": "sent"}, content_type="application/json").status_code == 400
         again = operator.put(address, body, content_type="application/json")

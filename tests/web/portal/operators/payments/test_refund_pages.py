@@ -55,7 +55,7 @@ def test_an_operator_sends_back_what_was_given_back(operator: Client) -> None:
     ("form", "why"),
     [
         ({"amount": "3.06", "seen": "0", "reason": "x"}, "The payment charged €3.05"),
-        ({"amount": "abc", "seen": "0", "reason": "x"}, "is no amount"),
+        ({"amount": "abc", "seen": "0", "reason": "x"}, "is not an amount"),
         ({"amount": "0.50", "reason": "x"}, "The form is incomplete"),
         ({"amount": "0.50", "seen": "0", "reason": ""}, "A reason must have 1 to"),
     ],
@@ -105,8 +105,8 @@ def test_the_api_sends_back_once_however_often_it_is_asked(operator: Client) -> 
         assert operator.put(api, wanted, content_type="application/json").status_code == 409
         for odd in ({"amount": "x"}, {"seen": "x"}, {"amount": "9.00", "seen": "0.50"}):
             assert operator.put(api, {**wanted, **odd}, content_type="application/json").status_code == 400
-    (told,) = operator.get("/api/v1/ops/refunds", {"payment": payment_of(invoice).pk}).json()["items"]
-    assert (told["status"], told["amount"]["currency"], told["why"]) == ("succeeded", "EUR", "wrong slice")
+    (found,) = operator.get("/api/v1/ops/refunds", {"payment": payment_of(invoice).pk}).json()["items"]
+    assert (found["status"], found["amount"]["currency"], found["why"]) == ("succeeded", "EUR", "wrong slice")
     assert refunded_amounts(invoice) == [50]
 
 
@@ -128,8 +128,8 @@ def test_nobody_is_told_that_it_is_sent_before_it_is(operator: Client) -> None:
     invoice = create_paid_invoice()
     with clock.frozen_at(NOW):
         form = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}
-        told = operator.post(address(invoice), form, follow=True).content.decode()
-    assert "€0.50 left the balance. simulated is asked to refund it to the payment card." in told
+        text = operator.post(address(invoice), form, follow=True).content.decode()
+    assert "€0.50 left the balance. simulated is asked to refund it to the payment card." in text
 
 
 @pytest.mark.parametrize(

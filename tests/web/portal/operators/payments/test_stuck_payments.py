@@ -46,9 +46,9 @@ def read(operator: Client) -> str:
 
 
 def test_nothing_is_said_while_nothing_waits(operator: Client) -> None:
-    told = read(operator)
-    assert "attention" not in told
-    assert "Pending payments 0" in told
+    body = read(operator)
+    assert "attention" not in body
+    assert "Pending payments 0" in body
 
 
 def test_what_waits_is_named_with_its_tenant_its_sum_and_its_reason(operator: Client) -> None:
@@ -56,21 +56,21 @@ def test_what_waits_is_named_with_its_tenant_its_sum_and_its_reason(operator: Cl
     request_payment(create_final_invoice())
     with tenant_scope(invoice.tenant_id):
         payer = invoice.tenant.name
-    told = read(operator)
-    assert "1 payment needs attention." in told
-    assert f"{invoice} {payer} The simulated gateway does not accept our credentials." in told
-    assert "simulated · bad_credentials · pay_" in told
-    assert "€2.00" in told
-    assert "Pending payments 1, oldest" in told
+    body = read(operator)
+    assert "1 payment needs attention." in body
+    assert f"{invoice} {payer} The simulated gateway does not accept our credentials." in body
+    assert "simulated · bad_credentials · pay_" in body
+    assert "€2.00" in body
+    assert "Pending payments 1, oldest" in body
 
 
 def test_many_are_counted_and_the_oldest_shown(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending_collections, "MAX_SHOWN", 2)
     invoices = [stuck() for _ in range(3)]
-    told = read(operator)
-    assert "3 payments need attention." in told
-    assert "the oldest 2 of 3" in told
-    assert [str(each) in told for each in invoices].count(True) == 2
+    body = read(operator)
+    assert "3 payments need attention." in body
+    assert "the oldest 2 of 3" in body
+    assert [str(each) in body for each in invoices].count(True) == 2
 
 
 def test_the_page_asks_as_often_however_many_wait(operator: Client) -> None:
@@ -90,10 +90,10 @@ def test_an_operator_says_that_nothing_was_taken_after_being_asked(operator: Cli
         payer = invoice.tenant.name
     address = f"/ops/payments/{payment.pk}/mark-failed/"
     assert f'href="{address}"' in operator.get("/ops/system/").content.decode()
-    asked = unescape(operator.get(address).content.decode())
-    assert f"Mark {invoice} of {payer} as failed?" in asked
-    assert f"First search for {payment.pk} in the records of simulated." in asked
-    assert "simulated is configured here and is contacted first" in asked
+    wanted = unescape(operator.get(address).content.decode())
+    assert f"Mark {invoice} of {payer} as failed?" in wanted
+    assert f"First search for {payment.pk} in the records of simulated." in wanted
+    assert "simulated is configured here and is contacted first" in wanted
     with clock.frozen_at(NOW + timedelta(hours=1)):
         refused = operator.post(address, {"reason": ""})
         assert (refused.status_code, "A reason must have 1 to" in refused.content.decode()) == (400, True)

@@ -88,9 +88,9 @@ def test_an_operator_publishes_tiers_on_the_page_and_tenants_read_them(operator:
         assert (refused.status_code, b"in order" in refused.content) == (400, True)
         assert operator.post(path, typed).status_code == 302
         assert "graduated: from 100 h 2.5, from 500 h 2" in operator.get(path).content.decode()
-        told = ApiClient(kestrel.token()).get(f"/api/v1/price-versions?offering={offering.pk}").json()["items"]
-    assert [(each["model"], len(each["tiers"])) for each in told] == [("graduated", 3), ("flat", 0)]
-    assert told[0]["tiers"][1] == {"from_hours": "100", "until_hours": "500", "price": "2.5"}
+        found = ApiClient(kestrel.token()).get(f"/api/v1/price-versions?offering={offering.pk}").json()["items"]
+    assert [(each["model"], len(each["tiers"])) for each in found] == [("graduated", 3), ("flat", 0)]
+    assert found[0]["tiers"][1] == {"from_hours": "100", "until_hours": "500", "price": "2.5"}
 
 
 def test_the_same_over_the_api_and_again_changes_nothing(operator: Client) -> None:

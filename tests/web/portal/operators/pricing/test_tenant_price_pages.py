@@ -30,7 +30,7 @@ def read(answer: Any) -> str:
 
 
 def test_a_price_is_agreed_shown_and_ended(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     address = f"/ops/offerings/{offering.pk}/tenant-prices/"
     assert "All tenants pay the list price." in read(operator.get(address))
     assert "All tenants pay the list price now." in read(operator.get(f"/ops/offerings/{offering.pk}/"))
@@ -65,7 +65,7 @@ def test_what_cannot_be_meant_is_refused_on_the_page(
     kestrel: TenantContext, operator: Client, typed: dict[str, str], words: str
 ) -> None:
     form = {"tenant": kestrel.tenant.pk, "price": "1.25", **typed}
-    answer = operator.post(f"/ops/offerings/{simulation.offering('card').pk}/tenant-prices/", form)
+    answer = operator.post(f"/ops/offerings/{simulation.offering('whole-gpu').pk}/tenant-prices/", form)
     assert answer.status_code == 400
     assert words in read(answer)
     assert own(kestrel) == []
@@ -75,7 +75,7 @@ def test_a_price_that_overlaps_another_is_refused_on_the_page(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     form = {"tenant": kestrel.tenant.pk, "price": "1.25", "since": "2027-01-01T00:00"}
-    address = f"/ops/offerings/{simulation.offering('card').pk}/tenant-prices/"
+    address = f"/ops/offerings/{simulation.offering('whole-gpu').pk}/tenant-prices/"
     assert operator.post(address, form).status_code == 302
     answer = operator.post(address, {**form, "price": "2"})
     assert (answer.status_code, "already has a custom price" in read(answer)) == (409, True)
@@ -85,7 +85,7 @@ def test_a_price_that_overlaps_another_is_refused_on_the_page(
 def test_a_price_is_tried_on_the_last_month_of_one_tenant(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     last = (sim.now.replace(day=1) - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     add_ended_lease(kestrel.project, offering, last, 3600)
     lease_rating.rate_all_leases(now=sim.now)
@@ -104,7 +104,7 @@ def test_a_price_is_tried_on_the_last_month_of_one_tenant(
 
 
 def test_the_same_over_the_api(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
-    offering = simulation.offering("card")
+    offering = simulation.offering("whole-gpu")
     address, wanted = f"/api/v1/ops/offerings/{offering.pk}/price", {"per_hour": "1.25"}
     for bad in ({"until": "2027-01-01T00:00:00Z"}, {"free": True}):
         assert operator.put(address, {**wanted, **bad}, "application/json").status_code == 400
@@ -124,8 +124,8 @@ def test_the_same_over_the_api(sim: Simulation, kestrel: TenantContext, operator
 
 def test_the_gate_takes_its_tenants_price_and_a_quote_promises_it(sim: Simulation, kestrel: TenantContext) -> None:
     offering = simulation.offering("1g.10gb")
-    asked = {"tenant": kestrel.tenant, "offering": offering, "nano_per_hour": 7 * EURO, "since": sim.now}
-    version = tenant_prices.set_tenant_price(**asked, actor=OPERATOR, now=sim.now)
+    values = {"tenant": kestrel.tenant, "offering": offering, "nano_per_hour": 7 * EURO, "since": sim.now}
+    version = tenant_prices.set_tenant_price(**values, actor=OPERATOR, now=sim.now)
     with tenant_scope(kestrel.tenant.pk):
         lease = sim.request_lease(kestrel, offering)
         burn_rate_gate.gate(lease, now=sim.now)()

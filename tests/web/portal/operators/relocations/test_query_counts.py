@@ -16,14 +16,14 @@ STEPS_OF_A_MOVE = 4  # planned, noticed, moving, done
 def a_plan(sim: Simulation, lease: Lease, *, moves: int) -> RelocationPlan:
     """Write a finished plan with relocations between GPUs."""
     here, there = Gpu.objects.order_by("index")[:2]
-    drawn = {"gpu": here.pk, "name": "north-1-n01 / card 0", "grid": 8, "before": [[0, 1, 1], [4, 4, 0]]}
+    drawn = {"gpu": here.pk, "name": "north-1-n01 / GPU 0", "grid": 8, "before": [[0, 1, 1], [4, 4, 0]]}
     plan = RelocationPlan.objects.create(
         cluster=here.node.cluster,
         gpu_model=here.gpu_model,
         reason="One GPU with few slices can be emptied and then sold whole.",
         cost_s=20,
         gain_milli=1000,
-        cards=[{**drawn, "after": [[4, 4, 0]]} for _ in range(2 * moves)],
+        gpus=[{**drawn, "after": [[4, 4, 0]]} for _ in range(2 * moves)],
         state="done",
         state_at=sim.now,
         proposed_at=sim.now,
@@ -58,7 +58,7 @@ def a_plan(sim: Simulation, lease: Lease, *, moves: int) -> RelocationPlan:
     return plan
 
 
-def asked(operator: Client, plan: RelocationPlan) -> dict[str, int]:
+def query_counts(operator: Client, plan: RelocationPlan) -> dict[str, int]:
     found = {}
     for name in (
         "/ops/relocation-plans/",
@@ -83,10 +83,10 @@ def test_pages_and_calls_of_plans_ask_as_often_with_many_as_with_few(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     lease = sim.create_lease(kestrel, offering())
-    few = asked(operator, a_plan(sim, lease, moves=1))
+    few = query_counts(operator, a_plan(sim, lease, moves=1))
     for _ in range(5):
         large = a_plan(sim, lease, moves=MAX_RELOCATIONS)
-    assert asked(operator, large) == few
+    assert query_counts(operator, large) == few
     assert max(few.values()) <= 17, few  # one of them: for whom room is made
 
 

@@ -44,21 +44,21 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     assert all(word in shown for word in ("Before and after", "Accept", "Decline", "1 GPU", "Kestrel"))
     assert "GPU 0 after: empty" in shown
     assert "Tenants are notified immediately" in page(operator, f"{one}accept/")
-    operator.post(f"{one}accept/", {"reason": "whole cards are asked for"})
+    operator.post(f"{one}accept/", {"reason": "whole GPUs are asked for"})
     shown = page(operator, one)
     assert "Tenants are notified." in shown
     assert "Noticed" in shown
     sim.run_with_sweeps(NOTICE_S + 60)
     shown = page(operator, one)
     assert all(word in shown for word in ("1 of 1 finished", "Relocation 1 done", "1 of 1 leases moved"))
-    assert trail() == [("plans.propose", ""), ("plan.accepted", "whole cards are asked for")]
+    assert trail() == [("plans.propose", ""), ("plan.accepted", "whole GPUs are asked for")]
     assert_invariants(sim)
 
 
 def test_a_plan_for_who_waits_is_asked_for_in_the_control_room_and_drawn(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
-    waits = sim.request_lease(kestrel, offering("card"), name="whole-card")
+    waits = sim.request_lease(kestrel, offering("whole-gpu"), name="whole-gpu")
     sim.run(1)
     found = plan(operator, sim)
     control = page(operator, "/ops/")
@@ -66,7 +66,7 @@ def test_a_plan_for_who_waits_is_asked_for_in_the_control_room_and_drawn(
     assert f"/ops/relocation-plans/{found.pk}/" in control
     shown = page(operator, f"/ops/relocation-plans/{found.pk}/")
     assert f"Frees {waits.offering.label} for a queued lease." in shown
-    assert all(word in shown for word in ("whole-card</a> of Kestrel is queued", "for a queued lease"))
+    assert all(word in shown for word in ("whole-gpu</a> of Kestrel is queued", "for a queued lease"))
     assert re.search(r">queued lease\s*<", shown)
     assert operator.get(f"/api/v1/ops/relocation-plans/{found.pk}").json()["room_for"] == waits.pk
 
