@@ -17,8 +17,7 @@ from billing.services.funds.holds.token_caps import TokenCapRequest
 from billing.services.rating import lease_rating
 from broker.domain.lifecycle.states import EndReason, LeaseState
 from broker.models import Lease
-from broker.services.leases.lease_requests import LeaseRequest as Asked
-from broker.services.leases.lease_requests import request_lease
+from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.leases.lifecycle import extension
 from tenants.domain.roles import Role
 from tenants.models import ApiToken, Tenant
@@ -61,7 +60,7 @@ def capped(kestrel: TenantContext, wanted: TokenCapRequest, *, name: str = "ci")
 def ask(kestrel: TenantContext, actor: Actor, sim: Simulation, **wanted: Any) -> Lease:
     values = {"offering_id": offering().pk, "name": "job", "max_duration_s": HOUR, **wanted}
     with tenant_scope(kestrel.tenant.pk):
-        return request_lease(Asked(**values), project=kestrel.project, actor=actor, now=sim.now)
+        return request_lease(LeaseRequest(**values), project=kestrel.project, actor=actor, now=sim.now)
 
 
 def taken(kestrel: TenantContext, actor: Actor, now: datetime) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from ports import outbox, payments
 from tenants.services.rls import staff_scope
 from tests.billing.crashes.crash_month import NOW
 from tests.billing.crashes.killed_connections import dies, killed
-from tests.billing.crashes.written_rows import Told, every_id, read_rows
+from tests.billing.crashes.written_rows import RowLines, every_id, read_rows
 from tests.database import pointed_at
 
 MODULE = "tests.billing.crashes.trial"
@@ -63,7 +63,7 @@ class Whole:
 
     said: list[str]
     ids: frozenset[str]
-    lines: Told
+    lines: RowLines
 
 
 def run_undisturbed(ground: CrashDatabase) -> Whole:
@@ -112,7 +112,7 @@ def faults() -> list[str]:
     return wrong
 
 
-def _differences(wanted: Told, found: Told) -> list[str]:
+def _differences(wanted: RowLines, found: RowLines) -> list[str]:
     lost, added = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     wrong = [f"lost: {line}" for line in lost] + [f"new: {line}" for line in added]
     return wrong or (["rows are there twice"] if wanted != found else [])

@@ -32,7 +32,7 @@ OF_THE_RUN = (BillingRun, RatingWatermark)
 BESIDE_BILLING = (Transition, AuditEvent)
 OF_THE_TRY = {"recorded_at", "run_id", "xid", "position"}  # by PostgreSQL
 ID = re.compile(r"\b[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}\b")
-Told = list[str]
+RowLines = list[str]
 
 
 class Names:
@@ -76,7 +76,7 @@ def every_id() -> frozenset[str]:
     return frozenset(ID.findall("\n".join(_row_lines(Names()))))
 
 
-def read_rows(kept: AbstractSet[str]) -> Told:
+def read_rows(kept: AbstractSet[str]) -> RowLines:
     """Return all rows as sorted lines. Must run as staff."""
     names = Names()
     return sorted(names.plain(line, kept) for line in _row_lines(names))
@@ -102,5 +102,5 @@ def _counts(field: "models.Field[Any, Any]") -> bool:
     return field.name not in OF_THE_TRY and not is_number and not own_id
 
 
-def digest(lines: Told) -> str:
+def digest(lines: RowLines) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -383,14 +383,14 @@ def test_a_node_that_publishes_nothing_has_nothing_to_sell() -> None:
 
 
 def test_gpus_that_hami_registers_are_known_by_their_uuid() -> None:
-    gpu = {
+    registered = {
         "id": "GPU-a",
         "count": 10,
         "devmem": 81559,
         "type": "NVIDIA-NVIDIA H100 80GB HBM3",
         "health": True,
     }
-    text = msgspec.json.encode([gpu]).decode()
+    text = msgspec.json.encode([registered]).decode()
     labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER_ANNOTATION: text})
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
     assert [(gpu.uuid, gpu.model, gpu.healthy) for gpu in found.gpus] == [("GPU-a", "H100-80GB", True)]
@@ -431,10 +431,10 @@ def test_the_root_of_a_gpu_is_told_where_the_claim_names_the_gpu(extended: bool,
 
 @pytest.mark.parametrize(("reported", "numa"), [({"numa": 1}, "1"), ({"numa": 0}, "0"), ({}, "")])
 def test_hami_tells_below_which_processor_a_gpu_is(reported: dict[str, int], numa: str) -> None:
-    gpu = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **reported}
+    registered = {"id": "GPU-a", "devmem": 81559, "type": "NVIDIA-NVIDIA H100 80GB HBM3", **reported}
     labelled = node(
         gpu("NVIDIA-H100-80GB-HBM3", 1, 81559),
-        annotations={REGISTER_ANNOTATION: msgspec.json.encode([gpu]).decode()},
+        annotations={REGISTER_ANNOTATION: msgspec.json.encode([registered]).decode()},
     )
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
     assert [gpu.numa for gpu in found.gpus] == [numa]

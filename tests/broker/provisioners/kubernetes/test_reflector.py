@@ -21,7 +21,7 @@ from tests.broker.provisioners.kubernetes.scripted_server import (
 )
 
 
-class Told:
+class RecordingListener:
     """A sink that remembers, and ends the following after so many words."""
 
     def __init__(self, most: int) -> None:
@@ -61,7 +61,7 @@ def stream(*events: tuple[str, dict[str, Any]]) -> ScriptedAnswer:
 
 
 GONE = ("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
-Follow = Callable[..., tuple[ScriptedServer, Told, Reflector]]
+Follow = Callable[..., tuple[ScriptedServer, RecordingListener, Reflector]]
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture
 def follow(serve: StartServer, naps: list[float]) -> Follow:
-    def following(*script: ScriptedAnswer, words: int) -> tuple[ScriptedServer, Told, Reflector]:
-        wire, found = serve(*script), Told(words)
+    def following(*script: ScriptedAnswer, words: int) -> tuple[ScriptedServer, RecordingListener, Reflector]:
+        wire, found = serve(*script), RecordingListener(words)
         made = Reflector(wire.transport, POD, found, labels="a=b")
         made.follow(found.going)
         return wire, found, made
@@ -167,7 +167,7 @@ def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[flo
 def test_it_is_open_from_when_the_server_agrees_until_trouble(
     trouble: tuple[str, dict[str, Any]], serve: StartServer, naps: list[float]
 ) -> None:
-    wire, found = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), Told(9)
+    wire, found = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), RecordingListener(9)
     made = Reflector(wire.transport, POD, found)
     was: list[bool] = []
 
@@ -180,7 +180,7 @@ def test_it_is_open_from_when_the_server_agrees_until_trouble(
 
 
 def test_a_stream_that_ended_in_peace_is_not_open_either(serve: StartServer) -> None:
-    made = Reflector(serve(listing(version=5), stream(("ADDED", pod("b", 6)))).transport, POD, Told(9))
+    made = Reflector(serve(listing(version=5), stream(("ADDED", pod("b", 6)))).transport, POD, RecordingListener(9))
     made.once(lambda: True)
     assert not made.is_open, "until the server agrees anew, nobody tells us of anything"
 

@@ -60,7 +60,7 @@ def test_a_device_that_was_sold_is_none_of_anybody_elses() -> None:
     whole = replace(LEASE, offering=WHOLE, slices=(SliceSpec("gpu-node-1", GPU_UUID, "whole-gpu", 0, 8, 8, 80),))
     assert whole.offering.isolation is Isolation.DEVICE
     assert strange(claim("gpu"), lease=whole) == ""
-    assert strange(claim("other-gpu"), lease=whole) == "other-GPU of gpu-node-1"
+    assert strange(claim("other-gpu"), lease=whole) == "other-gpu of gpu-node-1"
 
 
 @pytest.mark.parametrize("given", ["beside", "elsewhere"])
@@ -189,7 +189,7 @@ def test_a_lease_that_was_given_what_was_not_sold_is_lost(cluster: Cluster, serv
         seen, _ = checked_at(cluster, serve, ours("gpu"), of_node(device("gpu", gpu="GPU-2")), pod=pod)
         assert (seen.seen, seen.text) == (
             ObservedState.LOST,
-            "its resource claim got GPU of n01, where it was not placed",
+            "its resource claim got gpu of n01, where it was not placed",
         )
 
 

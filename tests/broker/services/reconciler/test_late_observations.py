@@ -46,7 +46,7 @@ def waits(uid: str, made: datetime) -> Body:
     return pod(uid, made, node="", phase="Pending")
 
 
-class Told(SimulatedProvisioner):
+class ScriptedProvisioner(SimulatedProvisioner):
     """A cluster that shows these pods, by its agent while fresh."""
 
     def __init__(self) -> None:
@@ -73,15 +73,15 @@ def _seen(pods: list[Body], now: datetime) -> Observation:
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Told:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvisioner:
     create_gpus(1)
-    made = Told()
+    made = ScriptedProvisioner()
     monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)
     return made
 
 
 @pytest.fixture
-def lease(sim: Simulation, cluster: Told) -> Lease:
+def lease(sim: Simulation, cluster: ScriptedProvisioner) -> Lease:
     """Return a lease whose pod runs; a minute later its agent looks."""
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     cluster.pods = cluster.remembered = [pod("a", sim.now)]
@@ -100,7 +100,7 @@ def charged(lease: Lease) -> tuple[str, datetime]:
     return step.reason, step.at
 
 
-def ends_before_a_look_that_shows_it_running(sim: Simulation, cluster: Told, lease: Lease) -> datetime:
+def ends_before_a_look_that_shows_it_running(sim: Simulation, cluster: ScriptedProvisioner, lease: Lease) -> datetime:
     """End the pod while its watch lags, and let a worker look."""
     ended = sim.now
     cluster.pods = [pod("a", reload_lease(lease).active_at or ended, ended=ended)]
@@ -111,7 +111,7 @@ def ends_before_a_look_that_shows_it_running(sim: Simulation, cluster: Told, lea
 
 
 def test_what_was_replaced_and_never_ran_again_ends_when_its_pod_did_however_late_that_was_told(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
     sim.clock.at += timedelta(seconds=1)
@@ -125,7 +125,7 @@ def test_what_was_replaced_and_never_ran_again_ends_when_its_pod_did_however_lat
 
 
 def test_a_watch_that_still_shows_a_pod_that_was_let_go_proves_nothing(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
     cluster.pulse = None
@@ -138,7 +138,7 @@ def test_a_watch_that_still_shows_a_pod_that_was_let_go_proves_nothing(
 
 
 def test_what_its_controller_replaced_at_once_ended_when_it_did_and_not_when_that_was_looked_at(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
     cluster.pulse, cluster.pods = None, [*cluster.pods, waits("b", ended + timedelta(seconds=2))]
@@ -150,7 +150,7 @@ def test_what_its_controller_replaced_at_once_ended_when_it_did_and_not_when_tha
 
 @pytest.mark.deep
 def test_what_nobody_saw_end_did_not_outlive_the_making_of_what_replaces_it(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     """Somebody took its finalizer away: no pod is left to tell when it ended."""
     made = sim.now + timedelta(seconds=1)
@@ -162,7 +162,7 @@ def test_what_nobody_saw_end_did_not_outlive_the_making_of_what_replaces_it(
 
 
 def test_a_tenant_who_lets_go_while_it_is_made_again_pays_until_its_pod_ended(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
     cluster.pulse = None
@@ -173,7 +173,7 @@ def test_a_tenant_who_lets_go_while_it_is_made_again_pays_until_its_pod_ended(
 
 
 def test_a_tenant_who_lets_go_while_its_node_is_silent_pays_until_that_was_heard_last(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     heard, cluster.pulse = sim.now - timedelta(seconds=4), sim.now
     assert look(sim, lease).seen_at == sim.now
@@ -185,7 +185,7 @@ def test_a_tenant_who_lets_go_while_its_node_is_silent_pays_until_that_was_heard
 
 
 def test_what_expires_while_it_is_made_again_ends_when_its_pod_did(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
     cluster.pulse = None
@@ -197,7 +197,9 @@ def test_what_expires_while_it_is_made_again_ends_when_its_pod_did(
     assert charged(lease) == (EndReason.EXPIRED, ended)
 
 
-def test_what_runs_again_within_half_a_minute_is_charged_through(sim: Simulation, cluster: Told, lease: Lease) -> None:
+def test_what_runs_again_within_half_a_minute_is_charged_through(
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
+) -> None:
     ends_before_a_look_that_shows_it_running(sim, cluster, lease)
     cluster.pulse = None
     look(sim, lease)
@@ -210,7 +212,7 @@ def test_what_runs_again_within_half_a_minute_is_charged_through(sim: Simulation
 
 
 def test_an_end_before_anybody_took_it_for_active_costs_nothing_and_takes_nothing_back(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     cluster.pods = [pod("a", lease.state_since, ended=lease.state_since - timedelta(seconds=5))]
     sim.clock.at = lease.state_since + timedelta(seconds=5)
@@ -220,7 +222,7 @@ def test_an_end_before_anybody_took_it_for_active_costs_nothing_and_takes_nothin
 
 
 def test_an_answer_proves_life_when_it_was_asked_for_and_not_when_it_came(
-    sim: Simulation, cluster: Told, lease: Lease, monkeypatch: pytest.MonkeyPatch
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = sim.now
 
@@ -233,7 +235,7 @@ def test_an_answer_proves_life_when_it_was_asked_for_and_not_when_it_came(
 
 
 def test_what_is_unreachable_is_asked_of_its_cluster_and_nobody_else(
-    sim: Simulation, cluster: Told, lease: Lease
+    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     with tenant_scope(lease.tenant_id):
         assert not load_provision_spec(reload_lease(lease)).doubted

@@ -26,7 +26,7 @@ PROVIDER = {
     "settings": {"server_url": SERVER},
 }
 PERSON = {"sub": "k-1", "email": "ada@kestrel.example", "email_verified": True, "name": "Ada"}
-Asked = list[tuple[str, bool]]
+ServerRequests = list[tuple[str, bool]]
 Server = Callable[[httpx.Request], httpx.Response]
 
 
@@ -44,15 +44,15 @@ def kestrel(request: httpx.Request) -> httpx.Response:
 
 
 @pytest.fixture
-def company_server(own_database: OwnDatabase, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Asked:
+def company_server(own_database: OwnDatabase, settings: Any, monkeypatch: pytest.MonkeyPatch) -> ServerRequests:
     """Enable company sign-in; return its requests and open transactions."""
     settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [PROVIDER]}}
     settings.ROOT_URLCONF = "tests.web.portal.account.company_urls"
     return answering(kestrel, monkeypatch)
 
 
-def answering(server: Server, monkeypatch: pytest.MonkeyPatch) -> Asked:
-    seen: Asked = []
+def answering(server: Server, monkeypatch: pytest.MonkeyPatch) -> ServerRequests:
+    seen: ServerRequests = []
 
     def hear(request: httpx.Request) -> httpx.Response:
         seen.append((request.url.path, connection.in_atomic_block))
@@ -71,18 +71,18 @@ def come_back(browser: Client) -> Any:
     return browser.get(f"{LOGIN}callback/", {"code": "c0de", "state": state})
 
 
-def test_no_transaction_is_open_while_the_companys_server_is_asked(wanted: Asked) -> None:
+def test_no_transaction_is_open_while_the_companys_server_is_asked(company_server: ServerRequests) -> None:
     browser = Client()
     assert come_back(browser).status_code == 302
-    assert [path for path, _ in wanted if "openid-configuration" not in path] == ["/token", "/userinfo"]
-    assert len(wanted) >= 3
-    assert [path for path, open_ in wanted if open_] == []
+    assert [path for path, _ in company_server if "openid-configuration" not in path] == ["/token", "/userinfo"]
+    assert len(company_server) >= 3
+    assert [path for path, open_ in company_server if open_] == []
     user = User.objects.get(email="ada@kestrel.example")
     assert browser.session["_auth_user_id"] == user.pk
     assert SocialAccount.objects.get().user == user
 
 
-def test_who_comes_again_is_the_same_person(wanted: Asked) -> None:
+def test_who_comes_again_is_the_same_person(company_server: ServerRequests) -> None:
     come_back(Client())
     browser = Client()
     come_back(browser)
@@ -91,7 +91,7 @@ def test_who_comes_again_is_the_same_person(wanted: Asked) -> None:
 
 @pytest.mark.parametrize("says", [{"email_verified": False}, {}])
 def test_an_address_the_company_does_not_vouch_for_waits_for_its_email(
-    wanted: Asked, monkeypatch: pytest.MonkeyPatch, mailoutbox: list[Any], says: dict[str, bool]
+    company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, mailoutbox: list[Any], says: dict[str, bool]
 ) -> None:
     monkeypatch.delitem(PERSON, "email_verified")
     for key, said in says.items():
@@ -111,7 +111,7 @@ def test_an_address_the_company_does_not_vouch_for_waits_for_its_email(
 
 @pytest.mark.parametrize("vouched", [True, False])
 def test_an_address_that_is_somebodys_account_here_opens_nothing_of_theirs(
-    wanted: Asked, monkeypatch: pytest.MonkeyPatch, vouched: bool
+    company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, vouched: bool
 ) -> None:
     ada = User.objects.create_user("ada@kestrel.example", "a long enough phrase 4711")
     EmailAddress.objects.create(user=ada, email=ada.email, verified=True, primary=True)
@@ -123,7 +123,9 @@ def test_an_address_that_is_somebodys_account_here_opens_nothing_of_theirs(
     assert User.objects.get() == ada
 
 
-def test_a_person_who_cannot_be_kept_whole_is_not_kept(wanted: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_who_cannot_be_kept_whole_is_not_kept(
+    company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise RuntimeError("broken off in the middle")
 
@@ -150,7 +152,7 @@ def unreachable(request: httpx.Request) -> httpx.Response:
     ],
 )
 def test_a_server_that_gives_no_sound_answer_is_named_as_what_failed(
-    wanted: Asked, monkeypatch: pytest.MonkeyPatch, server: Server, why: str
+    company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, server: Server, why: str
 ) -> None:
     answering(server, monkeypatch)
     answer = Client().post(LOGIN)
@@ -158,7 +160,9 @@ def test_a_server_that_gives_no_sound_answer_is_named_as_what_failed(
     assert why in answer.content.decode()
 
 
-def test_a_code_that_the_server_refuses_signs_nobody_in(wanted: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_code_that_the_server_refuses_signs_nobody_in(
+    company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def wary(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/token":
             return httpx.Response(400, json={"error": "invalid_grant"})
