@@ -23,7 +23,7 @@ from tests.browser.test_pages import AXE, RULES, WIDTHS
 from tests.simulation import MODEL, REGION, Simulation, create_tenant, offering, reload_lease
 
 pytestmark = pytest.mark.browser
-SHOTS = os.environ.get("SHOTS", "")
+SHOTS = os.environ.get("SCREENSHOTS", "")  # a folder; pictures are kept there
 NAMES = ("fold-notebook", "ranking-eval", "tokenizer", "agent-sandbox", "hydro-forecast")
 
 

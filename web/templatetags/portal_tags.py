@@ -17,7 +17,7 @@ from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from billing.domain.money import exponent_of
+from billing.domain.money import MINUS, exponent_of
 from broker.domain.geometry.profiles import WHOLE_GPU
 from web.templatetags import api_example_tags, chart_tags
 from web.ui import formatting, state_badges
@@ -153,8 +153,8 @@ def moment(
 
 @register.filter
 def grouped(value: int | None) -> str:
-    """Format a whole number with thousands separators: 2,676,186."""
-    return formatting.UNKNOWN if value is None else f"{value:,}"
+    """Format a whole number with thousands separators and a real minus: 2,676,186."""
+    return formatting.UNKNOWN if value is None else f"{value:,}".replace("-", MINUS)
 
 
 @register.filter

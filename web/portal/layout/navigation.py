@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
@@ -101,6 +101,9 @@ NAV_ALIASES = (  # page prefix -> prefix of the navigation entry it belongs to
     ("/ops/nodes/", "/ops/clusters/"),
     ("/ops/stripe/", "/ops/system/"),
     ("/payment-method/", "/invoices/"),
+    ("/billing-details/", "/invoices/"),
+    ("/commitments/", "/invoices/"),
+    ("/discounts/", "/invoices/"),
 )
 NavEntry = tuple[str, str, str]  # URL name, label, icon
 NavPlan = tuple[tuple[str, tuple[NavEntry, ...]], ...]
@@ -149,7 +152,7 @@ OPS_NAV: NavPlan = (
     (
         gettext_noop("Tenants and system"),
         (
-            ("tenants", gettext_noop("Tenants"), "building"),
+            ("ops-tenants", gettext_noop("Tenants"), "building"),
             ("ops-queue", gettext_noop("Queue"), "hourglass"),
             ("ops-invoices", gettext_noop("Invoices"), "receipt"),
             ("ops-disputes", gettext_noop("Disputes"), "help"),
@@ -164,7 +167,7 @@ OPS_NAV: NavPlan = (
         ),
     ),
 )
-STYLE_ENTRY: NavEntry = ("style", gettext_noop("Style page"), "palette")
+STYLE_ENTRY: NavEntry = ("styleguide", gettext_noop("Style guide"), "palette")
 TO_OPS: NavEntry = ("control-room", gettext_noop("Operations"), "map-2")
 TO_TENANT: NavEntry = ("home", gettext_noop("Tenant pages"), "home")
 ACCOUNT_MENU: tuple[NavEntry, ...] = (
@@ -178,30 +181,21 @@ TENANT_FIGURES = "web.portal.layout.tenant_figures.tenant_figures"
 OPERATOR_FIGURES = "web.portal.layout.operator_figures.layout_figures"
 
 
-def url_or_empty(name: str) -> str:
-    """Return the URL of a named page; empty if this installation has none."""
-    try:
-        return reverse(name)
-    except NoReverseMatch:
-        return ""
-
-
 def open_page_url(path: str, urls: Iterable[str]) -> str | None:
     """Return the open page's URL: the longest one that the path begins with."""
-    inside = [url for url in urls if url and (path == url or (url != "/" and path.startswith(url)))]
+    inside = [url for url in urls if path == url or (url != "/" and path.startswith(url))]
     return max(inside, key=len, default=None)
 
 
 def nav_links(
     entries: Iterable[NavEntry], path: str, counts: dict[str, int] | None = None, current: str | None = None
 ) -> tuple[NavLink, ...]:
-    """Return entries as links, without pages that do not exist."""
-    found = [(name, url_or_empty(name), label, icon) for name, label, icon in entries]
+    """Return entries as links."""
+    found = [(name, reverse(name), label, icon) for name, label, icon in entries]
     current = current or open_page_url(path, (url for _, url, _, _ in found))
     return tuple(
         NavLink(url, _(label), icon, (counts or {}).get(name), url == current, "n" if name == "launch" else "", name)
         for name, url, label, icon in found
-        if url
     )
 
 
@@ -218,7 +212,7 @@ def side_navigation(
 ) -> tuple[NavGroup, ...]:
     """Return the side navigation for a page at `path`; at most one link is current."""
     path = next((path.replace(below, above, 1) for below, above in NAV_ALIASES if path.startswith(below)), path)
-    current = open_page_url(path, (url_or_empty(name) for _, entries in plan for name, _, _ in entries)) or "-"
+    current = open_page_url(path, (reverse(name) for _, entries in plan for name, _, _ in entries)) or "-"
     groups = (
         NavGroup(_(label), nav_links((entry for entry in entries if entry[0] not in without), path, counts, current))
         for label, entries in plan
@@ -273,10 +267,10 @@ def page_layout(request: HttpRequest) -> PageLayout:
         foot=nav_links((*foot_entries(ops=ops, staff=staff, only_ops=only_ops), STYLE_ENTRY), request.path),
         project=here,
         others=others,
-        switch_url=url_or_empty("switch"),
+        switch_url=reverse("switch-project"),
         meters=tuple(TopBarMeter(**meter) for meter in figures.get("meters", ())),
         user=signed_in,
-        sign_out_url=url_or_empty("account_logout"),
+        sign_out_url=reverse("account_logout"),
         search_url=figures.get("search_url", ""),
         search_hint=figures.get("search_hint", "Search leases"),
         alerts=figures.get("alerts", 0),

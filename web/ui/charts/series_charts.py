@@ -8,6 +8,7 @@ from web.ui.svg import format_coordinate, format_points, rect, svg_image, text
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 738, 262, 48, 24, 236
 NARROW = 330
+WORD_WIDTH = 100  # room for the word at the forecast
 
 AxisFormatter = Callable[[float], str]
 
@@ -135,8 +136,12 @@ def running_total_chart(track: RunningTotal, write: AxisFormatter, *, label: str
         drawn.append(
             f'<polyline class="chart-line chart-line-forecast" points="{format_points([done[-1], *likely])}"/>'
         )
-        below = max(y for x, y in [*lows, done[-1]] if x > right - 100 or x == lows[-1][0])
-        drawn.append(text(track.forecast_word, right, min(below + 18, BOTTOM - 6), "emphasis align-end"))
+        # The word stands above its interval, or below everything where the limit's line is there.
+        word_y = min(y for _, y in highs) - 8
+        if word_y < 14 or (track.limit and abs(scale.y(track.limit) - word_y) < 22):
+            lowest = max(y for x, y in [*lows, *done] if x > right - WORD_WIDTH or x == lows[-1][0])
+            word_y = min(lowest + 18, BOTTOM - 6)
+        drawn.append(text(track.forecast_word, right, word_y, "emphasis align-end"))
     drawn.append(f'<polyline class="chart-line" points="{format_points(done)}"/>')
     if track.limit:
         y = scale.y(track.limit)

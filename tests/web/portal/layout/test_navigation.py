@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from django.urls import reverse
 
 from tenants.domain.roles import Role
 from tenants.models import User
@@ -12,6 +13,7 @@ from tenants.services.actors import SYSTEM
 from tests.tenants import tenant_setup
 from tests.tenants.tenant_setup import TenantWithOwner, current_time
 from tests.web.portal.team.test_team_pages import Browser, signed_in
+from web.portal.layout.navigation import OPS_NAV
 
 pytestmark = pytest.mark.django_db
 
@@ -43,6 +45,28 @@ def test_every_way_in_the_navigation_is_open_to_who_sees_it(delta: TenantWithOwn
 
 def test_who_leads_the_whole_tenant_is_led_to_its_invoices_and_its_audit_log(delta: TenantWithOwner) -> None:
     assert {"/invoices/", "/audit/"} <= ways(page_of(signed_in(delta.owner), "/team/"))
+
+
+def test_whoever_has_two_projects_can_switch_between_them(delta: TenantWithOwner) -> None:
+    research = delta.create_project("research")
+    page = page_of(signed_in(delta.owner), "/team/")
+    switcher = re.search(r'<form[^>]* action="/switch-project/">.*?</form>', page, re.DOTALL)
+    assert switcher
+    assert f'value="{research.pk}"' in switcher[0]
+
+
+def test_an_operator_is_led_to_every_page_of_the_plan(settings: Any) -> None:
+    settings.OPERATORS_REQUIRE_MFA = False
+    operator = signed_in(User.objects.create_user("operator@example.org", is_staff=True))
+    named = {reverse(name) for _, entries in OPS_NAV for name, _, _ in entries}
+    assert named | {"/styleguide/"} <= ways(page_of(operator, "/ops/"))
+    assert "/ops/tenants/" in named
+
+
+@pytest.mark.parametrize("address", ["/payment-method/", "/billing-details/", "/commitments/", "/discounts/"])
+def test_the_pages_about_paying_belong_to_the_invoices(delta: TenantWithOwner, address: str) -> None:
+    page = page_of(signed_in(delta.owner), address)
+    assert re.search(r'href="/invoices/"[^>]*aria-current="page"', page)
 
 
 def test_the_pages_of_an_account_have_the_frame_of_all_others(delta: TenantWithOwner) -> None:

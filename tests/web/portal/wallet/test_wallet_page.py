@@ -101,6 +101,8 @@ def test_operators_set_terms_for_a_reason_and_the_audit_log_says_so(operator: Cl
     with clock.frozen_at(NOW):
         assert "Payment terms of Kestrel" in page_words(operator.get(address))
         form = {"payment": "prepaid", "standing": "good", "reason": WHY}
+        page = operator.get(address).content.decode()
+        assert [name for name in form if f'name="{name}"' not in page] == []
         for _ in range(2):
             assert operator.post(address, form).status_code == 302
         assert "Payment terms of Kestrel saved." in page_words(operator.get(address))
