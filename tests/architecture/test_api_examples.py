@@ -9,7 +9,7 @@ from django.urls import resolve
 ROOT = Path(__file__).parents[2]
 TENANTS_CALL = re.compile(r"api_examples\.curl_(?:get|list|post|put)\(\s*f?\"/([^\"?]*)")
 TEMPLATES_CALL = re.compile(r"\{% curl_(?:get|post) ((?:[\"'][^\"']*[\"'] ?|[\w.]+ )+)")
-OPERATORS_CALL = re.compile(r"operator_api_call\(\s*f?\"[^\"]*\",\s*f?\"([^\"?]*)")
+OPERATORS_CALL = re.compile(r"operator_api_call\(\s*(?:_\(\s*)?f?\"[^\"]*\"\)?,\s*f?\"([^\"?]*)")
 
 
 def joined_path(parts: str) -> str:
