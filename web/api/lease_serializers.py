@@ -82,7 +82,7 @@ class LeaseCreate(StrictSerializer):
     movable = serializers.BooleanField(
         default=False,
         help_text="Whether we may stop the lease and restart it on another GPU after notice. The volume is kept and"
-        " downtime is free. Not allowed for gangs and shared GPUs.",
+        " downtime is free. Not allowed for quantity > 1 or shared GPUs.",
     )
     tags = TagsField(default=dict)
     quote = serializers.CharField(

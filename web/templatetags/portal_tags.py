@@ -18,7 +18,6 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from billing.domain.money import MINUS, exponent_of
-from broker.domain.geometry.profiles import WHOLE_GPU
 from web.templatetags import api_example_tags, chart_tags
 from web.ui import formatting, state_badges
 
@@ -160,7 +159,7 @@ def grouped(value: int | None) -> str:
 @register.filter
 def profile_name(profile: str) -> str:
     """Name a profile for people: `whole-gpu` has no other name."""
-    return _("whole GPU") if profile == WHOLE_GPU else profile
+    return formatting.format_profile(profile)
 
 
 @register.simple_tag

@@ -5,9 +5,15 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from django.utils.translation import gettext as _
 
 from billing.domain.money import MINUS, SYMBOLS, exponent_of, format_fixed_point, format_minor, half_up
+from broker.domain.geometry.profiles import WHOLE_GPU
 
 NANO = 1_000_000_000
 UNKNOWN = "—"
+
+
+def format_profile(profile: str) -> str:
+    """Name a profile for people: `whole-gpu` is a whole GPU; a slice keeps its name."""
+    return _("whole GPU") if profile == WHOLE_GPU else profile
 
 
 def currency_symbol(currency: str) -> str:

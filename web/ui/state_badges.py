@@ -5,6 +5,9 @@ Each state has all three, so that colour is never the only sign.
 
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 
 class StateBadge(NamedTuple):
     """A state's symbol and kind: success, working, warning, danger, reserved, ended or ""."""
@@ -92,6 +95,7 @@ BADGES = {
     "warning": StateBadge("warn", "warning"),
     "free": StateBadge("active", "success"),
 }
+STATE_WORDS = {"noticed": gettext_noop("Notified")}  # of states whose API word is not the display word
 UNKNOWN_BADGE = StateBadge("released", "ended")
 SPINNING_SYMBOL = "provisioning"
 
@@ -102,5 +106,7 @@ def badge_of(state: str) -> StateBadge:
 
 
 def state_word(state: str) -> str:
-    """Return a state's display word: the API's word, capitalized."""
+    """Return a state's display word: the API's word, capitalized, or its own."""
+    if state in STATE_WORDS:
+        return _(STATE_WORDS[state])
     return state.replace("_", " ").capitalize()

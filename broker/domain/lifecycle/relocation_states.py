@@ -65,7 +65,7 @@ def why_not_relocatable(isolation: Isolation, quantity: int) -> str:
     A relocation handles one slice with hardware or device isolation.
     """
     if quantity > 1:
-        return "not available for gangs"
+        return "not available for quantity > 1"
     if isolation not in (Isolation.DEVICE, Isolation.HARDWARE):
         return "not available for shared GPUs"
     return ""

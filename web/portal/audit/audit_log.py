@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
+from billing.domain.tax import format_rate_percent
 from tenants.domain import quota_limits
 from tenants.models import ApiToken, AuditEvent, Project, ServiceAccount, User
 
@@ -22,6 +23,7 @@ NAMED_MODELS: dict[str, tuple[Any, str]] = {
     "tok": (ApiToken, "name"),
 }
 DETAIL_LABELS = {
+    "bearer": "owner",
     "max_duration_s": "at most",
     "active_seconds": "ran",
     "size_gib": "size",
@@ -29,6 +31,7 @@ DETAIL_LABELS = {
     "total": "amount",
 }
 MONEY_KEYS = ("amount", "total", "minor", "settled", "to_balance")
+RECORDED_PRICE = re.compile(r"(\d+)\.(\d{9}) ([A-Z]{3})/h")  # of commitments
 UNIT_SUFFIXES = re.compile(r"_(s|gib|at|id)$")
 
 
@@ -117,7 +120,9 @@ def _detail_value(event: AuditEvent, key: str, kept: Any, names: Mapping[str, st
     number = isinstance(kept, int | float) and not isinstance(kept, bool)
     if number and not key and event.action.startswith("quota."):
         return _quota_value(event.subject_label.partition(" of ")[0], int(kept), currency)
-    if number and currency and (key == "nano_per_hour" or event.action == "price.publish"):
+    if number and not key and event.action == "tax.publish":
+        return AuditValue("text", _("{percent} %").format(percent=format_rate_percent(int(kept))))
+    if number and currency and (key == "nano_per_hour" or _is_price(event, key)):
         return AuditValue("price", kept, currency)
     if number and currency and key in MONEY_KEYS:
         return AuditValue("money", kept, currency)
@@ -125,9 +130,16 @@ def _detail_value(event: AuditEvent, key: str, kept: Any, names: Mapping[str, st
         return AuditValue("length", timedelta(seconds=kept))
     if number and key.endswith("_gib"):
         return AuditValue("text", _("{kept:,} GiB").format(kept=kept))
+    if key == "price" and isinstance(kept, str) and (price := RECORDED_PRICE.fullmatch(kept)):
+        return AuditValue("price", int(price[1] + price[2]), price[3])
     if isinstance(kept, str) and (key.endswith("_at") or key == "since") and (moment := _parse_moment(kept)):
         return AuditValue("moment", moment)
     return AuditValue("text", _value_text(kept, names))
+
+
+def _is_price(event: AuditEvent, key: str) -> bool:
+    """Return whether a number is the price that an event of a list or custom price is about."""
+    return event.action.startswith("price.") and key in ("", "price")
 
 
 def _quota_value(kind: str, count: int, currency: str) -> AuditValue:

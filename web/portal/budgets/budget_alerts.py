@@ -119,4 +119,4 @@ def alert_text(alert: BudgetAlert) -> str:
         return _("is forecast to reach {amount}, {percent} % of {limit}").format(
             amount=amount, percent=alert.percent, limit=limit
         )
-    return _("reached {amount}, {percent} % of {limit}").format(amount=amount, percent=alert.percent, limit=limit)
+    return _("reached {percent} % of {limit}: {amount}").format(amount=amount, percent=alert.percent, limit=limit)

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.models import Commitment
@@ -48,5 +49,5 @@ def list_commitments(request: PageRequest) -> HttpResponse:
 def commitment_badge(agreed: Commitment, now: datetime) -> tuple[str, str]:
     """Return the state badge of a commitment and its word."""
     if now in agreed.valid:
-        return "active", "now"
-    return ("queued", "later") if agreed.valid.lower > now else ("released", "over")
+        return "active", _("active")
+    return ("queued", _("scheduled")) if agreed.valid.lower > now else ("released", _("ended"))

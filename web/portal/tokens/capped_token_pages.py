@@ -50,7 +50,7 @@ class CappedTokenForm(TokenForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         sold = Offering.objects.filter(state=OfferingState.PUBLISHED).order_by("label", "price_class", "region")
-        named = [(one.pk, f"{one.label}, {one.price_class.replace('_', ' ')}, {one.region}") for one in sold]
+        named = [(one.pk, f"{one.label}, {one.price_class.replace('_', '-')}, {one.region}") for one in sold]
         self.fields["offerings"].choices = named  # type: ignore[attr-defined]
 
 

@@ -48,7 +48,7 @@ def give_discount(
         raise InvalidValue(
             "months",
             f"The duration must be 1 to {MAX_MONTHS:,} months.",
-            fix="Enter a number of months, or leave it empty for no end.",
+            fix="Enter a number of months, or leave it empty for no end date.",
         )
     with tenant_scope(tenant.pk):
         present = billing_periods.current_period(tenant, now=now).label

@@ -38,7 +38,7 @@ def test_one_that_is_over_goes_nowhere(api: Api, kestrel: TenantContext) -> None
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        ({"quantity": 2}, "Not available for gangs."),
+        ({"quantity": 2}, "Not available for quantity > 1."),
         ({"offering": "quarter"}, "Not available for shared GPUs."),
     ],
 )

@@ -78,7 +78,7 @@ def test_ids_are_written_as_names_and_counts_in_their_units(delta: TenantWithOwn
     text = " ".join(rows(page))
     assert "burn of lab €28.00 /h · project lab" in text
     assert "units of lab 20 units → 1,028 units · project lab" in text
-    assert f"bearer {delta.owner.email}" in text
+    assert f"owner {delta.owner.email}" in text
     assert "name Delta → Delta Labs · time zone Europe/Berlin → Europe/Madrid" in text
     assert "prj_" not in text
     assert "usr_" not in text
@@ -118,6 +118,16 @@ def test_money_moments_and_what_was_are_told(delta: TenantWithOwner, owner: Brow
     assert "was €3.00 /h" in text
     assert "else of lab 1,000" in text
     assert "since 2026-99-21T08:30:00+00:00 · until 2026-11-21" in text
+
+
+def test_rates_and_agreed_prices_are_told_in_percent_and_money(delta: TenantWithOwner, owner: Browser) -> None:
+    note(delta, "tax.publish", before=1900, after=2300, since="2026-01-01")
+    note(delta, "price.agree", currency="EUR", before=2 * 10**9, after=15 * 10**8)
+    note(delta, "price.end", currency="EUR", price=10**9)
+    note(delta, "commitment.agree", price="0.200000000 EUR/h")
+    text = " ".join(rows(owner.get("/audit/").content.decode()))
+    for told in ("19 % → 23 % · since 2026-01-01", "€2.00 /h → €1.50 /h", "price €1.00 /h", "price €0.20 /h"):
+        assert told in text
 
 
 def test_a_day_is_the_tenants_own_and_the_call_says_when_it_begins_and_ends(

@@ -103,7 +103,7 @@ def test_home_and_budgets_say_what_is_used_up_and_what_is_stopped(kestrel: Tenan
         assert "is forecast to reach €1.00 of €1.00 this month" not in shown
         assert "A parent project: all leases end" in page_words(below.get(page))
     assert "Alert history" in page_words(client.get("/budgets/"))
-    assert "Kestrel reached €1.00, 100 % of €1.00" in page_words(client.get("/budgets/"))
+    assert "Kestrel reached 100 % of €1.00: €1.00" in page_words(client.get("/budgets/"))
     assert "Kestrel" not in page_words(below.get("/budgets/")).partition("Alert history")[2]
     sim.clock.at += timedelta(minutes=30)
     run_budget_watch(sim)

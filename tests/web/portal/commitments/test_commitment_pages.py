@@ -66,7 +66,7 @@ def test_one_that_is_over_or_still_to_come_has_no_chart(kestrel: TenantContext, 
     page = payer.get("/commitments/")
     assert "No active commitments." in (shown := page_words(page))
     assert page.context["drawn"] == []
-    assert ("over" in shown, "later" in shown) == (True, True)
+    assert ("ended" in shown, "scheduled" in shown) == (True, True)
 
 
 def test_the_same_over_the_api(kestrel: TenantContext) -> None:

@@ -61,7 +61,7 @@ def test_the_page_shows_what_the_program_recomputed(portal: PortalSession, draft
     page = portal.read(f"/invoices/{draft.pk}/verification/")
     assert "Match: every amount is correct." in page
     assert "Total €3.00 matches the invoice Lines 2" in page
-    assert "Seconds 7,200 s" in page
+    assert "Slice-seconds 7,200 s" in page
     assert "Differences" not in page
 
 

@@ -264,7 +264,7 @@ def test_starts_of_the_past_become_an_estimate(portal: PortalSession) -> None:
         portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering()))
         portal.sim.run(10)
     page = portal.read(f"/launch/?offering={offering().pk}")
-    assert re.search(r"Starts in \d+ s p50 of your last 6 starts; \d+ s at p90", page)
+    assert re.search(r"Starts in \d+ s median of your last 6 starts; 90 % within \d+ s", page)
 
 
 @pytest.mark.parametrize(

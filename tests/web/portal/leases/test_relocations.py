@@ -1,6 +1,7 @@
 """Tenants consent to relocations, are notified, and read plain texts."""
 
 import itertools
+from html import unescape
 
 import pytest
 
@@ -39,14 +40,14 @@ def test_it_is_allowed_and_taken_back_on_the_page_of_a_lease(portal: PortalSessi
 
 def test_what_can_never_be_relocated_says_so_on_every_page(portal: PortalSession) -> None:
     several = {"offering": offering().pk, "name": "four", "lasts": "2 h", "runs": "jupyter", "count": "2"}
-    text = portal.post("/launch/quote/", **several, movable="on").content.decode()
-    assert "has no effect here: not available for gangs." in text
+    text = unescape(portal.post("/launch/quote/", **several, movable="on").content.decode())
+    assert "has no effect here: not available for quantity > 1." in text
     answer = portal.post("/launch/", **several, movable="on")
     gang = portal.read(answer["Location"])
-    assert "Live migration not available for gangs" in gang
+    assert "Live migration not available for quantity > 1" in gang
     assert "Enable" not in gang
     page = f"{answer['Location']}allow-relocation/"
-    assert "Live migration is not available for gangs" in portal.read(page)
+    assert "Live migration is not available for quantity > 1" in portal.read(page)
     assert portal.post(page, movable="yes").status_code == 409
     share = portal.sim.request_lease(portal.owner, soft_offering())
     assert "Live migration not available for shared GPUs" in portal.read(f"/leases/{share.pk}/")

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from billing.models import Correction, PriceVersion, TenantCorrection
 from billing.models.corrections import CorrectionStatus
@@ -21,6 +22,7 @@ from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_
 from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
 
 FIELDS = ("what", "lease", "version", "price", "since", "until", "reason")
+TIME_LABELS = {"since": gettext_noop("From"), "until": gettext_noop("Until")}
 MAX_VERSION_DIGITS = 18
 
 
@@ -106,7 +108,7 @@ def _parse_moment(request: OperatorRequest, name: str) -> datetime:
     except ValueError:
         raise InvalidValue(
             name,
-            _("The {name} is not a valid time.").format(name=name),
+            _('"{label}" is not a valid time.').format(label=_(TIME_LABELS[name])),
             fix=_("Enter a UTC time such as 2026-11-21 09:00:00."),
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

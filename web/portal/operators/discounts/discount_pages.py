@@ -60,7 +60,7 @@ class TenantDiscountPage:
     what: str  # the form that was sent
     sent: QueryDict
 
-    classes = tuple(each.value for each in PriceClass)
+    classes = tuple((each.value, each.value.replace("_", "-")) for each in PriceClass)
 
     @property
     def opened(self) -> dict[str, bool]:

@@ -15,6 +15,7 @@ from broker.domain.lifecycle.states import PriceClass
 from broker.services.inventory.gpu_catalogue import short_name
 from broker.services.reports.fleet_summary import permille_of
 from broker.services.reports.gpu_usage import CHARGED, SCALE, FleetGpu, LeasedSlice, UnitUse, scaled
+from web.ui.formatting import format_profile
 
 MAP_VIEWS = {"state": gettext_noop("State"), "tenant": gettext_noop("Tenant"), "class": gettext_noop("Price class")}
 LARGE_UP_TO = 160  # above it the map is dense, with less text per GPU
@@ -192,7 +193,7 @@ def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[
     if not brief:
         words += "".join(
             _("; {profile} {tenant_name}, since {since:%d %b %H:%M} UTC").format(
-                profile=s.profile, tenant_name=s.tenant_name, since=s.since
+                profile=format_profile(s.profile), tenant_name=s.tenant_name, since=s.since
             )
             for s in gpu.slices
         )

@@ -16,6 +16,7 @@ from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.grants.grant_form import GrantForm, idempotency_key, parse_grant_terms
 from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+from web.portal.operators.pricing.offering_pages import price_class_text
 
 
 @CONFIRMATION_METHODS
@@ -55,6 +56,10 @@ class GrantPage:
     refusal: ProblemError | None
 
     @property
+    def offering_choices(self) -> list[tuple[str, str]]:
+        return [(each.pk, f"{each.label} · {price_class_text(each)} · {each.region}") for each in self.offerings]
+
+    @property
     def field(self) -> str:
         """Return the refused field."""
         return self.refusal.field if isinstance(self.refusal, InvalidValue) else ""
@@ -66,5 +71,7 @@ class GrantPage:
     @property
     def calls(self) -> list[dict[str, str]]:
         return [
-            operator_api_call(_("Its credit"), "ops/grants", tenant=self.tenant.pk, sort="-id", limit=API_PAGE_SIZE)
+            operator_api_call(
+                _("Credits of this tenant"), "ops/grants", tenant=self.tenant.pk, sort="-id", limit=API_PAGE_SIZE
+            )
         ]

@@ -65,7 +65,9 @@ def _ask_mark_failed(
         found = manual_settlements.settle_as_not_taken(moving, row, why=why, actor=request.actor, now=request.now)
         if found.status == PaymentStatus.DECLINED:
             return _("Marked as failed: {what}; {done}.").format(what=what, done=done)
-        return _("Waiting for {gateway} to confirm; {done} after that.").format(gateway=row.gateway, done=done)
+        return _("Waiting for the payment gateway ({gateway}) to confirm; {done} after that.").format(
+            gateway=row.gateway, done=done
+        )
 
     step = Confirmation(
         title=_("Mark {what} of {tenant_name} as failed?").format(what=what, tenant_name=row.tenant.name),
@@ -73,18 +75,19 @@ def _ask_mark_failed(
         back=reverse("ops-system"),
         lines=(
             _(
-                "First search for {row_pk} in the records of {gateway}. If it was charged there, "
+                "First search for {row_pk} at the payment gateway ({gateway}). If it was charged there, "
                 "marking it as failed here charges it a second time."
             ).format(row_pk=row.pk, gateway=row.gateway),
             _(
-                "{gateway} is configured here and is contacted first: an open charge there is cancelled, "
+                "The payment gateway ({gateway}) is contacted first: an open charge there is cancelled, "
                 "so that nobody pays it later. If it was charged, the payment is recorded; "
                 "while the gateway does not respond, the payment stays open."
             ).format(gateway=row.gateway)
             if moving.asks_here(row)
-            else _("{gateway} is no longer configured here. If it may come back, configure it again instead.").format(
-                gateway=row.gateway
-            ),
+            else _(
+                "The payment gateway ({gateway}) is no longer configured here. "
+                "If it may come back, configure it again instead."
+            ).format(gateway=row.gateway),
             then,
         ),
         danger=True,

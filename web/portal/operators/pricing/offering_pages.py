@@ -246,7 +246,7 @@ def build_offering_page(
         trial=trial,
         calls=[
             operator_api_call(
-                _("Its prices"),
+                _("Prices of this offering"),
                 "ops/price-versions",
                 offering=found.pk,
                 currency=settings.CURRENCY,
@@ -254,7 +254,7 @@ def build_offering_page(
             ),
             operator_api_call(_("This offering"), f"ops/offerings/{found.pk}"),
             operator_api_call(
-                _("Last month at another price"),
+                _("Simulated price"),
                 f"ops/offerings/{found.pk}/preview",
                 per_hour=query.get("try", ""),
                 model=query.get("model", ""),

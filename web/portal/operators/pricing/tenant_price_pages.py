@@ -86,7 +86,7 @@ class TenantPricePage:
                 _("Custom prices"), "ops/price-versions", offering=self.offering.pk, own="true", limit=API_PAGE_SIZE
             ),
             operator_api_call(
-                _("Last month at another price"),
+                _("Simulated price"),
                 f"ops/offerings/{self.offering.pk}/preview",
                 tenant=self.typed.get("tenant", ""),
                 per_hour=self.typed.get("try", ""),

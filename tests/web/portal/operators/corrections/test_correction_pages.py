@@ -66,7 +66,7 @@ def seal(page: Any) -> str:
 
 def test_it_is_proposed_looked_at_and_approved_by_somebody_else(author: Client, other: Client) -> None:
     tenant, _, lease = create_ten_hour_lease()
-    assert "No corrections yet." in page_words(author.get("/ops/corrections/"))
+    assert "No corrections Nothing is booked before it is approved." in page_words(author.get("/ops/corrections/"))
     answer = author.post("/ops/corrections/", correction_form(lease.pk))
     page = answer["Location"]
     assert answer.status_code == 302
@@ -120,7 +120,7 @@ def test_it_is_withdrawn(author: Client) -> None:
     ("typed", "said"),
     [
         ({"lease": "lse_none"}, "Lease 'lse_none' was not found."),
-        ({"since": "yesterday"}, "The since is not a valid time."),
+        ({"since": "yesterday"}, '"From" is not a valid time.'),
         ({"what": "price", "version": "x"}, "Price version 'x' was not found."),
         ({"until": "2026-10-05T01:00:00+00:00"}, "The end is before the start."),
         ({"what": "charge"}, "All of this period is already charged"),

@@ -173,9 +173,11 @@ def test_pointing_at_a_gpu_tells_who_has_it_and_since_when(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
+    sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     assert lease.active_at
     found = re.findall(r"<title>([^<]*)</title>", page(operator, "/ops/fleet-map/"))
     assert any(f"3g.40gb Kestrel, since {lease.active_at:%d %b %H:%M} UTC" in each for each in found), found
+    assert any("; whole GPU Kestrel, since " in each for each in found), found
 
 
 def test_the_integrity_checks_stand_in_one_line(kestrel: TenantContext, operator: Client) -> None:

@@ -45,7 +45,7 @@ def test_a_tenant_reads_what_credit_it_has_when_it_ends_and_what_it_paid(payer: 
     shown = page_words(payer.get("/wallet/"))
     assert "Credits €6.00 first expires" in shown
     assert f"{WHY} {grant.pk} everything ends" in shown
-    assert "€2.00 paid of €5.00" in shown
+    assert "€2.00 of €5.00 used" in shown
     assert "in Kestrel and subprojects" in shown
     assert "Credit usage most recent Credit usage Invoice Line Credit Time Amount October 2026" in shown
 

@@ -92,8 +92,8 @@ def test_an_operator_says_that_nothing_was_taken_after_being_asked(operator: Cli
     assert f'href="{address}"' in operator.get("/ops/system/").content.decode()
     wanted = unescape(operator.get(address).content.decode())
     assert f"Mark {invoice} of {payer} as failed?" in wanted
-    assert f"First search for {payment.pk} in the records of simulated." in wanted
-    assert "simulated is configured here and is contacted first" in wanted
+    assert f"First search for {payment.pk} at the payment gateway (simulated)." in wanted
+    assert "The payment gateway (simulated) is contacted first" in wanted
     with clock.frozen_at(NOW + timedelta(hours=1)):
         refused = operator.post(address, {"reason": ""})
         assert (refused.status_code, "A reason must have 1 to" in refused.content.decode()) == (400, True)
@@ -101,4 +101,4 @@ def test_an_operator_says_that_nothing_was_taken_after_being_asked(operator: Cli
     assert "needs attention." not in read(operator)
     assert operator.post(address, {"reason": "again"}).status_code == 409
     with payments.using_gateway(None):
-        assert "simulated is no longer configured here" in operator.get(address).content.decode()
+        assert "The payment gateway (simulated) is no longer configured here" in operator.get(address).content.decode()

@@ -47,7 +47,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     operator.post(f"{one}accept/", {"reason": "whole GPUs are asked for"})
     shown = page(operator, one)
     assert "Tenants are notified." in shown
-    assert "Noticed" in shown
+    assert all(word in shown for word in ("Notified", "Relocation 1: tenant notified"))
     sim.run_with_sweeps(NOTICE_S + 60)
     shown = page(operator, one)
     assert all(word in shown for word in ("1 of 1 finished", "Relocation 1 done", "1 of 1 leases moved"))
