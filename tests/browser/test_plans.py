@@ -96,10 +96,10 @@ def test_a_plan_is_proposed_accepted_and_carried_out(
     viewport = {"width": 1440, "height": 900}
     with opened(operations, chromium, viewport=viewport, bypass_csp=True) as page:
         page.goto("/ops/relocation-plans/")
-        page.get_by_role("link", name="Find moves").click()
-        expect(page.get_by_role("button", name="Find moves")).to_be_visible()
+        page.get_by_role("link", name="Find relocations").click()
+        expect(page.get_by_role("button", name="Find relocations")).to_be_visible()
         check_accessibility(page)
-        page.get_by_role("button", name="Find moves").click()
+        page.get_by_role("button", name="Find relocations").click()
         wait(lambda: RelocationPlan.objects.filter(state="proposed", cluster__name="south-1").exists())
         page.goto("/ops/relocation-plans/")
         take_screenshot(page, "plans")

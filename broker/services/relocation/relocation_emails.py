@@ -10,9 +10,9 @@ from tenants.models import Member
 EMAIL_TEXT = """{name} {news}.
 
 The lease is then stopped and restarted on another GPU, which takes about {cost_s} seconds. {stays}
-Downtime is free; price and duration do not change. You get this e-mail because moves are allowed for this lease.
+Downtime is free; price and duration do not change. You get this e-mail because relocation is allowed for this lease.
 
-To keep the lease where it is, disallow moves before then:
+To keep the lease where it is, disallow relocation before then:
 {link}
 """
 

@@ -18,18 +18,18 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_launch_page_asks_whether_it_may_be_relocated(portal: PortalSession) -> None:
-    assert "Allow moves. We may stop and restart it" in portal.read("/launch/")
+    assert "Allow relocation. We may stop and restart it" in portal.read("/launch/")
     answer = portal.post(
         "/launch/", offering=offering().pk, name="fold", lasts="2 h", runs="jupyter", count="1", movable="on"
     )
     shown = portal.read(answer["Location"])
-    assert "Live migration on, after notice" in shown
+    assert "Relocation on, after notice" in shown
 
 
 def test_it_is_allowed_and_taken_back_on_the_page_of_a_lease(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering())
     page = f"/leases/{lease.pk}/allow-relocation/"
-    assert "Live migration off" in portal.read(f"/leases/{lease.pk}/")
+    assert "Relocation off" in portal.read(f"/leases/{lease.pk}/")
     assert "Lost all its data: it has no volume" in portal.read(page)
     portal.post(page, movable="yes")
     assert reload_lease(lease).movable
@@ -44,13 +44,13 @@ def test_what_can_never_be_relocated_says_so_on_every_page(portal: PortalSession
     assert "has no effect here: not available for quantity > 1." in text
     answer = portal.post("/launch/", **several, movable="on")
     gang = portal.read(answer["Location"])
-    assert "Live migration not available for quantity > 1" in gang
+    assert "Relocation not available for quantity > 1" in gang
     assert "Enable" not in gang
     page = f"{answer['Location']}allow-relocation/"
-    assert "Live migration is not available for quantity > 1" in portal.read(page)
+    assert "Relocation is not available for quantity > 1" in portal.read(page)
     assert portal.post(page, movable="yes").status_code == 409
     share = portal.sim.request_lease(portal.owner, soft_offering())
-    assert "Live migration not available for shared GPUs" in portal.read(f"/leases/{share.pk}/")
+    assert "Relocation not available for shared GPUs" in portal.read(f"/leases/{share.pk}/")
 
 
 def test_a_button_pressed_twice_says_the_same_twice(portal: PortalSession) -> None:

@@ -175,12 +175,12 @@ def propose_plans(request: OperatorRequest) -> HttpResponse:
         return _("Planning started. Proposals appear here shortly.")
 
     step = Confirmation(
-        title=_("Find moves?"),
-        verb=_("Find moves"),
+        title=_("Find relocations?"),
+        verb=_("Find relocations"),
         back=reverse("ops-relocation-plans"),
         lines=(
             _("Searches for relocations that place queued leases, then for GPUs that can be emptied."),
-            _("Only leases that allow moves are included. Nothing changes before you accept the plan."),
+            _("Only leases that allow relocation are included. Nothing changes before you accept the plan."),
         ),
         needs_reason=False,
     )
