@@ -78,7 +78,7 @@ DENIED = f"{TROUBLES}::test_lost_rights_end_no_lease"
 DEAD = f"{KILLED}::test_a_control_plane_that_is_killed_loses_nothing"
 LONG_SILENCE = f"{TROUBLES}::test_a_long_silence_is_told_and_forgotten"
 NAMED_TIME = f"{ON_THE_WAY}::test_a_server_that_wants_more_time_than_we_have_names_it"
-PUSHED = f"{LOSSES}::test_what_the_cluster_pushed_out_for_good_is_told_and_ended"
+PUSHED = f"{LOSSES}::test_an_evicted_pod_ends_its_lease_as_device_lost"
 
 FAULTS: dict[str, Fault] = {
     "409 on apply": both(
@@ -136,7 +136,7 @@ FAULTS: dict[str, Fault] = {
         why="The simulated fleet has no etcd to stop: to the product that is silence.",
     ),
     "restored from an old backup": both(
-        f"{TROUBLES}::test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything",
+        f"{TROUBLES}::test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed",
         simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
         real=(
             f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
@@ -147,7 +147,7 @@ FAULTS: dict[str, Fault] = {
     "empty list by mistake": both(
         f"{LOSSES}::test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool",
         f"{TROUBLES}::test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease",
-        f"{TROUBLES}::test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_proof_of_life",
+        f"{TROUBLES}::test_many_missing_leases_end_only_when_confirmed_and_when_last_seen",
         real=f"{ON_THE_WAY}::test_a_list_that_is_empty_by_mistake_ends_no_lease",
         why="The agent's lists exist only in a real cluster.",
     ),
@@ -190,8 +190,8 @@ FAULTS: dict[str, Fault] = {
         why="That an agent hears of it by its watch is tried with a real agent.",
     ),
     "finalizer stuck": both(
-        f"{LOSSES}::test_what_somebody_holds_up_keeps_its_place_until_it_is_gone",
-        f"{LOSSES}::test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment",
+        f"{LOSSES}::test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_gone",
+        f"{LOSSES}::test_a_lease_deleted_unobserved_is_charged_until_its_deletion",
         real=f"{KILLED}::test_a_pod_held_by_a_strangers_finalizer_keeps_its_places_and_says_why",
         why="Only real objects have finalizers; the fleet's pods are held up in another way.",
     ),
@@ -202,12 +202,12 @@ FAULTS: dict[str, Fault] = {
         f"{LOSSES}::test_a_stranger_with_our_name_is_left_alone_and_the_lease_refused"
     ),
     "tenant edits our object": both(
-        f"{LOSSES}::test_what_somebody_edits_by_hand_is_put_right_and_its_lease_stays",
-        f"{LOSSES}::test_what_somebody_deleted_by_hand_ends_its_lease",
+        f"{LOSSES}::test_a_manually_edited_object_is_repaired_and_its_lease_stays_active",
+        f"{LOSSES}::test_manually_deleted_objects_end_their_lease",
     ),
     "device plugin reports fewer devices": both(
         f"{LOSSES}::test_a_node_that_reports_fewer_gpus_is_sold_no_further",
-        real=f"{ON_THE_WAY}::test_a_node_whose_plugin_reports_fewer_gpus_takes_nobody_and_is_told",
+        real=f"{ON_THE_WAY}::test_a_node_that_reports_fewer_gpus_rejects_the_lease_as_lost",
         why="How a shortage is told to the scheduler exists only there.",
     ),
     "MIG change that wedges": both(
@@ -216,7 +216,7 @@ FAULTS: dict[str, Fault] = {
         why="The minutes that a wedge takes pass at once on the simulated fleet.",
     ),
     "cluster unreachable for hours": both(
-        f"{TROUBLES}::test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life"
+        f"{TROUBLES}::test_a_lease_that_expires_in_a_long_outage_is_charged_until_last_seen"
     ),
 }
 

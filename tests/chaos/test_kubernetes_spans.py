@@ -48,7 +48,7 @@ def test_of_what_could_not_be_heard_nothing_is_lost_but_what_could() -> None:
     assert sums((1000, 2600), book=book, silences=(other,)) == {"lost": 1000}
 
 
-def test_who_lets_go_in_a_silence_of_our_books_pays_until_it_began_and_not_a_second_less() -> None:
+def test_time_after_the_start_of_a_recorded_outage_counts_as_silent() -> None:
     book = Book(Piece(1000, 1600), 1604)
     assert sums((1000, 1604), book=book) == {"lost": 4}
     called = Silence(spans.BY_THE_BOOKS, Piece(1600, 1606))
@@ -60,7 +60,7 @@ def test_who_lets_go_in_a_silence_of_our_books_pays_until_it_began_and_not_a_sec
     assert sums((1000, 1604), book=book, silences=(others,)) == {"lost": 4}
 
 
-def test_our_own_word_for_a_silence_is_believed_for_as_long_as_one_answer_may_fail() -> None:
+def test_a_recorded_outage_counts_as_silent_for_at_most_believed_s() -> None:
     book = Book(Piece(1000, 1600), 2600)
     called = Silence(LIFE[0], Piece(1600, 2600))
     assert sums((1000, 2600), book=book, silences=(called,)) == {

@@ -146,7 +146,7 @@ def test_a_node_that_obeys_offers_what_it_was_told(stage: Callable[[str], Stage]
     assert (seen.config, dict(seen.slots)) == (NAME, slices_offered(WANTED.values()))
 
 
-def test_what_it_said_of_the_last_layout_is_not_taken_for_this_one(stage: Callable[[str], Stage]) -> None:
+def test_the_success_of_the_last_layout_does_not_count_for_the_next(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     tell(here, NAME)
     until(here, lambda seen: seen.state == "success")

@@ -94,7 +94,7 @@ def test_from_a_bare_cluster_to_one_that_fits(own_control_plane: OwnControlPlane
 
 
 @pytest.mark.cluster
-def test_what_somebody_changed_is_seen_and_put_right(plane: ControlPlane) -> None:
+def test_changed_cluster_objects_are_reported_and_repaired(plane: ControlPlane) -> None:
     api = Transport(lambda: parse_kubeconfig(yaml.safe_dump(admin(plane)))).within(60)
     install_cluster(api, PLUGIN, image="gpubroker:1")
     policy = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/gpub-services"

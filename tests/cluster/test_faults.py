@@ -76,7 +76,7 @@ def test_a_delete_of_what_was_made_again_meanwhile_spares_the_successor(
     assert stage.provisioner.observe(order, now=stage.now).seen is ObservedState.READY
 
 
-def test_what_somebody_deleted_below_a_lease_is_made_again(kubernetes_stage: KubernetesStage) -> None:
+def test_a_deleted_stateful_set_of_a_lease_is_created_again(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     was = stage.plane.api.get(set_path(order))["metadata"]["uid"]

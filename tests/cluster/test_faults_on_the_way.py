@@ -180,7 +180,7 @@ def test_a_pod_that_others_pushed_out_is_lost_and_says_so(way: tuple[KubernetesS
         stage.plane.api.patch(where, {"metadata": {"finalizers": None}})
 
 
-def test_a_node_whose_plugin_reports_fewer_gpus_takes_nobody_and_is_told(
+def test_a_node_that_reports_fewer_gpus_rejects_the_lease_as_lost(
     way: tuple[KubernetesStage, Proxy],
 ) -> None:
     stage, _ = way
@@ -264,7 +264,7 @@ def test_a_list_that_is_empty_by_mistake_ends_no_lease(way: tuple[KubernetesStag
     assert stage.provisioner.observe(order, now=stage.now).seen is ObservedState.READY
 
 
-def test_what_somebody_scaled_away_by_hand_is_put_right(way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_stateful_set_scaled_to_zero_is_scaled_up_again(way: tuple[KubernetesStage, Proxy]) -> None:
     stage, _ = way
     order = stage.order()
     ready(stage, order)

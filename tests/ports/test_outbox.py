@@ -115,7 +115,7 @@ def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch)
     assert not any(rest["retry"] for _, rest in messages)
 
 
-def test_a_request_is_named_to_whoever_does_what_it_rang_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outbox_message_carries_the_id_of_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append(rest["headers"]))
     outbox.enqueue("broker.serve", "pool", now=NOW)

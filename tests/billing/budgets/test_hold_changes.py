@@ -121,7 +121,7 @@ def test_a_start_before_the_last_seconds_are_charged_counts_them(kestrel: Tenant
         assert taken(purse) in (299, 300)
 
 
-def test_one_that_cannot_be_looked_at_keeps_nobody_elses_waiting(kestrel: TenantContext) -> None:
+def test_a_lease_whose_hold_fails_does_not_block_the_other_holds(kestrel: TenantContext) -> None:
     with simulate() as sim:
         purse = create_budget(kestrel, 500, sim)
         ill, well = sim.create_lease(kestrel, offering()), sim.create_lease(kestrel, offering())

@@ -49,14 +49,14 @@ def test_a_lease_beyond_its_budget_holds_nothing(kestrel: TenantContext) -> None
         assert Lease.objects.count() == HoldPart.objects.count() == 1
 
 
-def test_what_a_refusal_says_is_asked_for_is_rounded_up(kestrel: TenantContext) -> None:
+def test_the_cost_in_a_budget_refusal_is_rounded_up(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 50, sim)
         with pytest.raises(BudgetExceeded, match=r"could cost €1\.01 in that month"):
             sim.request_lease(kestrel, offering(), max_duration_s=HOUR + 1)
 
 
-def test_what_leases_used_is_told_in_whatever_order_postgresql_answers(kestrel: TenantContext) -> None:
+def test_lease_usages_do_not_depend_on_the_order_of_rows(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering())
         sim.run(60)
@@ -84,7 +84,7 @@ def test_every_budget_from_the_project_up_to_the_root_must_have_room(kestrel: Te
         assert (budget_totals(root, sim), budget_totals(below, sim)) == ((0, 300, 0), (0, 200, 0))
 
 
-def test_what_a_lease_did_not_use_is_free_again_and_what_it_used_is_spent_to_the_second(
+def test_a_released_lease_spends_its_seconds_and_frees_the_rest_of_its_hold(
     kestrel: TenantContext,
 ) -> None:
     with simulate() as sim:
@@ -193,7 +193,7 @@ def test_what_waits_and_has_no_room_any_longer_is_ended(kestrel: TenantContext) 
         assert (found.state, found.end_reason) == (LeaseState.RELEASED, EndReason.BUDGET)
 
 
-def test_what_runs_goes_on_when_its_price_rises_and_its_budget_says_so(kestrel: TenantContext) -> None:
+def test_a_running_lease_continues_over_budget_after_a_price_increase(kestrel: TenantContext) -> None:
     with simulate() as sim:
         purse = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering())

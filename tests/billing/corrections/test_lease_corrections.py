@@ -76,7 +76,7 @@ def held(name: str) -> list[Any]:
         return cursor.fetchall()
 
 
-def test_what_is_proposed_is_shown_and_books_nothing() -> None:
+def test_a_proposed_correction_is_previewed_and_books_nothing() -> None:
     tenant, _, lease = create_ten_hour_lease()
     correction = propose_correction(lease, 2, 5)
     assert (correction.status, correction.minor, correction.needs_two) == ("proposed", 600, False)

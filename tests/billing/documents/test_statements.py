@@ -64,7 +64,7 @@ def year() -> Invoice:
     return october
 
 
-def test_what_was_there_and_what_happened_come_to_what_the_ledger_says() -> None:
+def test_opening_balance_and_movements_add_up_to_the_ledger_balance() -> None:
     october = year()
     found = read_account(october.tenant_id)
     assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [

@@ -41,7 +41,7 @@ def slowly(price: TieredPrice, used: int) -> Fraction:
 
 
 @given(price=prices(), used=st.integers(0, 3000), scale=st.integers(1, 40))
-def test_what_is_taken_off_is_what_a_slow_reckoning_says(price: TieredPrice, used: int, scale: int) -> None:
+def test_the_tier_reduction_equals_a_unit_by_unit_calculation(price: TieredPrice, used: int, scale: int) -> None:
     small = TieredPrice(
         price.model,
         price.nano_per_hour,
@@ -65,7 +65,7 @@ def test_splitting_use_changes_nothing(price: TieredPrice, cuts: list[int]) -> N
 
 
 @given(price=prices(("graduated", "package")), used=st.integers(0, 3 * 10**5), more=st.integers(0, 10**5))
-def test_whoever_uses_more_never_pays_less(price: TieredPrice, used: int, more: int) -> None:
+def test_more_use_never_costs_less(price: TieredPrice, used: int, more: int) -> None:
     def cost(many: int) -> int:
         return many * price.nano_per_hour - price.less(0, many, total=many)
 

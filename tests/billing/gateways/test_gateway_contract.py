@@ -86,7 +86,7 @@ def test_one_that_cannot_be_reached_has_taken_nothing(stand: GatewayUnderTest) -
     assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
 
 
-def test_what_is_no_use_to_ask_again_says_why_and_takes_nothing(stand: GatewayUnderTest) -> None:
+def test_a_rejected_charge_gives_its_reason_and_takes_nothing(stand: GatewayUnderTest) -> None:
     stand.suffer(CHARGE.payer, "rejected")
     with pytest.raises(GatewayRejected) as rejection:
         stand.gateway.charge(CHARGE, now=NOW)
@@ -183,7 +183,7 @@ def test_in_parts_all_goes_back_and_never_more_than_was_taken(stand: GatewayUnde
     assert stand.sent_back() == {"ref_02": 164217, "ref_04": 1}
 
 
-def test_of_what_took_nothing_nothing_goes_back(stand: GatewayUnderTest) -> None:
+def test_a_refund_of_a_charge_that_took_nothing_is_declined(stand: GatewayUnderTest) -> None:
     assert isinstance(stand.gateway.refund(back(1), now=NOW), Declined)
     stand.suffer("ten_kestrel", "declined")
     stand.gateway.charge(CHARGE, now=NOW)

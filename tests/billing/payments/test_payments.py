@@ -169,7 +169,7 @@ def test_while_one_payment_is_under_way_there_is_no_second() -> None:
     assert standing(invoice) == (InvoicePaymentState.PENDING, False)
 
 
-def test_where_nobody_collects_people_are_told_to_pay_by_transfer() -> None:
+def test_without_a_gateway_an_invoice_is_payable_by_transfer_only() -> None:
     invoice = create_final_invoice()
     assert standing(invoice) == (InvoicePaymentState.DUE, True)
     with tenant_scope(invoice.tenant_id):

@@ -117,7 +117,7 @@ def test_by_itself_nobody_asks_again_and_no_other_payment_is_begun() -> None:
     assert charged_amounts(invoice) == []
 
 
-def test_who_pays_again_has_the_same_payment_asked_for_again(rung: list[tuple[str, ...]]) -> None:
+def test_paying_a_stuck_invoice_again_retries_the_same_payment(rung: list[tuple[str, ...]]) -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     again = request_payment(invoice, now=NOW + HOUR)
@@ -180,7 +180,7 @@ def test_a_rejection_that_comes_late_changes_nothing() -> None:
     assert [each.status for each in payments_of(invoice)] == ["succeeded"]
 
 
-def test_what_nobody_foresaw_is_noted_told_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_payment_error_is_recorded_logged_and_retried(caplog: pytest.LogCaptureFixture) -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     with broken(KeyError("token=hunter2")):

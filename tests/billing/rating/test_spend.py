@@ -183,7 +183,7 @@ def test_spend_is_told_by_a_tag_and_what_has_none_of_it() -> None:
         assert {each.key: each.unit_seconds for each in usage} == {"": 2 * HOUR, "7": HOUR}
 
 
-def test_spend_is_told_by_who_asked_and_comes_to_the_same() -> None:
+def test_spend_by_requester_adds_up_to_the_total() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     for n, who in enumerate(("usr_ada", "usr_bob", "")):

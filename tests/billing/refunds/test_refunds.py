@@ -146,7 +146,7 @@ def test_without_a_reason_nothing_goes_back() -> None:
     assert refunds_of(invoice) == []
 
 
-def test_of_a_payment_that_took_nothing_or_whose_gateway_is_gone_nothing_goes_back() -> None:
+def test_a_pending_payment_or_one_of_a_removed_gateway_is_not_refundable() -> None:
     invoice = create_paid_invoice()
     with payments.using_gateway(None), pytest.raises(NotRefundable, match="no longer configured here"):
         request_refund(invoice, 40)
@@ -239,7 +239,7 @@ def test_a_crash_anywhere_books_and_sends_once() -> None:
     assert (refunded_amounts(invoice), balance_of(invoice)) == ([40], 80)
 
 
-def test_what_fails_as_nobody_foresaw_is_left_to_a_person() -> None:
+def test_a_refund_that_keeps_failing_unexpectedly_becomes_stuck() -> None:
     invoice = create_paid_invoice()
     made, now = request_refund(invoice, 40), NOW
     with mock.patch.object(SimulatedGateway, "refund", side_effect=ZeroDivisionError("odd")):

@@ -212,7 +212,7 @@ def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStri
     assert payment_cards.handle_form_event("cs_test_nobody", now=NOW) == "no open form here"
 
 
-def test_who_asked_and_what_was_saved_stands_in_the_audit_log(fake: FakeStripe) -> None:
+def test_a_saved_card_is_audited_with_its_requester(fake: FakeStripe) -> None:
     form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     back(form)

@@ -129,7 +129,7 @@ def test_what_is_void_or_gone_there_already_is_declined(fake: FakeStripe) -> Non
 
 
 @pytest.mark.deep
-def test_a_gateway_that_is_gone_leaves_its_charge_and_the_night_says_what_can_still_be_paid(
+def test_reconciliation_reports_a_charge_left_open_at_a_removed_gateway(
     fake: FakeStripe,
 ) -> None:
     payment = stuck(fake, "pay")

@@ -256,9 +256,7 @@ def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: A
     assert stripe_status.count_open_items(now=NOW + DAY) == 1
 
 
-def test_a_difference_that_a_person_acknowledged_waits_for_nobody_until_it_is_another(
-    fake: FakeStripe, settings: Any
-) -> None:
+def test_an_acknowledged_difference_is_not_reported_again(fake: FakeStripe, settings: Any) -> None:
     a_paid_one_that_is_void_there(fake)
     (found,) = StripeDifference.objects.all()
     client = operator(settings)
@@ -296,7 +294,7 @@ def test_days_that_were_not_compared_are_counted_where_operators_look(fake: Fake
 
 
 @pytest.mark.parametrize("mark", ["refund", "lost"])
-def test_what_goes_back_months_later_is_compared_however_old_the_payment_is(fake: FakeStripe, mark: str) -> None:
+def test_a_refund_or_dispute_months_later_is_compared_with_its_payment(fake: FakeStripe, mark: str) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     assert night(fake, NOW + DAY) == []
     later = fake.now = NOW + 70 * DAY
@@ -390,14 +388,14 @@ def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(fake: FakeStr
     assert (day.charges, day.invoices, day.trouble, day.due_at) == (7, 7, "", None)
 
 
-def test_what_is_declined_here_and_can_still_be_paid_there_is_told(fake: FakeStripe) -> None:
+def test_a_payment_declined_here_but_still_open_at_stripe_is_reported(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake, how="declined")))
     stripe_invoices(fake)[0]["status"] = "open"
     (found,) = night(fake, NOW + DAY)
     assert (found.kind, "Void it" in found.next) == ("open_there_declined_here", True)
 
 
-def test_what_was_parked_is_looked_at_again_by_night(fake: FakeStripe) -> None:
+def test_a_parked_event_is_retried_by_the_nightly_reconciliation(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (sent,) = stripe_invoices(fake)
     sent["status"] = "teleported"

@@ -198,7 +198,7 @@ def test_what_failed_since_stripe_answered_is_not_taken_for_a_success(fake: Fake
     assert (done.status, done.code, balance_of(invoice)) == ("declined", "refund_failed", 200)
 
 
-def test_what_the_bank_sends_back_while_its_success_is_on_its_way_is_on_the_balance_again(
+def test_a_refund_returned_before_its_success_is_recorded_restores_the_balance(
     fake: FakeStripe,
 ) -> None:
     invoice = paid(fake)

@@ -409,7 +409,7 @@ def test_an_older_invoice_of_the_same_payment_says_nothing_against_it(fake: Fake
     assert states() == {"invoice.voided": "done"}
 
 
-def test_what_is_looked_at_already_is_not_looked_at_again(fake: FakeStripe) -> None:
+def test_a_processed_event_is_not_retried(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
     work()

@@ -92,7 +92,7 @@ def test_nothing_follows_the_last_step(sim: Simulation) -> None:
     refused(lease.tenant_id, written(last, before="active"), "transition_released_once")
 
 
-def test_what_the_ledger_says_is_never_changed_by_anybody(own_database: OwnDatabase) -> None:
+def test_transitions_cannot_be_changed_or_deleted_by_any_login(own_database: OwnDatabase) -> None:
     with simulate() as sim:
         create_gpus(1)
         lease = sim.create_lease(create_tenant(), offering())

@@ -136,7 +136,7 @@ def test_a_gate_called_again_takes_nothing_more(sim: Simulation, kestrel: Tenant
     assert kestrel.quota_used() == 7_000
 
 
-def test_where_no_quota_stands_nothing_is_taken_or_given_back(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_without_any_quota_is_leased_and_released(sim: Simulation, kestrel: TenantContext) -> None:
     with tenant_scope(kestrel.tenant.pk):
         Quota.objects.all().delete()
     lease = sim.create_lease(kestrel, offering("1g.10gb"), LeaseState.RELEASED)

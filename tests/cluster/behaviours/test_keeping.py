@@ -91,7 +91,7 @@ def test_a_stopped_lease_that_is_released_is_over_at_once(world: World) -> None:
     assert reload_lease(lease).state == "released"
 
 
-def test_what_cannot_be_stopped_or_started_is_told_why(world: World) -> None:
+def test_a_stop_or_start_that_is_not_possible_is_refused(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     bare = world.run(kestrel, what)

@@ -80,7 +80,7 @@ def test_a_small_one_passes_a_gang_that_does_not_fit_yet(world: World) -> None:
     assert reload_lease(gang).state == "queued"
 
 
-def test_who_gives_up_in_the_queue_holds_nobody_up(world: World) -> None:
+def test_a_lease_released_in_the_queue_does_not_block_the_next(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first, second, third = world.run(kestrel, what), world.ask(kestrel, what), world.ask(kestrel, what)

@@ -205,9 +205,7 @@ def test_the_walls_open_and_close(delta: TenantWithOwner) -> None:
 
 
 @pytest.mark.parametrize("scope", ["staff", "system", "auth"])
-def test_who_looks_across_tenants_does_so_under_a_name_of_its_own_and_changes_nothing(
-    delta: TenantWithOwner, scope: str
-) -> None:
+def test_cross_tenant_scopes_have_their_own_role_and_are_read_only(delta: TenantWithOwner, scope: str) -> None:
     with getattr(rls, f"{scope}_scope")():
         with connection.cursor() as cursor:
             cursor.execute("SELECT current_user")

@@ -308,7 +308,7 @@ def test_who_comes_without_an_id_starts_at_the_present(kestrel: TenantContext) -
     assert {event["name"] for event in again.seen} == {"after"}
 
 
-def test_who_is_cut_off_before_the_first_event_of_a_batch_gets_it_on_coming_back(kestrel: TenantContext) -> None:
+def test_a_reader_cut_off_before_a_batch_gets_it_after_reconnecting(kestrel: TenantContext) -> None:
     ask(kestrel, "mine")
     headers = bearer(kestrel)
     cut_off = Reader({**headers, "last-event-id": "0-0"})
@@ -385,7 +385,7 @@ def while_reading(reader: Reader, act: Callable[[], None], *, until: Callable[[R
     run(both())
 
 
-def test_who_loses_access_is_gone_with_the_next_look(kestrel: TenantContext) -> None:
+def test_a_reader_whose_token_is_revoked_is_disconnected(kestrel: TenantContext) -> None:
     reader = Reader(bearer(kestrel))
 
     def revoke() -> None:

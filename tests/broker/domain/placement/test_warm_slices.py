@@ -77,7 +77,7 @@ def test_the_latest_at_a_place_is_what_is_left_there() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_what_the_books_say_is_left_is_what_was_left_step_by_step(chance: Random) -> None:
+def test_warm_slices_computed_from_history_match_the_step_by_step_result(chance: Random) -> None:
     gpu, left, ended = NaiveGpu(PROFILES), NO_WARM_SLICES, list[PlacedSlice]()
     for _ in range(40):
         if gpu.on and chance.random() < 0.5:

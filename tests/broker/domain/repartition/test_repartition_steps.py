@@ -113,7 +113,7 @@ def test_a_worker_that_told_it_and_died_tells_it_only_once() -> None:
     assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "")
 
 
-def test_what_an_earlier_change_told_in_vain_is_told_under_another_name() -> None:
+def test_a_layout_that_failed_before_is_applied_under_another_name() -> None:
     assert (
         decide_next_step(at(RepartitionStep.LABELLING), replace(TOLD, state="failed"), WANTED).step
         is RepartitionStep.NUDGING

@@ -44,7 +44,7 @@ def mended(wire: ScriptedServer, *manifests: dict[str, object]) -> list[tuple[st
     ]
 
 
-def test_what_nobody_touched_takes_one_call_that_changes_nothing(serve: StartServer) -> None:
+def test_an_untouched_object_takes_one_call_that_changes_nothing(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     assert mended(wire, *WALLS, SERVICE) == [("PATCH", "", "")] * 8
     managers = [each.path.split("fieldManager=")[1].split("&")[0] for each in wire.requests]
@@ -56,7 +56,7 @@ def test_a_wall_that_somebody_changed_is_put_right_by_force(serve: StartServer) 
     assert mended(wire, WALLS[-1]) == [("PATCH", "", ""), ("PATCH", "force", "")]
 
 
-def test_what_somebody_changed_of_a_lease_is_put_right_if_it_is_ours(serve: StartServer) -> None:
+def test_a_changed_lease_object_is_repaired_if_it_is_ours(serve: StartServer) -> None:
     wire = serve(TOUCHED, there(labels.lease_labels(LEASE)))
     assert mended(wire, SERVICE)[-1] == ("PATCH", "force", "u-x")
 

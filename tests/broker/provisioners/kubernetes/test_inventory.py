@@ -366,7 +366,7 @@ def test_what_has_no_device_class_cannot_be_asked_for() -> None:
     assert "DeviceClass gpu.nvidia.com does not exist" in found.problems[0]
 
 
-def test_what_a_gpu_could_be_cut_into_and_does_not_publish_is_named_by_its_node() -> None:
+def test_profiles_that_a_gpu_does_not_publish_are_listed_for_its_node() -> None:
     whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
     uncut = device("gpu-1", "81559Mi", type="gpu", uuid="GPU-b", productName="NVIDIA H100 80GB HBM3")
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")

@@ -30,7 +30,7 @@ def test_more_is_more() -> None:
     assert [parse_quantity(text) for text in texts] == sorted(parse_quantity(text) for text in texts)
 
 
-def test_what_nobody_may_have_is_not_used_up() -> None:
+def test_a_quota_of_zero_is_not_reported_as_exhausted() -> None:
     most = {"pods": "2", "requests.memory": "1Gi", "services.nodeports": "0"}
     assert exhausted_names(most, {"pods": "2", "requests.memory": "1023Mi"}) == ["pods"]
     assert exhausted_names(most, {"requests.memory": "1024Mi"}) == ["requests.memory"]

@@ -134,7 +134,7 @@ def oversleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[KubernetesApi], Kube
     return over
 
 
-def test_whoever_rests_too_long_still_tells_why_it_asked_again(
+def test_a_retry_beyond_the_deadline_names_the_first_error(
     serve: StartServer, oversleep: Callable[[KubernetesApi], KubernetesApi]
 ) -> None:
     api = oversleep(serve(error_status(503, "starting up")).api)

@@ -217,12 +217,12 @@ def test_a_node_that_is_being_cut_again_is_not_believed(cluster: Cluster) -> Non
     assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
 
 
-def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
+def test_gpus_that_cannot_be_sold_are_reported_with_their_node(cluster: Cluster) -> None:
     assert take(cluster, problems=("GPUs of unknown",)) == ["n1: GPUs of unknown"]
 
 
 @pytest.mark.parametrize(("problems", "for_sale"), [((), 12), (("slices have replicas",), 0)])
-def test_what_nodes_say_may_be_shared_is_not_sold_on_until_somebody_looks(
+def test_an_empty_inventory_is_taken_only_if_nodes_explain_it(
     cluster: Cluster, problems: tuple[str, ...], for_sale: int
 ) -> None:
     """A suddenly empty list waits for a person, unless nodes explain it."""

@@ -128,7 +128,7 @@ def test_what_cannot_be_rendered_is_left_to_workers(
     assert [kinds(walk.next()) for _ in range(2)] == [WALLS, []]
 
 
-def test_whoever_hurries_begins_again_and_rests_afterwards(
+def test_a_hurried_drift_repair_restarts_and_then_slows_down_again(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))

@@ -77,7 +77,7 @@ def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluste
     assert ClusterWatch.objects.get().version == 9
 
 
-def test_what_is_gone_is_dropped_and_told(cluster: Cluster, rings: Rings) -> None:
+def test_a_deleted_object_is_dropped_and_its_lease_notified(cluster: Cluster, rings: Rings) -> None:
     observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
     observed_objects.record_observed(cluster, [gone(pod(), 6)], now=NOW)
     assert not ClusterObject.objects.exists()

@@ -87,9 +87,7 @@ def test_a_quota_as_it_should_be_concerns_nobody_however_its_server_writes_it(sc
 
 
 @pytest.mark.parametrize("how", ["edited", "lines taken away", "deleted", "deleted unseen"])
-def test_what_somebody_did_to_a_quota_is_put_right_at_once_and_told_to_what_is_being_made(
-    scene: Scene, how: str
-) -> None:
+def test_an_edited_resource_quota_is_restored_and_its_starting_lease_notified(scene: Scene, how: str) -> None:
     assert scene.lists(scene.quota()) == 0
     less = scene.quota()
     less["spec"]["hard"].pop("pods")
@@ -108,7 +106,7 @@ def test_what_somebody_did_to_a_quota_is_put_right_at_once_and_told_to_what_is_b
     assert scene.hurried() == []
 
 
-def test_who_uses_a_quota_up_or_leaves_room_again_is_told_to_what_waits_for_it(scene: Scene) -> None:
+def test_an_exhausted_or_freed_quota_notifies_its_waiting_leases(scene: Scene) -> None:
     full = scene.quota()["spec"]["hard"]["pods"]
     assert scene.hears("ADDED", scene.quota()) == 0
     assert scene.hears("MODIFIED", scene.quota(used=full)) == 1
@@ -117,7 +115,7 @@ def test_who_uses_a_quota_up_or_leaves_room_again_is_told_to_what_waits_for_it(s
     assert scene.hurried() == []
 
 
-def test_what_is_at_rest_is_not_looked_at_and_what_is_made_again_is(scene: Scene) -> None:
+def test_a_changed_quota_notifies_restarting_leases_and_no_active_ones(scene: Scene) -> None:
     Cluster.objects.update(provisioner="simulated")
     scene.sim.run(30)
     scene.sim.sweep()

@@ -146,7 +146,7 @@ def test_a_list_shows_nothing_new_of_what_was_judged_before(scene: Scene) -> Non
     assert scene.strange == f"other of {scene.place.host}"
 
 
-def test_what_nobody_sold_or_publishes_is_judged_by_nobody(scene: Scene) -> None:
+def test_a_claim_without_a_lease_or_published_device_notifies_no_lease(scene: Scene) -> None:
     assert scene.hears("ADDED", scene.claim("unheard-of")) == 0
     assert scene.hears("ADDED", scene.claim("other", rank=7)) == 0
     assert scene.hears("ADDED", scene.claim("other", **{labels.LEASE: "lse_" + "9" * 26})) == 0

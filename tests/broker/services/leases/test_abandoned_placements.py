@@ -181,7 +181,7 @@ def test_a_first_try_asks_for_no_earlier_one(
     assert reload_lease(lease).progress["text"] != ""
 
 
-def test_what_an_earlier_place_said_does_not_count_for_the_next(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_answers_of_an_earlier_placement_do_not_count_for_the_next(sim: Simulation, moody: UnreliableClusters) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
     lease, first = place_lease(sim)
     moody.full = moody.keeps = {find_cluster(first).pk}
@@ -312,7 +312,7 @@ def test_a_place_is_given_back_once(sim: Simulation, moody: UnreliableClusters) 
     assert holding_clusters(lease) == [other_cluster(first)]
 
 
-def test_who_comes_second_to_an_empty_place_wakes_nobody(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_freeing_a_placement_twice_enqueues_no_message(sim: Simulation, moody: UnreliableClusters) -> None:
     lease, _ = place_lease(sim)
     sim.messages.clear()
     abandoned_placements._free_placements(lease, lease.generation, now=sim.now)
@@ -328,7 +328,7 @@ def test_a_cluster_without_a_word_is_asked_again(
     assert (reload_lease(lease).state, reload_lease(lease).progress) == (LeaseState.PROVISIONING, {})
 
 
-def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(
+def test_after_the_deadline_the_next_cluster_is_left_to_a_later_call(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
     lease = sim.create_lease(create_tenant(), offering("whole-gpu"), LeaseState.PROVISIONING)

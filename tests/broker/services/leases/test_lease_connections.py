@@ -64,7 +64,7 @@ def test_where_a_cluster_lets_nobody_in_there_is_no_address(
     assert ways(lease, **{missing: ""}) == []
 
 
-def test_what_listens_to_nobody_has_no_way_in(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_without_a_listening_program_has_no_connections(sim: Simulation, kestrel: TenantContext) -> None:
     leases = [
         sim.create_lease(kestrel, offering(), workload="batch", command="true"),
         sim.create_lease(kestrel, offering()),

@@ -54,7 +54,7 @@ def test_every_step_of_a_life_is_one_line_with_the_leases_id(
     assert moves(caplog, reason="none") == []
 
 
-def test_what_is_undone_was_never_told(
+def test_a_rolled_back_transition_is_not_logged(
     sim: Simulation, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Committed
 ) -> None:
     create_fleet()

@@ -108,7 +108,7 @@ def shaken(sim: Simulation, owners: list[TenantContext], sold: list[Offering], c
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_told_to_be_free_is_what_fits_and_what_can_be_had(sim: Simulation, seed: int) -> None:
+def test_available_capacity_equals_what_fits_and_what_can_be_leased(sim: Simulation, seed: int) -> None:
     create_fleet(
         SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2),
         SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=3),

@@ -67,7 +67,7 @@ def two_halves(sim: Simulation, owner: TenantContext) -> tuple[int, int]:
     return first, second
 
 
-def test_the_next_lease_of_the_kind_goes_where_the_slice_is_still_cut_whoever_left_it(sim: Simulation) -> None:
+def test_a_lease_reuses_a_leftover_slice_of_another_tenant(sim: Simulation) -> None:
     first, second = two_halves(sim, create_tenant("Kestrel"))
     assert (left()[first], left()[second]) == ({at(TWO, 4)}, {at(THREE, 4)})
     lease = sim.create_lease(create_tenant("Swift"), offering(THREE))
@@ -126,7 +126,7 @@ def test_what_was_left_before_a_node_was_away_is_not_counted_on(sim: Simulation)
     assert left() == [{at(SEVEN, 0)}]
 
 
-def test_what_ended_before_something_nobody_knows_any_more_is_not_counted_on(sim: Simulation) -> None:
+def test_a_leftover_slice_of_an_unknown_profile_is_ignored(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(ONE))
     end(sim, lease)

@@ -213,7 +213,7 @@ def test_what_went_wrong_unseen_is_read_again_after_five_minutes(
     assert exact(keeper)
 
 
-def test_what_somebody_was_stopped_at_trying_out_is_forgotten(sim: Simulation) -> None:
+def test_a_trial_placement_that_was_interrupted_leaves_no_trace(sim: Simulation) -> None:
     create_gpus(2)
     keeper = SharedIndex()
     assert exact(keeper)

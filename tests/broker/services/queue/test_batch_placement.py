@@ -152,7 +152,7 @@ def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     monkeypatch.setattr(batch_placement, "_write_placements", late)
 
 
-def test_who_loses_a_place_to_somebody_faster_looks_again_and_all_are_placed_together(
+def test_a_batch_that_loses_a_slot_retries_and_is_placed_together(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)
@@ -166,7 +166,7 @@ def test_who_loses_a_place_to_somebody_faster_looks_again_and_all_are_placed_tog
     assert [len(held_allocations(lease)) for lease in leases] == [1, 1, 1]
 
 
-def test_who_loses_every_time_goes_alone_and_those_behind_it_together_again(
+def test_after_repeated_losses_one_lease_is_placed_alone_and_the_rest_together(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)
@@ -219,7 +219,7 @@ def test_gpus_and_leases_in_anothers_hands_are_left_to_them(own_database: OwnDat
         stranger.submit(connections.close_all).result(60)
 
 
-def test_while_every_gpu_is_in_anothers_hands_nobody_is_placed_and_nobody_waits(
+def test_a_batch_is_not_placed_and_does_not_wait_while_all_gpus_are_locked(
     own_database: OwnDatabase,
 ) -> None:
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as stranger:
@@ -233,7 +233,7 @@ def test_while_every_gpu_is_in_anothers_hands_nobody_is_placed_and_nobody_waits(
         stranger.submit(connections.close_all).result(60)
 
 
-def test_who_finds_every_gpu_in_anothers_hands_too_often_leaves_it_to_the_closer_look(
+def test_batch_placement_gives_up_when_all_gpus_stay_locked(
     own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_placement, "TRIES", 1)

@@ -403,7 +403,7 @@ def rung_for(sim: Simulation, *leases: Lease) -> int:
     )
 
 
-def test_each_of_several_that_come_at_once_is_looked_at_by_its_own_message_and_by_no_other(sim: Simulation) -> None:
+def test_leases_placed_in_a_batch_are_reconciled_by_their_own_messages(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     first, second, third = (sim.request_lease(kestrel, offering()) for _ in range(3))
@@ -456,7 +456,7 @@ def test_one_whose_own_message_was_lost_is_found_by_the_sweep(sim: Simulation) -
     assert reload_lease(first).state == "active"
 
 
-def test_one_that_somebody_places_while_its_own_message_tries_is_gone_on_with(
+def test_a_lease_placed_by_another_worker_is_reconciled_further(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)

@@ -130,7 +130,7 @@ def test_an_end_date_also_ends_what_is_still_being_made(sim: Simulation) -> None
     assert transitions_of(lease)[-2].at == end
 
 
-def test_whoever_looks_late_charges_nothing_after_the_end(sim: Simulation) -> None:
+def test_a_late_reconciliation_charges_nothing_after_the_end(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=120))
     sim.messages.clear()  # the workers are away for an hour

@@ -120,7 +120,7 @@ def test_few_enough_go(sim: Simulation) -> None:
     assert set(look(leases, sim, after_s=5)) == {"releasing"}
 
 
-def test_who_lets_go_of_what_waits_pays_up_to_its_last_proof_of_life(sim: Simulation) -> None:
+def test_a_missing_lease_released_by_its_tenant_is_charged_until_last_seen(sim: Simulation) -> None:
     leases = running(sim, FEW + 1)
     vanish(*leases)
     look(leases, sim)

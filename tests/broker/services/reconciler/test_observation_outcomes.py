@@ -97,7 +97,7 @@ def test_what_it_is_at_is_written_once(scene: Scene) -> None:
     assert scene.rung == []
 
 
-def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_to_make_it_active(
+def test_a_launch_updates_its_lease_once_for_progress_and_once_when_active(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[str] = []
@@ -241,7 +241,7 @@ def test_an_end_is_looked_at_once_nothing_is_left_of_it(sim: Simulation) -> None
     assert scene.rung == [scene.step]
 
 
-def test_what_somebody_moved_meanwhile_is_left_to_a_worker(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_changed_in_the_meantime_is_left_to_a_worker(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def stale(*_: object, **__: object) -> None:
         raise StaleLease(scene.lease.pk)
 
@@ -319,7 +319,7 @@ def test_the_last_word_of_what_went_is_no_news_of_a_stray(scene: Scene) -> None:
     assert not stray(scene, there=False)
 
 
-def test_what_our_books_have_not_reached_is_not_taken_down_in_haste(scene: Scene) -> None:
+def test_a_pod_of_a_newer_generation_is_not_removed_at_once(scene: Scene) -> None:
     went_on(scene, generation=scene.lease.generation - 1)
     assert not stray(scene)
 

@@ -100,9 +100,7 @@ def test_a_program_that_is_ill_when_its_time_is_up_was_there_all_along(sim: Simu
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("expired", lease.ends_at)
 
 
-def test_what_was_lost_and_is_made_again_for_minutes_ends_with_its_last_proof_of_life(
-    sim: Simulation, stubborn: Stubborn
-) -> None:
+def test_a_lost_lease_whose_pod_stays_pending_ends_when_it_was_last_seen(sim: Simulation, stubborn: Stubborn) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(300)
     lost = sim.now.replace(microsecond=0)
@@ -141,7 +139,7 @@ def test_what_was_replaced_is_lost_since_the_first_one_ended(sim: Simulation, st
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("device_lost", ended_at)
 
 
-def test_who_lets_go_of_a_lease_while_its_cluster_is_silent_pays_until_it_fell_silent(sim: Simulation) -> None:
+def test_a_lease_released_during_an_outage_is_charged_until_its_start(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(30)
@@ -174,7 +172,7 @@ def test_what_was_seen_after_its_cluster_fell_silent_is_charged(sim: Simulation)
     ],
 )
 @pytest.mark.parametrize("unreachable", [False, True])
-def test_what_ran_until_an_end_that_its_cluster_told_is_charged_though_our_books_still_call_that_silent(
+def test_a_reported_end_is_charged_although_the_cluster_is_marked_unreachable(
     sim: Simulation, stubborn: Stubborn, seen: ObservedState, reason: str, unreachable: bool
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
@@ -191,9 +189,7 @@ def test_what_ran_until_an_end_that_its_cluster_told_is_charged_though_our_books
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (reason, ended)
 
 
-def test_what_is_gone_whenever_it_is_looked_for_ends_though_its_pods_run_on(
-    sim: Simulation, stubborn: Stubborn
-) -> None:
+def test_a_lease_without_its_anchor_ends_although_its_pods_run_on(sim: Simulation, stubborn: Stubborn) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.clock.at += timedelta(seconds=60)
     first = sim.now
@@ -261,7 +257,7 @@ def test_what_is_seen_to_be_ill_for_a_quarter_of_an_hour_idles(sim: Simulation, 
     assert (reload_lease(lease).degraded_since, idles(sim, lease)) == (None, False)
 
 
-def test_what_was_ill_before_its_moment_was_noted_is_ill_from_the_next_look_on(
+def test_a_degraded_lease_without_a_start_time_gets_one_at_the_next_observation(
     sim: Simulation, stubborn: Stubborn
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
@@ -288,7 +284,7 @@ def test_the_time_in_which_nobody_saw_it_is_no_idling(sim: Simulation, stubborn:
     assert idles(sim, lease)
 
 
-def test_what_nobody_has_looked_at_for_minutes_does_not_idle(sim: Simulation, stubborn: Stubborn) -> None:
+def test_a_lease_unobserved_for_minutes_is_not_idle(sim: Simulation, stubborn: Stubborn) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
     seen_ill(sim, lease, stubborn, minutes=15)
     sim.clock.at += timedelta(minutes=3)

@@ -223,7 +223,7 @@ def test_a_gpu_that_fails_brings_the_lease_home(
     assert_invariants(sim)
 
 
-def test_a_lease_that_kills_its_workers_at_its_next_place_goes_back_to_where_it_killed_nobody(
+def test_a_lease_that_crashes_workers_at_its_target_returns_to_its_source(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     until(sim, plan, lease, S.PROVISIONING)

@@ -53,7 +53,7 @@ def with_volume(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
         Lease.objects.filter(pk=lease.pk).update(volume=sim.create_volume(owner))
 
 
-def test_who_crosses_with_a_lease_that_was_just_released_changes_neither_place(
+def test_a_stale_start_at_the_target_does_not_revive_a_released_lease(
     sim: Simulation, plan: RelocationPlan, lease: Lease
 ) -> None:
     until(sim, plan, lease, S.STOPPING)
@@ -66,7 +66,7 @@ def test_who_crosses_with_a_lease_that_was_just_released_changes_neither_place(
     assert_invariants(sim)
 
 
-def test_who_brings_back_a_lease_that_has_just_started_leaves_its_place_alone(
+def test_a_stale_return_to_the_source_leaves_a_started_lease_at_its_target(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until(sim, plan, lease, S.PROVISIONING)
@@ -80,7 +80,7 @@ def test_who_brings_back_a_lease_that_has_just_started_leaves_its_place_alone(
     assert_invariants(sim)
 
 
-def test_who_stops_a_lease_that_has_just_crossed_is_told_that_it_is_on_its_way(
+def test_a_stale_stop_of_a_relocated_lease_is_refused_as_not_active(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     with_volume(sim, kestrel, lease)

@@ -258,7 +258,7 @@ def test_a_worker_that_was_overtaken_changes_nothing(
     assert driver.path == "planned closing draining"
 
 
-def test_a_node_that_changes_while_it_is_looked_at_is_told_nothing_on_old_knowledge(
+def test_a_node_that_changes_during_observation_is_not_configured(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wants_threes(kestrel, sim)

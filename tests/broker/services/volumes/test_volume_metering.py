@@ -34,7 +34,7 @@ def steps(volume: Volume) -> list[VolumeSizeChange]:
         return list(VolumeSizeChange.objects.filter(volume_id=volume.pk).order_by("seq"))
 
 
-def test_it_begins_with_the_first_lease_that_is_active_and_ends_when_somebody_deletes_it(
+def test_volume_metering_starts_with_the_first_active_lease_and_ends_on_delete(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     volume = sim.create_volume(kestrel, size_gib=30)

@@ -45,9 +45,7 @@ def test_asking_answers_at_once_where_the_lease_can_be_followed(api: Api, kestre
     assert again["ETag"] == answer["ETag"]
 
 
-def test_a_lease_tells_what_was_asked_for_by_whom_and_what_became_of_it(
-    api: Api, kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_a_lease_shows_its_spec_requester_and_status(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
     values = {
         "project": kestrel.project.pk,
         "offering": offering("whole-gpu").pk,
@@ -179,7 +177,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_shall_run_is_told_back_without_the_values_of_variables(api: Api, kestrel: TenantContext) -> None:
+def test_a_lease_shows_its_workload_without_values_of_variables(api: Api, kestrel: TenantContext) -> None:
     requested = wanted(kestrel, workload="jupyter", env={"TOKEN": "hush", "MODE": "train"})
     answer = api.post("leases", requested)
     assert answer.status_code == 202
@@ -339,7 +337,7 @@ def test_a_query_that_is_not_understood_is_refused(api: Api, query: str) -> None
     assert answer.body["fix"]["text"]
 
 
-def test_one_who_may_only_look_changes_nothing(kestrel: TenantContext, sim: Simulation) -> None:
+def test_viewers_and_read_only_tokens_cannot_change_leases(kestrel: TenantContext, sim: Simulation) -> None:
     viewer = Api(kestrel.token(Role.VIEWER))
     lease = sim.create_lease(kestrel, offering())
     assert viewer.get(f"leases/{lease.pk}").status_code == 200
@@ -350,7 +348,7 @@ def test_one_who_may_only_look_changes_nothing(kestrel: TenantContext, sim: Simu
     assert reader.post("leases", wanted(kestrel)).status_code == 403
 
 
-def test_one_who_works_in_one_project_only_looks_at_the_others(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_project_member_can_only_read_other_projects(kestrel: TenantContext, sim: Simulation) -> None:
     team = kestrel.create_project("team")
     user = kestrel.create_member(Role.VIEWER)
     with tenant_scope(kestrel.tenant.pk):

@@ -157,7 +157,7 @@ def test_each_look_is_in_the_audit_log_by_its_own_name(portal: PortalSession, op
         ]
 
 
-def test_a_tenant_finds_its_leases_by_who_asked_on_what_terms_and_below_a_project(portal: PortalSession) -> None:
+def test_leases_are_filtered_by_requester_price_class_and_parent_project(portal: PortalSession) -> None:
     child = portal.owner.create_project("below")
     grandchild = portal.owner.create_project("deeper", child)
     deep = portal.sim.create_lease(portal.owner, offering(), project=grandchild)

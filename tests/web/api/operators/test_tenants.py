@@ -84,7 +84,7 @@ def test_each_look_is_audited_as_the_visit_of_the_page_is(operator: Client) -> N
         assert event.detail == {"method": "GET", "path": address}
 
 
-def test_whoever_is_no_operator_learns_nothing_and_leaves_no_note(settings: Any) -> None:
+def test_non_operators_get_no_tenants_and_leave_no_audit_entry(settings: Any) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     delta = tenant_setup.create_tenant_with_owner("Delta")
     client = Client()

@@ -92,7 +92,7 @@ def test_a_second_factor_is_told_in_the_transaction_that_keeps_it(delta: TenantW
     assert [action for action, *_ in recorded_changes(delta)] == ["account.app_add", "account.recovery_codes"]
 
 
-def test_who_belongs_to_no_tenant_is_told_of_in_the_installations_audit_log() -> None:
+def test_a_user_without_a_tenant_is_audited_for_the_installation() -> None:
     alone = User.objects.create_user("alone@example.org")
     own_accounts.audit_own_account("account.password", user=alone, request_id="r", now=current_time())
     with rls.staff_scope():

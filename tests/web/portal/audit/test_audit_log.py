@@ -185,7 +185,7 @@ def test_filters_offer_who_and_what_there_is_and_keep_each_other(delta: TenantWi
     assert f'href="?action=x.one&amp;day={today}"' in page
 
 
-def test_who_is_no_person_is_named_and_told_apart(delta: TenantWithOwner, owner: Browser) -> None:
+def test_automatic_and_operator_actors_are_labelled_as_such(delta: TenantWithOwner, owner: Browser) -> None:
     note(delta, "x.sweep", actor=BILLING)
     note(delta, "x.staff", actor=Actor("staff", "usr_1", "ada@operator.example"))
     page = owner.get("/audit/").content.decode()

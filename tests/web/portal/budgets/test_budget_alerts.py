@@ -70,7 +70,7 @@ def test_terms_are_set_and_changed_on_the_page(kestrel: TenantContext, sim: Simu
         ("project", "prj_none", "This project does not exist."),
     ],
 )
-def test_what_is_no_share_is_said_at_its_field_and_nothing_is_lost(
+def test_an_invalid_alert_threshold_shows_a_field_error_and_keeps_the_input(
     kestrel: TenantContext, sim: Simulation, field: str, typed: str, said: str
 ) -> None:
     client = visitor(kestrel)

@@ -25,7 +25,7 @@ def visitor(kestrel: TenantContext, role: Role = Role.OWNER, project: Project | 
     return client
 
 
-def test_whoever_pays_sets_a_budget_and_reads_what_is_spent_held_and_left(kestrel: TenantContext) -> None:
+def test_a_payer_sets_a_budget_and_sees_spent_reserved_and_left_amounts(kestrel: TenantContext) -> None:
     with simulate() as sim:
         client = visitor(kestrel, Role.BILLING)
         assert "The monthly cost of Kestrel is not limited." in page_words(client.get("/budgets/"))

@@ -194,7 +194,7 @@ def test_a_tenant_reads_what_is_on_its_balance_and_what_was_drawn_from_it(payer:
     assert "€1.00 drawn from your balance, €1.00 credited" in closing_words
 
 
-def test_what_was_drawn_and_given_back_is_said_together_once_nothing_is_due(payer: Client, october: Invoice) -> None:
+def test_an_invoice_settled_by_balance_and_credit_notes_names_both(payer: Client, october: Invoice) -> None:
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
     following = create_november_invoice(october, 200)

@@ -108,9 +108,7 @@ def test_a_burn_quota_becomes_a_ring_and_its_absence_a_figure(portal: PortalSess
     assert "Limit €4.00/h" in page
 
 
-def test_a_burn_quota_from_above_is_no_ring_of_a_part_and_tells_not_what_others_burn(
-    portal: PortalSession, settings: Any
-) -> None:
+def test_a_project_viewer_does_not_see_the_burn_quota_of_the_tenant(portal: PortalSession, settings: Any) -> None:
     settings.LEASE_GATES = ("broker.services.quotas.gate", "billing.services.quotes.burn_rate_gate.gate")
     design = portal.owner.create_project("design")
     portal.owner.set_quota(QuotaKind.BURN, 40 * EURO)

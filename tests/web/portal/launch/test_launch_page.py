@@ -107,7 +107,7 @@ def test_a_new_form_starts_a_second_lease(portal: PortalSession) -> None:
         ("offering", "off_none", "No offering was selected."),
     ],
 )
-def test_what_cannot_be_meant_is_said_and_nothing_starts(
+def test_an_invalid_launch_form_shows_its_error_and_starts_nothing(
     portal: PortalSession, field: str, value: str, said: str
 ) -> None:
     answer = portal.post("/launch/", **form(offering(), **{field: value}))
@@ -233,7 +233,7 @@ def second_model(portal: PortalSession) -> str:
     return "A100-80GB"
 
 
-def test_whoever_looks_at_another_model_is_quoted_a_slice_of_it(portal: PortalSession) -> None:
+def test_choosing_another_model_selects_one_of_its_slices(portal: PortalSession) -> None:
     other = second_model(portal)
     page = portal.get(f"/launch/?offering={offering('3g.40gb').pk}&model={other}").content.decode()
     (chosen,) = re.findall(r'name="offering" value="(off_\w+)"[^>]* checked', page)

@@ -239,7 +239,7 @@ def test_the_drawer_has_the_call_with_this_leases_id(portal: PortalSession) -> N
     assert "<id>" not in page
 
 
-def test_who_may_use_a_lease_is_told_how_and_who_may_only_look_is_not(portal: PortalSession) -> None:
+def test_only_members_who_may_use_a_lease_see_its_address_and_token(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
     Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
     page = portal.get(f"/leases/{lease.pk}/").content.decode()

@@ -153,7 +153,7 @@ def test_one_is_deleted_after_one_has_seen_what_that_means(portal: PortalSession
     assert portal.get(f"/volumes/{volume.pk}/delete/").status_code == 404
 
 
-def test_who_may_only_look_is_offered_nothing_to_do(portal: PortalSession) -> None:
+def test_a_viewer_sees_volumes_without_actions(portal: PortalSession) -> None:
     volume = portal.sim.create_volume(portal.owner, "data")
     looks = portal.sign_in_as(Role.VIEWER)
     page = looks.get("/volumes/").content.decode()

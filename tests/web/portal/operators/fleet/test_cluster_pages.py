@@ -81,7 +81,7 @@ def test_a_pasted_kubeconfig_is_sealed_examined_and_never_shown(sim: Simulation,
         ({"kubeconfig": kubeconfig(**{"insecure-skip-tls-verify": True})}, "exposes credentials"),
     ],
 )
-def test_what_cannot_be_used_is_told_where_it_was_asked(
+def test_an_invalid_new_cluster_shows_its_error_without_the_token(
     sim: Simulation, operator: Client, changes: dict[str, str], words: str
 ) -> None:
     answer = add(operator, **changes)

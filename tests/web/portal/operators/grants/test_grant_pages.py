@@ -147,7 +147,7 @@ def test_an_operator_gives_credit_once_however_often_the_form_is_sent(operator: 
         ({"name": ""}, "The form is incomplete."),
     ],
 )
-def test_what_cannot_be_given_is_said_beside_what_was_typed(
+def test_an_invalid_grant_shows_a_field_error_and_keeps_the_input(
     operator: Client, kestrel: TenantContext, typed: dict[str, str], said: str
 ) -> None:
     address = f"/ops/tenants/{kestrel.tenant.pk}/grants/new/"
