@@ -179,11 +179,11 @@ def test_wrong_ways_in_are_told_apart(plane: ControlPlane) -> None:
     away["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     nowhere = admin(plane)
     nowhere["clusters"][0]["cluster"]["server"] = "https://no-such-host.invalid:6443"
-    stranger = admin(plane)
-    strangers = b64encode(Authority.new().certificate).decode()
-    stranger["clusters"][0]["cluster"]["certificate-authority-data"] = strangers
+    foreign_ca = admin(plane)
+    foreign_certificate = b64encode(Authority.new().certificate).decode()
+    foreign_ca["clusters"][0]["cluster"]["certificate-authority-data"] = foreign_certificate
     revoked = plane.kubeconfig_of_token("revoked-long-ago")
-    words = {"port": away, "DNS": nowhere, "certificate-authority-data": stranger, "revoked": revoked}
+    words = {"port": away, "DNS": nowhere, "certificate-authority-data": foreign_ca, "revoked": revoked}
     with ThreadPoolExecutor() as pool:  # each is asked until our patience ends
         looks = {word: pool.submit(look, kubeconfig) for word, kubeconfig in words.items()}
     for word, looked in looks.items():

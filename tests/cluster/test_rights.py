@@ -94,7 +94,7 @@ def end(installed: Installation, *leases: Lease) -> None:
 
 
 def of_every_kind(installed: Installation) -> None:
-    """Let leases of every shape live and end, by both doors."""
+    """Let leases of every shape live and end, behind an Ingress and a gateway."""
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     notebook = live(installed, "1g.10gb", workload="jupyter")
     box = live(installed, "whole-gpu", **BOX)

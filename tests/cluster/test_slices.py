@@ -35,9 +35,9 @@ def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
     project = open_project(api, driver, most=ProjectCeilings(**most))
 
     def ask(offering: OfferingSpec, *places: SliceSpec) -> LeaseSpec:
-        wish = Workload("own", image="python:3")
+        program_spec = Workload("own", image="python:3")
         lease = replace(
-            LEASE, lease_id=some_id("lse"), project=project, offering=offering, workload=wish, slices=places
+            LEASE, lease_id=some_id("lse"), project=project, offering=offering, workload=program_spec, slices=places
         )
         lease = replace(lease, metered=False, offering=replace(offering, cpu_milli=100, memory_mib=64))
         make(api, driver, lease)

@@ -1,4 +1,4 @@
-"""`manage.py relay` at work: woken by a ring, patient with what is away."""
+"""`manage.py relay` at work: woken by a message, patient during outages."""
 
 import threading
 import time

@@ -215,13 +215,13 @@ def test_from_the_limit_on_two_approve_it(settings: Any) -> None:
     settings.CORRECTION_APPROVAL_THRESHOLD = 10
     version, *_ = two_tenants()
     correction = propose_price(version, 150)
-    rung: list[str] = []
-    with outbox.captured(lambda task, *_: rung.append(task)):
+    enqueued: list[str] = []
+    with outbox.captured(lambda task, *_: enqueued.append(task)):
         assert approve_correction(correction).status == "proposed"
         with pytest.raises(OwnProposal):
             approve_correction(correction, by=ANNA)
         assert approve_correction(correction, by=CLEO).status == "approved"
-    assert rung == ["billing.book_corrections"]
+    assert enqueued == ["billing.book_corrections"]
 
 
 def test_a_price_correction_of_an_unused_period_is_refused() -> None:

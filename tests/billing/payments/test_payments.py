@@ -57,9 +57,9 @@ def test_an_invoice_somebody_pays_is_paid_by_one_charge_of_all_of_it() -> None:
     assert charged_amounts(invoice) == [200]
 
 
-def test_a_worker_is_notified_at_once(rung: CapturedMessages) -> None:
+def test_a_worker_is_notified_at_once(enqueued: CapturedMessages) -> None:
     payment = request_payment(create_final_invoice())
-    assert ("billing.collect", payment.pk, payment.tenant_id, NOW) in rung
+    assert ("billing.collect", payment.pk, payment.tenant_id, NOW) in enqueued
 
 
 def test_it_is_paid_without_anybody_asking() -> None:

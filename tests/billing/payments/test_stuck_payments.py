@@ -117,12 +117,12 @@ def test_by_itself_nobody_asks_again_and_no_other_payment_is_begun() -> None:
     assert charged_amounts(invoice) == []
 
 
-def test_paying_a_stuck_invoice_again_retries_the_same_payment(rung: list[tuple[str, ...]]) -> None:
+def test_paying_a_stuck_invoice_again_retries_the_same_payment(enqueued: list[tuple[str, ...]]) -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     again = request_payment(invoice, now=NOW + HOUR)
     assert (again.pk, again.status, again.due_at, again.reason) == (payment.pk, "pending", NOW + HOUR, "")
-    assert rung[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
+    assert enqueued[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
     assert process_payment(again, now=NOW + HOUR).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
     assert acts(invoice) == ["payment.open", "payment.stick", "payment.retry", "invoice.pay"]

@@ -330,7 +330,7 @@ def test_what_was_too_much_and_went_back_agrees_again(fake: FakeStripe) -> None:
 
 @pytest.mark.deep
 def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
-    fake: FakeStripe, rung: Any, monkeypatch: Any
+    fake: FakeStripe, enqueued: Any, monkeypatch: Any
 ) -> None:
     """Tasks ask only a few times, and compare nothing twice."""
     monkeypatch.setattr(lookups, "PAGE", 2)
@@ -347,11 +347,11 @@ def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
     reconciliation_schedule.schedule_days(now=now)
     day, tasks_ = str(NOW.date()), 0
     while day in reconciliation_schedule.due_days(now=now):
-        before, before_rung = fake.calls["get"], len(rung)
+        before, enqueued_before = fake.calls["get"], len(enqueued)
         reconciliation.reconcile_day(day, now=now)
         tasks_ += 1
         assert fake.calls["get"] - before <= reconciliation.PAGES_PER_TASK * reconciliation.BATCH
-        again = [hint[0] for hint in rung[before_rung:]]
+        again = [hint[0] for hint in enqueued[enqueued_before:]]
         assert again == (["billing.stripe_day"] if day in reconciliation_schedule.due_days(now=now) else [])
     assert tasks_ > 2
     found = StripeReconciliationDay.objects.get(day=day)
@@ -360,15 +360,15 @@ def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
 
 
 def test_a_day_that_ends_with_the_last_piece_of_its_task_notifies_for_no_other(
-    fake: FakeStripe, rung: Any, monkeypatch: Any
+    fake: FakeStripe, enqueued: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(reconciliation, "PAGES_PER_TASK", len(ReconciliationPhase))
     process_payment(request_payment(create_invoice_with_card(fake)))
     fake.now = now = NOW + 2 * DAY
     reconciliation_schedule.schedule_days(now=now)
-    rung.clear()
+    enqueued.clear()
     reconciliation.reconcile_day(str(NOW.date()), now=now)
-    assert rung == []
+    assert enqueued == []
     assert StripeReconciliationDay.objects.get(day=NOW.date()).checked_at == now
 
 

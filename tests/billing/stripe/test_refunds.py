@@ -19,8 +19,8 @@ from tests.billing.credit_notes.issued_notes import issue_note
 from tests.billing.payments.payable_invoices import MIRA, NOW, process_payment, request_payment
 from tests.billing.refunds.refund_setup import balance_of, payment_of, process_refund, reload_refund, request_refund
 from tests.billing.stripe.stripe_customers import SECRETS, create_invoice_with_card, fail_calls
-from tests.fakestripe.mill import webhook_of
 from tests.fakestripe.server import FakeStripe
+from tests.fakestripe.webhook_delivery import webhook_of
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -24,8 +24,8 @@ from tenants.services.rls import tenant_scope
 from tests.billing.payments.payable_invoices import NOW, payments_of, process_payment, reload_invoice, request_payment
 from tests.billing.stripe.stripe_customers import SECRETS, create_invoice_with_card, fail_calls, stripe_invoices
 from tests.fakestripe import things
-from tests.fakestripe.mill import shuffled_webhooks, webhook_of
 from tests.fakestripe.server import FakeStripe, signed
+from tests.fakestripe.webhook_delivery import shuffled_webhooks, webhook_of
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + timedelta(minutes=10)

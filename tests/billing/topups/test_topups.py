@@ -212,9 +212,9 @@ def test_no_automatic_top_up_opens_without_a_gateway_or_after_an_error(kestrel: 
 
 def test_the_beat_tops_up_and_repeats_lost_messages(kestrel: TenantContext) -> None:
     rule(kestrel)
-    with clock.frozen_at(NOW), captured_messages() as rung, mock.patch("ports.outbox.send") as sent:
+    with clock.frozen_at(NOW), captured_messages() as enqueued, mock.patch("ports.outbox.send") as sent:
         tasks.collect_due()
-    assert [hint[0] for hint in rung] == ["billing.top_up"]
+    assert [hint[0] for hint in enqueued] == ["billing.top_up"]
     assert sent.call_args.args[0] == "billing.top_up"
 
 

@@ -38,11 +38,11 @@ def test_strangers_share_no_gpu_that_only_software_divides(isolation: str, world
     world.stand(machine)
     what = world.offering(profile, isolation=isolation)
     first = world.run(world.home("Kestrel"), what)
-    stranger = world.ask(world.home("Osprey"), what)
+    foreign_lease = world.ask(world.home("Osprey"), what)
     world.wait(30)
-    assert reload_lease(stranger).state == "queued"
+    assert reload_lease(foreign_lease).state == "queued"
     world.end(first)
-    world.until(stranger, "active")
+    world.until(foreign_lease, "active")
 
 
 @ways

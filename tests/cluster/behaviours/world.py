@@ -381,7 +381,7 @@ class World(ABC):
 
     @abstractmethod
     def squat(self, lease: Lease) -> None:
-        """Let a stranger have the name that the lease's next generation will want."""
+        """Let a foreign object have the name that the lease's next generation will want."""
 
     @abstractmethod
     def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:

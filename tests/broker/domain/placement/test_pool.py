@@ -100,7 +100,7 @@ def test_among_equal_costs_and_different_layouts_the_lowest_id_is_chosen() -> No
 
 
 LAYOUTS = (None, Geometry(frozenset({at(FOUR, 0), at(THREE, 4)})), Geometry(frozenset({at(SEVEN, 0)})))
-WISHES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
+PROFILES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
 
 
 @pytest.mark.parametrize("spare", [0, lowest_names.HEAP_SLACK])
@@ -128,9 +128,9 @@ def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> N
                 held.remove(on_it[0])
             now = [pool.gpu_view(each) for each in gpus]
             chance.shuffle(now)
-            for profile in WISHES:
+            for profile in PROFILES:
                 assert weigh(pool, profile) == weigh(PoolIndex(H100, now), profile)
-            if (seat := pool.choose(profile := chance.choice(WISHES))) and act > 1:
+            if (seat := pool.choose(profile := chance.choice(PROFILES))) and act > 1:
                 pool.hold(seat, profile)
                 held.append((seat, profile))
 

@@ -96,11 +96,11 @@ def test_a_gang_that_was_tried_leaves_every_gpu_as_it_was() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_trials_that_are_undone_restore_what_was_left_exactly(chance: Random) -> None:
-    wishes = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole)
+    requested_profiles = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole)
     pool = PoolIndex(H100, [gpu(f"g{n}", node=f"n{n % 2}") for n in range(5)])
     held: list[tuple[Slot, Profile]] = []
     for _ in range(25):
-        profile = chance.choice(wishes)
+        profile = chance.choice(requested_profiles)
         if held and chance.random() < 0.5:
             pool.release(*held.pop(chance.randrange(len(held))))
         elif seat := pool.choose(profile):
@@ -108,8 +108,8 @@ def test_trials_that_are_undone_restore_what_was_left_exactly(chance: Random) ->
             held.append((seat, profile))
     before = {f"g{n}": pool.gpu_view(f"g{n}") for n in range(5)}
     with pool.trying() as hold:
-        while seat := pool.choose(profile := chance.choice(wishes)):
+        while seat := pool.choose(profile := chance.choice(requested_profiles)):
             hold(seat, profile)
     assert {gpu: pool.gpu_view(gpu) for gpu in before} == before
     new = PoolIndex(H100, before.values())
-    assert all(weigh(pool, profile) == weigh(new, profile) for profile in wishes)
+    assert all(weigh(pool, profile) == weigh(new, profile) for profile in requested_profiles)

@@ -293,8 +293,8 @@ def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
     other = device("gpu-1", "80Gi", type="gpu", uuid="GPU-b", productName="NVIDIA A100-SXM4-80GB")
     part = device("gpu-1-mig-19-4-1", "10Gi", type="mig", parentUUID="GPU-b", profile="1g.10gb")
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
-    stranger = published(device("x", "1Gi", type="gpu"), driver="other.example")
-    (found,) = DraDriver(MODELS).inventory([node({})], [published(whole, other), published(part, odd), stranger])
+    foreign_slice = published(device("x", "1Gi", type="gpu"), driver="other.example")
+    (found,) = DraDriver(MODELS).inventory([node({})], [published(whole, other), published(part, odd), foreign_slice])
     assert [(gpu.uuid, gpu.model, gpu.isolation, bool(gpu.cuts)) for gpu in found.gpus] == [
         ("GPU-a", "H100-80GB", Isolation.DEVICE, True),
         ("GPU-b", "A100-80GB", Isolation.HARDWARE, False),

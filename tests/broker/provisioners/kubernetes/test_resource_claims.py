@@ -218,9 +218,9 @@ def test_a_program_that_ended_while_its_claim_was_read_has_given_its_devices_bac
 def test_a_claim_that_is_missing_before_its_pod_runs_is_made_again(
     cluster: Cluster, serve: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mended: list[str] = []
-    monkeypatch.setattr(provisioner, "repair_children", lambda api, driver, spec, found: mended.append(spec.lease_id))
+    repaired: list[str] = []
+    monkeypatch.setattr(provisioner, "repair_children", lambda api, driver, spec, found: repaired.append(spec.lease_id))
     seen, wanted = checked_at(cluster, serve, error_status(404, "not found"), pod=WAITS)
-    assert (seen.seen, wanted, mended) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
+    assert (seen.seen, wanted, repaired) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
     seen, _ = checked_at(cluster, serve, ours(), pod=WAITS)
-    assert (seen.seen, len(mended)) == (ObservedState.PENDING, 1)
+    assert (seen.seen, len(repaired)) == (ObservedState.PENDING, 1)

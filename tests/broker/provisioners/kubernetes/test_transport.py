@@ -304,7 +304,7 @@ def test_a_line_end_after_a_token_is_not_sent() -> None:
     assert connect_api(of_user(token="abc\n")).authorization() == "Bearer abc"
 
 
-STRANGERS = {
+FOREIGN_ANSWERS = {
     "a page": ScriptedAnswer(body=b"<html>Sign in</html>"),
     "nothing": ScriptedAnswer(body=b""),
     "no JSON": ScriptedAnswer(body=b"{no"),
@@ -312,7 +312,7 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS)
+@pytest.mark.parametrize("answer", FOREIGN_ANSWERS.values(), ids=FOREIGN_ANSWERS)
 def test_a_success_of_something_else_is_no_answer(serve: StartServer, answer: ScriptedAnswer) -> None:
     with pytest.raises(ClusterUnreachable, match="not answer like Kubernetes"):
         serve(answer).api.apply(ANCHOR, manager="m")

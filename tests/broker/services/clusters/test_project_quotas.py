@@ -21,7 +21,7 @@ from broker.services.clusters.agent.watched_kinds import QUOTAS
 from broker.services.reconciler import observation_outcomes
 from tenants.services.rls import tenant_scope
 from tests.broker.services.clusters.test_cluster_agent import reconnect
-from tests.broker.services.clusters.test_drift_repair import WALLS, anchored, kinds
+from tests.broker.services.clusters.test_drift_repair import PROJECT_KINDS, anchored, kinds
 from tests.simulation import Simulation, TenantContext, offering, reload_lease
 
 Body = dict[str, Any]
@@ -56,7 +56,7 @@ class Scene:
         return {"metadata": meta, "spec": {"hard": lines}, "status": {"hard": lines, "used": {"pods": used}}}
 
     def hears(self, how: str, *quotas: Body, version: int = 9) -> int:
-        """Let the agent find something; return how often the lease was rung for."""
+        """Let the agent find something; return how often the lease was notified."""
         self.sim.messages.clear()
         items = [Raw(msgspec.json.encode(each)) for each in quotas]
         self.agent.absorb([WatchEvent(QUOTAS, how, items, version)], now=self.sim.now)
@@ -93,15 +93,15 @@ def test_an_edited_resource_quota_is_restored_and_its_starting_lease_notified(sc
     less["spec"]["hard"].pop("pods")
     match how:
         case "edited":
-            rung = scene.hears("MODIFIED", scene.quota(pods="0"))
+            notified = scene.hears("MODIFIED", scene.quota(pods="0"))
         case "lines taken away":
-            rung = scene.hears("MODIFIED", less)
+            notified = scene.hears("MODIFIED", less)
         case "deleted":
-            rung = scene.hears("DELETED", scene.quota())
+            notified = scene.hears("DELETED", scene.quota())
         case _:
-            rung = scene.lists()
-    assert rung == 1
-    assert sorted(scene.hurried()) == sorted(WALLS)
+            notified = scene.lists()
+    assert notified == 1
+    assert sorted(scene.hurried()) == sorted(PROJECT_KINDS)
     assert scene.hears("ADDED", scene.quota(), version=12) == (how in ("edited", "lines taken away"))
     assert scene.hurried() == []
 

@@ -1,4 +1,4 @@
-"""A wish for what runs, from the request to the order that a provisioner gets."""
+"""The workload of a lease, from the request to the spec that a provisioner gets."""
 
 import pytest
 

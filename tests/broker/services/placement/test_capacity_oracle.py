@@ -55,9 +55,9 @@ def by_brute_force(what: Offering, tenant: str) -> int:
             beside = on_gpu
             if of_shares:
                 beside = [a for each in gpu.node.gpus.all() for a in each.allocation_set.filter(released_at=None)]
-            walled = isolation in (Isolation.HARDWARE, Isolation.DEVICE)
-            strangers = any(each.tenant_id != tenant for each in beside)
-            if strangers and not walled and not gpu.node.cluster.allow_shared_gpus:
+            hardware_isolated = isolation in (Isolation.HARDWARE, Isolation.DEVICE)
+            other_tenants = any(each.tenant_id != tenant for each in beside)
+            if other_tenants and not hardware_isolated and not gpu.node.cluster.allow_shared_gpus:
                 continue
             state = GpuState()
             for each in on_gpu:

@@ -185,9 +185,9 @@ def test_strangers_never_share_a_gpu_without_a_wall(sim: Simulation, isolation: 
     quarter = soft_offering(isolation=isolation)
     first, second = sim.create_lease(kestrel, quarter), sim.create_lease(kestrel, quarter)
     assert held_allocations(first)[0].gpu_id == held_allocations(second)[0].gpu_id
-    stranger = sim.request_lease(swift, quarter)
+    foreign_lease = sim.request_lease(swift, quarter)
     sim.run()
-    assert reload_lease(stranger).state == LeaseState.QUEUED
+    assert reload_lease(foreign_lease).state == LeaseState.QUEUED
     with tenant_scope(swift.tenant.pk):
         assert available_capacity.count_available([quarter]) == {quarter.pk: 0}
     with tenant_scope(kestrel.tenant.pk):
@@ -396,7 +396,7 @@ def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(sim: Simula
     assert state_path(waiting) == "requested queued releasing released"
 
 
-def rung_for(sim: Simulation, *leases: Lease) -> int:
+def count_messages_for(sim: Simulation, *leases: Lease) -> int:
     """Count the looks at some leases that somebody has asked for."""
     return sum(
         task == "broker.step" and subject in {each.pk for each in leases} for _, _, task, subject, _ in sim.messages
@@ -412,8 +412,8 @@ def test_leases_placed_in_a_batch_are_reconciled_by_their_own_messages(sim: Simu
         third.pk, third.tenant_id, now=sim.now
     )  # was faster than theirs, and placed them all
     assert [reload_lease(lease).state for lease in (first, second)] == ["provisioning", "provisioning"]
-    assert rung_for(sim, first, second) == 0
-    assert rung_for(sim, third) == 1  # it was worked on: this is when to look again
+    assert count_messages_for(sim, first, second) == 0
+    assert count_messages_for(sim, third) == 1  # it was worked on: this is when to look again
     for lease in (first, second):
         lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     sim.run(30)
@@ -429,7 +429,7 @@ def test_one_that_waited_already_is_notified_when_the_message_of_another_places_
     late = sim.request_lease(kestrel, offering())
     sim.messages.clear()
     lease_reconciler.reconcile_lease(late.pk, late.tenant_id, now=sim.now)
-    assert rung_for(sim, waiting) == 1
+    assert count_messages_for(sim, waiting) == 1
 
 
 def test_the_message_of_one_lease_places_no_younger_one_and_none_at_all_once_it_is_placed(sim: Simulation) -> None:
@@ -471,6 +471,6 @@ def test_a_lease_placed_by_another_worker_is_reconciled_further(
 
     monkeypatch.setattr(lease_placement, "place_lease", faster)
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
-    assert rung_for(sim, lease) == 1
+    assert count_messages_for(sim, lease) == 1
     sim.run(30)
     assert reload_lease(lease).state == "active"

@@ -43,7 +43,7 @@ def crashing(sim: Simulation) -> Lease:
 
 
 def reconcile(sim: Simulation, lease: Lease) -> None:
-    """Let its agent ring for a lease."""
+    """Let its agent notify a lease."""
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
 
 
@@ -176,7 +176,7 @@ def test_a_reported_end_is_charged_although_the_cluster_is_marked_unreachable(
     sim: Simulation, stubborn: Stubborn, seen: ObservedState, reason: str, unreachable: bool
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
-    Cluster.objects.update(unreachable_since=sim.now)  # and it answers long before somebody knocks again
+    Cluster.objects.update(unreachable_since=sim.now)  # it answers long before the next health probe
     if unreachable:
         with tenant_scope(lease.tenant_id):
             Lease.objects.update(conditions={"unreachable": "its node says nothing"})

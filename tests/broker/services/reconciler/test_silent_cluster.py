@@ -48,7 +48,7 @@ class Silence:
 def hours_pass(sim: Simulation, hours: int) -> None:
     """Let hours pass with a sweep every ten minutes."""
     for _ in range(6 * hours):
-        sim.messages.clear()  # the doorbell rings on and on; the sweep alone must do
+        sim.messages.clear()  # messages keep coming; the sweep alone must do
         sim.clock.at += timedelta(minutes=10)
         sim.sweep()
 

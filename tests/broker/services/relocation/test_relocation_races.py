@@ -44,7 +44,7 @@ def too_late(act: Any, lease: Lease, **how: Any) -> None:
         act(lease, **how)
 
 
-def rang(sim: Simulation) -> bool:
+def was_notified(sim: Simulation) -> bool:
     return any(task == "broker.serve" and subject == f"{MODEL}|{REGION}" for _, _, task, subject, _ in sim.messages)
 
 
@@ -102,7 +102,7 @@ def test_a_stop_that_calls_a_relocation_off_wakes_the_queue_at_once(
     until(sim, plan, lease, S.STOPPING)
     sim.messages.clear()
     sim.stop_lease(lease, kestrel)
-    assert rang(sim)
+    assert was_notified(sim)
 
 
 def test_a_plan_that_is_called_off_wakes_the_queue_as_soon_as_the_place_is_free(
@@ -113,7 +113,7 @@ def test_a_plan_that_is_called_off_wakes_the_queue_as_soon_as_the_place_is_free(
     sim.messages.clear()
     with tenant_scope(lease.tenant_id):
         assert relocation_steps.start_at_target(reload_lease(lease), now=sim.now)
-    assert rang(sim)
+    assert was_notified(sim)
 
 
 def test_a_lease_does_not_go_to_a_gpu_that_was_taken_out_of_service_before_it_came(

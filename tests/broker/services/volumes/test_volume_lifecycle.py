@@ -162,8 +162,8 @@ def test_one_lease_at_a_time_has_it(sim: Simulation, kestrel: TenantContext) -> 
 
 def test_what_does_not_fit_to_a_volume_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
-    strangers = create_tenant("Merlin")
-    for owner, project in ((strangers, strangers.project), (kestrel, kestrel.create_project("team"))):
+    other_tenant = create_tenant("Merlin")
+    for owner, project in ((other_tenant, other_tenant.project), (kestrel, kestrel.create_project("team"))):
         with pytest.raises(ObjectNotFound, match="does not exist in this project"):
             sim.request_lease(owner, offering(), project=project, volume=volume.pk)
     with pytest.raises(InvalidValue, match="only one node at a time"):

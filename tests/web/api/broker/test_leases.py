@@ -220,23 +220,25 @@ def test_an_unknown_and_a_retired_offering_are_refused(api: Api, kestrel: Tenant
     assert (answer.status_code, answer.body["code"]) == (409, "offering-retired")
 
 
-def test_another_tenants_project_is_as_unknown_as_none(stranger: Api, kestrel: TenantContext) -> None:
-    foreign = stranger.post("leases", wanted(kestrel))
-    missing = stranger.post("leases", wanted(kestrel, project="prj_none"))
+def test_another_tenants_project_is_as_unknown_as_none(other_tenant_api: Api, kestrel: TenantContext) -> None:
+    foreign = other_tenant_api.post("leases", wanted(kestrel))
+    missing = other_tenant_api.post("leases", wanted(kestrel, project="prj_none"))
     assert foreign.status_code == missing.status_code == 404
     assert foreign.body["detail"] == missing.body["detail"]
 
 
-def test_another_tenants_lease_is_as_unknown_as_none(stranger: Api, kestrel: TenantContext, sim: Simulation) -> None:
+def test_another_tenants_lease_is_as_unknown_as_none(
+    other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
+) -> None:
     lease = sim.create_lease(kestrel, offering())
     for ask in (
-        lambda pk: stranger.get(f"leases/{pk}"),
-        lambda pk: stranger.get(f"leases/{pk}/transitions"),
-        lambda pk: stranger.get(f"leases/{pk}/allocations"),
-        lambda pk: stranger.delete(f"leases/{pk}"),
-        lambda pk: stranger.post(f"leases/{pk}/release"),
-        lambda pk: stranger.post(f"leases/{pk}/extend", {"more_s": 600}),
-        lambda pk: stranger.patch(f"leases/{pk}", {"name": "mine"}, If_Match="*"),
+        lambda pk: other_tenant_api.get(f"leases/{pk}"),
+        lambda pk: other_tenant_api.get(f"leases/{pk}/transitions"),
+        lambda pk: other_tenant_api.get(f"leases/{pk}/allocations"),
+        lambda pk: other_tenant_api.delete(f"leases/{pk}"),
+        lambda pk: other_tenant_api.post(f"leases/{pk}/release"),
+        lambda pk: other_tenant_api.post(f"leases/{pk}/extend", {"more_s": 600}),
+        lambda pk: other_tenant_api.patch(f"leases/{pk}", {"name": "mine"}, If_Match="*"),
     ):
         assert [ask(pk).status_code for pk in (lease.pk, "lse_none", "x" * 100)] == [404, 404, 404]
     assert reload_lease(lease).state == LeaseState.ACTIVE
@@ -431,7 +433,7 @@ def test_malformed_and_huge_bodies_are_refused_before_anything_happens(api: Api,
 
 
 def test_the_ways_in_are_those_of_the_page_and_only_while_it_runs(
-    api: Api, stranger: Api, kestrel: TenantContext, sim: Simulation
+    api: Api, other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
@@ -440,6 +442,6 @@ def test_the_ways_in_are_those_of_the_page_and_only_while_it_runs(
         (shown,) = lease_connections_of(reload_lease(lease))
     assert way == asdict(shown)
     assert way["line"].endswith(".leases.example/")
-    assert stranger.get(f"leases/{lease.pk}/connections").status_code == 404
+    assert other_tenant_api.get(f"leases/{lease.pk}/connections").status_code == 404
     sim.release_lease(lease)
     assert api.get(f"leases/{lease.pk}/connections").body["items"] == []

@@ -1,4 +1,4 @@
-"""Papers at the doors: on pages, over the API, for tenants and for operators."""
+"""Document downloads on pages and over the API, for tenants and operators."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -92,8 +92,8 @@ def test_used_unknown_expired_and_revoked_links_look_the_same(delta: TenantWithO
         Invitation.objects.filter(pk=rows[0].pk).update(accepted_at=tenant_setup.current_time())
         Invitation.objects.filter(pk=rows[1].pk).update(expires_at=tenant_setup.current_time())
     owner.post(f"/team/invitations/{rows[2].pk}/revoke/")
-    stranger = Browser()
-    pages = {re.sub(rb"req_\w+|/join/\w+", b"", stranger.get(f"/join/{s}/").content) for s in [*secrets, "0" * 40]}
+    anonymous = Browser()
+    pages = {re.sub(rb"req_\w+|/join/\w+", b"", anonymous.get(f"/join/{s}/").content) for s in [*secrets, "0" * 40]}
     assert len(pages) == 1
 
 

@@ -14,7 +14,7 @@ from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer,
 
 KUBECONFIG: dict[str, Any] = {"users": [{"name": "u", "user": {"token": "secret"}}]}
 VERSION = ScriptedAnswer(body={"gitVersion": "v1.36.3"})
-STRANGERS = {
+FOREIGN_ANSWERS = {
     "a page": ScriptedAnswer(body=b"<html>Sign in</html>"),
     "other JSON": ScriptedAnswer(body={"hello": "world"}),
     "a list": ScriptedAnswer(body=b"[1]"),
@@ -24,7 +24,7 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS)
+@pytest.mark.parametrize("answer", FOREIGN_ANSWERS.values(), ids=FOREIGN_ANSWERS)
 def test_what_is_no_api_server_is_one_finding_that_says_so(serve: StartServer, answer: ScriptedAnswer) -> None:
     seen = collect_snapshot(
         KUBECONFIG,
