@@ -1,4 +1,4 @@
-"""With none of the application's own filters, PostgreSQL alone keeps every tenant's rows to itself."""
+"""PostgreSQL alone separates tenants' rows, without any filter of the application."""
 
 from collections.abc import Iterator
 

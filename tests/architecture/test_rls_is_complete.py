@@ -142,7 +142,7 @@ def test_views_and_definer_functions_that_bypass_rls_are_the_listed_ones() -> No
     assert {str(name) for (name,) in found} == FUNCTIONS
 
 
-def test_every_walled_table_has_a_policy_for_reading_and_writing() -> None:
+def test_every_tenant_table_has_a_policy_for_reading_and_writing() -> None:
     found = {
         str(table)
         for (table,) in rows(

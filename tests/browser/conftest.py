@@ -1,4 +1,4 @@
-"""A browser, and the portal that it looks at."""
+"""A browser, and the portal that it opens."""
 
 import itertools
 import os

@@ -76,7 +76,7 @@ class Client:
         return self.started - self.landed
 
     def once(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "") -> Answer:
-        """Ask one time, and write down what came."""
+        """Send one request and record its answer."""
         headers = self.headers(key)
         changes = method != "GET"
         with self._counting:
@@ -94,7 +94,7 @@ class Client:
         return answer
 
     def headers(self, key: str = "") -> dict[str, str]:
-        """Say who asks, and for which intent."""
+        """Return headers with the token and the idempotency key."""
         named = {"Authorization": f"Bearer {self.token}", "Content-Type": JSON}
         return named | ({"Idempotency-Key": key} if key else {})
 

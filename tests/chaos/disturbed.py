@@ -1,4 +1,4 @@
-"""A product that one test after another disturbs."""
+"""A running product that one test after another disturbs."""
 
 import itertools
 import random
@@ -15,7 +15,7 @@ _numbers = itertools.count()
 
 
 class Disturbed:
-    """A running product with a client, a look into its database, and somebody who kills."""
+    """A running product with a client, its history and a fault injector."""
 
     def __init__(self, running: Running) -> None:
         self.running, self.history = running, History(running)

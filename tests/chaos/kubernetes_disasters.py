@@ -193,7 +193,7 @@ def check_foreign_objects(world: World) -> None:
             continue
         seen = world.plane.api.find(path)
         if seen is None or seen["metadata"]["uid"] not in uids or seen.get("data") != {"whose": "not yours"}:
-            world.wonder(f"a stranger's object was touched: {path}")
+            world.wonder(f"a foreign object was touched: {path}")
             del world.strange[path]
 
 

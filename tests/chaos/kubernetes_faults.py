@@ -89,7 +89,7 @@ def forgets(world: World) -> None:
 
 
 def stalls(world: World) -> None:
-    """Watches stay open and say nothing; whoever asks is answered."""
+    """Watches stay open without events; other requests are answered."""
     world.proxy.silent_until = time.monotonic() + world.chance.choice(STALLS_S)
 
 

@@ -1,4 +1,4 @@
-"""How long it took after each kill until the product was itself again."""
+"""The recovery time of the product after each kill."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the long run counts as lost or overcharged, by hand."""
+"""Handwritten cases of lost and overcharged seconds in the long run."""
 
 import pytest
 

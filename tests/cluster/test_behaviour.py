@@ -1,4 +1,4 @@
-"""What every provisioner promises, simulated and real."""
+"""The contract of every provisioner, simulated and real."""
 
 from dataclasses import replace
 

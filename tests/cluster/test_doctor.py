@@ -1,4 +1,4 @@
-"""A real control plane, examined: before anything is installed, after, and with fewer rights."""
+"""Examination of a real control plane before and after installation, and with fewer rights."""
 
 import json
 import time
@@ -165,7 +165,7 @@ def test_pods_try_whether_network_policies_hold_and_nothing_of_it_stays(
 
 
 @pytest.mark.cluster
-def test_a_stranger_learns_that_it_may_nothing(plane: ControlPlane) -> None:
+def test_credentials_without_rights_are_reported_as_such(plane: ControlPlane) -> None:
     seen = look(plane.kubeconfig("nobody"))
     assert seen["reachable"].outcome is CheckOutcome.OK
     assert {"rights"} <= bad(seen)

@@ -142,7 +142,7 @@ def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane
     devices.withdraw(api, node)
 
 
-def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_the_project_quota_in_the_cluster_refuses_further_pods(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(gpus=4)), control_plane.api
     with asking(api, PLUGIN, gpus=1) as ask:
         first = ask(WHOLE, place(node, "whole-gpu", 0, 8))

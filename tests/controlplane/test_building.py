@@ -1,4 +1,4 @@
-"""Where the programs are looked for, and what a machine without them is told."""
+"""Where the programs are found, and the message on a machine without them."""
 
 import os
 import shutil

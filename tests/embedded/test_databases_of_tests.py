@@ -1,4 +1,4 @@
-"""The databases that every other test trusts."""
+"""The databases that all other tests rely on."""
 
 import json
 import os

@@ -69,7 +69,7 @@ def answering(port: int, status: int) -> Iterator[list[str]]:
             thread.join()
 
 
-def test_a_door_is_ready_once_it_answers_well(installed: Product) -> None:
+def test_a_web_process_is_ready_once_it_answers_with_200(installed: Product) -> None:
     for number, (web_process, path) in enumerate(zip(installed.doors(), ("/ready", "/health"), strict=True)):
         assert not web_process.ready(None)  # type: ignore[arg-type]
         for status in (503, 200):

@@ -1,4 +1,4 @@
-"""Nothing outlives the one who started it, and what dies comes back."""
+"""The supervisor ends all its processes with itself and restarts dead ones."""
 
 import os
 import re

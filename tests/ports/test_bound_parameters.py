@@ -1,4 +1,4 @@
-"""The server binds values: numbers arrive whole, and what is asked often is planned once."""
+"""The server binds parameters, and frequent statements are planned once."""
 
 from datetime import timedelta
 

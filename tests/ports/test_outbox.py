@@ -25,7 +25,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Hint]:
     return sent
 
 
-def test_a_ring_is_a_row_of_the_same_transaction() -> None:
+def test_a_message_is_a_row_of_the_same_transaction() -> None:
     with transaction.atomic():
         outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
         transaction.set_rollback(True)
@@ -37,7 +37,7 @@ def test_a_ring_is_a_row_of_the_same_transaction() -> None:
     assert str(message) == "broker.step(lse_1)"
 
 
-def test_a_ring_for_each_of_many_is_a_row_each(sent: list[Hint]) -> None:
+def test_messages_for_many_subjects_are_a_row_each(sent: list[Hint]) -> None:
     outbox.enqueue_for_each("broker.step", ["lse_1", "lse_2"], tenant_id="ten_1", now=NOW)
     outbox.enqueue_for_each("broker.step", [], tenant_id="ten_1", now=NOW)
     heard = []
@@ -58,7 +58,7 @@ def test_messages_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> 
     assert send_due_messages(now=NOW + timedelta(seconds=2)) == 0
 
 
-def test_the_same_message_rung_often_is_said_once_a_batch(sent: list[Hint]) -> None:
+def test_a_repeated_message_is_sent_once_per_batch(sent: list[Hint]) -> None:
     for _ in range(50):
         outbox.enqueue("broker.serve", "pool", now=NOW)
     assert send_due_messages(now=NOW) == 50

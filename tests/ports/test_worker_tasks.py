@@ -1,4 +1,4 @@
-"""Around every task: connection handling and log context."""
+"""Connection handling and log context around Celery tasks."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Many at once on one budget: together they never hold more than it is."""
+"""Concurrent requests on one budget never hold more than its limit."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A whole replay of a small trace: everything accounted for, and the same every time."""
+"""A replay of a small trace accounts for everything and is reproducible."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Whom an invoice falls to: parts come to it exactly, whoever is asked for."""
+"""Cost allocation of an invoice: the parts add up to it exactly."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What papers say of tax, and of who charges whom."""
+"""Documents state tax, seller and buyer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tables taken away of an invoice: they add up to it, to the last decimal."""
+"""Exported tables of an invoice add up to it, to the last decimal."""
 
 import csv
 import io

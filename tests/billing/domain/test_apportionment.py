@@ -1,4 +1,4 @@
-"""Shares come to what is shared, whatever the weights, and to nobody's hurt."""
+"""Shares add up to the whole at all weights, and none is negative."""
 
 from fractions import Fraction
 

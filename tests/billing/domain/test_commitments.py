@@ -1,4 +1,4 @@
-"""What a commitment covers, against an oracle that looks at every second by itself."""
+"""Covered use of commitments equals that of a per-second oracle."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""VAT numbers by their form and check digits, and addresses as envelopes have them."""
+"""VAT numbers by form and check digits, and postal addresses."""
 
 import pytest
 

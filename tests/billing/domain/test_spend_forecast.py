@@ -1,4 +1,4 @@
-"""Forecast follows from the weeks before, and says how sure it is."""
+"""Spend forecast from past weeks, with intervals."""
 
 from fractions import Fraction
 from random import Random

@@ -1,4 +1,4 @@
-"""What every payment gateway promises, whoever is behind it."""
+"""The contract of every payment gateway."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Final invoices to be paid, and a gateway whose worst days can be ordered."""
+"""Final invoices to be paid, and a gateway with injected faults."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

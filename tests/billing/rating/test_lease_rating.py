@@ -184,7 +184,7 @@ def test_nothing_to_charge_is_no_run() -> None:
     assert lease_rating.rate_tenant_leases(tenant, now=NOW) == lease_rating.RatingOutcome()
 
 
-def test_a_tenant_is_rated_behind_its_own_wall() -> None:
+def test_rating_a_tenant_charges_no_other_tenant() -> None:
     mine, project = create_customer()
     other, elsewhere = create_customer()
     offering = create_priced_offering()

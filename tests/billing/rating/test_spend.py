@@ -1,4 +1,4 @@
-"""What was spent is right to the second, whether rating has been by or not."""
+"""Spend is exact to the second before and after rating."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What the fleet earns is what rating will charge, to the last unit."""
+"""Fleet earnings equal what rating will charge, to the last unit."""
 
 from datetime import timedelta
 

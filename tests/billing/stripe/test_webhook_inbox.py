@@ -124,7 +124,7 @@ def end(invoice: Any) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_mill_that_doubles_reorders_and_drops_ends_as_well(fake: FakeStripe, seed: int) -> None:
+def test_repeated_shuffled_and_lost_webhooks_lead_to_the_same_state(fake: FakeStripe, seed: int) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     things.disputed(fake.things, stripe_invoices(fake)[0]["id"])

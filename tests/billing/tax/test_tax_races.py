@@ -1,4 +1,4 @@
-"""Whoever says who a tenant is, while its month is being closed."""
+"""Billing details that change during a month close."""
 
 from concurrent.futures import ThreadPoolExecutor
 

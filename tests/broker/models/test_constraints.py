@@ -153,7 +153,9 @@ def test_one_gpu_serves_one_isolation(sim: Simulation, kestrel: TenantContext) -
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_are_never_written_on_one_shared_gpu(sim: Simulation, kestrel: TenantContext, isolation: str) -> None:
+def test_leases_of_two_tenants_cannot_be_stored_on_one_shared_gpu(
+    sim: Simulation, kestrel: TenantContext, isolation: str
+) -> None:
     swift, quarter = create_tenant("Swift"), soft_offering(isolation=isolation)
     place = held_allocations(sim.create_lease(kestrel, quarter))[0]
     assert place.isolation == isolation

@@ -1,4 +1,4 @@
-"""Ceilings: taken on the whole path at once, given back to the unit."""
+"""Quotas are taken on the whole path at once and returned exactly."""
 
 from datetime import UTC, datetime
 

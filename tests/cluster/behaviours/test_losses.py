@@ -1,4 +1,4 @@
-"""Nodes, GPUs and pods that go away, and what becomes of the leases on them."""
+"""Nodes, GPUs and pods that are lost, and the leases on them."""
 
 from datetime import timedelta
 
@@ -258,7 +258,7 @@ def test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_gone(world: World)
     world.until(waiting, "active")
 
 
-def test_a_stranger_with_our_name_is_left_alone_and_the_lease_refused(world: World) -> None:
+def test_a_foreign_object_with_our_name_is_left_alone_and_the_lease_refused(world: World) -> None:
     world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)

@@ -33,7 +33,7 @@ def test_slices_in_hardware_are_shared_by_tenants(world: World) -> None:
 
 
 @ways
-def test_strangers_share_no_gpu_that_only_software_divides(isolation: str, world: World) -> None:
+def test_tenants_share_no_gpu_that_only_software_divides(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
     what = world.offering(profile, isolation=isolation)
@@ -46,7 +46,7 @@ def test_strangers_share_no_gpu_that_only_software_divides(isolation: str, world
 
 
 @ways
-def test_strangers_share_it_where_its_owner_allows_it(isolation: str, world: World) -> None:
+def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
     Cluster.objects.update(allow_shared_gpus=True)

@@ -1,4 +1,4 @@
-"""A tenant lives where a law says when its months begin."""
+"""The time zones that a tenant may choose."""
 
 from zoneinfo import available_timezones
 

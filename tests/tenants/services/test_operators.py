@@ -1,4 +1,4 @@
-"""Operators are appointed from the machine itself: the first one has nobody to ask."""
+"""Operators are appointed on the command line."""
 
 from io import StringIO
 

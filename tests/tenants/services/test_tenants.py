@@ -1,4 +1,4 @@
-"""Services of tenants, projects, quotas and tokens: refusals, repeats, stale versions."""
+"""Tenants, projects, quotas and tokens: refusals, repeats, stale versions."""
 
 from datetime import timedelta
 
@@ -192,7 +192,7 @@ def test_what_an_operator_looked_at_lately_is_remembered(db: None) -> None:
         assert not audit.was_recorded("ops.gpus", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
 
 
-def test_the_walls_open_and_close(delta: TenantWithOwner) -> None:
+def test_rls_scopes_open_and_close(delta: TenantWithOwner) -> None:
     tenant_setup.leave_tenant()
     assert not Project.objects.exists()
     with rls.staff_scope():

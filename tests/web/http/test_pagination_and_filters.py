@@ -1,4 +1,4 @@
-"""Lists: pages that hold still, filters and orders by whitelist."""
+"""Lists have stable pages, and filters and orders from a fixed list."""
 
 import base64
 import json

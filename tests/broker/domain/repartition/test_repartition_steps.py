@@ -164,7 +164,7 @@ def test_telling_again_is_the_other_name_and_back() -> None:
     assert (second.step, second.tell) == (RepartitionStep.CUTTING, "gpub-1")
 
 
-def test_failed_strangers_and_nodes_that_vanish_end_in_quarantine() -> None:
+def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:
     assert (
         decide_next_step(at(RepartitionStep.CUTTING), replace(TOLD, state="failed"), WANTED).step
         is RepartitionStep.QUARANTINED

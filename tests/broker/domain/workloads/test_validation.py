@@ -15,7 +15,7 @@ def faults_of(**fields: object) -> tuple[WorkloadFault, ...]:
     return find_workload_faults(replace(FINE, **fields))  # type: ignore[arg-type]
 
 
-def test_a_plain_wish_is_fine() -> None:
+def test_a_plain_workload_is_valid() -> None:
     assert faults_of() == ()
 
 

@@ -51,7 +51,7 @@ def test_an_untouched_object_takes_one_call_that_changes_nothing(serve: StartSer
     assert managers == [labels.PROJECTS] * 7 + [labels.LEASES]
 
 
-def test_a_wall_that_somebody_changed_is_put_right_by_force(serve: StartServer) -> None:
+def test_a_changed_project_object_is_repaired_by_force(serve: StartServer) -> None:
     wire = serve(TOUCHED, ScriptedAnswer(body={"metadata": {"name": "x"}}))
     assert repair_requests(wire, PROJECT_OBJECTS[-1]) == [("PATCH", "", ""), ("PATCH", "force", "")]
 
@@ -61,7 +61,7 @@ def test_a_changed_lease_object_is_repaired_if_it_is_ours(serve: StartServer) ->
     assert repair_requests(wire, SERVICE)[-1] == ("PATCH", "force", "u-x")
 
 
-def test_a_strangers_of_our_name_is_left_alone_and_so_is_what_cannot_be(serve: StartServer) -> None:
+def test_a_foreign_object_or_one_that_cannot_change_is_left_alone(serve: StartServer) -> None:
     for answers in ((TOUCHED, there({})), (error_status(422, "immutable"),), (error_status(403, "no"),)):
         assert not any(forced for _, forced, _ in repair_requests(serve(*answers), SERVICE))
 

@@ -211,7 +211,7 @@ def _own(selector: dict[str, str], lease: LeaseSpec) -> bool:
     return selector.get(labels.LEASE) == lease.lease_id
 
 
-def test_the_checker_sees_broken_walls() -> None:
+def test_the_checker_finds_broken_isolation_rules() -> None:
     objects = lease_objects(LEASE, DRIVERS["device_plugin"], anchor_uid="uid")
     assert breaches(objects) == []
     for each in objects:
@@ -239,7 +239,7 @@ def test_a_name_that_is_anothers_is_seen() -> None:
 
 
 @pytest.mark.deep
-def test_no_wish_breaks_a_wall() -> None:
+def test_no_workload_breaks_an_isolation_rule() -> None:
     attacker, rendered, known = Attacker(SEED), 0, Names()
     for number in range(SPECS):
         workload = attacker.workload()
@@ -254,7 +254,7 @@ def test_no_wish_breaks_a_wall() -> None:
     assert SPECS // 20 < rendered < SPECS - SPECS // 20  # many of both, or nothing was proved
 
 
-def test_even_what_nobody_vetted_breaks_no_wall_of_the_pod() -> None:
+def test_even_an_unvalidated_workload_breaks_no_isolation_rule_of_the_pod() -> None:
     """Rendering stays safe even without validation."""
     attacker, said = Attacker(SEED + 1), ("sets ", "holds NUL", "doubled")
     for _ in range(2000):

@@ -1,4 +1,4 @@
-"""What nodes say they have, as their labels and slices really look."""
+"""Inventory from real node labels and resource slices."""
 
 from typing import Any
 
@@ -259,7 +259,7 @@ IN_DOUBT = {
 
 
 @pytest.mark.parametrize("case", IN_DOUBT)
-def test_where_a_gpu_or_slice_may_be_shared_nothing_is_sold_as_a_wall(case: str) -> None:
+def test_a_gpu_or_slice_that_may_be_shared_is_not_sold_as_isolated(case: str) -> None:
     labels, given, why = IN_DOUBT[case]
     found = read(labels, given)
     assert found.gpus == ()

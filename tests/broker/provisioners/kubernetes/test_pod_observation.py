@@ -1,4 +1,4 @@
-"""What a lease's owner is told, for every sort of pod a cluster shows."""
+"""The status text of a lease for every kind of pod."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: equal however they are written."""
+"""Kubernetes quantities are equal in every notation."""
 
 import msgspec
 import pytest

@@ -120,7 +120,7 @@ def test_the_same_lease_is_always_rendered_the_same() -> None:
     assert spec_hash(turned, PLUGIN) == spec_hash(GANG, PLUGIN)
 
 
-def test_another_wish_has_another_hash() -> None:
+def test_another_workload_has_another_hash() -> None:
     program_specs = [lease.workload for lease in EVERY_TEMPLATE.values() if lease.route == LEASE.route]
     hashes = {spec_hash(replace(LEASE, workload=program_spec), PLUGIN) for program_spec in set(program_specs)}
     assert len(hashes) == len(set(program_specs))
@@ -204,7 +204,7 @@ def test_keys_and_tokens_are_in_a_secret_that_never_changes() -> None:
     assert "sesame" not in str(pods(jupyter))
 
 
-def test_a_lease_that_shows_nothing_has_no_secret_and_no_door() -> None:
+def test_a_lease_without_a_server_has_no_secret_and_no_ingress() -> None:
     assert kinds(rendered(EVERY_TEMPLATE["batch"])) == ["ConfigMap", "Job"]
 
 

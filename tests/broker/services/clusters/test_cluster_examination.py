@@ -109,7 +109,7 @@ def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
     assert len(wire.requests) == 2
 
 
-def test_silence_is_dated_from_the_first_knock_and_ends_with_an_answer(
+def test_an_outage_starts_with_the_first_failed_probe_and_ends_with_an_answer(
     joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     answers(error_status(403, "forbidden"))

@@ -1,4 +1,4 @@
-"""How a cluster's nodes and GPUs become inventory, and stay what the cluster says."""
+"""Nodes and GPUs of a cluster become inventory and follow its reports."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Which leases count on a cluster that is to be given up."""
+"""Which leases block the removal of a cluster."""
 
 import pytest
 

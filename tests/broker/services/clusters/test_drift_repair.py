@@ -59,7 +59,7 @@ def kinds(found: list[dict[str, Any]]) -> list[str]:
     return [each["kind"] for each in found]
 
 
-def test_walls_and_doors_have_their_turn_and_then_ten_minutes_of_rest(
+def test_project_and_connection_objects_are_repaired_every_ten_minutes(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
@@ -78,7 +78,7 @@ def test_walls_and_doors_have_their_turn_and_then_ten_minutes_of_rest(
     assert {tuple(kinds(walk.next())) for _ in range(2)} == {tuple(PROJECT_KINDS), ("Ingress", "Secret", "Service")}
 
 
-def test_a_project_is_walled_once_however_many_leases_it_has(
+def test_project_objects_are_repaired_once_for_several_leases(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_what_is_going_or_anothers_has_no_turn(sim: Simulation, kestrel: TenantC
     assert going_round("ins_2").next() == []
 
 
-def test_only_leases_that_are_active_have_doors_put_right(
+def test_only_active_leases_have_connection_objects_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), LeaseState.PROVISIONING, workload="jupyter")
@@ -107,7 +107,7 @@ def test_only_leases_that_are_active_have_doors_put_right(
     assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
-def test_an_anchor_of_another_generation_owns_no_doors(
+def test_an_anchor_of_another_generation_has_no_objects_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))

@@ -129,7 +129,7 @@ def test_a_changed_quota_notifies_restarting_leases_and_no_active_ones(scene: Sc
     assert scene.hears("DELETED", scene.quota(), version=10) == 1
 
 
-def test_a_strangers_or_a_neighbours_quota_is_his_own(scene: Scene) -> None:
+def test_a_foreign_quota_is_neither_repaired_nor_reported(scene: Scene) -> None:
     neighbours = scene.quota(pods="0", marks={labels.INSTALLATION: "ins_2"})
     another = scene.quota(pods="0")
     another["metadata"]["name"] = "somebody-elses"

@@ -1,4 +1,4 @@
-"""How people reach what runs on a lease."""
+"""Connections to the program of a lease."""
 
 import pytest
 
@@ -93,5 +93,5 @@ def test_a_lease_whose_place_was_just_given_back_has_none(sim: Simulation, kestr
         ("ingress", "x.example", None),
     ],
 )
-def test_a_door_is_read(ingress: str, domain: str, found: RouteSpec | None) -> None:
+def test_ingress_settings_are_parsed(ingress: str, domain: str, found: RouteSpec | None) -> None:
     assert route_spec(ingress, domain) == found

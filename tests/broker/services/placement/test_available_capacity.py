@@ -1,4 +1,4 @@
-"""What is free, exactly."""
+"""Exact counts of available capacity."""
 
 import pytest
 

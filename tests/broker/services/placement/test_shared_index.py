@@ -281,7 +281,7 @@ def test_a_gpu_in_anothers_hands_is_left_to_them_and_the_next_taken(own_database
         assert held_allocations(first)[0].gpu_id != held_allocations(second)[0].gpu_id
 
 
-def test_a_share_goes_to_a_gpu_of_ones_own_and_never_to_a_strangers(sim: Simulation) -> None:
+def test_a_share_is_placed_on_a_gpu_of_its_tenant_and_no_other(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel, swift, quarter = create_tenant("Kestrel"), create_tenant("Swift"), soft_offering()
     first, second = sim.create_lease(kestrel, quarter), sim.create_lease(swift, quarter)

@@ -1,4 +1,4 @@
-"""Giving queued leases their places."""
+"""Placement of queued leases."""
 
 from contextlib import nullcontext
 from datetime import datetime, timedelta
@@ -179,7 +179,7 @@ def test_a_lease_that_somebody_else_placed_is_left_alone(sim: Simulation) -> Non
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_never_share_a_gpu_without_a_wall(sim: Simulation, isolation: str) -> None:
+def test_tenants_never_share_a_gpu_without_hardware_isolation(sim: Simulation, isolation: str) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     quarter = soft_offering(isolation=isolation)
@@ -195,7 +195,7 @@ def test_strangers_never_share_a_gpu_without_a_wall(sim: Simulation, isolation: 
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_share_such_a_gpu_where_its_owner_allows_it(sim: Simulation, isolation: str) -> None:
+def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(sim: Simulation, isolation: str) -> None:
     create_gpus(1)
     Cluster.objects.update(allow_shared_gpus=True)
     quarter = soft_offering(isolation=isolation)
@@ -213,7 +213,7 @@ def divided_in_quarters() -> None:
     Gpu.objects.update(layout_policy="fixed", fixed_layout=quarters)
 
 
-def test_strangers_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -> None:
+def test_tenants_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     divided_in_quarters()
     quarter, kestrel, swift, merlin = (
@@ -238,7 +238,7 @@ def test_strangers_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation)
         assert available_capacity.count_available([quarter]) == {quarter.pk: 7}
 
 
-def test_a_stranger_who_came_to_the_node_meanwhile_is_seen(sim: Simulation) -> None:
+def test_a_tenant_that_came_to_the_node_in_the_meantime_is_noticed(sim: Simulation) -> None:
     create_gpus(2)
     divided_in_quarters()
     quarter, kestrel, swift = soft_offering(), create_tenant("Kestrel"), create_tenant("Swift")
@@ -397,7 +397,7 @@ def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(sim: Simula
 
 
 def count_messages_for(sim: Simulation, *leases: Lease) -> int:
-    """Count the looks at some leases that somebody has asked for."""
+    """Count the enqueued messages that reconcile some leases."""
     return sum(
         task == "broker.step" and subject in {each.pk for each in leases} for _, _, task, subject, _ in sim.messages
     )

@@ -1,4 +1,4 @@
-"""Nothing after the last proof of life is charged, however late somebody looks."""
+"""A late reconciliation charges nothing after a lease was last seen running."""
 
 from datetime import timedelta
 

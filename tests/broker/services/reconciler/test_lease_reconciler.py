@@ -1,4 +1,4 @@
-"""A lease's life on the cluster: made, watched, lost, ended."""
+"""A lease on its cluster: creation, observation, loss and end."""
 
 from datetime import timedelta
 

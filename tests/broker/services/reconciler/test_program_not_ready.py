@@ -241,7 +241,7 @@ def starts(sim: Simulation) -> Observation:
 
 
 def seen_ill(sim: Simulation, lease: Lease, stubborn: Stubborn, *, minutes: int) -> None:
-    """Let its cluster say each minute that its program is not ready."""
+    """Report every minute that the program is not ready."""
     for _ in range(minutes):
         stubborn.says = starts(sim)
         reconcile(sim, lease)

@@ -1,4 +1,4 @@
-"""Plans follow what is asked for, and are only rows until somebody says yes."""
+"""Layout plans follow demand, and change nothing until they are approved."""
 
 from datetime import timedelta
 
@@ -171,7 +171,7 @@ def test_a_cluster_that_asks_first_only_plans(sim: Simulation, node: Node, kestr
     assert Repartition.objects.get().step == RepartitionStep.PLANNED
 
 
-def test_a_shape_that_no_gpu_will_be_cut_into_is_refused_at_the_door(
+def test_a_request_that_no_layout_will_serve_is_refused_at_once(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     Cluster.objects.update(auto_repartition=False)

@@ -1,4 +1,4 @@
-"""POST /quotes judges like a lease and promises a price."""
+"""POST /quotes checks like a lease request and quotes a price."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Usage by day, charges, invoices down to the second, prices: read over the API."""
+"""Daily usage, charges, invoices and prices over the API."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the month will likely cost, as the API tells it."""
+"""The forecast of the month over the API."""
 
 from datetime import timedelta
 

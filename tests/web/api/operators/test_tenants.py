@@ -96,7 +96,7 @@ def test_non_operators_get_no_tenants_and_leave_no_audit_entry(settings: Any) ->
         assert not AuditEvent.objects.filter(action__startswith="ops.").exists()
 
 
-def test_a_look_leaves_the_rest_of_the_transaction_behind_its_wall(operator: Client) -> None:
+def test_reading_tenants_leaves_the_scope_of_the_transaction_unchanged(operator: Client) -> None:
     tenant_setup.create_tenant_with_owner("Delta")
     assert items(operator, TENANTS)
     assert not Tenant.objects.exists()

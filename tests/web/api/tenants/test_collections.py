@@ -1,4 +1,4 @@
-"""Projects, people, tokens and quotas over the API: what changes, who may, what is refused."""
+"""Projects, members, tokens and quotas over the API: changes, permissions, refusals."""
 
 from datetime import timedelta
 

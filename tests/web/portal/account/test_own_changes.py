@@ -1,4 +1,4 @@
-"""What people change about themselves stands in the trail of every tenant they belong to."""
+"""Changes to one's own account are audited in every tenant of the user."""
 
 import re
 import time

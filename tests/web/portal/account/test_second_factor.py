@@ -1,4 +1,4 @@
-"""An authenticator app: once it is set up, the password alone opens nothing."""
+"""With an authenticator app a password alone does not sign in."""
 
 import re
 import time

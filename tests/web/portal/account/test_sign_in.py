@@ -160,7 +160,7 @@ def test_a_weak_password_is_refused(password: str) -> None:
     assert not User.objects.filter(email="ada@example.org").exists()
 
 
-def test_an_invited_stranger_makes_an_account_and_joins(delta: TenantWithOwner, committed: Committed) -> None:
+def test_an_invited_visitor_creates_an_account_and_joins(delta: TenantWithOwner, committed: Committed) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         _, secret = invitations.invite(
             tenant=delta.tenant,

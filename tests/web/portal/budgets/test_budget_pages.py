@@ -1,4 +1,4 @@
-"""Budgets on their page, over the API, and in the proofs."""
+"""Budgets on their page, over the API, and in the invariant checks."""
 
 from typing import Any
 

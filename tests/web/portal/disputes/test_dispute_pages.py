@@ -1,4 +1,4 @@
-"""Disputes as tenants open them and operators answer them: on pages, and over the API."""
+"""Tenants open disputes and operators answer them, on pages and over the API."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Home answers first: what runs, what waits, what it costs."""
+"""The home page shows what runs, what waits and what it costs."""
 
 from datetime import timedelta
 from typing import Any

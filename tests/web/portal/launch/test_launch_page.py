@@ -373,7 +373,7 @@ def test_keys_and_variables_go_along(portal: PortalSession) -> None:
         ({"image": "a" * 301}, "image", "the maximum is 300"),
     ],
 )
-def test_a_wish_that_cannot_run_is_told_beside_its_field(
+def test_an_invalid_workload_shows_an_error_at_its_field(
     portal: PortalSession, more: dict[str, str], field: str, said: str
 ) -> None:
     answer = portal.post("/launch/", **form(offering(), **more))

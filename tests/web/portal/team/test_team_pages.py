@@ -1,4 +1,4 @@
-"""The portal's pages of people and tenants: what they show, what their forms do."""
+"""Team and tenant pages: contents and forms."""
 
 import re
 
@@ -45,7 +45,7 @@ PAGES = ["/team/", "/tokens/", "/audit/", "/projects/", "/account/", "/create-te
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_stranger_is_sent_to_sign_in_and_back(page: str) -> None:
+def test_an_anonymous_visitor_is_redirected_to_sign_in_and_back(page: str) -> None:
     answer = Browser().get(page)
     assert answer.status_code == 302
     assert answer["Location"] == f"/sign-in/?next={page}"

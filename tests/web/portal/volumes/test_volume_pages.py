@@ -1,4 +1,4 @@
-"""Volumes in the portal: made, launched on, stopped and started with, deleted."""
+"""Volumes in the portal: create, launch on, stop and start with, delete."""
 
 import re
 

@@ -40,7 +40,7 @@ def test_what_is_no_api_server_is_one_finding_that_says_so(serve: StartServer, a
     assert "Check `server`" in only.fix
 
 
-def test_one_question_answered_by_a_stranger_is_not_answered(serve: StartServer) -> None:
+def test_parts_that_are_not_answered_like_kubernetes_are_unreadable(serve: StartServer) -> None:
     wire = serve(VERSION, VERSION, ScriptedAnswer(body={"groups": None, "metadata": {"resourceVersion": "5"}}))
     seen = collect_snapshot(
         KUBECONFIG, create_driver("dra", {}, ()), known=RegisteredCluster(), now=NOW, transport=wire.transport

@@ -1,4 +1,4 @@
-"""Operators see every payment that waits for a person, and why."""
+"""Operators see every stuck payment and its reason."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -166,7 +166,7 @@ def test_our_policies_are_not_for_others(api: Api, namespace: str) -> None:
     assert api.say("POST", f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
 
 
-def test_the_walls_apply_to_what_we_render_and_let_it_pass(api: Api, project: ProjectSpec) -> None:
+def test_the_policies_apply_to_our_rendered_pods_and_accept_them(api: Api, project: ProjectSpec) -> None:
     for lease in EVERY_TEMPLATE.values():
         mine = replace(lease, project=project, lease_id=some_id("lse"), metered=False)
         for pod in pods(make(api, PLUGIN, mine)):
