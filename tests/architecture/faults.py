@@ -98,8 +98,8 @@ FAULTS: dict[str, Fault] = {
         why="The words of a real ResourceQuota are the real server's.",
     ),
     "422": shared_tests(
-        f"{TROUBLES}::test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words",
-        real=f"{ON_THE_WAY}::test_what_the_server_calls_invalid_is_refused_in_its_words",
+        f"{TROUBLES}::test_a_spec_that_the_cluster_calls_invalid_ends_its_lease_with_its_message",
+        real=f"{ON_THE_WAY}::test_an_object_that_the_server_calls_invalid_is_refused_with_its_message",
         why="Its words are the real server's.",
     ),
     "429 with Retry-After": shared_tests(
@@ -159,7 +159,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "permission lost": shared_tests(
         f"{DENIED}[403]",
-        simulated=f"{REFLECTOR}::test_what_it_may_not_see_is_not_taken_as_gone",
+        simulated=f"{REFLECTOR}::test_a_forbidden_list_does_not_report_objects_as_deleted",
         real=f"{KILLED}::test_rights_that_were_lost_say_nothing_about_what_is_there",
         why="Rights are the real server's; what a watch does without is tried on a scripted server.",
     ),

@@ -41,7 +41,7 @@ def changes() -> list[tuple[str, Row, str]]:
     return [(route, row, method) for route, row, method in found if method not in SAFE and row.stores]
 
 
-def test_every_change_over_the_api_is_told_with_who_made_it() -> None:
+def test_every_change_over_the_api_is_audited_with_its_actor() -> None:
     who = Visitors()
     api, here = tenant_setup.ApiClient(who.tokens["owner"]), who.here.tenant.pk
     for route, row, method in changes():

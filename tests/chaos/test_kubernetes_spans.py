@@ -33,7 +33,7 @@ def test_an_end_may_be_written_a_moment_after_it_came_and_no_more() -> None:
     assert sums((1000, 1601.6), book=Book(Piece(1000, 1600), 1601.6)) == {"lost": 2}
 
 
-def test_of_what_could_not_be_heard_nothing_is_lost_but_what_could() -> None:
+def test_unobservable_seconds_count_as_silent_and_observable_ones_as_lost() -> None:
     book, proof = Book(Piece(1000, 1600), 2600), spans.PROOF_S
     dark, looked = Silence("n1", Piece(1600 + proof, 2600)), spans.HEARD_AGAIN_S
     assert sums((1000, 2600), book=book, silences=(dark,)) == {"silent": 1000}

@@ -149,7 +149,7 @@ INGRESSES = "/apis/networking.k8s.io/v1/ingresses"
 
 
 @pytest.mark.deep
-def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watching: RunningAgent) -> None:
+def test_deleted_or_edited_objects_are_repaired_while_the_pod_runs(watching: RunningAgent) -> None:
     Cluster.objects.update(domain="leases.example", ingress="ingress/public", allowed_namespaces="edge")
     installed, api = watching.installed, watching.installed.plane.api
     installed.until(

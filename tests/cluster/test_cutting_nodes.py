@@ -234,7 +234,7 @@ class TestReal:
         assert all(word in text for word in ("all-disabled", layout_name(first), layout_alias(layout_name(second))))
         control_plane.api.delete(path)
 
-    def test_what_a_node_says_it_can_become_is_read_from_its_own_config_map(
+    def test_supported_profiles_of_a_node_are_read_from_its_own_config_map(
         self, control_plane: ControlPlane, gpu_nodes: Nodes
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")

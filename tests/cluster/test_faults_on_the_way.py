@@ -69,7 +69,9 @@ def test_a_delete_whose_object_was_exchanged_is_asked_again(way: tuple[Kubernete
     gone(stage, order)
 
 
-def test_what_the_server_calls_invalid_is_refused_in_its_words(way: tuple[KubernetesStage, Proxy]) -> None:
+def test_an_object_that_the_server_calls_invalid_is_refused_with_its_message(
+    way: tuple[KubernetesStage, Proxy],
+) -> None:
     stage, proxy = way
     words = "spec.template.spec.containers[0].env: Invalid value"
     proxy.fails("POST .*/statefulsets", 422, body={"reason": "Invalid", "message": words}, times=9)

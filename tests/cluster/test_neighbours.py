@@ -39,7 +39,7 @@ def test_a_broker_neither_names_nor_removes_what_its_neighbour_made(
     gone(stage, order)
 
 
-def test_what_was_made_before_there_were_marks_is_kept_and_ends_as_ever(
+def test_objects_from_before_installation_labels_are_kept_and_end_as_usual(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()

@@ -161,7 +161,7 @@ def test_a_price_below_that_of_the_commitment_is_never_made_dearer() -> None:
     verify_invoice(final)
 
 
-def test_what_was_promised_or_taken_back_uses_none_of_it() -> None:
+def test_quoted_or_corrected_usage_consumes_no_commitment() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     quoted = add_ended_lease(project, offering, START, 10 * HOUR)
@@ -200,7 +200,7 @@ def test_what_is_covered_counts_for_no_tier() -> None:
     verify_invoice(final)
 
 
-def test_discounts_are_of_what_is_left_and_not_of_what_nobody_used() -> None:
+def test_discounts_apply_to_usage_and_not_to_the_shortfall() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     day(offering, tenant)

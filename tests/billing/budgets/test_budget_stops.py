@@ -342,7 +342,7 @@ def removed(owner: TenantContext, budget: Budget, sim: Simulation) -> None:
         budget_settings.remove_budget(found, actor=owner.actor, now=sim.now)
 
 
-def test_who_is_second_finds_it_done(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_second_worker_finds_the_stop_executed(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), stop_all_at=10, grace_minutes=0))
     sim.create_lease(kestrel, offering(), max_duration_s=2 * HOUR)
     sim.run(2000)
@@ -351,7 +351,7 @@ def test_who_is_second_finds_it_done(kestrel: TenantContext, sim: Simulation) ->
         assert budget_stops._execute_stop(latest_stop(budget).pk, kestrel.tenant.pk, sim.now, over=lambda: True) == 0
 
 
-def test_what_idles_ends_and_what_works_goes_on(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_stop_of_idle_leases_ends_only_idle_ones(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     budget = create_budget(kestrel, 2000, sim, terms=IDLE_AT_5)
     idle, works, new = (sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR) for _ in range(3))

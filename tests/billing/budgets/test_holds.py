@@ -168,7 +168,7 @@ def months_of(budget: Any) -> dict[str, Any]:
         return {row.period.label: row for row in budget.months.select_related("period")}
 
 
-def test_what_waits_over_the_border_of_a_month_takes_its_money_along(kestrel: TenantContext) -> None:
+def test_the_hold_of_a_queued_lease_moves_to_the_next_month(kestrel: TenantContext) -> None:
     with simulate(utc("2026-11-30 23:30:00")) as sim:
         budget = create_budget(kestrel, 100, sim)
         lease = sim.request_lease(kestrel, offering())

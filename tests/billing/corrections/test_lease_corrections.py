@@ -185,7 +185,7 @@ def test_what_should_have_been_charged_is_a_line_of_the_next_invoice() -> None:
     assert held("no charge without usage") == []
 
 
-def test_what_was_given_back_wrongly_is_charged_again() -> None:
+def test_wrongly_credited_seconds_are_charged_again() -> None:
     tenant, _, lease = create_ten_hour_lease()
     approve_correction(propose_correction(lease, 2, 5))
     approve_correction(propose_correction(lease, 3, 4, charge=True))

@@ -97,7 +97,7 @@ def test_an_invoice_that_the_balance_covers_is_paid_without_a_payment() -> None:
     assert charged_amounts(invoice) == [305]
 
 
-def test_what_was_drawn_and_should_not_have_been_charged_is_on_the_balance_again() -> None:
+def test_credit_of_an_invoice_paid_by_balance_returns_to_the_balance() -> None:
     invoice = create_october_invoice_of()
     process_payment(request_payment(invoice))
     issue_note(invoice, {1: 120})

@@ -256,7 +256,7 @@ def test_what_is_disputed_as_it_is_to_be_ended_runs_on(
 
 
 @pytest.mark.django_db
-def test_what_becomes_of_the_money_is_said_as_it_is(settings: Any) -> None:
+def test_dispute_texts_state_what_happens_to_the_amount(settings: Any) -> None:
     invoice = a_taxed_month(settings)
     with tenant_scope(invoice.tenant_id):
         due = dispute_outcomes.describe_open_dispute(reload_invoice(invoice), 238, paying=False)

@@ -148,7 +148,7 @@ def test_a_stored_pdf_keeps_its_bytes_after_renames_and_credit_notes() -> None:
     assert len(stored_documents(october)) == 1
 
 
-def test_of_two_who_ask_at_once_both_get_the_one_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_pdf_requests_return_the_stored_document(monkeypatch: pytest.MonkeyPatch) -> None:
     october = create_october_invoice_of()
     lay = document_store.render_pdf
 
@@ -190,7 +190,7 @@ def test_a_credit_note_is_kept_too() -> None:
     assert (paper.content_sha256, paper.pdf_sha256) == (document_text(note).sha256, first.sha256)
 
 
-def test_an_operator_who_asks_first_has_it_kept_for_its_tenant() -> None:
+def test_a_pdf_first_requested_by_an_operator_is_stored_for_the_tenant() -> None:
     october = create_october_invoice_of()
     with staff_scope():
         found = Invoice.objects.select_related("period", "tenant").get(pk=october.pk)

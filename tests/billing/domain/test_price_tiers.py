@@ -86,7 +86,7 @@ def test_volume_reaches_a_tier_with_its_first_second() -> None:
     assert [used * 1000 - price.less(0, used, total=used) for used in (9, 10, 11)] == [9000, 5000, 5500]
 
 
-def test_a_package_costs_its_price_and_what_is_left_over_its_hours_at_most_one_more() -> None:
+def test_a_partial_package_costs_its_hours_but_at_most_one_package() -> None:
     price = TieredPrice("package", 1000 * HOUR, (100,), (80_000,))  # 100 s for what 80 s cost
     cost = [used * price.nano_per_hour - price.less(0, used, total=used) for used in (0, 50, 80, 99, 100, 150, 200)]
     assert [each // (1000 * HOUR) for each in cost] == [0, 50, 80, 80, 80, 130, 160]

@@ -159,7 +159,7 @@ def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
     assert [row.unsent for row in letters(invoice.tenant_id)] == ["", "overtaken", ""]
 
 
-def test_what_is_not_tried_again_by_itself_says_so() -> None:
+def test_an_email_states_that_a_payment_is_not_retried_automatically() -> None:
     with payments.using_gateway(None):
         invoice = create_final_invoice()
     payer(invoice)

@@ -124,12 +124,12 @@ def test_a_slow_one_says_when_to_ask_again_and_has_an_answer_then(stand: Gateway
     assert stand.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_what_one_payer_suffers_is_not_anothers(stand: GatewayUnderTest) -> None:
+def test_a_fault_of_one_payer_does_not_affect_another(stand: GatewayUnderTest) -> None:
     stand.suffer("ten_tern", "unreachable")
     assert isinstance(stand.gateway.charge(CHARGE, now=NOW), Succeeded)
 
 
-def test_it_says_its_name_for_the_payments_that_go_through_it(stand: GatewayUnderTest) -> None:
+def test_a_gateway_has_a_name_of_limited_length(stand: GatewayUnderTest) -> None:
     assert stand.gateway.name
     assert len(stand.gateway.name) <= 40
 
@@ -146,7 +146,7 @@ def test_what_is_withdrawn_first_is_never_taken(stand: GatewayUnderTest) -> None
     assert stand.taken() == {}
 
 
-def test_what_was_taken_cannot_be_withdrawn_and_says_so(stand: GatewayUnderTest) -> None:
+def test_withdrawing_a_succeeded_charge_returns_its_success(stand: GatewayUnderTest) -> None:
     first = stand.gateway.charge(CHARGE, now=NOW)
     assert stand.gateway.withdraw(CHARGE, now=NOW + timedelta(days=400)) == first
     assert stand.taken() == {"pay_01": (164218, "EUR")}

@@ -197,7 +197,7 @@ def test_two_grants_that_end_do_not_pay_the_same_seconds() -> None:
     assert amounts_drawn(closed(tenant)) == {third.pk: 30, first.pk: 100, second.pk: 70}
 
 
-def test_what_is_left_lapses_once_and_only_when_its_last_month_is_final() -> None:
+def test_the_rest_of_a_grant_expires_once_its_last_month_is_final() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(200 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     grant = create_grant(tenant, 500, expires_at=utc("2026-10-20 00:00:00"))

@@ -78,7 +78,7 @@ def test_a_manual_settlement_is_audited_with_operator_and_reason() -> None:
     assert (event.detail["gateway"], event.detail["code"]) == ("simulated", "bad_credentials")
 
 
-def test_it_is_asked_for_unasked_again_where_it_was_before() -> None:
+def test_after_a_manual_failure_the_invoice_is_collected_automatically_again() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     untaken(payment)
@@ -191,7 +191,7 @@ def test_an_unreachable_gateway_keeps_the_payment_pending_with_its_reason() -> N
     assert charged_amounts(invoice) == [200]
 
 
-def test_what_was_withdrawn_is_never_taken_under_its_key_again() -> None:
+def test_a_withdrawn_charge_is_declined_under_its_old_key() -> None:
     invoice = create_final_invoice()
     payment = untaken(stuck(invoice))
     with tenant_scope(invoice.tenant_id):

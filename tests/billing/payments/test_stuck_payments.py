@@ -94,7 +94,7 @@ def read_gauges() -> dict[str, float]:
     return {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
 
 
-def test_what_is_no_use_to_ask_again_waits_for_a_person_and_says_why() -> None:
+def test_a_rejected_payment_becomes_stuck_with_its_reason() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     assert (payment.status, payment.stuck_at, payment.due_at) == ("stuck", NOW, None)

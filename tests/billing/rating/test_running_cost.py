@@ -98,7 +98,7 @@ def test_the_running_cost_of_an_ended_lease_stops_at_its_end(sim: Simulation, ke
     assert so_far(lease, sim) == earned(sim) == 2 * HOUR * EURO == charged(lease, sim)
 
 
-def test_whoever_is_heard_again_is_counted_again(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_running_cost_continues_when_the_cluster_answers_again(sim: Simulation, kestrel: TenantContext) -> None:
     lease = active(sim, kestrel)
     sim.clock.at += A_WHILE
     Cluster.objects.update(unreachable_since=sim.now - timedelta(minutes=5))

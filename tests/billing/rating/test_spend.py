@@ -31,7 +31,7 @@ NOW = utc("2026-11-21 09:00:00")
 MONTH = utc("2026-11-01 00:00:00")
 
 
-def test_what_ran_and_what_runs_add_up_before_and_after_rating() -> None:
+def test_spend_of_ended_and_running_leases_is_equal_before_and_after_rating() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, NOW - timedelta(hours=5), HOUR, quantity=2)

@@ -310,7 +310,7 @@ def test_a_refund_or_dispute_months_later_is_compared_with_its_payment(fake: Fak
     assert (found.kind, str(found.day), found.back) == ("went_back", str(NOW.date()), event["amount"])
 
 
-def test_what_differs_is_compared_until_it_agrees_however_old_it_is(fake: FakeStripe) -> None:
+def test_a_difference_is_compared_until_it_is_resolved_at_any_age(fake: FakeStripe) -> None:
     a_paid_one_that_is_void_there(fake)
     assert len(night(fake, NOW + 70 * DAY)) == 1
     stripe_invoices(fake)[0].update(status="paid")

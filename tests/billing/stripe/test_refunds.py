@@ -127,7 +127,7 @@ def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(
     assert (done.status, balance_of(invoice), len(there(fake))) == (status, left, 1)
 
 
-def test_what_the_bank_sends_back_after_it_went_is_on_the_balance_again(fake: FakeStripe) -> None:
+def test_a_refund_returned_by_the_bank_restores_the_balance_once(fake: FakeStripe) -> None:
     invoice = paid(fake)
     done = process_refund(request_refund(invoice, 150))
     (made,) = there(fake)
@@ -177,7 +177,7 @@ def test_what_may_be_repaired_waits_for_a_person_and_is_sent_again_the_same_day(
 
 
 @pytest.mark.parametrize("code", ["charge_disputed", "charge_already_refunded"])
-def test_what_never_goes_back_is_on_the_balance_again(fake: FakeStripe, code: str) -> None:
+def test_a_refund_refused_by_stripe_restores_the_balance(fake: FakeStripe, code: str) -> None:
     invoice = paid(fake)
     fake.things.refund_refused = code
     done = process_refund(request_refund(invoice, 150))

@@ -107,7 +107,7 @@ def test_a_stuck_top_up_is_retried_by_a_request_for_the_same_amount(kestrel: Ten
     assert wallet_balance(kestrel) == 100
 
 
-def test_what_a_late_worker_settles_meanwhile_is_not_asked_for_again(kestrel: TenantContext) -> None:
+def test_a_top_up_settled_by_a_late_worker_is_not_retried(kestrel: TenantContext) -> None:
     fail_next_topups(kestrel, GatewayFault.REJECTED)
     stuck = process_topup(request_topup(kestrel, 100))
     lock = topup_collection.TOPUPS.lock

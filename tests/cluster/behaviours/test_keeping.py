@@ -72,7 +72,7 @@ def test_a_lease_is_stopped_and_started_many_times(world: World) -> None:
 
 
 @pytest.mark.deep
-def test_what_is_being_stopped_can_be_released_and_its_volume_used_again(world: World) -> None:
+def test_a_stopping_lease_can_be_released_and_its_volume_used_again(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     volume = volume_of(world, kestrel)

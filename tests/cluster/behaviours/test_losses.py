@@ -38,7 +38,7 @@ def test_a_node_lost_for_good_ends_its_leases_at_their_last_proof_of_life(world:
         assert "is unreachable" in world.last_cause(lease, "releasing")
 
 
-def test_what_was_on_a_lost_node_may_be_asked_for_again_elsewhere(world: World) -> None:
+def test_a_lease_of_a_lost_node_can_be_requested_again_on_another(world: World) -> None:
     site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)

@@ -123,7 +123,7 @@ def test_all_of_a_node_is_ended_with_a_reason(world: World) -> None:
     assert world.there() == 0
 
 
-def test_what_the_catalogue_cannot_place_here_waits_in_words(world: World) -> None:
+def test_an_offering_that_no_node_can_serve_waits_with_a_reason(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     what = world.offering("1g.10gb")
     waiting = world.ask(world.home(), what)

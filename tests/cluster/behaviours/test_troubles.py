@@ -45,7 +45,7 @@ def test_a_clusters_own_quota_lets_wait_until_there_is_room(world: World) -> Non
     world.until(lease, "active")
 
 
-def test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words(world: World) -> None:
+def test_a_spec_that_the_cluster_calls_invalid_ends_its_lease_with_its_message(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("422", times=MANY)
     lease = world.ask(world.home(), world.offering())

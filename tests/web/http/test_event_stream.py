@@ -239,7 +239,7 @@ def test_eight_writers_lose_and_double_nothing_for_a_reader_that_reconnects_at_r
         assert steps == sorted(steps)
 
 
-def test_what_is_not_committed_yet_holds_back_what_comes_after_it(kestrel: TenantContext) -> None:
+def test_an_uncommitted_event_delays_the_ones_after_it(kestrel: TenantContext) -> None:
     SLICE[:] = [offering().pk]
     headers = bearer(kestrel)
     begun, go_on = threading.Event(), threading.Event()
@@ -406,7 +406,7 @@ def session_of(owner: TenantContext, role: Role = Role.MEMBER) -> tuple[Headers,
     return {"cookie": f"sessionid={client.cookies['sessionid'].value}"}, user
 
 
-def test_the_portals_session_may_listen_and_only_the_portals_pages_may_ask_with_it(kestrel: TenantContext) -> None:
+def test_the_stream_accepts_sessions_only_from_the_portals_origin(kestrel: TenantContext) -> None:
     headers, _ = session_of(kestrel)
     ask(kestrel, "mine")
     ours = Reader({**headers, "origin": django_settings.PUBLIC_URL, "last-event-id": "0-0"})

@@ -59,7 +59,7 @@ def test_where_the_node_does_not_matter_each_goes_where_room_can_be_made() -> No
     assert {step.to_gpu for step in found.steps} == {2}
 
 
-def test_if_those_who_made_way_find_no_room_nothing_is_changed() -> None:
+def test_without_room_for_relocated_slices_the_fleet_is_unchanged() -> None:
     gpus = fleet("2@0 3@4!", "7@0!", per_node=1)
     before = drawn(gpus)
     assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None

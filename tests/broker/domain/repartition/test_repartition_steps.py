@@ -121,7 +121,7 @@ def test_a_layout_that_failed_before_is_applied_under_another_name() -> None:
     assert decide_next_step(at(RepartitionStep.LABELLING), DONE, WANTED).step is RepartitionStep.CUTTING
 
 
-def test_success_is_what_the_node_offers_and_not_what_it_says() -> None:
+def test_a_step_succeeds_only_when_the_node_offers_the_slots() -> None:
     assert decide_next_step(at(RepartitionStep.CUTTING), DONE, WANTED).step is RepartitionStep.OPENING
     verdict = decide_next_step(at(RepartitionStep.CUTTING), replace(DONE, slots={"1g.10gb": 6}), WANTED)
     assert verdict.step is RepartitionStep.CUTTING

@@ -182,7 +182,7 @@ def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts
     assert found.problems == ()
 
 
-def test_replicas_that_are_called_gpus_are_shares_all_the_same_and_are_asked_for_so() -> None:
+def test_time_sliced_replicas_named_gpu_are_shares() -> None:
     found = read(shared(), {"nvidia.com/gpu": "8"})
     assert [(gpu.isolation, len(gpu.cuts), gpu.asks) for gpu in found.gpus] == [
         (Isolation.NONE, 4, "nvidia.com/gpu")

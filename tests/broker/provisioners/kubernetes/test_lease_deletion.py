@@ -74,13 +74,13 @@ def test_what_belongs_to_no_lease_and_cannot_be_let_go_is_deleted_all_the_same(
     assert scene.verbs == ["GET", "GET", *["PATCH"] * len(failure), "GET", "GET", "GET", "GET", "DELETE"]
 
 
-def test_what_still_runs_though_its_anchor_went_was_there_until_now(cluster: Cluster, serve: StartServer) -> None:
+def test_a_pod_that_runs_without_its_anchor_is_last_seen_now(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(READY)), NODE))
     seen = scene.provisioner.observe(order(), now=NOW)
     assert (seen.seen, seen.last_seen) == (ObservedState.GONE, NOW)
 
 
-def test_what_was_taken_away_before_it_was_ready_is_let_go(cluster: Cluster, serve: StartServer) -> None:
+def test_a_pod_deleted_before_it_was_ready_is_let_go(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(anchor()))
     scene.provisioner.ensure(order(), now=NOW)
     runs = a_pod(READY, name="q", uid="u-q")

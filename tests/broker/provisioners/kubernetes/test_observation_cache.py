@@ -312,7 +312,7 @@ def test_what_lost_its_anchor_is_proven_by_a_pod_that_runs_and_by_no_other(
     assert (seen.seen, seen.last_seen) == (ObservedState.GONE, proof)
 
 
-def test_what_was_taken_away_and_still_ends_is_waited_for(cluster: Cluster, serve: StartServer) -> None:
+def test_a_deleted_pod_that_still_shuts_down_is_pending(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(READY, **DELETED)), NODE))
     seen = scene.provisioner.observe(order(), now=NOW)
     assert seen.seen is ObservedState.PENDING

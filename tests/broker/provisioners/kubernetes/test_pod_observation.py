@@ -370,7 +370,7 @@ def test_what_still_shuts_down_may_run_on() -> None:
     assert proven_until(dying, pod("Pending", age=70, node="")) is None
 
 
-def test_what_waits_to_begin_proves_that_nothing_ran_since_it_was_made() -> None:
+def test_a_pending_pod_proves_that_nothing_ran_since_its_creation() -> None:
     assert proven_until(pod("Pending", age=70, node="")) == MADE + timedelta(seconds=70)
     never = pod("Pending", node="", **FORCED)
     assert proven_until(never) == MADE
@@ -454,7 +454,7 @@ def test_a_gang_of_which_one_rank_does_not_run_does_not_run() -> None:
     assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, None)
 
 
-def test_what_is_made_again_did_not_run_since_what_it_replaces_ended() -> None:
+def test_a_replacement_pod_did_not_run_since_the_end_of_the_replaced_one() -> None:
     ended = container(terminated={"exitCode": 0, "startedAt": STARTED, "finishedAt": ENDED})
     old = pod("Succeeded", containerStatuses=ended, deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
     seen = observe_pods([old, pod("Pending", age=70)], ranks=1, now=LATE)

@@ -37,7 +37,7 @@ def test_a_quota_of_zero_is_not_reported_as_exhausted() -> None:
     assert exhausted_names(most, {}) == []
 
 
-def test_of_what_is_used_of_a_quota_only_what_is_used_up_is_kept() -> None:
+def test_only_exhausted_names_of_a_quota_are_stored() -> None:
     def kept(pods: str) -> tuple[bytes, ObservedQuota]:
         status = {"hard": {"pods": "9"}, "used": {"pods": pods}}
         body = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "9"}}, "status": status}

@@ -157,7 +157,7 @@ def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, nap
     assert naps[0] >= 17
 
 
-def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[float]) -> None:
+def test_a_forbidden_list_does_not_report_objects_as_deleted(follow: Follow, naps: list[float]) -> None:
     _, found, _ = follow(error_status(403, "forbidden"), error_status(403, "forbidden"), listing(version=9), words=1)
     assert found.words == [("LISTED", ([], 9))]
     assert len(naps) == 2

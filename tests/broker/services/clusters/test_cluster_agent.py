@@ -274,7 +274,7 @@ def a_class(name: str, version: int) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
 
 
-def test_what_has_no_device_class_is_not_for_sale_until_it_has_one(
+def test_a_profile_without_a_device_class_is_not_sold_until_it_has_one(
     agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the right to list them, they count as present."""
@@ -427,7 +427,7 @@ def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: ClusterA
     agent.turn(0)  # nothing is due
 
 
-def test_who_missed_that_its_cluster_froze_and_thawed_begins_again(agent: ClusterAgent, serve: StartServer) -> None:
+def test_an_agent_that_missed_a_freeze_and_thaw_lists_again(agent: ClusterAgent, serve: StartServer) -> None:
     through(agent, serve)
     agent.absorb([found(POD, "BEGUN"), found(POD, "PAGED", pod()), found(POD, "LISTED")], now=NOW)
     agent.turn(0)

@@ -76,7 +76,7 @@ def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluste
     assert "asks" not in Gpu.objects.get().fixed_layout[0]
 
 
-def test_what_a_gpu_publishes_is_kept_until_it_publishes_all_again(cluster: Cluster) -> None:
+def test_published_profiles_are_stored_until_all_are_published_again(cluster: Cluster) -> None:
     found = published_profiles({"1g.10gb": [0, 1]})
     for publishes, kept in ((found, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
         for _ in range(2):

@@ -65,7 +65,7 @@ def test_a_generation_that_the_books_have_not_reached_is_not_taken_for_an_old_on
     assert there() == {ahead, spec_name(lease.pk, lease.generation)}
 
 
-def test_what_is_accounted_for_after_all_begins_its_day_again(sim: Simulation) -> None:
+def test_an_orphan_that_was_explained_starts_its_waiting_day_again(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     with staff_scope():

@@ -145,7 +145,7 @@ def test_a_project_without_leases_here_is_left_to_its_next(scene: Scene) -> None
     assert scene.hurried() == []
 
 
-def test_who_edits_it_again_and_again_is_answered_every_ten_seconds(scene: Scene, moments: list[float]) -> None:
+def test_a_repeatedly_edited_quota_is_repaired_at_most_every_ten_seconds(scene: Scene, moments: list[float]) -> None:
     for version in (9, 10):
         scene.hears("MODIFIED", scene.quota(pods=str(version)), version=version)
         assert bool(scene.hurried()) == (version == 9)

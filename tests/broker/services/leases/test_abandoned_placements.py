@@ -49,7 +49,7 @@ def books_balance(sim: Simulation) -> None:
         assert [proof for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_what_one_cluster_does_not_take_runs_on_the_next_with_the_reason_kept(
+def test_a_lease_that_a_cluster_does_not_accept_runs_on_the_next_with_a_reason(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
@@ -64,7 +64,7 @@ def test_what_one_cluster_does_not_take_runs_on_the_next_with_the_reason_kept(
     books_balance(sim)
 
 
-def test_what_one_cluster_cannot_start_runs_on_the_next_with_the_reason_kept(
+def test_a_lease_that_a_cluster_cannot_start_runs_on_the_next_with_a_reason(
     sim: Simulation, moody: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
@@ -228,7 +228,7 @@ def test_a_try_elsewhere_does_not_wait_for_a_cluster_known_to_be_silent(
     )
 
 
-def test_what_left_a_place_may_end_before_the_place_is_empty(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_a_lease_may_end_before_its_abandoned_placement_is_empty(sim: Simulation, moody: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
     moody.full = moody.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(30)

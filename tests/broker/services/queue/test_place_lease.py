@@ -345,7 +345,7 @@ def with_old_eyes(owner: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(lease_placement, "current_index", lambda: old.pop() if old else current_index())
 
 
-def test_who_loses_a_race_for_a_place_takes_the_next(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_loses_a_slot_takes_the_next_one(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     winner, loser = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
@@ -358,7 +358,7 @@ def test_who_loses_a_race_for_a_place_takes_the_next(sim: Simulation, monkeypatc
     assert held_allocations(loser)[0].gpu_id != held_allocations(winner)[0].gpu_id
 
 
-def test_who_loses_a_race_for_its_own_place_leaves_it(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_placed_by_another_worker_is_not_placed_twice(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering("whole-gpu"))

@@ -193,7 +193,7 @@ def test_each_is_told_for_whom_the_gpus_are_kept_that_it_would_have_had(
     assert reload_lease(short).state == "active"
 
 
-def test_what_is_stuck_as_it_goes_is_counted_on_last(
+def test_a_stuck_releasing_lease_counts_as_the_last_freed_gpu(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, _ = two_nodes

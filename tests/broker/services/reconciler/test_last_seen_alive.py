@@ -54,7 +54,7 @@ def test_a_lease_lost_long_before_its_end_is_charged_until_its_loss(sim: Simulat
     assert (ended.state, ended.end_reason, ended.ended_at) == ("released", "device_lost", lost)
 
 
-def test_what_was_lost_after_its_end_is_charged_to_its_end(sim: Simulation) -> None:
+def test_a_lease_lost_after_its_end_is_charged_until_its_end(sim: Simulation) -> None:
     lease = runs_an_hour(sim)
     node = node_of(lease)
     away(sim, HOUR + timedelta(seconds=60))

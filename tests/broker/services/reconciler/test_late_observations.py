@@ -161,7 +161,7 @@ def test_an_unobserved_end_is_dated_to_the_creation_of_the_replacement(
     assert charged(lease) == (EndReason.DEVICE_LOST, made)
 
 
-def test_a_tenant_who_lets_go_while_it_is_made_again_pays_until_its_pod_ended(
+def test_a_lease_released_during_pod_replacement_is_charged_to_the_pods_end(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
@@ -184,7 +184,7 @@ def test_a_tenant_who_lets_go_while_its_node_is_silent_pays_until_that_was_heard
     assert charged(lease) == (EndReason.BY_TENANT, heard)
 
 
-def test_what_expires_while_it_is_made_again_ends_when_its_pod_did(
+def test_a_lease_that_expires_during_pod_replacement_ends_when_its_pod_did(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)

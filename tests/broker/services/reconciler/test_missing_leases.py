@@ -47,7 +47,7 @@ def look(leases: Sequence[Lease], sim: Simulation, *, after_s: float = 0) -> lis
     return [reload_lease(each).state for each in leases]
 
 
-def test_one_that_is_gone_twice_ends_and_its_second_look_is_notified(sim: Simulation) -> None:
+def test_a_lease_missing_twice_ends_after_a_scheduled_second_check(sim: Simulation) -> None:
     (lease,) = running(sim, 1)
     vanish(lease)
     assert look([lease], sim) == ["active"]

@@ -263,7 +263,7 @@ def test_a_worker_whose_agent_was_faster_has_nothing_left_to_do(scene: Scene, mo
     assert (scene.state, scene.enqueued) == ("active", [])
 
 
-def test_what_a_worker_is_just_taking_down_is_left_to_it(sim: Simulation) -> None:
+def test_an_observation_of_an_unknown_or_active_lease_changes_nothing(sim: Simulation) -> None:
     scene = Scene(sim, state=S.ACTIVE)
     ready = Observation(ObservedState.READY)
     where = scene.lease.tenant_id
@@ -273,7 +273,7 @@ def test_what_a_worker_is_just_taking_down_is_left_to_it(sim: Simulation) -> Non
     )
 
 
-def test_what_was_seen_of_an_earlier_place_makes_nothing_active(scene: Scene) -> None:
+def test_an_observation_of_an_earlier_placement_activates_nothing(scene: Scene) -> None:
     """It may be placed again between observation and transition."""
     where, before = scene.lease.tenant_id, scene.lease.generation - 1
     assert not lease_reconciler.apply_agent_observation(

@@ -57,7 +57,7 @@ def test_a_program_that_ends_again_and_again_is_charged_to_the_end_of_its_lease(
 
 
 @pytest.mark.deep
-def test_who_releases_a_lease_whose_program_is_not_ready_pays_for_all_of_it(sim: Simulation) -> None:
+def test_a_lease_with_a_program_not_ready_is_charged_until_its_release(sim: Simulation) -> None:
     create_gpus(1)
     lease = crashing(sim)
     sim.run_with_sweeps(3000)
@@ -202,7 +202,9 @@ def test_a_lease_without_its_anchor_ends_although_its_pods_run_on(sim: Simulatio
     assert reload_lease(lease).ended_at >= first.replace(microsecond=0)
 
 
-def test_what_ended_and_is_made_again_is_charged_until_that_end(sim: Simulation, stubborn: Stubborn) -> None:
+def test_a_lease_whose_pod_ended_and_is_recreated_is_charged_until_that_end(
+    sim: Simulation, stubborn: Stubborn
+) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     Cluster.objects.update(unreachable_since=sim.now)
     sim.clock.at += timedelta(seconds=60)

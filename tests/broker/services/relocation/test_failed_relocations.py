@@ -256,7 +256,7 @@ def test_a_lease_has_one_open_relocation(sim: Simulation, plan: RelocationPlan, 
         Relocation.objects.create(**{**again, "id": "mov_another", "n": 2})
 
 
-def test_a_plan_whose_step_somebody_else_takes_is_left_to_them(sim: Simulation, plan: RelocationPlan) -> None:
+def test_a_plan_claimed_by_another_worker_is_left_alone(sim: Simulation, plan: RelocationPlan) -> None:
     plan.refresh_from_db()
     RelocationPlan.objects.filter(pk=plan.pk).update(claimed_until=sim.now.replace(year=2027))
     sim.clock.at = plan.not_before or sim.now

@@ -268,7 +268,7 @@ def test_a_tenant_whose_leases_were_relocated_often_today_is_left_alone(
     assert len(plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now)) == 1
 
 
-def test_who_is_bound_to_another_cluster_or_has_a_plan_there_gets_none_here(
+def test_a_lease_bound_to_or_planned_on_another_cluster_gets_no_plan(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     a_gpu_on_each_of_two_nodes(sim, kestrel)

@@ -146,7 +146,7 @@ def lost_while_stopping(sim: Simulation, plan: RelocationPlan) -> tuple[Lease, R
     return lease, move, node
 
 
-def test_a_lease_whose_node_is_lost_while_it_leaves_goes_on_at_its_next_place(
+def test_a_lease_whose_node_is_lost_while_leaving_continues_at_its_target(
     sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan]
 ) -> None:
     _, plan = far_apart

@@ -193,7 +193,7 @@ def test_a_node_that_was_cut_rests_for_a_while(sim: Simulation, node: Node, kest
     assert len(planned(node, sim)) == 1
 
 
-def test_what_a_node_says_it_can_is_all_that_is_planned(
+def test_only_profiles_that_a_node_supports_are_planned(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))

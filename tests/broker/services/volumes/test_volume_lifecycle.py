@@ -128,7 +128,7 @@ def test_a_name_is_given_once_in_a_project_and_again_after_its_end(sim: Simulati
     sim.create_volume(kestrel, "data")
 
 
-def test_it_outlives_its_lease_and_the_next_one_finds_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_volume_outlives_its_lease_and_is_used_by_the_next(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
     lease = sim.create_lease(kestrel, offering(), volume=volume.pk)
     made = SimulatedVolume.objects.get(name=volume.pk)
@@ -263,7 +263,7 @@ def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
     return made
 
 
-def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(sim: Simulation, moody: Moody) -> None:
+def test_an_empty_volume_follows_its_lease_and_its_old_copy_is_deleted(sim: Simulation, moody: Moody) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel = create_tenant("Kestrel")
     first = Cluster.objects.get(name="north-1")
@@ -416,7 +416,7 @@ def at_once(count: int, act: Callable[[int], object]) -> list[str]:
     return sorted(found)
 
 
-def test_of_ten_who_want_it_at_once_one_has_it(own_database: OwnDatabase) -> None:
+def test_one_of_ten_concurrent_requests_gets_the_volume(own_database: OwnDatabase) -> None:
     with simulate() as sim:
         create_gpus(8)
         kestrel = create_tenant("Kestrel")

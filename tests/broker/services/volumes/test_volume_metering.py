@@ -99,7 +99,7 @@ def test_the_database_refuses_what_does_not_follow(sim: Simulation, kestrel: Ten
     assert len(steps(volume)) == 2
 
 
-def test_what_is_over_has_nothing_after_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_ended_volume_history_takes_no_further_steps(sim: Simulation, kestrel: TenantContext) -> None:
     volume = used(sim, kestrel)
     with tenant_scope(kestrel.tenant.pk):
         volume_metering.end_history(volume, at=sim.now + timedelta(hours=1))

@@ -81,7 +81,7 @@ def test_the_same_key_again_is_the_same_payment(kestrel: TenantContext, october:
     assert len(body_of(asker.send("GET", "payments"))["items"]) == 1
 
 
-def test_another_key_while_one_is_under_way_is_told_what_to_wait_for(kestrel: TenantContext, october: Invoice) -> None:
+def test_a_second_key_during_a_payment_is_refused_with_a_link_to_it(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     first = body_of(pay(asker, october), 202)
     problem = body_of(pay(asker, october, "k-2"), 409)

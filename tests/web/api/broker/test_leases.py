@@ -101,7 +101,7 @@ def test_a_lease_can_be_followed_from_launch_to_release(api: Api, kestrel: Tenan
     assert steps[0]["actor"]["label"].startswith("machine")
 
 
-def test_what_was_asked_for_twice_under_one_key_exists_once(api: Api, kestrel: TenantContext) -> None:
+def test_a_request_repeated_under_its_key_creates_one_lease(api: Api, kestrel: TenantContext) -> None:
     first = api.post("leases", wanted(kestrel), Idempotency_Key="one")
     second = api.post("leases", wanted(kestrel), Idempotency_Key="one")
     assert second["Idempotency-Replayed"] == "true"
@@ -187,7 +187,7 @@ def test_a_lease_shows_its_workload_without_values_of_variables(api: Api, kestre
 
 
 @pytest.mark.parametrize(("other", "field"), BAD, ids=[f"{next(iter(o))}-{n}" for n, (o, _) in enumerate(BAD)])
-def test_what_cannot_be_meant_is_refused_with_its_field_and_a_way_on(
+def test_an_invalid_lease_request_names_its_field_and_a_fix(
     api: Api, kestrel: TenantContext, other: dict[str, Any], field: str
 ) -> None:
     answer = api.post("leases", wanted(kestrel, **other))
@@ -199,7 +199,7 @@ def test_what_cannot_be_meant_is_refused_with_its_field_and_a_way_on(
     assert count(kestrel) == 0
 
 
-def test_quota_says_what_was_asked_and_what_is_left(api: Api, kestrel: TenantContext) -> None:
+def test_a_quota_refusal_names_the_limit_and_links_to_usage(api: Api, kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.UNITS, 7_000)
     answer = api.post("leases", wanted(kestrel, quantity=8))
     assert (answer.status_code, answer.body["code"]) == (409, "quota-exceeded")

@@ -64,7 +64,7 @@ def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(portal: PortalSess
     assert [lease["id"] for lease in items(operator, f"ops/leases?tenant={tern.tenant.pk}")] == requests[1:2]
 
 
-def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(portal: PortalSession, operator: Client) -> None:
+def test_operators_see_the_tenant_of_a_lease_but_not_its_workload(portal: PortalSession, operator: Client) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), command="secret-command", env={"KEY": "hidden"})
     portal.sim.run(60)
     body = read(operator, f"ops/leases/{lease.pk}")

@@ -70,7 +70,9 @@ def test_a_budget_is_raised_and_taken_away_and_the_audit_log_says_so(kestrel: Te
         ("99999999999999", "below the maximum"),
     ],
 )
-def test_what_is_not_an_amount_is_said_where_it_was_typed(kestrel: TenantContext, typed: str, said: str) -> None:
+def test_an_invalid_amount_shows_a_field_error_and_keeps_the_input(
+    kestrel: TenantContext, typed: str, said: str
+) -> None:
     with simulate():
         answer = visitor(kestrel).post("/budgets/", {"project": kestrel.project.pk, "limit": typed})
         assert said in page_words(answer, 400)
@@ -166,7 +168,7 @@ def test_integrity_checks_say_that_what_runs_is_held_and_what_was_held_was_charg
         assert budget.pk
 
 
-def test_the_launch_page_says_what_is_left_of_the_budget_and_what_it_has_no_room_for(kestrel: TenantContext) -> None:
+def test_the_launch_page_shows_the_remaining_budget_and_refusals(kestrel: TenantContext) -> None:
     with simulate() as sim:
         client = visitor(kestrel, Role.MEMBER)
         form = {"offering": f"{offering().pk} on_demand", "lasts": "1 h", "count": "1", "name": "a"}

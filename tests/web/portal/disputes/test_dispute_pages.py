@@ -157,7 +157,7 @@ def test_what_is_open_is_seen_and_answered_where_no_more_can_be_opened(
         assert "Response: it ran all night" in page_words(payer.get(page))
 
 
-def test_what_becomes_of_the_money_is_said_where_it_is_paid(payer: Client, october: Invoice) -> None:
+def test_the_invoice_page_states_what_happens_to_a_disputed_amount(payer: Client, october: Invoice) -> None:
     page = f"/invoices/{october.pk}/"
     payment = request_payment(october)
     assert "reviews the dispute once the payment in progress has settled" in page_words(payer.get(f"{page}?line=1"))

@@ -49,7 +49,7 @@ def test_a_lease_that_stops_soon_is_in_the_first_sentence(portal: PortalSession)
     assert "short stops at" in portal.read("/")
 
 
-def test_what_waits_says_why_where_in_line_and_what_would_start_now(portal: PortalSession) -> None:
+def test_a_queued_lease_shows_its_reason_and_position(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="later")
     portal.sim.run(1)

@@ -181,7 +181,7 @@ def test_alternatives_tell_the_difference_in_money(portal: PortalSession) -> Non
     assert "+ €10.00" in page, "the 4g slice costs a euro an hour more"
 
 
-def test_what_there_is_instead_is_chosen_with_all_that_was_typed_and_by_no_address(portal: PortalSession) -> None:
+def test_choosing_an_alternative_keeps_the_form_input_out_of_urls(portal: PortalSession) -> None:
     typed = form(offering("3g.40gb"), image="own/image:7", command="train --key hush", env="TOKEN=hush", count="2")
     page = portal.post("/launch/quote/", **typed, model="H100-80GB").content.decode()
     assert [address for address in re.findall(r'href="([^"]*)"', page) if "hush" in address] == []

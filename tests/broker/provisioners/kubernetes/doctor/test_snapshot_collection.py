@@ -25,7 +25,7 @@ FOREIGN_ANSWERS = {
 
 
 @pytest.mark.parametrize("answer", FOREIGN_ANSWERS.values(), ids=FOREIGN_ANSWERS)
-def test_what_is_no_api_server_is_one_finding_that_says_so(serve: StartServer, answer: ScriptedAnswer) -> None:
+def test_a_server_that_is_no_api_server_gives_one_finding(serve: StartServer, answer: ScriptedAnswer) -> None:
     seen = collect_snapshot(
         KUBECONFIG,
         create_driver("dra", {}, ()),

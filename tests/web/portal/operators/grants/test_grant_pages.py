@@ -37,7 +37,7 @@ def october(kestrel: TenantContext, cents: int = 200) -> Invoice:
     return found
 
 
-def test_a_tenant_reads_what_credit_it_has_when_it_ends_and_what_it_paid(payer: Client, kestrel: TenantContext) -> None:
+def test_a_tenant_sees_its_grants_with_expiry_and_paid_amounts(payer: Client, kestrel: TenantContext) -> None:
     assert "No credit" in page_words(payer.get("/wallet/"))
     grant = create_grant(kestrel.tenant, 500, expires_at=utc("2026-12-24 00:00:00"))
     create_grant(kestrel.tenant, 300, project=kestrel.project, offering=create_priced_offering(), priority=200)

@@ -67,7 +67,7 @@ def test_an_invalid_refund_shows_its_error_on_the_form(operator: Client, form: d
     assert (refunds_of(invoice), balance_of(invoice)) == ([], 120)
 
 
-def test_where_nothing_was_given_back_the_page_says_what_to_do_first(operator: Client) -> None:
+def test_without_a_credit_note_the_refund_page_asks_for_one_first(operator: Client) -> None:
     invoice = create_paid_invoice(credited=0)
     assert "First issue a credit note" in operator.get(address(invoice)).content.decode()
     assert operator.get("/ops/payments/pay_gone/refund/").status_code == 404
@@ -124,7 +124,7 @@ def test_without_its_gateway_no_refund_is_offered_and_past_ones_stay_visible(
         assert address(invoice) in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
 
 
-def test_nobody_is_told_that_it_is_sent_before_it_is(operator: Client) -> None:
+def test_a_pending_refund_is_not_shown_as_sent(operator: Client) -> None:
     invoice = create_paid_invoice()
     with clock.frozen_at(NOW):
         form = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}
