@@ -129,7 +129,7 @@ def test_a_lease_does_not_go_to_a_gpu_that_was_taken_out_of_service_before_it_ca
 
 
 @pytest.fixture
-def far_apart(sim: Simulation) -> tuple[TenantContext, RelocationPlan]:
+def plan_across_nodes(sim: Simulation) -> tuple[TenantContext, RelocationPlan]:
     """Two leases on a node each, and a plan that brings them together."""
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel = create_tenant("Kestrel")
@@ -147,9 +147,9 @@ def lost_while_stopping(sim: Simulation, plan: RelocationPlan) -> tuple[Lease, R
 
 
 def test_a_lease_whose_node_is_lost_while_leaving_continues_at_its_target(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan]
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
-    _, plan = far_apart
+    _, plan = plan_across_nodes
     lease, move, node = lost_while_stopping(sim, plan)
     sim.run_with_sweeps(90)
     assert (reload_lease(lease).state, gpu_of(lease).pk) == (S.ACTIVE, move.to_gpu_id)
@@ -167,9 +167,9 @@ def test_a_lease_whose_node_is_lost_while_leaving_continues_at_its_target(
 
 
 def test_a_lease_with_a_volume_waits_for_its_lost_node(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan]
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
-    kestrel, plan = far_apart
+    kestrel, plan = plan_across_nodes
     with_volume(sim, kestrel, Lease(pk=relocations_of(plan)[0].lease_id, tenant_id=relocations_of(plan)[0].tenant_id))
     lease, move, node = lost_while_stopping(sim, plan)
     sim.run_with_sweeps(90)
@@ -181,9 +181,9 @@ def test_a_lease_with_a_volume_waits_for_its_lost_node(
 
 
 def test_a_lease_that_has_lost_its_old_place_waits_for_another_when_the_next_does_not_take_it(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan], monkeypatch: pytest.MonkeyPatch
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, plan = far_apart
+    _, plan = plan_across_nodes
     lease, move, node = lost_while_stopping(sim, plan)
     ensure = SimulatedProvisioner.ensure
 
@@ -204,9 +204,9 @@ def test_a_lease_that_has_lost_its_old_place_waits_for_another_when_the_next_doe
 
 
 def test_a_lease_whose_nodes_are_both_lost_waits_where_it_is(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan]
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
-    _, plan = far_apart
+    _, plan = plan_across_nodes
     lease, _, _ = lost_while_stopping(sim, plan)
     for node in Node.objects.select_related("cluster"):
         if node.state != NodeState.LOST:

@@ -35,7 +35,7 @@ class AnonymousBrowser(Client):
 
 
 @pytest.fixture(autouse=True)
-def nobody_tried_before() -> None:
+def reset_rate_limits() -> None:
     cache.clear()
 
 
