@@ -1,4 +1,4 @@
-"""Locks as tests meet them: nobody guesses how long somebody takes to stand before one."""
+"""Wait until other connections are blocked on a lock, without sleeping."""
 
 import time
 
@@ -11,7 +11,7 @@ WAITING = """SELECT EXISTS (SELECT FROM pg_stat_activity
 
 
 def wait_for_lock_waiter() -> None:
-    """Return as soon as a session stands before a lock, of whatever kind."""
+    """Return as soon as a session waits for any lock."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         with connection.cursor() as cursor:

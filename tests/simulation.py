@@ -173,7 +173,7 @@ class Simulation:
         heapq.heappush(self.messages, (at, next(self._order), task, subject, tenant_id))
 
     def run(self, seconds: float = 0) -> None:
-        """Let time pass, and all that was rung for happen at its moment."""
+        """Let time pass, and run every enqueued message at its time."""
         until = self.now + timedelta(seconds=seconds)
         while self.messages and self.messages[0][0] <= until:
             at, _, task, subject, tenant_id = heapq.heappop(self.messages)

@@ -1,7 +1,7 @@
-"""The table of cluster faults and the tests that play each of them.
+"""Table of cluster faults and the tests that cover them.
 
-A test is named `file::test`, or `file::test[parameter]`; a fixture that plays both worlds stands in both columns.
-`python -m tests.architecture.faults` writes it down for people, in docs/reference/faults.md.
+A test is named `file::test`, or `file::test[parameter]`; a test that runs on both kinds of cluster is in both columns.
+`python -m tests.architecture.faults` writes docs/reference/faults.md.
 """
 
 from collections.abc import Iterable
@@ -18,22 +18,22 @@ SERVICES = "tests/broker/services"
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "faults.md"
 HEAD = """# Faults
 
-What may befall a cluster, and which tests play it: on the simulated fleet, and on a real control plane (etcd, API
-server, scheduler, controllers; played kubelets). A test in **both** columns is one test that runs in both worlds, and
-what happened in them is compared. Where a fault needs tests of its own in one world, the last column says why.
+Faults of a cluster, and the tests that cover them: on the simulated fleet, and on a real control plane (etcd, API
+server, scheduler, controllers; simulated kubelets). A test in the **both** column runs on both kinds of cluster, and
+its outcomes are compared. Where a fault needs separate tests, the last column gives the reason.
 
-Written by `python -m tests.architecture.faults` from `tests/architecture/faults.py`; a test holds it to that table and
-the table to the tests. All of it happens at random in `python -m tests.chaos.kubernetes` as well:
-`tests/chaos/kubernetes_played.py` says by which steps, and a test holds it to this table.
+Written by `python -m tests.architecture.faults` from `tests/architecture/faults.py`; a test compares the page with that
+table and the table with the tests. `python -m tests.chaos.kubernetes` injects all of these faults at random too:
+`tests/chaos/kubernetes_played.py` lists its steps for each fault, and a test compares that list with this table.
 
-| Fault | In both worlds, by the same test | Simulated only | Real only | Why not the same |
+| Fault | Both, by the same test | Simulated only | Real only | Why separate tests |
 |---|---|---|---|---|
 """
 
 
 @dataclass(frozen=True)
 class Fault:
-    """The tests that play one fault, without a control plane and on one."""
+    """The tests of one fault, without a control plane and on one."""
 
     simulated: tuple[str, ...]
     real: tuple[str, ...]
@@ -44,18 +44,18 @@ class Fault:
         return [test for test in self.simulated if test in self.real]
 
 
-def both(*tests: str, simulated: str = "", real: str | tuple[str, ...] = (), why: str = "") -> Fault:
-    """Play a fault by shared tests, and by others in one world."""
+def shared_tests(*tests: str, simulated: str = "", real: str | tuple[str, ...] = (), why: str = "") -> Fault:
+    """Return a fault with shared tests, and with others on one kind of cluster."""
     alone = (real,) if isinstance(real, str) else real
     return Fault((*tests, *((simulated,) if simulated else ())), (*tests, *alone), why)
 
 
-def each(simulated: str, real: str, why: str) -> Fault:
+def separate_tests(simulated: str, real: str, why: str) -> Fault:
     return Fault((simulated,), (real,), why)
 
 
-def document() -> str:
-    """Return the table for people."""
+def to_markdown() -> str:
+    """Return the table as Markdown."""
     return HEAD + "".join(_row(name, fault) for name, fault in FAULTS.items())
 
 
@@ -78,65 +78,65 @@ DENIED = f"{TROUBLES}::test_lost_rights_end_no_lease"
 DEAD = f"{KILLED}::test_a_control_plane_that_is_killed_loses_nothing"
 LONG_SILENCE = f"{TROUBLES}::test_a_long_silence_is_told_and_forgotten"
 NAMED_TIME = f"{ON_THE_WAY}::test_a_server_that_wants_more_time_than_we_have_names_it"
-PUSHED = f"{LOSSES}::test_what_the_cluster_pushed_out_for_good_is_told_and_ended"
+PUSHED = f"{LOSSES}::test_an_evicted_pod_ends_its_lease_as_device_lost"
 
 FAULTS: dict[str, Fault] = {
-    "409 on apply": both(
+    "409 on apply": shared_tests(
         f"{RETRIED}[409 on apply]",
         real=f"{ON_THE_WAY}::test_a_conflict_while_it_is_made_is_looked_at_again",
         why="Only the real server shows what somebody else wrote meanwhile.",
     ),
-    "409 on delete precondition": both(
+    "409 on delete precondition": shared_tests(
         f"{GOING}[409 on delete]",
         simulated=f"{TRANSPORT}::test_a_delete_names_the_uid_and_waits_for_dependents",
         real=f"{KILLED}::test_a_delete_of_what_was_made_again_meanwhile_spares_the_successor",
         why="Only a real server has uids; what a delete names is tried on a scripted one.",
     ),
-    "403 quota": both(
+    "403 quota": shared_tests(
         f"{TROUBLES}::test_a_clusters_own_quota_lets_wait_until_there_is_room",
         real=f"{KILLED}::test_a_quota_of_the_cluster_that_is_used_up_is_told_as_such",
         why="The words of a real ResourceQuota are the real server's.",
     ),
-    "422": both(
-        f"{TROUBLES}::test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words",
-        real=f"{ON_THE_WAY}::test_what_the_server_calls_invalid_is_refused_in_its_words",
+    "422": shared_tests(
+        f"{TROUBLES}::test_a_spec_that_the_cluster_calls_invalid_ends_its_lease_with_its_message",
+        real=f"{ON_THE_WAY}::test_an_object_that_the_server_calls_invalid_is_refused_with_its_message",
         why="Its words are the real server's.",
     ),
-    "429 with Retry-After": both(
+    "429 with Retry-After": shared_tests(
         f"{RETRIED}[429]",
         simulated=f"{TRANSPORT}::test_a_server_that_says_when_is_asked_then",
         real=f"{NAMED_TIME}[429]",
         why="`Retry-After` is a header: what is read of it is tried where there is HTTP.",
     ),
-    "503 with Retry-After": both(
+    "503 with Retry-After": shared_tests(
         f"{RETRIED}[503]",
         simulated=f"{TRANSPORT}::test_a_pause_longer_than_we_have_is_told_to_the_caller",
         real=f"{NAMED_TIME}[503]",
         why="`Retry-After` is a header: what is read of it is tried where there is HTTP.",
     ),
-    "410 in the stream": each(
+    "410 in the stream": separate_tests(
         f"{REFLECTOR}::test_410_inside_the_stream_lists_again_after_a_moment_of_its_own",
         f"{ON_THE_WAY}::test_a_stream_that_says_410_is_listed_again_and_once",
         "The simulated fleet has no stream: who reads streams is tried on a scripted server.",
     ),
-    "silent stall": both(
+    "silent stall": shared_tests(
         f"{TROUBLES}::test_a_short_silence_is_not_told",
         simulated=f"{REFLECTOR}::test_a_broken_stream_is_resumed_without_a_list",
         real=f"{ON_THE_WAY}::test_a_watch_that_stalls_is_given_up_and_misses_nothing",
         why="The simulated fleet has no stream; who reads streams is tried on a scripted server as well.",
     ),
-    "API server killed": both(
+    "API server killed": shared_tests(
         LONG_SILENCE,
         real=f"{DEAD}[kube-apiserver]",
         why="The simulated fleet has no server to kill: to the product that is silence.",
     ),
-    "etcd stopped": both(
+    "etcd stopped": shared_tests(
         LONG_SILENCE,
         real=f"{DEAD}[etcd]",
         why="The simulated fleet has no etcd to stop: to the product that is silence.",
     ),
-    "restored from an old backup": both(
-        f"{TROUBLES}::test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything",
+    "restored from an old backup": shared_tests(
+        f"{TROUBLES}::test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed",
         simulated=f"{SERVICES}/clusters/test_cluster_freeze.py::test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing",
         real=(
             f"{NEIGHBOURS}::test_an_older_state_of_it_does_not_end_what_it_forgot",
@@ -144,26 +144,26 @@ FAULTS: dict[str, Fault] = {
         ),
         why="Only a real cluster has versions that fall back; that this is noticed is tried on lists by hand.",
     ),
-    "empty list by mistake": both(
+    "empty list by mistake": shared_tests(
         f"{LOSSES}::test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool",
         f"{TROUBLES}::test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease",
-        f"{TROUBLES}::test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_proof_of_life",
+        f"{TROUBLES}::test_many_missing_leases_end_only_when_confirmed_and_when_last_seen",
         real=f"{ON_THE_WAY}::test_a_list_that_is_empty_by_mistake_ends_no_lease",
         why="The agent's lists exist only in a real cluster.",
     ),
-    "token revoked": both(
+    "token revoked": shared_tests(
         f"{DENIED}[401]",
         simulated=f"{TRANSPORT}::test_a_token_that_stays_bad_is_denied",
         real=f"{KILLED}::test_a_token_that_was_revoked_says_nothing_either",
         why="Tokens are the real server's; what a call does with a bad one is tried on a scripted server.",
     ),
-    "permission lost": both(
+    "permission lost": shared_tests(
         f"{DENIED}[403]",
-        simulated=f"{REFLECTOR}::test_what_it_may_not_see_is_not_taken_as_gone",
+        simulated=f"{REFLECTOR}::test_a_forbidden_list_does_not_report_objects_as_deleted",
         real=f"{KILLED}::test_rights_that_were_lost_say_nothing_about_what_is_there",
         why="Rights are the real server's; what a watch does without is tried on a scripted server.",
     ),
-    "worker or agent killed between any two calls": both(
+    "worker or agent killed between any two calls": shared_tests(
         f"{TROUBLES}::test_a_worker_that_dies_leaves_its_lease_to_the_next",
         f"{MOVES}::test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobody",
         real=(
@@ -173,14 +173,16 @@ FAULTS: dict[str, Fault] = {
         why="On the simulated fleet a step is one call, and nobody follows it; on a real one a worker is killed before"
         " and after each call, and an agent before and after all that it writes.",
     ),
-    "pod evicted": both(f"{LOSSES}::test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays", f"{PUSHED}[Evicted]"),
-    "preempted": both(f"{PUSHED}[PreemptionByScheduler]"),
-    "OOMKilled": both(
+    "pod evicted": shared_tests(
+        f"{LOSSES}::test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays", f"{PUSHED}[Evicted]"
+    ),
+    "preempted": shared_tests(f"{PUSHED}[PreemptionByScheduler]"),
+    "OOMKilled": shared_tests(
         f"{PROGRAMS}::test_a_batch_that_ends_badly_says_how[takes too much memory]",
         f"{PROGRAMS}::test_a_session_whose_program_ends_is_started_again_and_stays[takes too much memory]",
     ),
-    "image that never pulls": both(f"{LOSSES}::test_an_image_that_is_never_pulled_ends_its_lease_unpaid"),
-    "node lost and back": both(
+    "image that never pulls": shared_tests(f"{LOSSES}::test_an_image_that_is_never_pulled_ends_its_lease_unpaid"),
+    "node lost and back": shared_tests(
         f"{LOSSES}::test_a_node_lost_for_a_moment_costs_nobody_a_lease",
         f"{LOSSES}::test_a_lost_node_that_is_back_is_sold_again",
         f"{LOSSES}::test_a_node_under_repair_that_reboots_is_not_sold_before_somebody_says_so",
@@ -189,37 +191,37 @@ FAULTS: dict[str, Fault] = {
         real="tests/cluster/test_agent.py::test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there",
         why="That an agent hears of it by its watch is tried with a real agent.",
     ),
-    "finalizer stuck": both(
-        f"{LOSSES}::test_what_somebody_holds_up_keeps_its_place_until_it_is_gone",
-        f"{LOSSES}::test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment",
-        real=f"{KILLED}::test_a_pod_held_by_a_strangers_finalizer_keeps_its_places_and_says_why",
+    "finalizer stuck": shared_tests(
+        f"{LOSSES}::test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_gone",
+        f"{LOSSES}::test_a_lease_deleted_unobserved_is_charged_until_its_deletion",
+        real=f"{KILLED}::test_a_pod_held_by_a_foreign_finalizer_keeps_its_slots_and_names_it",
         why="Only real objects have finalizers; the fleet's pods are held up in another way.",
     ),
-    "namespace deleted by hand": both(
+    "namespace deleted by hand": shared_tests(
         f"{LOSSES}::test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again"
     ),
-    "a stranger's object with our name": both(
-        f"{LOSSES}::test_a_stranger_with_our_name_is_left_alone_and_the_lease_refused"
+    "a foreign object with our name": shared_tests(
+        f"{LOSSES}::test_a_foreign_object_with_our_name_is_left_alone_and_the_lease_refused"
     ),
-    "tenant edits our object": both(
-        f"{LOSSES}::test_what_somebody_edits_by_hand_is_put_right_and_its_lease_stays",
-        f"{LOSSES}::test_what_somebody_deleted_by_hand_ends_its_lease",
+    "tenant edits our object": shared_tests(
+        f"{LOSSES}::test_a_manually_edited_object_is_repaired_and_its_lease_stays_active",
+        f"{LOSSES}::test_manually_deleted_objects_end_their_lease",
     ),
-    "device plugin reports fewer devices": both(
+    "device plugin reports fewer devices": shared_tests(
         f"{LOSSES}::test_a_node_that_reports_fewer_gpus_is_sold_no_further",
-        real=f"{ON_THE_WAY}::test_a_node_whose_plugin_reports_fewer_gpus_takes_nobody_and_is_told",
+        real=f"{ON_THE_WAY}::test_a_node_that_reports_fewer_gpus_rejects_the_lease_as_lost",
         why="How a shortage is told to the scheduler exists only there.",
     ),
-    "MIG change that wedges": both(
+    "MIG change that wedges": shared_tests(
         f"{CUTTING}::test_a_wedge_is_healed_by_another_name_and_back",
         simulated=f"{SERVICES}/repartition/test_repartition_node.py::test_a_wedge_is_healed_without_a_human_within_twelve_minutes",
         why="The minutes that a wedge takes pass at once on the simulated fleet.",
     ),
-    "cluster unreachable for hours": both(
-        f"{TROUBLES}::test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life"
+    "cluster unreachable for hours": shared_tests(
+        f"{TROUBLES}::test_a_lease_that_expires_in_a_long_outage_is_charged_until_last_seen"
     ),
 }
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(document())
+    DOCUMENT.write_text(to_markdown())

@@ -69,7 +69,7 @@ from tenants.models import AuditEvent, Project, Quota, QuotaKind, User
 from tenants.services import invitations, members, quotas, rls, service_accounts, tokens
 from tenants.services.actors import SYSTEM
 from tests.billing.histories import add_ended_lease, add_quote, create_priced_offering, set_price
-from tests.simulation import create_fleet as rack_up
+from tests.simulation import create_fleet as create_fleet
 from tests.tenants.tenant_setup import ALL_ROLES as EVERYTHING
 from tests.tenants.tenant_setup import TenantWithOwner, current_time
 
@@ -285,7 +285,7 @@ def a_stripe_event() -> str:
 
 def an_offering() -> Offering:
     if not Offering.objects.exists():
-        rack_up(now=current_time())
+        create_fleet(now=current_time())
     return Offering.objects.select_related("gpu_model").filter(profile="1g.10gb", state="published")[0]
 
 

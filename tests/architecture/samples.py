@@ -19,7 +19,7 @@ _names = itertools.count(1)
 APPS = ("ports", "tenants", "broker", "billing")
 AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
-NO_WALL = {
+WITHOUT_TENANT_POLICY = {
     "ports_outboxmessage": "the outbox: names of tasks and ids only; the relay must read all of it",
 }
 
@@ -287,13 +287,13 @@ PARTICULAR: dict[str, dict[str, Any]] = {
 }
 
 
-def walled() -> list[type[models.Model]]:
+def tenant_models() -> list[type[models.Model]]:
     """Return every model whose rows belong to a tenant, and the tenant itself."""
     return [
         model
         for name in APPS
         for model in apps.get_app_config(name).get_models()
-        if (model is Tenant or column_of(model)) and model._meta.db_table not in NO_WALL
+        if (model is Tenant or column_of(model)) and model._meta.db_table not in WITHOUT_TENANT_POLICY
     ]
 
 

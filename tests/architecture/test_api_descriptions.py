@@ -27,14 +27,14 @@ def test_every_get_answers_in_the_shape_that_is_described(settings: Any, kind: s
     who, described, wrong = Visitors(), json.loads(openapi_document()), {}
     looked = [(route, row) for route, row in rows(kind) if "GET" in row.methods]
     for route, row in looked:
-        knock = VisitorRequest(who, row, visitor, "GET", address_with_own_ids(who, route, row))
-        knock.expect(knock.status == 200, why="it shall be looked at")
+        response = VisitorRequest(who, row, visitor, "GET", address_with_own_ids(who, route, row))
+        response.expect(response.status == 200, why="it shall be looked at")
         schemas = promised(described, route)
         if "application/json" not in schemas:  # a file
-            assert list(schemas) == [knock.answer["Content-Type"].partition(";")[0]], route
+            assert list(schemas) == [response.answer["Content-Type"].partition(";")[0]], route
             continue
         validator = Draft202012Validator(schemas["application/json"])
-        if errors := [error.message[:200] for error in validator.iter_errors(json.loads(knock.content))]:
+        if errors := [error.message[:200] for error in validator.iter_errors(json.loads(response.content))]:
             wrong[route] = errors
     assert looked
     assert wrong == {}

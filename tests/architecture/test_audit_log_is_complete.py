@@ -41,7 +41,7 @@ def changes() -> list[tuple[str, Row, str]]:
     return [(route, row, method) for route, row, method in found if method not in SAFE and row.stores]
 
 
-def test_every_change_over_the_api_is_told_with_who_made_it() -> None:
+def test_every_change_over_the_api_is_audited_with_its_actor() -> None:
     who = Visitors()
     api, here = tenant_setup.ApiClient(who.tokens["owner"]), who.here.tenant.pk
     for route, row, method in changes():
@@ -65,7 +65,7 @@ def test_every_change_over_the_api_is_told_with_who_made_it() -> None:
             assert actions, f"{method} {route}: the audit trail is silent"
 
 
-def test_what_is_told_elsewhere_is_still_there() -> None:
+def test_routes_audited_in_other_tests_are_still_tested_there() -> None:
     for route, file in ELSEWHERE.items():
         last, text = route.rpartition("/")[2], (ROOT / file).read_text()
         assert f'.{last}"' in text or f'/{last}"' in text

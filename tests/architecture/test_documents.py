@@ -26,7 +26,7 @@ def links(file: str) -> Iterator[Path]:
             yield (ROOT / file).parent / link.partition("#")[0]
 
 
-def test_what_a_stranger_reads_first_is_there() -> None:
+def test_the_first_documents_and_the_licence_exist() -> None:
     assert {name for name in FIRST if not (ROOT / name).read_text().strip()} == set()
     assert tracked("docs/decisions/*.md")
     assert "Apache License" in (ROOT / "LICENSE").read_text()[:100]

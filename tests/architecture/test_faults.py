@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.faults import DOCUMENT, FAULTS, Fault, document
+from tests.architecture.faults import DOCUMENT, FAULTS, Fault, to_markdown
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # As they were promised: one that is dropped from the table is missed here.
@@ -15,7 +15,7 @@ PROMISED = """
 silent stall, API server killed, etcd stopped, restored from an old backup, empty list by mistake, token revoked,
 permission lost, worker or agent killed between any two calls, pod evicted, preempted, OOMKilled,
 image that never pulls, node lost and back, finalizer stuck, namespace deleted by hand,
-a stranger's object with our name, tenant edits our object, device plugin reports fewer devices,
+a foreign object with our name, tenant edits our object, device plugin reports fewer devices,
 MIG change that wedges, cluster unreachable for hours
 """
 NEEDS_A_CLUSTER = ("control_plane", "own_control_plane", "kubernetes_stage", "way", "watching", "brittle")
@@ -62,7 +62,7 @@ def test_where_a_fault_is_played_in_one_world_alone_it_is_said_why(fault: Fault)
 
 
 def test_the_table_for_people_is_this_one() -> None:
-    assert DOCUMENT.read_text() == document(), "run python -m tests.architecture.faults"
+    assert DOCUMENT.read_text() == to_markdown(), "run python -m tests.architecture.faults"
 
 
 def test_a_test_that_is_not_there_is_missed() -> None:

@@ -1,4 +1,4 @@
-"""The rules of the house that a machine can check."""
+"""House rules that a machine can check."""
 
 import ast
 import re

@@ -78,8 +78,8 @@ def test_the_api_lets_in_whom_the_table_says(who: Visitors, fifth: int) -> None:
             for visitor in API_VISITORS:
                 allowed = visitor in ("anonymous", "removed member") or let_in(row, visitor, method)
                 if not row.thing:
-                    knock = VisitorRequest(who, row, visitor, method, routes.address(route))
-                    judge(knock, seen=True, allowed=allowed)
+                    response = VisitorRequest(who, row, visitor, method, routes.address(route))
+                    judge(response, seen=True, allowed=allowed)
                     continue
                 each_id(who, route, row, visitor, method, allowed)
 
@@ -92,17 +92,17 @@ def each_id(who: Visitors, route: str, row: Row, visitor: str, method: str, allo
     missing = (own[0].partition("_")[0] + "_" + "0" * 26, *own[1:])
     answers = []
     for ids in (foreign, missing):
-        knock = VisitorRequest(who, row, visitor, method, routes.address(route, *ids))
-        judge(knock, seen=visitor == "foreign owner" and ids == foreign, allowed=allowed)
-        body = MASKS.sub(b"", knock.content).replace(ids[0].encode(), b"")
-        answers.append((knock.status, body))
+        response = VisitorRequest(who, row, visitor, method, routes.address(route, *ids))
+        judge(response, seen=visitor == "foreign owner" and ids == foreign, allowed=allowed)
+        body = MASKS.sub(b"", response.content).replace(ids[0].encode(), b"")
+        answers.append((response.status, body))
     if visitor != "foreign owner":
         assert answers[0] == answers[1], f"{visitor} {method} {route}: foreign and missing differ"
     for wrong in MALFORMED if visitor == "owner" else MALFORMED[:1]:
-        knock = VisitorRequest(who, row, visitor, method, routes.address(route, wrong, *own[1:]))
+        response = VisitorRequest(who, row, visitor, method, routes.address(route, wrong, *own[1:]))
         if visitor not in ("anonymous", "removed member"):
-            knock.expect(knock.status in (404, 403) and not knock.written, why="the id is malformed")
-            knock.expect(knock.status == 404 or not allowed, why="the id is malformed")
+            response.expect(response.status in (404, 403) and not response.written, why="the id is malformed")
+            response.expect(response.status == 404 or not allowed, why="the id is malformed")
 
 
 def test_what_all_tenants_share_is_the_same_for_each(who: Visitors) -> None:
@@ -115,8 +115,8 @@ def test_what_all_tenants_share_is_the_same_for_each(who: Visitors) -> None:
                     VisitorRequest(who, row, visitor, method, routes.address(route, *own)), seen=True, allowed=allowed
                 )
             for wrong in MALFORMED:
-                knock = VisitorRequest(who, row, "owner", method, routes.address(route, wrong))
-                knock.expect(knock.status == 404, why="there is no such thing")
+                response = VisitorRequest(who, row, "owner", method, routes.address(route, wrong))
+                response.expect(response.status == 404, why="there is no such thing")
 
 
 @by_fifths
@@ -132,26 +132,26 @@ def test_the_fleet_is_there_for_operators_only(who: Visitors, fifth: int) -> Non
                 "removed member",
                 "staff",
             ):
-                knock = VisitorRequest(who, row, visitor, method, path)
+                response = VisitorRequest(who, row, visitor, method, path)
                 # An empty body is refused; being let in is what counts.
                 wanted = {"anonymous": 401, "staff": 200 if method in SAFE else 400}.get(visitor, 404)
-                noted = [sql for sql in knock.written if "tenants_auditevent" in sql]
-                knock.expect(knock.status == wanted and knock.written == noted, why=f"it should be {wanted}")
+                noted = [sql for sql in response.written if "tenants_auditevent" in sql]
+                response.expect(response.status == wanted and response.written == noted, why=f"it should be {wanted}")
                 audits = visitor == "staff" and row.writes_on_get
-                knock.expect(len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else")
+                response.expect(len(noted) == audits, why="a look at tenants' rows is audited once, and nothing else")
             if row.thing:
                 own = who.thing(row, route)[0]
                 for wrong in (f"{own[0].partition('_')[0]}_{'0' * 26}", "x", "%00"):
-                    knock = VisitorRequest(who, row, "staff", method, routes.address(route, wrong, *own[1:]))
-                    knock.expect(knock.status == 404, why="there is no such row")
+                    response = VisitorRequest(who, row, "staff", method, routes.address(route, wrong, *own[1:]))
+                    response.expect(response.status == 404, why="there is no such row")
 
 
 def test_operators_collections_need_the_second_factor_where_it_is_demanded(who: Visitors) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("fleet"):
         for method in row.methods:
-            knock = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
-            knock.expect(knock.status == 404 and not knock.written, why="no second factor")
+            response = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
+            response.expect(response.status == 404 and not response.written, why="no second factor")
 
 
 PAGE_VISITORS = ("anonymous", "removed member", *sorted(ALL), "suspended", "foreign owner", "staff")
@@ -170,8 +170,8 @@ def test_the_portal_lets_in_whom_the_table_says(who: Visitors, fifth: int) -> No
                 if row.thing:
                     each_id(who, route, row, visitor, method, allowed)
                 else:
-                    knock = VisitorRequest(who, row, visitor, method, routes.address(route))
-                    judge(knock, seen=True, allowed=allowed)
+                    response = VisitorRequest(who, row, visitor, method, routes.address(route))
+                    judge(response, seen=True, allowed=allowed)
 
 
 @by_fifths
@@ -181,18 +181,18 @@ def test_operators_pages_exist_for_operators_only(who: Visitors, fifth: int) -> 
         Offering.objects.filter(gpu_model="H200-141GB").update(state="draft")  # of histories: no real shape
         for method in row.methods:
             for visitor in ("anonymous", *sorted(ALL), "foreign owner", "suspended", "removed member"):
-                knock = VisitorRequest(who, row, visitor, method, path)
+                response = VisitorRequest(who, row, visitor, method, path)
                 if visitor == "anonymous":
-                    knock.expect(knock.login, why="they must sign in")
+                    response.expect(response.login, why="they must sign in")
                 else:
-                    knock.expect(knock.status == 404, why="there is no such page for them")
-                knock.expect(not knock.written, why="nothing may be written")
-            knock = VisitorRequest(who, row, "staff", method, path)
+                    response.expect(response.status == 404, why="there is no such page for them")
+                response.expect(not response.written, why="nothing may be written")
+            response = VisitorRequest(who, row, "staff", method, path)
             # An empty form may well be refused, here as everywhere; being let in is what counts.
-            good = knock.status < 400 or (method not in SAFE and knock.status in (400, 409))
-            knock.expect(good, why="operators are let in")
-            audited = [sql for sql in knock.written if "tenants_auditevent" in sql]
-            knock.expect(bool(audited), why="every visit of an operator is audited")
+            good = response.status < 400 or (method not in SAFE and response.status in (400, 409))
+            response.expect(good, why="operators are let in")
+            audited = [sql for sql in response.written if "tenants_auditevent" in sql]
+            response.expect(bool(audited), why="every visit of an operator is audited")
             if row.thing:
                 missing = path.replace(path.split("_")[-1].split("/")[0], "0" * 26)
                 for wrong in (
@@ -208,8 +208,10 @@ def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors)
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("ops"):
         for method in row.methods:
-            knock = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
-            knock.expect(knock.status == 302 and "security" in knock.answer["Location"], why="no second factor")
+            response = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
+            response.expect(
+                response.status == 302 and "security" in response.answer["Location"], why="no second factor"
+            )
 
 
 @by_fifths
@@ -217,23 +219,23 @@ def test_account_pages_need_somebody_signed_in(who: Visitors, fifth: int) -> Non
     for route, row in rows("account", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in row.methods:
-            knock = VisitorRequest(who, row, "anonymous", method, path)
-            knock.expect(knock.status in (302, 401, 404), why="they must sign in")
+            response = VisitorRequest(who, row, "anonymous", method, path)
+            response.expect(response.status in (302, 401, 404), why="they must sign in")
             for visitor in ("viewer", "removed member", "staff", "suspended"):
-                knock = VisitorRequest(who, row, visitor, method, path)
-                knock.expect(knock.status < 500 and knock.status != 405, why="an account page is theirs")
-                knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
+                response = VisitorRequest(who, row, visitor, method, path)
+                response.expect(response.status < 500 and response.status != 405, why="an account page is theirs")
+                response.expect(CANARY not in response.content, why="it shows another tenant's words")
 
 
 def test_open_pages_break_for_nobody(who: Visitors) -> None:
     for route, row in rows("anybody"):
         for method in row.methods:
             for visitor in ("anonymous", "viewer", "staff", "removed member"):
-                knock = VisitorRequest(who, row, visitor, method, address_with_own_ids(who, route, row))
+                response = VisitorRequest(who, row, visitor, method, address_with_own_ids(who, route, row))
                 why = "it is open to anybody"
-                knock.expect(knock.status not in (401, 403, 405) and knock.status != 500, why=why)
+                response.expect(response.status not in (401, 403, 405) and response.status != 500, why=why)
                 if row.thing != "link":
-                    knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
+                    response.expect(CANARY not in response.content, why="it shows another tenant's words")
 
 
 @by_fifths
@@ -241,16 +243,16 @@ def test_methods_that_are_not_in_the_table_are_refused(who: Visitors, fifth: int
     for route, row in rows("api", "page", "ops", "shared", "fleet", fifth=fifth):
         path = address_with_own_ids(who, route, row)
         for method in set(METHODS) - set(row.methods):
-            knock = VisitorRequest(who, row, "staff" if row.kind in ("ops", "fleet") else "owner", method, path)
-            knock.expect(knock.status == 405, why="the table does not know this method")
-            knock.expect(not knock.written or row.kind == "ops", why="nothing may be written")
+            response = VisitorRequest(who, row, "staff" if row.kind in ("ops", "fleet") else "owner", method, path)
+            response.expect(response.status == 405, why="the table does not know this method")
+            response.expect(not response.written or row.kind == "ops", why="nothing may be written")
 
 
 def test_the_staff_session_is_nobody_to_the_api(who: Visitors) -> None:
     for route, row in rows("api"):
         for method in row.methods:
-            knock = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
-            knock.expect(knock.status == 403, why="an operator belongs to no tenant")
+            response = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
+            response.expect(response.status == 403, why="an operator belongs to no tenant")
 
 
 def test_ids_of_another_tenant_in_a_body_are_as_good_as_none(who: Visitors) -> None:
@@ -268,11 +270,11 @@ def test_ids_of_another_tenant_in_a_body_are_as_good_as_none(who: Visitors) -> N
             if foreign == missing:
                 continue
             path = routes.address(route)
-            knocks = [VisitorRequest(who, row, "owner", method, path, body=body) for body in (foreign, missing)]
-            for knock in knocks:
-                knock.expect(knock.status in (400, 404), why="the id in the body is not theirs")
-                knock.expect(not knock.written, why="nothing may be written")
-            assert knocks[0].content == knocks[1].content, f"{method} {route}: foreign and missing differ"
+            responses = [VisitorRequest(who, row, "owner", method, path, body=body) for body in (foreign, missing)]
+            for response in responses:
+                response.expect(response.status in (400, 404), why="the id in the body is not theirs")
+                response.expect(not response.written, why="nothing may be written")
+            assert responses[0].content == responses[1].content, f"{method} {route}: foreign and missing differ"
 
 
 FORBIDDEN_FIELDS = {
@@ -297,8 +299,8 @@ def test_fields_nobody_may_set_are_refused(who: Visitors) -> None:
         fine = VisitorRequest(who, row, "owner", method, path, body=good)
         fine.expect(fine.status < 300, why="the body in the table is a good one")
         for name, value in FORBIDDEN_FIELDS.items():
-            knock = VisitorRequest(who, row, "owner", method, path, body={**good, name: value})
-            knock.expect(knock.status == 400, why=f"nobody may set {name}")
+            response = VisitorRequest(who, row, "owner", method, path, body={**good, name: value})
+            response.expect(response.status == 400, why=f"nobody may set {name}")
 
 
 def test_a_session_changes_nothing_without_the_forms_secret(who: Visitors) -> None:

@@ -30,10 +30,10 @@ def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors, fifth: int
         for route, row in rows(kind, fifth=fifth):
             for method in row.methods:
                 for query in QUERIES:
-                    knock = VisitorRequest(who, row, visitor, method, address_with_own_ids(who, route, row) + query)
-                    knock.expect(knock.status == 400, why="no column holds a NUL")
-                    knock.expect(b"NUL" in knock.content, why="it has to say what is wrong")
-                    knock.expect(not knock.written, why="nothing may be written")
+                    response = VisitorRequest(who, row, visitor, method, address_with_own_ids(who, route, row) + query)
+                    response.expect(response.status == 400, why="no column holds a NUL")
+                    response.expect(b"NUL" in response.content, why="it has to say what is wrong")
+                    response.expect(not response.written, why="nothing may be written")
 
 
 @by_fifths
@@ -44,5 +44,5 @@ def test_no_page_breaks_on_it(who: Visitors, fifth: int) -> None:
             Offering.objects.filter(gpu_model="H200-141GB").update(state="draft")  # of histories: no real shape
             for method in set(row.methods) & set(SAFE):
                 for query in OF_PAGES:
-                    knock = VisitorRequest(who, row, visitor, method, path + query)
-                    knock.expect(knock.status < 500, why="nothing may break")
+                    response = VisitorRequest(who, row, visitor, method, path + query)
+                    response.expect(response.status < 500, why="nothing may break")

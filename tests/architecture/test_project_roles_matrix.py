@@ -80,9 +80,9 @@ def held(who: Parts, row: Row) -> list[tuple[str, str]]:
 
 
 def send_request(who: Parts, row: Row, visitor: str, method: str, path: str, **more: Any) -> VisitorRequest:
-    knock = VisitorRequest(who, row, visitor, method, path, **more)
-    knock.expect(ELSEWHERE not in knock.content, why="it names the project beside one's own")
-    return knock
+    response = VisitorRequest(who, row, visitor, method, path, **more)
+    response.expect(ELSEWHERE not in response.content, why="it names the project beside one's own")
+    return response
 
 
 @by_fifths
@@ -108,17 +108,17 @@ def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allo
     )
     answers: dict[str, tuple[int, bytes]] = {}
     for place, ids in hidden.items():
-        knock = send_request(who, row, visitor, method, routes.address(route, *ids))
-        judge(knock, seen=False, allowed=allowed)
-        body = MASKS.sub(b"", knock.content).replace(ids[0].encode(), b"")
-        answers[place] = knock.status, body
+        response = send_request(who, row, visitor, method, routes.address(route, *ids))
+        judge(response, seen=False, allowed=allowed)
+        body = MASKS.sub(b"", response.content).replace(ids[0].encode(), b"")
+        answers[place] = response.status, body
     for place, answer in answers.items():
         assert answer == answers["missing"], f"{visitor} {method} {route}: {place} and missing differ"
     if visitor != "owner of Alpha":
         return  # one is enough to tell what becomes of text that is no id
-    knock = send_request(who, row, visitor, method, routes.address(route, MALFORMED[0], *own[1:]))
-    knock.expect(knock.status in (403, 404) and not knock.written, why="the id is malformed")
-    knock.expect(knock.status == answers["missing"][0], why="malformed and missing are alike")
+    response = send_request(who, row, visitor, method, routes.address(route, MALFORMED[0], *own[1:]))
+    response.expect(response.status in (403, 404) and not response.written, why="the id is malformed")
+    response.expect(response.status == answers["missing"][0], why="malformed and missing are alike")
 
 
 def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts) -> None:
@@ -134,16 +134,16 @@ def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fif
         path = routes.address(route, *(who.thing(row, route)[0] if row.thing else ()))
         for method in row.methods:
             for role in ROLES:
-                knock = send_request(who, row, f"{role} of Alpha", method, path)
-                knock.expect(knock.status == 404 and not knock.written, why="there is no such page for them")
+                response = send_request(who, row, f"{role} of Alpha", method, path)
+                response.expect(response.status == 404 and not response.written, why="there is no such page for them")
 
 
 def test_open_and_account_pages_name_no_project_beside_ones_own(who: Parts) -> None:
     for route, row in rows("account", "anybody"):
         for method in row.methods:
             ids = who.thing(row, route)[0] if row.thing else ()
-            knock = send_request(who, row, "member of Alpha", method, routes.address(route, *ids))
-            knock.expect(knock.status != 500, why="nothing may break")
+            response = send_request(who, row, "member of Alpha", method, routes.address(route, *ids))
+            response.expect(response.status != 500, why="nothing may break")
 
 
 def made_with(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
@@ -163,10 +163,10 @@ def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -
         path = routes.address(route, *(who.around(row)[0] if row.thing else ()))
         for method in set(row.methods) - {*SAFE, "DELETE"}:
             for visitor, role in held(who, row):
-                knock = send_request(who, row, visitor, method, path, body=good)
+                response = send_request(who, row, visitor, method, path, body=good)
                 allowed = role in row.on_a_part(method)
-                knock.expect((knock.status < 300) == allowed, why=f"it is {allowed} that this is allowed")
-                knock.expect(allowed or not knock.written, why="nothing may be written")
+                response.expect((response.status < 300) == allowed, why=f"it is {allowed} that this is allowed")
+                response.expect(allowed or not response.written, why="nothing may be written")
 
 
 @pytest.mark.deep
@@ -182,10 +182,10 @@ def test_ids_of_other_projects_in_a_body_are_as_good_as_none(who: Parts) -> None
             allowed = role in row.on_a_part("POST")
             none = send_request(who, row, visitor, "POST", path, body=missing)
             for place, body in places.items():
-                knock = send_request(who, row, visitor, "POST", path, body=body)
-                knock.expect(knock.status == (404 if allowed else 403), why=f"{place} is not theirs")
-                knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
-                assert knock.content == none.content, f"{visitor} {route}: {place} and missing differ"
+                response = send_request(who, row, visitor, "POST", path, body=body)
+                response.expect(response.status == (404 if allowed else 403), why=f"{place} is not theirs")
+                response.expect(not response.written, why=f"nothing may be written, yet {response.written[:2]}")
+                assert response.content == none.content, f"{visitor} {route}: {place} and missing differ"
 
 
 IN_A_BODY = [
@@ -208,10 +208,10 @@ def test_things_of_other_projects_in_a_good_body_are_as_good_as_none(
         fine.expect(fine.status < 300, why="it is of their project")
         answers = {}
         for place, ids in hidden.items():
-            knock = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: ids[0]})
-            knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
-            text = knock.content.replace(ids[0].encode(), b"")
-            answers[place] = knock.status, re.sub(rb'"as_of":"[^"]*"', b"", text)
+            response = send_request(who, row, visitor, "POST", routes.address(route), body={**good, name: ids[0]})
+            response.expect(not response.written, why=f"nothing may be written, yet {response.written[:2]}")
+            text = response.content.replace(ids[0].encode(), b"")
+            answers[place] = response.status, re.sub(rb'"as_of":"[^"]*"', b"", text)
         assert set(answers.values()) == {answers["missing"]}, f"{visitor} {route}: {answers}"
 
 
@@ -255,8 +255,8 @@ def test_a_project_that_is_left_out_means_the_whole_tenant_and_is_refused(who: P
         row = dict(rows("api"))[route]
         body = {**made_with(who, row, who.inside), "project": None}
         for visitor, _ in held(who, row):
-            knock = send_request(who, row, visitor, "POST", routes.address(route), body=body)
-            knock.expect(knock.status == 403 and not knock.written, why="it is the whole tenant")
+            response = send_request(who, row, visitor, "POST", routes.address(route), body=body)
+            response.expect(response.status == 403 and not response.written, why="it is the whole tenant")
 
 
 def test_every_thing_that_has_a_project_is_tried_in_others(who: Parts) -> None:
@@ -279,6 +279,6 @@ def test_nothing_breaks_for_a_role_on_a_project_that_was_archived(who: Parts, fi
             continue
         for method in row.methods:
             path = routes.address(route, *own.get(row.thing, ()))
-            knock = send_request(who, row, "owner of Alpha", method, path)
-            knock.expect(knock.status < 500, why="nothing may break")
-            knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
+            response = send_request(who, row, "owner of Alpha", method, path)
+            response.expect(response.status < 500, why="nothing may break")
+            response.expect(CANARY not in response.content, why="it shows another tenant's words")

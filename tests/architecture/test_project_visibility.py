@@ -229,7 +229,7 @@ def marks(planted: Planted) -> dict[str, re.Pattern[str]]:
 
 @dataclass
 class Walker:
-    """Somebody who opens every page and asks for every list."""
+    """A user who opens every page and requests every list."""
 
     planted: Planted
     who: str

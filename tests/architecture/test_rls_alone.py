@@ -1,4 +1,4 @@
-"""With none of the application's own filters, PostgreSQL alone keeps every tenant's rows to itself."""
+"""PostgreSQL alone separates tenants' rows, without any filter of the application."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from django.test import Client
 from deploy.embedded.roles import WORKER
 from tenants.models import Project
 from tenants.services import rls
-from tests.architecture.samples import NO_WALL, column_of, sample, walled
+from tests.architecture.samples import WITHOUT_TENANT_POLICY, column_of, sample, tenant_models
 from tests.database import logged_in_as
 from tests.tenants import tenant_setup
 from tests.tenants.tenant_setup import TenantWithOwner
 
-ids = [model._meta.label for model in walled()]
+ids = [model._meta.label for model in tenant_models()]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -36,7 +36,7 @@ def rows_of(sql: str, *arguments: object) -> int:
         return cursor.fetchone()[0] if sql.startswith("SELECT") else cursor.rowcount
 
 
-@pytest.fixture(params=walled(), ids=ids)
+@pytest.fixture(params=tenant_models(), ids=ids)
 def planted(
     request: pytest.FixtureRequest, both: tuple[TenantWithOwner, TenantWithOwner]
 ) -> Iterator[type[models.Model]]:
@@ -116,7 +116,7 @@ def test_the_sample_is_of_every_table_that_has_a_tenant(both: tuple[TenantWithOw
             " WHERE table_schema = 'public' AND column_name = 'tenant_id' AND table_type = 'BASE TABLE'"
         )
         tables = {row[0] for row in cursor.fetchall()}
-    assert tables - {model._meta.db_table for model in walled()} == set(NO_WALL)
+    assert tables - {model._meta.db_table for model in tenant_models()} == set(WITHOUT_TENANT_POLICY)
 
 
 def test_a_connection_keeps_no_tenant_after_its_transaction(own_database: object) -> None:

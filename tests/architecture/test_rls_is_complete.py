@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.architecture.samples import NO_WALL, walled
+from tests.architecture.samples import WITHOUT_TENANT_POLICY, tenant_models
 
 pytestmark = pytest.mark.django_db
 
@@ -98,7 +98,7 @@ VIEWS = {
     },
     "broker_vacated": {"gpu_id", "start", "stop", "profile", "isolation", "held_at", "released_at"},
 }
-# What runs with another's rights: the door, and triggers that look at what a tenant could not.
+# Functions with the owner's rights: authentication, and triggers that read other tenants' rows.
 FUNCTIONS = {
     *("knock_with_token", "knock_with_user", "refuse_other_currency"),
     *("open_balance", "open_platform_account", "post_transfers"),  # triggers of the ledger
@@ -117,7 +117,7 @@ def test_every_table_with_a_tenant_forces_row_level_security() -> None:
         " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND a.attname = 'tenant_id'"
         " AND NOT a.attisdropped AND NOT (c.relrowsecurity AND c.relforcerowsecurity)"
     )
-    assert {str(name) for (name,) in bare} == set(NO_WALL)
+    assert {str(name) for (name,) in bare} == set(WITHOUT_TENANT_POLICY)
 
 
 def test_every_table_without_a_tenant_says_why_it_needs_none() -> None:
@@ -129,7 +129,7 @@ def test_every_table_without_a_tenant_says_why_it_needs_none() -> None:
     assert {str(name) for (name,) in bare} == set().union(*OF_NO_TENANT.values())
 
 
-def test_what_looks_through_the_walls_tells_no_more_than_it_must() -> None:
+def test_views_and_definer_functions_that_bypass_rls_are_the_listed_ones() -> None:
     values: dict[str, set[str]] = {}
     for view, column in rows(
         "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
@@ -142,7 +142,7 @@ def test_what_looks_through_the_walls_tells_no_more_than_it_must() -> None:
     assert {str(name) for (name,) in found} == FUNCTIONS
 
 
-def test_every_walled_table_has_a_policy_for_reading_and_writing() -> None:
+def test_every_tenant_table_has_a_policy_for_reading_and_writing() -> None:
     found = {
         str(table)
         for (table,) in rows(
@@ -150,7 +150,7 @@ def test_every_walled_table_has_a_policy_for_reading_and_writing() -> None:
             " AND qual LIKE '%app.tenant%' AND with_check LIKE '%app.tenant%'"
         )
     }
-    assert {model._meta.db_table for model in walled()} - found == set()
+    assert {model._meta.db_table for model in tenant_models()} - found == set()
 
 
 def test_no_policy_lets_a_login_of_the_product_see_everything() -> None:
@@ -164,7 +164,7 @@ def test_no_policy_lets_a_login_of_the_product_see_everything() -> None:
 
 
 def test_every_unique_index_names_the_tenant_or_something_random() -> None:
-    tables = {model._meta.db_table for model in walled()}
+    tables = {model._meta.db_table for model in tenant_models()}
     found = rows(
         "SELECT c.relname, i.relname, array_agg(a.attname::text) FROM pg_index x"
         " JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid"

@@ -204,12 +204,12 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
     with rls.tenant_scope(portal.owner.tenant.pk):
         charge = RatedCharge.objects.filter(billed_period_id=final.period_id)[0]
         wrong = Lease.objects.get(pk=charge.lease_id)
-    mended = correction_proposals.propose_lease_correction(
+    proposed_correction = correction_proposals.propose_lease_correction(
         wrong,
         charge=False,
         since=charge.s,
         until=charge.e,
-        why="to see it mended",
+        why="to see it corrected",
         actor=OPERATOR,
         now=sim.now,
     )
@@ -244,7 +244,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
         "invoice": final.pk,
         "final invoice": final.pk,
         "dispute": question.pk,
-        "correction": mended.pk,
+        "correction": proposed_correction.pk,
     }
 
 

@@ -36,7 +36,7 @@ MALFORMED = ("x", "%00", "a" * 300, "%F0%9F%92%A9", "..%2F..")
 
 
 class Visitors:
-    """Two tenants and everybody who may knock, made once for a whole test."""
+    """Two tenants and everybody who may visit it, made once for a whole test."""
 
     def __init__(self) -> None:
         self.here, self.there = (
@@ -167,39 +167,39 @@ def rows(*kinds: str, fifth: int | None = None) -> list[tuple[str, Row]]:
     return found if fifth is None else tiers.take_fifth(found, fifth)
 
 
-def judge(knock: VisitorRequest, *, seen: bool, allowed: bool) -> None:
+def judge(response: VisitorRequest, *, seen: bool, allowed: bool) -> None:
     """Compare an answer with the table; `seen` means the visitor's own tenant."""
-    row, visitor, method = knock.row, knock.visitor, knock.method
-    knock.expect(knock.status < 500, why="nothing may break")
+    row, visitor, method = response.row, response.visitor, response.method
+    response.expect(response.status < 500, why="nothing may break")
     if visitor not in ("foreign owner", "staff"):
-        knock.expect(CANARY not in knock.content, why="it shows another tenant's words")
+        response.expect(CANARY not in response.content, why="it shows another tenant's words")
     if visitor in ("anonymous", "removed member"):
         if row.kind in BY_TOKEN:
-            knock.expect(knock.status == 401, why="nobody is signed in")
+            response.expect(response.status == 401, why="nobody is signed in")
         else:
-            knock.expect(knock.status == 302, why="they must sign in, or belong to no tenant")
-        knock.expect(not knock.written, why="nothing may be written")
+            response.expect(response.status == 302, why="they must sign in, or belong to no tenant")
+        response.expect(not response.written, why="nothing may be written")
         return
     if not allowed:
         # What others own may not be told from what is not: then 404 comes before 403.
-        knock.expect(knock.status in (403, 404), why="the table refuses it")
-        knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
+        response.expect(response.status in (403, 404), why="the table refuses it")
+        response.expect(not response.written, why=f"nothing may be written, yet {response.written[:2]}")
     elif not seen:
-        knock.expect(knock.status == 404, why="the id is not theirs")
-        knock.expect(not knock.written, why=f"nothing may be written, yet {knock.written[:2]}")
+        response.expect(response.status == 404, why="the id is not theirs")
+        response.expect(not response.written, why=f"nothing may be written, yet {response.written[:2]}")
     else:
-        knock.expect(knock.status not in (401, 403, 404, 405), why="the table lets it in")
+        response.expect(response.status not in (401, 403, 404, 405), why="the table lets it in")
         if method in SAFE and row.kind != "ops" and not row.writes_on_get:
-            knock.expect(not knock.written, why=f"reading must not write, yet {knock.written[:2]}")
-        check_audit_log(knock)
+            response.expect(not response.written, why=f"reading must not write, yet {response.written[:2]}")
+        check_audit_log(response)
 
 
-def check_audit_log(knock: VisitorRequest) -> None:
+def check_audit_log(response: VisitorRequest) -> None:
     """Hold against the trail whatever was changed: no change without its actor."""
-    changed = [sql for sql in knock.written if "tenants_idempotencyrecord" not in sql]
-    if knock.method not in SAFE and knock.status < 400 and changed:
+    changed = [sql for sql in response.written if "tenants_idempotencyrecord" not in sql]
+    if response.method not in SAFE and response.status < 400 and changed:
         trail = [sql for sql in changed if "tenants_auditevent" in sql]
-        knock.expect(bool(trail), why=f"the audit trail is silent about {changed[:2]}")
+        response.expect(bool(trail), why=f"the audit trail is silent about {changed[:2]}")
 
 
 def address_with_own_ids(who: Visitors, route: str, row: Row) -> str:

@@ -1,4 +1,4 @@
-"""The slow oracle: what a tenant owes, second by second.
+"""Slow oracle: what a tenant owes, second by second.
 
 Every second of every stretch is looked at on its own: which month it is on the calendar of the tenant's wall, which
 price is valid in it. No border is worked out and no interval is cut.

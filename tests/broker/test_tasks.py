@@ -1,4 +1,4 @@
-"""Tasks are thin, and every hint that is rung has somebody who answers."""
+"""Tasks are thin, and every enqueued message has a registered task."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ def trees() -> list[tuple[Path, ast.Module]]:
     return [(file, ast.parse(file.read_text())) for file in files]
 
 
-def rung() -> set[str]:
+def enqueued_names() -> set[str]:
     """Return the literal task names that code enqueues."""
     names = set()
     for _, tree in trees():
@@ -34,7 +34,7 @@ def rung() -> set[str]:
             first: list[ast.expr] = []
             if isinstance(node, ast.Tuple):
                 first = node.elts[:1]
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in RINGS:
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ENQUEUING:
                 first = node.args[:1]
             names |= {
                 each.value
@@ -44,15 +44,15 @@ def rung() -> set[str]:
     return names
 
 
-RINGS = {"ring", "ring_for_each", "send"}
+ENQUEUING = {"enqueue", "enqueue_for_each", "send"}
 NAME = re.compile(r"(?:tenants|broker|billing)\.[a-z_]+")
 HANDED_ON = {"broker.step", "broker.serve", "broker.move", "broker.recut", "broker.volume"}  # as tuples
 
 
 def test_every_name_that_is_sent_is_a_registered_task() -> None:
     current_app.loader.import_default_modules()
-    assert rung() >= HANDED_ON
-    assert rung() <= set(current_app.tasks)
+    assert enqueued_names() >= HANDED_ON
+    assert enqueued_names() <= set(current_app.tasks)
 
 
 def test_every_name_of_the_beat_is_a_registered_task(settings: Any) -> None:
@@ -89,7 +89,7 @@ def test_no_task_gives_itself_more_time_or_less_care_than_the_queue_allows() -> 
     conf = current_app.conf
     assert conf.task_time_limit < conf.broker_transport_options["visibility_timeout"]  # else it runs twice
     own = [task for name, task in current_app.tasks.items() if not name.startswith("celery.")]
-    assert len(own) >= len(rung())
+    assert len(own) >= len(enqueued_names())
     for task in own:
         assert task.time_limit == conf.task_time_limit, task.name
         assert (task.acks_late, task.reject_on_worker_lost) == (True, True), task.name

@@ -1,4 +1,4 @@
-"""A browser, and the portal that it looks at."""
+"""A browser, and the portal that it opens."""
 
 import itertools
 import os
@@ -28,7 +28,9 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def peopled_database(template_database: str, django_db_blocker: "DjangoDbBlocker") -> Iterator[tuple[str, "Portal"]]:
+def database_with_history(
+    template_database: str, django_db_blocker: "DjangoDbBlocker"
+) -> Iterator[tuple[str, "Portal"]]:
     """Create a tenant with history once per worker."""
     from deploy.embedded import roles
     from tests import session
@@ -46,14 +48,14 @@ def peopled_database(template_database: str, django_db_blocker: "DjangoDbBlocker
 
 
 @pytest.fixture(scope="module")
-def portal(peopled_database: tuple[str, "Portal"], django_db_blocker: "DjangoDbBlocker") -> Iterator["Portal"]:
+def portal(database_with_history: tuple[str, "Portal"], django_db_blocker: "DjangoDbBlocker") -> Iterator["Portal"]:
     """Serve the portal over a database with a tenant's history."""
     from deploy.embedded import roles
     from tests import session
     from tests.browser.portal import serve_portal
     from tests.database import clone, pointed_at
 
-    template, peopled = peopled_database
+    template, peopled = database_with_history
     name = session.database_name(f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{next(NUMBERS)}_portal")
     server = clone(name, template=template)
     try:

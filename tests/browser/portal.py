@@ -106,9 +106,9 @@ class Portal:
             "password": "/account/password/change/",
         }
 
-    def context(self, browser: Browser, *, signed_in: bool = True, **wishes: object) -> BrowserContext:
+    def context(self, browser: Browser, *, signed_in: bool = True, **options: object) -> BrowserContext:
         """Open a context that collects complaints, with a quiet event stream."""
-        context = browser.new_context(base_url=self.url, **wishes)  # type: ignore[arg-type]
+        context = browser.new_context(base_url=self.url, **options)  # type: ignore[arg-type]
         if signed_in:
             context.add_cookies([{"name": "sessionid", "value": self.cookie, "url": self.url}])
         context.route("**/api/v1/events", lambda route: stream(route, self.url, ""))
@@ -144,7 +144,7 @@ def stream(route: Route, origin: str, events: str) -> None:
 
 @contextmanager
 def serve_portal(portal: Portal) -> Iterator[Portal]:
-    """Serve the portal, with somebody who does what is rung for, until the block ends."""
+    """Serve the portal and run outbox messages until the block ends."""
     server = ThreadedWSGIServer(("127.0.0.1", 0), QuietHandler)
     portal.url = f"http://localhost:{server.server_port}"
     over = threading.Event()
@@ -177,12 +177,12 @@ class QuietHandler(WSGIRequestHandler):
 
 
 def run_outbox(over: threading.Event) -> None:
-    """Do what is rung for, as relay and worker together would."""
+    """Run enqueued messages, as relay and worker together would."""
     while not over.wait(0.1):
         due = OutboxMessage.objects.filter(at__lte=clock.now()).order_by("id")
-        for ring in due[:50]:
-            OutboxMessage.objects.filter(pk=ring.pk).delete()
-            run_task(ring.task, ring.subject, ring.tenant_id, now=clock.now())
+        for message in due[:50]:
+            OutboxMessage.objects.filter(pk=message.pk).delete()
+            run_task(message.task, message.subject, message.tenant_id, now=clock.now())
     connections.close_all()
 
 

@@ -49,7 +49,7 @@ def test_enter_in_a_field_asks_for_the_quote_and_chooses_nothing_else(portal: Po
     assert portal.complaints == []
 
 
-def test_who_goes_back_and_presses_again_starts_another(portal: Portal, chromium: Browser) -> None:
+def test_going_back_and_submitting_again_starts_another_lease(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/launch/")

@@ -58,8 +58,8 @@ def addresses(portal: Portal) -> dict[str, str]:
 
 
 @contextmanager
-def opened(portal: Portal, chromium: Browser, **wishes: object) -> Iterator[Page]:
-    with portal.context(chromium, **wishes) as context:
+def opened(portal: Portal, chromium: Browser, **options: object) -> Iterator[Page]:
+    with portal.context(chromium, **options) as context:
         yield context.new_page()
 
 

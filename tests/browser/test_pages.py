@@ -70,7 +70,7 @@ def test_the_first_visit_loads_less_than_100_kb(portal: Portal, chromium: Browse
         assert sum(sizes.values()) <= 100_000, sizes
 
 
-def test_what_a_page_asks_keeps_off_the_edge_of_its_panel(portal: Portal, chromium: Browser) -> None:
+def test_confirmation_panels_keep_a_distance_to_their_edge(portal: Portal, chromium: Browser) -> None:
     near = []
     with portal.context(chromium, viewport={"width": 1440, "height": 900}) as context:
         page = context.new_page()

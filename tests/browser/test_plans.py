@@ -64,8 +64,8 @@ def operations(portal: Portal, movable: list[Lease]) -> Iterator[Portal]:
 
 
 @contextmanager
-def opened(portal: Portal, chromium: Browser, **wishes: object) -> Iterator[Page]:
-    with portal.context(chromium, **wishes) as context:
+def opened(portal: Portal, chromium: Browser, **options: object) -> Iterator[Page]:
+    with portal.context(chromium, **options) as context:
         yield context.new_page()
 
 

@@ -1,4 +1,4 @@
-"""What one file of browser tests leaves to the next: nothing."""
+"""A file of browser tests leaves nothing to the next."""
 
 import pytest
 from django.db import connection

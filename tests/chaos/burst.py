@@ -17,8 +17,8 @@ from pathlib import Path
 from tests.chaos import recovery
 from tests.chaos.checks import CHECKS, Check, Evidence
 from tests.chaos.client import Client, Launch
+from tests.chaos.fault_injector import FaultInjector, Kill
 from tests.chaos.history import History
-from tests.chaos.nemesis import Kill, Nemesis
 from tests.chaos.running import Running, product
 
 THREADS = 8
@@ -40,7 +40,7 @@ CALM_S = 120.0
 
 @dataclass
 class Burst:
-    """One storm over one product."""
+    """One burst of launches over one product while its processes are killed."""
 
     running: Running
     count: int
@@ -56,7 +56,7 @@ class Burst:
         world = self.running.world
         self.client = Client(self.running.port, str(world["token"]))
         self.history = History(self.running)
-        self.nemesis = Nemesis(self.running, self.chance)
+        self.fault_injector = FaultInjector(self.running, self.chance)
         self.launches = [self._intent(number) for number in range(self.count)]
         self.pending: list[Future[None]] = []
 
@@ -67,12 +67,12 @@ class Burst:
             "project": world["project"],
             "offering": world["offerings"][profile],  # type: ignore[index]
             "quantity": quantity,
-            # Early ones may be short: they end by themselves while the storm goes on.
+            # Early ones may be short: they end by themselves while the burst goes on.
             "max_duration_s": SHORT_S if number < self.count // 2 and self.chance.random() < 0.3 else LONG_S,
         }
         return Launch(number, f"key-{number}-{self.chance.randrange(10**9)}", body)
 
-    def storm(self, pool: ThreadPoolExecutor) -> None:
+    def launch_during_faults(self, pool: ThreadPoolExecutor) -> None:
         """Launch and release in waves while processes are killed."""
         waves = self._waves()
         for wave, kind in zip(waves, self.plan, strict=False):
@@ -104,7 +104,7 @@ class Burst:
                 self.pending.append(pool.submit(self.client.launch, launch))
         self._release_some(pool)
         self._wait_for_traffic(landed + self.chance.randrange(len(wave) // 3 + 1))
-        kill = self.nemesis.kill(kind, in_flight=self.client.in_flight, provisioning=provisioning)
+        kill = self.fault_injector.kill(kind, in_flight=self.client.in_flight, provisioning=provisioning)
         self.kills.append(kill)
         self.say(f"killed {kind}: {kill.in_flight} requests in flight, {provisioning} leases provisioning")
 
@@ -142,28 +142,28 @@ class Burst:
             self.history.settle(CALM_S)
 
     def run(self) -> list[Check]:
-        """Storm, calm, home, and the account of it."""
+        """Launch during faults, wait, release all, and check the outcome."""
         self.history.remember_pods()
-        knocking = threading.Thread(target=self.client.knock)
-        knocking.start()
+        polling = threading.Thread(target=self.client.poll)
+        polling.start()
         with ThreadPoolExecutor(THREADS) as pool:
             try:
-                self.storm(pool)
+                self.launch_during_faults(pool)
                 took = self.calm()
                 self.send_home(pool)
                 self.drill(pool)
                 self.send_home(pool)
             finally:
                 self.client.giving_up.set()
-                knocking.join()
+                polling.join()
         self.client.close()
         self.running.run("tests.chaos.rate")
         self.evidence = Evidence(self.launches, self.client.answers, self.history)
         return [
             *(check(self.evidence) for check in CHECKS),
-            recovery.api(self.kills, self.client.knocks),
+            recovery.api(self.kills, self.client.polls),
             recovery.work(self.kills, self.history),
-            *(recovery.home(kind, took) for kind, took in {"the storm": took, **self.homes}.items()),
+            *(recovery.home(kind, took) for kind, took in {"the burst": took, **self.homes}.items()),
         ]
 
     def verdict(self) -> str:
@@ -176,7 +176,7 @@ class Burst:
 
 
 def quick(running: Running, launches: int, chance: random.Random) -> Burst:
-    """A small storm: each kind of kill once."""
+    """A small burst: each kind of kill once."""
     return Burst(running, launches, EACH_ONCE, 1.5, chance)
 
 

@@ -62,7 +62,7 @@ class Client:
     def __init__(self, port: int, token: str) -> None:
         self.port, self.token = port, token
         self.answers: list[Answer] = []
-        self.knocks: list[Answer] = []  # of somebody who only wants to know whether it is there
+        self.polls: list[Answer] = []  # reads that only check availability
         self.patience_s = 90.0
         self.giving_up = threading.Event()
         self._own = threading.local()
@@ -76,7 +76,7 @@ class Client:
         return self.started - self.landed
 
     def once(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "") -> Answer:
-        """Ask one time, and write down what came."""
+        """Send one request and record its answer."""
         headers = self.headers(key)
         changes = method != "GET"
         with self._counting:
@@ -90,15 +90,15 @@ class Client:
         finally:
             with self._counting:
                 self.landed += changes
-        (self.answers if changes else self.knocks).append(answer)
+        (self.answers if changes else self.polls).append(answer)
         return answer
 
     def headers(self, key: str = "") -> dict[str, str]:
-        """Say who asks, and for which intent."""
+        """Return headers with the token and the idempotency key."""
         named = {"Authorization": f"Bearer {self.token}", "Content-Type": JSON}
         return named | ({"Idempotency-Key": key} if key else {})
 
-    def knock(self) -> None:
+    def poll(self) -> None:
         """Read something five times a second until the end."""
         while not self.giving_up.wait(0.2):
             self.once("GET", "leases?limit=1")

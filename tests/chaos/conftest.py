@@ -1,4 +1,4 @@
-"""One running product for the tests that only disturb it and leave it well."""
+"""One running product for tests that only disturb it."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""A product that one test after another disturbs."""
+"""A running product that one test after another disturbs."""
 
 import itertools
 import random
@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.chaos.client import Answer, Client, Launch
+from tests.chaos.fault_injector import FaultInjector
 from tests.chaos.history import History
-from tests.chaos.nemesis import Nemesis
 from tests.chaos.running import Connection, Running
 
 _numbers = itertools.count()
 
 
 class Disturbed:
-    """A running product with a client, a look into its database, and somebody who kills."""
+    """A running product with a client, its history and a fault injector."""
 
     def __init__(self, running: Running) -> None:
         self.running, self.history = running, History(running)
-        self.nemesis = Nemesis(running, random.Random())
+        self.fault_injector = FaultInjector(running, random.Random())
         self.client = Client(running.port, str(running.world["token"]))
 
     def close(self) -> None:

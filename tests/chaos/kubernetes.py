@@ -100,7 +100,7 @@ def live(plane: ControlPlane, *, steps: int, seed: int, within_s: float = 1e9) -
             time.sleep(max(0.0, since + PACE_S - time.monotonic()))
             report.seconds_in[step.__name__] += round(time.monotonic() - since, 3)  # type: ignore[assignment]
             if report.steps % LOOK_EVERY == 0:
-                disasters.strangers_are_whole(world)
+                disasters.check_foreign_objects(world)
                 disasters.cut_while_held(world)
                 keeping.look(world, witness.lives())
             if report.steps % TELL_EVERY == 0:

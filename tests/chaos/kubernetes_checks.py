@@ -43,7 +43,7 @@ TOLERATED_S = 1
 # Who lets go at that very moment, or whose time is up then, pays up to it.
 # The next look comes within UNSEEN_S, whatever hints were lost; what ended longer ago than that was to be known.
 UNSEEN_S = (ACTIVE_CHECK_INTERVAL + LOST_AFTER).total_seconds()
-OWN_WISH, TIME_IS_UP = ("released by the tenant", "stopped by the tenant"), "reached its end"
+BY_TENANT, TIME_IS_UP = ("released by the tenant", "stopped by the tenant"), "reached its end"
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _books(world: World) -> dict[Life, Book]:
 def why_they_never_ran() -> Counter[str]:
     """Count leases that never started, by reason."""
     ends = (step for step in _steps(after="releasing") if step.before in ("queued", "provisioning"))
-    return Counter(step.cause[:80] for step in ends if not step.cause.startswith(OWN_WISH))
+    return Counter(step.cause[:80] for step in ends if not step.cause.startswith(BY_TENANT))
 
 
 def let_go_too_late(world: World, witness: Witness) -> int:
@@ -287,8 +287,8 @@ def let_go_too_late(world: World, witness: Witness) -> int:
 
 def _nobody_had_seen(step: Transition, by: timedelta) -> bool:
     """Tell whether a lease ended before its pod's end was visible."""
-    within = UNSEEN_S if step.cause.startswith(OWN_WISH) else PROOF_S
-    return step.cause.startswith((*OWN_WISH, TIME_IS_UP)) and by.total_seconds() <= within
+    within = UNSEEN_S if step.cause.startswith(BY_TENANT) else PROOF_S
+    return step.cause.startswith((*BY_TENANT, TIME_IS_UP)) and by.total_seconds() <= within
 
 
 def _steps(**which: str) -> list[Transition]:

@@ -163,7 +163,7 @@ def neighbours_leave(world: World) -> None:
             world.plane.api.delete(f"/api/v1/namespaces/{NEIGHBOURS}/pods/{each['metadata']['name']}")
 
 
-def stranger_has_our_name(world: World) -> None:
+def foreign_object_takes_our_name(world: World) -> None:
     """A foreign object has a lease's name; the lease is refused."""
     queued = [lease for lease in world.leases("queued") if lease.generation == 1]
     spaces = world.plane.api.items("/api/v1/namespaces", labelSelector="gpubroker.dev/project")
@@ -179,13 +179,13 @@ def stranger_has_our_name(world: World) -> None:
             return
 
 
-def asks_where_a_stranger_is(world: World) -> None:
+def ask_where_a_foreign_object_is(world: World) -> None:
     world.ask(IMAGE, "1g.10gb", max_duration_s=3600)
-    stranger_has_our_name(world)
+    foreign_object_takes_our_name(world)
 
 
-def strangers_are_whole(world: World) -> None:
-    """Look whether what is not ours is as it was, unless its whole namespace went."""
+def check_foreign_objects(world: World) -> None:
+    """Check that foreign objects are unchanged, unless their namespace was deleted."""
     for path, uids in list(world.strange.items()):
         space = world.plane.api.find(path.partition("/configmaps/")[0])
         if space is None or "deletionTimestamp" in space["metadata"] or space["metadata"]["uid"] not in uids:
@@ -193,7 +193,7 @@ def strangers_are_whole(world: World) -> None:
             continue
         seen = world.plane.api.find(path)
         if seen is None or seen["metadata"]["uid"] not in uids or seen.get("data") != {"whose": "not yours"}:
-            world.wonder(f"a stranger's object was touched: {path}")
+            world.wonder(f"a foreign object was touched: {path}")
             del world.strange[path]
 
 

@@ -89,7 +89,7 @@ def forgets(world: World) -> None:
 
 
 def stalls(world: World) -> None:
-    """Watches stay open and say nothing; whoever asks is answered."""
+    """Watches stay open without events; other requests are answered."""
     world.proxy.silent_until = time.monotonic() + world.chance.choice(STALLS_S)
 
 
@@ -278,7 +278,7 @@ STEPS: dict[Step, float] = {
     disasters.operator_looks: 4,
     disasters.neighbour_needs_the_place: 6,
     disasters.neighbours_leave: 16,
-    disasters.asks_where_a_stranger_is: 3,
+    disasters.ask_where_a_foreign_object_is: 3,
     keeping.asks_for_a_home: 100,
     keeping.stops: 60,
     keeping.starts: 60,

@@ -1,4 +1,4 @@
-"""Steps by which the long chaos run plays every documented fault."""
+"""Steps by which the long chaos run simulates every documented fault."""
 
 from tests.chaos import kubernetes_disasters as disasters
 from tests.chaos import kubernetes_faults as faults
@@ -27,7 +27,7 @@ PLAYED: dict[str, tuple[Step, ...]] = {
     "node lost and back": (faults.node_loses_power, faults.nodes_have_power),
     "finalizer stuck": (faults.somebody_holds_a_pod, faults.nobody_holds),
     "namespace deleted by hand": (faults.namespace_is_deleted,),
-    "a stranger's object with our name": (disasters.asks_where_a_stranger_is,),
+    "a foreign object with our name": (disasters.ask_where_a_foreign_object_is,),
     "tenant edits our object": (faults.somebody_edits, faults.somebody_deletes),
     "device plugin reports fewer devices": (faults.plugin_reports_fewer, faults.plugin_reports_all),
     "MIG change that wedges": (disasters.node_is_cut_anew, disasters.minutes_pass),

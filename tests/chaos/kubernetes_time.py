@@ -96,46 +96,46 @@ class Later(Proxy):
             self.met[fault.name] += 1
         return fault
 
-    def _serve(self, door: BaseHTTPRequestHandler) -> None:
+    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
         if self.is_cut:
-            door.close_connection = True
+            handler.close_connection = True
         else:
-            super()._serve(door)
+            super()._serve(handler)
 
-    def _ask(self, door: BaseHTTPRequestHandler, body: bytes) -> urllib3.BaseHTTPResponse:
-        return super()._ask(door, translated(body, -self.jumps.ahead))
+    def _ask(self, handler: BaseHTTPRequestHandler, body: bytes) -> urllib3.BaseHTTPResponse:
+        return super()._ask(handler, translated(body, -self.jumps.ahead))
 
-    def _answer(self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
+    def _answer(self, handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
         if self.is_cut:  # it was asked before, and answers into the void
-            door.close_connection = True
+            handler.close_connection = True
         else:
-            super()._answer(door, status, translated(body, self.jumps.ahead), headers)
+            super()._answer(handler, status, translated(body, self.jumps.ahead), headers)
 
-    def _pass_on(self, door: BaseHTTPRequestHandler, body: bytes) -> None:
-        if "watch=true" not in door.path:
-            super()._pass_on(door, body)
+    def _pass_on(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        if "watch=true" not in handler.path:
+            super()._pass_on(handler, body)
             return
         try:
-            self._stream(door, self._ask(door, body))
+            self._stream(handler, self._ask(handler, body))
         except (OSError, urllib3.exceptions.HTTPError):
-            door.close_connection = True
+            handler.close_connection = True
 
-    def _stream(self, door: Any, real: urllib3.BaseHTTPResponse) -> None:
+    def _stream(self, handler: Any, real: urllib3.BaseHTTPResponse) -> None:
         """Pass a watch on line by line, so that no moment is cut in two."""
-        door.send_response(real.status)
-        door.send_header("Content-Type", "application/json")
-        door.send_header("Transfer-Encoding", "chunked")
-        door.end_headers()
+        handler.send_response(real.status)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
         rest = b""
         for piece in real.stream(BYTES):
             *lines, rest = (rest + piece).split(b"\n")
             while time.monotonic() < self.silent_until and not self.is_cut:
                 time.sleep(NAP_S)
             if self.is_cut:
-                door.close_connection = True
+                handler.close_connection = True
                 return
             whole = translated(b"".join(line + b"\n" for line in lines), self.jumps.ahead)
             if whole:
-                door.wfile.write(b"%x\r\n%s\r\n" % (len(whole), whole))
-                door.wfile.flush()
-        door.wfile.write(b"0\r\n\r\n")
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(whole), whole))
+                handler.wfile.flush()
+        handler.wfile.write(b"0\r\n\r\n")

@@ -58,7 +58,7 @@ NEIGHBOURS, URGENT = (
     "neighbours",
     "urgent",
 )  # another department's namespace, and what its pods may push aside for
-STRANGERS: tuple[Object, ...] = (
+FOREIGN_OBJECTS: tuple[Object, ...] = (
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NEIGHBOURS}},
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}},
     {
@@ -131,7 +131,7 @@ class World:
         self.proxy = self.stack.enter_context(Later(self.plane, self.jumps))
         self._keep_calls_short()
         install(self.plane.api, PLUGIN)
-        for each in STRANGERS:
+        for each in FOREIGN_OBJECTS:
             self.plane.api.apply(each)
         self.nodes = Nodes(self.plane.api, "chaos")
         self.names = self.nodes.add_many(3, NODE)
@@ -222,7 +222,7 @@ class World:
                 self._agent_at = moment + AGENT_S
                 if not self.agent.frozen:
                     self.agent.turn(0.005)
-            self._do(self._rung())
+            self._do(self._due_messages())
             if moment >= self._sweep_at:
                 self._sweep_at = moment + SWEEP_S
                 health_probe.probe_cluster(self.cluster.pk, now=self._now())
@@ -264,7 +264,7 @@ class World:
         self.standing.at = max(self.standing.at, self.jumps.now)
         return self.standing.at
 
-    def _rung(self) -> Iterator[Hint]:
+    def _due_messages(self) -> Iterator[Hint]:
         """Yield the messages due now; new ones wait."""
         until = self._now()
         while self.sim.messages and self.sim.messages[0][0] <= until:

@@ -1,11 +1,11 @@
-"""How long it took after each kill until the product was itself again."""
+"""The recovery time of the product after each kill."""
 
 from collections.abc import Sequence
 
 from tests.chaos.checks import Check
 from tests.chaos.client import Answer
+from tests.chaos.fault_injector import Kill
 from tests.chaos.history import History
-from tests.chaos.nemesis import Kill
 
 API_S, WORK_S, HOME_S = 5.0, 15.0, 60.0
 WORKER_KILLS = ("worker's main process", "worker with its children")

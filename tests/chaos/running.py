@@ -103,7 +103,7 @@ def empty_folder() -> Path:
 
 
 def said_by(data: Path) -> Path:
-    """Return what keeps the product's words: beside its folder, which must be its own alone."""
+    """Return the log file of the product, beside its data folder."""
     return Path(f"{data}.out")
 
 

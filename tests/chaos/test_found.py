@@ -1,4 +1,4 @@
-"""What the storm brought up, made to happen every time."""
+"""Failures that the burst found, reproduced every time."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta

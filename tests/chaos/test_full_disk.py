@@ -52,7 +52,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
     with product(nodes=1, data=small_disk) as running, closing(Disturbed(running)) as here:
         intents = [here.intent()]
         assert here.ask(intents[0]).status == 202
-        web = here.nemesis.children("web")
+        web = here.fault_injector.children("web")
         ballast = fill(small_disk)
         end = time.monotonic() + 30
         while intents[-1].acknowledged:  # what was set aside before takes a few more rows
@@ -64,7 +64,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> No
             here.ask(intents[-1])
         refused = [intent for intent in intents if not intent.acknowledged]
         assert {(one.heard[-1].status, one.heard[-1].body.get("code")) for one in refused} == {(503, "busy")}
-        assert here.nemesis.children("web") == web
+        assert here.fault_injector.children("web") == web
         promised = [intent for intent in intents if intent.acknowledged]
         assert [here.count(intent) for intent in promised] == [1] * len(promised)
         ballast.unlink()

@@ -1,4 +1,4 @@
-"""What the long run counts as lost or overcharged, by hand."""
+"""Handwritten cases of lost and overcharged seconds in the long run."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_an_end_may_be_written_a_moment_after_it_came_and_no_more() -> None:
     assert sums((1000, 1601.6), book=Book(Piece(1000, 1600), 1601.6)) == {"lost": 2}
 
 
-def test_of_what_could_not_be_heard_nothing_is_lost_but_what_could() -> None:
+def test_unobservable_seconds_count_as_silent_and_observable_ones_as_lost() -> None:
     book, proof = Book(Piece(1000, 1600), 2600), spans.PROOF_S
     dark, looked = Silence("n1", Piece(1600 + proof, 2600)), spans.HEARD_AGAIN_S
     assert sums((1000, 2600), book=book, silences=(dark,)) == {"silent": 1000}
@@ -48,7 +48,7 @@ def test_of_what_could_not_be_heard_nothing_is_lost_but_what_could() -> None:
     assert sums((1000, 2600), book=book, silences=(other,)) == {"lost": 1000}
 
 
-def test_who_lets_go_in_a_silence_of_our_books_pays_until_it_began_and_not_a_second_less() -> None:
+def test_time_after_the_start_of_a_recorded_outage_counts_as_silent() -> None:
     book = Book(Piece(1000, 1600), 1604)
     assert sums((1000, 1604), book=book) == {"lost": 4}
     called = Silence(spans.BY_THE_BOOKS, Piece(1600, 1606))
@@ -60,7 +60,7 @@ def test_who_lets_go_in_a_silence_of_our_books_pays_until_it_began_and_not_a_sec
     assert sums((1000, 1604), book=book, silences=(others,)) == {"lost": 4}
 
 
-def test_our_own_word_for_a_silence_is_believed_for_as_long_as_one_answer_may_fail() -> None:
+def test_a_recorded_outage_counts_as_silent_for_at_most_believed_s() -> None:
     book = Book(Piece(1000, 1600), 2600)
     called = Silence(LIFE[0], Piece(1600, 2600))
     assert sums((1000, 2600), book=book, silences=(called,)) == {

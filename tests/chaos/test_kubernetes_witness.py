@@ -65,7 +65,7 @@ def test_what_waits_to_be_started_again_has_not_ended() -> None:
     assert not seen.resting
 
 
-def test_what_runs_ran_until_now_and_what_was_never_seen_accuses_nobody() -> None:
+def test_a_running_or_unseen_pod_counts_as_running_until_now() -> None:
     seen, before = witness(), datetime.now(UTC)
     seen._see(running("a"))
     assert seen.ran_until(LIFE) >= before
@@ -174,9 +174,7 @@ class Still:
         (EndReason.BY_OPERATOR, 60, [1, 0]),
     ],
 )
-def test_what_is_charged_after_a_pods_end_is_told_by_whose_wish_it_ended(
-    reason: EndReason, seconds: int, whose: list[int]
-) -> None:
+def test_charges_after_a_pods_end_are_grouped_by_end_reason(reason: EndReason, seconds: int, whose: list[int]) -> None:
     seen, world = witness(), cast(World, Still())
     with simulate() as life:
         create_gpus(1)

@@ -12,13 +12,13 @@ import psycopg
 import pytest
 
 from tests.chaos.disturbed import Disturbed
-from tests.chaos.nemesis import processes
+from tests.chaos.fault_injector import processes
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
 
 
 def test_the_api_answers_202_while_valkey_is_dead(here: Disturbed) -> None:
-    here.nemesis.kill("Valkey and its file")
+    here.fault_injector.kill("Valkey and its file")
     intents = [here.intent() for _ in range(4)]
     answers = [here.ask(intent) for intent in intents]
     assert [answer.status for answer in answers] == [202] * 4
@@ -28,7 +28,7 @@ def test_the_api_answers_202_while_valkey_is_dead(here: Disturbed) -> None:
 
 
 def test_a_silent_valkey_keeps_no_request_waiting(here: Disturbed) -> None:
-    valkey = here.nemesis.main("valkey")
+    valkey = here.fault_injector.main("valkey")
     os.kill(valkey, signal.SIGSTOP)  # takes connections, never answers
     try:
         intents = [here.intent() for _ in range(4)]
@@ -49,7 +49,7 @@ def test_a_request_that_postgresql_died_under_is_done_once_when_it_is_sent_again
         asking = threading.Thread(target=here.ask, args=[intent])
         asking.start()
         here.until_someone_waits()
-        killed = here.nemesis.kill("PostgreSQL")
+        killed = here.fault_injector.kill("PostgreSQL")
         asking.join(30)
     (first,) = intent.heard
     assert first.status in (0, 503)
@@ -75,7 +75,7 @@ def test_an_answer_lost_on_the_way_is_given_again_and_nothing_is_done_twice(here
 
 
 def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
-    intent, worker = here.intent(), here.nemesis.main("worker")
+    intent, worker = here.intent(), here.fault_injector.main("worker")
     with here.locked("broker_simulatedpod"):
         here.ask(intent)
         here.until_someone_waits()
@@ -87,7 +87,7 @@ def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
         assert time.monotonic() < end
         time.sleep(0.05)
     assert here.pods(intent) == 1
-    here.nemesis.main("worker", other_than=worker)
+    here.fault_injector.main("worker", other_than=worker)
     here.until(intent, "active", within_s=30)
     assert here.history.rows("SELECT tries, claimed_until FROM broker_lease WHERE name = %s", intent.body["name"]) == [
         (0, None)
@@ -95,14 +95,14 @@ def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
 
 
 def test_what_a_worker_cannot_finish_in_time_another_one_does(here: Disturbed) -> None:
-    intent, worker = here.intent(), here.nemesis.main("worker")
+    intent, worker = here.intent(), here.fault_injector.main("worker")
     with here.locked("broker_simulatedpod"):
         here.ask(intent)
         here.until_someone_waits()
         with here.heard("worker", "Warm shutdown"):
             os.kill(worker, signal.SIGTERM)
         os.kill(worker, signal.SIGQUIT)  # the grace is over
-        here.nemesis.main("worker", other_than=worker)
+        here.fault_injector.main("worker", other_than=worker)
     took = here.until(intent, "active", within_s=60)
     assert took < 60
     assert here.pods(intent) == 1
@@ -113,7 +113,7 @@ def test_a_killed_child_of_the_worker_is_replaced_and_its_lease_goes_on(here: Di
     with here.locked("broker_simulatedpod"):
         here.ask(intent)
         here.until_someone_waits()
-        for child in here.nemesis.children("worker"):
+        for child in here.fault_injector.children("worker"):
             os.kill(child, signal.SIGKILL)
     here.until(intent, "active", within_s=60)
 

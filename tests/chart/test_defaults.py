@@ -1,4 +1,4 @@
-"""The defaults render as they did, and only what is meant to change does."""
+"""The default values render unchanged, and an option changes only its own part."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is rendered is valid, and no pod may do more than it must."""
+"""Rendered objects are valid, and pods have only the rights they need."""
 
 import json
 import os

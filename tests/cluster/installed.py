@@ -28,7 +28,7 @@ def install(api: Api, driver: SliceDriver) -> None:
 
 
 def open_project(api: Api, driver: SliceDriver, **changes: Any) -> ProjectSpec:
-    """Put up the walls of a new project."""
+    """Create the objects of a new project."""
     project = replace(PROJECT, project_id=some_id("prj"), **changes)
     for each in project_objects(project, driver):
         api.apply(each, manager="gpubroker-project")

@@ -43,7 +43,7 @@ class Proxy:
         self._real = Api(kubeconfig)
         proxy = self
 
-        class Door(BaseHTTPRequestHandler):
+        class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             disable_nagle_algorithm = True  # else each answer waits 40 ms between its head and its body
             wbufsize = 2**16
@@ -56,13 +56,13 @@ class Proxy:
             def log_message(self, *_: Any) -> None:
                 return
 
-        class Doorman(ThreadingHTTPServer):
+        class ProxyServer(ThreadingHTTPServer):
             daemon_threads = True
 
             def handle_error(self, *_: Any) -> None:
                 """Ignore clients that hung up."""
 
-        self._server = Doorman(("127.0.0.1", 0), Door)
+        self._server = ProxyServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(plane.folder / "server.crt", plane.folder / "server.key")
         self._server.socket = context.wrap_socket(
@@ -96,60 +96,60 @@ class Proxy:
                     return fault
         return None
 
-    def _serve(self, door: BaseHTTPRequestHandler) -> None:
-        body = door.rfile.read(int(door.headers.get("Content-Length") or 0))
-        fault = self._choose(f"{door.command} {door.path}")
+    def _serve(self, handler: BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        fault = self._choose(f"{handler.command} {handler.path}")
         if fault and fault.before:
             fault.before()
         if fault and fault.hangs_s:
             time.sleep(fault.hangs_s)
         if fault and fault.after:
-            self._ask(door, body).drain_conn()
-            door.close_connection = True
+            self._ask(handler, body).drain_conn()
+            handler.close_connection = True
         elif fault and fault.line is not None:
             line = fault.line() if callable(fault.line) else fault.line
-            self._answer(door, 200, json.dumps(line).encode() + b"\n", {})
+            self._answer(handler, 200, json.dumps(line).encode() + b"\n", {})
         elif fault and fault.status:
             status = {"kind": "Status", "status": "Failure", "code": fault.status, **fault.body}
-            self._answer(door, fault.status, json.dumps(status).encode(), fault.headers)
+            self._answer(handler, fault.status, json.dumps(status).encode(), fault.headers)
         elif fault and not fault.before:
-            door.close_connection = True  # hung up without a word
+            handler.close_connection = True  # hung up without a word
         else:
-            self._pass_on(door, body)
+            self._pass_on(handler, body)
 
-    def _ask(self, door: BaseHTTPRequestHandler, body: bytes) -> urllib3.BaseHTTPResponse:
+    def _ask(self, handler: BaseHTTPRequestHandler, body: bytes) -> urllib3.BaseHTTPResponse:
         kept = ("Accept", "Content-Type", "User-Agent")
-        headers = {name: door.headers[name] for name in kept if door.headers[name]}
+        headers = {name: handler.headers[name] for name in kept if handler.headers[name]}
         return self._real._pool.request(
-            door.command,
-            self._real.server + door.path,
+            handler.command,
+            self._real.server + handler.path,
             body=body or None,
             headers=headers,
             preload_content=False,
             timeout=120,
         )
 
-    def _pass_on(self, door: BaseHTTPRequestHandler, body: bytes) -> None:
+    def _pass_on(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         try:
-            real = self._ask(door, body)
-            if "watch=true" not in door.path:
-                self._answer(door, real.status, real.read(), {})
+            real = self._ask(handler, body)
+            if "watch=true" not in handler.path:
+                self._answer(handler, real.status, real.read(), {})
                 return
-            door.send_response(real.status)
-            door.send_header("Content-Type", "application/json")
-            door.send_header("Transfer-Encoding", "chunked")
-            door.end_headers()
+            handler.send_response(real.status)
+            handler.send_header("Content-Type", "application/json")
+            handler.send_header("Transfer-Encoding", "chunked")
+            handler.end_headers()
             for piece in real.stream(2**16):
-                door.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-                door.wfile.flush()
-            door.wfile.write(b"0\r\n\r\n")
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                handler.wfile.flush()
+            handler.wfile.write(b"0\r\n\r\n")
         except (OSError, urllib3.exceptions.HTTPError):
-            door.close_connection = True
+            handler.close_connection = True
 
-    def _answer(self, door: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
-        door.send_response(status)
+    def _answer(self, handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
+        handler.send_response(status)
         for name, value in {"Content-Type": "application/json", **headers}.items():
-            door.send_header(name, value)
-        door.send_header("Content-Length", str(len(body)))
-        door.end_headers()
-        door.wfile.write(body)
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)

@@ -149,7 +149,7 @@ INGRESSES = "/apis/networking.k8s.io/v1/ingresses"
 
 
 @pytest.mark.deep
-def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watching: RunningAgent) -> None:
+def test_deleted_or_edited_objects_are_repaired_while_the_pod_runs(watching: RunningAgent) -> None:
     Cluster.objects.update(domain="leases.example", ingress="ingress/public", allowed_namespaces="edge")
     installed, api = watching.installed, watching.installed.plane.api
     installed.until(
@@ -157,16 +157,16 @@ def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watch
     )
     (before,) = installed.ours("/api/v1/pods")
     home = f"/namespaces/{before['metadata']['namespace']}"
-    walls = POLICIES.replace("/networkp", f"{home}/networkp")
+    policies = POLICIES.replace("/networkp", f"{home}/networkp")
     (service,) = installed.ours(SERVICES)
 
     def opened() -> list[str]:
-        found = api.find(f"{walls}/gpub-ingress")
+        found = api.find(f"{policies}/gpub-ingress")
         sources = found["spec"]["ingress"][0]["from"] if found else []
         return [each["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for each in sources]
 
     def closed() -> int:
-        found = api.get(f"{walls}/gpub-egress")["spec"]["egress"]
+        found = api.get(f"{policies}/gpub-egress")["spec"]["egress"]
         return sum(len(each.get("ipBlock", {}).get("except", [])) for rule in found for each in rule.get("to", []))
 
     def hosts() -> list[str]:
@@ -174,9 +174,9 @@ def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watch
 
     assert (opened(), hosts()) == (["edge"], ["leases.example"])
     blocks = closed()
-    api.delete(f"{walls}/gpub-ingress")
+    api.delete(f"{policies}/gpub-ingress")
     api.delete(f"/api/v1{home}/services/{service['metadata']['name']}")
-    api.patch(f"{walls}/gpub-egress", {"spec": {"egress": [{}]}})
+    api.patch(f"{policies}/gpub-egress", {"spec": {"egress": [{}]}})
     assert (opened(), closed(), installed.ours(SERVICES)) == ([], 0, [])
     Cluster.objects.update(domain="other.example", allowed_namespaces="edge ssh")  # which begins the round anew
     watching.until(lambda: opened() == ["edge", "ssh"] and hosts() == ["other.example"], seconds=180)
@@ -185,7 +185,7 @@ def test_what_is_deleted_or_edited_by_hand_is_put_right_while_its_pod_runs(watch
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
     def versions() -> list[str]:
-        things = [*api.items(walls), *installed.ours(SERVICES), *installed.ours(INGRESSES)]
+        things = [*api.items(policies), *installed.ours(SERVICES), *installed.ours(INGRESSES)]
         return [each["metadata"]["resourceVersion"] for each in things]
 
     watching.until(lambda: watching.agent.repair.repairer.is_idle and watching.agent.repair.queue.next() == [])

@@ -1,4 +1,4 @@
-"""What every provisioner promises, simulated and real."""
+"""The contract of every provisioner, simulated and real."""
 
 from dataclasses import replace
 
@@ -50,7 +50,7 @@ def test_removing_what_has_hardly_begun_leaves_nothing(stage: Stage) -> None:
     assert stage.names() == []
 
 
-def test_what_is_going_is_not_made_ready_again(stage: Stage) -> None:
+def test_a_lease_being_removed_is_not_created_again(stage: Stage) -> None:
     order = stage.order()
     ready(stage, order)
     stage.provisioner.remove(order, now=stage.now)

@@ -146,7 +146,7 @@ def test_a_node_that_obeys_offers_what_it_was_told(stage: Callable[[str], Stage]
     assert (seen.config, dict(seen.slots)) == (NAME, slices_offered(WANTED.values()))
 
 
-def test_what_it_said_of_the_last_layout_is_not_taken_for_this_one(stage: Callable[[str], Stage]) -> None:
+def test_the_success_of_the_last_layout_does_not_count_for_the_next(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     tell(here, NAME)
     until(here, lambda seen: seen.state == "success")
@@ -234,7 +234,7 @@ class TestReal:
         assert all(word in text for word in ("all-disabled", layout_name(first), layout_alias(layout_name(second))))
         control_plane.api.delete(path)
 
-    def test_what_a_node_says_it_can_become_is_read_from_its_own_config_map(
+    def test_supported_profiles_of_a_node_are_read_from_its_own_config_map(
         self, control_plane: ControlPlane, gpu_nodes: Nodes
     ) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")

@@ -1,4 +1,4 @@
-"""A real control plane, examined: before anything is installed, after, and with fewer rights."""
+"""Examination of a real control plane before and after installation, and with fewer rights."""
 
 import json
 import time
@@ -94,7 +94,7 @@ def test_from_a_bare_cluster_to_one_that_fits(own_control_plane: OwnControlPlane
 
 
 @pytest.mark.cluster
-def test_what_somebody_changed_is_seen_and_put_right(plane: ControlPlane) -> None:
+def test_changed_cluster_objects_are_reported_and_repaired(plane: ControlPlane) -> None:
     api = Transport(lambda: parse_kubeconfig(yaml.safe_dump(admin(plane)))).within(60)
     install_cluster(api, PLUGIN, image="gpubroker:1")
     policy = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/gpub-services"
@@ -165,7 +165,7 @@ def test_pods_try_whether_network_policies_hold_and_nothing_of_it_stays(
 
 
 @pytest.mark.cluster
-def test_a_stranger_learns_that_it_may_nothing(plane: ControlPlane) -> None:
+def test_credentials_without_rights_are_reported_as_such(plane: ControlPlane) -> None:
     seen = look(plane.kubeconfig("nobody"))
     assert seen["reachable"].outcome is CheckOutcome.OK
     assert {"rights"} <= bad(seen)
@@ -179,11 +179,11 @@ def test_wrong_ways_in_are_told_apart(plane: ControlPlane) -> None:
     away["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     nowhere = admin(plane)
     nowhere["clusters"][0]["cluster"]["server"] = "https://no-such-host.invalid:6443"
-    stranger = admin(plane)
-    strangers = b64encode(Authority.new().certificate).decode()
-    stranger["clusters"][0]["cluster"]["certificate-authority-data"] = strangers
+    foreign_ca = admin(plane)
+    foreign_certificate = b64encode(Authority.new().certificate).decode()
+    foreign_ca["clusters"][0]["cluster"]["certificate-authority-data"] = foreign_certificate
     revoked = plane.kubeconfig_of_token("revoked-long-ago")
-    words = {"port": away, "DNS": nowhere, "certificate-authority-data": stranger, "revoked": revoked}
+    words = {"port": away, "DNS": nowhere, "certificate-authority-data": foreign_ca, "revoked": revoked}
     with ThreadPoolExecutor() as pool:  # each is asked until our patience ends
         looks = {word: pool.submit(look, kubeconfig) for word, kubeconfig in words.items()}
     for word, looked in looks.items():

@@ -48,7 +48,7 @@ def config_map(order: ProvisionSpec, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"mine": "not yours"}}
 
 
-def test_what_a_stranger_gave_our_name_is_neither_adopted_nor_deleted(
+def test_a_foreign_object_with_our_name_is_neither_adopted_nor_deleted(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage = kubernetes_stage
@@ -76,7 +76,7 @@ def test_a_delete_of_what_was_made_again_meanwhile_spares_the_successor(
     assert stage.provisioner.observe(order, now=stage.now).seen is ObservedState.READY
 
 
-def test_what_somebody_deleted_below_a_lease_is_made_again(kubernetes_stage: KubernetesStage) -> None:
+def test_a_deleted_stateful_set_of_a_lease_is_created_again(kubernetes_stage: KubernetesStage) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
     ready(stage, order)
     was = stage.plane.api.get(set_path(order))["metadata"]["uid"]
@@ -150,7 +150,7 @@ def test_a_token_that_was_revoked_says_nothing_either(kubernetes_stage: Kubernet
         KubernetesProvisioner("clu_test", ClusterConnection(revoked, PLUGIN)).observe(order, now=stage.now)
 
 
-def test_a_pod_held_by_a_strangers_finalizer_keeps_its_places_and_says_why(
+def test_a_pod_held_by_a_foreign_finalizer_keeps_its_slots_and_names_it(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()

@@ -69,7 +69,9 @@ def test_a_delete_whose_object_was_exchanged_is_asked_again(way: tuple[Kubernete
     gone(stage, order)
 
 
-def test_what_the_server_calls_invalid_is_refused_in_its_words(way: tuple[KubernetesStage, Proxy]) -> None:
+def test_an_object_that_the_server_calls_invalid_is_refused_with_its_message(
+    way: tuple[KubernetesStage, Proxy],
+) -> None:
     stage, proxy = way
     words = "spec.template.spec.containers[0].env: Invalid value"
     proxy.fails("POST .*/statefulsets", 422, body={"reason": "Invalid", "message": words}, times=9)
@@ -180,7 +182,7 @@ def test_a_pod_that_others_pushed_out_is_lost_and_says_so(way: tuple[KubernetesS
         stage.plane.api.patch(where, {"metadata": {"finalizers": None}})
 
 
-def test_a_node_whose_plugin_reports_fewer_gpus_takes_nobody_and_is_told(
+def test_a_node_that_reports_fewer_gpus_rejects_the_lease_as_lost(
     way: tuple[KubernetesStage, Proxy],
 ) -> None:
     stage, _ = way
@@ -264,7 +266,7 @@ def test_a_list_that_is_empty_by_mistake_ends_no_lease(way: tuple[KubernetesStag
     assert stage.provisioner.observe(order, now=stage.now).seen is ObservedState.READY
 
 
-def test_what_somebody_scaled_away_by_hand_is_put_right(way: tuple[KubernetesStage, Proxy]) -> None:
+def test_a_stateful_set_scaled_to_zero_is_scaled_up_again(way: tuple[KubernetesStage, Proxy]) -> None:
     stage, _ = way
     order = stage.order()
     ready(stage, order)

@@ -39,7 +39,7 @@ def test_a_broker_neither_names_nor_removes_what_its_neighbour_made(
     gone(stage, order)
 
 
-def test_what_was_made_before_there_were_marks_is_kept_and_ends_as_ever(
+def test_objects_from_before_installation_labels_are_kept_and_end_as_usual(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
@@ -52,7 +52,7 @@ def test_what_was_made_before_there_were_marks_is_kept_and_ends_as_ever(
     gone(stage, order)
 
 
-def test_another_cluster_in_its_place_is_told_nothing_and_believed_nothing(
+def test_another_cluster_at_the_same_address_is_treated_as_unreachable(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order = kubernetes_stage, kubernetes_stage.order()
@@ -74,7 +74,7 @@ def test_an_older_state_of_it_does_not_end_what_it_forgot(kubernetes_stage: Kube
 
 
 @pytest.mark.deep
-def test_an_older_state_of_it_that_comes_between_two_looks_ends_nothing_that_it_remembers(
+def test_a_cluster_with_older_state_is_treated_as_unreachable(
     kubernetes_stage: KubernetesStage,
 ) -> None:
     stage, order, reached = kubernetes_stage, kubernetes_stage.order(), [0]

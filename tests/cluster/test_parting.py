@@ -116,7 +116,7 @@ def test_a_cluster_is_given_up_and_keeps_only_the_volumes(installed: Installatio
     assert reload_lease(lease).end_reason == "by_tenant"
 
 
-def test_what_another_installation_has_there_keeps_what_both_need(installed: Installation, remove: Remove) -> None:
+def test_objects_shared_with_another_installation_are_kept(installed: Installation, remove: Remove) -> None:
     marks = {labels.MANAGED_BY: labels.MANAGER_NAME, labels.INSTALLATION: "ins_other"}
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gt-other", "labels": marks}}
     installed.plane.api.create(space)

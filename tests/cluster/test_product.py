@@ -39,8 +39,8 @@ def test_what_we_write_is_written_under_names_of_our_own(installed: Installation
         found = [[each["metadata"]["managedFields"] for each in installed.ours(kind)] for kind in kinds]
         return [{by["manager"] for of in each for by in of if "subresource" not in by} for each in found]
 
-    walls = ("namespaces", "serviceaccounts", "resourcequotas", "limitranges")
-    of_project = writers(*(f"/api/v1/{kind}" for kind in walls), "/apis/networking.k8s.io/v1/networkpolicies")
+    project_kinds = ("namespaces", "serviceaccounts", "resourcequotas", "limitranges")
+    of_project = writers(*(f"/api/v1/{kind}" for kind in project_kinds), "/apis/networking.k8s.io/v1/networkpolicies")
     of_lease = writers("/api/v1/configmaps", "/api/v1/secrets", "/api/v1/services", "/apis/apps/v1/statefulsets")
     assert (of_project, of_lease) == ([{labels.PROJECTS}] * 5, [{labels.LEASES}] * 4)
 

@@ -47,9 +47,7 @@ def lease_paid_until(plane: ControlPlane, project: ProjectSpec, paid: timedelta,
     return make(plane.api, PLUGIN, lease)
 
 
-def test_what_nobody_pays_for_any_longer_is_taken_down_and_nothing_else(
-    control_plane: ControlPlane, project: ProjectSpec, switch: Transport
-) -> None:
+def test_only_overdue_leases_are_deleted(control_plane: ControlPlane, project: ProjectSpec, switch: Transport) -> None:
     over, paid = (lease_paid_until(control_plane, project, paid) for paid in (-HOUR, HOUR))
     found = delete_overdue(switch.within(30))
     assert found.kept == []
@@ -60,7 +58,7 @@ def test_what_nobody_pays_for_any_longer_is_taken_down_and_nothing_else(
     assert all(control_plane.api.find(control_plane.api.path(each)) for each in paid)
 
 
-def test_what_the_switch_takes_down_stays_until_our_books_know_when_it_ended(
+def test_a_pod_deleted_by_the_reaper_stays_until_its_end_is_recorded(
     control_plane: ControlPlane, project: ProjectSpec, switch: Transport
 ) -> None:
     api = control_plane.api

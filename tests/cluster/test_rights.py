@@ -46,7 +46,7 @@ SERVED = {"workload": "vllm", "command": "some/model"}
 
 
 @pytest.fixture
-def narrow(installed: Installation) -> dict[str, Any]:
+def restricted_kubeconfig(installed: Installation) -> dict[str, Any]:
     """Let the cluster be reached by the broker's own account from now on."""
     api = Transport(lambda: installed.kubeconfig).within(60)
     made = broker_kubeconfig(api, installed.kubeconfig)
@@ -94,7 +94,7 @@ def end(installed: Installation, *leases: Lease) -> None:
 
 
 def of_every_kind(installed: Installation) -> None:
-    """Let leases of every shape live and end, by both doors."""
+    """Let leases of every shape live and end, behind an Ingress and a gateway."""
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     notebook = live(installed, "1g.10gb", workload="jupyter")
     box = live(installed, "whole-gpu", **BOX)
@@ -262,7 +262,7 @@ def with_a_volume(installed: Installation, kubeconfig: dict[str, Any]) -> None:
 
 @pytest.mark.deep
 def test_every_right_is_used_and_none_is_missing(
-    installed: Installation, gpu_nodes: Nodes, narrow: dict[str, Any], record: AccessRecord
+    installed: Installation, gpu_nodes: Nodes, restricted_kubeconfig: dict[str, Any], record: AccessRecord
 ) -> None:
     health_probe.probe_cluster(installed.cluster.pk, now=installed.sim.now)
     for driver in ("dra", "device_plugin"):
@@ -272,12 +272,12 @@ def test_every_right_is_used_and_none_is_missing(
     of_every_kind(installed)
     twice(installed)
     what_is_left(installed)
-    cutting(installed, narrow)
+    cutting(installed, restricted_kubeconfig)
     following(installed)
     at_the_gateway(installed)
-    with_a_volume(installed, narrow)
+    with_a_volume(installed, restricted_kubeconfig)
     losing(installed, gpu_nodes)
-    without_room(installed, narrow)
+    without_room(installed, restricted_kubeconfig)
     assert record.denied == []
     given = set(rbac.list_rights((*rbac.BROKER_RULES, *rbac.DOCTOR_RULES)))
     unused = ", ".join(sorted(map(str, given - record.used)))

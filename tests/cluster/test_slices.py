@@ -35,9 +35,9 @@ def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
     project = open_project(api, driver, most=ProjectCeilings(**most))
 
     def ask(offering: OfferingSpec, *places: SliceSpec) -> LeaseSpec:
-        wish = Workload("own", image="python:3")
+        program_spec = Workload("own", image="python:3")
         lease = replace(
-            LEASE, lease_id=some_id("lse"), project=project, offering=offering, workload=wish, slices=places
+            LEASE, lease_id=some_id("lse"), project=project, offering=offering, workload=program_spec, slices=places
         )
         lease = replace(lease, metered=False, offering=replace(offering, cpu_milli=100, memory_mib=64))
         make(api, driver, lease)
@@ -142,7 +142,7 @@ def test_plain_limits_are_met_from_published_devices(control_plane: ControlPlane
     devices.withdraw(api, node)
 
 
-def test_a_projects_ceiling_in_the_cluster_is_a_wall_of_its_own(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
+def test_the_project_quota_in_the_cluster_refuses_further_pods(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
     node, api = gpu_nodes.add(GpuNode(gpus=4)), control_plane.api
     with asking(api, PLUGIN, gpus=1) as ask:
         first = ask(WHOLE, place(node, "whole-gpu", 0, 8))

@@ -67,7 +67,7 @@ def until_deleted(installed: Installation, volume: Volume) -> Volume | None:
 
 
 @pytest.mark.deep
-def test_the_next_lease_finds_what_this_one_left_and_a_namespace_that_is_gone_holds_nothing_up(
+def test_a_volume_is_bound_again_by_the_next_lease_and_without_its_namespace(
     installed: Installation,
 ) -> None:
     volume = installed.sim.create_volume(installed.home, "data", size_gib=10)

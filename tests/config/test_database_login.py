@@ -16,7 +16,7 @@ def test_an_owner_is_not_ready_to_serve(own_database: OwnDatabase, monkeypatch: 
     assert "gpubroker_web" in health.missing_requirements()["row_level_security"]
 
 
-def test_no_other_login_than_the_products_two_is_walled(own_database: OwnDatabase) -> None:
+def test_only_the_two_product_logins_are_subject_to_row_level_security(own_database: OwnDatabase) -> None:
     for url in (own_database.web_url, own_database.worker_url):
         with closing(psycopg.connect(url)) as login:
             assert login.execute(health.BYPASSES_RLS_SQL).fetchone() == (False,)

@@ -1,4 +1,4 @@
-"""Every setting is written down as it is."""
+"""Every setting is documented as it is."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A certificate authority of one test cluster, and whom it vouches for."""
+"""The certificate authority of one test cluster."""
 
 import ipaddress
 from dataclasses import dataclass

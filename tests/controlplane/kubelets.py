@@ -1,4 +1,4 @@
-"""What a played node does: it reports ready, or that it is not."""
+"""Simulated kubelets: a node reports ready or not ready."""
 
 from tests.controlplane.stages import Stage, stage, status, unless, warning, when
 

@@ -1,4 +1,4 @@
-"""GPU nodes that are not there, looking as NVIDIA's operator leaves real ones."""
+"""Simulated GPU nodes with the labels of NVIDIA's operator."""
 
 import json
 import re

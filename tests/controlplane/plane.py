@@ -1,4 +1,4 @@
-"""A whole Kubernetes control plane on this machine: started in seconds, stopped by process id."""
+"""A Kubernetes control plane on this machine, started in seconds and stopped by process ID."""
 
 import itertools
 import json

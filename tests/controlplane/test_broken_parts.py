@@ -1,4 +1,4 @@
-"""Parts that are killed, hang or forget."""
+"""Parts of a control plane that are killed, hang or lose their state."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Where the programs are looked for, and what a machine without them is told."""
+"""Where the programs are found, and the message on a machine without them."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ def test_another_pin_is_another_folder(elsewhere: Path) -> None:
     assert {module for module in before if before[module] != after[module]} == {"etcd"}
 
 
-def test_what_is_in_the_cache_is_found_and_what_is_not_is_named(elsewhere: Path) -> None:
+def test_cached_programs_are_found_and_missing_ones_are_named(elsewhere: Path) -> None:
     assert "kwok" in binaries.missing()
     program = binaries.kept("kwok") / "kwok"
     program.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""ResourceClaims, given by the real scheduler from what a driver would publish."""
+"""ResourceClaims, allocated by the real scheduler from published devices."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The label protocol of the mig-manager, with each of its manners."""
+"""The label protocol of the simulated mig-manager in each of its modes."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Nodes that live, fall silent, come back, and report other devices."""
+"""Simulated nodes that run, stop responding, return and report other devices."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Each word of a pod's script does what it says."""
+"""Every word of a simulated pod's script has its effect."""
 
 import time
 from datetime import datetime

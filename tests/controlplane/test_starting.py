@@ -69,7 +69,7 @@ def test_a_taken_port_is_said_in_the_parts_own_words(
         pass
 
 
-def test_what_is_not_built_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_program_names_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONTROLPLANE", str(tmp_path))
     with pytest.raises(NotStarted, match="make controlplane"), ControlPlane(within=tmp_path):
         pass

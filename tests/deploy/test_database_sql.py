@@ -1,4 +1,4 @@
-"""What an administrator runs by hand makes the same database as `make run` does."""
+"""The SQL for administrators creates the same database as `make run`."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`make house-figures` counts what is there."""
+"""`make house-figures` counts the repository correctly."""
 
 import json
 from pathlib import Path

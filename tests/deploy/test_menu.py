@@ -118,7 +118,7 @@ def test_deep_tests_run_by_commit_and_when_they_are_named(
     assert run.deep(only) == ["--deep=3"]
 
 
-def test_what_a_machine_cannot_run_is_one_line_each_that_says_how_to_add_it(tmp_path: Path) -> None:
+def test_tests_that_a_machine_cannot_run_are_listed_with_what_to_install(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_", "PYTEST_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "-p", "no:django"]
     found = subprocess.run(

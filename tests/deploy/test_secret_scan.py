@@ -1,4 +1,4 @@
-"""The search for credentials finds keys, and lets tests name what a key looks like."""
+"""The secret scan finds keys, and allows tests to name their form."""
 
 import pytest
 

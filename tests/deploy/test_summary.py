@@ -30,7 +30,7 @@ def test_runs_are_added_up_and_what_failed_is_named(noted: Path) -> None:
     assert total.strip("=") == " 1 failed, 4 passed, 1 skipped, 1 error in 3725.50s (1:02:06) "
 
 
-def test_what_several_left_out_is_said_once(noted: Path) -> None:
+def test_tests_left_out_by_several_runs_are_listed_once(noted: Path) -> None:
     for _ in range(2):
         summary.note({"passed": ended("a")}, ["left out: the moon"])
     assert summary.added_up(noted).lines(1)[:-1] == ["left out: the moon"]

@@ -1,4 +1,4 @@
-"""The deep tests are divided among five commits in a row, and none is lost."""
+"""Five commits in a row run all deep tests."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which programs serve the data: a person's own choice, the environment's wheel, the distribution's newest."""
+"""Which database programs are used: configured, from the environment's wheel, or the newest installed."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from deploy.embedded.startup_error import StartupError
 
 
 def lay(folder: Path, version: str, *, runs: bool = True) -> Path:
-    """Lay a server there that can say its version, or cannot run."""
+    """Write a server program that prints its version, or cannot run."""
     folder.mkdir(parents=True)
     program = folder / "postgres"
     program.write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n" if runs else "of another machine")

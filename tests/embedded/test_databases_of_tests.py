@@ -1,4 +1,4 @@
-"""The databases that every other test trusts."""
+"""The databases that all other tests rely on."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def count_own_tables() -> int:
 
 
 @pytest.mark.parametrize("run", [1, 2])
-def test_what_a_test_commits_in_its_own_database_is_gone_for_the_next(own_database: OwnDatabase, run: int) -> None:
+def test_commits_in_a_tests_own_database_are_gone_for_the_next(own_database: OwnDatabase, run: int) -> None:
     assert count_own_tables() == 0
     with connections["owner"].cursor() as cursor:
         cursor.execute("CREATE TABLE scratch (id int)")

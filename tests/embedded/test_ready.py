@@ -50,7 +50,7 @@ def answering(port: int, status: int) -> Iterator[list[str]]:
     """Answer every request at a port with a status, and note what was asked for."""
     requests: list[str] = []
 
-    class Door(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             requests.append(self.path)
             self.send_response(status)
@@ -59,7 +59,7 @@ def answering(port: int, status: int) -> Iterator[list[str]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", port), Door) as server:
+    with HTTPServer(("127.0.0.1", port), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
@@ -69,12 +69,12 @@ def answering(port: int, status: int) -> Iterator[list[str]]:
             thread.join()
 
 
-def test_a_door_is_ready_once_it_answers_well(installed: Product) -> None:
-    for number, (door, path) in enumerate(zip(installed.doors(), ("/ready", "/health"), strict=True)):
-        assert not door.ready(None)  # type: ignore[arg-type]
+def test_a_web_process_is_ready_once_it_answers_with_200(installed: Product) -> None:
+    for number, (web_process, path) in enumerate(zip(installed.doors(), ("/ready", "/health"), strict=True)):
+        assert not web_process.ready(None)  # type: ignore[arg-type]
         for status in (503, 200):
             with answering(installed.port + number, status) as wanted:
-                assert door.ready(None) == (status == 200)  # type: ignore[arg-type]
+                assert web_process.ready(None) == (status == 200)  # type: ignore[arg-type]
             assert wanted == [path]
 
 

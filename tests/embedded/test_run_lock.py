@@ -1,4 +1,4 @@
-"""A start waits for what the previous run left to end, and for nothing else."""
+"""A start waits for the end of the previous run only."""
 
 import os
 import re

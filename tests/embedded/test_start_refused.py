@@ -1,4 +1,4 @@
-"""A start that cannot succeed says why and what to do, and leaves nothing running."""
+"""An impossible start gives its reason and fix, and leaves nothing running."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Nothing outlives the one who started it, and what dies comes back."""
+"""The supervisor ends all its processes with itself and restarts dead ones."""
 
 import os
 import re
@@ -58,7 +58,7 @@ Process.send = told
 one.stop()"""
 
 
-def test_what_started_last_is_told_first_and_the_ground_once_all_above_it_is_gone(tmp_path: Path) -> None:
+def test_the_supervisor_stops_processes_in_reverse_start_order(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ENDS, str(tmp_path)], cwd=session.CHECKOUT, capture_output=True, text=True
     )
@@ -93,7 +93,7 @@ while time.monotonic() - began < 3: one.pause(0.3)
 print("went on")"""
 
 
-def test_who_was_suspended_goes_on_as_if_nothing_had_been() -> None:
+def test_a_suspended_process_continues_its_pause_after_resuming() -> None:
     command = [sys.executable, "-c", PAUSES]
     with subprocess.Popen(command, cwd=session.CHECKOUT, stdout=subprocess.PIPE, text=True) as pausing:
         assert pausing.stdout
@@ -164,7 +164,7 @@ def back_within(seconds: float, run: Start, name: str, *, other_than: int | None
 
 
 @pytest.mark.deep
-def test_what_somebody_kills_again_and_again_comes_back_every_time(start: Begin) -> None:
+def test_a_repeatedly_killed_process_is_restarted_every_time(start: Begin) -> None:
     run = start("sleeper")
     run.until_ready()
     seen: int | None = None

@@ -1,4 +1,4 @@
-"""What the launcher says and what it looks for."""
+"""Messages of the launcher, and what it searches for."""
 
 import json
 import os

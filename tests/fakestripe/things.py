@@ -1,4 +1,4 @@
-"""The objects of the fake of Stripe, and what changes them.
+"""Objects of the fake Stripe, and how they change.
 
 Everything is a plain mapping, as the API tells it; whatever changes is an event.
 """

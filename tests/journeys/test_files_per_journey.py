@@ -1,4 +1,4 @@
-"""Reading a journey through the product takes only so many files."""
+"""A journey passes through a limited number of files."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the broker asks of an API server, by its audit log."""
+"""Requests of the broker to an API server, from its audit log."""
 
 import json
 import shutil

@@ -104,14 +104,14 @@ class Processes:
             time.sleep(0.1)
 
     def _answers(self) -> bool:
-        door = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
-            door.request("GET", "/ready")
-            return door.getresponse().status == 200
+            connection.request("GET", "/ready")
+            return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False
         finally:
-            door.close()
+            connection.close()
 
 
 def _leave(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""The server binds values: numbers arrive whole, and what is asked often is planned once."""
+"""The server binds parameters, and frequent statements are planned once."""
 
 from datetime import timedelta
 
@@ -55,12 +55,12 @@ def test_what_the_orm_asks_often_is_planned_once() -> None:
     assert any(sql.startswith("INSERT") for sql in planned)
 
 
-def a_ring(number: int) -> OutboxMessage:
+def a_message(number: int) -> OutboxMessage:
     return OutboxMessage.objects.create(id=number, task="a", subject=f"s{number}", tenant_id="", at=NOW)
 
 
 def test_a_list_as_long_as_a_fleet_is_one_value() -> None:
-    mine, other = a_ring(5), a_ring(FLEET + 5)
+    mine, other = a_message(5), a_message(FLEET + 5)
     subjects = [f"s{n}" for n in range(FLEET)]
     assert list(OutboxMessage.objects.exclude(subject__in=subjects)) == [other]
     assert OutboxMessage.objects.filter(pk__in=range(FLEET)).delete()[0] == 1
@@ -68,12 +68,12 @@ def test_a_list_as_long_as_a_fleet_is_one_value() -> None:
 
 
 def test_moments_are_one_value_too() -> None:
-    ring = a_ring(1)
+    message = a_message(1)
     assert list(
         OutboxMessage.objects.filter(
             at__in=[NOW + timedelta(days=n) for n in range(sql_statements.MIN_ARRAY_LENGTH + 1)]
         )
-    ) == [ring]
+    ) == [message]
 
 
 def test_a_long_list_of_relations_is_one_value_too() -> None:
@@ -86,7 +86,7 @@ def test_a_long_list_of_relations_is_one_value_too() -> None:
 
 @pytest.mark.parametrize("count", [1, sql_statements.MIN_ARRAY_LENGTH, sql_statements.MIN_ARRAY_LENGTH + 1])
 def test_a_list_of_any_length_finds_the_same(count: int) -> None:
-    mine, other = a_ring(1), a_ring(count + 1)
+    mine, other = a_message(1), a_message(count + 1)
     assert list(OutboxMessage.objects.filter(pk__in=range(1, count + 1))) == [mine]
     assert list(OutboxMessage.objects.exclude(pk__in=range(1, count + 1))) == [other]
     assert list(OutboxMessage.objects.filter(pk__in=[1] * 2 * count)) == [mine]

@@ -115,7 +115,7 @@ def test_chance_repeats_itself_for_the_same_seed() -> None:
     assert draw(1)[2] > 0
 
 
-def test_the_http_client_waits_for_nobody_for_ever_and_follows_nobody() -> None:
+def test_the_http_client_has_a_timeout_and_follows_no_redirects() -> None:
     with http.client(base_url="http://127.0.0.1:9", timeout_s=1) as client:
         assert client.timeout.connect == 1
         assert not client.follow_redirects

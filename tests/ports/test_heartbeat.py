@@ -1,4 +1,4 @@
-"""A process that goes on touches its file, and one that hangs does not."""
+"""A running process touches its heartbeat file; a hanging one does not."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Mail leaves when its transaction has committed, and never otherwise."""
+"""E-mail is sent only after its transaction has committed."""
 
 import pytest
 from django.db import transaction

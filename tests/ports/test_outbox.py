@@ -25,19 +25,19 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Hint]:
     return sent
 
 
-def test_a_ring_is_a_row_of_the_same_transaction() -> None:
+def test_a_message_is_a_row_of_the_same_transaction() -> None:
     with transaction.atomic():
         outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
         transaction.set_rollback(True)
     assert not OutboxMessage.objects.exists()
     outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW, after_s=2)
-    ring = OutboxMessage.objects.get()
-    assert (ring.task, ring.subject, ring.tenant_id) == ("broker.step", "lse_1", "ten_1")
-    assert ring.at == NOW + timedelta(seconds=2)
-    assert str(ring) == "broker.step(lse_1)"
+    message = OutboxMessage.objects.get()
+    assert (message.task, message.subject, message.tenant_id) == ("broker.step", "lse_1", "ten_1")
+    assert message.at == NOW + timedelta(seconds=2)
+    assert str(message) == "broker.step(lse_1)"
 
 
-def test_a_ring_for_each_of_many_is_a_row_each(sent: list[Hint]) -> None:
+def test_messages_for_many_subjects_are_a_row_each(sent: list[Hint]) -> None:
     outbox.enqueue_for_each("broker.step", ["lse_1", "lse_2"], tenant_id="ten_1", now=NOW)
     outbox.enqueue_for_each("broker.step", [], tenant_id="ten_1", now=NOW)
     heard = []
@@ -54,11 +54,11 @@ def test_messages_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> 
     outbox.enqueue("c", "later", now=NOW, after_s=60)
     assert send_due_messages(now=NOW + timedelta(seconds=2)) == 2
     assert sent == [("a", "first", "ten"), ("b", "second", "")]
-    assert [ring.subject for ring in OutboxMessage.objects.all()] == ["later"]
+    assert [message.subject for message in OutboxMessage.objects.all()] == ["later"]
     assert send_due_messages(now=NOW + timedelta(seconds=2)) == 0
 
 
-def test_the_same_message_rung_often_is_said_once_a_batch(sent: list[Hint]) -> None:
+def test_a_repeated_message_is_sent_once_per_batch(sent: list[Hint]) -> None:
     for _ in range(50):
         outbox.enqueue("broker.serve", "pool", now=NOW)
     assert send_due_messages(now=NOW) == 50
@@ -82,8 +82,8 @@ def test_with_the_queue_away_nothing_is_lost_and_what_was_sent_is_not_sent_again
     with pytest.raises(OperationalError):
         send_due_messages(now=NOW)
     left = OutboxMessage.objects.order_by("id")
-    assert [ring.subject for ring in left] == ["lse_1", "lse_2"]
-    assert {ring.claimed_until for ring in left} == {None}
+    assert [message.subject for message in left] == ["lse_1", "lse_2"]
+    assert {message.claimed_until for message in left} == {None}
 
 
 def test_what_a_killed_relay_had_claimed_is_sent_once_its_claim_is_over(sent: list[Hint]) -> None:
@@ -115,7 +115,7 @@ def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch)
     assert not any(rest["retry"] for _, rest in messages)
 
 
-def test_a_request_is_named_to_whoever_does_what_it_rang_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outbox_message_carries_the_id_of_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append(rest["headers"]))
     outbox.enqueue("broker.serve", "pool", now=NOW)

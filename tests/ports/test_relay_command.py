@@ -1,4 +1,4 @@
-"""`manage.py relay` at work: woken by a ring, patient with what is away."""
+"""`manage.py relay` is woken by messages and survives outages."""
 
 import threading
 import time
@@ -50,7 +50,7 @@ def until(done: object, *, seconds: float = 30) -> bool:
     return False
 
 
-def test_a_ring_is_carried_within_moments(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_is_sent_within_moments(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(outbox, "send", lambda task, subject, tenant: sent.append(subject))
     outbox.enqueue("broker.step", "lse_1", now=clock.now())

@@ -1,4 +1,4 @@
-"""Around every task: connection handling and log context."""
+"""Connection handling and log context around Celery tasks."""
 
 import json
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def test_a_line_logged_within_a_task_names_what_it_is_about(
 
 
 @pytest.mark.django_db
-def test_a_task_that_nothing_rang_for_names_itself_alone(tests_task: Task, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_without_a_message_logs_only_its_name(tests_task: Task, caplog: pytest.LogCaptureFixture) -> None:
     tests_task.apply()
     (line,) = lines(caplog)
     assert line["task"] == "tests.look"

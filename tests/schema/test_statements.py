@@ -1,4 +1,4 @@
-"""What the comparison of schemas ignores, and what it does not."""
+"""What the comparison of schemas ignores, and what it compares."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The small worlds that tests start from: a tenant with its people and their credentials."""
+"""Tenants with users and credentials for tests."""
 
 import itertools
 import json

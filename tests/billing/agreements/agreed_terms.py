@@ -1,4 +1,4 @@
-"""Tenants with terms of their own, and what their months come to."""
+"""Tenants with their own terms, and the lines of their months."""
 
 from typing import Any
 

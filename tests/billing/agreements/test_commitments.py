@@ -94,7 +94,7 @@ def day(offering: Offering, tenant: Tenant, *, units: int = 2) -> Commitment:
     return agreed(tenant, offering, units, until=START + timedelta(days=1))
 
 
-def test_covered_seconds_cost_its_price_the_rest_the_lists_and_what_nobody_used_is_a_line() -> None:
+def test_covered_use_costs_the_agreed_price_and_unused_units_are_a_line() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     day(offering, tenant)
@@ -138,7 +138,7 @@ def test_all_used_leaves_no_shortfall() -> None:
     verify_invoice(final)
 
 
-def test_who_was_asked_for_first_is_covered_first_whatever_project_it_is_of() -> None:
+def test_the_lease_that_was_requested_first_is_covered_first() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     day(offering, tenant, units=1)
@@ -161,7 +161,7 @@ def test_a_price_below_that_of_the_commitment_is_never_made_dearer() -> None:
     verify_invoice(final)
 
 
-def test_what_was_promised_or_taken_back_uses_none_of_it() -> None:
+def test_quoted_or_corrected_usage_consumes_no_commitment() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     quoted = add_ended_lease(project, offering, START, 10 * HOUR)
@@ -200,7 +200,7 @@ def test_what_is_covered_counts_for_no_tier() -> None:
     verify_invoice(final)
 
 
-def test_discounts_are_of_what_is_left_and_not_of_what_nobody_used() -> None:
+def test_discounts_apply_to_usage_and_not_to_the_shortfall() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     day(offering, tenant)
@@ -339,7 +339,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
         assert AuditEvent.objects.filter(action="commitment.agree").count() == 1
 
 
-def test_whoever_pays_beforehand_has_none_and_whoever_has_one_pays_by_invoice() -> None:
+def test_a_tenant_with_a_commitment_cannot_become_prepaid() -> None:
     tenant, _ = create_customer()
     offering = create_priced_offering(EURO)
     made = agreed(tenant, offering, since=NOW)

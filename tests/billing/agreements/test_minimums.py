@@ -1,4 +1,4 @@
-"""What a month lacks of its minimum spend is a line."""
+"""The shortfall of a month to its minimum spend is a line."""
 
 import csv
 from datetime import datetime, timedelta

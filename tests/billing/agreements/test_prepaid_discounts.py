@@ -65,7 +65,7 @@ def test_what_a_smaller_discount_leaves_of_it_is_ours(kestrel: TenantContext) ->
         assert available_cents(kestrel, sim.now) == 0
 
 
-def test_what_is_not_needed_of_it_ends_with_the_month_and_pays_for_nothing_else(kestrel: TenantContext) -> None:
+def test_an_unused_part_of_the_write_off_ends_with_the_month(kestrel: TenantContext) -> None:
     with simulate() as sim:
         overrun(sim, kestrel, percent_bp=1000)
         give_credit(kestrel, 1000, now=sim.now)

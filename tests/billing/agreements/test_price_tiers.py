@@ -209,7 +209,7 @@ def test_leases_that_run_on_are_reckoned_with_when_the_month_closes() -> None:
     verify_invoice(final)
 
 
-def test_whoever_uses_nothing_in_tiers_is_not_reckoned(django_assert_num_queries: Any) -> None:
+def test_a_tenant_without_use_of_tiered_offerings_needs_no_extra_query(django_assert_num_queries: Any) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     create_draft(tenant)

@@ -67,17 +67,17 @@ def run_budget_watch(sim: Simulation) -> int:
     return budget_stops.execute_due_stops(now=sim.now)
 
 
-def alerts_of(purse: Budget) -> list[tuple[str, int, bool]]:
+def alerts_of(budget: Budget) -> list[tuple[str, int, bool]]:
     """Return the alerts of a budget: measure, threshold and whether it holds."""
-    with tenant_scope(purse.tenant_id):
-        rows = BudgetAlert.objects.filter(budget=purse).order_by("at", "measure", "percent")
+    with tenant_scope(budget.tenant_id):
+        rows = BudgetAlert.objects.filter(budget=budget).order_by("at", "measure", "percent")
         return [(row.measure, row.percent, row.lifted_at is None) for row in rows]
 
 
-def latest_stop(purse: Budget, what: str = "all") -> BudgetStop:
+def latest_stop(budget: Budget, what: str = "all") -> BudgetStop:
     """Return the newest stop of a budget."""
-    with tenant_scope(purse.tenant_id):
-        return BudgetStop.objects.filter(budget=purse, what=what).order_by("-notified_at", "-pk")[0]
+    with tenant_scope(budget.tenant_id):
+        return BudgetStop.objects.filter(budget=budget, what=what).order_by("-notified_at", "-pk")[0]
 
 
 def send_emails(sim: Simulation) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Many at once on one budget: together they never hold more than it is."""
+"""Concurrent requests on one budget never hold more than its limit."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -100,7 +100,7 @@ def test_extensions_at_once_take_no_more_than_there_is(kestrel: TenantContext) -
     assert budget_totals(root) == (0, 600, 0)
 
 
-def test_a_budget_that_is_taken_away_while_others_ask_breaks_nobody(kestrel: TenantContext) -> None:
+def test_a_budget_removed_during_lease_requests_fails_none_of_them(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 100_000)
     requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
     requests.insert(MANY // 2, partial(remove, kestrel, root))
@@ -200,7 +200,7 @@ def test_nothing_that_is_asked_for_while_all_is_stopped_lives_on(kestrel: Tenant
         assert QueuedEmail.objects.filter(kind="budget-stopped").count() == 1
 
 
-def test_who_raises_it_while_it_is_stopped_finds_all_of_it_or_nothing_ended(kestrel: TenantContext) -> None:
+def test_a_raise_during_a_budget_stop_ends_all_leases_or_none(kestrel: TenantContext) -> None:
     leases = spent(kestrel)
     create_budget(kestrel, 2000, terms=GONE)
     budget_alerts.check_budgets(now=NOW)

@@ -56,14 +56,14 @@ def ends(lease: Lease) -> tuple[str, str]:
 
 def test_the_email_tells_the_moment(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
-    purse = create_budget(kestrel, 500, sim, terms=ALL_AT_80)
+    budget = create_budget(kestrel, 500, sim, terms=ALL_AT_80)
     sim.create_lease(kestrel, offering(), quantity=4)
     sim.run(3590)
     run_budget_watch(sim)
     assert not send_emails(sim), "less than 80 % are spent"
     sim.run(20)
     run_budget_watch(sim)
-    due = latest_stop(purse)
+    due = latest_stop(budget)
     assert due.due_at == due.notified_at + timedelta(minutes=30)
     ((_, subject, text),) = send_emails(sim)
     assert subject == f"All leases in Kestrel will be ended at 21 November 2026, {due.due_at:%H:%M} (UTC)"
@@ -74,7 +74,7 @@ def test_the_email_tells_the_moment(kestrel: TenantContext, sim: Simulation) -> 
 def test_the_moment_comes_and_everything_below_ends_but_what_rests(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     child = kestrel.create_project("docking")
-    purse = create_budget(kestrel, 1000, sim, terms=BudgetTerms(forecast_thresholds=(), thresholds=(), stop_all_at=10))
+    budget = create_budget(kestrel, 1000, sim, terms=BudgetTerms(forecast_thresholds=(), thresholds=(), stop_all_at=10))
     rests = sim.create_lease(kestrel, offering(), volume=sim.create_volume(kestrel).pk, max_duration_s=2 * HOUR)
     sim.stop_lease(rests, kestrel)
     sim.run(30)
@@ -95,7 +95,7 @@ def test_the_moment_comes_and_everything_below_ends_but_what_rests(kestrel: Tena
     assert ends(runs) == ends(other) == ("released", "budget")
     assert held_allocations(runs) == []
     assert ends(rests)[0] == LeaseState.STOPPED
-    assert (latest_stop(purse).ended, latest_stop(purse).done_at) == (2, sim.now - timedelta(seconds=30))
+    assert (latest_stop(budget).ended, latest_stop(budget).done_at) == (2, sim.now - timedelta(seconds=30))
     ((_, subject, text),) = send_emails(sim)
     assert subject == "2 leases were ended: the budget of Kestrel is exhausted"
     assert "No new leases start until the budget is raised" in text
@@ -111,15 +111,15 @@ def test_the_moment_comes_and_everything_below_ends_but_what_rests(kestrel: Tena
 
 def test_raising_the_budget_within_the_grace_calls_it_off(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
-    purse = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10))
+    budget = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10))
     runs = sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR)
     sim.run(2000)
     run_budget_watch(sim)
     send_emails(sim)
     create_budget(kestrel, 501, sim)
-    assert latest_stop(purse).lifted_at is None, "10 % of it are spent all the same"
+    assert latest_stop(budget).lifted_at is None, "10 % of it are spent all the same"
     create_budget(kestrel, 5000, sim)
-    assert latest_stop(purse).lifted_at == sim.now
+    assert latest_stop(budget).lifted_at == sim.now
     ((_, subject, text),) = send_emails(sim)
     assert subject == "Budget stop cancelled in Kestrel"
     assert "was changed to €50.00" in text
@@ -137,8 +137,8 @@ def test_taking_the_stop_out_of_the_terms_calls_it_off_before_its_email_is_sent(
     sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR)
     sim.run(2000)
     run_budget_watch(sim)
-    purse = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), forecast_thresholds=()))
-    assert latest_stop(purse).lifted_at is not None
+    budget = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), forecast_thresholds=()))
+    assert latest_stop(budget).lifted_at is not None
     assert [subject for _, subject, _ in send_emails(sim)] == ["Budget stop cancelled in Kestrel"]
 
 
@@ -173,35 +173,35 @@ def three(kestrel: TenantContext, sim: Simulation) -> tuple[Budget, list[Lease]]
     """Return a budget that is to end three leases now."""
     kestrel.create_member(Role.OWNER)
     terms = BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10, grace_minutes=0)
-    purse = create_budget(kestrel, 600, sim, terms=terms)
+    budget = create_budget(kestrel, 600, sim, terms=terms)
     leases = [sim.create_lease(kestrel, offering(), max_duration_s=2 * HOUR) for _ in range(3)]
     sim.run(1500)
     budget_alerts.check_budgets(now=sim.now)
     send_emails(sim)
-    return purse, leases
+    return budget, leases
 
 
 @pytest.mark.deep
 def test_a_crash_in_the_middle_has_ended_nothing_and_is_made_good(kestrel: TenantContext, sim: Simulation) -> None:
-    purse, leases = three(kestrel, sim)
+    budget, leases = three(kestrel, sim)
     with breaking(2, KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
         budget_stops.execute_due_stops(now=sim.now)
     assert [ends(lease)[0] for lease in leases] == ["active"] * 3
     assert budget_stops.execute_due_stops(now=sim.now) == 3
     sim.run(30)
     assert [ends(lease)[1] for lease in leases] == ["budget"] * 3
-    assert latest_stop(purse).ended == 3
+    assert latest_stop(budget).ended == 3
 
 
 @pytest.mark.parametrize("error", [DatabaseError("gone"), KeyError("odd"), StaleLease("odd")])
 def test_a_lease_that_cannot_be_ended_keeps_no_other_running_and_is_told_of(
     kestrel: TenantContext, sim: Simulation, error: Exception
 ) -> None:
-    purse, leases = three(kestrel, sim)
+    budget, leases = three(kestrel, sim)
     with breaking(2, error):
         assert budget_stops.execute_due_stops(now=sim.now) == 2
     assert sorted(ends(lease)[0] for lease in leases) == ["active", "releasing", "releasing"]
-    stop = latest_stop(purse)
+    stop = latest_stop(budget)
     assert (stop.ended, stop.done_at) == (2, None)
     assert "could not be ended yet and is retried" in stop.trouble
     with system_scope():
@@ -209,7 +209,7 @@ def test_a_lease_that_cannot_be_ended_keeps_no_other_running_and_is_told_of(
         assert budget_stops.count_late_stops(now=sim.now + timedelta(minutes=11)) == 1
     assert send_emails(sim) == [], "not all has ended"
     assert budget_stops.execute_due_stops(now=sim.now) == 1
-    stop = latest_stop(purse)
+    stop = latest_stop(budget)
     assert (stop.ended, stop.done_at, stop.trouble) == (3, sim.now, "")
     assert [subject for _, subject, _ in send_emails(sim)] == [
         "3 leases were ended: the budget of Kestrel is exhausted"
@@ -217,13 +217,13 @@ def test_a_lease_that_cannot_be_ended_keeps_no_other_running_and_is_told_of(
 
 
 def test_a_stop_of_more_than_a_round_can_end_goes_on_in_the_next(kestrel: TenantContext, sim: Simulation) -> None:
-    purse, _ = three(kestrel, sim)
+    budget, _ = three(kestrel, sim)
     with mock.patch.object(fair_batches, "TIME_LIMIT_S", -1.0):
         assert budget_stops.execute_due_stops(now=sim.now) == 1
-        assert latest_stop(purse).done_at is None
+        assert latest_stop(budget).done_at is None
         assert budget_stops.execute_due_stops(now=sim.now) == 1
         assert budget_stops.execute_due_stops(now=sim.now) == 1
-    assert (latest_stop(purse).ended, latest_stop(purse).done_at) == (3, sim.now)
+    assert (latest_stop(budget).ended, latest_stop(budget).done_at) == (3, sim.now)
 
 
 def test_stops_of_all_come_before_what_idles_and_then_who_waited_longest(
@@ -264,24 +264,24 @@ def stop_of_tenant(owner: TenantContext, what: str) -> str:
 
 
 def test_what_was_spent_and_is_no_longer_stops_nothing(kestrel: TenantContext, sim: Simulation) -> None:
-    purse, leases = three(kestrel, sim)
+    budget, leases = three(kestrel, sim)
     with tenant_scope(kestrel.tenant.pk):
-        (stands_,) = budget_balances.budget_balances([purse], tenant=kestrel.tenant, now=sim.now)
+        (stands_,) = budget_balances.budget_balances([budget], tenant=kestrel.tenant, now=sim.now)
     corrected = replace(stands_, spent=0)
     with mock.patch.object(budget_stops, "budget_balances", return_value=[corrected]):
         assert budget_stops.execute_due_stops(now=sim.now) == 0
     assert [ends(lease)[0] for lease in leases] == ["active"] * 3
-    assert latest_stop(purse).lifted_at == sim.now
+    assert latest_stop(budget).lifted_at == sim.now
     assert [subject for _, subject, _ in send_emails(sim)] == ["Budget stop cancelled in Kestrel"]
 
 
 def test_a_stop_found_in_the_last_second_of_its_month_is_not_made_in_the_next(
     kestrel: TenantContext, sim: Simulation
 ) -> None:
-    purse, _ = three(kestrel, sim)
-    stop, soon = latest_stop(purse), sim.now + timedelta(days=12)
+    budget, _ = three(kestrel, sim)
+    stop, soon = latest_stop(budget), sim.now + timedelta(days=12)
     assert budget_stops._execute_stop(stop.pk, kestrel.tenant.pk, soon, over=lambda: True) == 0
-    assert latest_stop(purse).done_at is None
+    assert latest_stop(budget).done_at is None
 
 
 def test_a_longer_grace_puts_it_off_with_an_email_and_a_shorter_brings_nothing_forward(
@@ -289,18 +289,18 @@ def test_a_longer_grace_puts_it_off_with_an_email_and_a_shorter_brings_nothing_f
 ) -> None:
     kestrel.create_member(Role.OWNER)
     terms = BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10, grace_minutes=60)
-    purse = create_budget(kestrel, 500, sim, terms=terms)
+    budget = create_budget(kestrel, 500, sim, terms=terms)
     runs = sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR)
     sim.run(2000)
     run_budget_watch(sim)
     send_emails(sim)
-    stop = latest_stop(purse)
+    stop = latest_stop(budget)
     sim.run(1800)
     create_budget(kestrel, 500, sim, terms=replace(terms, grace_minutes=10))
-    assert latest_stop(purse).due_at == stop.due_at, "people were told that moment"
+    assert latest_stop(budget).due_at == stop.due_at, "people were told that moment"
     create_budget(kestrel, 500, sim, terms=replace(terms, grace_minutes=180))
     with tenant_scope(kestrel.tenant.pk):
-        later = BudgetStop.objects.get(budget=purse, lifted_at=None)
+        later = BudgetStop.objects.get(budget=budget, lifted_at=None)
     assert (later.notified_at, later.due_at) == (stop.notified_at, stop.notified_at + timedelta(minutes=180))
     ((_, subject, _),) = send_emails(sim)
     assert subject == f"All leases in Kestrel will be ended at 21 November 2026, {later.due_at:%H:%M} (UTC)"
@@ -310,19 +310,19 @@ def test_a_longer_grace_puts_it_off_with_an_email_and_a_shorter_brings_nothing_f
     sim.clock.at = later.due_at
     assert run_budget_watch(sim) == 1
     create_budget(kestrel, 500, sim, terms=replace(terms, grace_minutes=900))
-    assert latest_stop(purse).due_at == later.due_at, "it is done"
+    assert latest_stop(budget).due_at == later.due_at, "it is done"
 
 
 def test_removing_a_budget_within_its_grace_tells_that_the_stop_is_off(kestrel: TenantContext, sim: Simulation) -> None:
     owner = kestrel.create_member(Role.OWNER)
     terms = BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10, stop_idle_at=10)
-    purse = create_budget(kestrel, 500, sim, terms=terms)
+    budget = create_budget(kestrel, 500, sim, terms=terms)
     sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR)
     sim.run(2000)
     run_budget_watch(sim)
     send_emails(sim)
-    at = f"at 21 November 2026, {latest_stop(purse).due_at:%H:%M} (UTC)"
-    removed(kestrel, purse, sim)
+    at = f"at 21 November 2026, {latest_stop(budget).due_at:%H:%M} (UTC)"
+    removed(kestrel, budget, sim)
     ((to, subject, text),) = send_emails(sim)
     assert (to, subject) == (owner.email, "Budget of Kestrel removed, stop cancelled")
     assert f"{kestrel.actor.label} removed the budget of Kestrel. Cancelled: " in text
@@ -336,24 +336,24 @@ def test_removing_a_budget_that_announced_nothing_writes_to_nobody(kestrel: Tena
     assert send_emails(sim) == []
 
 
-def removed(owner: TenantContext, purse: Budget, sim: Simulation) -> None:
+def removed(owner: TenantContext, budget: Budget, sim: Simulation) -> None:
     with tenant_scope(owner.tenant.pk):
-        found = Budget.objects.select_related("project").get(pk=purse.pk)
+        found = Budget.objects.select_related("project").get(pk=budget.pk)
         budget_settings.remove_budget(found, actor=owner.actor, now=sim.now)
 
 
-def test_who_is_second_finds_it_done(kestrel: TenantContext, sim: Simulation) -> None:
-    purse = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), stop_all_at=10, grace_minutes=0))
+def test_a_second_worker_finds_the_stop_executed(kestrel: TenantContext, sim: Simulation) -> None:
+    budget = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), stop_all_at=10, grace_minutes=0))
     sim.create_lease(kestrel, offering(), max_duration_s=2 * HOUR)
     sim.run(2000)
     assert run_budget_watch(sim) == 1
     with tenant_scope(kestrel.tenant.pk):
-        assert budget_stops._execute_stop(latest_stop(purse).pk, kestrel.tenant.pk, sim.now, over=lambda: True) == 0
+        assert budget_stops._execute_stop(latest_stop(budget).pk, kestrel.tenant.pk, sim.now, over=lambda: True) == 0
 
 
-def test_what_idles_ends_and_what_works_goes_on(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_stop_of_idle_leases_ends_only_idle_ones(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
-    purse = create_budget(kestrel, 2000, sim, terms=IDLE_AT_5)
+    budget = create_budget(kestrel, 2000, sim, terms=IDLE_AT_5)
     idle, works, new = (sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR) for _ in range(3))
     sim.run(1200)
     ill(idle, sim, minutes=20)
@@ -372,9 +372,9 @@ def test_what_idles_ends_and_what_works_goes_on(kestrel: TenantContext, sim: Sim
     sim.clock.at += timedelta(minutes=5)
     seen(sim, kestrel)
     assert run_budget_watch(sim) == 1, "it is looked at each minute"
-    assert (latest_stop(purse, "idle").ended, latest_stop(purse, "idle").done_at) == (2, None)
+    assert (latest_stop(budget, "idle").ended, latest_stop(budget, "idle").done_at) == (2, None)
     create_budget(kestrel, 100_000, sim)
-    assert latest_stop(purse, "idle").lifted_at == sim.now
+    assert latest_stop(budget, "idle").lifted_at == sim.now
     assert [subject for _, subject, _ in send_emails(sim)] == ["Budget stop cancelled in Kestrel"]
 
 
@@ -394,10 +394,10 @@ def ill(lease: Lease, sim: Simulation, *, minutes: int) -> None:
 def test_a_soft_budget_lets_leases_begin_beyond_it_and_still_counts_them(
     kestrel: TenantContext, sim: Simulation
 ) -> None:
-    purse = create_budget(kestrel, 100, sim, terms=SOFT)
+    budget = create_budget(kestrel, 100, sim, terms=SOFT)
     for _ in range(3):
         sim.request_lease(kestrel, offering())
-    assert budget_totals(purse, sim) == (0, 300, 0)
+    assert budget_totals(budget, sim) == (0, 300, 0)
     create_budget(kestrel, 100, sim, terms=BudgetTerms())
     with pytest.raises(BudgetExceeded):
         sim.request_lease(kestrel, offering())
@@ -414,18 +414,18 @@ def test_below_a_soft_budget_a_hard_one_holds_and_above_it_too(kestrel: TenantCo
 
 
 def test_new_leases_may_stop_at_another_share(kestrel: TenantContext, sim: Simulation) -> None:
-    purse = create_budget(kestrel, 1000, sim, terms=BudgetTerms(stop_new_at=30))
+    budget = create_budget(kestrel, 1000, sim, terms=BudgetTerms(stop_new_at=30))
     for _ in range(3):
         sim.request_lease(kestrel, offering())
     with pytest.raises(BudgetExceeded) as refusal:
         sim.request_lease(kestrel, offering())
     assert "is €10.00, of which leases can use €3.00; €0.00 of it is left" in refusal.value.detail
-    assert budget_totals(purse, sim)[2] == 0
+    assert budget_totals(budget, sim)[2] == 0
 
 
 def test_emails_of_stops_whose_budget_is_gone_are_not_sent(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
-    purse = create_budget(
+    budget = create_budget(
         kestrel,
         500,
         sim,
@@ -436,7 +436,7 @@ def test_emails_of_stops_whose_budget_is_gone_are_not_sent(kestrel: TenantContex
     assert run_budget_watch(sim) == 1
     with tenant_scope(kestrel.tenant.pk):
         budget_settings.remove_budget(
-            Budget.objects.select_related("project").get(pk=purse.pk), actor=kestrel.actor, now=sim.now
+            Budget.objects.select_related("project").get(pk=budget.pk), actor=kestrel.actor, now=sim.now
         )
     assert send_emails(sim) == []
 

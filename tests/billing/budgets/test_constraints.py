@@ -1,4 +1,4 @@
-"""What PostgreSQL itself keeps about budgets, whoever writes."""
+"""PostgreSQL refuses invalid budgets, whoever writes them."""
 
 from collections.abc import Callable
 from typing import Any

@@ -25,9 +25,9 @@ pytestmark = pytest.mark.django_db
 HOUR = 3600
 
 
-def taken(purse: Budget) -> int:
+def taken(budget: Budget) -> int:
     """Return what is taken of the present month, in cents, rounded up."""
-    ((num, _),) = exact_month_totals(purse).values()
+    ((num, _),) = exact_month_totals(budget).values()
     return -(-num * 100 // (HOUR * EURO))
 
 
@@ -50,7 +50,7 @@ def moves_away(sim: Simulation, lease: Lease) -> None:
 @pytest.mark.parametrize("lowered", [False, True])
 def test_a_lease_that_is_moved_keeps_its_money_and_its_life(kestrel: TenantContext, lowered: bool) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 300, sim)
+        budget = create_budget(kestrel, 300, sim)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=3 * HOUR, volume=sim.create_volume(kestrel).pk)
         sim.run(600)
         if lowered:
@@ -58,7 +58,7 @@ def test_a_lease_that_is_moved_keeps_its_money_and_its_life(kestrel: TenantConte
         with mock.patch.object(hold_settlement.relocation_steps, "started_relocation", return_value=object()):
             moves_away(sim, lease)
         assert reload_lease(lease).state == LeaseState.PROVISIONING
-        assert taken(purse) == 300
+        assert taken(budget) == 300
 
 
 def test_a_new_budget_below_frees_nothing_above(kestrel: TenantContext) -> None:
@@ -83,12 +83,12 @@ def test_a_new_budget_counts_what_is_uncharged_however_long_ago_it_ended(kestrel
         sim.release_lease(lease)
         sim.run(30)
         sim.clock.at += timedelta(hours=3)
-        purse = create_budget(kestrel, 100, sim)
-        assert taken(purse) == 50
+        budget = create_budget(kestrel, 100, sim)
+        assert taken(budget) == 50
         run_metering(sim)
         sim.clock.at += timedelta(minutes=6)
         run_metering(sim)
-        assert taken(purse) == 50
+        assert taken(budget) == 50
         hold = find_hold(lease)
         assert hold is not None
         assert hold.settled_at is not None
@@ -97,17 +97,17 @@ def test_a_new_budget_counts_what_is_uncharged_however_long_ago_it_ended(kestrel
 def test_an_end_between_two_seconds_is_cut_to_the_second(kestrel: TenantContext) -> None:
     with simulate() as sim:
         end = sim.now + timedelta(hours=2, microseconds=500)
-        purse = create_budget(kestrel, 3000, sim)
+        budget = create_budget(kestrel, 3000, sim)
         sim.create_lease(kestrel, offering(), max_duration_s=3 * HOUR, end_date=end)
         set_price(offering(), 2 * EURO, since=sim.now.replace(microsecond=0) + timedelta(minutes=40))
         sim.clock.at += timedelta(minutes=6)
         run_metering(sim)
-        assert budget_totals(purse, sim)[2] > 2600
+        assert budget_totals(budget, sim)[2] > 2600
 
 
 def test_a_start_before_the_last_seconds_are_charged_counts_them(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 300, sim)
+        budget = create_budget(kestrel, 300, sim)
         end = sim.now + timedelta(hours=3)
         lease = sim.create_lease(
             kestrel, offering(), max_duration_s=3 * HOUR, end_date=end, volume=sim.create_volume(kestrel).pk
@@ -116,14 +116,14 @@ def test_a_start_before_the_last_seconds_are_charged_counts_them(kestrel: Tenant
         sim.stop_lease(lease, kestrel)
         sim.run(15)
         sim.start_lease(lease, kestrel)
-        assert taken(purse) in (299, 300)
+        assert taken(budget) in (299, 300)
         run_metering(sim)
-        assert taken(purse) in (299, 300)
+        assert taken(budget) in (299, 300)
 
 
-def test_one_that_cannot_be_looked_at_keeps_nobody_elses_waiting(kestrel: TenantContext) -> None:
+def test_a_lease_whose_hold_fails_does_not_block_the_other_holds(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 500, sim)
+        budget = create_budget(kestrel, 500, sim)
         ill, well = sim.create_lease(kestrel, offering()), sim.create_lease(kestrel, offering())
         sim.release_lease(well)
         sim.run(60)
@@ -141,18 +141,18 @@ def test_one_that_cannot_be_looked_at_keeps_nobody_elses_waiting(kestrel: Tenant
         settled = find_hold(well)
         assert settled is not None
         assert settled.settled_at == sim.now
-        assert taken(purse) in (100, 101)
+        assert taken(budget) in (100, 101)
 
 
 def test_what_was_let_in_without_the_gate_is_counted_all_the_same(kestrel: TenantContext, settings: Any) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         gates = settings.LEASE_GATES
         settings.LEASE_GATES = gates[:2]
         lease = sim.request_lease(kestrel, offering(), quantity=3)
         settings.LEASE_GATES = gates
         metering.run_metering(now=sim.now)
-        assert taken(purse) == 300
+        assert taken(budget) == 300
         assert reload_lease(lease).state == LeaseState.QUEUED, "whoever was let in stays"
 
 
@@ -170,12 +170,12 @@ def test_what_has_become_active_meanwhile_is_not_ended(kestrel: TenantContext) -
 
 def test_a_look_that_finds_nothing_new_writes_nothing(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         sim.create_lease(kestrel, offering())
         run_metering(sim)
         sim.clock.at += timedelta(minutes=6)
         with mock.patch("billing.services.funds.holds.budget_holds.write_budget_holds") as written:
             run_metering(sim)
         assert list(written.call_args.args[1]) == []
-        with tenant_scope(purse.tenant_id):
+        with tenant_scope(budget.tenant_id):
             assert Hold.objects.get().checked_at == sim.now

@@ -28,14 +28,14 @@ HOUR = 3600
 
 def test_a_lease_sets_aside_all_that_it_may_come_to_before_it_queues(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 500, sim)
+        budget = create_budget(kestrel, 500, sim)
         sim.request_lease(kestrel, offering(), quantity=2, max_duration_s=2 * HOUR)
-        assert budget_totals(purse, sim) == (0, 400, 100)
+        assert budget_totals(budget, sim) == (0, 400, 100)
 
 
 def test_a_lease_beyond_its_budget_holds_nothing(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 500, sim)
+        budget = create_budget(kestrel, 500, sim)
         sim.request_lease(kestrel, offering(), quantity=4)
         with pytest.raises(BudgetExceeded) as refusal:
             sim.request_lease(kestrel, offering(), quantity=2)
@@ -43,20 +43,20 @@ def test_a_lease_beyond_its_budget_holds_nothing(kestrel: TenantContext) -> None
             "The budget of this project for 2026-11 is €5.00; €1.00 of it is left,"
             " and this lease could cost €2.00 in that month."
         )
-        assert refusal.value.extra == {"budget": purse.pk}
-        assert budget_totals(purse, sim) == (0, 400, 100)
+        assert refusal.value.extra == {"budget": budget.pk}
+        assert budget_totals(budget, sim) == (0, 400, 100)
     with tenant_scope(kestrel.tenant.pk):
         assert Lease.objects.count() == HoldPart.objects.count() == 1
 
 
-def test_what_a_refusal_says_is_asked_for_is_rounded_up(kestrel: TenantContext) -> None:
+def test_the_cost_in_a_budget_refusal_is_rounded_up(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 50, sim)
         with pytest.raises(BudgetExceeded, match=r"could cost €1\.01 in that month"):
             sim.request_lease(kestrel, offering(), max_duration_s=HOUR + 1)
 
 
-def test_what_leases_used_is_told_in_whatever_order_postgresql_answers(kestrel: TenantContext) -> None:
+def test_lease_usages_do_not_depend_on_the_order_of_rows(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering())
         sim.run(60)
@@ -84,21 +84,21 @@ def test_every_budget_from_the_project_up_to_the_root_must_have_room(kestrel: Te
         assert (budget_totals(root, sim), budget_totals(below, sim)) == ((0, 300, 0), (0, 200, 0))
 
 
-def test_what_a_lease_did_not_use_is_free_again_and_what_it_used_is_spent_to_the_second(
+def test_a_released_lease_spends_its_seconds_and_frees_the_rest_of_its_hold(
     kestrel: TenantContext,
 ) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 400, sim)
+        budget = create_budget(kestrel, 400, sim)
         lease = sim.create_lease(kestrel, offering(), quantity=4)
         started = reload_lease(lease).active_at
         assert started is not None
         sim.run((started.replace(microsecond=0) + timedelta(minutes=45) - sim.now).total_seconds())
         sim.release_lease(lease)
-        assert budget_totals(purse, sim) == (300, 100, 0), "held until its last second is charged"
+        assert budget_totals(budget, sim) == (300, 100, 0), "held until its last second is charged"
         sim.run(60)
         assert reload_lease(lease).state == LeaseState.RELEASED
         run_metering(sim)
-        assert budget_totals(purse, sim) == (300, 0, 100)
+        assert budget_totals(budget, sim) == (300, 0, 100)
         hold = find_hold(lease)
         assert hold is not None
         assert hold.settled_at == sim.now
@@ -106,33 +106,33 @@ def test_what_a_lease_did_not_use_is_free_again_and_what_it_used_is_spent_to_the
 
 def test_what_runs_is_captured_as_it_is_charged(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering(), volume=sim.create_volume(kestrel).pk)
         sim.run(1200)
         sim.stop_lease(lease, kestrel)
         run_metering(sim)
-        assert budget_totals(purse, sim) == (33, 67, 0), "it may yet go on"
+        assert budget_totals(budget, sim) == (33, 67, 0), "it may yet go on"
         sim.run(60)
         run_metering(sim)
-        assert budget_totals(purse, sim) == (33, 1, 66), "stopped it holds what it used, rounded up to a cent"
+        assert budget_totals(budget, sim) == (33, 1, 66), "stopped it holds what it used, rounded up to a cent"
         sim.start_lease(lease, kestrel)
-        assert budget_totals(purse, sim) == (33, 67, 0)
+        assert budget_totals(budget, sim) == (33, 67, 0)
         run_metering(sim)
-        assert budget_totals(purse, sim) == (33, 67, 0)
+        assert budget_totals(budget, sim) == (33, 67, 0)
 
 
 def test_an_extension_takes_the_difference_or_nothing(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 300, sim)
+        budget = create_budget(kestrel, 300, sim)
         lease = sim.create_lease(kestrel, offering())
         extend(kestrel, sim, lease, 2 * HOUR)
-        assert budget_totals(purse, sim) == (0, 300, 0)
+        assert budget_totals(budget, sim) == (0, 300, 0)
         with pytest.raises(BudgetExceeded):
             extend(kestrel, sim, lease, HOUR)
         assert reload_lease(lease).max_duration_s == 3 * HOUR
-        assert budget_totals(purse, sim) == (0, 300, 0)
+        assert budget_totals(budget, sim) == (0, 300, 0)
         run_metering(sim)
-        assert budget_totals(purse, sim) == (0, 300, 0)
+        assert budget_totals(budget, sim) == (0, 300, 0)
 
 
 def extend(owner: TenantContext, sim: Simulation, lease: Lease, more_s: int) -> None:
@@ -148,7 +148,7 @@ def test_where_there_is_no_budget_nothing_is_held(kestrel: TenantContext) -> Non
 
 def test_each_month_has_its_own_part_of_a_lease_that_crosses_its_border(kestrel: TenantContext) -> None:
     with simulate(utc("2026-11-30 22:00:00")) as sim:
-        purse = create_budget(kestrel, 425, sim)  # it may begin up to a quarter of an hour later
+        budget = create_budget(kestrel, 425, sim)  # it may begin up to a quarter of an hour later
         lease = sim.create_lease(kestrel, offering(), max_duration_s=6 * HOUR)
         started = reload_lease(lease).active_at
         assert started is not None
@@ -160,25 +160,25 @@ def test_each_month_has_its_own_part_of_a_lease_that_crosses_its_border(kestrel:
         assert nums == [2 * HOUR - late, 4 * HOUR + late]
         with pytest.raises(BudgetExceeded, match="for 2026-12"):
             sim.request_lease(kestrel, offering(), max_duration_s=4 * HOUR)
-        assert set(months_of(purse)) == {"2026-11", "2026-12"}
+        assert set(months_of(budget)) == {"2026-11", "2026-12"}
 
 
-def months_of(purse: Any) -> dict[str, Any]:
-    with tenant_scope(purse.tenant_id):
-        return {row.period.label: row for row in purse.months.select_related("period")}
+def months_of(budget: Any) -> dict[str, Any]:
+    with tenant_scope(budget.tenant_id):
+        return {row.period.label: row for row in budget.months.select_related("period")}
 
 
-def test_what_waits_over_the_border_of_a_month_takes_its_money_along(kestrel: TenantContext) -> None:
+def test_the_hold_of_a_queued_lease_moves_to_the_next_month(kestrel: TenantContext) -> None:
     with simulate(utc("2026-11-30 23:30:00")) as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         lease = sim.request_lease(kestrel, offering())
-        assert month_totals(purse) == {"2026-11": (50, 0), "2026-12": (75, 0)}
+        assert month_totals(budget) == {"2026-11": (50, 0), "2026-12": (75, 0)}
         sim.clock.at = utc("2026-11-30 23:51:00")
         run_metering(sim)
-        assert month_totals(purse) == {"2026-11": (15, 0), "2026-12": (100, 0)}
+        assert month_totals(budget) == {"2026-11": (15, 0), "2026-12": (100, 0)}
         sim.clock.at = utc("2026-12-01 00:00:00")
         run_metering(sim)
-        assert month_totals(purse) == {"2026-11": (0, 0), "2026-12": (100, 0)}
+        assert month_totals(budget) == {"2026-11": (0, 0), "2026-12": (100, 0)}
         assert find_hold(lease) is not None
 
 
@@ -193,9 +193,9 @@ def test_what_waits_and_has_no_room_any_longer_is_ended(kestrel: TenantContext) 
         assert (found.state, found.end_reason) == (LeaseState.RELEASED, EndReason.BUDGET)
 
 
-def test_what_runs_goes_on_when_its_price_rises_and_its_budget_says_so(kestrel: TenantContext) -> None:
+def test_a_running_lease_continues_over_budget_after_a_price_increase(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering())
         started = reload_lease(lease).active_at
         assert started is not None
@@ -203,12 +203,12 @@ def test_what_runs_goes_on_when_its_price_rises_and_its_budget_says_so(kestrel: 
         sim.run(300)
         run_metering(sim)
         assert reload_lease(lease).state == LeaseState.ACTIVE
-        assert budget_totals(purse, sim) == (8, 192, 0)
+        assert budget_totals(budget, sim) == (8, 192, 0)
 
 
 def test_a_promised_price_is_what_is_held(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         wanted = {"max_duration_s": HOUR, "name": "promised"}
         with tenant_scope(kestrel.tenant.pk):
             answer = quote_answers.answer_quote(
@@ -217,13 +217,13 @@ def test_a_promised_price_is_what_is_held(kestrel: TenantContext) -> None:
                 actor=kestrel.actor,
                 now=sim.now,
             )
-        assert budget_totals(purse, sim) == (0, 0, 100), "a quote takes nothing"
+        assert budget_totals(budget, sim) == (0, 0, 100), "a quote takes nothing"
         assert answer.refusal is None
         assert answer.offer is not None
         set_price(offering(), 9 * EURO, since=sim.now + timedelta(seconds=1))
         sim.clock.at += timedelta(seconds=2)
         sim.request_lease(kestrel, offering(), quote=answer.offer.sealed, **wanted)
-        assert budget_totals(purse, sim) == (0, 100, 0)
+        assert budget_totals(budget, sim) == (0, 100, 0)
 
 
 def test_a_quote_says_that_the_budget_has_no_room(kestrel: TenantContext) -> None:
@@ -241,9 +241,9 @@ def test_a_quote_says_that_the_budget_has_no_room(kestrel: TenantContext) -> Non
 
 def test_a_fixed_end_is_the_most_that_is_held(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         sim.request_lease(kestrel, offering(), max_duration_s=9 * HOUR, end_date=NOW + timedelta(minutes=30))
-        assert budget_totals(purse, sim) == (0, 50, 50)
+        assert budget_totals(budget, sim) == (0, 50, 50)
 
 
 def test_a_budget_of_zero_lets_nothing_queue(kestrel: TenantContext) -> None:
@@ -263,8 +263,8 @@ def test_a_budget_that_is_set_later_counts_what_was_spent_and_what_lives(kestrel
         sim.run(60)
         run_metering(sim)
         sim.request_lease(kestrel, offering())
-        purse = create_budget(kestrel, 1000, sim)
-        spent, held, left = budget_totals(purse, sim)
+        budget = create_budget(kestrel, 1000, sim)
+        spent, held, left = budget_totals(budget, sim)
         with tenant_scope(kestrel.tenant.pk):
             charged = sum(sum(use.by_month.values()) for use in lease_usages([over.pk, stopped.pk]).values())
         assert spent == charged * 100 // (HOUR * EURO) or spent == charged * 100 // (HOUR * EURO) + 1
@@ -272,16 +272,16 @@ def test_a_budget_that_is_set_later_counts_what_was_spent_and_what_lives(kestrel
         assert spent + held + left in (1000, 1001)
         assert find_hold(over) is None
         run_metering(sim)
-        assert budget_totals(purse, sim)[0] == spent
+        assert budget_totals(budget, sim)[0] == spent
 
 
 def test_a_limit_below_what_is_taken_only_stops_new_leases(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 300, sim)
         lease = sim.create_lease(kestrel, offering())
-        purse = create_budget(kestrel, 50, sim)
-        assert purse.version == 2
-        assert budget_totals(purse, sim) == (0, 100, 0)
+        budget = create_budget(kestrel, 50, sim)
+        assert budget.version == 2
+        assert budget_totals(budget, sim) == (0, 100, 0)
         sim.run(600)
         run_metering(sim)
         assert reload_lease(lease).state == LeaseState.ACTIVE
@@ -289,10 +289,10 @@ def test_a_limit_below_what_is_taken_only_stops_new_leases(kestrel: TenantContex
 
 def test_a_budget_that_is_taken_away_holds_nobody(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering())
         with tenant_scope(kestrel.tenant.pk):
-            budget_settings.remove_budget(purse, actor=kestrel.actor, now=sim.now)
+            budget_settings.remove_budget(budget, actor=kestrel.actor, now=sim.now)
         sim.request_lease(kestrel, offering(), quantity=4)
         sim.run(600)
         run_metering(sim)
@@ -303,18 +303,18 @@ def test_a_budget_that_is_taken_away_holds_nobody(kestrel: TenantContext) -> Non
 
 def test_a_lease_that_used_all_its_time_comes_to_what_is_charged(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 500, sim)
+        budget = create_budget(kestrel, 500, sim)
         lease = sim.create_lease(kestrel, offering())
         use = LeaseUsage(HOUR, HOUR, {1: HOUR * EURO})
         with tenant_scope(kestrel.tenant.pk):
             found = reload_lease(lease)
             assert MaxCost(kestrel.tenant, [found]).needed(found, use, now=sim.now) == use.by_month
-        assert budget_totals(purse, sim)[2] == 400
+        assert budget_totals(budget, sim)[2] == 400
 
 
 def test_a_lease_that_is_over_keeps_its_hold_until_its_last_second_is_charged(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 100, sim)
+        budget = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering())
         sim.run(36)
         sim.release_lease(lease)
@@ -323,8 +323,8 @@ def test_a_lease_that_is_over_keeps_its_hold_until_its_last_second_is_charged(ke
         hold = find_hold(lease)
         assert hold is not None
         assert hold.settled_at is None
-        assert budget_totals(purse, sim)[2] == 0
+        assert budget_totals(budget, sim)[2] == 0
         run_metering(sim)
         sim.run(301)
         run_metering(sim)
-        assert budget_totals(purse, sim)[2] == 99
+        assert budget_totals(budget, sim)[2] == 99

@@ -124,9 +124,7 @@ def test_a_day_is_the_tenants_own_and_a_lease_across_midnight_takes_of_both(
     ask(kestrel, actor, sim, max_duration_s=1800)
 
 
-def test_what_was_not_used_is_free_again_and_the_rest_is_what_was_charged(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_a_released_lease_frees_the_unused_part_of_the_cap(kestrel: TenantContext, sim: Simulation) -> None:
     actor = capped(kestrel, TokenCapRequest(daily_minor=500))
     lease = ask(kestrel, actor, sim, max_duration_s=4 * HOUR)
     sim.run(1800 + 3)
@@ -173,7 +171,7 @@ def test_only_what_a_token_names_is_leased(kestrel: TenantContext, sim: Simulati
         assert not Lease.objects.exists()
 
 
-def test_it_extends_what_it_asked_for_as_far_as_its_cap_goes(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_capped_token_extends_only_its_own_leases_within_its_cap(kestrel: TenantContext, sim: Simulation) -> None:
     actor = capped(kestrel, TokenCapRequest(daily_minor=200))
     mine, other = ask(kestrel, actor, sim), sim.request_lease(kestrel, offering())
     with tenant_scope(kestrel.tenant.pk):
@@ -299,9 +297,7 @@ def test_over_the_api_a_token_is_made_with_its_cap_spends_and_makes_no_other(
     assert (free.status_code, free.json()["cap"]) == (201, None)
 
 
-def test_on_the_page_a_token_is_made_with_its_cap_and_says_what_is_taken(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_a_token_is_created_with_a_cap_and_the_page_shows_its_use(kestrel: TenantContext, sim: Simulation) -> None:
     client = visitor(kestrel)
     page = client.get("/tokens/").content.decode()
     assert "Daily cap" in page

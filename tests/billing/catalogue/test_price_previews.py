@@ -64,7 +64,7 @@ def test_only_the_seconds_of_the_month_count_whatever_the_tenants_zone() -> None
     assert preview(offering, 2 * EURO).unit_seconds == 2 * HOUR
 
 
-def test_what_the_month_cost_at_several_prices_is_what_it_was() -> None:
+def test_a_preview_of_a_month_with_two_prices_uses_both() -> None:
     offering = create_priced_offering(EURO)
     set_price(offering, 2 * EURO, since=utc("2026-10-10 01:00:00"))
     _, project = create_customer()

@@ -126,7 +126,7 @@ def test_an_own_price_is_enough_where_the_list_has_none(kestrel: tuple[Tenant, P
     assert missing == {(True, HOUR // 2), (False, HOUR)}
 
 
-def test_what_runs_shows_its_own_price_before_it_is_charged(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_running_lease_shows_the_tenants_own_price_before_rating(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(4 * EURO)
     agree(tenant, offering, EURO, NOW - minutes(30))
@@ -193,7 +193,7 @@ def test_the_lists_price_is_none_of_a_tenant(kestrel: tuple[Tenant, Project]) ->
         ({"until": NOW}, "The end must be after the start"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_nothing_is_kept(
+def test_an_invalid_tenant_price_is_refused_and_not_stored(
     kestrel: tuple[Tenant, Project], wanted: dict[str, Any], words: str
 ) -> None:
     tenant, _ = kestrel

@@ -102,7 +102,7 @@ def test_seconds_without_a_price_are_not_charged() -> None:
         correction_proposals.propose_lease_correction(lease, charge=True, **span)  # type: ignore[arg-type]
 
 
-def test_what_is_charged_more_is_at_the_price_of_its_second_or_as_promised() -> None:
+def test_added_seconds_cost_the_price_of_their_time_or_the_quoted_one() -> None:
     tenant, project, lease = create_ten_hour_lease()
     offering = Offering.objects.get(pk=lease.offering_id)
     version = offering.price_versions.get()

@@ -76,7 +76,7 @@ def held(name: str) -> list[Any]:
         return cursor.fetchall()
 
 
-def test_what_is_proposed_is_shown_and_books_nothing() -> None:
+def test_a_proposed_correction_is_previewed_and_books_nothing() -> None:
     tenant, _, lease = create_ten_hour_lease()
     correction = propose_correction(lease, 2, 5)
     assert (correction.status, correction.minor, correction.needs_two) == ("proposed", 600, False)
@@ -185,7 +185,7 @@ def test_what_should_have_been_charged_is_a_line_of_the_next_invoice() -> None:
     assert held("no charge without usage") == []
 
 
-def test_what_was_given_back_wrongly_is_charged_again() -> None:
+def test_wrongly_credited_seconds_are_charged_again() -> None:
     tenant, _, lease = create_ten_hour_lease()
     approve_correction(propose_correction(lease, 2, 5))
     approve_correction(propose_correction(lease, 3, 4, charge=True))

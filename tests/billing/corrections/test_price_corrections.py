@@ -159,7 +159,7 @@ def test_a_quote_keeps_its_price_where_that_is_less() -> None:
     assert verified(close_period(tenant)) == []
 
 
-def test_who_dies_between_two_tenants_goes_on_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_killed_between_two_tenants_continues_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     version, first, second = two_tenants()
     correction = approve_correction(propose_price(version, 150))
 
@@ -215,16 +215,16 @@ def test_from_the_limit_on_two_approve_it(settings: Any) -> None:
     settings.CORRECTION_APPROVAL_THRESHOLD = 10
     version, *_ = two_tenants()
     correction = propose_price(version, 150)
-    rung: list[str] = []
-    with outbox.captured(lambda task, *_: rung.append(task)):
+    enqueued: list[str] = []
+    with outbox.captured(lambda task, *_: enqueued.append(task)):
         assert approve_correction(correction).status == "proposed"
         with pytest.raises(OwnProposal):
             approve_correction(correction, by=ANNA)
         assert approve_correction(correction, by=CLEO).status == "approved"
-    assert rung == ["billing.book_corrections"]
+    assert enqueued == ["billing.book_corrections"]
 
 
-def test_where_nobody_used_it_nothing_is_proposed() -> None:
+def test_a_price_correction_of_an_unused_period_is_refused() -> None:
     version, *_ = two_tenants()
     with pytest.raises(InvalidValue, match="Nothing in this period is charged"):
         propose_price(version, 150, 11, 12)

@@ -18,8 +18,8 @@ class Dead(BaseException):
 def broken_off() -> None:
     """Break the connection, so that PostgreSQL rolls back."""
     connection.connection.close()
-    for door in ("ensure_connection", "set_autocommit"):
-        setattr(connection, door, _dead)
+    for method in ("ensure_connection", "set_autocommit"):
+        setattr(connection, method, _dead)
     raise Dead
 
 

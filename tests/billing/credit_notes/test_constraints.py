@@ -151,9 +151,9 @@ def test_a_draw_is_of_an_invoice_that_becomes_final_and_of_no_more_than_it_came_
     refused(final, draw(final, 1), "becomes final now")
     refused(unfinished, draw(unfinished, unfinished.total + 1), "becomes final now")
     with tenant_scope(unfinished.tenant_id):
-        stranger = BalanceDraw(tenant_id=unfinished.tenant_id, invoice=others, minor=1, at=NOW)
+        foreign_draw = BalanceDraw(tenant_id=unfinished.tenant_id, invoice=others, minor=1, at=NOW)
         with pytest.raises(DatabaseError, match=r"becomes final now|foreign key"), transaction.atomic():
-            stranger.save()
+            foreign_draw.save()
 
 
 def test_many_who_give_back_one_line_at_once_give_back_one_line(own_database: OwnDatabase) -> None:

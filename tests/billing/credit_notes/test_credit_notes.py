@@ -55,7 +55,7 @@ def test_what_is_given_back_of_an_unpaid_invoice_is_not_due_and_not_collected() 
     assert account_balances() == {"revenue": 255, "cash": 255}
 
 
-def test_what_is_given_back_of_all_of_it_settles_it_and_nobody_is_asked_for_money() -> None:
+def test_a_full_credit_note_marks_the_invoice_paid_without_a_charge() -> None:
     invoice = create_october_invoice_of()
     note = issue_note(invoice)
     assert (note.total, note.off_due) == (305, 305)
@@ -68,7 +68,7 @@ def test_what_is_given_back_of_all_of_it_settles_it_and_nobody_is_asked_for_mone
     assert account_balances() == {"revenue": 0}
 
 
-def test_what_was_paid_goes_to_the_balance_and_the_next_invoice_is_settled_from_it() -> None:
+def test_credit_of_a_paid_invoice_goes_to_the_balance_and_the_next_invoice() -> None:
     invoice = create_october_invoice_of()
     process_payment(request_payment(invoice))
     note = issue_note(invoice, {1: 120})
@@ -97,7 +97,7 @@ def test_an_invoice_that_the_balance_covers_is_paid_without_a_payment() -> None:
     assert charged_amounts(invoice) == [305]
 
 
-def test_what_was_drawn_and_should_not_have_been_charged_is_on_the_balance_again() -> None:
+def test_credit_of_an_invoice_paid_by_balance_returns_to_the_balance() -> None:
     invoice = create_october_invoice_of()
     process_payment(request_payment(invoice))
     issue_note(invoice, {1: 120})

@@ -1,4 +1,4 @@
-"""`make demo-billing`: a month of five tenants with every proof.
+"""`make demo-billing`: a month of five tenants with every check.
 
 Prices change, spot is taken back, a budget and a wallet stop what they must, a card is declined, seconds come late.
 Invoices, their pictures and their bundles lie in build/demo-billing afterwards, or in the folder that is given.

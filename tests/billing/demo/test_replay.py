@@ -1,4 +1,4 @@
-"""A whole replay of a small trace: everything accounted for, and the same every time."""
+"""A replay of a small trace accounts for everything and is reproducible."""
 
 import itertools
 import json
@@ -76,7 +76,7 @@ def test_a_queued_request_runs_as_long_as_the_trace_says_once_it_starts(tmp_path
         assert (waited.ended_at - waited.active_at).total_seconds() == 290
 
 
-def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> None:
+def test_a_replay_without_options_uses_the_defaults_and_prints_its_figures(tmp_path: Path) -> None:
     said = StringIO()
     call_command("replay", "openb", first=40, out=tmp_path, stdout=said)
     report = json.loads((tmp_path / "replay.json").read_text())
@@ -101,7 +101,7 @@ def test_what_it_runs_in_when_nobody_says_and_what_it_tells(tmp_path: Path) -> N
         assert values[kind] == f"{report['conservation'][kind]} GPU-seconds"
 
 
-def test_waits_of_those_who_waited_are_told_by_rank(tmp_path: Path) -> None:
+def test_queue_waits_are_reported_as_percentiles(tmp_path: Path) -> None:
     """One GPU and five requests: four wait 100 to 400 seconds."""
     report = replay(tmp_path, HEAD + "0,0,100,1,1000\n" * 5, fleet="1xH100-80GB", tenants=2)
     waits = ("queued", "queued_p50_s", "queued_p95_s", "wait_p95_s", "longest_wait_s")

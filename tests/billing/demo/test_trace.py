@@ -1,4 +1,4 @@
-"""Reading a trace: what becomes a request, and what a broken file answers."""
+"""Trace files are read into requests; broken ones are refused."""
 
 from collections import Counter
 from pathlib import Path

@@ -85,7 +85,7 @@ def test_the_window_is_so_many_days_of_the_tenants_own_zone(zone: str, final: st
     assert deadline_after(utc(final), ZoneInfo(zone), days=14) == utc(until)
 
 
-def test_what_is_in_question_is_not_gone_after_and_never_less_than_nothing() -> None:
+def test_the_undisputed_amount_due_is_never_negative() -> None:
     assert (undisputed_due(300, []), undisputed_due(300, [100, 50]), undisputed_due(100, [150])) == (
         300,
         150,
@@ -126,7 +126,7 @@ def test_an_invoice_says_until_when_and_keeps_saying_so(settings: Any) -> None:
         Invoice.objects.filter(pk=invoice.pk).update(disputable_until=UNTIL + DAY)
 
 
-def test_where_nobody_may_an_invoice_says_nothing(settings: Any) -> None:
+def test_an_invoice_does_not_mention_disputes_where_they_are_disabled(settings: Any) -> None:
     settings.DISPUTE_WINDOW_DAYS = 0
     invoice = reload_invoice(create_october_invoice_of())
     assert invoice.disputable_until is None
@@ -331,7 +331,7 @@ def test_only_what_is_not_disputed_is_gone_after() -> None:
         assert "€1.05" in account_terms.terms_of(invoice.tenant).why
 
 
-def test_what_is_disputed_whole_is_not_gone_after_and_has_its_days_again_once_it_is_answered() -> None:
+def test_a_fully_disputed_invoice_pauses_dunning_and_restarts_the_interval() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     found = dispute(invoice, {1: None, 2: None})
@@ -357,7 +357,7 @@ def test_while_any_of_it_is_disputed_it_is_only_reminded_of() -> None:
     assert reminded(invoice)[-1] == ("suspend", 305)
 
 
-def test_whoever_withdraws_gains_no_days_by_it() -> None:
+def test_a_withdrawn_dispute_does_not_extend_dunning() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     for each in dispute(invoice, {1: None, 2: None}):
@@ -366,7 +366,7 @@ def test_whoever_withdraws_gains_no_days_by_it() -> None:
     assert reminded(invoice) == [("remind", 305)]
 
 
-def test_who_disputes_all_that_was_gone_after_stands_well_until_it_is_answered(settings: Any) -> None:
+def test_disputing_the_overdue_amount_clears_grace_until_it_is_closed(settings: Any) -> None:
     settings.DISPUTE_WINDOW_DAYS = 30
     invoice = create_october_invoice_of()
     declined_payment(invoice)

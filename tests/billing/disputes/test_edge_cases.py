@@ -45,7 +45,7 @@ DUE = NOW + 14 * DAY
 
 
 @pytest.mark.django_db
-def test_what_was_given_back_of_a_disputed_line_holds_back_nothing_of_the_others() -> None:
+def test_credit_for_a_disputed_line_leaves_the_other_lines_collectible() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     dispute(invoice, {1: None})
@@ -87,7 +87,7 @@ def test_beside_an_open_dispute_every_line_can_be_credited() -> None:
 
 
 @pytest.mark.django_db
-def test_where_all_was_given_back_accepting_names_that_note_and_books_nothing() -> None:
+def test_accepting_a_credited_dispute_names_the_note_and_books_nothing() -> None:
     invoice = create_october_invoice_of()
     first, second = dispute(invoice, {1: 150, 2: None})
     note = issue_note(invoice)
@@ -126,7 +126,7 @@ def test_an_answer_is_never_cut(length: int) -> None:
 
 
 @pytest.mark.django_db
-def test_who_was_given_back_all_that_was_due_stands_well() -> None:
+def test_credit_for_the_full_amount_due_restores_a_good_account_status() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     dunning_steps.run_dunning(now=DUE + 3 * DAY)
@@ -177,7 +177,7 @@ def test_only_the_disputed_part_has_its_days_again_after_an_answer() -> None:
 
 
 @pytest.mark.django_db
-def test_what_is_more_than_an_email_leaves_the_days_between_two_steps_after_an_answer() -> None:
+def test_suspension_waits_the_full_interval_after_a_dispute_answer() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     (found,) = dispute(invoice, {1: None})
@@ -256,7 +256,7 @@ def test_what_is_disputed_as_it_is_to_be_ended_runs_on(
 
 
 @pytest.mark.django_db
-def test_what_becomes_of_the_money_is_said_as_it_is(settings: Any) -> None:
+def test_dispute_texts_state_what_happens_to_the_amount(settings: Any) -> None:
     invoice = a_taxed_month(settings)
     with tenant_scope(invoice.tenant_id):
         due = dispute_outcomes.describe_open_dispute(reload_invoice(invoice), 238, paying=False)

@@ -1,4 +1,4 @@
-"""Papers in tests: one that exercises the template, and what one says."""
+"""Sample documents: one that uses the whole template, and the text of one."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Whom an invoice falls to: parts come to it exactly, whoever is asked for."""
+"""Cost allocation of an invoice: the parts add up to it exactly."""
 
 from datetime import timedelta
 from typing import Any
@@ -89,7 +89,7 @@ def test_a_cent_that_cannot_be_halved_goes_to_one_and_stays_with_it() -> None:
     ]
 
 
-def test_what_has_no_tag_stands_on_its_own() -> None:
+def test_usage_without_a_tag_is_a_part_of_its_own() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
     add_lease_of(root, offering, 0, HOUR, "usr_ada", team="docking")

@@ -1,4 +1,4 @@
-"""What papers say of tax, and of who charges whom."""
+"""Documents state tax, seller and buyer."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def treated(paper: Document) -> str:
     return next((note.text for note in paper.notes if note.title == "VAT"), "")
 
 
-def test_an_invoice_says_what_is_tax_and_who_owes_it() -> None:
+def test_an_invoice_states_its_tax_seller_and_buyer() -> None:
     paper = document_text(create_october_invoice(200, 105, party=PERSON_IN_BERLIN))
     assert sums(paper) == [("Subtotal", "€3.05"), ("VAT 19 % of €3.05", "€0.58"), ("Total", "€3.63")]
     assert (paper.supplier.name, paper.supplier.lines) == (

@@ -1,4 +1,4 @@
-"""Tables taken away of an invoice: they add up to it, to the last decimal."""
+"""Exported tables of an invoice add up to it, to the last decimal."""
 
 import csv
 import io
@@ -157,7 +157,7 @@ def test_seconds_that_came_late_are_corrections_on_the_next_invoice() -> None:
     assert read(draft, "charges")[0]["late"] == "late"
 
 
-def test_what_is_charged_while_a_draft_is_taken_away_is_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_charges_rated_during_the_export_of_a_draft_are_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(charge_exports, "LEASES_PER_QUERY", 1)
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
@@ -222,7 +222,7 @@ def test_the_lists_price_stands_beside_the_tenants_own() -> None:
     assert rows[unlisted.pk]["ListUnitPrice"] == "1.000000000"
 
 
-def test_where_all_was_given_back_again_each_row_still_says_what_it_cost() -> None:
+def test_rows_of_fully_credited_usage_keep_their_cost() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), OCTOBER, HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)

@@ -85,7 +85,7 @@ def test_lines_are_grouped_by_project_and_say_when_their_price_changed() -> None
     assert ("Time zone", "Asia/Kolkata") in document.facts
 
 
-def test_what_was_drawn_from_the_balance_is_said_with_what_is_due_then() -> None:
+def test_an_invoice_shows_what_the_balance_paid_and_what_is_due() -> None:
     october = create_october_invoice_of(200, 105)
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
@@ -132,7 +132,7 @@ def test_amounts_have_the_decimals_of_their_currency(currency: str, shown: str) 
     assert (document.sums[0].amount, document.groups[0].rows[0][3]) == (shown, shown)
 
 
-def test_whoever_asks_again_gets_the_same_bytes_whatever_was_renamed_since() -> None:
+def test_a_stored_pdf_keeps_its_bytes_after_renames_and_credit_notes() -> None:
     october = create_october_invoice_of()
     first = invoice_pdf(october)
     with tenant_scope(october.tenant_id):
@@ -148,7 +148,7 @@ def test_whoever_asks_again_gets_the_same_bytes_whatever_was_renamed_since() -> 
     assert len(stored_documents(october)) == 1
 
 
-def test_of_two_who_ask_at_once_both_get_the_one_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_pdf_requests_return_the_stored_document(monkeypatch: pytest.MonkeyPatch) -> None:
     october = create_october_invoice_of()
     lay = document_store.render_pdf
 
@@ -190,7 +190,7 @@ def test_a_credit_note_is_kept_too() -> None:
     assert (paper.content_sha256, paper.pdf_sha256) == (document_text(note).sha256, first.sha256)
 
 
-def test_an_operator_who_asks_first_has_it_kept_for_its_tenant() -> None:
+def test_a_pdf_first_requested_by_an_operator_is_stored_for_the_tenant() -> None:
     october = create_october_invoice_of()
     with staff_scope():
         found = Invoice.objects.select_related("period", "tenant").get(pk=october.pk)
@@ -225,7 +225,7 @@ def tenant_of(invoice: Invoice) -> Tenant:
         return Tenant.objects.get(pk=invoice.tenant_id)
 
 
-def test_what_grants_paid_is_said_and_what_goes_back_to_them() -> None:
+def test_documents_show_what_grants_paid_and_what_returns_to_them() -> None:
     tenant, project = create_customer()
     create_grant(tenant, 120)
     add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)

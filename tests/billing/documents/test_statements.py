@@ -64,7 +64,7 @@ def year() -> Invoice:
     return october
 
 
-def test_what_was_there_and_what_happened_come_to_what_the_ledger_says() -> None:
+def test_opening_balance_and_movements_add_up_to_the_ledger_balance() -> None:
     october = year()
     found = read_account(october.tenant_id)
     assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
@@ -168,7 +168,7 @@ def test_an_invoice_that_was_taken_back_is_owed_no_longer() -> None:
     ]
 
 
-def test_what_has_no_words_here_yet_goes_by_its_kind() -> None:
+def test_an_unknown_ledger_entry_is_named_by_its_kind() -> None:
     what = account_entries._EntryKey(NOW, "barter", "brt_1", "")
     assert account_entries._entry_text(what, {}, kept=0) == "Barter brt_1"
     assert (
@@ -176,7 +176,7 @@ def test_what_has_no_words_here_yet_goes_by_its_kind() -> None:
     )
 
 
-def test_on_document_it_says_who_owes_what_and_where_that_is_from() -> None:
+def test_the_statement_document_shows_balances_and_their_entries() -> None:
     october = year()
     with tenant_scope(october.tenant_id):
         tenant = Tenant.objects.get(pk=october.tenant_id)

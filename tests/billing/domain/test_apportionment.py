@@ -1,4 +1,4 @@
-"""Shares come to what is shared, whatever the weights, and to nobody's hurt."""
+"""Shares add up to the whole at all weights, and none is negative."""
 
 from fractions import Fraction
 
@@ -38,7 +38,7 @@ def test_the_largest_remainders_get_the_odd_coins_and_of_equal_ones_the_first() 
     assert apportion(10, {"a": 16, "b": 84}) == {"a": 2, "b": 8}
 
 
-def test_what_is_given_back_is_shared_as_what_was_charged() -> None:
+def test_a_negative_total_is_apportioned_like_a_positive_one() -> None:
     assert apportion(-100, {"a": -1, "b": -1, "c": -1}) == {"a": -33, "b": -33, "c": -34}
 
 

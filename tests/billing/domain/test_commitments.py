@@ -1,4 +1,4 @@
-"""What a commitment covers, against an oracle that looks at every second by itself."""
+"""Covered use of commitments equals that of a per-second oracle."""
 
 from fractions import Fraction
 
@@ -42,7 +42,7 @@ def test_every_second_covers_as_many_units_as_there_are(
     assert sum(found.values()) + free.left == units * lasts
 
 
-def test_what_is_all_taken_is_one_step() -> None:
+def test_fully_used_units_are_stored_as_one_step() -> None:
     free = FreeUnits(0, 100, 1)
     for start in range(0, 100, 10):
         assert free.take(start, start + 10, 3) == 10
@@ -50,7 +50,7 @@ def test_what_is_all_taken_is_one_step() -> None:
     assert free.take(5, 95, 1) == 0
 
 
-def test_what_lies_beside_it_takes_nothing() -> None:
+def test_usage_outside_the_commitment_consumes_nothing() -> None:
     free = FreeUnits(50, 60, 2)
     assert [free.take(0, 50, 1), free.take(60, 90, 1), free.take(55, 55, 1)] == [0, 0, 0]
     assert free.left == 20

@@ -47,7 +47,7 @@ def test_b19_any_parts_in_any_order_give_back_exactly_all_of_it(amounts: list[in
         ({1: 1, 2: 1}, "At most €0.00"),
     ],
 )
-def test_what_is_not_there_is_not_given_back(wanted: dict[int, int], why: str) -> None:
+def test_a_credit_beyond_what_is_left_of_a_line_is_refused(wanted: dict[int, int], why: str) -> None:
     with pytest.raises(CreditTooLarge, match=why):
         check_credit([LineCreditLimit(1, 100, 40), LineCreditLimit(2, 7, 7)], wanted, "EUR")
 
@@ -57,5 +57,5 @@ def test_a_line_that_took_something_off_has_nothing_to_give_back() -> None:
 
 
 @pytest.mark.parametrize(("total", "due", "off"), [(50, 200, 50), (200, 150, 150), (200, 0, 0), (5, -1, 0)])
-def test_what_was_paid_already_is_not_taken_off_what_is_due(total: int, due: int, off: int) -> None:
+def test_credit_reduces_the_due_amount_at_most_to_zero(total: int, due: int, off: int) -> None:
     assert credit_applied_to_due(total, due=due) == off

@@ -1,4 +1,4 @@
-"""Tables as text: RFC 4180, and nothing that a spreadsheet runs."""
+"""CSV tables follow RFC 4180 and contain no spreadsheet formulas."""
 
 import csv
 from collections.abc import Iterator

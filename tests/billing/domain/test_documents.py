@@ -1,4 +1,4 @@
-"""How papers write prices, rates and stretches of time."""
+"""Prices, rates and durations as documents show them."""
 
 from zoneinfo import ZoneInfo
 

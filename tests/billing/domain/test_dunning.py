@@ -28,12 +28,12 @@ def test_steps_are_read_in_their_order() -> None:
         (["3:remind", "3:suspend"], "each on a day of its own"),
     ],
 )
-def test_what_is_no_step_is_told(written: list[str], why: str) -> None:
+def test_an_invalid_dunning_step_is_refused_with_a_reason(written: list[str], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_schedule(written)
 
 
-def test_whoever_is_reminded_late_has_as_many_days_as_whoever_was_reminded_in_time() -> None:
+def test_a_late_reminder_leaves_the_full_interval_to_the_next_step() -> None:
     assert next_stage_at(STEPS, due=DUE, done=[]) == DUE + 3 * DAY
     assert next_stage_at(STEPS, due=DUE, done=[DUE + 3 * DAY]) == DUE + 10 * DAY
     assert next_stage_at(STEPS, due=DUE, done=[DUE + 20 * DAY]) == DUE + 27 * DAY
@@ -41,7 +41,7 @@ def test_whoever_is_reminded_late_has_as_many_days_as_whoever_was_reminded_in_ti
 
 
 @given(some.lists(some.integers(0, 400), min_size=1, max_size=60))
-def test_looks_at_any_moments_take_each_step_once_and_leave_the_days_between_them(days: list[int]) -> None:
+def test_dunning_steps_run_once_and_keep_their_intervals(days: list[int]) -> None:
     done: list[datetime] = []
     for day in sorted(days):
         now = DUE + day * DAY

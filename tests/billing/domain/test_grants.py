@@ -93,7 +93,7 @@ def test_rounding_on_the_way_makes_no_slice_negative_and_none_larger_than_the_li
     assert split_line(part(1, 0), {}) == []
 
 
-def test_what_lines_below_nothing_took_is_taken_from_the_last_parts() -> None:
+def test_parts_beyond_the_total_are_cut_from_the_last_ones() -> None:
     lines = [part(1, 50), part(2, 30), part(3, 20)]
     assert [(each.line, each.minor) for each in limit_to_total(lines, 60)] == [(1, 50), (2, 10)]
     assert limit_to_total(lines, 0) == []

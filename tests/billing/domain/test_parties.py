@@ -1,4 +1,4 @@
-"""VAT numbers by their form and check digits, and addresses as envelopes have them."""
+"""VAT numbers by form and check digits, and postal addresses."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_number_is_kept_without_blanks_and_in_capitals(country: str, typed: st
         ("DE", "DE１３６６９５９７６", "letters and digits"),
     ],
 )
-def test_what_cannot_be_a_number_of_that_country_is_told_why(country: str, typed: str, why: str) -> None:
+def test_a_vat_number_impossible_in_its_country_is_refused_with_a_reason(country: str, typed: str, why: str) -> None:
     with pytest.raises(InvalidVatNumber, match=why):
         normalize_vat_number(typed, country)
 

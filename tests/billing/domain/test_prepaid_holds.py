@@ -29,7 +29,7 @@ def test_nothing_takes_nothing() -> None:
 
 
 @given(st.dictionaries(st.integers(1, 5), st.integers(0, 100)), st.integers(0, 500))
-def test_what_is_capped_comes_to_no_more_and_the_earliest_keep_theirs(parts: dict[int, int], most: int) -> None:
+def test_capped_amounts_add_up_to_the_cap_and_exceed_no_part(parts: dict[int, int], most: int) -> None:
     found = cap_amounts(parts, most)
     assert sum(found.values()) == min(sum(parts.values()), most)
     assert all(0 <= found[key] <= parts[key] for key in parts)

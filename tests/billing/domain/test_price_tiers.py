@@ -41,7 +41,7 @@ def slowly(price: TieredPrice, used: int) -> Fraction:
 
 
 @given(price=prices(), used=st.integers(0, 3000), scale=st.integers(1, 40))
-def test_what_is_taken_off_is_what_a_slow_reckoning_says(price: TieredPrice, used: int, scale: int) -> None:
+def test_the_tier_reduction_equals_a_unit_by_unit_calculation(price: TieredPrice, used: int, scale: int) -> None:
     small = TieredPrice(
         price.model,
         price.nano_per_hour,
@@ -65,7 +65,7 @@ def test_splitting_use_changes_nothing(price: TieredPrice, cuts: list[int]) -> N
 
 
 @given(price=prices(("graduated", "package")), used=st.integers(0, 3 * 10**5), more=st.integers(0, 10**5))
-def test_whoever_uses_more_never_pays_less(price: TieredPrice, used: int, more: int) -> None:
+def test_more_use_never_costs_less(price: TieredPrice, used: int, more: int) -> None:
     def cost(many: int) -> int:
         return many * price.nano_per_hour - price.less(0, many, total=many)
 
@@ -86,7 +86,7 @@ def test_volume_reaches_a_tier_with_its_first_second() -> None:
     assert [used * 1000 - price.less(0, used, total=used) for used in (9, 10, 11)] == [9000, 5000, 5500]
 
 
-def test_a_package_costs_its_price_and_what_is_left_over_its_hours_at_most_one_more() -> None:
+def test_a_partial_package_costs_its_hours_but_at_most_one_package() -> None:
     price = TieredPrice("package", 1000 * HOUR, (100,), (80_000,))  # 100 s for what 80 s cost
     cost = [used * price.nano_per_hour - price.less(0, used, total=used) for used in (0, 50, 80, 99, 100, 150, 200)]
     assert [each // (1000 * HOUR) for each in cost] == [0, 50, 80, 80, 80, 130, 160]

@@ -38,7 +38,7 @@ def test_time_cut_in_two_costs_what_it_cost_whole(one: int, other: int, quantity
 
 @settings(max_examples=40)
 @given(seconds, quantities, prices, currencies)
-def test_what_is_held_always_covers_what_is_charged(time: int, quantity: int, price: int, currency: str) -> None:
+def test_the_held_amount_always_covers_the_charge(time: int, quantity: int, price: int, currency: str) -> None:
     charged = to_minor(usage_cost(time, quantity=quantity, nano_per_hour=price), exponent_of(currency))
     held = hold_amount(time, quantity=quantity, nano_per_hour=price, currency=currency)
     assert charged <= held <= charged + 1

@@ -1,4 +1,4 @@
-"""Forecast follows from the weeks before, and says how sure it is."""
+"""Spend forecast from past weeks, with intervals."""
 
 from fractions import Fraction
 from random import Random
@@ -13,14 +13,14 @@ AMOUNTS = st.integers(0, 10**24)
 PAST = st.lists(AMOUNTS, min_size=MIN_DAYS, max_size=2 * MAX_DAYS)
 
 
-def test_a_week_that_repeats_itself_is_foretold_to_the_coin() -> None:
+def test_a_repeating_week_is_forecast_exactly() -> None:
     week = [10, 20, 30, 40, 50, 0, 0]
     rows = list(WeeklyPattern(week * 4).ahead(9))
     assert [each.day.amount for each in rows] == [10, 20, 30, 40, 50, 0, 0, 10, 20]
     assert rows[-1].until_then == ExpectedCost(180, 180, 180)
 
 
-def test_of_today_only_what_is_left_of_it_is_told() -> None:
+def test_only_the_rest_of_today_is_forecast() -> None:
     first, second = WeeklyPattern([100] * 14).ahead(2, left_of_first=Fraction(1, 4))
     assert (first.day.amount, second.until_then.amount) == (25, 125)
 

@@ -30,7 +30,7 @@ def theirs(body: str, secret: str = SECRET, at: datetime = NOW) -> str:
     return str(WebhookSignature.generate_signature_header(body, secret, int(at.timestamp())))
 
 
-def test_what_stripe_signed_is_believed() -> None:
+def test_an_event_signed_by_stripe_is_accepted() -> None:
     body = json.dumps(EVENT)
     assert ours(body.encode(), theirs(body)) == WebhookEvent("evt_1", "invoice.paid", VERSION, "in_1", NOW)
 

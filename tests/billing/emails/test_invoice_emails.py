@@ -159,7 +159,7 @@ def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
     assert [row.unsent for row in letters(invoice.tenant_id)] == ["", "overtaken", ""]
 
 
-def test_what_is_not_tried_again_by_itself_says_so() -> None:
+def test_an_email_states_that_a_payment_is_not_retried_automatically() -> None:
     with payments.using_gateway(None):
         invoice = create_final_invoice()
     payer(invoice)
@@ -170,7 +170,7 @@ def test_what_is_not_tried_again_by_itself_says_so() -> None:
     assert "It is not retried automatically." in letter.body
 
 
-def test_what_is_settled_already_asks_for_nothing() -> None:
+def test_an_email_about_a_settled_invoice_requests_no_payment() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     issue_note(invoice, {1: 200})
@@ -179,7 +179,7 @@ def test_what_is_settled_already_asks_for_nothing() -> None:
     assert "€2.00 was deducted from the amount due." in note.body
 
 
-def test_where_nobody_collects_it_is_only_said_by_when() -> None:
+def test_without_a_gateway_the_email_only_states_the_due_date() -> None:
     with payments.using_gateway(None):
         invoice = create_final_invoice()
         payer(invoice)
@@ -188,7 +188,7 @@ def test_where_nobody_collects_it_is_only_said_by_when() -> None:
     assert "€1.50 is due by 15 November 2026.\n" in final.body
 
 
-def test_a_mail_server_that_is_away_is_asked_again_and_nobody_gets_it_twice() -> None:
+def test_a_failed_email_is_retried_and_no_recipient_gets_it_twice() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     payer(invoice, "mira@kestrel.example", Role.OWNER)

@@ -1,4 +1,4 @@
-"""Gateways are asked by workers, with a worker's rights."""
+"""Gateways are called with the rights of a worker."""
 
 from collections.abc import Iterator
 

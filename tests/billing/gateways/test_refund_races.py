@@ -1,4 +1,4 @@
-"""Refunds at the simulated gateway at once: together no more goes back than was taken."""
+"""Concurrent refunds at the simulated gateway never return more than was taken."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

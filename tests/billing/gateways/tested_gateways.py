@@ -19,12 +19,12 @@ NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
 class GatewayUnderTest(Protocol):
-    """A gateway, with a hand on what goes wrong and an eye on its books."""
+    """A gateway whose faults can be injected and whose charges can be read."""
 
     gateway: PaymentGateway
 
     def suffer(self, payer: str, *ills: str) -> None:
-        """Let the next attempts meet declined, lost, unreachable, slow or rejected, in this order."""
+        """Inject faults into the next attempts: declined, lost, unreachable, slow or rejected."""
 
     def taken(self) -> dict[str, tuple[int, str]]:
         """Return what the gateway has taken, by key."""

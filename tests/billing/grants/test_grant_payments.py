@@ -197,7 +197,7 @@ def test_two_grants_that_end_do_not_pay_the_same_seconds() -> None:
     assert amounts_drawn(closed(tenant)) == {third.pk: 30, first.pk: 100, second.pk: 70}
 
 
-def test_what_is_left_lapses_once_and_only_when_its_last_month_is_final() -> None:
+def test_the_rest_of_a_grant_expires_once_its_last_month_is_final() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(200 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     grant = create_grant(tenant, 500, expires_at=utc("2026-10-20 00:00:00"))
@@ -234,7 +234,7 @@ def test_what_was_used_and_is_not_charged_yet_keeps_a_grant_from_lapsing() -> No
     assert grant_state(grant, NOW).lapsed == 300
 
 
-def test_what_cannot_be_ended_keeps_nobody_elses_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grant_that_fails_to_expire_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     grants = [create_grant(create_customer()[0], 500, expires_at=utc("2026-10-20 00:00:00")) for _ in range(2)]
     expire_grants(NOW)
     close_month.close_due_months(now=NOW)
@@ -269,7 +269,7 @@ def test_the_same_grant_twice_is_given_once() -> None:
         create_grant(tenant, 501, idem="breach 7")
 
 
-def test_what_nobody_can_give_is_refused_and_nothing_is_booked() -> None:
+def test_an_invalid_grant_is_refused_at_its_field_and_books_nothing() -> None:
     (tenant, _), (_, other) = create_customer(), create_customer()
     for wrong, field in (
         ({"cents": 0}, "amount"),

@@ -1,4 +1,4 @@
-"""What stands in the books, as tests read and disturb it."""
+"""Ledger rows as tests read and change them."""
 
 from billing.domain.ledger import AccountType
 from billing.models import AccountBalance, Invoice, LedgerTransfer

@@ -57,7 +57,7 @@ def test_an_old_invoice_that_was_taken_back_is_booked_and_reversed() -> None:
     assert missing_postings.post_missing(now=NOW) == 0
 
 
-def test_what_was_given_back_and_drawn_is_booked_in_the_order_in_which_it_can_be() -> None:
+def test_the_backfill_books_credit_notes_and_draws_in_a_valid_order() -> None:
     with older_release():
         invoice = create_october_invoice_of()
         process_payment(request_payment(invoice))

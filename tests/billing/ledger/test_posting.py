@@ -121,7 +121,7 @@ def test_an_invoice_of_nothing_is_not_in_the_books() -> None:
     assert transfers_of(invoice) == []
 
 
-def test_what_is_negative_goes_the_other_way() -> None:
+def test_a_negative_amount_is_posted_in_the_opposite_direction() -> None:
     invoice = create_final_invoice()
     text = (
         "WITH given AS (SELECT %(tenant)s, 'EUR', now(), 'invoice', %(id)s, NULL::bigint, 'receivable', 'accrued', -5,"

@@ -98,7 +98,7 @@ def test_no_seal_reaches_across_midnight() -> None:
 
 
 @pytest.mark.django_db
-def test_what_nobody_sealed_for_a_day_is_reported() -> None:
+def test_entries_unsealed_for_a_day_are_reported() -> None:
     invoice = create_final_invoice()
     found = verdict(days=2)
     assert len(found.wrong) == 2

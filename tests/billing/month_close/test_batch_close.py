@@ -62,7 +62,7 @@ def counted() -> Iterator[list[int]]:
 
 @contextmanager
 def read() -> Iterator[list[int]]:
-    """Tell how many rows of the books and of invoices each set looked at."""
+    """Yield how many ledger and invoice rows each batch read."""
     found, real = list[int](), batch_close._close_batch
 
     def close(*args: Any) -> int:

@@ -369,8 +369,8 @@ def test_a_final_invoice_and_its_lines_never_change(berlin: Tenant, sql: str) ->
 def test_the_ledger_of_invoices_belongs_to_its_tenant_alone(berlin: Tenant) -> None:
     lease_rating.rate_all_leases(now=CLOSES)
     close_month.close_period(berlin, "2026-10", now=CLOSES)
-    stranger, _ = create_customer()
-    with tenant_scope(stranger.pk):
+    other_tenant, _ = create_customer()
+    with tenant_scope(other_tenant.pk):
         assert not Invoice.objects.exists()
         assert not InvoiceLine.objects.exists()
         assert not RatedCharge.objects.exists()

@@ -19,7 +19,7 @@ def _collected() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def rung() -> "Iterator[CapturedMessages]":
+def enqueued() -> "Iterator[CapturedMessages]":
     """The hints that were given, first to last."""
     from tests.billing.payments.payable_invoices import captured_messages
 

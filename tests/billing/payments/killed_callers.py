@@ -1,4 +1,4 @@
-"""Gateways whose caller is killed by the operating system: before the charge, and after it."""
+"""Gateways that kill their caller before or after the charge."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Final invoices to be paid, and a gateway whose worst days can be ordered."""
+"""Final invoices to be paid, and a gateway with injected faults."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,6 +84,6 @@ def sweep_payments(now: datetime) -> None:
 @contextmanager
 def captured_messages() -> Iterator[CapturedMessages]:
     """Keep hints instead of sending them."""
-    rung: CapturedMessages = []
-    with outbox.captured(lambda *hint: rung.append(hint)):
-        yield rung
+    enqueued: CapturedMessages = []
+    with outbox.captured(lambda *hint: enqueued.append(hint)):
+        yield enqueued

@@ -1,4 +1,4 @@
-"""Whatever crashes, an invoice is charged exactly once and never more than its total.
+"""After any crash an invoice is charged once and never more than its total.
 
 The worker is killed before any statement it was about to make, its own or the gateway's; answers are lost, late,
 declined or never come; hints are lost or doubled. Then calm comes, and the invoice is paid by one charge.

@@ -35,14 +35,14 @@ def test_after_a_lost_answer_the_same_key_finds_the_charge() -> None:
     assert (charged_amounts(invoice), reload_invoice(invoice).status) == ([200], "paid")
 
 
-def test_each_silence_is_waited_for_longer(rung: CapturedMessages) -> None:
+def test_each_silence_is_waited_for_longer(enqueued: CapturedMessages) -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, *[GatewayFault.UNREACHABLE] * 6)
     payment, now, waits = request_payment(invoice), NOW, []
     for _ in range(6):
         payment = process_payment(payment, now=now)
         assert payment.due_at is not None
-        assert rung[-1] == ("billing.collect", payment.pk, payment.tenant_id, payment.due_at)
+        assert enqueued[-1] == ("billing.collect", payment.pk, payment.tenant_id, payment.due_at)
         waits.append((payment.due_at - now).total_seconds())
         now = payment.due_at
     for wait, least in zip(waits, (5, 10, 20, 40, 80, 160), strict=True):
@@ -60,7 +60,7 @@ def test_before_its_moment_nobody_asks_again() -> None:
     assert (early.tries, charged_amounts(invoice)) == (1, [])
 
 
-def test_a_slow_gateway_is_asked_when_it_said(rung: CapturedMessages) -> None:
+def test_a_slow_gateway_is_asked_when_it_said(enqueued: CapturedMessages) -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.SLOW)
     payment = process_payment(request_payment(invoice))

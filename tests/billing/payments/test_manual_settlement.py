@@ -51,7 +51,7 @@ def untaken(payment: Payment, *, why: str = "the account was closed", now: datet
     return process_payment(payment, now=now)
 
 
-def test_where_nothing_was_taken_the_invoice_is_due_again_through_the_gateway_of_now() -> None:
+def test_a_payment_marked_failed_makes_its_invoice_payable_at_the_new_gateway() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     with payments.using_gateway(Other()):
@@ -66,7 +66,7 @@ def test_where_nothing_was_taken_the_invoice_is_due_again_through_the_gateway_of
     assert (second.gateway, reload_invoice(invoice).status, charged_amounts(invoice)) == ("other", "paid", [200])
 
 
-def test_who_said_so_and_why_stands_in_the_tenants_audit_log() -> None:
+def test_a_manual_settlement_is_audited_with_operator_and_reason() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     untaken(payment)
@@ -78,7 +78,7 @@ def test_who_said_so_and_why_stands_in_the_tenants_audit_log() -> None:
     assert (event.detail["gateway"], event.detail["code"]) == ("simulated", "bad_credentials")
 
 
-def test_it_is_asked_for_unasked_again_where_it_was_before() -> None:
+def test_after_a_manual_failure_the_invoice_is_collected_automatically_again() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     untaken(payment)
@@ -105,7 +105,7 @@ def test_as_long_as_a_worker_may_bring_the_answer_it_is_refused() -> None:
     assert [each.status for each in payments_of(invoice)] == ["declined"]
 
 
-def test_what_is_settled_or_can_still_be_asked_for_is_not_settled_by_hand() -> None:
+def test_a_pending_or_settled_payment_cannot_be_settled_manually() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     with pytest.raises(ManualSettlementRefused, match="is pending"):
@@ -116,7 +116,7 @@ def test_what_is_settled_or_can_still_be_asked_for_is_not_settled_by_hand() -> N
     assert (reload_invoice(invoice).status, [each.status for each in payments_of(invoice)]) == ("paid", ["succeeded"])
 
 
-def test_what_a_worker_takes_into_its_hands_meanwhile_is_not_settled_by_hand() -> None:
+def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     real = manual_settlements._check_no_answer_expected
@@ -166,7 +166,7 @@ def test_a_claim_of_a_worker_with_other_settings_is_waited_for() -> None:
         untaken(payment, now=NOW)
 
 
-def test_where_it_was_taken_after_all_the_invoice_is_paid_whatever_operators_say() -> None:
+def test_an_invoice_whose_charge_succeeded_is_paid_although_marked_failed() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.LOST, GatewayFault.REJECTED)
     payment = request_payment(invoice)
@@ -176,7 +176,7 @@ def test_where_it_was_taken_after_all_the_invoice_is_paid_whatever_operators_say
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
 
 
-def test_while_the_gateway_cannot_be_asked_nothing_is_settled_and_the_word_is_kept() -> None:
+def test_an_unreachable_gateway_keeps_the_payment_pending_with_its_reason() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     fail_next_charges(invoice, GatewayFault.UNREACHABLE, GatewayFault.REJECTED)
@@ -191,7 +191,7 @@ def test_while_the_gateway_cannot_be_asked_nothing_is_settled_and_the_word_is_ke
     assert charged_amounts(invoice) == [200]
 
 
-def test_what_was_withdrawn_is_never_taken_under_its_key_again() -> None:
+def test_a_withdrawn_charge_is_declined_under_its_old_key() -> None:
     invoice = create_final_invoice()
     payment = untaken(stuck(invoice))
     with tenant_scope(invoice.tenant_id):

@@ -26,7 +26,7 @@ def read_gauges() -> dict[str, float]:
 
 
 def test_the_beat_opens_what_is_due_and_sends_what_waits(
-    rung: CapturedMessages, monkeypatch: pytest.MonkeyPatch
+    enqueued: CapturedMessages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = create_final_invoice(), create_final_invoice()
     fail_next_charges(first, GatewayFault.UNREACHABLE)

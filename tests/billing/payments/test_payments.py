@@ -57,9 +57,9 @@ def test_an_invoice_somebody_pays_is_paid_by_one_charge_of_all_of_it() -> None:
     assert charged_amounts(invoice) == [200]
 
 
-def test_a_worker_is_notified_at_once(rung: CapturedMessages) -> None:
+def test_a_worker_is_notified_at_once(enqueued: CapturedMessages) -> None:
     payment = request_payment(create_final_invoice())
-    assert ("billing.collect", payment.pk, payment.tenant_id, NOW) in rung
+    assert ("billing.collect", payment.pk, payment.tenant_id, NOW) in enqueued
 
 
 def test_it_is_paid_without_anybody_asking() -> None:
@@ -78,7 +78,7 @@ def test_a_second_sweep_finds_nothing_to_do() -> None:
     assert charged_amounts(invoice) == [200]
 
 
-def test_the_audit_log_says_who_asked_and_what_came_of_it() -> None:
+def test_a_payment_is_audited_with_its_requester_and_outcome() -> None:
     invoice = create_final_invoice()
     process_payment(request_payment(invoice))
     with tenant_scope(invoice.tenant_id):
@@ -133,7 +133,7 @@ def test_a_person_who_tries_in_vain_is_left_in_peace_for_a_day() -> None:
     assert payment_creation.open_due_payments(now=NOW + DAY) == 1
 
 
-def test_what_was_found_due_is_looked_at_again_behind_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_due_invoices_are_checked_again_under_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting, declined = create_final_invoice(), create_final_invoice()
     request_payment(waiting)
     fail_next_charges(declined, GatewayFault.DECLINED)
@@ -169,7 +169,7 @@ def test_while_one_payment_is_under_way_there_is_no_second() -> None:
     assert standing(invoice) == (InvoicePaymentState.PENDING, False)
 
 
-def test_where_nobody_collects_people_are_told_to_pay_by_transfer() -> None:
+def test_without_a_gateway_an_invoice_is_payable_by_transfer_only() -> None:
     invoice = create_final_invoice()
     assert standing(invoice) == (InvoicePaymentState.DUE, True)
     with tenant_scope(invoice.tenant_id):

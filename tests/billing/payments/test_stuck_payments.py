@@ -94,7 +94,7 @@ def read_gauges() -> dict[str, float]:
     return {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
 
 
-def test_what_is_no_use_to_ask_again_waits_for_a_person_and_says_why() -> None:
+def test_a_rejected_payment_becomes_stuck_with_its_reason() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     assert (payment.status, payment.stuck_at, payment.due_at) == ("stuck", NOW, None)
@@ -117,12 +117,12 @@ def test_by_itself_nobody_asks_again_and_no_other_payment_is_begun() -> None:
     assert charged_amounts(invoice) == []
 
 
-def test_who_pays_again_has_the_same_payment_asked_for_again(rung: list[tuple[str, ...]]) -> None:
+def test_paying_a_stuck_invoice_again_retries_the_same_payment(enqueued: list[tuple[str, ...]]) -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     again = request_payment(invoice, now=NOW + HOUR)
     assert (again.pk, again.status, again.due_at, again.reason) == (payment.pk, "pending", NOW + HOUR, "")
-    assert rung[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
+    assert enqueued[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
     assert process_payment(again, now=NOW + HOUR).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
     assert acts(invoice) == ["payment.open", "payment.stick", "payment.retry", "invoice.pay"]
@@ -180,7 +180,7 @@ def test_a_rejection_that_comes_late_changes_nothing() -> None:
     assert [each.status for each in payments_of(invoice)] == ["succeeded"]
 
 
-def test_what_nobody_foresaw_is_noted_told_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_payment_error_is_recorded_logged_and_retried(caplog: pytest.LogCaptureFixture) -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     with broken(KeyError("token=hunter2")):

@@ -1,4 +1,4 @@
-"""A tenant's months tile its time, whatever its zone does."""
+"""A tenant's months tile its time in every time zone."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise

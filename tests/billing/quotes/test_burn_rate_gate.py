@@ -113,5 +113,5 @@ def extend(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     assert grown.ends_at - lease.ends_at == timedelta(hours=1)
 
 
-def test_both_gates_stand_in_the_way_unless_an_operator_says_otherwise() -> None:
+def test_quota_burn_rate_and_budget_gates_are_enabled_by_default() -> None:
     assert [import_string(name) for name in GATES] == [quotas.gate, burn_rate_gate.gate, budget_holds.gate]

@@ -290,9 +290,9 @@ def test_less_time_than_was_quoted_is_fine(kestrel: TenantContext) -> None:
 
 
 def test_quotes_of_others_are_as_good_as_none(kestrel: TenantContext) -> None:
-    stranger, child = create_tenant("Stranger"), kestrel.create_project("child")
+    other_tenant, child = create_tenant("Stranger"), kestrel.create_project("child")
     with simulate() as sim:
-        theirs, beside = quoted(stranger, sim), quoted(kestrel, sim, project=child)
+        theirs, beside = quoted(other_tenant, sim), quoted(kestrel, sim, project=child)
         for quote in (theirs, beside):
             with pytest.raises(UnknownQuote) as refusal:
                 ask(sim, kestrel, quote)

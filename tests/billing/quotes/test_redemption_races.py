@@ -18,7 +18,7 @@ from tests.simulation import create_fleet, create_tenant, offering, simulate
 RACERS = 8
 
 
-def test_of_many_who_cite_a_quote_at_once_one_gets_it(own_database: OwnDatabase, settings: Any) -> None:
+def test_one_of_many_concurrent_requests_redeems_a_quote(own_database: OwnDatabase, settings: Any) -> None:
     settings.LEASE_GATES = EnvironmentSettings.model_fields["lease_gates"].default
     create_fleet()
     what = offering("1g.10gb")

@@ -1,4 +1,4 @@
-"""A tenant's currency is what its charges are counted in: it never changes under them."""
+"""The currency of a tenant never changes once it has charges."""
 
 from threading import Event, Thread
 
@@ -94,7 +94,7 @@ def test_a_service_is_told_why() -> None:
     assert currency(tenant) == "EUR"
 
 
-def test_an_administrator_whom_no_wall_stops_is_refused_too(own_database: OwnDatabase) -> None:
+def test_an_administrator_who_bypasses_rls_cannot_change_the_currency_either(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), USED, HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)

@@ -184,7 +184,7 @@ def test_nothing_to_charge_is_no_run() -> None:
     assert lease_rating.rate_tenant_leases(tenant, now=NOW) == lease_rating.RatingOutcome()
 
 
-def test_a_tenant_is_rated_behind_its_own_wall() -> None:
+def test_rating_a_tenant_charges_no_other_tenant() -> None:
     mine, project = create_customer()
     other, elsewhere = create_customer()
     offering = create_priced_offering()
@@ -230,8 +230,8 @@ def test_a_price_gap_holds_up_only_its_own_tenant_and_is_charged_once_it_is_repa
     assert [gap.unit_seconds for gap in outcome.gaps] == [30]
     assert (charges_of(bad), len(charges_of(good))) == ([], 1)
     set_price(offering, EURO, since=utc("2026-11-20 08:00:00"))
-    mended = lease_rating.rate_all_leases(now=NOW)
-    assert (mended.written, mended.gaps) == (2, ())
+    repaired = lease_rating.rate_all_leases(now=NOW)
+    assert (repaired.written, repaired.gaps) == (2, ())
     assert sum(charge.unit_seconds for charge in charges_of(bad)) == 60
 
 

@@ -158,8 +158,8 @@ def test_rows_that_postgresql_refuses_hold_up_only_their_own_tenant(own_database
         assert [one.tenant for one in outcome.broken] == [odd.pk]
         assert "only_for_this_test" in outcome.broken[0].why
     assert charges_of(odd) == []
-    mended = lease_rating.rate_all_leases(now=NOW)
-    assert (mended.written, mended.broken) == (1, ())
+    repaired = lease_rating.rate_all_leases(now=NOW)
+    assert (repaired.written, repaired.broken) == (1, ())
     assert [charge.unit_seconds for charge in charges_of(odd)] == [60]
 
 

@@ -92,13 +92,13 @@ def test_the_cost_so_far_is_what_an_end_now_would_charge(
     assert before == so_far(lease, sim) == earned(sim)
 
 
-def test_nothing_after_its_end_is_counted_however_late_somebody_looks(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_running_cost_of_an_ended_lease_stops_at_its_end(sim: Simulation, kestrel: TenantContext) -> None:
     lease = active(sim, kestrel)
     sim.clock.at += timedelta(hours=5)
     assert so_far(lease, sim) == earned(sim) == 2 * HOUR * EURO == charged(lease, sim)
 
 
-def test_whoever_is_heard_again_is_counted_again(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_running_cost_continues_when_the_cluster_answers_again(sim: Simulation, kestrel: TenantContext) -> None:
     lease = active(sim, kestrel)
     sim.clock.at += A_WHILE
     Cluster.objects.update(unreachable_since=sim.now - timedelta(minutes=5))

@@ -1,4 +1,4 @@
-"""What was spent is right to the second, whether rating has been by or not."""
+"""Spend is exact to the second before and after rating."""
 
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ NOW = utc("2026-11-21 09:00:00")
 MONTH = utc("2026-11-01 00:00:00")
 
 
-def test_what_ran_and_what_runs_add_up_before_and_after_rating() -> None:
+def test_spend_of_ended_and_running_leases_is_equal_before_and_after_rating() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, NOW - timedelta(hours=5), HOUR, quantity=2)
@@ -183,7 +183,7 @@ def test_spend_is_told_by_a_tag_and_what_has_none_of_it() -> None:
         assert {each.key: each.unit_seconds for each in usage} == {"": 2 * HOUR, "7": HOUR}
 
 
-def test_spend_is_told_by_who_asked_and_comes_to_the_same() -> None:
+def test_spend_by_requester_adds_up_to_the_total() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     for n, who in enumerate(("usr_ada", "usr_bob", "")):

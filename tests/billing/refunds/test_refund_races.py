@@ -62,7 +62,7 @@ def at_once(acts: list[Callable[[], Any]]) -> list[str]:
         return list(pool.map(one, acts))
 
 
-def test_of_thirty_two_refunds_at_once_one_is_let_in_and_the_others_are_told_of_it() -> None:
+def test_one_of_many_concurrent_refunds_is_accepted_and_named_to_the_others() -> None:
     invoice = create_paid_invoice()
     found = at_once([partial(request_refund, invoice, 100)] * MANY)
     assert found.count("") == 1
@@ -81,7 +81,7 @@ def test_settled_by_many_at_once_with_either_answer_one_counts() -> None:
         assert ledger_balances.recomputed_trial_balance()[1] == ()
 
 
-def test_what_is_given_back_meanwhile_makes_no_refund_larger_than_what_was_paid() -> None:
+def test_a_credit_note_during_a_refund_never_returns_more_than_was_paid() -> None:
     invoice = create_paid_invoice(credited=0)
     acts: list[Callable[[], Any]] = [partial(issue_note, invoice, {1: 120}), partial(request_refund, invoice, 121)]
     assert "" in at_once(acts)[:1]

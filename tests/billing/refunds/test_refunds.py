@@ -37,7 +37,7 @@ pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
 
 
-def test_what_was_given_back_goes_back_to_the_card_and_is_booked() -> None:
+def test_credit_is_refunded_to_the_card_and_booked() -> None:
     invoice = create_paid_invoice()
     made = request_refund(invoice, 100)
     assert (made.status, balance_of(invoice), refunded_amounts(invoice)) == ("pending", 20, [])
@@ -146,7 +146,7 @@ def test_without_a_reason_nothing_goes_back() -> None:
     assert refunds_of(invoice) == []
 
 
-def test_of_a_payment_that_took_nothing_or_whose_gateway_is_gone_nothing_goes_back() -> None:
+def test_a_pending_payment_or_one_of_a_removed_gateway_is_not_refundable() -> None:
     invoice = create_paid_invoice()
     with payments.using_gateway(None), pytest.raises(NotRefundable, match="no longer configured here"):
         request_refund(invoice, 40)
@@ -198,7 +198,7 @@ def test_what_the_gateway_declines_is_on_the_balance_again() -> None:
     assert process_refund(request_refund(invoice, 40)).status == "succeeded"
 
 
-def test_what_is_stuck_is_asked_for_again_by_a_person() -> None:
+def test_a_stuck_refund_is_retried_by_an_operator() -> None:
     invoice = create_paid_invoice()
     fail_next_charges(invoice, GatewayFault.REJECTED)
     stuck = process_refund(request_refund(invoice, 40))
@@ -239,7 +239,7 @@ def test_a_crash_anywhere_books_and_sends_once() -> None:
     assert (refunded_amounts(invoice), balance_of(invoice)) == ([40], 80)
 
 
-def test_what_fails_as_nobody_foresaw_is_left_to_a_person() -> None:
+def test_a_refund_that_keeps_failing_unexpectedly_becomes_stuck() -> None:
     invoice = create_paid_invoice()
     made, now = request_refund(invoice, 40), NOW
     with mock.patch.object(SimulatedGateway, "refund", side_effect=ZeroDivisionError("odd")):
@@ -267,7 +267,7 @@ def test_a_refund_the_gateway_told_of_first_is_noted_once() -> None:
     assert (reload_refund(made).status, balance_of(invoice)) == ("succeeded", 80)
 
 
-def test_what_the_books_lack_of_it_is_booked_later() -> None:
+def test_missing_ledger_entries_of_a_refund_are_posted_later() -> None:
     invoice = create_paid_invoice()
     with mock.patch("billing.services.ledger.posting.post_refunds"):
         made = request_refund(invoice, 40)

@@ -127,7 +127,7 @@ def test_the_eighth_eighth_beside_seven_is_fragmented(project: Project) -> None:
     assert hours(found) == {"sold": 70, "idle": 80, "fragmented": 10, "reserved": 0, "unhealthy": 0}
 
 
-def test_where_nobody_sells_a_model_nothing_is_fragmented(project: Project) -> None:
+def test_a_model_without_offerings_has_no_fragmented_hours(project: Project) -> None:
     leased(project, gpu(), offering("1g.10gb"), start=0, requested=0, active=0, ends=10, gone=10)
     Offering.objects.update(state="draft")
     assert hours(kept())["fragmented"] == 0

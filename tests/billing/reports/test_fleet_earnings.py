@@ -1,4 +1,4 @@
-"""What the fleet earns is what rating will charge, to the last unit."""
+"""Fleet earnings equal what rating will charge, to the last unit."""
 
 from datetime import timedelta
 
@@ -60,7 +60,7 @@ def test_what_was_stopped_has_earned_all_the_same(sim: Simulation, kestrel: Tena
     assert earned["EUR"] <= between(sim, 7200)["EUR"]
 
 
-def test_what_ended_earned_exactly_what_rating_charges(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_ended_lease_earned_exactly_its_charge(sim: Simulation, kestrel: TenantContext) -> None:
     offering = simulation.offering("2g.20gb")
     lease = sim.create_lease(kestrel, offering, quantity=2)
     sim.run(1234)

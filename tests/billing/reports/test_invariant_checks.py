@@ -1,4 +1,4 @@
-"""Every proof holds while nothing is wrong, and turns red for its own fault."""
+"""Every invariant check passes without a fault and fails for its own one."""
 
 from collections.abc import Callable
 from contextlib import closing

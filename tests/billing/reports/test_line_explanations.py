@@ -1,4 +1,4 @@
-"""A line opens to its causes, and working it out again gives the same."""
+"""An invoice line lists its causes, which recompute to the same amount."""
 
 from datetime import timedelta
 from unittest.mock import patch

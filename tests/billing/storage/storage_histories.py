@@ -66,7 +66,7 @@ def delete_volume(volume: Volume, at: datetime) -> None:
 
 
 def resize_volume(volume: Volume, gib: int, at: datetime) -> None:
-    """Write what no door does yet: from a moment on a volume has another size."""
+    """Change the size of a volume from a moment on, which no page offers yet."""
     with tenant_scope(volume.tenant_id):
         Volume.objects.filter(pk=volume.pk).update(size_gib=gib)
         volume_metering._append_entry(volume.pk, at=at, size_gib=gib, cause="resized")

@@ -394,7 +394,7 @@ def test_the_month_of_whoever_has_only_volumes_is_closed_as_well() -> None:
     ]
 
 
-def test_whose_volumes_have_news_is_asked_without_a_look_at_anybody_elses() -> None:
+def test_finding_new_storage_usage_reads_rows_of_that_tenant_only() -> None:
     create_priced_storage()
     (mine, project), (_, elsewhere) = create_customer(), create_customer()
     add_volume_history(project, 50, NOVEMBER, DECEMBER)

@@ -43,7 +43,7 @@ def fake() -> "Iterator[FakeStripe]":
 
 
 @pytest.fixture(autouse=True)
-def rung() -> "Iterator[CapturedMessages]":
+def enqueued() -> "Iterator[CapturedMessages]":
     """The hints that were given, first to last."""
     from tests.billing.payments.payable_invoices import captured_messages
 

@@ -1,4 +1,4 @@
-"""Tenants with a card, what befalls their calls, and what Stripe has taken of them."""
+"""Tenants with a card, faults of their calls, and their Stripe invoices."""
 
 from collections.abc import Callable
 from typing import Any

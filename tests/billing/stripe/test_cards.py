@@ -23,8 +23,8 @@ from tests.billing.payments.payable_invoices import (
 )
 from tests.billing.stripe.stripe_customers import SECRETS, fail_calls, stripe_invoices
 from tests.fakestripe import things
-from tests.fakestripe.mill import webhook_of
 from tests.fakestripe.server import FakeStripe
+from tests.fakestripe.webhook_delivery import webhook_of
 
 pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(minutes=5)
@@ -57,11 +57,11 @@ def card(form: PaymentCardForm) -> StripeCustomer | None:
         return payment_cards.find_saved_card(form.tenant)
 
 
-def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, rung: CapturedMessages) -> None:
+def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, enqueued: CapturedMessages) -> None:
     invoice = create_final_invoice()
     form = request_form(invoice)
     assert (form.state, sum(fake.calls.values())) == ("wanted", 0)
-    assert ("billing.card_form", form.pk, form.tenant_id, NOW) in rung
+    assert ("billing.card_form", form.pk, form.tenant_id, NOW) in enqueued
     form = worked(form)
     assert (form.state, form.reason) == ("open", "")
     assert form.url == f"https://checkout.stripe.com/c/pay/{form.session_id}"
@@ -190,14 +190,14 @@ def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> Non
 
 
 def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(
-    fake: FakeStripe, rung: CapturedMessages
+    fake: FakeStripe, enqueued: CapturedMessages
 ) -> None:
     form = worked(request_form(create_final_invoice()))
-    before, rings = sum(fake.calls.values()), len(rung)
+    before, count_before = sum(fake.calls.values()), len(enqueued)
     for seconds in range(0, 120, 4):
         back(form, now=NOW + timedelta(seconds=seconds))
     assert sum(fake.calls.values()) - before <= 3
-    assert len(rung) - rings <= 3
+    assert len(enqueued) - count_before <= 3
     things.fill_in(fake.things, form.session_id)
     assert back(form, now=NOW + timedelta(minutes=4)).state == "saved"
 
@@ -212,7 +212,7 @@ def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStri
     assert payment_cards.handle_form_event("cs_test_nobody", now=NOW) == "no open form here"
 
 
-def test_who_asked_and_what_was_saved_stands_in_the_audit_log(fake: FakeStripe) -> None:
+def test_a_saved_card_is_audited_with_its_requester(fake: FakeStripe) -> None:
     form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     back(form)

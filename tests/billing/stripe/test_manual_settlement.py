@@ -83,7 +83,7 @@ def test_however_far_it_came_nothing_is_left_there_that_can_be_paid(
     assert len([each for each in stripe_invoices(fake) if each["status"] == "open"]) == 1
 
 
-def test_what_was_paid_there_is_paid_and_not_taken_twice(fake: FakeStripe) -> None:
+def test_an_invoice_paid_at_stripe_is_settled_without_a_second_charge(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     (sent,) = stripe_invoices(fake)
     card = next(iter(fake.things.all("payment_method").values()))
@@ -119,7 +119,7 @@ def test_an_invoice_that_is_odd_there_is_left_to_people(fake: FakeStripe) -> Non
     assert (waits.status, waits.code) == ("stuck", "unforeseen_at_stripe")
 
 
-def test_what_is_void_or_gone_there_already_is_declined(fake: FakeStripe) -> None:
+def test_an_invoice_void_or_missing_at_stripe_is_settled_as_declined(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     stripe_invoices(fake)[0]["status"] = "void"
     assert untaken(payment).status == "declined"
@@ -129,7 +129,7 @@ def test_what_is_void_or_gone_there_already_is_declined(fake: FakeStripe) -> Non
 
 
 @pytest.mark.deep
-def test_a_gateway_that_is_gone_leaves_its_charge_and_the_night_says_what_can_still_be_paid(
+def test_reconciliation_reports_a_charge_left_open_at_a_removed_gateway(
     fake: FakeStripe,
 ) -> None:
     payment = stuck(fake, "pay")

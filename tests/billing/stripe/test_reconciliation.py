@@ -256,9 +256,7 @@ def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: A
     assert stripe_status.count_open_items(now=NOW + DAY) == 1
 
 
-def test_a_difference_that_a_person_acknowledged_waits_for_nobody_until_it_is_another(
-    fake: FakeStripe, settings: Any
-) -> None:
+def test_an_acknowledged_difference_is_not_reported_again(fake: FakeStripe, settings: Any) -> None:
     a_paid_one_that_is_void_there(fake)
     (found,) = StripeDifference.objects.all()
     client = operator(settings)
@@ -296,7 +294,7 @@ def test_days_that_were_not_compared_are_counted_where_operators_look(fake: Fake
 
 
 @pytest.mark.parametrize("mark", ["refund", "lost"])
-def test_what_goes_back_months_later_is_compared_however_old_the_payment_is(fake: FakeStripe, mark: str) -> None:
+def test_a_refund_or_dispute_months_later_is_compared_with_its_payment(fake: FakeStripe, mark: str) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     assert night(fake, NOW + DAY) == []
     later = fake.now = NOW + 70 * DAY
@@ -312,7 +310,7 @@ def test_what_goes_back_months_later_is_compared_however_old_the_payment_is(fake
     assert (found.kind, str(found.day), found.back) == ("went_back", str(NOW.date()), event["amount"])
 
 
-def test_what_differs_is_compared_until_it_agrees_however_old_it_is(fake: FakeStripe) -> None:
+def test_a_difference_is_compared_until_it_is_resolved_at_any_age(fake: FakeStripe) -> None:
     a_paid_one_that_is_void_there(fake)
     assert len(night(fake, NOW + 70 * DAY)) == 1
     stripe_invoices(fake)[0].update(status="paid")
@@ -332,7 +330,7 @@ def test_what_was_too_much_and_went_back_agrees_again(fake: FakeStripe) -> None:
 
 @pytest.mark.deep
 def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
-    fake: FakeStripe, rung: Any, monkeypatch: Any
+    fake: FakeStripe, enqueued: Any, monkeypatch: Any
 ) -> None:
     """Tasks ask only a few times, and compare nothing twice."""
     monkeypatch.setattr(lookups, "PAGE", 2)
@@ -349,11 +347,11 @@ def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
     reconciliation_schedule.schedule_days(now=now)
     day, tasks_ = str(NOW.date()), 0
     while day in reconciliation_schedule.due_days(now=now):
-        before, before_rung = fake.calls["get"], len(rung)
+        before, enqueued_before = fake.calls["get"], len(enqueued)
         reconciliation.reconcile_day(day, now=now)
         tasks_ += 1
         assert fake.calls["get"] - before <= reconciliation.PAGES_PER_TASK * reconciliation.BATCH
-        again = [hint[0] for hint in rung[before_rung:]]
+        again = [hint[0] for hint in enqueued[enqueued_before:]]
         assert again == (["billing.stripe_day"] if day in reconciliation_schedule.due_days(now=now) else [])
     assert tasks_ > 2
     found = StripeReconciliationDay.objects.get(day=day)
@@ -362,15 +360,15 @@ def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
 
 
 def test_a_day_that_ends_with_the_last_piece_of_its_task_notifies_for_no_other(
-    fake: FakeStripe, rung: Any, monkeypatch: Any
+    fake: FakeStripe, enqueued: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(reconciliation, "PAGES_PER_TASK", len(ReconciliationPhase))
     process_payment(request_payment(create_invoice_with_card(fake)))
     fake.now = now = NOW + 2 * DAY
     reconciliation_schedule.schedule_days(now=now)
-    rung.clear()
+    enqueued.clear()
     reconciliation.reconcile_day(str(NOW.date()), now=now)
-    assert rung == []
+    assert enqueued == []
     assert StripeReconciliationDay.objects.get(day=NOW.date()).checked_at == now
 
 
@@ -390,14 +388,14 @@ def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(fake: FakeStr
     assert (day.charges, day.invoices, day.trouble, day.due_at) == (7, 7, "", None)
 
 
-def test_what_is_declined_here_and_can_still_be_paid_there_is_told(fake: FakeStripe) -> None:
+def test_a_payment_declined_here_but_still_open_at_stripe_is_reported(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake, how="declined")))
     stripe_invoices(fake)[0]["status"] = "open"
     (found,) = night(fake, NOW + DAY)
     assert (found.kind, "Void it" in found.next) == ("open_there_declined_here", True)
 
 
-def test_what_was_parked_is_looked_at_again_by_night(fake: FakeStripe) -> None:
+def test_a_parked_event_is_retried_by_the_nightly_reconciliation(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (sent,) = stripe_invoices(fake)
     sent["status"] = "teleported"

@@ -19,8 +19,8 @@ from tests.billing.credit_notes.issued_notes import issue_note
 from tests.billing.payments.payable_invoices import MIRA, NOW, process_payment, request_payment
 from tests.billing.refunds.refund_setup import balance_of, payment_of, process_refund, reload_refund, request_refund
 from tests.billing.stripe.stripe_customers import SECRETS, create_invoice_with_card, fail_calls
-from tests.fakestripe.mill import webhook_of
 from tests.fakestripe.server import FakeStripe
+from tests.fakestripe.webhook_delivery import webhook_of
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -127,7 +127,7 @@ def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(
     assert (done.status, balance_of(invoice), len(there(fake))) == (status, left, 1)
 
 
-def test_what_the_bank_sends_back_after_it_went_is_on_the_balance_again(fake: FakeStripe) -> None:
+def test_a_refund_returned_by_the_bank_restores_the_balance_once(fake: FakeStripe) -> None:
     invoice = paid(fake)
     done = process_refund(request_refund(invoice, 150))
     (made,) = there(fake)
@@ -177,7 +177,7 @@ def test_what_may_be_repaired_waits_for_a_person_and_is_sent_again_the_same_day(
 
 
 @pytest.mark.parametrize("code", ["charge_disputed", "charge_already_refunded"])
-def test_what_never_goes_back_is_on_the_balance_again(fake: FakeStripe, code: str) -> None:
+def test_a_refund_refused_by_stripe_restores_the_balance(fake: FakeStripe, code: str) -> None:
     invoice = paid(fake)
     fake.things.refund_refused = code
     done = process_refund(request_refund(invoice, 150))
@@ -198,7 +198,7 @@ def test_what_failed_since_stripe_answered_is_not_taken_for_a_success(fake: Fake
     assert (done.status, done.code, balance_of(invoice)) == ("declined", "refund_failed", 200)
 
 
-def test_what_the_bank_sends_back_while_its_success_is_on_its_way_is_on_the_balance_again(
+def test_a_refund_returned_before_its_success_is_recorded_restores_the_balance(
     fake: FakeStripe,
 ) -> None:
     invoice = paid(fake)

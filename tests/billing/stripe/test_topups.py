@@ -15,16 +15,16 @@ from tests.billing.payments.payable_invoices import CapturedMessages
 from tests.billing.stripe.stripe_customers import SECRETS, stripe_invoices
 from tests.billing.topups.topup_setup import process_topup, reload_topup, request_topup, wallet_balance
 from tests.fakestripe import things
-from tests.fakestripe.mill import webhook_of
 from tests.fakestripe.server import FakeStripe
 from tests.fakestripe.tenants import create_card_holder
+from tests.fakestripe.webhook_delivery import webhook_of
 from tests.simulation import NOW, create_tenant
 
 pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 
 
-def test_an_event_has_a_top_up_asked_about_and_the_books_agree(fake: FakeStripe, rung: CapturedMessages) -> None:
+def test_an_event_has_a_top_up_asked_about_and_the_books_agree(fake: FakeStripe, enqueued: CapturedMessages) -> None:
     owner = create_tenant("Kestrel")
     fake.now = NOW
     create_card_holder(fake, owner.tenant.pk, how="silent")
@@ -34,7 +34,7 @@ def test_an_event_has_a_top_up_asked_about_and_the_books_agree(fake: FakeStripe,
     webhook_inbox.receive_event(*webhook_of(fake.things.events[-1], SECRETS[0], NOW), now=NOW)
     (event_id,) = webhook_inbox.due_events(now=NOW)
     webhook_events.process_event(event_id, now=NOW)
-    assert ("billing.top_up", topup.pk, topup.tenant_id, NOW) in rung
+    assert ("billing.top_up", topup.pk, topup.tenant_id, NOW) in enqueued
     assert process_topup(topup).status == "succeeded"
     assert (reload_topup(topup).reference, wallet_balance(owner)) == (stripe_invoices(fake)[0]["id"], 5000)
     fake.now = NOW + DAY

@@ -24,8 +24,8 @@ from tenants.services.rls import tenant_scope
 from tests.billing.payments.payable_invoices import NOW, payments_of, process_payment, reload_invoice, request_payment
 from tests.billing.stripe.stripe_customers import SECRETS, create_invoice_with_card, fail_calls, stripe_invoices
 from tests.fakestripe import things
-from tests.fakestripe.mill import shuffled_webhooks, webhook_of
 from tests.fakestripe.server import FakeStripe, signed
+from tests.fakestripe.webhook_delivery import shuffled_webhooks, webhook_of
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + timedelta(minutes=10)
@@ -124,7 +124,7 @@ def end(invoice: Any) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_mill_that_doubles_reorders_and_drops_ends_as_well(fake: FakeStripe, seed: int) -> None:
+def test_repeated_shuffled_and_lost_webhooks_lead_to_the_same_state(fake: FakeStripe, seed: int) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
@@ -409,7 +409,7 @@ def test_an_older_invoice_of_the_same_payment_says_nothing_against_it(fake: Fake
     assert states() == {"invoice.voided": "done"}
 
 
-def test_what_is_looked_at_already_is_not_looked_at_again(fake: FakeStripe) -> None:
+def test_a_processed_event_is_not_retried(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
     work()

@@ -1,4 +1,4 @@
-"""What PostgreSQL itself refuses about tax, whoever asks."""
+"""PostgreSQL refuses invalid tax rows, whoever writes them."""
 
 from datetime import date
 

@@ -252,7 +252,7 @@ def test_parties_and_terms_are_kept_as_they_were() -> None:
     assert kept.due_at == NOW + timedelta(days=14)
 
 
-def test_who_never_said_who_it_is_stands_there_by_its_name() -> None:
+def test_a_tenant_without_billing_details_is_invoiced_under_its_name() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200)
     assert invoice.customer is not None

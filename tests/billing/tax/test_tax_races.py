@@ -1,4 +1,4 @@
-"""Whoever says who a tenant is, while its month is being closed."""
+"""Billing details that change during a month close."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +14,7 @@ from tests.billing.tax.taxed_tenants import ATELIER, charge_amounts, set_billing
 from tests.database import OwnDatabase
 
 
-def test_whoever_says_who_it_is_waits_for_a_month_that_is_being_closed(own_database: OwnDatabase) -> None:
+def test_a_change_of_billing_details_waits_for_the_month_close(own_database: OwnDatabase) -> None:
     set_tax_rate("DE", 19)
     tenant, project = create_customer()
     charge_amounts(project, 200)

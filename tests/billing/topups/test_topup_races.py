@@ -71,7 +71,7 @@ def test_of_thirty_two_who_ask_at_once_one_is_let_in(kestrel: TenantContext) -> 
     assert len(topups_of(kestrel)) == 1
 
 
-def test_of_settles_and_the_operators_word_at_once_what_was_taken_counts(kestrel: TenantContext) -> None:
+def test_a_successful_top_up_wins_over_a_concurrent_manual_settlement(kestrel: TenantContext) -> None:
     fail_next_topups(kestrel, GatewayFault.REJECTED)
     stuck = process_topup(request_topup(kestrel, 5000))
     turns = iter(range(MANY))

@@ -64,7 +64,7 @@ def test_what_is_too_little_or_too_much_is_refused_and_nothing_is_booked(kestrel
     assert topups_of(kestrel) == []
 
 
-def test_where_nobody_collects_it_is_said(kestrel: TenantContext) -> None:
+def test_a_top_up_without_a_gateway_is_refused(kestrel: TenantContext) -> None:
     with payments.using_gateway(None), pytest.raises(TopUpRefused, match="does not collect payments"):
         request_topup(kestrel, 100)
 
@@ -95,7 +95,7 @@ def test_a_silence_is_asked_about_again_with_the_same_key(kestrel: TenantContext
     assert (wallet_balance(kestrel), charged_topups(kestrel)) == (100, [100])
 
 
-def test_what_a_gateway_never_takes_waits_for_a_person_who_asks_for_the_same(kestrel: TenantContext) -> None:
+def test_a_stuck_top_up_is_retried_by_a_request_for_the_same_amount(kestrel: TenantContext) -> None:
     fail_next_topups(kestrel, GatewayFault.REJECTED)
     stuck = process_topup(request_topup(kestrel, 100))
     assert (stuck.status, stuck.code) == ("stuck", "bad_credentials")
@@ -107,7 +107,7 @@ def test_what_a_gateway_never_takes_waits_for_a_person_who_asks_for_the_same(kes
     assert wallet_balance(kestrel) == 100
 
 
-def test_what_a_late_worker_settles_meanwhile_is_not_asked_for_again(kestrel: TenantContext) -> None:
+def test_a_top_up_settled_by_a_late_worker_is_not_retried(kestrel: TenantContext) -> None:
     fail_next_topups(kestrel, GatewayFault.REJECTED)
     stuck = process_topup(request_topup(kestrel, 100))
     lock = topup_collection.TOPUPS.lock
@@ -133,7 +133,7 @@ def test_only_the_gateway_that_it_was_begun_with_is_asked(kestrel: TenantContext
     assert charged_topups(kestrel) == []
 
 
-def test_what_fails_as_nobody_foresaw_is_tried_again_and_then_left_to_a_person(kestrel: TenantContext) -> None:
+def test_a_top_up_that_keeps_failing_unexpectedly_becomes_stuck(kestrel: TenantContext) -> None:
     made, now = request_topup(kestrel, 100), NOW
     with mock.patch.object(SimulatedGateway, "charge", side_effect=ZeroDivisionError("odd")):
         for _ in range(MAX_UNEXPECTED_FAILURES):
@@ -185,7 +185,7 @@ def test_b18_what_is_under_way_counts_as_there(kestrel: TenantContext) -> None:
     assert len(topups_of(kestrel)) == 1
 
 
-def test_after_a_decline_nothing_is_asked_for_until_somebody_says_so(kestrel: TenantContext) -> None:
+def test_a_declined_automatic_top_up_stops_the_rule_until_it_is_set_again(kestrel: TenantContext) -> None:
     rule(kestrel)
     fail_next_topups(kestrel, GatewayFault.DECLINED)
     automatic_topups.open_due_topups(now=NOW)
@@ -198,7 +198,7 @@ def test_after_a_decline_nothing_is_asked_for_until_somebody_says_so(kestrel: Te
     assert automatic_topups.open_due_topups(now=LATER) == 1
 
 
-def test_where_nobody_collects_nothing_is_begun_and_one_tenant_keeps_nobody_waiting(kestrel: TenantContext) -> None:
+def test_no_automatic_top_up_opens_without_a_gateway_or_after_an_error(kestrel: TenantContext) -> None:
     rule(kestrel)
     with payments.using_gateway(None):
         assert automatic_topups.open_due_topups(now=NOW) == 0
@@ -212,9 +212,9 @@ def test_where_nobody_collects_nothing_is_begun_and_one_tenant_keeps_nobody_wait
 
 def test_the_beat_tops_up_and_repeats_lost_messages(kestrel: TenantContext) -> None:
     rule(kestrel)
-    with clock.frozen_at(NOW), captured_messages() as rung, mock.patch("ports.outbox.send") as sent:
+    with clock.frozen_at(NOW), captured_messages() as enqueued, mock.patch("ports.outbox.send") as sent:
         tasks.collect_due()
-    assert [hint[0] for hint in rung] == ["billing.top_up"]
+    assert [hint[0] for hint in enqueued] == ["billing.top_up"]
     assert sent.call_args.args[0] == "billing.top_up"
 
 

@@ -1,4 +1,4 @@
-"""Top-ups as tests ask for them, and let workers take them further."""
+"""Top-ups as tests request and process them."""
 
 from datetime import datetime
 

@@ -36,7 +36,7 @@ def found(change: Callable[[Document], Any]) -> list[str]:
     return check(write_bundle(document)).differences
 
 
-def test_it_imports_nothing_but_what_python_brings() -> None:
+def test_the_verifier_imports_only_the_standard_library() -> None:
     imported = set[str]()
     for node in ast.walk(ast.parse(PROGRAM.read_text())):
         if isinstance(node, ast.Import):
@@ -48,7 +48,7 @@ def test_it_imports_nothing_but_what_python_brings() -> None:
     assert not imported & {"socket", "urllib", "http", "ssl", "subprocess", "os", "importlib"}
 
 
-def test_it_says_what_it_recomputed() -> None:
+def test_the_verifier_reports_what_it_recomputed() -> None:
     report = check(write_bundle(sample_bundle()))
     assert report.equal
     assert list(report_lines(report)) == [
@@ -284,7 +284,7 @@ def test_a_label_that_is_no_month_is_not_checked(label: str) -> None:
     )
 
 
-def test_it_tells_drafts_whole_currencies_and_what_differs() -> None:
+def test_the_report_names_drafts_currencies_without_decimals_and_differences() -> None:
     document = sample_bundle()
     document["invoice"].update(number=None, currency="JPY", decimals=0, total=-3)
     words = list(report_lines(check(write_bundle(document))))
@@ -331,7 +331,7 @@ def test_it_tells_drafts_whole_currencies_and_what_differs() -> None:
          "the bundle: leases, 1: steps, 1: state: resting is an unknown state"),
     ],
 )  # fmt: skip
-def test_what_it_does_not_know_it_does_not_judge(change: Callable[[Document], Any], words: str) -> None:
+def test_a_bundle_with_unknown_values_is_unreadable(change: Callable[[Document], Any], words: str) -> None:
     with pytest.raises(Unreadable) as refused:
         found(change)
     assert str(refused.value) == words

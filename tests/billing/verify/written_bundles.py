@@ -1,4 +1,4 @@
-"""Bundles written by hand, and bundles that somebody has had their hands on."""
+"""Handwritten bundles, and tampered ones."""
 
 import hashlib
 import json

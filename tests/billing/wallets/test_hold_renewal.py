@@ -1,4 +1,4 @@
-"""What a look at a lease reads and marks, and what it does not count."""
+"""What the renewal of a hold reads and marks, and what it does not count."""
 
 from datetime import timedelta
 

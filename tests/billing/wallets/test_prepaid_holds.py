@@ -130,7 +130,7 @@ def test_what_a_slow_stop_used_beyond_the_money_we_pay(kestrel: TenantContext) -
             assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_what_ran_on_over_the_end_of_a_month_is_ours_before_its_invoice_is_made(kestrel: TenantContext) -> None:
+def test_use_beyond_the_hold_is_written_off_before_the_month_is_invoiced(kestrel: TenantContext) -> None:
     with simulate() as sim:
         sim.clock.at = sim.clock.at.replace(day=30, hour=20, minute=0)
         make_prepaid(kestrel)
@@ -215,7 +215,7 @@ def test_budget_and_wallet_both_have_to_have_room(kestrel: TenantContext) -> Non
         assert (budget_totals(limit, sim), held_cents(kestrel)) == ((0, 200, 100), 100 + SLACK)
 
 
-def test_who_is_suspended_begins_nothing_new_and_what_runs_goes_on(kestrel: TenantContext) -> None:
+def test_a_suspended_tenant_starts_no_lease_but_keeps_its_running_ones(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         set_payment_terms(kestrel, standing="suspended")
@@ -253,7 +253,7 @@ def test_what_runs_ends_when_its_tenant_pays_beforehand_and_has_no_money(kestrel
         assert {reload_lease(lease).end_reason, reload_lease(waiting).end_reason} == {EndReason.UNPAID}
 
 
-def test_what_was_used_before_its_tenant_paid_beforehand_is_not_ours_to_pay(kestrel: TenantContext) -> None:
+def test_use_from_before_prepayment_is_not_written_off(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         runs(sim, 60)
@@ -297,7 +297,7 @@ def test_an_invoice_takes_its_month_off_the_wallet_and_the_money_with_it(kestrel
             assert {part.period.label for part in WalletPart.objects.select_related("period")} == {"2026-12"}
 
 
-def test_what_ended_before_its_tenant_paid_beforehand_is_taken_with_what_runs(kestrel: TenantContext) -> None:
+def test_leases_that_ended_before_prepayment_are_held_with_the_running_ones(kestrel: TenantContext) -> None:
     with simulate() as sim:
         ended = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         runs(sim, 60)
@@ -316,7 +316,7 @@ def test_what_ended_before_its_tenant_paid_beforehand_is_taken_with_what_runs(ke
             assert not Grant.objects.exclude(minor=1000).exists()
 
 
-def test_what_waits_over_the_end_of_a_month_holds_for_the_month_in_which_it_begins(kestrel: TenantContext) -> None:
+def test_a_lease_queued_over_the_end_of_a_month_holds_for_the_next_month_only(kestrel: TenantContext) -> None:
     with simulate() as sim:
         sim.clock.at = sim.clock.at.replace(day=30, hour=23, minute=50)
         make_prepaid(kestrel, now=sim.now)

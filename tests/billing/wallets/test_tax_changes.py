@@ -84,7 +84,7 @@ def test_with_money_for_it_the_tax_is_set_aside_and_nobody_else_bears_it(kestrel
             assert Grant.objects.count() == 1  # nothing was ours to pay
 
 
-def test_who_owes_less_or_the_same_or_pays_by_invoice_is_not_asked(kestrel: TenantContext) -> None:
+def test_an_equal_tax_or_payment_by_invoice_changes_no_hold(kestrel: TenantContext) -> None:
     with simulate() as sim:
         three_hours(sim, kestrel, 310)
         before = held_cents(kestrel)
@@ -95,7 +95,7 @@ def test_who_owes_less_or_the_same_or_pays_by_invoice_is_not_asked(kestrel: Tena
         assert said(kestrel) == ""
 
 
-def test_who_waits_for_the_wallet_while_more_tax_comes_to_be_owed_sets_that_aside_as_well(
+def test_a_lease_that_waits_for_the_wallet_lock_holds_the_increased_tax(
     kestrel: TenantContext,
 ) -> None:
     real = wallet_balances.lock_wallet

@@ -66,7 +66,7 @@ def take(sim: Simulation, owner: TenantContext, step: str, many: int) -> int:
 @pytest.mark.deep
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS, first=st.integers(0, 600))
-def test_what_is_taken_is_there_and_a_month_costs_no_more_than_there_was(
+def test_a_prepaid_month_never_costs_more_than_was_held(
     kestrel: TenantContext, steps: list[tuple[str, int]], first: int
 ) -> None:
     with transaction.atomic(), simulate() as sim:  # each history begins with the same ids

@@ -1,4 +1,4 @@
-"""Many at once on one wallet: together they never take more than there is."""
+"""Concurrent requests on one wallet never take more than its balance."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -24,7 +24,7 @@ class Scene:
         self.frozen: set[str] = set()
         self.refusals: list[Exception] = []
         self.led = True
-        self.naps = self.loaded = 0
+        self.waits = self.loaded = 0
         monkeypatch.setattr(kube_agent.clock, "sleep", self.nap)
         monkeypatch.setattr(kube_agent.cluster_freeze, "is_frozen", lambda pk: pk in self.frozen)
         monkeypatch.setattr(kube_agent, "try_to_lead", lambda cluster: self.led)
@@ -46,8 +46,8 @@ class Scene:
         return Played()
 
     def nap(self, seconds: float) -> None:
-        self.naps += 1
-        if self.naps >= 3:
+        self.waits += 1
+        if self.waits >= 3:
             self.command.going = False
 
 
@@ -69,7 +69,7 @@ def test_an_agent_begins_again_after_whatever_was_away(scene: Scene) -> None:
 def test_a_frozen_cluster_and_one_that_another_leads_are_waited_for(scene: Scene) -> None:
     scene.frozen = {"clu_east"}
     scene.command.follow(EAST)
-    scene.frozen, scene.led, scene.naps, scene.command.going = set(), False, 0, True
+    scene.frozen, scene.led, scene.waits, scene.command.going = set(), False, 0, True
     scene.command.follow(EAST)
     assert scene.followed == []
 

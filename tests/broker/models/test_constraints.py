@@ -92,7 +92,7 @@ def test_nothing_follows_the_last_step(sim: Simulation) -> None:
     refused(lease.tenant_id, written(last, before="active"), "transition_released_once")
 
 
-def test_what_the_ledger_says_is_never_changed_by_anybody(own_database: OwnDatabase) -> None:
+def test_transitions_cannot_be_changed_or_deleted_by_any_login(own_database: OwnDatabase) -> None:
     with simulate() as sim:
         create_gpus(1)
         lease = sim.create_lease(create_tenant(), offering())
@@ -153,7 +153,9 @@ def test_one_gpu_serves_one_isolation(sim: Simulation, kestrel: TenantContext) -
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_are_never_written_on_one_shared_gpu(sim: Simulation, kestrel: TenantContext, isolation: str) -> None:
+def test_leases_of_two_tenants_cannot_be_stored_on_one_shared_gpu(
+    sim: Simulation, kestrel: TenantContext, isolation: str
+) -> None:
     swift, quarter = create_tenant("Swift"), soft_offering(isolation=isolation)
     place = held_allocations(sim.create_lease(kestrel, quarter))[0]
     assert place.isolation == isolation

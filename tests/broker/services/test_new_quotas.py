@@ -44,7 +44,7 @@ def limit(owner: TenantContext, kind: QuotaKind, amount: int, project: Project, 
         return quotas.set_limit(project=project, kind=kind, limit=amount, actor=OPERATOR, now=now)
 
 
-def test_it_counts_what_runs_below_it_and_nothing_else(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_new_quota_counts_live_leases_of_its_subprojects_only(sim: Simulation, kestrel: TenantContext) -> None:
     team, other = kestrel.create_project("team"), kestrel.create_project("other")
     run = kestrel.create_project("run", parent=team)
     sim.create_lease(kestrel, offering("whole-gpu"), project=run)
@@ -70,7 +70,9 @@ def test_below_what_runs_it_is_allowed_and_nothing_starts_until_use_has_fallen(
     sim.request_lease(kestrel, offering("1g.10gb"), project=team)
 
 
-def test_what_runs_gives_its_part_back_when_it_ends(sim: Simulation, kestrel: TenantContext) -> None:
+def test_leases_from_before_a_new_quota_return_their_part_when_they_end(
+    sim: Simulation, kestrel: TenantContext
+) -> None:
     team = kestrel.create_project("team")
     leases = [sim.create_lease(kestrel, offering("1g.10gb"), project=team) for _ in range(3)]
     for kind in (UNITS, HOURS):

@@ -1,4 +1,4 @@
-"""Ceilings: taken on the whole path at once, given back to the unit."""
+"""Quotas are taken on the whole path at once and returned exactly."""
 
 from datetime import UTC, datetime
 
@@ -136,7 +136,7 @@ def test_a_gate_called_again_takes_nothing_more(sim: Simulation, kestrel: Tenant
     assert kestrel.quota_used() == 7_000
 
 
-def test_where_no_quota_stands_nothing_is_taken_or_given_back(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_without_any_quota_is_leased_and_released(sim: Simulation, kestrel: TenantContext) -> None:
     with tenant_scope(kestrel.tenant.pk):
         Quota.objects.all().delete()
     lease = sim.create_lease(kestrel, offering("1g.10gb"), LeaseState.RELEASED)
@@ -153,7 +153,7 @@ def test_a_quota_taken_away_meanwhile_is_not_missed(sim: Simulation, kestrel: Te
 
 
 @pytest.mark.parametrize(("used", "left"), [(20, 100), (130, 130), (150, 150)])
-def test_what_was_used_counts_against_what_was_taken_first(
+def test_used_hours_count_against_the_window_taken_first(
     sim: Simulation, kestrel: TenantContext, used: int, left: int
 ) -> None:
     quota = kestrel.set_quota(HOURS, PLENTY)
@@ -181,9 +181,7 @@ def test_amounts_are_written_without_floats(kind: str, amount: int, text: str) -
     assert quotas.format_amount(kind, amount) == text
 
 
-def test_who_read_the_clock_before_the_new_month_counts_in_it_if_it_came_first(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_a_request_with_an_older_clock_counts_in_the_current_window(sim: Simulation, kestrel: TenantContext) -> None:
     hour = 3600 * 1000
     kestrel.set_quota(HOURS, 100 * hour)
     before, after = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)

@@ -128,7 +128,7 @@ def test_worker_beat_and_relay_carry_a_message_to_its_end(
             return bool(row) and row[0] == 0
 
         wait_until(sent, relay)
-    # Beat rang for the sweep at once, the relay for the lease; the worker answered both.
+    # Beat enqueued the sweep at once, the relay for the lease; the worker answered both.
     inspect = ["python", "-m", "celery", "-A", "config.celery", "inspect", "stats", "--json"]
 
     def answered() -> bool:

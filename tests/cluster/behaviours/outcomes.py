@@ -21,13 +21,13 @@ def folder() -> Path:
 
 
 def behaviour_of(item: pytest.Item) -> str:
-    """Name a behaviour: the test without the world it was played in."""
+    """Return the name of the test without its cluster."""
     name = re.sub(r"\b(simulated|real)-|-(simulated|real)\b|\[(simulated|real)\]", "", item.nodeid)
     return name.partition("tests/cluster/")[2]
 
 
 def compare(item: pytest.Item, world: str, outcome: dict[str, Any]) -> None:
-    """Keep an outcome; the second of two must be the first's very twin."""
+    """Store an outcome; fail if it differs from the other cluster's."""
     text = json.dumps({"behaviour": behaviour_of(item), **outcome}, indent=1, sort_keys=True)
     key = hashlib.sha256(behaviour_of(item).encode()).hexdigest()[:16]
     for each in WORLDS:

@@ -72,7 +72,7 @@ def test_a_lease_is_stopped_and_started_many_times(world: World) -> None:
 
 
 @pytest.mark.deep
-def test_what_is_being_stopped_can_be_released_and_its_volume_used_again(world: World) -> None:
+def test_a_stopping_lease_can_be_released_and_its_volume_used_again(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     volume = volume_of(world, kestrel)
@@ -91,7 +91,7 @@ def test_a_stopped_lease_that_is_released_is_over_at_once(world: World) -> None:
     assert reload_lease(lease).state == "released"
 
 
-def test_what_cannot_be_stopped_or_started_is_told_why(world: World) -> None:
+def test_a_stop_or_start_that_is_not_possible_is_refused(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     bare = world.run(kestrel, what)

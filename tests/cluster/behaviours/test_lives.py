@@ -48,7 +48,7 @@ def test_what_is_over_cannot_be_released(world: World) -> None:
 
 
 @pytest.mark.deep
-def test_what_takes_its_time_to_go_holds_its_place_until_it_went(world: World) -> None:
+def test_a_slowly_ending_lease_keeps_its_slot_until_it_is_gone(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     first = world.run(kestrel, what, "takes its time to go")
     second = world.ask(kestrel, what)
@@ -80,7 +80,7 @@ def test_an_operator_gives_a_reason(world: World) -> None:
     world.until(lease, "active")
 
 
-def test_it_expires_after_what_was_asked_for(world: World) -> None:
+def test_a_lease_expires_after_its_requested_duration(world: World) -> None:
     lease = world.run(world.home(), world.offering(), max_duration_s=600)
     world.wait(590)
     assert reload_lease(lease).state == "active"

@@ -1,4 +1,4 @@
-"""Nodes, GPUs and pods that go away, and what becomes of the leases on them."""
+"""Nodes, GPUs and pods that are lost, and the leases on them."""
 
 from datetime import timedelta
 
@@ -38,7 +38,7 @@ def test_a_node_lost_for_good_ends_its_leases_at_their_last_proof_of_life(world:
         assert "is unreachable" in world.last_cause(lease, "releasing")
 
 
-def test_what_was_on_a_lost_node_may_be_asked_for_again_elsewhere(world: World) -> None:
+def test_a_lease_of_a_lost_node_can_be_requested_again_on_another(world: World) -> None:
     site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
@@ -165,7 +165,7 @@ def test_a_pod_that_was_evicted_is_replaced_and_its_lease_stays(world: World) ->
     world.until(lease, "active")
 
 
-def test_what_somebody_edits_by_hand_is_put_right_and_its_lease_stays(world: World) -> None:
+def test_a_manually_edited_object_is_repaired_and_its_lease_stays_active(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.edit(lease)
@@ -186,7 +186,7 @@ def test_an_inventory_that_is_empty_by_mistake_takes_nothing_out_of_the_pool(wor
 
 
 @pytest.mark.parametrize("reason", ["PreemptionByScheduler", "Evicted"])
-def test_what_the_cluster_pushed_out_for_good_is_told_and_ended(reason: str, world: World) -> None:
+def test_an_evicted_pod_ends_its_lease_as_device_lost(reason: str, world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.push_out(lease, reason)
@@ -198,14 +198,14 @@ def test_what_the_cluster_pushed_out_for_good_is_told_and_ended(reason: str, wor
     world.until(lease, "released")
 
 
-def test_what_somebody_deleted_by_hand_ends_its_lease(world: World) -> None:
+def test_manually_deleted_objects_end_their_lease(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     world.delete_all_of(lease)
     assert world.until(lease, "released").end_reason == "device_lost"
 
 
-def test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment(world: World) -> None:
+def test_a_lease_deleted_unobserved_is_charged_until_its_deletion(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     lease = world.run(world.home(), world.offering())
     deleted_at = world.sim.now
@@ -245,7 +245,7 @@ def test_a_namespace_deleted_by_hand_ends_its_leases_and_takes_new_ones_again(wo
     world.run(kestrel, what)
 
 
-def test_what_somebody_holds_up_keeps_its_place_until_it_is_gone(world: World) -> None:
+def test_a_pod_held_by_a_finalizer_keeps_its_slot_until_it_is_gone(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
@@ -258,7 +258,7 @@ def test_what_somebody_holds_up_keeps_its_place_until_it_is_gone(world: World) -
     world.until(waiting, "active")
 
 
-def test_a_stranger_with_our_name_is_left_alone_and_the_lease_refused(world: World) -> None:
+def test_a_foreign_object_with_our_name_is_left_alone_and_the_lease_refused(world: World) -> None:
     world.stand(GpuNode(gpus=2))
     kestrel, what = world.home(), world.offering()
     world.run(kestrel, what)

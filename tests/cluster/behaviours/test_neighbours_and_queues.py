@@ -33,20 +33,20 @@ def test_slices_in_hardware_are_shared_by_tenants(world: World) -> None:
 
 
 @ways
-def test_strangers_share_no_gpu_that_only_software_divides(isolation: str, world: World) -> None:
+def test_tenants_share_no_gpu_that_only_software_divides(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
     what = world.offering(profile, isolation=isolation)
     first = world.run(world.home("Kestrel"), what)
-    stranger = world.ask(world.home("Osprey"), what)
+    foreign_lease = world.ask(world.home("Osprey"), what)
     world.wait(30)
-    assert reload_lease(stranger).state == "queued"
+    assert reload_lease(foreign_lease).state == "queued"
     world.end(first)
-    world.until(stranger, "active")
+    world.until(foreign_lease, "active")
 
 
 @ways
-def test_strangers_share_it_where_its_owner_allows_it(isolation: str, world: World) -> None:
+def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(isolation: str, world: World) -> None:
     machine, profile = SHARED[isolation]
     world.stand(machine)
     Cluster.objects.update(allow_shared_gpus=True)
@@ -80,7 +80,7 @@ def test_a_small_one_passes_a_gang_that_does_not_fit_yet(world: World) -> None:
     assert reload_lease(gang).state == "queued"
 
 
-def test_who_gives_up_in_the_queue_holds_nobody_up(world: World) -> None:
+def test_a_lease_released_in_the_queue_does_not_block_the_next(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     first, second, third = world.run(kestrel, what), world.ask(kestrel, what), world.ask(kestrel, what)
@@ -123,7 +123,7 @@ def test_all_of_a_node_is_ended_with_a_reason(world: World) -> None:
     assert world.there() == 0
 
 
-def test_what_the_catalogue_cannot_place_here_waits_in_words(world: World) -> None:
+def test_an_offering_that_no_node_can_serve_waits_with_a_reason(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     what = world.offering("1g.10gb")
     waiting = world.ask(world.home(), what)

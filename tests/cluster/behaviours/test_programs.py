@@ -40,7 +40,7 @@ def test_a_template_says_how_to_get_in(template: str, world: World) -> None:
     assert world.note_ways(lease) == []
 
 
-def test_where_a_cluster_lets_nobody_in_no_way_is_told(world: World) -> None:
+def test_a_cluster_without_ingress_shows_no_connections(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     assert world.note_ways(of_template(world, "jupyter")) == []
 

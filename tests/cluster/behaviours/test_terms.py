@@ -1,4 +1,4 @@
-"""On what terms, and how many together: price classes, and gangs over GPUs and nodes."""
+"""Price classes, and gangs over GPUs and nodes."""
 
 import pytest
 

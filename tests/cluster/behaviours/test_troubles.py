@@ -45,7 +45,7 @@ def test_a_clusters_own_quota_lets_wait_until_there_is_room(world: World) -> Non
     world.until(lease, "active")
 
 
-def test_what_a_cluster_calls_invalid_ends_its_lease_in_its_words(world: World) -> None:
+def test_a_spec_that_the_cluster_calls_invalid_ends_its_lease_with_its_message(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     over = world.trouble("422", times=MANY)
     lease = world.ask(world.home(), world.offering())
@@ -69,7 +69,7 @@ def test_lost_rights_end_no_lease(answer: str, world: World) -> None:
 
 
 @pytest.mark.parametrize("answer", [*DENIED, "silence"])
-def test_what_is_over_while_nobody_answers_holds_its_place_until_its_end_is_proven(answer: str, world: World) -> None:
+def test_a_lease_released_during_an_outage_keeps_its_slot_until_proven_ended(answer: str, world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     kestrel, what = world.home(), world.offering()
     lease, waiting = world.run(kestrel, what), world.ask(kestrel, what)
@@ -115,7 +115,7 @@ def test_a_long_silence_is_told_and_forgotten(world: World) -> None:
     world.until_true(lambda: not reload_lease(lease).conditions, "that it is well again")
 
 
-def test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life(world: World) -> None:
+def test_a_lease_that_expires_in_a_long_outage_is_charged_until_last_seen(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering(), max_duration_s=3600)
     over = world.trouble("silence", times=MANY)
@@ -128,7 +128,7 @@ def test_what_expires_in_hours_of_silence_is_charged_to_its_last_proof_of_life(w
     world.until(lease, "released")
 
 
-def test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything(world: World) -> None:
+def test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed(world: World) -> None:
     site = world.stand(GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
@@ -166,7 +166,7 @@ def test_a_cluster_that_shows_nothing_in_one_look_loses_no_lease(world: World) -
 
 
 @pytest.mark.deep
-def test_many_that_are_not_there_end_only_when_they_stay_away_and_at_their_last_proof_of_life(
+def test_many_missing_leases_end_only_when_confirmed_and_when_last_seen(
     world: World,
 ) -> None:
     """Look until the missing leases are confirmed as gone."""

@@ -285,11 +285,11 @@ class World(ABC):
         return self.plain(reload_lease(lease).pending_reason)
 
     def progress(self, lease: Lease) -> str:
-        """Return what its tenant is told while it is looked at."""
+        """Return the progress text that the tenant sees."""
         return str(reload_lease(lease).progress.get("text", ""))
 
     def ails(self, lease: Lease) -> str:
-        """Return what its tenant is told is the matter with it."""
+        """Return the condition text that the tenant sees."""
         return " ".join(reload_lease(lease).conditions.values())
 
     def last_cause(self, lease: Lease, state: str = "") -> str:
@@ -381,7 +381,7 @@ class World(ABC):
 
     @abstractmethod
     def squat(self, lease: Lease) -> None:
-        """Let a stranger have the name that the lease's next generation will want."""
+        """Let a foreign object have the name that the lease's next generation will want."""
 
     @abstractmethod
     def trouble(self, what: str, *, times: int = 1) -> Callable[[], None]:

@@ -1,4 +1,4 @@
-"""Roles, and how they reach down the tree: pure, without Django."""
+"""Roles and their inheritance along the project tree."""
 
 from hypothesis import given
 from hypothesis import strategies as st

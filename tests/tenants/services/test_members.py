@@ -264,7 +264,7 @@ def test_a_lesser_role_takes_back_what_one_may_no_longer_offer_and_no_more(delta
     assert [opens(of_all), opens(of_lab)] == [False, True]
 
 
-def test_tokens_made_for_machines_end_with_their_maker_only_where_one_who_may_says_so(delta: TenantWithOwner) -> None:
+def test_service_account_tokens_are_revoked_with_their_creator_only_on_request(delta: TenantWithOwner) -> None:
     admin, robot = delta.user_with_role(Role.ADMIN), delta.create_service_account()
     by_admin = Actor("user", admin.pk, admin.email)
     lead = RoleGrants((RoleGrant(Role.OWNER, (delta.root.pk,)),))

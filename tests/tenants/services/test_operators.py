@@ -1,4 +1,4 @@
-"""Operators are appointed from the machine itself: the first one has nobody to ask."""
+"""Operators are appointed on the command line."""
 
 from io import StringIO
 
@@ -42,6 +42,6 @@ def test_an_operator_comes_and_goes_and_each_step_is_in_the_audit_log_once(ada: 
     ]
 
 
-def test_whoever_has_not_signed_up_is_told_to(db: None) -> None:
+def test_appointing_an_unknown_address_asks_for_a_sign_up_first(db: None) -> None:
     with pytest.raises(CommandError, match=r"No user has the e-mail address .* Sign up in the portal first"):
         say("appoint", "nobody@example.org")

@@ -60,7 +60,7 @@ def test_all_of_it_is_free_in_the_new_month(delta: TenantWithOwner) -> None:
         assert (hours.used, hours.free) == (10 * HOUR, 0)
 
 
-def test_a_row_that_is_ahead_of_who_reads_it_tells_what_it_counts(delta: TenantWithOwner) -> None:
+def test_a_quota_window_ahead_of_the_reader_shows_its_own_count(delta: TenantWithOwner) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         quota = Quota.objects.get(kind=QuotaKind.GPU_SECONDS)
     earlier = quota.window_start - timedelta(seconds=1)

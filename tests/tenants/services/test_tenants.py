@@ -1,4 +1,4 @@
-"""Services of tenants, projects, quotas and tokens: refusals, repeats, stale versions."""
+"""Tenants, projects, quotas and tokens: refusals, repeats, stale versions."""
 
 from datetime import timedelta
 
@@ -192,7 +192,7 @@ def test_what_an_operator_looked_at_lately_is_remembered(db: None) -> None:
         assert not audit.was_recorded("ops.gpus", actor=OPERATOR, since=current_time() - timedelta(minutes=1))
 
 
-def test_the_walls_open_and_close(delta: TenantWithOwner) -> None:
+def test_rls_scopes_open_and_close(delta: TenantWithOwner) -> None:
     tenant_setup.leave_tenant()
     assert not Project.objects.exists()
     with rls.staff_scope():
@@ -205,9 +205,7 @@ def test_the_walls_open_and_close(delta: TenantWithOwner) -> None:
 
 
 @pytest.mark.parametrize("scope", ["staff", "system", "auth"])
-def test_who_looks_across_tenants_does_so_under_a_name_of_its_own_and_changes_nothing(
-    delta: TenantWithOwner, scope: str
-) -> None:
+def test_cross_tenant_scopes_have_their_own_role_and_are_read_only(delta: TenantWithOwner, scope: str) -> None:
     with getattr(rls, f"{scope}_scope")():
         with connection.cursor() as cursor:
             cursor.execute("SELECT current_user")

@@ -1,4 +1,4 @@
-"""The policy that every answer carries: nothing from elsewhere, nothing inline, no frame around it."""
+"""Every response has a strict content security policy."""
 
 import pytest
 from django.conf import settings

@@ -7,7 +7,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("path", ["/api/v1/nowhere", "/api/v2/leases", "/api/v1/leases/x/nothing"])
-def test_who_asks_for_an_address_that_is_none_is_led_to_those_there_are(path: str) -> None:
+def test_an_unknown_address_links_to_the_api_description(path: str) -> None:
     said = Client().get(path).json()
     assert (said["status"], said["code"]) == (404, "not-found")
     assert said["fix"]["href"] == "/api/v1/openapi.json"

@@ -239,7 +239,7 @@ def test_eight_writers_lose_and_double_nothing_for_a_reader_that_reconnects_at_r
         assert steps == sorted(steps)
 
 
-def test_what_is_not_committed_yet_holds_back_what_comes_after_it(kestrel: TenantContext) -> None:
+def test_an_uncommitted_event_delays_the_ones_after_it(kestrel: TenantContext) -> None:
     SLICE[:] = [offering().pk]
     headers = bearer(kestrel)
     begun, go_on = threading.Event(), threading.Event()
@@ -308,7 +308,7 @@ def test_who_comes_without_an_id_starts_at_the_present(kestrel: TenantContext) -
     assert {event["name"] for event in again.seen} == {"after"}
 
 
-def test_who_is_cut_off_before_the_first_event_of_a_batch_gets_it_on_coming_back(kestrel: TenantContext) -> None:
+def test_a_reader_cut_off_before_a_batch_gets_it_after_reconnecting(kestrel: TenantContext) -> None:
     ask(kestrel, "mine")
     headers = bearer(kestrel)
     cut_off = Reader({**headers, "last-event-id": "0-0"})
@@ -385,7 +385,7 @@ def while_reading(reader: Reader, act: Callable[[], None], *, until: Callable[[R
     run(both())
 
 
-def test_who_loses_access_is_gone_with_the_next_look(kestrel: TenantContext) -> None:
+def test_a_reader_whose_token_is_revoked_is_disconnected(kestrel: TenantContext) -> None:
     reader = Reader(bearer(kestrel))
 
     def revoke() -> None:
@@ -406,7 +406,7 @@ def session_of(owner: TenantContext, role: Role = Role.MEMBER) -> tuple[Headers,
     return {"cookie": f"sessionid={client.cookies['sessionid'].value}"}, user
 
 
-def test_the_portals_session_may_listen_and_only_the_portals_pages_may_ask_with_it(kestrel: TenantContext) -> None:
+def test_the_stream_accepts_sessions_only_from_the_portals_origin(kestrel: TenantContext) -> None:
     headers, _ = session_of(kestrel)
     ask(kestrel, "mine")
     ours = Reader({**headers, "origin": django_settings.PUBLIC_URL, "last-event-id": "0-0"})

@@ -1,4 +1,4 @@
-"""The API's description is valid, and says of every operation what it needs."""
+"""The OpenAPI description is valid and complete for every operation."""
 
 import json
 from typing import Any

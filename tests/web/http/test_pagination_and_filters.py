@@ -1,4 +1,4 @@
-"""Lists: pages that hold still, filters and orders by whitelist."""
+"""Lists have stable pages, and filters and orders from a fixed list."""
 
 import base64
 import json
@@ -95,7 +95,7 @@ def test_filters_and_search_narrow_the_list(delta: TenantWithOwner) -> None:
     assert walk(api, "projects?parent=prj_nothing") == []
 
 
-def test_what_has_ended_is_listed_apart_from_what_goes_on(delta: TenantWithOwner) -> None:
+def test_ended_and_live_rows_are_filtered_separately(delta: TenantWithOwner) -> None:
     api = ApiClient(delta.token())
     old, _ = delta.create_service_account("old"), delta.create_service_account("new")
     api.send("DELETE", f"service-accounts/{old.pk}", If_Match="*")

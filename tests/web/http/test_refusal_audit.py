@@ -77,7 +77,7 @@ def test_a_value_that_is_refused_on_its_page_is_noted_too(delta: TenantWithOwner
 
 
 @pytest.mark.usefixtures("no_second_factor")
-def test_what_is_done_or_only_looked_at_is_no_refusal(delta: TenantWithOwner, operator: User) -> None:
+def test_successful_actions_and_page_views_are_not_audited_as_refusals(delta: TenantWithOwner, operator: User) -> None:
     client = browser_of(operator)
     assert client.get("/ops/nodes/nod_missing/").status_code == 404
     assert client.post(f"/ops/tenants/{delta.tenant.pk}/suspend/", {"why": "unpaid"}).status_code == 302
@@ -85,7 +85,7 @@ def test_what_is_done_or_only_looked_at_is_no_refusal(delta: TenantWithOwner, op
 
 
 @pytest.mark.usefixtures("no_second_factor")
-def test_who_is_no_operator_writes_nothing_into_the_operators_audit_log(delta: TenantWithOwner) -> None:
+def test_refusals_of_non_operators_stay_out_of_the_operators_audit_log(delta: TenantWithOwner) -> None:
     path = f"/ops/tenants/{delta.tenant.pk}/suspend/"
     assert browser_of(delta.owner).post(path, {"why": "x"}).status_code == 404
     assert Client().post(path, {"why": "x"}).status_code == 302

@@ -150,5 +150,5 @@ def test_letting_a_token_in_costs_one_query(delta: TenantWithOwner, django_asser
     text = delta.token()
     ApiClient(text).send("GET", "users/me")
     client = ApiClient(text)
-    with django_assert_num_queries(5):  # savepoint, knock, release; and the wall closed before and after
+    with django_assert_num_queries(5):  # savepoint, authentication, release; and the scope closed before and after
         client.send("GET", "users/me")

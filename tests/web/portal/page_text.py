@@ -1,4 +1,4 @@
-"""What a page says, as words."""
+"""The visible text of a page, as words."""
 
 from html import unescape
 from typing import Any

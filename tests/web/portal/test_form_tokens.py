@@ -1,4 +1,4 @@
-"""Forms that show a secret: reloading their answer makes nothing new, and shows nothing again."""
+"""Reloading the answer of a form with a secret creates nothing and shows no secret."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the drawings say and how they are kept in bounds."""
+"""Charts: their contents and limits."""
 
 import re
 from xml.etree import ElementTree

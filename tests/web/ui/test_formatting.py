@@ -1,4 +1,4 @@
-"""How money, durations and moments are written."""
+"""Formatting of money, durations and times."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""The frame around the pages, rendered."""
+"""The rendered layout around pages."""
 
 import re
 from html.parser import HTMLParser

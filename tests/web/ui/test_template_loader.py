@@ -1,4 +1,4 @@
-"""Pages are sent without the line breaks of the files they are written in."""
+"""Pages are sent without the line breaks of their template files."""
 
 import pytest
 from django.template import engines

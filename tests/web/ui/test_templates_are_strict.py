@@ -1,4 +1,4 @@
-"""The strict CSP and the sprite, held by reading every template."""
+"""Templates follow the strict CSP and use icons of the sprite."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Small fleets of cut GPUs, drawn as text, for the tests of moves."""
+"""Small fleets of partitioned GPUs, drawn as text, for tests of relocations."""
 
 from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
 from broker.domain.placement.buckets.state_buckets import StateBuckets

@@ -16,7 +16,7 @@ def gang(count: int, profile: int = P3) -> list[LiveSlice]:
     return [LiveSlice(f"gang-{member}", profile, 0) for member in range(count)]
 
 
-def test_what_fits_on_one_node_moves_nobody() -> None:
+def test_a_gang_that_fits_on_one_node_relocates_no_lease() -> None:
     gpus = fleet("3@0", "", "3@4", "3@0!", per_node=2)
     found = make_room_for_gang(gpus, gang(3), same_node=True)
     assert found is not None
@@ -59,7 +59,7 @@ def test_where_the_node_does_not_matter_each_goes_where_room_can_be_made() -> No
     assert {step.to_gpu for step in found.steps} == {2}
 
 
-def test_if_those_who_made_way_find_no_room_nothing_is_changed() -> None:
+def test_without_room_for_relocated_slices_the_fleet_is_unchanged() -> None:
     gpus = fleet("2@0 3@4!", "7@0!", per_node=1)
     before = drawn(gpus)
     assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None
@@ -74,7 +74,7 @@ def test_a_gpu_that_left_the_pool_is_no_place_for_them() -> None:
     assert make_room_for_gang(gpus, gang(2), same_node=True) is not None
 
 
-def test_where_those_who_make_way_wait_for_each_other_in_a_circle_nothing_is_changed(
+def test_cyclic_relocations_leave_the_fleet_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gpus = fleet("1@0 3@4!", "2@0!", per_node=1)

@@ -1,4 +1,4 @@
-"""Everything that makes a geometry illegal, checked one rule at a time."""
+"""Every rule that a legal geometry follows, checked one by one."""
 
 from collections import Counter
 

@@ -48,7 +48,7 @@ def test_a_gpu_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model
     assert made == replace(model, pci=made.pci, verified=model.cuttable)
 
 
-def test_a_model_whose_cuts_nobody_knew_is_cut_once_a_gpu_told_them() -> None:
+def test_a_model_without_layouts_takes_them_from_a_gpu_report() -> None:
     report = replace(
         report_of(PRO_5000),
         slices=(
@@ -77,7 +77,7 @@ def test_a_gpu_of_no_known_model_becomes_one_of_its_own() -> None:
     assert not loaded(uncut, None)["Z100-24GB"].cuttable
 
 
-def test_what_a_gpu_has_beside_is_added_and_what_it_lacks_is_only_said() -> None:
+def test_extra_slices_of_a_gpu_are_added_and_missing_ones_are_reported() -> None:
     report = replace(report_of(H100), pci="0xBEEF10DE")
     more = SliceReport("5g.60gb", 5, 1, ((0, 6),))
     fewer = [replace(each, places=each.places[:1]) for each in report.slices if each.name != "7g.80gb"]

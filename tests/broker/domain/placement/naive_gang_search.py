@@ -1,4 +1,4 @@
-"""The naive gang search: look at every node one by one."""
+"""Naive gang search: check every node one by one."""
 
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The naive pool: each GPU as its set of slices."""
+"""Naive pool: each GPU as its set of slices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The two older rules: what a replay is set beside."""
+"""The two older placement rules that a replay is compared with."""
 
 import pytest
 

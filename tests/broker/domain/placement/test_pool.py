@@ -82,7 +82,7 @@ def test_prices_of_a_forecast_decide_what_is_spoiled() -> None:
     assert PoolIndex(H100, gpus, price_list=unwanted).choose(ONE) == Slot("ones", Placement(6, 1))
 
 
-def test_of_equal_gpus_the_one_with_more_slices_is_taken_and_the_other_left_to_fall_empty() -> None:
+def test_among_equal_costs_the_gpu_with_more_slices_is_chosen() -> None:
     gpus = [holding("a", at(FOUR, 0)), holding("b", *(at(ONE, n) for n in range(4)))]
     pool = PoolIndex(H100, gpus)
     assert pool.choose(THREE) == Slot("b", Placement(4, 4))
@@ -94,13 +94,13 @@ def test_of_equal_gpus_the_one_with_more_slices_is_taken_and_the_other_left_to_f
     assert pool.choose(THREE) == Slot("a", Placement(4, 4))
 
 
-def test_of_gpus_that_are_cut_differently_but_cost_the_same_the_lowest_id_is_taken() -> None:
+def test_among_equal_costs_and_different_layouts_the_lowest_id_is_chosen() -> None:
     a, b = (GpuView(gpu, "n", EMPTY_GPU, Geometry(frozenset({at(ONE, n)}))) for n, gpu in enumerate("ab"))
     assert PoolIndex(H100, [a, b]).choose(ONE) == PoolIndex(H100, [b, a]).choose(ONE) == Slot("a", Placement(0, 1))
 
 
 LAYOUTS = (None, Geometry(frozenset({at(FOUR, 0), at(THREE, 4)})), Geometry(frozenset({at(SEVEN, 0)})))
-WISHES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
+PROFILES = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole, QUARTER)
 
 
 @pytest.mark.parametrize("spare", [0, lowest_names.HEAP_SLACK])
@@ -128,9 +128,9 @@ def test_a_pool_that_has_lived_long_chooses_what_a_new_one_does(spare: int) -> N
                 held.remove(on_it[0])
             now = [pool.gpu_view(each) for each in gpus]
             chance.shuffle(now)
-            for profile in WISHES:
+            for profile in PROFILES:
                 assert weigh(pool, profile) == weigh(PoolIndex(H100, now), profile)
-            if (seat := pool.choose(profile := chance.choice(WISHES))) and act > 1:
+            if (seat := pool.choose(profile := chance.choice(PROFILES))) and act > 1:
                 pool.hold(seat, profile)
                 held.append((seat, profile))
 

@@ -17,7 +17,7 @@ EIGHTHS = [1 / 8, 2 / 8, 2 / 8, 4 / 8, 4 / 8, 1]
 
 
 @pytest.mark.parametrize("model", [H100, A30, PRO_6000], ids=lambda m: m.name)
-def test_the_fullest_cuts_are_those_of_all_sets_of_slices_to_which_no_count_can_be_added(
+def test_maximal_layouts_match_brute_force(
     model: object,
 ) -> None:
     profiles = plain(model)  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ def test_where_large_slices_prevail_small_ones_cost_no_gpu() -> None:
     assert worth == pytest.approx((8, 8, 16, 24, 56_032, 56_056))
 
 
-def test_what_nobody_asks_for_is_worth_its_compute_alone() -> None:
+def test_a_profile_without_demand_is_worth_its_compute_only() -> None:
     assert slice_prices.dual_prices(PROFILES, 8, [0, 0, 0, 0, 0, 3]) == pytest.approx((8, 8, 16, 24, 32, 56_056))
     assert slice_prices.dual_prices(PROFILES, 8, [0] * 6) == (8, 8, 16, 24, 32, 56)
 

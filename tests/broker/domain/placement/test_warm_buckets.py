@@ -69,7 +69,7 @@ class Recounted:
 
 
 @pytest.mark.parametrize("model", [H100, A30], ids=["H100", "A30"])
-def test_of_all_seats_that_cost_least_the_quickest_is_taken_and_the_index_is_what_a_recount_says(
+def test_the_fastest_of_the_cheapest_slots_is_chosen_and_buckets_match_a_recount(
     model: GpuModelSpec,
 ) -> None:
     ranks = ranks_of(model)
@@ -116,7 +116,7 @@ def test_of_all_seats_that_cost_least_the_quickest_is_taken_and_the_index_is_wha
     lives()
 
 
-def test_gpus_are_taken_in_with_what_is_left_on_them_and_what_cannot_be_is_refused() -> None:
+def test_buckets_accept_leftover_slices_and_reject_invalid_states() -> None:
     ranks = ranks_of(H100)
     seven = ranks.table.profiles.index(SEVEN)
     seats = WarmBuckets(ranks, ()).slots

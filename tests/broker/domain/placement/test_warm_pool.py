@@ -24,7 +24,7 @@ def gpu(name: str, *held: PlacedSlice, warm: tuple[PlacedSlice, ...] = (), node:
     return GpuView(name, node, Geometry(frozenset(held)).state, None, frozenset(warm))
 
 
-def test_of_equal_gpus_one_that_has_the_slice_still_cut_is_taken_then_one_with_nothing_in_its_way() -> None:
+def test_a_gpu_with_the_warm_slice_is_preferred_then_one_without_obstacles() -> None:
     four = at(FOUR, 0)
     gpus = [gpu("a", four, warm=(at(TWO, 4),)), gpu("b", four), gpu("c", four, warm=(at(THREE, 4),))]
     assert PoolIndex(H100, gpus).choose(THREE) == Slot("c", THREE.placed_at(4))
@@ -32,7 +32,7 @@ def test_of_equal_gpus_one_that_has_the_slice_still_cut_is_taken_then_one_with_n
     assert PoolIndex(H100, gpus[:1]).choose(THREE) == Slot("a", THREE.placed_at(4))
 
 
-def test_of_equals_with_something_left_cut_and_with_nothing_the_first_id_is_taken() -> None:
+def test_among_equal_gpus_the_first_id_is_chosen_with_or_without_warm_slices() -> None:
     four, left = at(FOUR, 0), (at(ONE, 6),)
     for first, second in (("a", "b"), ("b", "a")):  # a pair of units is free on both, and nothing in its way
         gpus = [gpu(first, four, warm=left), gpu(second, four)]
@@ -60,7 +60,7 @@ def test_of_the_empty_gpus_of_the_node_that_is_opened_the_quickest_is_taken() ->
     assert pool.choose(H100.whole) == Slot("a", H100.whole.placed_at(0))
 
 
-def test_what_is_placed_and_released_stays_cut_where_gpus_are_cut_for_leases_and_nowhere_else() -> None:
+def test_a_released_slice_stays_warm_only_where_gpus_are_partitioned_per_lease() -> None:
     cold = gpu("a")
     fixed = GpuView("b", "n", EMPTY_GPU, Geometry(frozenset({at(THREE, 0)})))
     theirs = GpuView("c", "n", EMPTY_GPU, None)  # its driver destroys what has ended
@@ -96,11 +96,11 @@ def test_a_gang_that_was_tried_leaves_every_gpu_as_it_was() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_trials_that_are_undone_restore_what_was_left_exactly(chance: Random) -> None:
-    wishes = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole)
+    requested_profiles = (ONE, TWO, THREE, FOUR, SEVEN, H100.whole)
     pool = PoolIndex(H100, [gpu(f"g{n}", node=f"n{n % 2}") for n in range(5)])
     held: list[tuple[Slot, Profile]] = []
     for _ in range(25):
-        profile = chance.choice(wishes)
+        profile = chance.choice(requested_profiles)
         if held and chance.random() < 0.5:
             pool.release(*held.pop(chance.randrange(len(held))))
         elif seat := pool.choose(profile):
@@ -108,8 +108,8 @@ def test_trials_that_are_undone_restore_what_was_left_exactly(chance: Random) ->
             held.append((seat, profile))
     before = {f"g{n}": pool.gpu_view(f"g{n}") for n in range(5)}
     with pool.trying() as hold:
-        while seat := pool.choose(profile := chance.choice(wishes)):
+        while seat := pool.choose(profile := chance.choice(requested_profiles)):
             hold(seat, profile)
     assert {gpu: pool.gpu_view(gpu) for gpu in before} == before
     new = PoolIndex(H100, before.values())
-    assert all(weigh(pool, profile) == weigh(new, profile) for profile in wishes)
+    assert all(weigh(pool, profile) == weigh(new, profile) for profile in requested_profiles)

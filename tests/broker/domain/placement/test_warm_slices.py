@@ -46,7 +46,7 @@ def test_only_the_same_slice_at_the_same_place_is_had_as_it_is_left(wanted: Plac
     assert cut_effort(warm(at(TWO, 2)), wanted.profile, wanted.placement) is how
 
 
-def test_what_is_placed_destroys_what_it_overlaps_and_nothing_else() -> None:
+def test_a_placed_slice_destroys_only_the_warm_slices_that_it_overlaps() -> None:
     left = warm(at(ONE, 0), at(ONE, 1), at(TWO, 4))
     assert after_placing(left, TWO, TWO.placed_at(0)) == warm(at(TWO, 4))
     assert after_placing(left, TWO, TWO.placed_at(4)) == warm(at(ONE, 0), at(ONE, 1))
@@ -77,7 +77,7 @@ def test_the_latest_at_a_place_is_what_is_left_there() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_what_the_books_say_is_left_is_what_was_left_step_by_step(chance: Random) -> None:
+def test_warm_slices_computed_from_history_match_the_step_by_step_result(chance: Random) -> None:
     gpu, left, ended = NaiveGpu(PROFILES), NO_WARM_SLICES, list[PlacedSlice]()
     for _ in range(40):
         if gpu.on and chance.random() < 0.5:

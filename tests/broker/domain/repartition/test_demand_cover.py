@@ -105,7 +105,7 @@ def test_what_other_gpus_serve_is_not_served_twice() -> None:
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([ONES, ONES])) == [THREES]
 
 
-def test_what_runs_comes_before_what_ended_lately() -> None:
+def test_running_demand_is_covered_before_recent_demand() -> None:
     filling = ServedDemand(CATALOGUE, {"3g.40gb": 2000, "whole-gpu": 500})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) == [THREES]
 

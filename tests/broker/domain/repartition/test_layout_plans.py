@@ -171,7 +171,7 @@ def test_a_whole_gpu_comes_out_of_slices_and_back() -> None:
     )
 
 
-def test_what_no_gpu_can_be_cut_into_asks_for_nothing() -> None:
+def test_demand_that_no_layout_can_serve_plans_nothing() -> None:
     nodes = [CurrentNode("n1", (CurrentGpu(0, ONES),))]
     assert plan_node_layouts(nodes, {"9g.90gb": 5000, "half": 2000}, CATALOGUE) == ()
     assert plan_node_layouts([], {"whole-gpu": 1000}, CATALOGUE) == ()

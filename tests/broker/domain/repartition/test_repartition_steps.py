@@ -113,7 +113,7 @@ def test_a_worker_that_told_it_and_died_tells_it_only_once() -> None:
     assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "")
 
 
-def test_what_an_earlier_change_told_in_vain_is_told_under_another_name() -> None:
+def test_a_layout_that_failed_before_is_applied_under_another_name() -> None:
     assert (
         decide_next_step(at(RepartitionStep.LABELLING), replace(TOLD, state="failed"), WANTED).step
         is RepartitionStep.NUDGING
@@ -121,7 +121,7 @@ def test_what_an_earlier_change_told_in_vain_is_told_under_another_name() -> Non
     assert decide_next_step(at(RepartitionStep.LABELLING), DONE, WANTED).step is RepartitionStep.CUTTING
 
 
-def test_success_is_what_the_node_offers_and_not_what_it_says() -> None:
+def test_a_step_succeeds_only_when_the_node_offers_the_slots() -> None:
     assert decide_next_step(at(RepartitionStep.CUTTING), DONE, WANTED).step is RepartitionStep.OPENING
     verdict = decide_next_step(at(RepartitionStep.CUTTING), replace(DONE, slots={"1g.10gb": 6}), WANTED)
     assert verdict.step is RepartitionStep.CUTTING
@@ -164,7 +164,7 @@ def test_telling_again_is_the_other_name_and_back() -> None:
     assert (second.step, second.tell) == (RepartitionStep.CUTTING, "gpub-1")
 
 
-def test_failed_strangers_and_nodes_that_vanish_end_in_quarantine() -> None:
+def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:
     assert (
         decide_next_step(at(RepartitionStep.CUTTING), replace(TOLD, state="failed"), WANTED).step
         is RepartitionStep.QUARANTINED

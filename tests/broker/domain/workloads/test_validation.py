@@ -11,11 +11,11 @@ FINE = Workload("ssh", "acme/box:1", "run --fast", (("MODE", "train"), ("EMPTY",
 RSA = base64.b64encode(b"\x00\x00\x00\x07ssh-rsa" + bytes(260)).decode()
 
 
-def faults_of(**wishes: object) -> tuple[WorkloadFault, ...]:
-    return find_workload_faults(replace(FINE, **wishes))  # type: ignore[arg-type]
+def faults_of(**fields: object) -> tuple[WorkloadFault, ...]:
+    return find_workload_faults(replace(FINE, **fields))  # type: ignore[arg-type]
 
 
-def test_a_plain_wish_is_fine() -> None:
+def test_a_plain_workload_is_valid() -> None:
     assert faults_of() == ()
 
 

@@ -14,9 +14,9 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtMiVqXvOjvXcR8wHYL4fWGfIuB9pYvQKYsE
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_every_template_runs_as_it_is(name: str) -> None:
-    wish = Workload(name, image="" if TEMPLATES[name].image else "python:3", ssh_keys=(KEY,))
-    assert find_workload_faults(wish) == ()
-    assert build_program(wish).image
+    workload = Workload(name, image="" if TEMPLATES[name].image else "python:3", ssh_keys=(KEY,))
+    assert find_workload_faults(workload) == ()
+    assert build_program(workload).image
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

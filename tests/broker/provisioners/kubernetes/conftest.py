@@ -1,4 +1,4 @@
-"""A cluster without a server, and time that passes only as told."""
+"""A cluster without a server, and a simulated clock."""
 
 from typing import TYPE_CHECKING
 

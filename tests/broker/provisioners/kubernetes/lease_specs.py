@@ -1,4 +1,4 @@
-"""Leases as their cluster is asked for them: small ones, to vary."""
+"""Small provision specs for rendering tests."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -17,7 +17,7 @@ from tests.broker.provisioners.kubernetes.scripted_server import (
 
 LEASE = EVERY_TEMPLATE["jupyter"]
 (SERVICE,) = of_kind(lease_objects(LEASE, PLUGIN, anchor_uid="u-anchor"), "Service")
-WALLS = project_objects(PROJECT, PLUGIN, allowed_namespaces=("edge",))
+PROJECT_OBJECTS = project_objects(PROJECT, PLUGIN, allowed_namespaces=("edge",))
 TOUCHED = error_status(409, "conflict", causes=[{"reason": "FieldManagerConflict"}])
 
 
@@ -26,14 +26,14 @@ def there(marks: dict[str, str]) -> ScriptedAnswer:
     return ScriptedAnswer(body={"metadata": {"name": "x", "uid": "u-x", "labels": marks, "ownerReferences": [owner]}})
 
 
-def mended(wire: ScriptedServer, *manifests: dict[str, object]) -> list[tuple[str, str, str]]:
-    """Put things right; return what was asked: how, forced or not, for which object."""
-    mender = DriftRepairer(wire.transport)
-    mender.take(manifests, every_s=0)
+def repair_requests(wire: ScriptedServer, *manifests: dict[str, object]) -> list[tuple[str, str, str]]:
+    """Repair objects; return the requests: method, whether forced, and the object UID."""
+    repairer = DriftRepairer(wire.transport)
+    repairer.take(manifests, every_s=0)
     for _ in manifests:
-        assert not mender.is_idle
-        mender.once()
-    assert mender.is_idle
+        assert not repairer.is_idle
+        repairer.once()
+    assert repairer.is_idle
     return [
         (
             each.method,
@@ -44,41 +44,41 @@ def mended(wire: ScriptedServer, *manifests: dict[str, object]) -> list[tuple[st
     ]
 
 
-def test_what_nobody_touched_takes_one_call_that_changes_nothing(serve: StartServer) -> None:
+def test_an_untouched_object_takes_one_call_that_changes_nothing(serve: StartServer) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
-    assert mended(wire, *WALLS, SERVICE) == [("PATCH", "", "")] * 8
+    assert repair_requests(wire, *PROJECT_OBJECTS, SERVICE) == [("PATCH", "", "")] * 8
     managers = [each.path.split("fieldManager=")[1].split("&")[0] for each in wire.requests]
     assert managers == [labels.PROJECTS] * 7 + [labels.LEASES]
 
 
-def test_a_wall_that_somebody_changed_is_put_right_by_force(serve: StartServer) -> None:
+def test_a_changed_project_object_is_repaired_by_force(serve: StartServer) -> None:
     wire = serve(TOUCHED, ScriptedAnswer(body={"metadata": {"name": "x"}}))
-    assert mended(wire, WALLS[-1]) == [("PATCH", "", ""), ("PATCH", "force", "")]
+    assert repair_requests(wire, PROJECT_OBJECTS[-1]) == [("PATCH", "", ""), ("PATCH", "force", "")]
 
 
-def test_what_somebody_changed_of_a_lease_is_put_right_if_it_is_ours(serve: StartServer) -> None:
+def test_a_changed_lease_object_is_repaired_if_it_is_ours(serve: StartServer) -> None:
     wire = serve(TOUCHED, there(labels.lease_labels(LEASE)))
-    assert mended(wire, SERVICE)[-1] == ("PATCH", "force", "u-x")
+    assert repair_requests(wire, SERVICE)[-1] == ("PATCH", "force", "u-x")
 
 
-def test_a_strangers_of_our_name_is_left_alone_and_so_is_what_cannot_be(serve: StartServer) -> None:
+def test_a_foreign_object_or_one_that_cannot_change_is_left_alone(serve: StartServer) -> None:
     for answers in ((TOUCHED, there({})), (error_status(422, "immutable"),), (error_status(403, "no"),)):
-        assert not any(forced for _, forced, _ in mended(serve(*answers), SERVICE))
+        assert not any(forced for _, forced, _ in repair_requests(serve(*answers), SERVICE))
 
 
 def test_a_server_that_is_away_has_its_turn_in_the_next_round(serve: StartServer, quick_time: None) -> None:
     wire = serve()
     wire.host = "http://127.0.0.1:9"
-    assert mended(wire, SERVICE) == []
+    assert repair_requests(wire, SERVICE) == []
 
 
 def test_no_two_calls_follow_sooner_than_they_may(
     serve: StartServer, quick_time: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
-    mender, began, at = DriftRepairer(wire.transport), clock.monotonic(), list[float]()
-    once = mender.once
-    monkeypatch.setattr(mender, "once", lambda: (at.append(clock.monotonic() - began), once()))
-    mender.take(WALLS[:3], every_s=2.0)
-    mender.follow(lambda: clock.monotonic() < began + 10)
+    repairer, began, at = DriftRepairer(wire.transport), clock.monotonic(), list[float]()
+    once = repairer.once
+    monkeypatch.setattr(repairer, "once", lambda: (at.append(clock.monotonic() - began), once()))
+    repairer.take(PROJECT_OBJECTS[:3], every_s=2.0)
+    repairer.follow(lambda: clock.monotonic() < began + 10)
     assert [round(each) for each in at] == [0, 2, 4]

@@ -1,4 +1,4 @@
-"""Which driver a cluster has, and what people may say of how it works there."""
+"""The driver of a cluster, and valid settings for it."""
 
 import pytest
 from django.core.management.base import CommandError

@@ -76,7 +76,7 @@ class Attacker:
         self.drivers = list(DRIVERS.values())
         self.leases = 0
 
-    def wish(self) -> Workload:
+    def workload(self) -> Workload:
         dice = self.dice
         image, command = self._pick(IMAGES, harmless=2), self._pick(COMMANDS, harmless=2)
         many = 1000 if dice.random() < 0.001 else dice.choice((0, 0, 0, 1, 1, 2, 4))
@@ -211,7 +211,7 @@ def _own(selector: dict[str, str], lease: LeaseSpec) -> bool:
     return selector.get(labels.LEASE) == lease.lease_id
 
 
-def test_the_checker_sees_broken_walls() -> None:
+def test_the_checker_finds_broken_isolation_rules() -> None:
     objects = lease_objects(LEASE, DRIVERS["device_plugin"], anchor_uid="uid")
     assert breaches(objects) == []
     for each in objects:
@@ -239,27 +239,27 @@ def test_a_name_that_is_anothers_is_seen() -> None:
 
 
 @pytest.mark.deep
-def test_no_wish_breaks_a_wall() -> None:
+def test_no_workload_breaks_an_isolation_rule() -> None:
     attacker, rendered, known = Attacker(SEED), 0, Names()
     for number in range(SPECS):
-        wish = attacker.wish()
-        if find_workload_faults(wish):
+        workload = attacker.workload()
+        if find_workload_faults(workload):
             continue
-        lease, driver = attacker.lease(wish)
+        lease, driver = attacker.lease(workload)
         objects = lease_objects(lease, driver, anchor_uid="uid")
         broken = [*breaches(objects, lease), *known.breaches(objects, lease)]
-        assert broken == [], f"wish {number} of seed {SEED}: {wish} breaks {broken}"
+        assert broken == [], f"workload {number} of seed {SEED}: {workload} breaks {broken}"
         rendered += 1
-    print(f"\nseed {SEED}: {SPECS:,} wishes, {rendered:,} rendered, the others refused with words; 0 walls broken")
+    print(f"\nseed {SEED}: {SPECS:,} workloads, {rendered:,} rendered, the others refused; 0 isolation rules broken")
     assert SPECS // 20 < rendered < SPECS - SPECS // 20  # many of both, or nothing was proved
 
 
-def test_even_what_nobody_vetted_breaks_no_wall_of_the_pod() -> None:
+def test_even_an_unvalidated_workload_breaks_no_isolation_rule_of_the_pod() -> None:
     """Rendering stays safe even without validation."""
     attacker, said = Attacker(SEED + 1), ("sets ", "holds NUL", "doubled")
     for _ in range(2000):
-        wish = replace(attacker.wish(), template=attacker.dice.choice(list(TEMPLATES)))
-        lease, driver = attacker.lease(replace(wish, command=wish.command.replace("'", "").replace('"', "")))
+        workload = replace(attacker.workload(), template=attacker.dice.choice(list(TEMPLATES)))
+        lease, driver = attacker.lease(replace(workload, command=workload.command.replace("'", "").replace('"', "")))
         try:
             objects = lease_objects(lease, driver, anchor_uid="uid")
         except ValueError:  # a command that cannot be split

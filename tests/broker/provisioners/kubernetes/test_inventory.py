@@ -1,4 +1,4 @@
-"""What nodes say they have, as their labels and slices really look."""
+"""Inventory from real node labels and resource slices."""
 
 from typing import Any
 
@@ -182,7 +182,7 @@ def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts
     assert found.problems == ()
 
 
-def test_replicas_that_are_called_gpus_are_shares_all_the_same_and_are_asked_for_so() -> None:
+def test_time_sliced_replicas_named_gpu_are_shares() -> None:
     found = read(shared(), {"nvidia.com/gpu": "8"})
     assert [(gpu.isolation, len(gpu.cuts), gpu.asks) for gpu in found.gpus] == [
         (Isolation.NONE, 4, "nvidia.com/gpu")
@@ -259,7 +259,7 @@ IN_DOUBT = {
 
 
 @pytest.mark.parametrize("case", IN_DOUBT)
-def test_where_a_gpu_or_slice_may_be_shared_nothing_is_sold_as_a_wall(case: str) -> None:
+def test_a_gpu_or_slice_that_may_be_shared_is_not_sold_as_isolated(case: str) -> None:
     labels, given, why = IN_DOUBT[case]
     found = read(labels, given)
     assert found.gpus == ()
@@ -293,8 +293,8 @@ def test_gpus_that_dra_publishes_are_known_by_their_uuid() -> None:
     other = device("gpu-1", "80Gi", type="gpu", uuid="GPU-b", productName="NVIDIA A100-SXM4-80GB")
     part = device("gpu-1-mig-19-4-1", "10Gi", type="mig", parentUUID="GPU-b", profile="1g.10gb")
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")
-    stranger = published(device("x", "1Gi", type="gpu"), driver="other.example")
-    (found,) = DraDriver(MODELS).inventory([node({})], [published(whole, other), published(part, odd), stranger])
+    foreign_slice = published(device("x", "1Gi", type="gpu"), driver="other.example")
+    (found,) = DraDriver(MODELS).inventory([node({})], [published(whole, other), published(part, odd), foreign_slice])
     assert [(gpu.uuid, gpu.model, gpu.isolation, bool(gpu.cuts)) for gpu in found.gpus] == [
         ("GPU-a", "H100-80GB", Isolation.DEVICE, True),
         ("GPU-b", "A100-80GB", Isolation.HARDWARE, False),
@@ -366,7 +366,7 @@ def test_what_has_no_device_class_cannot_be_asked_for() -> None:
     assert "DeviceClass gpu.nvidia.com does not exist" in found.problems[0]
 
 
-def test_what_a_gpu_could_be_cut_into_and_does_not_publish_is_named_by_its_node() -> None:
+def test_profiles_that_a_gpu_does_not_publish_are_listed_for_its_node() -> None:
     whole = device("gpu-0", "81559Mi", type="gpu", uuid="GPU-a", productName="NVIDIA H100 80GB HBM3")
     uncut = device("gpu-1", "81559Mi", type="gpu", uuid="GPU-b", productName="NVIDIA H100 80GB HBM3")
     odd = device("gpu-2", "16106127360", type="gpu", uuid="GPU-c", productName="Tesla T4")

@@ -1,4 +1,4 @@
-"""Which kubeconfigs operators may give, and what failures say."""
+"""Which kubeconfigs are accepted, and the messages of refusals."""
 
 import base64
 import json

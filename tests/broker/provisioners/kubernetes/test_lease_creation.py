@@ -69,7 +69,7 @@ def test_a_volumes_claim_that_is_missing_is_made(serve: StartServer) -> None:
     assert wire.requests[-1].body["kind"] == OBJECTS[-1]
 
 
-def test_a_strangers_claim_of_that_name_is_told(serve: StartServer) -> None:
+def test_a_foreign_volume_claim_of_that_name_is_reported(serve: StartServer) -> None:
     before = [there()] * (2 * OBJECTS.index("PersistentVolumeClaim"))
     wire = serve(*before, there(labels={}))
     with pytest.raises(ForeignObjectError, match="PersistentVolumeClaim"):

@@ -74,13 +74,13 @@ def test_what_belongs_to_no_lease_and_cannot_be_let_go_is_deleted_all_the_same(
     assert scene.verbs == ["GET", "GET", *["PATCH"] * len(failure), "GET", "GET", "GET", "GET", "DELETE"]
 
 
-def test_what_still_runs_though_its_anchor_went_was_there_until_now(cluster: Cluster, serve: StartServer) -> None:
+def test_a_pod_that_runs_without_its_anchor_is_last_seen_now(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(READY)), NODE))
     seen = scene.provisioner.observe(order(), now=NOW)
     assert (seen.seen, seen.last_seen) == (ObservedState.GONE, NOW)
 
 
-def test_what_was_taken_away_before_it_was_ready_is_let_go(cluster: Cluster, serve: StartServer) -> None:
+def test_a_pod_deleted_before_it_was_ready_is_let_go(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(anchor()))
     scene.provisioner.ensure(order(), now=NOW)
     runs = a_pod(READY, name="q", uid="u-q")
@@ -109,7 +109,7 @@ def test_a_look_that_finds_nothing_where_a_watch_still_sees_a_pod_frees_no_place
     assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.GONE
 
 
-def test_where_nobody_follows_a_look_that_finds_nothing_frees_no_place_before_the_second(
+def test_without_a_watch_a_lease_is_gone_after_the_second_empty_observation(
     cluster: Cluster, serve: StartServer
 ) -> None:
     empty = (error_status(404, "not found"), listed())
@@ -124,9 +124,7 @@ def test_where_nobody_follows_a_look_that_finds_nothing_frees_no_place_before_th
     assert [each.again_in_s for each in looks[:2]] == [3, 1]
 
 
-def test_what_is_seen_between_two_looks_that_find_nothing_is_looked_for_twice_more(
-    cluster: Cluster, serve: StartServer
-) -> None:
+def test_a_reappearing_lease_needs_two_more_empty_observations(cluster: Cluster, serve: StartServer) -> None:
     empty = (error_status(404, "not found"), listed())
     scene = Scene(cluster, serve(*empty, anchor(), listed(), ScriptedAnswer(), *empty, *empty))
     looks = [scene.provisioner.remove(order(), now=NOW + timedelta(seconds=s)) for s in (0, 3, 6, 9)]

@@ -81,7 +81,7 @@ def test_a_long_name_is_cut_and_closed_with_a_hash_of_all_of_it() -> None:
     assert len(names.shorten_name("a" * 60, 52)) == 52
 
 
-@pytest.mark.parametrize("stranger", ["", "lse", "lse_", "LSE_01", "lse_a.b", "lse_" + "a" * 41, "lse_a\n"])
-def test_what_is_no_id_of_ours_names_nothing(stranger: str) -> None:
+@pytest.mark.parametrize("foreign_id", ["", "lse", "lse_", "LSE_01", "lse_a.b", "lse_" + "a" * 41, "lse_a\n"])
+def test_a_foreign_id_cannot_name_an_object(foreign_id: str) -> None:
     with pytest.raises(ValueError, match="not a valid ID"):
-        names.anchor_name(stranger, 1)
+        names.anchor_name(foreign_id, 1)

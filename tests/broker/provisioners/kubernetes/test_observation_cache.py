@@ -123,7 +123,7 @@ class Scene:
         return [wanted.method for wanted in self.wire.requests]
 
 
-def test_what_the_agent_sees_run_is_asked_of_nobody(cluster: Cluster, serve: StartServer) -> None:
+def test_a_pod_that_the_agent_sees_running_needs_no_request(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve())
     scene.runs()
     for look in (scene.provisioner.ensure, scene.provisioner.observe):
@@ -146,7 +146,7 @@ def test_a_watch_of_pods_that_has_stalled_proves_nothing_after_its_last_word(
     assert (seen.seen, seen.last_seen) == (ObservedState.READY, NOW - timedelta(seconds=proven_s))
 
 
-def test_what_is_doubted_is_asked_of_the_cluster_whatever_is_remembered(cluster: Cluster, serve: StartServer) -> None:
+def test_a_doubted_lease_is_read_from_the_cluster_despite_the_cache(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     seen = scene.provisioner.observe(replace(order(), doubted=True), now=NOW)
@@ -161,11 +161,11 @@ def test_making_a_lease_reads_nothing_back(cluster: Cluster, serve: StartServer)
     first = scene.provisioner.ensure(order(), now=NOW)
     assert (first.seen, first.again_in_s) == (ObservedState.PENDING, 10)
     assert set(scene.verbs) <= {"POST", "PATCH"}
-    walls = len(scene.verbs)
+    first_calls = len(scene.verbs)
     scene.wire.requests.clear()
     scene.provisioner.ensure(order(2), now=NOW)
     assert set(scene.verbs) == {"POST"}
-    assert len(scene.verbs) < walls  # the project's walls stand
+    assert len(scene.verbs) < first_calls  # the project's objects exist
     scene.wire.requests.clear()
     scene.anchor()
     assert scene.provisioner.ensure(order(), now=NOW).seen is ObservedState.PENDING
@@ -297,7 +297,7 @@ OVER = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": {"ter
 DELETED = {"deletionTimestamp": "2026-11-21T08:30:20Z"}
 
 
-def test_what_was_taken_away_while_nobody_looked_ended_when_its_pod_did(cluster: Cluster, serve: StartServer) -> None:
+def test_a_lease_deleted_unobserved_ended_when_its_pod_did(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(OVER, **DELETED)), NODE))
     seen = scene.provisioner.observe(order(), now=NOW)
     assert (seen.seen, seen.last_seen) == (ObservedState.GONE, datetime(2026, 11, 21, 8, 30, tzinfo=UTC))
@@ -312,14 +312,14 @@ def test_what_lost_its_anchor_is_proven_by_a_pod_that_runs_and_by_no_other(
     assert (seen.seen, seen.last_seen) == (ObservedState.GONE, proof)
 
 
-def test_what_was_taken_away_and_still_ends_is_waited_for(cluster: Cluster, serve: StartServer) -> None:
+def test_a_deleted_pod_that_still_shuts_down_is_pending(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), listed(a_pod(READY, **DELETED)), NODE))
     seen = scene.provisioner.observe(order(), now=NOW)
     assert seen.seen is ObservedState.PENDING
     assert "shutting down" in seen.text
 
 
-def test_what_was_taken_away_from_a_node_that_is_gone_ended_with_that(cluster: Cluster, serve: StartServer) -> None:
+def test_a_lease_deleted_from_a_removed_node_is_lost_with_that_node(cluster: Cluster, serve: StartServer) -> None:
     missing = error_status(404, "not found")
     scene = Scene(cluster, serve(missing, listed(a_pod(READY, **DELETED)), missing, missing, missing))
     seen = scene.provisioner.observe(order(), now=NOW)
@@ -371,7 +371,7 @@ def test_a_batch_is_given_its_time_before_its_anchor_says_so(
     assert longer(Scene(cluster, serve()), of_the_job) == ["jobs", "configmaps"]
 
 
-def test_who_dies_before_a_batch_has_its_time_leaves_it_to_the_next_look(cluster: Cluster, serve: StartServer) -> None:
+def test_a_crash_before_a_job_is_extended_leaves_it_to_the_next_call(cluster: Cluster, serve: StartServer) -> None:
     """After the anchor confirms the end date, Jobs are not read again."""
     assert longer(Scene(cluster, serve()), error_status(409, "try again")) == ["jobs"]
 

@@ -1,4 +1,4 @@
-"""What a lease's owner is told, for every sort of pod a cluster shows."""
+"""The status text of a lease for every kind of pod."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -136,7 +136,7 @@ def test_a_program_that_cannot_be_started_is_not_told_as_a_pull(reason: str) -> 
     assert look(waiting(reason, "no such file"), now=LATE)[0] is ObservedState.REFUSED
 
 
-def test_a_container_that_waits_for_what_nobody_foresaw_says_for_what() -> None:
+def test_an_unknown_waiting_reason_of_a_container_is_shown() -> None:
     assert look(waiting("MoonPhase", "not full")) == (
         ObservedState.PENDING,
         "its container waits (MoonPhase): not full",
@@ -301,7 +301,7 @@ def test_a_rank_that_is_done_stays_held_while_the_others_run() -> None:
     assert uids(done, runs, ranks=2) == []
 
 
-def test_what_was_replaced_is_kept_no_longer_unless_it_still_runs_or_others_hold_it() -> None:
+def test_a_replaced_pod_is_let_go_unless_it_runs_or_is_held_by_others() -> None:
     new = pod("Running", age=5, conditions=[READY])
     assert uids(pod("Failed", **DELETED), new) == ["uid-0-0"]
     assert uids(pod("Running", **DELETED), new) == []
@@ -355,7 +355,7 @@ def proven_until(*pods: ObservedPod, ranks: int = 1) -> datetime | None:
     return observe_pods(pods, ranks=ranks, now=LATE).proven_until
 
 
-def test_what_is_over_proves_nothing_after_its_end_whoever_saw_it_run_later() -> None:
+def test_an_ended_pod_proves_nothing_after_its_end() -> None:
     dead = pod("Failed", containerStatuses=KILLED, **FORCED)
     assert proven_until(dead) == ENDED
     assert proven_until(dead, pod("Pending", age=70, node="")) == ENDED
@@ -370,7 +370,7 @@ def test_what_still_shuts_down_may_run_on() -> None:
     assert proven_until(dying, pod("Pending", age=70, node="")) is None
 
 
-def test_what_waits_to_begin_proves_that_nothing_ran_since_it_was_made() -> None:
+def test_a_pending_pod_proves_that_nothing_ran_since_its_creation() -> None:
     assert proven_until(pod("Pending", age=70, node="")) == MADE + timedelta(seconds=70)
     never = pod("Pending", node="", **FORCED)
     assert proven_until(never) == MADE
@@ -397,7 +397,7 @@ def test_a_gang_is_not_whole_since_the_first_of_its_ranks_ended() -> None:
     assert (seen.last_seen, seen.proven_until) == (STARTED, STARTED)
 
 
-def test_a_pod_that_is_told_to_go_was_so_when_that_was_said_and_not_when_its_time_is_up() -> None:
+def test_an_evicted_pod_is_last_seen_at_its_deletion_minus_the_grace_period() -> None:
     taken = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
     dying = pod("Running", conditions=[READY, taken], **DELETED, deletionGracePeriodSeconds=30)
     assert observe_pods([dying], ranks=1, now=LATE).last_seen == ENDED
@@ -454,7 +454,7 @@ def test_a_gang_of_which_one_rank_does_not_run_does_not_run() -> None:
     assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, None)
 
 
-def test_what_is_made_again_did_not_run_since_what_it_replaces_ended() -> None:
+def test_a_replacement_pod_did_not_run_since_the_end_of_the_replaced_one() -> None:
     ended = container(terminated={"exitCode": 0, "startedAt": STARTED, "finishedAt": ENDED})
     old = pod("Succeeded", containerStatuses=ended, deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
     seen = observe_pods([old, pod("Pending", age=70)], ranks=1, now=LATE)

@@ -1,4 +1,4 @@
-"""Amounts as Kubernetes writes them: equal however they are written."""
+"""Kubernetes quantities are equal in every notation."""
 
 import msgspec
 import pytest
@@ -30,14 +30,14 @@ def test_more_is_more() -> None:
     assert [parse_quantity(text) for text in texts] == sorted(parse_quantity(text) for text in texts)
 
 
-def test_what_nobody_may_have_is_not_used_up() -> None:
+def test_a_quota_of_zero_is_not_reported_as_exhausted() -> None:
     most = {"pods": "2", "requests.memory": "1Gi", "services.nodeports": "0"}
     assert exhausted_names(most, {"pods": "2", "requests.memory": "1023Mi"}) == ["pods"]
     assert exhausted_names(most, {"requests.memory": "1024Mi"}) == ["requests.memory"]
     assert exhausted_names(most, {}) == []
 
 
-def test_of_what_is_used_of_a_quota_only_what_is_used_up_is_kept() -> None:
+def test_only_exhausted_names_of_a_quota_are_stored() -> None:
     def kept(pods: str) -> tuple[bytes, ObservedQuota]:
         status = {"hard": {"pods": "9"}, "used": {"pods": pods}}
         body = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "9"}}, "status": status}

@@ -49,7 +49,7 @@ def test_a_burst_is_free_and_then_the_pace_is_kept(time: Time) -> None:
     assert took(time, made, 500) == pytest.approx(500 / CALLS_PER_SECOND)
 
 
-def test_who_complains_is_asked_half_as_fast_and_slowly_faster_again(time: Time) -> None:
+def test_a_complaint_halves_the_rate_which_recovers_slowly(time: Time) -> None:
     made = RateLimiter()
     made.slow_down(0)
     took(time, made, int(CALLS_PER_SECOND / 2))
@@ -63,7 +63,7 @@ def test_who_complains_is_asked_half_as_fast_and_slowly_faster_again(time: Time)
     assert 0.2 < took(time, made, 1) <= 1 / MIN_CALLS_PER_SECOND
 
 
-def test_a_pause_holds_for_all_calls_and_is_told_to_those_who_cannot_wait(time: Time) -> None:
+def test_a_pause_delays_all_calls_and_refuses_those_that_cannot_wait(time: Time) -> None:
     made = RateLimiter()
     made.slow_down(30)
     with pytest.raises(ApiThrottled) as refusal:

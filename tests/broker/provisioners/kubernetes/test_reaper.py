@@ -76,7 +76,7 @@ def test_one_that_cannot_be_deleted_keeps_no_other_from_it(
         ((listed(a=PAST), ScriptedAnswer(headers={"Date": "Caturday"})), "no valid Date header: 'Caturday'"),
     ],
 )
-def test_what_cannot_be_asked_is_said_and_tried_again(
+def test_an_api_error_is_printed_and_fails_the_reaper_run(
     answers: tuple[ScriptedAnswer, ...],
     says: str,
     serve: StartServer,

@@ -65,14 +65,14 @@ Follow = Callable[..., tuple[ScriptedServer, RecordingListener, Reflector]]
 
 
 @pytest.fixture
-def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    napped: list[float] = []
-    monkeypatch.setattr(reflector, "_sleep_while", lambda seconds, going: napped.append(seconds))
-    return napped
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    waited: list[float] = []
+    monkeypatch.setattr(reflector, "_sleep_while", lambda seconds, going: waited.append(seconds))
+    return waited
 
 
 @pytest.fixture
-def follow(serve: StartServer, naps: list[float]) -> Follow:
+def follow(serve: StartServer, waits: list[float]) -> Follow:
     def following(*script: ScriptedAnswer, words: int) -> tuple[ScriptedServer, RecordingListener, Reflector]:
         wire, found = serve(*script), RecordingListener(words)
         made = Reflector(wire.transport, POD, found, labels="a=b")
@@ -82,34 +82,34 @@ def follow(serve: StartServer, naps: list[float]) -> Follow:
     return following
 
 
-def test_it_lists_once_and_then_tells_every_change(follow: Follow, naps: list[float]) -> None:
+def test_it_lists_once_and_then_tells_every_change(follow: Follow, waits: list[float]) -> None:
     script = listing(pod("a", 3), version=5), stream(("ADDED", pod("b", 6)), ("DELETED", pod("a", 7)))
     wire, found, _ = follow(*script, words=3)
     assert found.words == [("LISTED", (["a"], 5)), ("ADDED", ("b", 6)), ("DELETED", ("a", 7))]
     assert "resourceVersion=5" in wire.requests[1].path
-    assert naps == []
+    assert waits == []
 
 
-def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, naps: list[float]) -> None:
+def test_a_stream_that_ends_is_taken_up_where_it_ended(follow: Follow, waits: list[float]) -> None:
     script = listing(version=5), stream(("BOOKMARK", pod("", 40))), stream(("ADDED", pod("b", 41)))
     wire, found, made = follow(*script, words=3)
     assert found.words[1:] == [("HEARD", 40), ("ADDED", ("b", 41))]
     assert "resourceVersion=40" in wire.requests[2].path
-    assert (made.lists, naps) == (1, [])
+    assert (made.lists, waits) == (1, [])
 
 
-def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(follow: Follow, naps: list[float]) -> None:
+def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(follow: Follow, waits: list[float]) -> None:
     script = listing(pod("a", 3), version=5), stream(GONE), listing(version=9)
     _, found, made = follow(*script, words=2)
     assert found.words == [("LISTED", (["a"], 5)), ("LISTED", ([], 9))]
     assert made.lists == 2
-    assert 0 <= naps[0] <= 5
+    assert 0 <= waits[0] <= 5
 
 
-def test_agents_whom_one_server_forgot_do_not_list_all_at_once(follow: Follow, naps: list[float]) -> None:
+def test_agents_whom_one_server_forgot_do_not_list_all_at_once(follow: Follow, waits: list[float]) -> None:
     forgets = listing(version=5), stream(GONE)
     follow(*forgets * 4, listing(version=9), words=5)
-    assert len(set(naps)) == 4
+    assert len(set(waits)) == 4
 
 
 def test_each_watch_ends_at_a_moment_of_its_own(follow: Follow) -> None:
@@ -125,47 +125,47 @@ def test_a_refused_watch_of_an_old_version_lists_again(follow: Follow) -> None:
     assert [word for word, _ in found.words] == ["LISTED", "LISTED"]
 
 
-def test_a_broken_stream_is_resumed_without_a_list(follow: Follow, naps: list[float]) -> None:
+def test_a_broken_stream_is_resumed_without_a_list(follow: Follow, waits: list[float]) -> None:
     script = listing(version=5), ScriptedAnswer(hang_up=True), stream(("ADDED", pod("b", 6)))
     wire, _, made = follow(*script, words=2)
-    assert (made.lists, len(wire.requests), len(naps)) == (1, 3, 1)
+    assert (made.lists, len(wire.requests), len(waits)) == (1, 3, 1)
 
 
-def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, naps: list[float]) -> None:
+def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, waits: list[float]) -> None:
     busy = ("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"})
     follow(listing(version=5), *[stream(busy)] * 12, stream(("ADDED", pod("b", 6))), words=2)
-    assert len(naps) == 12
-    assert max(naps) <= 30
-    assert max(naps[6:]) > max(naps[:2])
-    assert len(set(naps[6:])) > 1, "all agents come back at once"
+    assert len(waits) == 12
+    assert max(waits) <= 30
+    assert max(waits[6:]) > max(waits[:2])
+    assert len(set(waits[6:])) > 1, "all agents come back at once"
 
 
 def test_the_longest_wait_doubles_with_each_trouble_and_begins_again_after_peace(
-    follow: Follow, naps: list[float], monkeypatch: pytest.MonkeyPatch
+    follow: Follow, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Rng, "uniform", lambda self, least, most: most)
     busy = stream(("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"}))
     peaceful = stream(("BOOKMARK", pod("", 6)))
     follow(listing(version=5), *[busy] * 6, peaceful, busy, stream(("ADDED", pod("b", 7))), words=3)
-    assert naps == [1.6, 3.2, 6.4, 12.8, 25.6, 30, 1.6]
+    assert waits == [1.6, 3.2, 6.4, 12.8, 25.6, 30, 1.6]
 
 
-def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, naps: list[float]) -> None:
+def test_a_server_that_names_a_time_is_left_alone_until_then(follow: Follow, waits: list[float]) -> None:
     details = {"retryAfterSeconds": 17}
     busy = ("ERROR", {"kind": "Status", "code": 429, "message": "busy", "details": details})
     follow(listing(version=5), stream(busy), stream(("ADDED", pod("b", 6))), words=2)
-    assert naps[0] >= 17
+    assert waits[0] >= 17
 
 
-def test_what_it_may_not_see_is_not_taken_as_gone(follow: Follow, naps: list[float]) -> None:
+def test_a_forbidden_list_does_not_report_objects_as_deleted(follow: Follow, waits: list[float]) -> None:
     _, found, _ = follow(error_status(403, "forbidden"), error_status(403, "forbidden"), listing(version=9), words=1)
     assert found.words == [("LISTED", ([], 9))]
-    assert len(naps) == 2
+    assert len(waits) == 2
 
 
 @pytest.mark.parametrize("trouble", [GONE, ("ERROR", {"kind": "Status", "code": 500, "message": "busy"})])
 def test_it_is_open_from_when_the_server_agrees_until_trouble(
-    trouble: tuple[str, dict[str, Any]], serve: StartServer, naps: list[float]
+    trouble: tuple[str, dict[str, Any]], serve: StartServer, waits: list[float]
 ) -> None:
     wire, found = serve(listing(version=5), stream(("ADDED", pod("b", 6)), trouble)), RecordingListener(9)
     made = Reflector(wire.transport, POD, found)
@@ -173,7 +173,7 @@ def test_it_is_open_from_when_the_server_agrees_until_trouble(
 
     def going() -> bool:
         was.append(made.is_open)
-        return not naps
+        return not waits
 
     made.follow(going)
     assert was == [False, True, False]
@@ -217,18 +217,18 @@ def test_what_waits_is_handed_over_in_batches() -> None:
 
 
 def test_a_crowd_is_waited_for_once_and_not_at_all_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting, naps = EventBuffer({POD: objects.ObservedPod}), []
+    waiting, waits = EventBuffer({POD: objects.ObservedPod}), []
 
     def nap(seconds: float) -> None:
-        naps.append(seconds)
+        waits.append(seconds)
         waiting.heard(POD, 2)
         waiting.heard(POD, 3)
 
     monkeypatch.setattr(event_buffer.clock, "sleep", nap)
     waiting.heard(POD, 1)
     assert [found.version for found in waiting.batch()] == [1, 2, 3]
-    assert naps == [event_buffer.BATCH_DELAY_S]
+    assert waits == [event_buffer.BATCH_DELAY_S]
     for number in range(501):
         waiting.heard(POD, number)
     assert len(waiting.batch()) == 500
-    assert len(naps) == 1
+    assert len(waits) == 1

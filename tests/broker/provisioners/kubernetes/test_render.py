@@ -120,10 +120,10 @@ def test_the_same_lease_is_always_rendered_the_same() -> None:
     assert spec_hash(turned, PLUGIN) == spec_hash(GANG, PLUGIN)
 
 
-def test_another_wish_has_another_hash() -> None:
-    wishes = [lease.workload for lease in EVERY_TEMPLATE.values() if lease.route == LEASE.route]
-    hashes = {spec_hash(replace(LEASE, workload=wish), PLUGIN) for wish in set(wishes)}
-    assert len(hashes) == len(set(wishes))
+def test_another_workload_has_another_hash() -> None:
+    program_specs = [lease.workload for lease in EVERY_TEMPLATE.values() if lease.route == LEASE.route]
+    hashes = {spec_hash(replace(LEASE, workload=program_spec), PLUGIN) for program_spec in set(program_specs)}
+    assert len(hashes) == len(set(program_specs))
 
 
 @pytest.mark.parametrize("name", [name for name in EVERYTHING if not name.startswith("cluster")])
@@ -189,8 +189,8 @@ def test_a_batch_lease_ends_by_itself_when_its_paid_time_does() -> None:
 
 
 def test_what_a_tenant_writes_is_taken_literally() -> None:
-    wish = Workload("own", "python:3", "echo '$(GPUBROKER_LEASE)' $$", env=(("A", "$(B)$$"),))
-    (container,) = pods(rendered(replace(LEASE, workload=wish)))[0]["spec"]["containers"]
+    program_spec = Workload("own", "python:3", "echo '$(GPUBROKER_LEASE)' $$", env=(("A", "$(B)$$"),))
+    (container,) = pods(rendered(replace(LEASE, workload=program_spec)))[0]["spec"]["containers"]
     assert container["args"] == ["echo", "$$(GPUBROKER_LEASE)", "$$$$"]
     assert {"name": "A", "value": "$$(B)$$$$"} in container["env"]
 
@@ -204,7 +204,7 @@ def test_keys_and_tokens_are_in_a_secret_that_never_changes() -> None:
     assert "sesame" not in str(pods(jupyter))
 
 
-def test_a_lease_that_shows_nothing_has_no_secret_and_no_door() -> None:
+def test_a_lease_without_a_server_has_no_secret_and_no_ingress() -> None:
     assert kinds(rendered(EVERY_TEMPLATE["batch"])) == ["ConfigMap", "Job"]
 
 
@@ -213,8 +213,8 @@ def test_an_unmetered_lease_is_not_held_back_by_us() -> None:
 
 
 def test_a_tenants_own_variable_never_replaces_the_secret_token() -> None:
-    wish = Workload("jupyter", env=(("JUPYTER_TOKEN", "mine"),))
-    (container,) = pods(rendered(replace(LEASE, workload=wish)))[0]["spec"]["containers"]
+    program_spec = Workload("jupyter", env=(("JUPYTER_TOKEN", "mine"),))
+    (container,) = pods(rendered(replace(LEASE, workload=program_spec)))[0]["spec"]["containers"]
     assert next(each for each in container["env"] if each["name"] == "JUPYTER_TOKEN")["valueFrom"]
 
 

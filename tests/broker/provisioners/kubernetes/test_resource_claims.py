@@ -68,7 +68,7 @@ def test_a_device_that_was_not_sold_is_named(given: str) -> None:
     assert strange(claim("own", given)) == f"{given} of gpu-node-1"
 
 
-def test_of_what_nobody_publishes_nobody_knows_where_it_is() -> None:
+def test_a_claim_of_an_unpublished_device_is_not_reported() -> None:
     for each in (claim("unheard-of"), claim("beside", pool="elsewhere"), claim("beside", driver="nic")):
         assert strange(each) == ""
 
@@ -107,7 +107,7 @@ class Claiming(Scene):
         ({**claim("own"), "strange": "beside of n01"}, True),
     ],
 )
-def test_what_runs_is_believed_while_its_claim_holds_what_was_sold(
+def test_a_running_lease_is_ready_while_its_claim_holds_the_sold_device(
     cluster: Cluster, serve: StartServer, held: Body | None, wanted: bool
 ) -> None:
     scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
@@ -218,9 +218,9 @@ def test_a_program_that_ended_while_its_claim_was_read_has_given_its_devices_bac
 def test_a_claim_that_is_missing_before_its_pod_runs_is_made_again(
     cluster: Cluster, serve: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mended: list[str] = []
-    monkeypatch.setattr(provisioner, "repair_children", lambda api, driver, spec, found: mended.append(spec.lease_id))
+    repaired: list[str] = []
+    monkeypatch.setattr(provisioner, "repair_children", lambda api, driver, spec, found: repaired.append(spec.lease_id))
     seen, wanted = checked_at(cluster, serve, error_status(404, "not found"), pod=WAITS)
-    assert (seen.seen, wanted, mended) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
+    assert (seen.seen, wanted, repaired) == (ObservedState.PENDING, [f"GET {CLAIM_NAME}"], [order().lease_id])
     seen, _ = checked_at(cluster, serve, ours(), pod=WAITS)
-    assert (seen.seen, len(mended)) == (ObservedState.PENDING, 1)
+    assert (seen.seen, len(repaired)) == (ObservedState.PENDING, 1)

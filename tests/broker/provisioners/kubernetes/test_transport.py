@@ -123,8 +123,8 @@ def test_nobody_there_is_silence_without_addresses_of_objects(serve: StartServer
 
 
 @pytest.fixture
-def oversleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[KubernetesApi], KubernetesApi]:
-    """Let the first rest of somebody last until their time is over."""
+def exhaust_deadline(monkeypatch: pytest.MonkeyPatch) -> Callable[[KubernetesApi], KubernetesApi]:
+    """Let the first wait last until the deadline of the API client."""
 
     def over(api: KubernetesApi) -> KubernetesApi:
         until_the_end = lambda _: monkeypatch.setattr(clock, "monotonic", lambda: api.ends)  # noqa: E731
@@ -134,10 +134,10 @@ def oversleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[KubernetesApi], Kube
     return over
 
 
-def test_whoever_rests_too_long_still_tells_why_it_asked_again(
-    serve: StartServer, oversleep: Callable[[KubernetesApi], KubernetesApi]
+def test_a_retry_beyond_the_deadline_names_the_first_error(
+    serve: StartServer, exhaust_deadline: Callable[[KubernetesApi], KubernetesApi]
 ) -> None:
-    api = oversleep(serve(error_status(503, "starting up")).api)
+    api = exhaust_deadline(serve(error_status(503, "starting up")).api)
     with pytest.raises(api_errors.ApiThrottled, match="starting up"):
         api.get(REF)
 
@@ -199,10 +199,10 @@ def test_every_refusal_has_a_type_of_its_own(
 
 
 def test_a_proxy_that_answers_in_html_is_quoted(
-    serve: StartServer, oversleep: Callable[[KubernetesApi], KubernetesApi]
+    serve: StartServer, exhaust_deadline: Callable[[KubernetesApi], KubernetesApi]
 ) -> None:
     with pytest.raises(ClusterUnreachable, match="Bad Gateway"):
-        oversleep(serve(ScriptedAnswer(502, b"<html>Bad Gateway</html>")).api).get(REF)
+        exhaust_deadline(serve(ScriptedAnswer(502, b"<html>Bad Gateway</html>")).api).get(REF)
 
 
 def test_a_watch_yields_lines_whatever_the_chunks_are(serve: StartServer) -> None:
@@ -304,7 +304,7 @@ def test_a_line_end_after_a_token_is_not_sent() -> None:
     assert connect_api(of_user(token="abc\n")).authorization() == "Bearer abc"
 
 
-STRANGERS = {
+FOREIGN_ANSWERS = {
     "a page": ScriptedAnswer(body=b"<html>Sign in</html>"),
     "nothing": ScriptedAnswer(body=b""),
     "no JSON": ScriptedAnswer(body=b"{no"),
@@ -312,7 +312,7 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS)
+@pytest.mark.parametrize("answer", FOREIGN_ANSWERS.values(), ids=FOREIGN_ANSWERS)
 def test_a_success_of_something_else_is_no_answer(serve: StartServer, answer: ScriptedAnswer) -> None:
     with pytest.raises(ClusterUnreachable, match="not answer like Kubernetes"):
         serve(answer).api.apply(ANCHOR, manager="m")

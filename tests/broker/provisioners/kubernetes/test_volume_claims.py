@@ -43,7 +43,7 @@ def test_ours_is_deleted_once_and_then_waited_for(serve: StartServer) -> None:
     assert [wanted.method for wanted in going.requests] == ["GET"]
 
 
-def test_what_is_gone_or_not_ours_is_left_alone(serve: StartServer) -> None:
+def test_a_missing_or_foreign_volume_claim_is_left_alone(serve: StartServer) -> None:
     assert remove_volume_claim(serve(error_status(404, "not found")).api, KEPT, installation="ins_1") is None
     for other in ("volume", "project", "installation"):
         wire = serve(claim(labels={**OURS, f"gpubroker.dev/{other}": "another"}))

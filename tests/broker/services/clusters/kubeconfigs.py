@@ -1,4 +1,4 @@
-"""Kubeconfigs of clusters that nobody reaches."""
+"""Kubeconfigs of unreachable clusters."""
 
 KUBECONFIG = {
     "clusters": [{"name": "cluster", "cluster": {"server": "https://one.example"}}],

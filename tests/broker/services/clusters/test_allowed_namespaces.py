@@ -25,7 +25,7 @@ from tests.simulation import NOW, OPERATOR
         (cluster_registration.IngressSettings("a.b", "ingress/public", "jump", "ssh, edge"), ("edge", "ssh")),
     ],
 )
-def test_walls_open_to_where_people_come_from(
+def test_network_policies_allow_the_namespaces_of_the_ingress(
     way: cluster_registration.IngressSettings, found: tuple[str, ...], cluster: Cluster, serve: StartServer
 ) -> None:
     cluster_registration.set_ingress(cluster, way, version=cluster.version, actor=OPERATOR, now=NOW)

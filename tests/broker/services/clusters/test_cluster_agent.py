@@ -77,7 +77,7 @@ def test_changes_around_a_list_are_kept_in_order(agent: ClusterAgent, sim: Simul
     assert not ClusterObject.objects.exists()
 
 
-def test_what_changes_in_nothing_that_is_read_is_neither_written_nor_told(agent: ClusterAgent, sim: Simulation) -> None:
+def test_a_change_in_unused_fields_is_not_stored(agent: ClusterAgent, sim: Simulation) -> None:
     def seen(how: str, version: int, **more: Any) -> tuple[int, str]:
         agent.absorb([found(POD, how, {**pod(version), **more}, version=version)], now=sim.now)
         kept = ClusterObject.objects.get()
@@ -201,7 +201,7 @@ def test_what_is_not_for_sale_is_said(agent: ClusterAgent, serve: StartServer, s
     assert not Gpu.objects.exists()
 
 
-def test_without_a_pulse_the_cluster_is_asked_who_it_is_and_its_silence_keeps_the_inventory(
+def test_the_inventory_is_kept_when_the_cluster_identity_cannot_be_read(
     agent: ClusterAgent, serve: StartServer, sim: Simulation
 ) -> None:
     through(agent, serve)
@@ -238,7 +238,7 @@ def published(version: int, *gpus: str) -> dict[str, Any]:
     return {"metadata": meta, "spec": {"driver": "gpu.nvidia.com", "nodeName": "n01", "devices": devices}}
 
 
-def test_a_driver_of_claims_is_told_what_nodes_publish_and_asks_for_nothing(
+def test_a_dra_cluster_takes_its_inventory_from_watched_resource_slices(
     agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert RESOURCE_SLICE not in {each.kind for each in agent.reflectors}
@@ -274,7 +274,7 @@ def a_class(name: str, version: int) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
 
 
-def test_what_has_no_device_class_is_not_for_sale_until_it_has_one(
+def test_a_profile_without_a_device_class_is_not_sold_until_it_has_one(
     agent: ClusterAgent, serve: StartServer, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the right to list them, they count as present."""
@@ -427,7 +427,7 @@ def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: ClusterA
     agent.turn(0)  # nothing is due
 
 
-def test_who_missed_that_its_cluster_froze_and_thawed_begins_again(agent: ClusterAgent, serve: StartServer) -> None:
+def test_an_agent_that_missed_a_freeze_and_thaw_lists_again(agent: ClusterAgent, serve: StartServer) -> None:
     through(agent, serve)
     agent.absorb([found(POD, "BEGUN"), found(POD, "PAGED", pod()), found(POD, "LISTED")], now=NOW)
     agent.turn(0)

@@ -59,7 +59,7 @@ def joined(sim: Simulation, settings: Any) -> Cluster:
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ScriptedServer]]:
-    """Let whatever is knocked at be a server that answers from a script."""
+    """Replace the probed cluster by a scripted server."""
     with ExitStack() as running:
 
         def serve(*script: ScriptedAnswer) -> ScriptedServer:
@@ -79,7 +79,7 @@ def fresh(cluster: Cluster) -> Cluster:
     return Cluster.objects.get(pk=cluster.pk)
 
 
-def knock(cluster: Cluster, sim: Simulation) -> Cluster:
+def probe(cluster: Cluster, sim: Simulation) -> Cluster:
     health_probe.probe_cluster(cluster.pk, now=sim.now)
     return fresh(cluster)
 
@@ -88,9 +88,9 @@ def test_a_cluster_that_answers_is_known_by_its_uid(
     joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     answers(who("uid-1"))
-    seen = knock(joined, sim)
+    seen = probe(joined, sim)
     assert (seen.uid, seen.unreachable_since) == ("uid-1", None)
-    assert knock(joined, sim).version == seen.version
+    assert probe(joined, sim).version == seen.version
     assert health_probe.clusters_to_probe() == [joined.pk]
 
 
@@ -101,25 +101,25 @@ def test_a_cluster_whose_agent_has_a_pulse_is_not_asked(
     ClusterObject.objects.create(
         cluster=joined, kind="ConfigMap", namespace=ref.namespace, name=ref.name, version=1, seen_at=sim.now
     )
-    assert knock(joined, sim).uid == "uid-1"  # who it is must be known first
-    knock(joined, sim)
+    assert probe(joined, sim).uid == "uid-1"  # who it is must be known first
+    probe(joined, sim)
     assert len(wire.requests) == 1
     sim.clock.at += timedelta(seconds=21)
-    knock(joined, sim)
+    probe(joined, sim)
     assert len(wire.requests) == 2
 
 
-def test_silence_is_dated_from_the_first_knock_and_ends_with_an_answer(
+def test_an_outage_starts_with_the_first_failed_probe_and_ends_with_an_answer(
     joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     answers(error_status(403, "forbidden"))
     began = sim.now
-    assert knock(joined, sim).unreachable_since == began
+    assert probe(joined, sim).unreachable_since == began
     sim.clock.at += timedelta(seconds=15)
-    silent = knock(joined, sim)
+    silent = probe(joined, sim)
     assert (silent.unreachable_since, silent.unreachable_reason) == (began, "forbidden")
     answers(who("uid-1"))
-    back = knock(joined, sim)
+    back = probe(joined, sim)
     assert (back.unreachable_since, back.unreachable_reason) == (None, "")
 
 
@@ -128,7 +128,7 @@ def test_another_cluster_in_its_place_gets_nothing_new(
 ) -> None:
     Cluster.objects.update(uid="uid-1")
     answers(who("uid-2"))
-    seen = knock(joined, sim)
+    seen = probe(joined, sim)
     assert seen.unreachable_since is not None
     assert "another cluster" in seen.unreachable_reason
     assert seen.uid == "uid-1"
@@ -141,9 +141,9 @@ def test_an_older_state_of_a_cluster_is_frozen_though_nobody_lists_anything(
     Cluster.objects.update(uid="uid-1")
     ClusterWatch.objects.create(cluster=joined, kind="Pod", version=120, last_event_at=sim.now, synced_at=sim.now)
     answers(who("uid-1", version=120))
-    assert not knock(joined, sim).frozen
+    assert not probe(joined, sim).frozen
     answers(who("uid-1", version=119))
-    seen = knock(joined, sim)
+    seen = probe(joined, sim)
     assert "its state is older" in seen.frozen
     assert seen.unreachable_since == sim.now
 
@@ -153,7 +153,7 @@ def test_a_cluster_without_the_namespace_of_every_cluster_is_none(
 ) -> None:
     Cluster.objects.update(uid="uid-1")
     answers(who(""))
-    assert "another cluster" in knock(joined, sim).unreachable_reason
+    assert "another cluster" in probe(joined, sim).unreachable_reason
 
 
 def test_an_examination_is_asked_for_done_by_a_worker_and_kept(

@@ -1,4 +1,4 @@
-"""How a cluster's nodes and GPUs become inventory, and stay what the cluster says."""
+"""Nodes and GPUs of a cluster become inventory and follow its reports."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -76,7 +76,7 @@ def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluste
     assert "asks" not in Gpu.objects.get().fixed_layout[0]
 
 
-def test_what_a_gpu_publishes_is_kept_until_it_publishes_all_again(cluster: Cluster) -> None:
+def test_published_profiles_are_stored_until_all_are_published_again(cluster: Cluster) -> None:
     found = published_profiles({"1g.10gb": [0, 1]})
     for publishes, kept in ((found, {"1g.10gb": [0, 1]}), (published_profiles({}), {}), (None, None)):
         for _ in range(2):
@@ -217,12 +217,12 @@ def test_a_node_that_is_being_cut_again_is_not_believed(cluster: Cluster) -> Non
     assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
 
 
-def test_what_cannot_be_sold_is_told_with_its_node(cluster: Cluster) -> None:
+def test_gpus_that_cannot_be_sold_are_reported_with_their_node(cluster: Cluster) -> None:
     assert take(cluster, problems=("GPUs of unknown",)) == ["n1: GPUs of unknown"]
 
 
 @pytest.mark.parametrize(("problems", "for_sale"), [((), 12), (("slices have replicas",), 0)])
-def test_what_nodes_say_may_be_shared_is_not_sold_on_until_somebody_looks(
+def test_an_empty_inventory_is_taken_only_if_nodes_explain_it(
     cluster: Cluster, problems: tuple[str, ...], for_sale: int
 ) -> None:
     """A suddenly empty list waits for a person, unless nodes explain it."""

@@ -1,4 +1,4 @@
-"""Which leases count on a cluster that is to be given up."""
+"""Which leases block the removal of a cluster."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_what_a_lease_went_on_without_does_not_count(sim: Simulation) -> None:
         ("", "simulated", False),
     ],
 )
-def test_what_goes_there_is_unfinished_until_it_is_gone(
+def test_a_releasing_lease_is_unfinished_until_its_slot_is_free(
     sim: Simulation, uid: str, provisioner: str, is_there: bool
 ) -> None:
     create_gpus(1)

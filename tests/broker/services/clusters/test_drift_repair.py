@@ -22,7 +22,7 @@ from tests.broker.provisioners.kubernetes.scripted_server import StartServer
 from tests.broker.services.clusters.test_cluster_agent import reconnect
 from tests.simulation import Simulation, TenantContext, offering
 
-WALLS = ["Namespace", "ServiceAccount", "ResourceQuota", "LimitRange", *["NetworkPolicy"] * 3]
+PROJECT_KINDS = ["Namespace", "ServiceAccount", "ResourceQuota", "LimitRange", *["NetworkPolicy"] * 3]
 
 
 def going_round(installation: str = "ins_1") -> DriftRepairQueue:
@@ -59,33 +59,33 @@ def kinds(found: list[dict[str, Any]]) -> list[str]:
     return [each["kind"] for each in found]
 
 
-def test_walls_and_doors_have_their_turn_and_then_ten_minutes_of_rest(
+def test_project_and_connection_objects_are_repaired_every_ten_minutes(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
     anchored(lease)
     walk = going_round()
-    assert kinds(walk.next()) == WALLS
-    doors = walk.next()
-    assert kinds(doors) == ["Ingress", "Secret", "Service"], "never what makes pods"
-    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in doors} == {
+    assert kinds(walk.next()) == PROJECT_KINDS
+    connection_objects = walk.next()
+    assert kinds(connection_objects) == ["Ingress", "Secret", "Service"], "never what makes pods"
+    assert {each["metadata"]["ownerReferences"][0]["uid"] for each in connection_objects} == {
         f"u-{spec_name(lease.pk, lease.generation)}"
     }
     assert walk.next() == []
     moments.append(drift_repair_queue.REPEAT_AFTER_S - 1)
     assert walk.next() == []
     moments.append(1)
-    assert {tuple(kinds(walk.next())) for _ in range(2)} == {tuple(WALLS), ("Ingress", "Secret", "Service")}
+    assert {tuple(kinds(walk.next())) for _ in range(2)} == {tuple(PROJECT_KINDS), ("Ingress", "Secret", "Service")}
 
 
-def test_a_project_is_walled_once_however_many_leases_it_has(
+def test_project_objects_are_repaired_once_for_several_leases(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     for _ in range(2):
         anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
     walk = going_round()
     found = [tuple(kinds(walk.next())) for _ in range(4)]
-    assert (found.count(tuple(WALLS)), found.count(("Ingress", "Secret", "Service"))) == (1, 2)
+    assert (found.count(tuple(PROJECT_KINDS)), found.count(("Ingress", "Secret", "Service"))) == (1, 2)
     assert found[-1] == ()
 
 
@@ -98,22 +98,22 @@ def test_what_is_going_or_anothers_has_no_turn(sim: Simulation, kestrel: TenantC
     assert going_round("ins_2").next() == []
 
 
-def test_only_leases_that_are_active_have_doors_put_right(
+def test_only_active_leases_have_connection_objects_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), LeaseState.PROVISIONING, workload="jupyter")
     anchored(lease)
     walk = going_round()
-    assert [kinds(walk.next()) for _ in range(2)] == [WALLS, []]
+    assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
-def test_an_anchor_of_another_generation_owns_no_doors(
+def test_an_anchor_of_another_generation_has_no_objects_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
     ClusterObject.objects.update(order_name="l-another-g1")
     walk = going_round()
-    assert [kinds(walk.next()) for _ in range(2)] == [WALLS, []]
+    assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
 def test_what_cannot_be_rendered_is_left_to_workers(
@@ -125,10 +125,10 @@ def test_what_cannot_be_rendered_is_left_to_workers(
     monkeypatch.setattr(drift_repair_queue, "lease_objects", unfit)
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
     walk = going_round()
-    assert [kinds(walk.next()) for _ in range(2)] == [WALLS, []]
+    assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
-def test_whoever_hurries_begins_again_and_rests_afterwards(
+def test_a_hurried_drift_repair_restarts_and_then_slows_down_again(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))

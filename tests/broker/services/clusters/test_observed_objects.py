@@ -15,13 +15,13 @@ from broker.services.clusters.observed import observed_objects
 from broker.services.clusters.observed.observed_objects import ObservedObject
 from tests.simulation import NOW, Simulation, create_gpus, create_tenant, node_of, offering, set_node_state
 
-Rings = list[tuple[str, str]]
+EnqueuedMessages = list[tuple[str, str]]
 
 
 @pytest.fixture
-def rings(monkeypatch: pytest.MonkeyPatch) -> Rings:
+def enqueued(monkeypatch: pytest.MonkeyPatch) -> EnqueuedMessages:
     """Note which leases are told of news."""
-    reported: Rings = []
+    reported: EnqueuedMessages = []
 
     def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, robbed: object) -> int:
         reported.extend(orders.values())
@@ -53,21 +53,21 @@ SELECT %s, 'Pod', 'gt-1', 'p' || n, 'u-' || n, 1, '', '{"metadata": {}}', now() 
 """
 
 
-def test_news_of_a_lease_is_told_once_however_much_of_it_there_is(cluster: Cluster, rings: Rings) -> None:
+def test_news_of_a_lease_is_told_once_however_much_of_it_there_is(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     assert observed_objects.record_observed(cluster, [pod("a"), pod("b"), pod("b", 2)], now=NOW) == 1
-    assert rings == [STEP]
+    assert enqueued == [STEP]
     assert observed_objects.record_observed(cluster, [pod("b", 2)], now=NOW) == 0
-    assert rings == [STEP]
+    assert enqueued == [STEP]
 
 
-def test_an_older_word_never_replaces_a_newer_one(cluster: Cluster, rings: Rings) -> None:
+def test_an_older_word_never_replaces_a_newer_one(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
     observed_objects.record_observed(cluster, [pod(version=4, node="n02")], now=NOW)
     observed_objects.record_observed(cluster, [gone(pod(), 3)], now=NOW)
     assert ClusterObject.objects.get().body["spec"]["nodeName"] == "n01"
 
 
-def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluster, rings: Rings) -> None:
+def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod("a"), pod("b")], now=NOW)
     with CaptureQueriesContext(connection) as queries:
         observed_objects.record_observed(cluster, [pod("a", 7), pod("c", 9)], now=NOW, reached={"Pod": 9})
@@ -77,26 +77,26 @@ def test_a_batch_is_one_statement_and_tells_how_far_the_watch_is(cluster: Cluste
     assert ClusterWatch.objects.get().version == 9
 
 
-def test_what_is_gone_is_dropped_and_told(cluster: Cluster, rings: Rings) -> None:
+def test_a_deleted_object_is_dropped_and_its_lease_notified(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
     observed_objects.record_observed(cluster, [gone(pod(), 6)], now=NOW)
     assert not ClusterObject.objects.exists()
-    assert rings == [STEP, STEP]
+    assert enqueued == [STEP, STEP]
 
 
-def test_a_list_tells_of_what_went_while_nobody_watched(cluster: Cluster, rings: Rings) -> None:
+def test_a_list_tells_of_what_went_while_nobody_watched(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod("a", 5), pod("b", 5)], now=NOW)
-    rings.clear()
+    enqueued.clear()
     observed_objects.prune_missing(cluster, "Pod", {("gt-1", "a")}, version=9, now=NOW)
     assert list(ClusterObject.objects.values_list("name", flat=True)) == ["a"]
-    assert rings == [STEP]
-    rings.clear()
+    assert enqueued == [STEP]
+    enqueued.clear()
     observed_objects.prune_missing(cluster, "Pod", {("gt-1", "a")}, version=10, now=NOW)
-    assert rings == []
+    assert enqueued == []
 
 
 @pytest.mark.deep
-def test_more_may_have_gone_than_a_statement_has_values(cluster: Cluster, rings: Rings) -> None:
+def test_more_may_have_gone_than_a_statement_has_values(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     """PostgreSQL takes 65,535 values beside a statement, and a large cluster has more objects."""
     with connection.cursor() as cursor:
         cursor.execute(FLEET, [cluster.pk])
@@ -104,13 +104,13 @@ def test_more_may_have_gone_than_a_statement_has_values(cluster: Cluster, rings:
     assert ClusterObject.objects.get().name == "p1"
 
 
-def test_what_is_newer_than_the_list_stays(cluster: Cluster, rings: Rings) -> None:
+def test_what_is_newer_than_the_list_stays(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod("late", 12)], now=NOW)
     observed_objects.prune_missing(cluster, "Pod", set(), version=9, now=NOW)
     assert ClusterObject.objects.exists()
 
 
-def test_clusters_do_not_mix(cluster: Cluster, rings: Rings) -> None:
+def test_clusters_do_not_mix(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     west = Cluster.objects.create(name="west", region="eu", provisioner="kubernetes", created_at=NOW)
     observed_objects.record_observed(cluster, [pod()], now=NOW)
     observed_objects.prune_missing(west, "Pod", set(), version=9, now=NOW)

@@ -45,7 +45,7 @@ def test_what_a_lease_went_on_without_goes_at_once(sim: Simulation) -> None:
     assert there() == set()
 
 
-def test_one_cluster_is_looked_at_alone_where_its_agent_rang(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_message_removes_orphans_of_its_cluster_only(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     over = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASED)
     SimulatedPod.objects.create(name=spec_name(over.pk, 1), created_at=sim.now)
@@ -65,7 +65,7 @@ def test_a_generation_that_the_books_have_not_reached_is_not_taken_for_an_old_on
     assert there() == {ahead, spec_name(lease.pk, lease.generation)}
 
 
-def test_what_is_accounted_for_after_all_begins_its_day_again(sim: Simulation) -> None:
+def test_an_orphan_that_was_explained_starts_its_waiting_day_again(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     with staff_scope():
@@ -104,7 +104,7 @@ def test_a_few_more_than_usual_go_where_much_more_runs(sim: Simulation) -> None:
     assert spec_name(lease.pk, lease.generation) in there()
 
 
-def test_what_is_slow_to_go_is_told_again_and_counts_no_more(sim: Simulation) -> None:
+def test_a_slowly_deleted_orphan_is_deleted_again_and_not_counted_twice(sim: Simulation) -> None:
     first = strange(sim, orphan_removal.ALWAYS_ALLOWED)
     SimulatedPod.objects.update(slow=True)
     orphan_removal.remove_orphans(now=sim.now)

@@ -21,7 +21,7 @@ from broker.services.clusters.agent.watched_kinds import QUOTAS
 from broker.services.reconciler import observation_outcomes
 from tenants.services.rls import tenant_scope
 from tests.broker.services.clusters.test_cluster_agent import reconnect
-from tests.broker.services.clusters.test_drift_repair import WALLS, anchored, kinds
+from tests.broker.services.clusters.test_drift_repair import PROJECT_KINDS, anchored, kinds
 from tests.simulation import Simulation, TenantContext, offering, reload_lease
 
 Body = dict[str, Any]
@@ -56,7 +56,7 @@ class Scene:
         return {"metadata": meta, "spec": {"hard": lines}, "status": {"hard": lines, "used": {"pods": used}}}
 
     def hears(self, how: str, *quotas: Body, version: int = 9) -> int:
-        """Let the agent find something; return how often the lease was rung for."""
+        """Let the agent find something; return how often the lease was notified."""
         self.sim.messages.clear()
         items = [Raw(msgspec.json.encode(each)) for each in quotas]
         self.agent.absorb([WatchEvent(QUOTAS, how, items, version)], now=self.sim.now)
@@ -87,28 +87,26 @@ def test_a_quota_as_it_should_be_concerns_nobody_however_its_server_writes_it(sc
 
 
 @pytest.mark.parametrize("how", ["edited", "lines taken away", "deleted", "deleted unseen"])
-def test_what_somebody_did_to_a_quota_is_put_right_at_once_and_told_to_what_is_being_made(
-    scene: Scene, how: str
-) -> None:
+def test_an_edited_resource_quota_is_restored_and_its_starting_lease_notified(scene: Scene, how: str) -> None:
     assert scene.lists(scene.quota()) == 0
     less = scene.quota()
     less["spec"]["hard"].pop("pods")
     match how:
         case "edited":
-            rung = scene.hears("MODIFIED", scene.quota(pods="0"))
+            notified = scene.hears("MODIFIED", scene.quota(pods="0"))
         case "lines taken away":
-            rung = scene.hears("MODIFIED", less)
+            notified = scene.hears("MODIFIED", less)
         case "deleted":
-            rung = scene.hears("DELETED", scene.quota())
+            notified = scene.hears("DELETED", scene.quota())
         case _:
-            rung = scene.lists()
-    assert rung == 1
-    assert sorted(scene.hurried()) == sorted(WALLS)
+            notified = scene.lists()
+    assert notified == 1
+    assert sorted(scene.hurried()) == sorted(PROJECT_KINDS)
     assert scene.hears("ADDED", scene.quota(), version=12) == (how in ("edited", "lines taken away"))
     assert scene.hurried() == []
 
 
-def test_who_uses_a_quota_up_or_leaves_room_again_is_told_to_what_waits_for_it(scene: Scene) -> None:
+def test_an_exhausted_or_freed_quota_notifies_its_waiting_leases(scene: Scene) -> None:
     full = scene.quota()["spec"]["hard"]["pods"]
     assert scene.hears("ADDED", scene.quota()) == 0
     assert scene.hears("MODIFIED", scene.quota(used=full)) == 1
@@ -117,7 +115,7 @@ def test_who_uses_a_quota_up_or_leaves_room_again_is_told_to_what_waits_for_it(s
     assert scene.hurried() == []
 
 
-def test_what_is_at_rest_is_not_looked_at_and_what_is_made_again_is(scene: Scene) -> None:
+def test_a_changed_quota_notifies_restarting_leases_and_no_active_ones(scene: Scene) -> None:
     Cluster.objects.update(provisioner="simulated")
     scene.sim.run(30)
     scene.sim.sweep()
@@ -131,7 +129,7 @@ def test_what_is_at_rest_is_not_looked_at_and_what_is_made_again_is(scene: Scene
     assert scene.hears("DELETED", scene.quota(), version=10) == 1
 
 
-def test_a_strangers_or_a_neighbours_quota_is_his_own(scene: Scene) -> None:
+def test_a_foreign_quota_is_neither_repaired_nor_reported(scene: Scene) -> None:
     neighbours = scene.quota(pods="0", marks={labels.INSTALLATION: "ins_2"})
     another = scene.quota(pods="0")
     another["metadata"]["name"] = "somebody-elses"
@@ -147,7 +145,7 @@ def test_a_project_without_leases_here_is_left_to_its_next(scene: Scene) -> None
     assert scene.hurried() == []
 
 
-def test_who_edits_it_again_and_again_is_answered_every_ten_seconds(scene: Scene, moments: list[float]) -> None:
+def test_a_repeatedly_edited_quota_is_repaired_at_most_every_ten_seconds(scene: Scene, moments: list[float]) -> None:
     for version in (9, 10):
         scene.hears("MODIFIED", scene.quota(pods=str(version)), version=version)
         assert bool(scene.hurried()) == (version == 9)

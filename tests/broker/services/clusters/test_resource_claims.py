@@ -78,7 +78,7 @@ class Scene:
         }
 
     def hears(self, how: str, *claims: Body) -> int:
-        """Let the agent find claims; return how often the lease was rung for."""
+        """Let the agent find claims; return how often the lease was notified."""
         self.sim.messages.clear()
         items = [Raw(msgspec.json.encode(each)) for each in claims]
         self.agent.absorb([WatchEvent(RESOURCE_CLAIM, how, items, self.version)], now=self.sim.now)
@@ -115,15 +115,15 @@ def test_a_claim_that_somebody_was_at_is_told(scene: Scene, how: str) -> None:
     assert scene.hears("BEGUN") == scene.hears("PAGED", scene.claim("own")) == scene.hears("LISTED") == 0
     match how:
         case "taken away":
-            rung = scene.hears("MODIFIED", scene.claim())
+            notified = scene.hears("MODIFIED", scene.claim())
         case "exchanged":
-            rung = scene.hears("MODIFIED", scene.claim("other"))
+            notified = scene.hears("MODIFIED", scene.claim("other"))
         case "deleted":
-            rung = scene.hears("DELETED", scene.claim("own"))
+            notified = scene.hears("DELETED", scene.claim("own"))
         case _:
             scene.version += 1
-            rung = scene.hears("BEGUN") + scene.hears("LISTED")
-    assert rung == 1
+            notified = scene.hears("BEGUN") + scene.hears("LISTED")
+    assert notified == 1
 
 
 def test_a_claim_that_is_gone_and_there_again_within_a_moment_is_told(scene: Scene) -> None:
@@ -146,7 +146,7 @@ def test_a_list_shows_nothing_new_of_what_was_judged_before(scene: Scene) -> Non
     assert scene.strange == f"other of {scene.place.host}"
 
 
-def test_what_nobody_sold_or_publishes_is_judged_by_nobody(scene: Scene) -> None:
+def test_a_claim_without_a_lease_or_published_device_notifies_no_lease(scene: Scene) -> None:
     assert scene.hears("ADDED", scene.claim("unheard-of")) == 0
     assert scene.hears("ADDED", scene.claim("other", rank=7)) == 0
     assert scene.hears("ADDED", scene.claim("other", **{labels.LEASE: "lse_" + "9" * 26})) == 0

@@ -1,4 +1,4 @@
-"""What operators do to the fleet."""
+"""Operators' changes to the fleet."""
 
 import pytest
 

@@ -39,7 +39,7 @@ def test_a_gpu_keeps_its_number_when_one_before_it_disappears_and_comes_back(clu
     assert dict(Gpu.objects.values_list("uuid", "id")) == rows
 
 
-def test_a_new_gpu_takes_the_number_of_the_one_it_replaces_or_one_that_nobody_had(cluster: Cluster) -> None:
+def test_a_new_gpu_takes_the_index_of_the_replaced_one_or_an_unused_one(cluster: Cluster) -> None:
     take(cluster, n1="abc")
     take(cluster, n1="axc")
     assert fleet() == {("n1", 0): "a", ("n1", 1): "x", ("n1", 2): "c"}

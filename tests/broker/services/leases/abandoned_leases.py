@@ -103,10 +103,10 @@ def place_lease(sim: Simulation, what: str = "whole-gpu", **wanted: str) -> tupl
     return reload_lease(lease), cluster_of(lease)
 
 
-def abandon_placement(sim: Simulation, moody: UnreliableClusters, **wanted: str) -> tuple[Lease, str]:
+def abandon_placement(sim: Simulation, unreliable: UnreliableClusters, **wanted: str) -> tuple[Lease, str]:
     """Return a lease in the second cluster, and its silent first one."""
     lease, first = place_lease(sim, **wanted)
-    moody.silent = {find_cluster(first).pk}
+    unreliable.silent = {find_cluster(first).pk}
     sim.run_with_sweeps(80)
     assert (reload_lease(lease).state, holding_clusters(lease)) == (LeaseState.ACTIVE, [first, other_cluster(first)])
     return reload_lease(lease), first

@@ -40,7 +40,7 @@ from tests.simulation import (
 
 
 @pytest.fixture
-def moody(monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
+def unreliable(monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
     return two_clusters(monkeypatch)
 
 
@@ -49,11 +49,11 @@ def books_balance(sim: Simulation) -> None:
         assert [proof for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_what_one_cluster_does_not_take_runs_on_the_next_with_the_reason_kept(
-    sim: Simulation, moody: UnreliableClusters
+def test_a_lease_that_a_cluster_does_not_accept_runs_on_the_next_with_a_reason(
+    sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
-    moody.full = {find_cluster(first).pk}
+    unreliable.full = {find_cluster(first).pk}
     sim.run(30)
     lease = reload_lease(lease)
     assert lease.state == LeaseState.ACTIVE
@@ -64,11 +64,11 @@ def test_what_one_cluster_does_not_take_runs_on_the_next_with_the_reason_kept(
     books_balance(sim)
 
 
-def test_what_one_cluster_cannot_start_runs_on_the_next_with_the_reason_kept(
-    sim: Simulation, moody: UnreliableClusters
+def test_a_lease_that_a_cluster_cannot_start_runs_on_the_next_with_a_reason(
+    sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
-    moody.refuses = {find_cluster(first).pk}
+    unreliable.refuses = {find_cluster(first).pk}
     sim.run(30)
     assert (reload_lease(lease).state, cluster_of(lease)) == (LeaseState.ACTIVE, other_cluster(first))
     assert any("no route to its registry" in step.cause for step in transitions_of(lease))
@@ -76,9 +76,9 @@ def test_what_one_cluster_cannot_start_runs_on_the_next_with_the_reason_kept(
     books_balance(sim)
 
 
-def test_what_no_cluster_can_start_was_tried_once_in_each(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_what_no_cluster_can_start_was_tried_once_in_each(sim: Simulation, unreliable: UnreliableClusters) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=2, gpus_per_node=1))
-    moody.refuses = {each.pk for each in Cluster.objects.all()}
+    unreliable.refuses = {each.pk for each in Cluster.objects.all()}
     lease, _ = place_lease(sim)
     sim.run(60)
     lease = reload_lease(lease)
@@ -88,19 +88,21 @@ def test_what_no_cluster_can_start_was_tried_once_in_each(sim: Simulation, moody
     assert len({cause.split(" / ")[0] for cause in placed}) == 3
 
 
-def test_what_no_other_cluster_has_room_for_is_refused_at_once(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_what_no_other_cluster_has_room_for_is_refused_at_once(sim: Simulation, unreliable: UnreliableClusters) -> None:
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
-    moody.refuses = {find_cluster(first).pk}
+    unreliable.refuses = {find_cluster(first).pk}
     sim.run(30)
     assert reload_lease(lease).end_reason == "spec_refused"
     assert state_path(lease).count("provisioning") == 1
 
 
 @pytest.mark.deep
-def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
-    moody.slow = {each.pk for each in Cluster.objects.all()}
+    unreliable.slow = {each.pk for each in Cluster.objects.all()}
     lease, _ = place_lease(sim)
     sim.run_with_sweeps(50 * 60)
     lease = reload_lease(lease)
@@ -111,28 +113,28 @@ def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(sim: Simulation
 
 @pytest.mark.deep
 def test_what_began_in_a_cluster_that_fell_silent_begins_in_no_other(
-    sim: Simulation, moody: UnreliableClusters
+    sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
-    moody.slow = {find_cluster(first).pk}
+    unreliable.slow = {find_cluster(first).pk}
     sim.run_with_sweeps(30)
-    moody.silent = moody.slow
+    unreliable.silent = unreliable.slow
     sim.run_with_sweeps(20 * 60)
     assert reload_lease(lease).end_reason == "provision_timeout"
     assert state_path(lease).count("provisioning") == 1
 
 
-def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
-    moody.full = moody.keeps = {find_cluster(first).pk}
+    unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(30)
     assert holding_clusters(lease) == [first, other_cluster(first)]
     books_balance(sim)
     second = sim.request_lease(create_tenant("Wren"), offering("whole-gpu"))
-    moody.full = set()
+    unreliable.full = set()
     sim.run_with_sweeps(30)
     assert reload_lease(second).state == LeaseState.QUEUED
-    moody.keeps = set()
+    unreliable.keeps = set()
     sim.run_with_sweeps(30)
     assert reload_lease(second).state == LeaseState.ACTIVE
     assert cluster_of(second) == first
@@ -141,39 +143,39 @@ def test_the_first_place_is_free_only_when_it_is_proven_empty(sim: Simulation, m
 
 
 @pytest.mark.deep
-def test_nothing_begins_while_an_earlier_try_may_still_run(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_nothing_begins_while_an_earlier_try_may_still_run(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
-    moody.full = moody.keeps = {find_cluster(first).pk}
+    unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(90)
     lease = reload_lease(lease)
     assert lease.state == LeaseState.PROVISIONING
     assert "still ending" in lease.progress["text"]
-    assert moody.names() == []
-    moody.keeps = set()
+    assert unreliable.names() == []
+    unreliable.keeps = set()
     sim.run_with_sweeps(30)
     assert reload_lease(lease).state == LeaseState.ACTIVE
 
 
 def test_a_cluster_that_says_nothing_of_an_earlier_try_begins_no_other(
-    sim: Simulation, moody: UnreliableClusters
+    sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
-    moody.full = moody.mute = {find_cluster(first).pk}
+    unreliable.full = unreliable.mute = {find_cluster(first).pk}
     sim.run(5)
-    moody.full = set()
+    unreliable.full = set()
     sim.run_with_sweeps(30)
     assert holding_clusters(lease) == [first, first]
-    assert moody.names() == []
-    moody.mute = set()
+    assert unreliable.names() == []
+    unreliable.mute = set()
     sim.run_with_sweeps(30)
     assert reload_lease(lease).state == LeaseState.ACTIVE
     assert holding_clusters(lease) == [first]
 
 
 def test_a_first_try_asks_for_no_earlier_one(
-    sim: Simulation, moody: UnreliableClusters, monkeypatch: pytest.MonkeyPatch
+    sim: Simulation, unreliable: UnreliableClusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease, _ = place_lease(sim)
     monkeypatch.setattr(abandoned_placements, "free_abandoned_placements", None)
@@ -181,45 +183,49 @@ def test_a_first_try_asks_for_no_earlier_one(
     assert reload_lease(lease).progress["text"] != ""
 
 
-def test_what_an_earlier_place_said_does_not_count_for_the_next(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_answers_of_an_earlier_placement_do_not_count_for_the_next(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     create_fleet(SimulatedRack("north-3", REGION, MODEL, nodes=1, gpus_per_node=1))
     lease, first = place_lease(sim)
-    moody.full = moody.keeps = {find_cluster(first).pk}
+    unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(20)
     second = holding_clusters(lease)[-1]
     assert second != first
-    moody.silent = {find_cluster(second).pk}
-    moody.keeps = set()
+    unreliable.silent = {find_cluster(second).pk}
+    unreliable.keeps = set()
     sim.run_with_sweeps(90)
     lease = reload_lease(lease)
     assert lease.state == LeaseState.ACTIVE
     assert cluster_of(lease) not in (first, second)
 
 
-def test_a_silent_cluster_is_asked_once_for_all_that_is_left_in_it(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_a_silent_cluster_is_asked_once_for_all_that_is_left_in_it(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=3, gpus_per_node=1))
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
-    moody.full = moody.mute = {find_cluster(first).pk}
+    unreliable.full = unreliable.mute = {find_cluster(first).pk}
     sim.run_with_sweeps(70)
     assert holding_clusters(lease) == [first, first, first]
-    moody.told_to_go.clear()
+    unreliable.told_to_go.clear()
     abandoned_placements.free_abandoned_placements(lease.pk, lease.tenant_id, now=sim.now)
-    assert len(moody.told_to_go) == 1
+    assert len(unreliable.told_to_go) == 1
 
 
 def test_a_try_elsewhere_does_not_wait_for_a_cluster_known_to_be_silent(
-    sim: Simulation, moody: UnreliableClusters
+    sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
-    moody.full = moody.mute = {find_cluster(first).pk}
+    unreliable.full = unreliable.mute = {find_cluster(first).pk}
     sim.run(1)
     Cluster.objects.filter(name=first).update(unreachable_since=sim.now)
-    moody.told_to_go.clear()
+    unreliable.told_to_go.clear()
     beside = abandoned_placements.free_abandoned_placements(
         lease.pk, lease.tenant_id, now=sim.now, beside=find_cluster(other_cluster(first)).pk
     )
-    assert (beside, moody.told_to_go) == ({}, [])
+    assert (beside, unreliable.told_to_go) == ({}, [])
     assert (
         abandoned_placements.free_abandoned_placements(
             lease.pk, lease.tenant_id, now=sim.now, beside=find_cluster(first).pk
@@ -228,23 +234,25 @@ def test_a_try_elsewhere_does_not_wait_for_a_cluster_known_to_be_silent(
     )
 
 
-def test_what_left_a_place_may_end_before_the_place_is_empty(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_a_lease_may_end_before_its_abandoned_placement_is_empty(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
     lease, first = place_lease(sim)
-    moody.full = moody.keeps = {find_cluster(first).pk}
+    unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run_with_sweeps(30)
     sim.release_lease(reload_lease(lease))
     sim.run_with_sweeps(60)
     assert reload_lease(lease).state == LeaseState.RELEASED
     assert holding_clusters(lease) == [first]
     books_balance(sim)
-    moody.keeps = set()
+    unreliable.keeps = set()
     sim.run_with_sweeps(10)
     assert holding_clusters(lease) == []
 
 
-def test_a_cluster_that_never_answers_is_left_after_45_seconds(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_a_cluster_that_never_answers_is_left_after_45_seconds(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
-    moody.silent = {find_cluster(first).pk}
+    unreliable.silent = {find_cluster(first).pk}
     sim.run_with_sweeps(40)
     assert state_path(lease) == "requested queued provisioning"
     sim.run_with_sweeps(40)
@@ -252,23 +260,23 @@ def test_a_cluster_that_never_answers_is_left_after_45_seconds(sim: Simulation, 
     assert lease.state == LeaseState.ACTIVE
     assert holding_clusters(lease) == [first, other_cluster(first)]
     assert any("does not respond" in step.cause for step in transitions_of(lease))
-    moody.silent = set()
+    unreliable.silent = set()
     sim.run_with_sweeps(10)
     assert holding_clusters(lease) == [other_cluster(first)]
     books_balance(sim)
 
 
-def test_what_had_begun_there_is_waited_for(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_what_had_begun_there_is_waited_for(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     assert reload_lease(lease).progress
-    moody.silent = {find_cluster(first).pk}
+    unreliable.silent = {find_cluster(first).pk}
     sim.run_with_sweeps(120)
     assert holding_clusters(lease) == [first]
     assert reload_lease(lease).state == LeaseState.PROVISIONING
 
 
-def test_nothing_new_is_placed_in_a_silent_cluster(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_nothing_new_is_placed_in_a_silent_cluster(sim: Simulation, unreliable: UnreliableClusters) -> None:
     Cluster.objects.filter(name="north-1").update(unreachable_since=sim.now)
     kestrel = create_tenant()
     leases = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]
@@ -277,23 +285,25 @@ def test_nothing_new_is_placed_in_a_silent_cluster(sim: Simulation, moody: Unrel
     assert [cluster_of(each) for each in leases if reload_lease(each).state == "active"] == ["north-2"]
 
 
-def test_it_waits_two_minutes_before_it_goes_back(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_it_waits_two_minutes_before_it_goes_back(sim: Simulation, unreliable: UnreliableClusters) -> None:
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
-    moody.full = {find_cluster(first).pk}
+    unreliable.full = {find_cluster(first).pk}
     sim.run_with_sweeps(60)
     lease = reload_lease(lease)
     assert lease.state == LeaseState.QUEUED
     assert "rejected it" in lease.pending_reason
-    moody.full = set()
+    unreliable.full = set()
     sim.run_with_sweeps(120)
     assert reload_lease(lease).state == LeaseState.ACTIVE
     assert cluster_of(lease) == first
 
 
 @pytest.mark.deep
-def test_after_a_dozen_places_somebody_must_ask_what_is_the_matter(sim: Simulation, moody: UnreliableClusters) -> None:
-    moody.full = {find_cluster("north-1").pk, find_cluster("north-2").pk}
+def test_after_a_dozen_places_somebody_must_ask_what_is_the_matter(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
+    unreliable.full = {find_cluster("north-1").pk, find_cluster("north-2").pk}
     lease, _ = place_lease(sim)
     sim.run_with_sweeps(40 * 60)
     lease = reload_lease(lease)
@@ -302,17 +312,17 @@ def test_after_a_dozen_places_somebody_must_ask_what_is_the_matter(sim: Simulati
     assert holding_clusters(lease) == []
 
 
-def test_a_place_is_given_back_once(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_a_place_is_given_back_once(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
-    moody.full = moody.keeps = {find_cluster(first).pk}
+    unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run(1)
-    moody.keeps = set()
+    unreliable.keeps = set()
     for _ in range(3):
         abandoned_placements.free_abandoned_placements(lease.pk, lease.tenant_id, now=sim.now + timedelta(seconds=1))
     assert holding_clusters(lease) == [other_cluster(first)]
 
 
-def test_who_comes_second_to_an_empty_place_wakes_nobody(sim: Simulation, moody: UnreliableClusters) -> None:
+def test_freeing_a_placement_twice_enqueues_no_message(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, _ = place_lease(sim)
     sim.messages.clear()
     abandoned_placements._free_placements(lease, lease.generation, now=sim.now)
@@ -320,16 +330,16 @@ def test_who_comes_second_to_an_empty_place_wakes_nobody(sim: Simulation, moody:
 
 
 def test_a_cluster_without_a_word_is_asked_again(
-    sim: Simulation, moody: UnreliableClusters, monkeypatch: pytest.MonkeyPatch
+    sim: Simulation, unreliable: UnreliableClusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease, _ = place_lease(sim)
-    monkeypatch.setattr(moody, "ensure", lambda order, *, now: Observation(ObservedState.PENDING))
+    monkeypatch.setattr(unreliable, "ensure", lambda order, *, now: Observation(ObservedState.PENDING))
     sim.run(30)
     assert (reload_lease(lease).state, reload_lease(lease).progress) == (LeaseState.PROVISIONING, {})
 
 
-def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(
-    sim: Simulation, moody: UnreliableClusters
+def test_after_the_deadline_the_next_cluster_is_left_to_a_later_call(
+    sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease = sim.create_lease(create_tenant(), offering("whole-gpu"), LeaseState.PROVISIONING)
     with tenant_scope(lease.tenant_id):
@@ -338,11 +348,11 @@ def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(
         lease.pk, lease.tenant_id, now=sim.now, beside="clu_x", asks_by=sim.now - timedelta(seconds=1)
     )
     assert [each.answered for each in going.values()] == [True]  # it may still run: nobody asked
-    assert moody.told_to_go == []
+    assert unreliable.told_to_go == []
 
 
-def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(sim: Simulation, moody: UnreliableClusters) -> None:
-    lease, first = abandon_placement(sim, moody)
+def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(sim: Simulation, unreliable: UnreliableClusters) -> None:
+    lease, first = abandon_placement(sim, unreliable)
     left = Node.objects.get(cluster__name=first)
     assert eviction.evict_node_leases(left, why="power works", actor=OPERATOR, now=sim.now) == []
     assert reload_lease(lease).state == LeaseState.ACTIVE
@@ -350,8 +360,8 @@ def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(sim: Simulation, 
     assert eviction.evict_node_leases(there, why="power works", actor=OPERATOR, now=sim.now) == [reload_lease(lease)]
 
 
-def test_the_way_in_leads_to_where_it_runs_now(sim: Simulation, moody: UnreliableClusters) -> None:
-    lease, first = abandon_placement(sim, moody, workload="jupyter")
+def test_the_way_in_leads_to_where_it_runs_now(sim: Simulation, unreliable: UnreliableClusters) -> None:
+    lease, first = abandon_placement(sim, unreliable, workload="jupyter")
     for name in (first, other_cluster(first)):
         Cluster.objects.filter(name=name).update(domain=f"{name}.example", ingress="ingress/public")
     with tenant_scope(lease.tenant_id):

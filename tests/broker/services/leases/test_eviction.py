@@ -1,4 +1,4 @@
-"""What operators end, and what they may do to offerings."""
+"""Operators' evictions, and their changes to offerings."""
 
 import pytest
 

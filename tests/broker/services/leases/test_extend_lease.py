@@ -53,7 +53,7 @@ def test_a_queued_lease_may_wait_that_much_longer(sim: Simulation, kestrel: Tena
     assert reload_lease(waiting).state == LeaseState.QUEUED
 
 
-def test_what_is_being_made_keeps_its_next_look(sim: Simulation, kestrel: TenantContext) -> None:
+def test_extending_a_starting_lease_keeps_its_due_time(sim: Simulation, kestrel: TenantContext) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering(), LeaseState.PROVISIONING))
     grow(sim, kestrel, lease, 60)
     assert reload_lease(lease).due_at == lease.due_at

@@ -1,4 +1,4 @@
-"""The doors a lease must pass, and the marks that close a metering segment."""
+"""Gates that a lease must pass, and ticks that close a metering segment."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""How people reach what runs on a lease."""
+"""Connections to the program of a lease."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_where_a_cluster_lets_nobody_in_there_is_no_address(
     assert ways(lease, **{missing: ""}) == []
 
 
-def test_what_listens_to_nobody_has_no_way_in(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_without_a_listening_program_has_no_connections(sim: Simulation, kestrel: TenantContext) -> None:
     leases = [
         sim.create_lease(kestrel, offering(), workload="batch", command="true"),
         sim.create_lease(kestrel, offering()),
@@ -93,5 +93,5 @@ def test_a_lease_whose_place_was_just_given_back_has_none(sim: Simulation, kestr
         ("ingress", "x.example", None),
     ],
 )
-def test_a_door_is_read(ingress: str, domain: str, found: RouteSpec | None) -> None:
+def test_ingress_settings_are_parsed(ingress: str, domain: str, found: RouteSpec | None) -> None:
     assert route_spec(ingress, domain) == found

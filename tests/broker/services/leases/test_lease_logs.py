@@ -54,7 +54,7 @@ def test_every_step_of_a_life_is_one_line_with_the_leases_id(
     assert moves(caplog, reason="none") == []
 
 
-def test_what_is_undone_was_never_told(
+def test_a_rolled_back_transition_is_not_logged(
     sim: Simulation, caplog: pytest.LogCaptureFixture, django_capture_on_commit_callbacks: Committed
 ) -> None:
     create_fleet()
@@ -82,7 +82,7 @@ def test_a_request_is_found_in_each_line_of_what_it_set_off(
         answer = Api(owner.token()).post("leases", body, Idempotency_Key="one", X_Request_ID="req-7")
         lease = answer.json()["id"]
         assert moves(caplog, lease_id=lease, request_id="req-7") == ["queued"]
-        ring = OutboxMessage.objects.get(subject=lease)
-        assert ring.request_id == "req-7"
-        run_task(ring.task, ring.subject, ring.tenant_id, now=NOW)
+        message = OutboxMessage.objects.get(subject=lease)
+        assert message.request_id == "req-7"
+        run_task(message.task, message.subject, message.tenant_id, now=NOW)
     assert "provisioning" in moves(caplog, lease_id=lease)

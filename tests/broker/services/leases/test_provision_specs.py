@@ -1,4 +1,4 @@
-"""What a provisioner is told of a lease."""
+"""The spec that a provisioner gets for a lease."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Asking for a lease."""
+"""Lease requests: validation, quota, transitions."""
 
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo

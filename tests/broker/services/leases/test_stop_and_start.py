@@ -195,7 +195,7 @@ def test_it_starts_only_where_every_gate_lets_it(sim: Simulation, kestrel: Tenan
     assert (reload_lease(lease).state, kestrel.quota_used()) == (S.STOPPED, 0)
 
 
-def test_started_again_it_stands_behind_those_who_waited(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_restarted_lease_queues_behind_waiting_ones(sim: Simulation, kestrel: TenantContext) -> None:
     lease = stopped(sim, kestrel, kept(sim, kestrel, "whole-gpu"))
     sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=20_000)
     waits = [sim.request_lease(kestrel, offering("whole-gpu")) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""A wish for what runs, from the request to the order that a provisioner gets."""
+"""The workload of a lease, from the request to the spec that a provisioner gets."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def test_a_wish_reaches_the_provisioner_as_it_was_made(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_workload_reaches_the_provisioner_unchanged(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(
         kestrel, offering(), workload="ssh", env={"B": "2", "A": "$1"}, ssh_keys=[KEY], image="acme/box:1"
     )
@@ -36,9 +36,7 @@ def test_every_lease_has_a_secret_of_its_own() -> None:
     assert len(access_token("lse_a")) == 40
 
 
-def test_a_wish_that_must_not_run_is_refused_with_everything_that_is_wrong(
-    sim: Simulation, kestrel: TenantContext
-) -> None:
+def test_an_invalid_workload_is_refused_with_all_its_faults(sim: Simulation, kestrel: TenantContext) -> None:
     with pytest.raises(InvalidValue) as refused:
         sim.request_lease(
             kestrel,

@@ -1,4 +1,4 @@
-"""What is free, exactly."""
+"""Exact counts of available capacity."""
 
 import pytest
 
@@ -171,7 +171,7 @@ def test_a_node_that_calls_its_slices_gpus_never_comes_to_have_others(sim: Simul
     assert available_capacity.max_when_empty(offering("1g.10gb"), quantity=1, same_node=False) == 0
 
 
-def test_what_one_cluster_could_ever_hold_is_asked_of_it_alone(sim: Simulation) -> None:
+def test_the_maximum_of_one_cluster_counts_only_its_own_gpus(sim: Simulation) -> None:
     create_fleet(
         SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4),
         SimulatedRack("north-2", REGION, MODEL, nodes=1),

@@ -55,9 +55,9 @@ def by_brute_force(what: Offering, tenant: str) -> int:
             beside = on_gpu
             if of_shares:
                 beside = [a for each in gpu.node.gpus.all() for a in each.allocation_set.filter(released_at=None)]
-            walled = isolation in (Isolation.HARDWARE, Isolation.DEVICE)
-            strangers = any(each.tenant_id != tenant for each in beside)
-            if strangers and not walled and not gpu.node.cluster.allow_shared_gpus:
+            hardware_isolated = isolation in (Isolation.HARDWARE, Isolation.DEVICE)
+            other_tenants = any(each.tenant_id != tenant for each in beside)
+            if other_tenants and not hardware_isolated and not gpu.node.cluster.allow_shared_gpus:
                 continue
             state = GpuState()
             for each in on_gpu:
@@ -108,7 +108,7 @@ def shaken(sim: Simulation, owners: list[TenantContext], sold: list[Offering], c
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_told_to_be_free_is_what_fits_and_what_can_be_had(sim: Simulation, seed: int) -> None:
+def test_available_capacity_equals_what_fits_and_what_can_be_leased(sim: Simulation, seed: int) -> None:
     create_fleet(
         SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2),
         SimulatedRack("north-2", REGION, MODEL, nodes=1, gpus_per_node=3),

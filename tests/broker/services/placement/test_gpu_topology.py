@@ -87,7 +87,7 @@ def test_four_gpus_below_one_processor_are_not_torn_between_two(sim: Simulation,
 
 
 @pytest.mark.deep
-def test_who_waits_for_links_does_not_hold_back_who_needs_none(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_that_waits_for_nvlink_does_not_block_one_without(sim: Simulation, kestrel: TenantContext) -> None:
     break_down(sim, 0, 2, 4, 6)
     waiting, plain = ask(sim, kestrel, topology="nvlink"), ask(sim, kestrel, same_node=True)
     assert (waiting.state, plain.state) == (LeaseState.QUEUED, LeaseState.PROVISIONING)
@@ -109,7 +109,7 @@ def test_links_that_no_node_has_are_refused_and_nothing_is_held(
         assert not Lease.objects.exists()
 
 
-def test_where_nobody_tells_how_gpus_are_linked_none_are_promised(sim: Simulation) -> None:
+def test_a_topology_request_is_refused_where_no_links_are_known(sim: Simulation) -> None:
     create_fleet()
     with pytest.raises(PlacementImpossible, match="with NVLink between the GPUs holds at most 0"):
         sim.request_lease(create_tenant(), offering("whole-gpu"), quantity=2, topology="nvlink")

@@ -67,7 +67,7 @@ def two_halves(sim: Simulation, owner: TenantContext) -> tuple[int, int]:
     return first, second
 
 
-def test_the_next_lease_of_the_kind_goes_where_the_slice_is_still_cut_whoever_left_it(sim: Simulation) -> None:
+def test_a_lease_reuses_a_leftover_slice_of_another_tenant(sim: Simulation) -> None:
     first, second = two_halves(sim, create_tenant("Kestrel"))
     assert (left()[first], left()[second]) == ({at(TWO, 4)}, {at(THREE, 4)})
     lease = sim.create_lease(create_tenant("Swift"), offering(THREE))
@@ -97,7 +97,7 @@ def test_a_gpu_that_was_had_whole_has_nothing_left(sim: Simulation) -> None:
 
 
 @pytest.mark.parametrize("driver", ["dra", "device_plugin", "hami"])
-def test_where_a_driver_destroys_what_ended_or_never_cuts_nothing_is_left(sim: Simulation, driver: str) -> None:
+def test_drivers_that_destroy_or_never_create_slices_leave_none(sim: Simulation, driver: str) -> None:
     create_gpus(1)
     end(sim, sim.create_lease(create_tenant(), offering(ONE)))
     Cluster.objects.update(driver=driver)
@@ -112,7 +112,7 @@ def test_gpus_that_are_cut_in_advance_are_always_cut(sim: Simulation) -> None:
     assert left() == [None]
 
 
-def test_what_was_left_before_a_node_was_away_is_not_counted_on(sim: Simulation) -> None:
+def test_leftover_slices_from_before_the_loss_of_a_node_are_ignored(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.create_lease(kestrel, offering(ONE))
@@ -126,7 +126,7 @@ def test_what_was_left_before_a_node_was_away_is_not_counted_on(sim: Simulation)
     assert left() == [{at(SEVEN, 0)}]
 
 
-def test_what_ended_before_something_nobody_knows_any_more_is_not_counted_on(sim: Simulation) -> None:
+def test_a_leftover_slice_of_an_unknown_profile_is_ignored(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(ONE))
     end(sim, lease)

@@ -19,13 +19,13 @@ ONES = {"1g.10gb": [2, 3], "whole-gpu": [0]}
 
 
 @pytest.fixture
-def narrow(sim: Simulation) -> None:
+def partly_published(sim: Simulation) -> None:
     """Two GPUs, the first of which publishes two small slices and itself."""
     create_gpus(2)
     Gpu.objects.filter(index=0).update(published=ONES)
 
 
-@pytest.mark.usefixtures("narrow")
+@pytest.mark.usefixtures("partly_published")
 def test_what_no_gpu_publishes_is_neither_available_nor_previewed() -> None:
     kestrel = create_tenant()
     requests = [offering(name) for name in ("whole-gpu", "3g.40gb", "1g.10gb")]
@@ -41,7 +41,7 @@ def test_what_no_gpu_publishes_is_neither_available_nor_previewed() -> None:
     assert available_capacity.max_when_empty(offering("3g.40gb"), quantity=2, same_node=False) == 0
 
 
-@pytest.mark.usefixtures("narrow")
+@pytest.mark.usefixtures("partly_published")
 def test_a_slice_lies_where_its_gpu_publishes_it(sim: Simulation) -> None:
     kestrel = create_tenant()
     Gpu.objects.filter(index=1).update(health="unhealthy")
@@ -57,7 +57,7 @@ def waits(what: Offering) -> str:
         return explain_waiting(PlacementRequest(what), stock)
 
 
-@pytest.mark.usefixtures("narrow")
+@pytest.mark.usefixtures("partly_published")
 def test_a_lease_that_waits_for_what_is_not_published_is_told_so_and_starts_when_it_is(sim: Simulation) -> None:
     kestrel = create_tenant()
     Gpu.objects.update(published=ONES)
@@ -96,7 +96,7 @@ def test_a_gpu_that_publishes_it_no_longer_keeps_the_lease_that_has_it_and_takes
     assert start in (0, 4)
 
 
-@pytest.mark.usefixtures("narrow")
+@pytest.mark.usefixtures("partly_published")
 def test_no_offering_is_drafted_that_no_gpu_could_become(sim: Simulation) -> None:
     Offering.objects.all().delete()
     Gpu.objects.update(published=ONES)
@@ -107,7 +107,7 @@ def test_no_offering_is_drafted_that_no_gpu_could_become(sim: Simulation) -> Non
     assert Offering.objects.filter(profile="3g.40gb").exists()
 
 
-@pytest.mark.usefixtures("narrow")
+@pytest.mark.usefixtures("partly_published")
 def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> None:
     kestrel = create_tenant()
     Gpu.objects.update(published={"1g.10gb": [2, 3]})
@@ -117,7 +117,7 @@ def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> N
     assert sorted(lost.values()) == [6, 6]
 
 
-@pytest.mark.usefixtures("narrow")
+@pytest.mark.usefixtures("partly_published")
 def test_leases_are_moved_among_gpus_that_can_all_be_cut_alike(sim: Simulation) -> None:
     Cluster.objects.update(driver="dra")
     pools = load_relocation_pools(Cluster.objects.get(), now=sim.now)
@@ -126,10 +126,10 @@ def test_leases_are_moved_among_gpus_that_can_all_be_cut_alike(sim: Simulation) 
 
 def test_of_gpus_of_one_model_those_are_planned_where_most_is_won(sim: Simulation) -> None:
     create_gpus(3)
-    narrow = Gpu.objects.filter(index=0)
-    narrow.update(published=ONES, health="unhealthy")
+    partly_published = Gpu.objects.filter(index=0)
+    partly_published.update(published=ONES, health="unhealthy")
     scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Swift"), movable=True)
-    narrow.update(health="healthy")
+    partly_published.update(health="healthy")
     assert [len(pool.gpus) for pool in load_relocation_pools(Cluster.objects.get(), now=sim.now)] == [1, 2]
     (move,) = relocations_of(propose_plan(sim))
     assert {move.from_gpu.index, move.to_gpu.index} == {1, 2}

@@ -113,7 +113,7 @@ def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgot
     own_database: OwnDatabase, seed: int
 ) -> None:
     chance, keeper = Random(seed), SharedIndex()
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
         create_fleet(
             SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2),
             SimulatedRack("north-2", REGION, MODEL, nodes=1),
@@ -124,12 +124,12 @@ def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgot
                 case 0:
                     change_something(owners[0], chance)
                 case 1:
-                    stranger(lambda: change_something(owners[1], chance))
+                    other_thread(lambda: change_something(owners[1], chance))
                 case 2:  # somebody is at it, while others look, and thinks better of it
                     with transaction.atomic():
                         change_something(owners[0], chance)
                         assert exact(keeper)
-                        stranger(lambda: known(keeper))
+                        other_thread(lambda: known(keeper))
                         assert exact(keeper)
                         transaction.set_rollback(chance.random() < 0.5)
                 case _:  # only a part of it is undone
@@ -143,14 +143,14 @@ def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgot
 
 
 def test_what_others_have_not_committed_is_seen_when_they_have(own_database: OwnDatabase) -> None:
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
         create_gpus(2)
         kestrel, keeper = create_tenant(), SharedIndex()
         with transaction.atomic():
             taken = held_allocations(place(kestrel, "whole-gpu"))[0].gpu_id
-            stranger(lambda: Gpu.objects.exclude(pk=taken).update(health="unhealthy"))
+            other_thread(lambda: Gpu.objects.exclude(pk=taken).update(health="unhealthy"))
             assert exact(keeper)
-            stranger(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
+            other_thread(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
         assert exact(keeper)
         with system_scope(), keeper.up_to_date() as found:
             assert sum(gpu.places for gpu in found.gpus.values()) == 1
@@ -213,7 +213,7 @@ def test_what_went_wrong_unseen_is_read_again_after_five_minutes(
     assert exact(keeper)
 
 
-def test_what_somebody_was_stopped_at_trying_out_is_forgotten(sim: Simulation) -> None:
+def test_a_trial_placement_that_was_interrupted_leaves_no_trace(sim: Simulation) -> None:
     create_gpus(2)
     keeper = SharedIndex()
     assert exact(keeper)
@@ -271,17 +271,17 @@ def test_another_rule_chooses_until_its_block_ends_and_ours_again_then(sim: Simu
 
 
 def test_a_gpu_in_anothers_hands_is_left_to_them_and_the_next_taken(own_database: OwnDatabase) -> None:
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as stranger:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
         create_gpus(2)
         kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
         with transaction.atomic():
             first = place(kestrel, "1g.10gb")
-            second = stranger(lambda: place(swift, "1g.10gb"))
+            second = other_thread(lambda: place(swift, "1g.10gb"))
             assert isinstance(second, Lease)
         assert held_allocations(first)[0].gpu_id != held_allocations(second)[0].gpu_id
 
 
-def test_a_share_goes_to_a_gpu_of_ones_own_and_never_to_a_strangers(sim: Simulation) -> None:
+def test_a_share_is_placed_on_a_gpu_of_its_tenant_and_no_other(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel, swift, quarter = create_tenant("Kestrel"), create_tenant("Swift"), soft_offering()
     first, second = sim.create_lease(kestrel, quarter), sim.create_lease(swift, quarter)

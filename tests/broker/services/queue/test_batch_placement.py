@@ -108,9 +108,9 @@ def test_what_needs_a_closer_look_is_no_part_of_a_burst(sim: Simulation) -> None
     create_gpus(2)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     plain, gang = sim.request_lease(kestrel, offering()), sim.request_lease(kestrel, offering(), quantity=2)
-    share, stranger = sim.request_lease(kestrel, soft_offering()), sim.request_lease(swift, offering())
+    share, foreign_lease = sim.request_lease(kestrel, soft_offering()), sim.request_lease(swift, offering())
     queue = queue_scheduling.load_queue(POOL)
-    assert [entry.lease_id for entry in queue] == ids(plain, gang, share, stranger)
+    assert [entry.lease_id for entry in queue] == ids(plain, gang, share, foreign_lease)
     assert [len(queue_scheduling._batch_head(queue[n:])) for n in range(4)] == [1, 0, 0, 1]
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 4
 
@@ -152,7 +152,7 @@ def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     monkeypatch.setattr(batch_placement, "_write_placements", late)
 
 
-def test_who_loses_a_place_to_somebody_faster_looks_again_and_all_are_placed_together(
+def test_a_batch_that_loses_a_slot_retries_and_is_placed_together(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)
@@ -166,7 +166,7 @@ def test_who_loses_a_place_to_somebody_faster_looks_again_and_all_are_placed_tog
     assert [len(held_allocations(lease)) for lease in leases] == [1, 1, 1]
 
 
-def test_who_loses_every_time_goes_alone_and_those_behind_it_together_again(
+def test_after_repeated_losses_one_lease_is_placed_alone_and_the_rest_together(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)
@@ -202,7 +202,7 @@ def queue_of(owner: TenantContext, count: int) -> list[Lease]:
 
 
 def test_gpus_and_leases_in_anothers_hands_are_left_to_them(own_database: OwnDatabase) -> None:
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as stranger:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as other_thread:
         create_gpus(3)
         kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
         leases, others = queue_of(kestrel, 3), queue_of(swift, 1)
@@ -211,38 +211,38 @@ def test_gpus_and_leases_in_anothers_hands_are_left_to_them(own_database: OwnDat
                 list(Lease.objects.filter(pk=leases[0].pk).select_for_update(no_key=True))
             list(Gpu.objects.filter(index=0).select_for_update(no_key=True))
             place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
-            assert stranger.submit(place).result(60) == (set(ids(*leases)), False)
+            assert other_thread.submit(place).result(60) == (set(ids(*leases)), False)
         assert [len(held_allocations(lease)) for lease in leases] == [0, 1, 1]
         assert not {place.gpu.index for lease in leases for place in held_allocations(lease)} & {0}
         assert queue_scheduling.run_queue(POOL, now=NOW) == 2
         assert len(held_allocations(leases[0])) == len(held_allocations(others[0])) == 1
-        stranger.submit(connections.close_all).result(60)
+        other_thread.submit(connections.close_all).result(60)
 
 
-def test_while_every_gpu_is_in_anothers_hands_nobody_is_placed_and_nobody_waits(
+def test_a_batch_is_not_placed_and_does_not_wait_while_all_gpus_are_locked(
     own_database: OwnDatabase,
 ) -> None:
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as stranger:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as other_thread:
         create_gpus(2)
         kestrel = create_tenant()
         leases = queue_of(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
             place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
-            assert stranger.submit(place).result(60) == (set(), True)
-        stranger.submit(connections.close_all).result(60)
+            assert other_thread.submit(place).result(60) == (set(), True)
+        other_thread.submit(connections.close_all).result(60)
 
 
-def test_who_finds_every_gpu_in_anothers_hands_too_often_leaves_it_to_the_closer_look(
+def test_batch_placement_gives_up_when_all_gpus_stay_locked(
     own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_placement, "TRIES", 1)
-    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as stranger:
+    with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as other_thread:
         create_gpus(2)
         kestrel = create_tenant()
         leases = queue_of(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
             place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
-            assert stranger.submit(place).result(60) == (set(), False)
-        stranger.submit(connections.close_all).result(60)
+            assert other_thread.submit(place).result(60) == (set(), False)
+        other_thread.submit(connections.close_all).result(60)

@@ -1,4 +1,4 @@
-"""Giving queued leases their places."""
+"""Placement of queued leases."""
 
 from contextlib import nullcontext
 from datetime import datetime, timedelta
@@ -179,15 +179,15 @@ def test_a_lease_that_somebody_else_placed_is_left_alone(sim: Simulation) -> Non
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_never_share_a_gpu_without_a_wall(sim: Simulation, isolation: str) -> None:
+def test_tenants_never_share_a_gpu_without_hardware_isolation(sim: Simulation, isolation: str) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     quarter = soft_offering(isolation=isolation)
     first, second = sim.create_lease(kestrel, quarter), sim.create_lease(kestrel, quarter)
     assert held_allocations(first)[0].gpu_id == held_allocations(second)[0].gpu_id
-    stranger = sim.request_lease(swift, quarter)
+    foreign_lease = sim.request_lease(swift, quarter)
     sim.run()
-    assert reload_lease(stranger).state == LeaseState.QUEUED
+    assert reload_lease(foreign_lease).state == LeaseState.QUEUED
     with tenant_scope(swift.tenant.pk):
         assert available_capacity.count_available([quarter]) == {quarter.pk: 0}
     with tenant_scope(kestrel.tenant.pk):
@@ -195,7 +195,7 @@ def test_strangers_never_share_a_gpu_without_a_wall(sim: Simulation, isolation: 
 
 
 @pytest.mark.parametrize("isolation", ["soft", "none"])
-def test_strangers_share_such_a_gpu_where_its_owner_allows_it(sim: Simulation, isolation: str) -> None:
+def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(sim: Simulation, isolation: str) -> None:
     create_gpus(1)
     Cluster.objects.update(allow_shared_gpus=True)
     quarter = soft_offering(isolation=isolation)
@@ -213,7 +213,7 @@ def divided_in_quarters() -> None:
     Gpu.objects.update(layout_policy="fixed", fixed_layout=quarters)
 
 
-def test_strangers_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -> None:
+def test_tenants_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
     divided_in_quarters()
     quarter, kestrel, swift, merlin = (
@@ -238,7 +238,7 @@ def test_strangers_never_share_a_node_that_picks_the_gpu_itself(sim: Simulation)
         assert available_capacity.count_available([quarter]) == {quarter.pk: 7}
 
 
-def test_a_stranger_who_came_to_the_node_meanwhile_is_seen(sim: Simulation) -> None:
+def test_a_tenant_that_came_to_the_node_in_the_meantime_is_noticed(sim: Simulation) -> None:
     create_gpus(2)
     divided_in_quarters()
     quarter, kestrel, swift = soft_offering(), create_tenant("Kestrel"), create_tenant("Swift")
@@ -345,7 +345,7 @@ def with_old_eyes(owner: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(lease_placement, "current_index", lambda: old.pop() if old else current_index())
 
 
-def test_who_loses_a_race_for_a_place_takes_the_next(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_loses_a_slot_takes_the_next_one(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     winner, loser = sim.request_lease(kestrel, offering("whole-gpu")), sim.request_lease(kestrel, offering("whole-gpu"))
@@ -358,7 +358,7 @@ def test_who_loses_a_race_for_a_place_takes_the_next(sim: Simulation, monkeypatc
     assert held_allocations(loser)[0].gpu_id != held_allocations(winner)[0].gpu_id
 
 
-def test_who_loses_a_race_for_its_own_place_leaves_it(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_placed_by_another_worker_is_not_placed_twice(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering("whole-gpu"))
@@ -396,14 +396,14 @@ def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(sim: Simula
     assert state_path(waiting) == "requested queued releasing released"
 
 
-def rung_for(sim: Simulation, *leases: Lease) -> int:
-    """Count the looks at some leases that somebody has asked for."""
+def count_messages_for(sim: Simulation, *leases: Lease) -> int:
+    """Count the enqueued messages that reconcile some leases."""
     return sum(
         task == "broker.step" and subject in {each.pk for each in leases} for _, _, task, subject, _ in sim.messages
     )
 
 
-def test_each_of_several_that_come_at_once_is_looked_at_by_its_own_message_and_by_no_other(sim: Simulation) -> None:
+def test_leases_placed_in_a_batch_are_reconciled_by_their_own_messages(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     first, second, third = (sim.request_lease(kestrel, offering()) for _ in range(3))
@@ -412,8 +412,8 @@ def test_each_of_several_that_come_at_once_is_looked_at_by_its_own_message_and_b
         third.pk, third.tenant_id, now=sim.now
     )  # was faster than theirs, and placed them all
     assert [reload_lease(lease).state for lease in (first, second)] == ["provisioning", "provisioning"]
-    assert rung_for(sim, first, second) == 0
-    assert rung_for(sim, third) == 1  # it was worked on: this is when to look again
+    assert count_messages_for(sim, first, second) == 0
+    assert count_messages_for(sim, third) == 1  # it was worked on: this is when to look again
     for lease in (first, second):
         lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     sim.run(30)
@@ -429,7 +429,7 @@ def test_one_that_waited_already_is_notified_when_the_message_of_another_places_
     late = sim.request_lease(kestrel, offering())
     sim.messages.clear()
     lease_reconciler.reconcile_lease(late.pk, late.tenant_id, now=sim.now)
-    assert rung_for(sim, waiting) == 1
+    assert count_messages_for(sim, waiting) == 1
 
 
 def test_the_message_of_one_lease_places_no_younger_one_and_none_at_all_once_it_is_placed(sim: Simulation) -> None:
@@ -456,7 +456,7 @@ def test_one_whose_own_message_was_lost_is_found_by_the_sweep(sim: Simulation) -
     assert reload_lease(first).state == "active"
 
 
-def test_one_that_somebody_places_while_its_own_message_tries_is_gone_on_with(
+def test_a_lease_placed_by_another_worker_is_reconciled_further(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(1)
@@ -471,6 +471,6 @@ def test_one_that_somebody_places_while_its_own_message_tries_is_gone_on_with(
 
     monkeypatch.setattr(lease_placement, "place_lease", faster)
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
-    assert rung_for(sim, lease) == 1
+    assert count_messages_for(sim, lease) == 1
     sim.run(30)
     assert reload_lease(lease).state == "active"

@@ -1,4 +1,4 @@
-"""Where leases stand while they wait, and what people call them."""
+"""Queue positions, and names of leases."""
 
 import pytest
 

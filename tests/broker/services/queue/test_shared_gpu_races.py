@@ -50,7 +50,7 @@ def tenants_by_gpu() -> dict[str, set[str]]:
 
 
 @pytest.mark.deep
-def test_eight_strangers_at_once_never_meet_on_a_gpu_they_share(eight: Crowd) -> None:
+def test_concurrent_requests_of_several_tenants_never_share_a_gpu(eight: Crowd) -> None:
     create_gpus(3)
     tenants, quarter = [create_tenant(f"Tenant {n}") for n in range(4)], soft_offering().pk
     for _ in range(TIMES):
@@ -66,7 +66,7 @@ def test_eight_strangers_at_once_never_meet_on_a_gpu_they_share(eight: Crowd) ->
             finish(lease.pk, lease.tenant_id)
 
 
-def test_where_strangers_may_meet_eight_quarters_at_once_find_a_place_each(eight: Crowd) -> None:
+def test_where_sharing_is_allowed_eight_concurrent_quarters_are_all_placed(eight: Crowd) -> None:
     create_gpus(3)
     Cluster.objects.update(allow_shared_gpus=True)
     tenants, quarter = [create_tenant(f"Tenant {n}") for n in range(4)], soft_offering().pk

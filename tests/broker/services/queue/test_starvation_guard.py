@@ -49,7 +49,7 @@ def test_a_gang_that_the_gpus_in_service_cannot_hold_halts_nobody(sim: Simulatio
     assert (reload_lease(gang).state, reload_lease(small).state) == ("queued", "provisioning")
 
 
-def test_who_is_held_back_is_told_behind_what(sim: Simulation) -> None:
+def test_a_blocked_lease_names_the_older_request_that_it_waits_behind(sim: Simulation) -> None:
     create_gpus(4)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     running = sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=40 * 3600)
@@ -125,7 +125,7 @@ def shown_free(what: str, owner: TenantContext, sim: Simulation) -> tuple[int, b
         return free[offering(what).pk], open_capacity.preview_open_placement(offering(what), now=sim.now) is not None
 
 
-def test_what_is_kept_for_others_is_not_told_to_be_free(
+def test_reserved_capacity_is_not_shown_as_free(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kestrel, swift = two_nodes[0], create_tenant("Swift")
@@ -165,7 +165,7 @@ def test_who_could_not_be_kept_gpus_for_holds_all_others_back(
     assert reload_lease(small).pending_reason.startswith(f"Waits behind an older request for 2 × {gang.offering.label}")
 
 
-def test_who_needs_what_an_older_one_keeps_comes_after_it_and_halts_nobody(
+def test_a_lease_that_needs_reserved_gpus_waits_and_blocks_no_other(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, _, long = two_nodes
@@ -193,7 +193,7 @@ def test_each_is_told_for_whom_the_gpus_are_kept_that_it_would_have_had(
     assert reload_lease(short).state == "active"
 
 
-def test_what_is_stuck_as_it_goes_is_counted_on_last(
+def test_a_stuck_releasing_lease_counts_as_the_last_freed_gpu(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, _ = two_nodes
@@ -223,7 +223,7 @@ def test_equals_that_wait_too_long_are_not_each_looked_at(
     assert len(looked) == 1
 
 
-def test_links_between_gpus_are_more_than_a_number_of_them_and_halt_all_who_are_younger(sim: Simulation) -> None:
+def test_a_starving_topology_request_blocks_all_younger_leases(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2, fabric=2))
     kestrel = create_tenant("Kestrel")
     taken = [sim.create_lease(kestrel, offering("whole-gpu")) for _ in range(3)]
@@ -257,7 +257,7 @@ def test_a_node_that_is_too_small_for_a_gang_is_not_kept_for_it(sim: Simulation)
     assert held_allocations(small)[0].gpu.node.cluster.name == "north-1"
 
 
-def test_what_is_told_to_go_frees_its_gpu_before_anything_else(
+def test_a_releasing_lease_counts_as_the_first_freed_gpu(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, long = two_nodes

@@ -58,7 +58,7 @@ def test_it_is_let_go_once_its_end_is_written_and_the_lease_goes_on(sim: Simulat
     assert len(cluster.let_go) == 1
 
 
-def test_what_ended_while_nobody_looked_ends_its_lease_then_and_goes_with_it(sim: Simulation, cluster: Cluster) -> None:
+def test_a_pod_that_ended_unobserved_ends_its_lease_at_that_time(sim: Simulation, cluster: Cluster) -> None:
     since = sim.now + timedelta(seconds=20)
     cluster.shows = Observation(ObservedState.LOST, "its pod no longer exists", last_seen=since, remains=POD)
     lease = cluster.look(since + timedelta(minutes=50))
@@ -86,9 +86,7 @@ def test_a_cluster_that_falls_silent_meanwhile_is_asked_again(sim: Simulation, c
 
 
 @pytest.mark.deep
-def test_what_was_deleted_by_hand_while_nobody_looked_is_charged_to_that_moment(
-    sim: Simulation, cluster: Cluster
-) -> None:
+def test_a_lease_deleted_unobserved_is_charged_until_its_deletion(sim: Simulation, cluster: Cluster) -> None:
     since = sim.now + timedelta(minutes=10)
     cluster.shows = Observation(ObservedState.GONE, "it is no longer in the cluster", last_seen=since)
     lease = cluster.look(since + timedelta(minutes=50))

@@ -1,4 +1,4 @@
-"""Nothing after the last proof of life is charged, however late somebody looks."""
+"""A late reconciliation charges nothing after a lease was last seen running."""
 
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ def away(sim: Simulation, length: timedelta) -> None:
     sim.clock.at += length
 
 
-def test_what_was_lost_before_its_end_is_charged_to_its_loss_though_nobody_looked(sim: Simulation) -> None:
+def test_a_lease_lost_before_its_end_is_charged_until_its_loss(sim: Simulation) -> None:
     lease = runs_an_hour(sim)
     away(sim, timedelta(seconds=60))
     lost = sim.now.replace(microsecond=0)
@@ -42,7 +42,7 @@ def test_what_was_lost_before_its_end_is_charged_to_its_loss_though_nobody_looke
     assert "is unreachable" in transitions_of(lease)[-2].cause
 
 
-def test_what_was_lost_long_before_its_end_while_nobody_looked_is_charged_to_its_loss(sim: Simulation) -> None:
+def test_a_lease_lost_long_before_its_end_is_charged_until_its_loss(sim: Simulation) -> None:
     lease = runs_an_hour(sim)
     away(sim, timedelta(seconds=60))
     lost = sim.now.replace(microsecond=0)
@@ -54,7 +54,7 @@ def test_what_was_lost_long_before_its_end_while_nobody_looked_is_charged_to_its
     assert (ended.state, ended.end_reason, ended.ended_at) == ("released", "device_lost", lost)
 
 
-def test_what_was_lost_after_its_end_is_charged_to_its_end(sim: Simulation) -> None:
+def test_a_lease_lost_after_its_end_is_charged_until_its_end(sim: Simulation) -> None:
     lease = runs_an_hour(sim)
     node = node_of(lease)
     away(sim, HOUR + timedelta(seconds=60))

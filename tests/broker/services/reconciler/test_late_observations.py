@@ -110,7 +110,7 @@ def ends_before_a_look_that_shows_it_running(sim: Simulation, cluster: ScriptedP
     return ended
 
 
-def test_what_was_replaced_and_never_ran_again_ends_when_its_pod_did_however_late_that_was_told(
+def test_a_late_report_of_a_replaced_pod_ends_its_lease_when_the_pod_ended(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
@@ -137,7 +137,7 @@ def test_a_watch_that_still_shows_a_pod_that_was_let_go_proves_nothing(
     assert charged(lease) == (EndReason.DEVICE_LOST, ended)
 
 
-def test_what_its_controller_replaced_at_once_ended_when_it_did_and_not_when_that_was_looked_at(
+def test_an_immediately_replaced_pod_ends_its_lease_at_its_own_end(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
@@ -149,7 +149,7 @@ def test_what_its_controller_replaced_at_once_ended_when_it_did_and_not_when_tha
 
 
 @pytest.mark.deep
-def test_what_nobody_saw_end_did_not_outlive_the_making_of_what_replaces_it(
+def test_an_unobserved_end_is_dated_to_the_creation_of_the_replacement(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     """Somebody took its finalizer away: no pod is left to tell when it ended."""
@@ -161,7 +161,7 @@ def test_what_nobody_saw_end_did_not_outlive_the_making_of_what_replaces_it(
     assert charged(lease) == (EndReason.DEVICE_LOST, made)
 
 
-def test_a_tenant_who_lets_go_while_it_is_made_again_pays_until_its_pod_ended(
+def test_a_lease_released_during_pod_replacement_is_charged_to_the_pods_end(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
@@ -184,7 +184,7 @@ def test_a_tenant_who_lets_go_while_its_node_is_silent_pays_until_that_was_heard
     assert charged(lease) == (EndReason.BY_TENANT, heard)
 
 
-def test_what_expires_while_it_is_made_again_ends_when_its_pod_did(
+def test_a_lease_that_expires_during_pod_replacement_ends_when_its_pod_did(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     ended = ends_before_a_look_that_shows_it_running(sim, cluster, lease)
@@ -211,7 +211,7 @@ def test_what_runs_again_within_half_a_minute_is_charged_through(
     assert charged(lease) == (EndReason.BY_TENANT, sim.now)
 
 
-def test_an_end_before_anybody_took_it_for_active_costs_nothing_and_takes_nothing_back(
+def test_a_lease_that_ended_before_it_was_active_costs_nothing(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     cluster.pods = [pod("a", lease.state_since, ended=lease.state_since - timedelta(seconds=5))]
@@ -234,9 +234,7 @@ def test_an_answer_proves_life_when_it_was_asked_for_and_not_when_it_came(
     assert look(sim, lease).seen_at == wanted
 
 
-def test_what_is_unreachable_is_asked_of_its_cluster_and_nobody_else(
-    sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
-) -> None:
+def test_an_unreachable_lease_is_marked_as_doubted(sim: Simulation, cluster: ScriptedProvisioner, lease: Lease) -> None:
     with tenant_scope(lease.tenant_id):
         assert not load_provision_spec(reload_lease(lease)).doubted
         observation_outcomes.apply_observation(

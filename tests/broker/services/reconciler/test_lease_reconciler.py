@@ -1,4 +1,4 @@
-"""A lease's life on the cluster: made, watched, lost, ended."""
+"""A lease on its cluster: creation, observation, loss and end."""
 
 from datetime import timedelta
 
@@ -130,7 +130,7 @@ def test_an_end_date_also_ends_what_is_still_being_made(sim: Simulation) -> None
     assert transitions_of(lease)[-2].at == end
 
 
-def test_whoever_looks_late_charges_nothing_after_the_end(sim: Simulation) -> None:
+def test_a_late_reconciliation_charges_nothing_after_the_end(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=120))
     sim.messages.clear()  # the workers are away for an hour
@@ -374,7 +374,7 @@ def test_a_worker_whose_claim_ran_out_leaves_the_next_ones_alone(sim: Simulation
     assert reload_lease(lease).claimed_until == later + CLAIM_TIME
 
 
-def test_what_was_moved_since_it_was_loaded_is_not_taken(sim: Simulation) -> None:
+def test_a_lease_changed_since_it_was_loaded_is_not_claimed(sim: Simulation) -> None:
     create_gpus(1)
     old = reload_lease(sim.create_lease(create_tenant(), offering(), S.PROVISIONING))
     sim.release_lease(old)
@@ -394,7 +394,7 @@ def test_a_release_during_the_work_is_taken_up_at_once(sim: Simulation, cluster:
     assert names() == set()
 
 
-def test_what_a_worker_made_too_late_is_taken_down_at_once(sim: Simulation, cluster: Cluster) -> None:
+def test_a_pod_created_after_the_end_of_its_lease_is_removed_at_once(sim: Simulation, cluster: Cluster) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
 

@@ -47,7 +47,7 @@ def look(leases: Sequence[Lease], sim: Simulation, *, after_s: float = 0) -> lis
     return [reload_lease(each).state for each in leases]
 
 
-def test_one_that_is_gone_twice_ends_and_its_second_look_is_notified(sim: Simulation) -> None:
+def test_a_lease_missing_twice_ends_after_a_scheduled_second_check(sim: Simulation) -> None:
     (lease,) = running(sim, 1)
     vanish(lease)
     assert look([lease], sim) == ["active"]
@@ -120,7 +120,7 @@ def test_few_enough_go(sim: Simulation) -> None:
     assert set(look(leases, sim, after_s=5)) == {"releasing"}
 
 
-def test_who_lets_go_of_what_waits_pays_up_to_its_last_proof_of_life(sim: Simulation) -> None:
+def test_a_missing_lease_released_by_its_tenant_is_charged_until_last_seen(sim: Simulation) -> None:
     leases = running(sim, FEW + 1)
     vanish(*leases)
     look(leases, sim)

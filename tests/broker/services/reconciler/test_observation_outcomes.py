@@ -18,7 +18,7 @@ from tenants.services.rls import tenant_scope
 from tests.simulation import Simulation, create_gpus, create_tenant, node_of, offering, reload_lease, state_path
 
 S = LeaseState
-Rings = list[tuple[str, str]]
+EnqueuedMessages = list[tuple[str, str]]
 RUNNING = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -34,7 +34,7 @@ class Scene:
         sim.messages.clear()
         self.node = node_of(self.lease)
         self.cluster = Cluster.objects.get()
-        self.rung: Rings = []
+        self.enqueued: EnqueuedMessages = []
 
     def sees(self, kind: str, name: str, body: dict[str, Any] | None, *, generation: int | None = None) -> int:
         """Let the agent see one object of the lease; None when it is gone."""
@@ -52,7 +52,7 @@ class Scene:
 
     def _hear(self, task: str, subject: str, at: Any) -> None:
         if at <= self.sim.now:
-            self.rung.append((task, subject))
+            self.enqueued.append((task, subject))
 
     def anchor(self, **meta: Any) -> None:
         self.sees("ConfigMap", "anchor", {"metadata": meta})
@@ -77,10 +77,10 @@ def scene(sim: Simulation) -> Scene:
 
 def test_a_lease_becomes_active_with_the_row_that_says_so_and_nobody_is_notified(scene: Scene) -> None:
     scene.anchor()
-    assert (scene.state, scene.rung) == ("provisioning", [])
+    assert (scene.state, scene.enqueued) == ("provisioning", [])
     scene.pod(RUNNING)
     assert scene.state == "active"
-    assert scene.rung == []
+    assert scene.enqueued == []
     assert state_path(scene.lease) == "requested queued provisioning active"
     assert reload_lease(scene.lease).seen_at == scene.sim.now
 
@@ -94,10 +94,10 @@ def test_what_it_is_at_is_written_once(scene: Scene) -> None:
     version = reload_lease(scene.lease).version
     scene.pod({"phase": "Pending", "reason": "still"})
     assert reload_lease(scene.lease).version == version
-    assert scene.rung == []
+    assert scene.enqueued == []
 
 
-def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_to_make_it_active(
+def test_a_launch_updates_its_lease_once_for_progress_and_once_when_active(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[str] = []
@@ -117,21 +117,21 @@ def test_a_launch_reads_and_writes_its_lease_once_to_say_what_it_is_at_and_once_
     scene.pod(RUNNING)
     scene.pod({**RUNNING, "reason": "and well"})
     assert reported == ["pulling image", "readiness verified"]
-    assert (scene.state, scene.rung) == ("active", [])
+    assert (scene.state, scene.enqueued) == ("active", [])
 
 
 def test_a_pod_without_its_anchor_makes_nothing_active(scene: Scene) -> None:
     scene.pod(RUNNING)
-    assert (scene.state, scene.rung) == ("provisioning", [])  # its anchor will be news, too
+    assert (scene.state, scene.enqueued) == ("provisioning", [])  # its anchor will be news, too
     scene.anchor()
     assert scene.state == "active"
 
 
 def test_a_pod_of_an_anchor_that_ends_makes_nothing_active(scene: Scene) -> None:
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
-    scene.rung.clear()
+    scene.enqueued.clear()
     scene.pod(RUNNING)
-    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+    assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
 
 
 def test_a_pod_on_a_node_that_nobody_hears_from_is_left_to_a_worker(scene: Scene) -> None:
@@ -150,13 +150,13 @@ def test_a_pod_on_a_node_that_nobody_hears_from_is_left_to_a_worker(scene: Scene
         seen_at=scene.sim.now,
     )
     scene.pod(RUNNING)
-    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+    assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
 
 
 def test_what_may_be_an_end_is_left_to_a_worker(scene: Scene) -> None:
     scene.anchor()
     scene.pod({"phase": "Failed"})
-    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+    assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
 
 
 HELD = {"finalizers": ["gpubroker.dev/metering"], "uid": "u"}
@@ -165,30 +165,30 @@ HELD = {"finalizers": ["gpubroker.dev/metering"], "uid": "u"}
 def test_a_pod_that_was_replaced_waits_for_a_worker_who_lets_it_go(scene: Scene) -> None:
     scene.anchor()
     scene.pod(RUNNING)
-    assert (scene.state, scene.rung) == ("active", [])
+    assert (scene.state, scene.enqueued) == ("active", [])
     scene.pod({"phase": "Failed"}, name="old", creationTimestamp="2026-11-21T08:00:00Z", **HELD)
     scene.pod(RUNNING, creationTimestamp="2026-11-21T09:00:00Z")
-    scene.rung.clear()
+    scene.enqueued.clear()
     scene.pod({**RUNNING, "reason": "still"}, creationTimestamp="2026-11-21T09:00:00Z")
-    assert (scene.state, scene.rung) == ("active", [scene.step])
+    assert (scene.state, scene.enqueued) == ("active", [scene.step])
 
 
-@pytest.mark.parametrize(("held", "rings"), [(HELD, True), ({}, False)])
+@pytest.mark.parametrize(("held", "notifies"), [(HELD, True), ({}, False)])
 def test_only_a_pod_that_we_hold_while_its_lease_goes_is_news(
-    sim: Simulation, held: dict[str, Any], rings: bool
+    sim: Simulation, held: dict[str, Any], notifies: bool
 ) -> None:
     scene = Scene(sim, state=S.RELEASING)
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
     scene.pod(RUNNING, **held)
-    assert scene.rung == [], "it may have been let go a moment ago"
+    assert scene.enqueued == [], "it may have been let go a moment ago"
     scene.pod(RUNNING, deletionTimestamp="2026-11-21T09:00:00Z", **held)
-    assert bool(scene.rung) is rings
+    assert bool(scene.enqueued) is notifies
 
 
 def test_a_place_that_a_lease_went_on_without_makes_nothing_active(scene: Scene) -> None:
     scene.sees("ConfigMap", "old", {}, generation=7)
     scene.sees("Pod", "old", {"status": RUNNING}, generation=7)
-    assert (scene.state, scene.rung) == ("provisioning", [scene.step, scene.step])
+    assert (scene.state, scene.enqueued) == ("provisioning", [scene.step, scene.step])
 
 
 def test_a_gang_is_active_only_when_all_of_it_runs(sim: Simulation) -> None:
@@ -201,22 +201,22 @@ def test_a_gang_is_active_only_when_all_of_it_runs(sim: Simulation) -> None:
 def test_an_active_lease_is_told_of_nothing_while_all_is_well(sim: Simulation) -> None:
     scene = Scene(sim, state=S.ACTIVE)
     scene.anchor()
-    scene.rung.clear()
+    scene.enqueued.clear()
     scene.pod(RUNNING)
-    assert scene.rung == []
+    assert scene.enqueued == []
     with tenant_scope(scene.lease.tenant_id):
         Lease.objects.update(conditions={"unreachable": "since a while"})
     scene.pod({**RUNNING, "reason": "again"})
-    assert scene.rung == [scene.step]
+    assert scene.enqueued == [scene.step]
 
 
 def test_a_pod_that_an_active_lease_lost_is_looked_for_by_a_worker(sim: Simulation) -> None:
     scene = Scene(sim, state=S.ACTIVE)
     scene.anchor()
     scene.pod(RUNNING)
-    scene.rung.clear()
+    scene.enqueued.clear()
     scene.sees("Pod", "p", None)
-    assert scene.rung == [scene.step]
+    assert scene.enqueued == [scene.step]
 
 
 def test_a_lease_that_is_over_is_not_begun(scene: Scene) -> None:
@@ -224,7 +224,7 @@ def test_a_lease_that_is_over_is_not_begun(scene: Scene) -> None:
         Lease.objects.update(end_date=scene.sim.now - timedelta(seconds=1))
     scene.anchor()
     scene.pod(RUNNING)
-    assert (scene.state, scene.rung[-1]) == ("provisioning", scene.step)
+    assert (scene.state, scene.enqueued[-1]) == ("provisioning", scene.step)
 
 
 def test_an_end_is_looked_at_once_nothing_is_left_of_it(sim: Simulation) -> None:
@@ -233,22 +233,22 @@ def test_an_end_is_looked_at_once_nothing_is_left_of_it(sim: Simulation) -> None
     scene.pod(RUNNING)
     with tenant_scope(scene.lease.tenant_id):
         Lease.objects.update(state="releasing")
-    scene.rung.clear()
+    scene.enqueued.clear()
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
     scene.sees("Pod", "p", None)
-    assert scene.rung == []
+    assert scene.enqueued == []
     scene.sees("ConfigMap", "anchor", None)
-    assert scene.rung == [scene.step]
+    assert scene.enqueued == [scene.step]
 
 
-def test_what_somebody_moved_meanwhile_is_left_to_a_worker(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_changed_in_the_meantime_is_left_to_a_worker(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     def stale(*_: object, **__: object) -> None:
         raise StaleLease(scene.lease.pk)
 
     monkeypatch.setattr(Lease, "transition", stale)
     scene.anchor()
     scene.pod(RUNNING)
-    assert (scene.state, scene.rung) == ("provisioning", [scene.step])
+    assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
 
 
 def test_a_worker_whose_agent_was_faster_has_nothing_left_to_do(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,10 +260,10 @@ def test_a_worker_whose_agent_was_faster_has_nothing_left_to_do(scene: Scene, mo
     monkeypatch.setattr(SimulatedProvisioner, "ensure", ensure)
     with outbox.captured(lambda task, subject, tenant, at: scene._hear(task, subject, at)):
         lease_reconciler.reconcile_lease(scene.lease.pk, scene.lease.tenant_id, now=scene.sim.now)
-    assert (scene.state, scene.rung) == ("active", [])
+    assert (scene.state, scene.enqueued) == ("active", [])
 
 
-def test_what_a_worker_is_just_taking_down_is_left_to_it(sim: Simulation) -> None:
+def test_an_observation_of_an_unknown_or_active_lease_changes_nothing(sim: Simulation) -> None:
     scene = Scene(sim, state=S.ACTIVE)
     ready = Observation(ObservedState.READY)
     where = scene.lease.tenant_id
@@ -273,7 +273,7 @@ def test_what_a_worker_is_just_taking_down_is_left_to_it(sim: Simulation) -> Non
     )
 
 
-def test_what_was_seen_of_an_earlier_place_makes_nothing_active(scene: Scene) -> None:
+def test_an_observation_of_an_earlier_placement_activates_nothing(scene: Scene) -> None:
     """It may be placed again between observation and transition."""
     where, before = scene.lease.tenant_id, scene.lease.generation - 1
     assert not lease_reconciler.apply_agent_observation(
@@ -319,7 +319,7 @@ def test_the_last_word_of_what_went_is_no_news_of_a_stray(scene: Scene) -> None:
     assert not stray(scene, there=False)
 
 
-def test_what_our_books_have_not_reached_is_not_taken_down_in_haste(scene: Scene) -> None:
+def test_a_pod_of_a_newer_generation_is_not_removed_at_once(scene: Scene) -> None:
     went_on(scene, generation=scene.lease.generation - 1)
     assert not stray(scene)
 
@@ -333,11 +333,11 @@ def went_on(scene: Scene, **how: Any) -> None:
 
 def stray(scene: Scene, *, there: bool = True) -> bool:
     """Let the agent see the first pod; tell whether cleanup is notified."""
-    rung = list[str]()
+    enqueued = list[str]()
     order = spec_name(scene.lease.pk, scene.lease.generation)
     body = {"metadata": {"name": "p"}, "spec": {"nodeName": "n01"}, "status": {}} if there else None
     lease, tenant = scene.lease.pk, scene.lease.tenant_id
     seen = ObservedObject("Pod", "gt-1", "p", "u-p", scene.version + 1, lease, tenant, order, body)
-    with outbox.captured(lambda task, subject, tenant, at: rung.append(task)):
+    with outbox.captured(lambda task, subject, tenant, at: enqueued.append(task)):
         observed_objects.record_observed(scene.cluster, [seen], now=scene.sim.now)
-    return "broker.orphans" in rung
+    return "broker.orphans" in enqueued

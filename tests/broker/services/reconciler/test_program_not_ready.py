@@ -18,8 +18,8 @@ from tests.simulation import Simulation, create_gpus, create_tenant, offering, r
 CRASHING = "fails/often"
 
 
-class Stubborn(SimulatedProvisioner):
-    """Says of what runs what it is told to."""
+class FixedProvisioner(SimulatedProvisioner):
+    """A simulated provisioner that returns a fixed observation."""
 
     says: Observation | None = None
 
@@ -28,9 +28,9 @@ class Stubborn(SimulatedProvisioner):
 
 
 @pytest.fixture
-def stubborn(monkeypatch: pytest.MonkeyPatch) -> Stubborn:
+def provisioner(monkeypatch: pytest.MonkeyPatch) -> FixedProvisioner:
     create_gpus(1)
-    made = Stubborn()
+    made = FixedProvisioner()
     monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)
     return made
 
@@ -43,7 +43,7 @@ def crashing(sim: Simulation) -> Lease:
 
 
 def reconcile(sim: Simulation, lease: Lease) -> None:
-    """Let its agent ring for a lease."""
+    """Let its agent notify a lease."""
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
 
 
@@ -57,7 +57,7 @@ def test_a_program_that_ends_again_and_again_is_charged_to_the_end_of_its_lease(
 
 
 @pytest.mark.deep
-def test_who_releases_a_lease_whose_program_is_not_ready_pays_for_all_of_it(sim: Simulation) -> None:
+def test_a_lease_with_a_program_not_ready_is_charged_until_its_release(sim: Simulation) -> None:
     create_gpus(1)
     lease = crashing(sim)
     sim.run_with_sweeps(3000)
@@ -77,71 +77,73 @@ def test_a_program_that_is_not_ready_is_told_and_metered(sim: Simulation) -> Non
         assert ill.add_metering_tick(at=sim.now - timedelta(minutes=2))
 
 
-def test_a_program_that_is_well_again_says_nothing_any_longer(sim: Simulation, stubborn: Stubborn) -> None:
+def test_a_program_that_is_well_again_says_nothing_any_longer(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
-    stubborn.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+    provisioner.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
     sim.run_with_sweeps(300)
     assert list(reload_lease(lease).conditions) == ["degraded"]
-    stubborn.says = None
+    provisioner.says = None
     sim.run_with_sweeps(120)
     assert reload_lease(lease).conditions == {}
 
 
-def test_a_program_that_is_ill_when_its_time_is_up_was_there_all_along(sim: Simulation, stubborn: Stubborn) -> None:
+def test_a_program_that_is_ill_when_its_time_is_up_was_there_all_along(
+    sim: Simulation, provisioner: FixedProvisioner
+) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=3600))
     sim.run_with_sweeps(60)
-    stubborn.says = Observation(ObservedState.PENDING, "no answer", answered=False)
+    provisioner.says = Observation(ObservedState.PENDING, "no answer", answered=False)
     sim.run_with_sweeps(400)
     assert list(reload_lease(lease).conditions) == ["unreachable"]
     sim.messages.clear()
     sim.clock.at += timedelta(hours=1)
-    stubborn.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+    provisioner.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
     sim.sweep()
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("expired", lease.ends_at)
 
 
-def test_what_was_lost_and_is_made_again_for_minutes_ends_with_its_last_proof_of_life(
-    sim: Simulation, stubborn: Stubborn
+def test_a_lost_lease_whose_pod_stays_pending_ends_when_it_was_last_seen(
+    sim: Simulation, provisioner: FixedProvisioner
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(300)
     lost = sim.now.replace(microsecond=0)
-    stubborn.says = Observation(ObservedState.LOST, "its node ran short of resources and evicted it", last_seen=lost)
+    provisioner.says = Observation(ObservedState.LOST, "its node ran short of resources and evicted it", last_seen=lost)
     reconcile(sim, lease)
     sim.run_with_sweeps(10)
-    stubborn.says = Observation(ObservedState.PENDING, "pulling image")
+    provisioner.says = Observation(ObservedState.PENDING, "pulling image")
     sim.run_with_sweeps(60)
     ended = reload_lease(lease)
     assert (ended.end_reason, ended.ended_at) == ("device_lost", lost)
     assert "it no longer ran: pulling image" in transitions_of(lease)[-2].cause
 
 
-def test_what_is_back_within_half_a_minute_goes_on(sim: Simulation, stubborn: Stubborn) -> None:
+def test_what_is_back_within_half_a_minute_goes_on(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(300)
-    stubborn.says = Observation(ObservedState.LOST, "evicted", last_seen=sim.now)
+    provisioner.says = Observation(ObservedState.LOST, "evicted", last_seen=sim.now)
     reconcile(sim, lease)
     sim.run_with_sweeps(5)
     assert list(reload_lease(lease).conditions) == ["unreachable"]
-    stubborn.says = Observation(ObservedState.PENDING, "pulling image")
+    provisioner.says = Observation(ObservedState.PENDING, "pulling image")
     sim.run_with_sweeps(10)
-    stubborn.says = None
+    provisioner.says = None
     sim.run_with_sweeps(300)
     assert (reload_lease(lease).state, reload_lease(lease).conditions) == ("active", {})
 
 
-def test_what_was_replaced_is_lost_since_the_first_one_ended(sim: Simulation, stubborn: Stubborn) -> None:
+def test_what_was_replaced_is_lost_since_the_first_one_ended(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(3 * 60)
     ended_at = sim.now.replace(microsecond=0)
     sim.clock.at += timedelta(seconds=20)
-    stubborn.says = Observation(ObservedState.PENDING, "pulling image", last_seen=ended_at)
+    provisioner.says = Observation(ObservedState.PENDING, "pulling image", last_seen=ended_at)
     sim.run_with_sweeps(100)
     assert state_path(lease).endswith("released")
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("device_lost", ended_at)
 
 
-def test_who_lets_go_of_a_lease_while_its_cluster_is_silent_pays_until_it_fell_silent(sim: Simulation) -> None:
+def test_a_lease_released_during_an_outage_is_charged_until_its_start(sim: Simulation) -> None:
     create_gpus(1)
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.run_with_sweeps(30)
@@ -174,31 +176,31 @@ def test_what_was_seen_after_its_cluster_fell_silent_is_charged(sim: Simulation)
     ],
 )
 @pytest.mark.parametrize("unreachable", [False, True])
-def test_what_ran_until_an_end_that_its_cluster_told_is_charged_though_our_books_still_call_that_silent(
-    sim: Simulation, stubborn: Stubborn, seen: ObservedState, reason: str, unreachable: bool
+def test_a_reported_end_is_charged_although_the_cluster_is_marked_unreachable(
+    sim: Simulation, provisioner: FixedProvisioner, seen: ObservedState, reason: str, unreachable: bool
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
-    Cluster.objects.update(unreachable_since=sim.now)  # and it answers long before somebody knocks again
+    Cluster.objects.update(unreachable_since=sim.now)  # it answers long before the next health probe
     if unreachable:
         with tenant_scope(lease.tenant_id):
             Lease.objects.update(conditions={"unreachable": "its node says nothing"})
     sim.clock.at += timedelta(seconds=60)
     ended = sim.now.replace(microsecond=0)
     sim.clock.at += timedelta(seconds=1)
-    stubborn.says = Observation(seen, "it ended", last_seen=ended)
+    provisioner.says = Observation(seen, "it ended", last_seen=ended)
     reconcile(sim, lease)
     sim.run_with_sweeps(40)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == (reason, ended)
 
 
-def test_what_is_gone_whenever_it_is_looked_for_ends_though_its_pods_run_on(
-    sim: Simulation, stubborn: Stubborn
+def test_a_lease_without_its_anchor_ends_although_its_pods_run_on(
+    sim: Simulation, provisioner: FixedProvisioner
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.clock.at += timedelta(seconds=60)
     first = sim.now
     for _ in range(6):
-        stubborn.says = Observation(ObservedState.GONE, "its anchor is gone", last_seen=sim.now)
+        provisioner.says = Observation(ObservedState.GONE, "its anchor is gone", last_seen=sim.now)
         reconcile(sim, lease)
         sim.clock.at += timedelta(seconds=4)
     assert reload_lease(lease).end_reason == "device_lost"
@@ -206,21 +208,25 @@ def test_what_is_gone_whenever_it_is_looked_for_ends_though_its_pods_run_on(
     assert reload_lease(lease).ended_at >= first.replace(microsecond=0)
 
 
-def test_what_ended_and_is_made_again_is_charged_until_that_end(sim: Simulation, stubborn: Stubborn) -> None:
+def test_a_lease_whose_pod_ended_and_is_recreated_is_charged_until_that_end(
+    sim: Simulation, provisioner: FixedProvisioner
+) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     Cluster.objects.update(unreachable_since=sim.now)
     sim.clock.at += timedelta(seconds=60)
     ended = sim.now.replace(microsecond=0)
     sim.clock.at += timedelta(seconds=40)
-    stubborn.says = Observation(ObservedState.PENDING, "being created", last_seen=ended)
+    provisioner.says = Observation(ObservedState.PENDING, "being created", last_seen=ended)
     reconcile(sim, lease)
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("device_lost", ended)
 
 
-def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(sim: Simulation, stubborn: Stubborn) -> None:
+def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(
+    sim: Simulation, provisioner: FixedProvisioner
+) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     sim.clock.at += timedelta(seconds=60)
-    stubborn.says = Observation(ObservedState.ENDED, "it ended", last_seen=sim.now + timedelta(seconds=5))
+    provisioner.says = Observation(ObservedState.ENDED, "it ended", last_seen=sim.now + timedelta(seconds=5))
     reconcile(sim, lease)
     assert reload_lease(lease).ended_at == sim.now.replace(microsecond=0)
 
@@ -244,52 +250,54 @@ def starts(sim: Simulation) -> Observation:
     return Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
 
 
-def seen_ill(sim: Simulation, lease: Lease, stubborn: Stubborn, *, minutes: int) -> None:
-    """Let its cluster say each minute that its program is not ready."""
+def observe_not_ready(sim: Simulation, lease: Lease, provisioner: FixedProvisioner, *, minutes: int) -> None:
+    """Report every minute that the program is not ready."""
     for _ in range(minutes):
-        stubborn.says = starts(sim)
+        provisioner.says = starts(sim)
         reconcile(sim, lease)
         sim.clock.at += timedelta(minutes=1)
 
 
-def test_what_is_seen_to_be_ill_for_a_quarter_of_an_hour_idles(sim: Simulation, stubborn: Stubborn) -> None:
+def test_what_is_seen_to_be_ill_for_a_quarter_of_an_hour_idles(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
-    seen_ill(sim, lease, stubborn, minutes=15)
+    observe_not_ready(sim, lease, provisioner, minutes=15)
     assert idles(sim, lease)
-    stubborn.says = None
+    provisioner.says = None
     reconcile(sim, lease)
     assert (reload_lease(lease).degraded_since, idles(sim, lease)) == (None, False)
 
 
-def test_what_was_ill_before_its_moment_was_noted_is_ill_from_the_next_look_on(
-    sim: Simulation, stubborn: Stubborn
+def test_a_degraded_lease_without_a_start_time_gets_one_at_the_next_observation(
+    sim: Simulation, provisioner: FixedProvisioner
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
     with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(conditions={"degraded": "starting"})
-    seen_ill(sim, lease, stubborn, minutes=1)
+    observe_not_ready(sim, lease, provisioner, minutes=1)
     assert reload_lease(lease).degraded_since is not None
 
 
 @pytest.mark.parametrize("unseen", ["unreachable", "repartitioning"])
-def test_the_time_in_which_nobody_saw_it_is_no_idling(sim: Simulation, stubborn: Stubborn, unseen: str) -> None:
+def test_the_time_in_which_nobody_saw_it_is_no_idling(
+    sim: Simulation, provisioner: FixedProvisioner, unseen: str
+) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
-    seen_ill(sim, lease, stubborn, minutes=14)
+    observe_not_ready(sim, lease, provisioner, minutes=14)
     with tenant_scope(lease.tenant_id):
         ill = reload_lease(lease).conditions
         Lease.objects.filter(pk=lease.pk).update(conditions={**ill, unseen: "nobody knows"})
     assert not idles(sim, lease)
     sim.clock.at += timedelta(minutes=2)
     assert not idles(sim, lease)
-    seen_ill(sim, lease, stubborn, minutes=14)
+    observe_not_ready(sim, lease, provisioner, minutes=14)
     assert list(reload_lease(lease).conditions) == ["degraded"]
     assert not idles(sim, lease)
-    seen_ill(sim, lease, stubborn, minutes=1)
+    observe_not_ready(sim, lease, provisioner, minutes=1)
     assert idles(sim, lease)
 
 
-def test_what_nobody_has_looked_at_for_minutes_does_not_idle(sim: Simulation, stubborn: Stubborn) -> None:
+def test_a_lease_unobserved_for_minutes_is_not_idle(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
-    seen_ill(sim, lease, stubborn, minutes=15)
+    observe_not_ready(sim, lease, provisioner, minutes=15)
     sim.clock.at += timedelta(minutes=3)
     assert not idles(sim, lease)

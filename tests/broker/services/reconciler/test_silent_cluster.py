@@ -48,7 +48,7 @@ class Silence:
 def hours_pass(sim: Simulation, hours: int) -> None:
     """Let hours pass with a sweep every ten minutes."""
     for _ in range(6 * hours):
-        sim.messages.clear()  # the doorbell rings on and on; the sweep alone must do
+        sim.messages.clear()  # messages keep coming; the sweep alone must do
         sim.clock.at += timedelta(minutes=10)
         sim.sweep()
 
@@ -74,7 +74,7 @@ def active_seconds(lease: Lease) -> float:
 
 
 @pytest.mark.deep
-def test_a_lease_is_charged_to_its_last_proof_of_life_though_its_cluster_stays_silent_for_hours(
+def test_a_lease_that_expires_in_a_long_outage_is_charged_until_last_seen(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
@@ -111,7 +111,7 @@ def test_a_moment_of_silence_at_the_end_costs_nobody_a_second(
     assert active_seconds(lease) == HOUR
 
 
-def test_what_ends_in_a_silence_that_nobody_was_told_of_is_charged_to_its_last_proof_of_life(
+def test_a_lease_that_expires_in_an_undetected_outage_is_charged_to_last_seen(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=600))
@@ -130,7 +130,7 @@ def test_what_ends_in_a_silence_that_nobody_was_told_of_is_charged_to_its_last_p
     )
 
 
-def test_a_tenant_who_ends_a_lease_in_a_long_silence_pays_to_its_last_proof_of_life(
+def test_a_lease_released_in_a_long_outage_is_charged_until_last_seen(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=5 * HOUR))
@@ -145,7 +145,7 @@ def test_a_tenant_who_ends_a_lease_in_a_long_silence_pays_to_its_last_proof_of_l
     silence.end()
 
 
-def test_a_silence_shorter_than_the_usual_look_is_not_told(
+def test_an_outage_shorter_than_the_check_interval_is_not_reported(
     sim: Simulation, kestrel: TenantContext, silence: Silence
 ) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering("whole-gpu"), max_duration_s=HOUR))
@@ -198,7 +198,7 @@ def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(sim: Simu
 
 
 @pytest.mark.parametrize("state", [LeaseState.PROVISIONING, LeaseState.RELEASING])
-def test_who_is_under_way_is_looked_at_every_fifteen_seconds_however_often_workers_died(
+def test_a_lease_in_transition_is_retried_soon_after_any_number_of_crashes(
     sim: Simulation, kestrel: TenantContext, state: LeaseState
 ) -> None:
     lease = sim.create_lease(kestrel, offering("whole-gpu"), state)

@@ -223,7 +223,7 @@ def test_a_gpu_that_fails_brings_the_lease_home(
     assert_invariants(sim)
 
 
-def test_a_lease_that_kills_its_workers_at_its_next_place_goes_back_to_where_it_killed_nobody(
+def test_a_lease_that_crashes_workers_at_its_target_returns_to_its_source(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     until(sim, plan, lease, S.PROVISIONING)
@@ -256,7 +256,7 @@ def test_a_lease_has_one_open_relocation(sim: Simulation, plan: RelocationPlan, 
         Relocation.objects.create(**{**again, "id": "mov_another", "n": 2})
 
 
-def test_a_plan_whose_step_somebody_else_takes_is_left_to_them(sim: Simulation, plan: RelocationPlan) -> None:
+def test_a_plan_claimed_by_another_worker_is_left_alone(sim: Simulation, plan: RelocationPlan) -> None:
     plan.refresh_from_db()
     RelocationPlan.objects.filter(pk=plan.pk).update(claimed_until=sim.now.replace(year=2027))
     sim.clock.at = plan.not_before or sim.now

@@ -99,7 +99,7 @@ def test_a_gang_gets_the_gpus_of_one_node_that_others_leave(
 
 
 @pytest.mark.deep
-def test_nobody_younger_takes_what_becomes_free_for_who_waited_before(
+def test_younger_leases_do_not_take_slots_freed_for_a_waiting_gang(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_gpus(4)
@@ -184,7 +184,7 @@ def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
     assert given.count() == 2
 
 
-def test_who_waits_for_what_moves_cannot_make_leaves_the_others_their_turn(
+def test_a_lease_that_relocations_cannot_help_does_not_block_other_plans(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     a_gpu_on_each_of_two_nodes(sim, kestrel)
@@ -268,7 +268,7 @@ def test_a_tenant_whose_leases_were_relocated_often_today_is_left_alone(
     assert len(plan_proposals.propose_plans(Cluster.objects.get().pk, now=sim.now)) == 1
 
 
-def test_who_is_bound_to_another_cluster_or_has_a_plan_there_gets_none_here(
+def test_a_lease_bound_to_or_planned_on_another_cluster_gets_no_plan(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     a_gpu_on_each_of_two_nodes(sim, kestrel)
@@ -287,7 +287,7 @@ def test_who_is_bound_to_another_cluster_or_has_a_plan_there_gets_none_here(
     assert [plan.room_for for plan in plan_proposals.propose_plans(here.pk, now=sim.now)] == [""]
 
 
-def test_clusters_are_planned_by_themselves_where_somebody_waits_and_others_may_be_relocated(
+def test_a_cluster_is_planned_while_a_lease_waits_and_others_are_relocatable(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     def planned(hours: float = 0) -> list[str]:

@@ -87,7 +87,7 @@ def test_another_contradiction_than_a_taken_place_is_no_reason_to_stay(
         relocation_start.begin_relocation(move, now=sim.now)
 
 
-def test_who_calls_a_plan_off_while_its_lease_is_seen_to_start_looks_again(
+def test_a_plan_cancelled_while_its_lease_starts_is_retried_with_fresh_state(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until(sim, plan, lease, S.PROVISIONING)

@@ -38,7 +38,7 @@ def letters(sim: Simulation, capture: Any) -> tuple[Lease, list[Letter]]:
         return Lease.objects.get(pk=move.lease_id), sent
 
 
-def test_who_asked_for_a_lease_is_told_when_it_is_relocated_and_how_to_keep_it(
+def test_the_requester_gets_an_email_with_time_and_consequences(
     sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
 ) -> None:
     is_somebody(kestrel)
@@ -63,7 +63,7 @@ def test_of_a_lease_with_a_volume_the_email_says_what_stays(
     assert f"Volume weights of {moved.pk} is kept; data outside /home is lost." in text
 
 
-def test_where_nobody_asked_who_can_read_those_are_told_who_lead_the_tenant(
+def test_owners_and_admins_get_the_email_if_the_requester_is_inactive(
     sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
 ) -> None:
     somebody = is_somebody(kestrel)
@@ -84,7 +84,7 @@ def test_nobody_of_another_tenant_is_told(
     assert letters(sim, django_capture_on_commit_callbacks)[1] == []
 
 
-def test_where_nothing_is_promised_nobody_is_told(
+def test_without_a_notice_period_no_email_is_sent(
     sim: Simulation, kestrel: TenantContext, settings: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     is_somebody(kestrel)

@@ -44,7 +44,7 @@ def too_late(act: Any, lease: Lease, **how: Any) -> None:
         act(lease, **how)
 
 
-def rang(sim: Simulation) -> bool:
+def was_notified(sim: Simulation) -> bool:
     return any(task == "broker.serve" and subject == f"{MODEL}|{REGION}" for _, _, task, subject, _ in sim.messages)
 
 
@@ -53,7 +53,7 @@ def with_volume(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
         Lease.objects.filter(pk=lease.pk).update(volume=sim.create_volume(owner))
 
 
-def test_who_crosses_with_a_lease_that_was_just_released_changes_neither_place(
+def test_a_stale_start_at_the_target_does_not_revive_a_released_lease(
     sim: Simulation, plan: RelocationPlan, lease: Lease
 ) -> None:
     until(sim, plan, lease, S.STOPPING)
@@ -66,7 +66,7 @@ def test_who_crosses_with_a_lease_that_was_just_released_changes_neither_place(
     assert_invariants(sim)
 
 
-def test_who_brings_back_a_lease_that_has_just_started_leaves_its_place_alone(
+def test_a_stale_return_to_the_source_leaves_a_started_lease_at_its_target(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     until(sim, plan, lease, S.PROVISIONING)
@@ -80,7 +80,7 @@ def test_who_brings_back_a_lease_that_has_just_started_leaves_its_place_alone(
     assert_invariants(sim)
 
 
-def test_who_stops_a_lease_that_has_just_crossed_is_told_that_it_is_on_its_way(
+def test_a_stale_stop_of_a_relocated_lease_is_refused_as_not_active(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     with_volume(sim, kestrel, lease)
@@ -102,7 +102,7 @@ def test_a_stop_that_calls_a_relocation_off_wakes_the_queue_at_once(
     until(sim, plan, lease, S.STOPPING)
     sim.messages.clear()
     sim.stop_lease(lease, kestrel)
-    assert rang(sim)
+    assert was_notified(sim)
 
 
 def test_a_plan_that_is_called_off_wakes_the_queue_as_soon_as_the_place_is_free(
@@ -113,7 +113,7 @@ def test_a_plan_that_is_called_off_wakes_the_queue_as_soon_as_the_place_is_free(
     sim.messages.clear()
     with tenant_scope(lease.tenant_id):
         assert relocation_steps.start_at_target(reload_lease(lease), now=sim.now)
-    assert rang(sim)
+    assert was_notified(sim)
 
 
 def test_a_lease_does_not_go_to_a_gpu_that_was_taken_out_of_service_before_it_came(
@@ -129,7 +129,7 @@ def test_a_lease_does_not_go_to_a_gpu_that_was_taken_out_of_service_before_it_ca
 
 
 @pytest.fixture
-def far_apart(sim: Simulation) -> tuple[TenantContext, RelocationPlan]:
+def plan_across_nodes(sim: Simulation) -> tuple[TenantContext, RelocationPlan]:
     """Two leases on a node each, and a plan that brings them together."""
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel = create_tenant("Kestrel")
@@ -146,10 +146,10 @@ def lost_while_stopping(sim: Simulation, plan: RelocationPlan) -> tuple[Lease, R
     return lease, move, node
 
 
-def test_a_lease_whose_node_is_lost_while_it_leaves_goes_on_at_its_next_place(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan]
+def test_a_lease_whose_node_is_lost_while_leaving_continues_at_its_target(
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
-    _, plan = far_apart
+    _, plan = plan_across_nodes
     lease, move, node = lost_while_stopping(sim, plan)
     sim.run_with_sweeps(90)
     assert (reload_lease(lease).state, gpu_of(lease).pk) == (S.ACTIVE, move.to_gpu_id)
@@ -167,9 +167,9 @@ def test_a_lease_whose_node_is_lost_while_it_leaves_goes_on_at_its_next_place(
 
 
 def test_a_lease_with_a_volume_waits_for_its_lost_node(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan]
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
-    kestrel, plan = far_apart
+    kestrel, plan = plan_across_nodes
     with_volume(sim, kestrel, Lease(pk=relocations_of(plan)[0].lease_id, tenant_id=relocations_of(plan)[0].tenant_id))
     lease, move, node = lost_while_stopping(sim, plan)
     sim.run_with_sweeps(90)
@@ -181,9 +181,9 @@ def test_a_lease_with_a_volume_waits_for_its_lost_node(
 
 
 def test_a_lease_that_has_lost_its_old_place_waits_for_another_when_the_next_does_not_take_it(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan], monkeypatch: pytest.MonkeyPatch
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, plan = far_apart
+    _, plan = plan_across_nodes
     lease, move, node = lost_while_stopping(sim, plan)
     ensure = SimulatedProvisioner.ensure
 
@@ -204,9 +204,9 @@ def test_a_lease_that_has_lost_its_old_place_waits_for_another_when_the_next_doe
 
 
 def test_a_lease_whose_nodes_are_both_lost_waits_where_it_is(
-    sim: Simulation, far_apart: tuple[TenantContext, RelocationPlan]
+    sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
-    _, plan = far_apart
+    _, plan = plan_across_nodes
     lease, _, _ = lost_while_stopping(sim, plan)
     for node in Node.objects.select_related("cluster"):
         if node.state != NodeState.LOST:

@@ -1,4 +1,4 @@
-"""A pool whose GPUs are cut in advance, for tests of how that is changed."""
+"""A pool of GPUs partitioned in advance, for tests of its repartitioning."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -128,7 +128,7 @@ def test_what_fails_or_wedges_twice_is_quarantined_and_stays_closed(
 
 
 @pytest.mark.parametrize(("back", "cut"), [(False, THREES), (True, ONES)])
-def test_what_is_quarantined_is_tried_again_or_taken_back(
+def test_a_quarantined_repartition_is_retried_or_rolled_back(
     sim: Simulation, node: Node, kestrel: TenantContext, back: bool, cut: object
 ) -> None:
     wants_threes(kestrel, sim)
@@ -258,7 +258,7 @@ def test_a_worker_that_was_overtaken_changes_nothing(
     assert driver.path == "planned closing draining"
 
 
-def test_a_node_that_changes_while_it_is_looked_at_is_told_nothing_on_old_knowledge(
+def test_a_node_that_changes_during_observation_is_not_configured(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wants_threes(kestrel, sim)
@@ -319,7 +319,7 @@ def test_a_node_without_gpus_is_quarantined(sim: Simulation, node: Node, kestrel
     assert layout_of(node) == {}
 
 
-def test_what_a_node_reports_while_it_is_cut_is_worth_nothing(
+def test_inventory_of_a_node_is_ignored_during_its_repartition(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     wants_threes(kestrel, sim)

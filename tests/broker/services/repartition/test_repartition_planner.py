@@ -1,4 +1,4 @@
-"""Plans follow what is asked for, and are only rows until somebody says yes."""
+"""Layout plans follow demand, and change nothing until they are approved."""
 
 from datetime import timedelta
 
@@ -171,7 +171,7 @@ def test_a_cluster_that_asks_first_only_plans(sim: Simulation, node: Node, kestr
     assert Repartition.objects.get().step == RepartitionStep.PLANNED
 
 
-def test_a_shape_that_no_gpu_will_be_cut_into_is_refused_at_the_door(
+def test_a_request_that_no_layout_will_serve_is_refused_at_once(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     Cluster.objects.update(auto_repartition=False)
@@ -193,7 +193,7 @@ def test_a_node_that_was_cut_rests_for_a_while(sim: Simulation, node: Node, kest
     assert len(planned(node, sim)) == 1
 
 
-def test_what_a_node_says_it_can_is_all_that_is_planned(
+def test_only_profiles_that_a_node_supports_are_planned(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sim.request_lease(kestrel, offering("3g.40gb"))

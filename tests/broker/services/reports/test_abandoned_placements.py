@@ -25,20 +25,22 @@ ONES = GpuLayout.of(["1g.10gb"] * 7)
 
 
 @pytest.fixture
-def moody(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
+def unreliable(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> UnreliableClusters:
     return two_clusters(monkeypatch)
 
 
-def test_one_gpu_is_sold_where_one_lease_runs(sim: Simulation, moody: UnreliableClusters) -> None:
-    abandon_placement(sim, moody)
+def test_one_gpu_is_sold_where_one_lease_runs(sim: Simulation, unreliable: UnreliableClusters) -> None:
+    abandon_placement(sim, unreliable)
     with staff_scope():
         read, whole = fleet_summary.load_summary(), fleet_summary.summarise(fleet_gpus.load_gpus())
     assert (read.active, read.sold) == (1, SCALE)
     assert whole == read
 
 
-def test_the_map_shows_it_as_on_its_way_out_since_then_with_no_end(sim: Simulation, moody: UnreliableClusters) -> None:
-    lease, first = abandon_placement(sim, moody)
+def test_the_map_shows_it_as_on_its_way_out_since_then_with_no_end(
+    sim: Simulation, unreliable: UnreliableClusters
+) -> None:
+    lease, first = abandon_placement(sim, unreliable)
     with staff_scope():
         by_cluster = {gpu.cluster_name: gpu for gpu in fleet_gpus.load_gpus()}
     (left,), (lived_in,) = by_cluster[first].slices, by_cluster[other_cluster(first)].slices
@@ -53,8 +55,8 @@ def test_the_map_shows_it_as_on_its_way_out_since_then_with_no_end(sim: Simulati
     )
 
 
-def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, moody: UnreliableClusters) -> None:
-    lease, first = abandon_placement(sim, moody)
+def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, unreliable: UnreliableClusters) -> None:
+    lease, first = abandon_placement(sim, unreliable)
 
     def blinded(name: str) -> bool:
         Repartition.objects.all().delete()
@@ -74,12 +76,12 @@ def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, moo
 
 
 def test_the_planner_waits_for_no_end_there_and_counts_its_demand_once(
-    sim: Simulation, moody: UnreliableClusters
+    sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     for gpu in Gpu.objects.all():
         layout_gpus.store_gpu_layout(gpu, ONES)
     Cluster.objects.update(auto_repartition=True)
-    _, first = abandon_placement(sim, moody, what="1g.10gb")
+    _, first = abandon_placement(sim, unreliable, what="1g.10gb")
 
     def seen(name: str) -> tuple[int | None, dict[str, int]]:
         (pool,) = repartition_pools.load_repartition_pools(Cluster.objects.get(name=name).pk, now=sim.now)

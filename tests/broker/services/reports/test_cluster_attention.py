@@ -64,7 +64,7 @@ def test_a_cluster_that_is_frozen_silent_or_halted_says_so_once(sim: Simulation)
         assert (need.kind, need.urgent) == (kind, True)
 
 
-def test_what_belongs_to_no_lease_is_told_and_is_urgent_once_it_waits_for_a_word(sim: Simulation) -> None:
+def test_orphans_are_reported_and_are_urgent_once_they_need_approval(sim: Simulation) -> None:
     Orphan.objects.create(name="l-one-g1", found_at=sim.now)
     Orphan.objects.create(name="l-old-g1", found_at=sim.now, known=True)
     (need,) = look(sim)

@@ -1,4 +1,4 @@
-"""What operators see of every GPU: whose, since when, and what is left of it."""
+"""The operators' GPU list: tenant, start and free slices of every GPU."""
 
 import pytest
 

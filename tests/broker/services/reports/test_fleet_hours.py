@@ -92,7 +92,7 @@ def test_a_lease_that_never_became_active_was_only_reserved(sim: Simulation, kes
     assert seen.explained == seen.total
 
 
-def test_what_nothing_on_sale_fits_beside_is_fragmented_while_it_lasts(sim: Simulation, kestrel: TenantContext) -> None:
+def test_units_that_no_offering_fits_count_as_fragmented(sim: Simulation, kestrel: TenantContext) -> None:
     one = simulation.offering("1g.10gb")
     Offering.objects.exclude(pk=one.pk).update(state=OfferingState.DRAFT)
     sim.run(100)

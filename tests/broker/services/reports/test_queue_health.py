@@ -125,7 +125,7 @@ def test_an_unhealthy_gpu_is_named_with_its_reason(
     assert (need.kind, need.subject, need.why, need.urgent) == (AttentionKind.GPU, gpu.pk, words, True)
 
 
-def test_a_gpu_whose_books_cannot_be_right_is_named_with_what_is_wrong(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_gpu_with_impossible_allocations_is_reported_with_a_reason(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     with tenant_scope(kestrel.tenant.pk):
         lease.allocations.update(profile="3g.40gb", placement=Range(1, 5))

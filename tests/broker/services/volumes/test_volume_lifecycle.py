@@ -128,7 +128,7 @@ def test_a_name_is_given_once_in_a_project_and_again_after_its_end(sim: Simulati
     sim.create_volume(kestrel, "data")
 
 
-def test_it_outlives_its_lease_and_the_next_one_finds_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_volume_outlives_its_lease_and_is_used_by_the_next(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
     lease = sim.create_lease(kestrel, offering(), volume=volume.pk)
     made = SimulatedVolume.objects.get(name=volume.pk)
@@ -162,8 +162,8 @@ def test_one_lease_at_a_time_has_it(sim: Simulation, kestrel: TenantContext) -> 
 
 def test_what_does_not_fit_to_a_volume_is_refused(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
-    strangers = create_tenant("Merlin")
-    for owner, project in ((strangers, strangers.project), (kestrel, kestrel.create_project("team"))):
+    other_tenant = create_tenant("Merlin")
+    for owner, project in ((other_tenant, other_tenant.project), (kestrel, kestrel.create_project("team"))):
         with pytest.raises(ObjectNotFound, match="does not exist in this project"):
             sim.request_lease(owner, offering(), project=project, volume=volume.pk)
     with pytest.raises(InvalidValue, match="only one node at a time"):
@@ -236,7 +236,7 @@ def again_in(lease: Lease) -> str:
         return lease.allocations.select_related("gpu__node__cluster").get(released_at=None).gpu.node.cluster.name
 
 
-class Moody(SimulatedProvisioner):
+class UnreliableProvisioner(SimulatedProvisioner):
     """A provisioner whose clusters may not take an order, or not speak about volumes."""
 
     def __init__(self) -> None:
@@ -248,7 +248,7 @@ class Moody(SimulatedProvisioner):
             return Observation(ObservedState.LOST, "its node does not accept it", last_seen=now)
         return seen
 
-    def at(self, cluster: Cluster) -> "Moody":
+    def at(self, cluster: Cluster) -> "UnreliableProvisioner":
         self.calls.append(cluster.name)
         if cluster.name in self.silent:
             raise ClusterUnreachable("no route to host")
@@ -256,18 +256,20 @@ class Moody(SimulatedProvisioner):
 
 
 @pytest.fixture
-def moody(monkeypatch: pytest.MonkeyPatch) -> Moody:
-    made = Moody()
+def unreliable(monkeypatch: pytest.MonkeyPatch) -> UnreliableProvisioner:
+    made = UnreliableProvisioner()
     monkeypatch.setattr(cluster_provisioners, "provisioner_of", lambda order: made)
     monkeypatch.setattr(cluster_provisioners, "provisioner_of_cluster", made.at)
     return made
 
 
-def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(sim: Simulation, moody: Moody) -> None:
+def test_an_empty_volume_follows_its_lease_and_its_old_copy_is_deleted(
+    sim: Simulation, unreliable: UnreliableProvisioner
+) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel = create_tenant("Kestrel")
     first = Cluster.objects.get(name="north-1")
-    moody.full.add(first.pk)
+    unreliable.full.add(first.pk)
     volume = sim.create_volume(kestrel)
     lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     there = again(volume)
@@ -278,10 +280,10 @@ def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(s
     sim.run(10)
     delete(sim, kestrel, volume)
     sim.run(5)
-    assert (again(volume).state, set(moody.calls)) == (V.DELETED, {"north-1", "north-2"})
+    assert (again(volume).state, set(unreliable.calls)) == (V.DELETED, {"north-1", "north-2"})
 
 
-def test_one_with_something_on_it_never_moves(sim: Simulation, moody: Moody) -> None:
+def test_one_with_something_on_it_never_moves(sim: Simulation, unreliable: UnreliableProvisioner) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel = create_tenant("Kestrel")
     volume = sim.create_volume(kestrel)
@@ -289,7 +291,7 @@ def test_one_with_something_on_it_never_moves(sim: Simulation, moody: Moody) -> 
     sim.run(10)
     there = again(volume).cluster
     assert there
-    moody.full.add(there.pk)
+    unreliable.full.add(there.pk)
     lease = sim.request_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     sim.run(10)
     assert again(volume).cluster == there
@@ -297,20 +299,22 @@ def test_one_with_something_on_it_never_moves(sim: Simulation, moody: Moody) -> 
     assert "retried in two minutes" in reload_lease(lease).pending_reason
 
 
-def test_it_is_deleted_only_when_no_cluster_has_it(sim: Simulation, kestrel: TenantContext, moody: Moody) -> None:
+def test_it_is_deleted_only_when_no_cluster_has_it(
+    sim: Simulation, kestrel: TenantContext, unreliable: UnreliableProvisioner
+) -> None:
     volume = sim.create_volume(kestrel, size_gib=30)
     lease = sim.create_lease(kestrel, offering(), volume=volume.pk)
     with pytest.raises(VolumeInUse, match=f"home is attached to {lease.name}, which is active"):
         delete(sim, kestrel, volume)
     sim.release_lease(lease)
     sim.run(10)
-    moody.silent.add("north-1")
+    unreliable.silent.add("north-1")
     going = delete(sim, kestrel, volume)
     assert (going.state, delete(sim, kestrel, going).state, going.version) == (V.DELETING, V.DELETING, 2)
     sim.run_with_sweeps(60)
     assert (again(volume).state, kestrel.quota_used(STORAGE)) == (V.DELETING, 30)
-    assert 4 <= len(moody.calls) <= 8  # every ten seconds
-    moody.silent.clear()
+    assert 4 <= len(unreliable.calls) <= 8  # every ten seconds
+    unreliable.silent.clear()
     sim.run_with_sweeps(20)
     gone = again(volume)
     assert (gone.state, gone.deleted_at is not None, gone.due_at, kestrel.quota_used(STORAGE)) == (
@@ -337,7 +341,7 @@ def test_in_a_frozen_cluster_it_waits_for_an_operator(sim: Simulation, kestrel: 
 
 
 def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_deleted_again(
-    sim: Simulation, moody: Moody
+    sim: Simulation, unreliable: UnreliableProvisioner
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel, moved = create_tenant("Kestrel"), Cluster.objects.get(name="north-1")
@@ -351,20 +355,20 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
         lies = Cluster.objects.get(name="north-2")
         Volume.objects.filter(pk=volume.pk).update(cluster=lies, left_in=[moved.pk])
     SimulatedVolume.objects.create(name=volume.pk, size_gib=10, made_at=sim.now)
-    moody.calls.clear()
-    moody.silent.add("north-1")
+    unreliable.calls.clear()
+    unreliable.silent.add("north-1")
     cluster_freeze.thaw_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(20)
-    assert set(moody.calls) == {"north-1", "north-2"}
+    assert set(unreliable.calls) == {"north-1", "north-2"}
     assert again(volume).due_at is not None
-    moody.silent.clear()
+    unreliable.silent.clear()
     sim.run_with_sweeps(20)
     again_gone = again(volume)
     assert (again_gone.state, again_gone.due_at, kestrel.quota_used(STORAGE)) == (V.DELETED, None, 10)
     assert list(SimulatedVolume.objects.values_list("name", flat=True)) == [kept.pk]
-    moody.calls.clear()
+    unreliable.calls.clear()
     sim.run_with_sweeps(20)
-    assert moody.calls == []
+    assert unreliable.calls == []
     no_contradiction(sim)
 
 
@@ -416,7 +420,7 @@ def at_once(count: int, act: Callable[[int], object]) -> list[str]:
     return sorted(found)
 
 
-def test_of_ten_who_want_it_at_once_one_has_it(own_database: OwnDatabase) -> None:
+def test_one_of_ten_concurrent_requests_gets_the_volume(own_database: OwnDatabase) -> None:
     with simulate() as sim:
         create_gpus(8)
         kestrel = create_tenant("Kestrel")

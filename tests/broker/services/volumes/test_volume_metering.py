@@ -34,7 +34,7 @@ def steps(volume: Volume) -> list[VolumeSizeChange]:
         return list(VolumeSizeChange.objects.filter(volume_id=volume.pk).order_by("seq"))
 
 
-def test_it_begins_with_the_first_lease_that_is_active_and_ends_when_somebody_deletes_it(
+def test_volume_metering_starts_with_the_first_active_lease_and_ends_on_delete(
     sim: Simulation, kestrel: TenantContext
 ) -> None:
     volume = sim.create_volume(kestrel, size_gib=30)
@@ -99,7 +99,7 @@ def test_the_database_refuses_what_does_not_follow(sim: Simulation, kestrel: Ten
     assert len(steps(volume)) == 2
 
 
-def test_what_is_over_has_nothing_after_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_ended_volume_history_takes_no_further_steps(sim: Simulation, kestrel: TenantContext) -> None:
     volume = used(sim, kestrel)
     with tenant_scope(kestrel.tenant.pk):
         volume_metering.end_history(volume, at=sim.now + timedelta(hours=1))

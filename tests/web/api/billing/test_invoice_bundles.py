@@ -79,7 +79,7 @@ def test_a_draft_that_is_behind_its_charges_is_a_problem_with_a_fix(kestrel: Ten
     assert answer.json()["type"].endswith("draft-moves")
 
 
-def test_it_is_for_those_who_see_all_of_the_money(kestrel: TenantContext, draft: Invoice) -> None:
+def test_only_billing_members_and_admins_get_the_bundle(kestrel: TenantContext, draft: Invoice) -> None:
     for role, status in ((Role.MEMBER, 403), (Role.VIEWER, 403), (Role.BILLING, 200), (Role.ADMIN, 200)):
         assert get_bundle(kestrel, f"invoices/{draft.pk}/bundle", role).status_code == status
     assert get_bundle(create_tenant("Tern"), f"invoices/{draft.pk}/bundle").status_code == 404

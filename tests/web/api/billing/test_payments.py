@@ -81,7 +81,7 @@ def test_the_same_key_again_is_the_same_payment(kestrel: TenantContext, october:
     assert len(body_of(asker.send("GET", "payments"))["items"]) == 1
 
 
-def test_another_key_while_one_is_under_way_is_told_what_to_wait_for(kestrel: TenantContext, october: Invoice) -> None:
+def test_a_second_key_during_a_payment_is_refused_with_a_link_to_it(kestrel: TenantContext, october: Invoice) -> None:
     asker = api(kestrel)
     first = body_of(pay(asker, october), 202)
     problem = body_of(pay(asker, october, "k-2"), 409)
@@ -135,10 +135,10 @@ def test_a_token_that_may_only_read_money_does_not_spend_it(kestrel: TenantConte
 
 def test_another_tenants_invoice_and_payment_are_not_there(kestrel: TenantContext, october: Invoice) -> None:
     payment = body_of(pay(api(kestrel), october), 202)["id"]
-    stranger = api(create_tenant("Tern"))
-    body_of(pay(stranger, october), 404)
-    body_of(stranger.send("GET", f"payments/{payment}"), 404)
-    assert body_of(stranger.send("GET", "payments"))["items"] == []
+    other_tenant = api(create_tenant("Tern"))
+    body_of(pay(other_tenant, october), 404)
+    body_of(other_tenant.send("GET", f"payments/{payment}"), 404)
+    assert body_of(other_tenant.send("GET", "payments"))["items"] == []
 
 
 def test_where_nobody_collects_the_fix_is_a_transfer(kestrel: TenantContext, october: Invoice) -> None:

@@ -1,4 +1,4 @@
-"""POST /quotes judges like a lease and promises a price."""
+"""POST /quotes checks like a lease request and quotes a price."""
 
 from datetime import timedelta
 from typing import Any
@@ -67,7 +67,7 @@ def test_a_quote_leaves_nothing_behind(kestrel: TenantContext) -> None:
         assert not AuditEvent.objects.filter(action__startswith="lease").exists()
 
 
-def test_what_a_gate_would_refuse_is_told_and_not_an_error(kestrel: TenantContext) -> None:
+def test_a_quote_that_a_gate_would_refuse_carries_the_refusal(kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.BURN, EURO)
     with simulate():
         quote = ask(kestrel, offering("whole-gpu")).json()
@@ -75,7 +75,7 @@ def test_what_a_gate_would_refuse_is_told_and_not_an_error(kestrel: TenantContex
     assert (quote["refusal"]["code"], bool(quote["refusal"]["fix"])) == ("quota-exceeded", True)
 
 
-def test_a_suspended_tenant_is_told_the_price_and_what_stands_in_the_way(kestrel: TenantContext) -> None:
+def test_a_quote_for_a_suspended_tenant_has_its_price_and_the_refusal(kestrel: TenantContext) -> None:
     with tenant_scope(kestrel.tenant.pk):
         tenants.suspend(kestrel.tenant, actor=SYSTEM, now=NOW, why="the owner left")
     with simulate():

@@ -1,4 +1,4 @@
-"""Usage by day, charges, invoices down to the second, prices: read over the API."""
+"""Daily usage, charges, invoices and prices over the API."""
 
 from datetime import timedelta
 from typing import Any
@@ -241,10 +241,10 @@ def test_whoever_may_not_see_money_sees_no_invoice(kestrel: TenantContext, lease
 
 def test_another_tenants_invoice_is_not_there(kestrel: TenantContext, lease: Lease) -> None:
     (invoice,) = invoices_of(kestrel.tenant)
-    stranger = Asker(create_tenant("Tern"))
-    stranger.get(f"invoices/{invoice.pk}", 404)
-    assert stranger.get("rated-charges")["items"] == []
-    assert stranger.get("usage")["items"] == []
+    other_tenant = Asker(create_tenant("Tern"))
+    other_tenant.get(f"invoices/{invoice.pk}", 404)
+    assert other_tenant.get("rated-charges")["items"] == []
+    assert other_tenant.get("usage")["items"] == []
 
 
 def test_prices_are_listed_with_their_validity(kestrel: TenantContext) -> None:

@@ -1,4 +1,4 @@
-"""What the month will likely cost, as the API tells it."""
+"""The forecast of the month over the API."""
 
 from datetime import timedelta
 
@@ -54,7 +54,7 @@ def test_days_to_come_are_told_with_what_the_month_will_have_cost_by_then() -> N
     assert get_forecast(kestrel, f"/api/v1/usage-forecast?project={kestrel.project.pk}") == found
 
 
-def test_what_goes_on_is_told_beside_what_is_likely() -> None:
+def test_the_forecast_separates_running_leases_from_the_likely_total() -> None:
     kestrel = create_tenant("Kestrel")
     lived(kestrel, 29)
     with clock.frozen_at(NOON):

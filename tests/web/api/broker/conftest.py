@@ -1,4 +1,4 @@
-"""A client of the API that says who it is."""
+"""Authenticated API client fixtures."""
 
 import itertools
 import json
@@ -60,7 +60,7 @@ def api(kestrel: "TenantContext") -> Api:
 
 
 @pytest.fixture
-def stranger(kestrel: "TenantContext") -> Api:
+def other_tenant_api(kestrel: "TenantContext") -> Api:
     from tests.simulation import create_tenant
 
     return Api(create_tenant("Swift").token())

@@ -45,9 +45,7 @@ def test_asking_answers_at_once_where_the_lease_can_be_followed(api: Api, kestre
     assert again["ETag"] == answer["ETag"]
 
 
-def test_a_lease_tells_what_was_asked_for_by_whom_and_what_became_of_it(
-    api: Api, kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_a_lease_shows_its_spec_requester_and_status(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
     values = {
         "project": kestrel.project.pk,
         "offering": offering("whole-gpu").pk,
@@ -103,7 +101,7 @@ def test_a_lease_can_be_followed_from_launch_to_release(api: Api, kestrel: Tenan
     assert steps[0]["actor"]["label"].startswith("machine")
 
 
-def test_what_was_asked_for_twice_under_one_key_exists_once(api: Api, kestrel: TenantContext) -> None:
+def test_a_request_repeated_under_its_key_creates_one_lease(api: Api, kestrel: TenantContext) -> None:
     first = api.post("leases", wanted(kestrel), Idempotency_Key="one")
     second = api.post("leases", wanted(kestrel), Idempotency_Key="one")
     assert second["Idempotency-Replayed"] == "true"
@@ -179,7 +177,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_shall_run_is_told_back_without_the_values_of_variables(api: Api, kestrel: TenantContext) -> None:
+def test_a_lease_shows_its_workload_without_values_of_variables(api: Api, kestrel: TenantContext) -> None:
     requested = wanted(kestrel, workload="jupyter", env={"TOKEN": "hush", "MODE": "train"})
     answer = api.post("leases", requested)
     assert answer.status_code == 202
@@ -189,7 +187,7 @@ def test_what_shall_run_is_told_back_without_the_values_of_variables(api: Api, k
 
 
 @pytest.mark.parametrize(("other", "field"), BAD, ids=[f"{next(iter(o))}-{n}" for n, (o, _) in enumerate(BAD)])
-def test_what_cannot_be_meant_is_refused_with_its_field_and_a_way_on(
+def test_an_invalid_lease_request_names_its_field_and_a_fix(
     api: Api, kestrel: TenantContext, other: dict[str, Any], field: str
 ) -> None:
     answer = api.post("leases", wanted(kestrel, **other))
@@ -201,7 +199,7 @@ def test_what_cannot_be_meant_is_refused_with_its_field_and_a_way_on(
     assert count(kestrel) == 0
 
 
-def test_quota_says_what_was_asked_and_what_is_left(api: Api, kestrel: TenantContext) -> None:
+def test_a_quota_refusal_names_the_limit_and_links_to_usage(api: Api, kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.UNITS, 7_000)
     answer = api.post("leases", wanted(kestrel, quantity=8))
     assert (answer.status_code, answer.body["code"]) == (409, "quota-exceeded")
@@ -222,23 +220,25 @@ def test_an_unknown_and_a_retired_offering_are_refused(api: Api, kestrel: Tenant
     assert (answer.status_code, answer.body["code"]) == (409, "offering-retired")
 
 
-def test_another_tenants_project_is_as_unknown_as_none(stranger: Api, kestrel: TenantContext) -> None:
-    foreign = stranger.post("leases", wanted(kestrel))
-    missing = stranger.post("leases", wanted(kestrel, project="prj_none"))
+def test_another_tenants_project_is_as_unknown_as_none(other_tenant_api: Api, kestrel: TenantContext) -> None:
+    foreign = other_tenant_api.post("leases", wanted(kestrel))
+    missing = other_tenant_api.post("leases", wanted(kestrel, project="prj_none"))
     assert foreign.status_code == missing.status_code == 404
     assert foreign.body["detail"] == missing.body["detail"]
 
 
-def test_another_tenants_lease_is_as_unknown_as_none(stranger: Api, kestrel: TenantContext, sim: Simulation) -> None:
+def test_another_tenants_lease_is_as_unknown_as_none(
+    other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
+) -> None:
     lease = sim.create_lease(kestrel, offering())
     for ask in (
-        lambda pk: stranger.get(f"leases/{pk}"),
-        lambda pk: stranger.get(f"leases/{pk}/transitions"),
-        lambda pk: stranger.get(f"leases/{pk}/allocations"),
-        lambda pk: stranger.delete(f"leases/{pk}"),
-        lambda pk: stranger.post(f"leases/{pk}/release"),
-        lambda pk: stranger.post(f"leases/{pk}/extend", {"more_s": 600}),
-        lambda pk: stranger.patch(f"leases/{pk}", {"name": "mine"}, If_Match="*"),
+        lambda pk: other_tenant_api.get(f"leases/{pk}"),
+        lambda pk: other_tenant_api.get(f"leases/{pk}/transitions"),
+        lambda pk: other_tenant_api.get(f"leases/{pk}/allocations"),
+        lambda pk: other_tenant_api.delete(f"leases/{pk}"),
+        lambda pk: other_tenant_api.post(f"leases/{pk}/release"),
+        lambda pk: other_tenant_api.post(f"leases/{pk}/extend", {"more_s": 600}),
+        lambda pk: other_tenant_api.patch(f"leases/{pk}", {"name": "mine"}, If_Match="*"),
     ):
         assert [ask(pk).status_code for pk in (lease.pk, "lse_none", "x" * 100)] == [404, 404, 404]
     assert reload_lease(lease).state == LeaseState.ACTIVE
@@ -339,7 +339,7 @@ def test_a_query_that_is_not_understood_is_refused(api: Api, query: str) -> None
     assert answer.body["fix"]["text"]
 
 
-def test_one_who_may_only_look_changes_nothing(kestrel: TenantContext, sim: Simulation) -> None:
+def test_viewers_and_read_only_tokens_cannot_change_leases(kestrel: TenantContext, sim: Simulation) -> None:
     viewer = Api(kestrel.token(Role.VIEWER))
     lease = sim.create_lease(kestrel, offering())
     assert viewer.get(f"leases/{lease.pk}").status_code == 200
@@ -350,7 +350,7 @@ def test_one_who_may_only_look_changes_nothing(kestrel: TenantContext, sim: Simu
     assert reader.post("leases", wanted(kestrel)).status_code == 403
 
 
-def test_one_who_works_in_one_project_only_looks_at_the_others(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_project_member_can_only_read_other_projects(kestrel: TenantContext, sim: Simulation) -> None:
     team = kestrel.create_project("team")
     user = kestrel.create_member(Role.VIEWER)
     with tenant_scope(kestrel.tenant.pk):
@@ -433,7 +433,7 @@ def test_malformed_and_huge_bodies_are_refused_before_anything_happens(api: Api,
 
 
 def test_the_ways_in_are_those_of_the_page_and_only_while_it_runs(
-    api: Api, stranger: Api, kestrel: TenantContext, sim: Simulation
+    api: Api, other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
@@ -442,6 +442,6 @@ def test_the_ways_in_are_those_of_the_page_and_only_while_it_runs(
         (shown,) = lease_connections_of(reload_lease(lease))
     assert way == asdict(shown)
     assert way["line"].endswith(".leases.example/")
-    assert stranger.get(f"leases/{lease.pk}/connections").status_code == 404
+    assert other_tenant_api.get(f"leases/{lease.pk}/connections").status_code == 404
     sim.release_lease(lease)
     assert api.get(f"leases/{lease.pk}/connections").body["items"] == []

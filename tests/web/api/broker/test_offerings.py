@@ -32,7 +32,7 @@ def test_the_quota_of_the_project_asked_about_counts(api: Api, kestrel: TenantCo
     assert api.get("offerings?project=prj_none").status_code == 404
 
 
-def test_who_sees_a_project_only_is_told_of_its_quota(kestrel: TenantContext) -> None:
+def test_a_project_member_sees_the_quota_of_that_project(kestrel: TenantContext) -> None:
     from datetime import timedelta
 
     from tenants.services import tokens

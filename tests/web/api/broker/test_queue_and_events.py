@@ -19,7 +19,7 @@ from tests.web.api.broker.conftest import Api
 
 
 def test_a_queue_entry_has_a_place_among_all_tenants_and_a_reason(
-    api: Api, stranger: Api, kestrel: TenantContext, sim: Simulation
+    api: Api, other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     swift = create_tenant("Third")
     sim.create_lease(kestrel, offering("whole-gpu"), quantity=2)
@@ -31,7 +31,7 @@ def test_a_queue_entry_has_a_place_among_all_tenants_and_a_reason(
     assert [(e["lease"], e["position"], e["waiting"]) for e in page["items"]] == [(mine.pk, 2, 2)]
     assert page["items"][0]["pending_reason"].startswith("Waits for one free H100 whole GPU.")
     assert api.get(f"leases/{mine.pk}").body["status"]["queue_position"] == 2
-    assert stranger.get("queue-entries").body["items"] == []
+    assert other_tenant_api.get("queue-entries").body["items"] == []
 
 
 def test_an_empty_queue_is_an_empty_list(api: Api) -> None:

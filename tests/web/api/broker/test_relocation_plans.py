@@ -72,7 +72,7 @@ def test_an_accepted_plan_is_called_off_and_a_proposal_declined(
 
 
 @pytest.mark.deep
-def test_who_did_not_see_the_plan_as_it_is_decides_nothing(operator: Client, plan: RelocationPlan) -> None:
+def test_a_decision_without_the_current_version_of_the_plan_is_refused(operator: Client, plan: RelocationPlan) -> None:
     assert ask(operator, plan, "accepted").status_code == 428
     seen = tag(operator, plan)
     assert ask(operator, plan, "accepted", seen=seen).status_code == 200

@@ -52,14 +52,14 @@ def test_the_same_key_makes_one(api: Api, kestrel: TenantContext) -> None:
         assert Volume.objects.count() == 1
 
 
-def test_what_cannot_be_is_refused_with_words(api: Api, stranger: Api, kestrel: TenantContext) -> None:
+def test_what_cannot_be_is_refused_with_words(api: Api, other_tenant_api: Api, kestrel: TenantContext) -> None:
     too_much = api.post("volumes", volume_body(kestrel, size_gib=60_000))
     assert (too_much.status_code, too_much.body["code"]) == (409, "quota-exceeded")
     assert too_much.body["quota"]["kind"] == "storage"
     assert api.post("volumes", volume_body(kestrel, size_gib=0)).status_code == 400
     made = api.post("volumes", volume_body(kestrel)).body["id"]
     assert api.post("volumes", volume_body(kestrel)).body["code"] == "name-taken"
-    assert stranger.get(f"volumes/{made}").status_code == 404
+    assert other_tenant_api.get(f"volumes/{made}").status_code == 404
     assert api.post("leases", wanted(kestrel, volume="vol_nobody")).status_code == 404
     looks = Api(kestrel.token(Role.VIEWER))
     assert looks.get(f"volumes/{made}").status_code == 200

@@ -64,7 +64,7 @@ def test_the_queue_of_all_tenants_comes_oldest_first_in_pages(portal: PortalSess
     assert [lease["id"] for lease in items(operator, f"ops/leases?tenant={tern.tenant.pk}")] == requests[1:2]
 
 
-def test_a_lease_tells_whose_it_is_and_nothing_of_what_runs_on_it(portal: PortalSession, operator: Client) -> None:
+def test_operators_see_the_tenant_of_a_lease_but_not_its_workload(portal: PortalSession, operator: Client) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), command="secret-command", env={"KEY": "hidden"})
     portal.sim.run(60)
     body = read(operator, f"ops/leases/{lease.pk}")
@@ -157,7 +157,7 @@ def test_each_look_is_in_the_audit_log_by_its_own_name(portal: PortalSession, op
         ]
 
 
-def test_a_tenant_finds_its_leases_by_who_asked_on_what_terms_and_below_a_project(portal: PortalSession) -> None:
+def test_leases_are_filtered_by_requester_price_class_and_parent_project(portal: PortalSession) -> None:
     child = portal.owner.create_project("below")
     grandchild = portal.owner.create_project("deeper", child)
     deep = portal.sim.create_lease(portal.owner, offering(), project=grandchild)

@@ -84,7 +84,7 @@ def test_each_look_is_audited_as_the_visit_of_the_page_is(operator: Client) -> N
         assert event.detail == {"method": "GET", "path": address}
 
 
-def test_whoever_is_no_operator_learns_nothing_and_leaves_no_note(settings: Any) -> None:
+def test_non_operators_get_no_tenants_and_leave_no_audit_entry(settings: Any) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     delta = tenant_setup.create_tenant_with_owner("Delta")
     client = Client()
@@ -96,7 +96,7 @@ def test_whoever_is_no_operator_learns_nothing_and_leaves_no_note(settings: Any)
         assert not AuditEvent.objects.filter(action__startswith="ops.").exists()
 
 
-def test_a_look_leaves_the_rest_of_the_transaction_behind_its_wall(operator: Client) -> None:
+def test_reading_tenants_leaves_the_scope_of_the_transaction_unchanged(operator: Client) -> None:
     tenant_setup.create_tenant_with_owner("Delta")
     assert items(operator, TENANTS)
     assert not Tenant.objects.exists()

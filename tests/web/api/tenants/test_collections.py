@@ -1,4 +1,4 @@
-"""Projects, people, tokens and quotas over the API: what changes, who may, what is refused."""
+"""Projects, members, tokens and quotas over the API: changes, permissions, refusals."""
 
 from datetime import timedelta
 
@@ -187,7 +187,7 @@ def test_a_role_on_a_project_reaches_its_subtree_only(delta: TenantWithOwner) ->
     assert here.status_code == 201
 
 
-def test_who_leads_a_project_sets_ceilings_below_it_and_not_its_own(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_a_project_owner_sets_quotas_below_the_project_but_not_its_own(delta: TenantWithOwner, api: ApiClient) -> None:
     lab = delta.create_project("lab")
     below = delta.create_project("bench", lab)
     lead = ApiClient(delta.token(Role.OWNER, project=lab))

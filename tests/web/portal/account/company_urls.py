@@ -1,4 +1,4 @@
-"""The product's addresses as they are when the settings name a company's own sign-in."""
+"""URLs of the product with a company's own sign-in configured."""
 
 from config.urls import handler400 as handler400
 from config.urls import handler403 as handler403

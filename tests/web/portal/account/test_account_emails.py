@@ -1,4 +1,4 @@
-"""What the accounts' mails and messages say, in our own words."""
+"""Texts of account e-mails and messages."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

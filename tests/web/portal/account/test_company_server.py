@@ -1,4 +1,4 @@
-"""The company's server is asked who somebody is while no transaction waits for it."""
+"""The company's server is called while no transaction is open."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What people change about themselves stands in the trail of every tenant they belong to."""
+"""Changes to one's own account are audited in every tenant of the user."""
 
 import re
 import time
@@ -15,7 +15,7 @@ from tenants.services.actors import SYSTEM
 from tests.tenants import tenant_setup
 from tests.tenants.tenant_setup import TenantWithOwner, current_time
 from tests.web.portal.account.test_second_factor import code
-from tests.web.portal.account.test_sign_in import PASSWORD, Committed, Stranger, sign_in, with_password
+from tests.web.portal.account.test_sign_in import PASSWORD, AnonymousBrowser, Committed, sign_in, with_password
 from web.portal.account.allauth_overrides import AUDIT_ACTIONS
 
 pytestmark = pytest.mark.django_db
@@ -27,8 +27,8 @@ def delta() -> TenantWithOwner:
 
 
 @pytest.fixture
-def browser(delta: TenantWithOwner) -> Stranger:
-    browser = Stranger()
+def browser(delta: TenantWithOwner) -> AnonymousBrowser:
+    browser = AnonymousBrowser()
     sign_in(browser, delta.owner.email)
     return browser
 
@@ -45,7 +45,7 @@ def recorded_changes(world: TenantWithOwner) -> list[tuple[str, str, str]]:
 
 
 def test_a_name_is_told_in_each_tenant_and_the_same_name_again_is_not(
-    delta: TenantWithOwner, browser: Stranger
+    delta: TenantWithOwner, browser: AnonymousBrowser
 ) -> None:
     other = tenant_setup.create_tenant_with_owner("Other")
     with rls.tenant_scope(other.tenant.pk):
@@ -61,7 +61,7 @@ def test_a_name_is_told_in_each_tenant_and_the_same_name_again_is_not(
 
 
 def test_a_new_password_and_a_second_factor_are_told_without_a_secret(
-    delta: TenantWithOwner, browser: Stranger, committed: Committed
+    delta: TenantWithOwner, browser: AnonymousBrowser, committed: Committed
 ) -> None:
     new = "another long phrase 4712"
     browser.post("/account/password/change/", {"oldpassword": PASSWORD, "password1": new, "password2": new})
@@ -79,7 +79,9 @@ def test_a_new_password_and_a_second_factor_are_told_without_a_secret(
     assert found[1] not in details
 
 
-def test_a_second_factor_is_told_in_the_transaction_that_keeps_it(delta: TenantWithOwner, browser: Stranger) -> None:
+def test_a_second_factor_is_told_in_the_transaction_that_keeps_it(
+    delta: TenantWithOwner, browser: AnonymousBrowser
+) -> None:
     """Nothing runs after the commit, as after a crash."""
     browser.post("/account/reauthenticate/", {"password": PASSWORD})
     page = browser.get("/account/security/totp/activate/").content.decode()
@@ -92,7 +94,7 @@ def test_a_second_factor_is_told_in_the_transaction_that_keeps_it(delta: TenantW
     assert [action for action, *_ in recorded_changes(delta)] == ["account.app_add", "account.recovery_codes"]
 
 
-def test_who_belongs_to_no_tenant_is_told_of_in_the_installations_audit_log() -> None:
+def test_a_user_without_a_tenant_is_audited_for_the_installation() -> None:
     alone = User.objects.create_user("alone@example.org")
     own_accounts.audit_own_account("account.password", user=alone, request_id="r", now=current_time())
     with rls.staff_scope():

@@ -1,4 +1,4 @@
-"""An authenticator app: once it is set up, the password alone opens nothing."""
+"""With an authenticator app a password alone does not sign in."""
 
 import re
 import time
@@ -11,7 +11,7 @@ from django.core.cache import cache
 
 from tenants.models import User
 from tests.tenants.tenant_setup import TenantWithOwner
-from tests.web.portal.account.test_sign_in import PASSWORD, Stranger, sign_in, with_password
+from tests.web.portal.account.test_sign_in import PASSWORD, AnonymousBrowser, sign_in, with_password
 
 pytestmark = pytest.mark.django_db
 SECURITY, ASKED = "/account/security/", "/account/security/authenticate/"
@@ -43,7 +43,7 @@ def delta() -> TenantWithOwner:
 @pytest.fixture
 def secret(delta: TenantWithOwner) -> str:
     """Set the app up as its owner would, and return what the app keeps."""
-    browser = Stranger()
+    browser = AnonymousBrowser()
     assert sign_in(browser, delta.owner.email)["Location"] == "/"
     assert browser.get(f"{SECURITY}totp/activate/")["Location"].startswith("/account/reauthenticate/")
     browser.post("/account/reauthenticate/", {"password": PASSWORD})
@@ -66,7 +66,7 @@ def wrong(secret: str, at: float) -> str:
     return f"{(int(code(secret, at)) + 1) % 1_000_000:06d}"
 
 
-def inside(browser: Stranger) -> bool:
+def inside(browser: AnonymousBrowser) -> bool:
     """Tell whether the visitor sees what only somebody signed in does."""
     answer: Any = browser.get("/projects/")
     return bool(answer.status_code == 200)
@@ -75,7 +75,7 @@ def inside(browser: Stranger) -> bool:
 def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
     delta: TenantWithOwner, secret: str, watch: list[float]
 ) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     assert sign_in(browser, delta.owner.email)["Location"].startswith(ASKED)
     assert not inside(browser)
     watch[0] += 30
@@ -90,7 +90,7 @@ def test_a_code_that_was_read_over_a_shoulder_opens_nothing(
     delta: TenantWithOwner, secret: str, watch: list[float]
 ) -> None:
     watch[0] += 30
-    for browser, lets_in in ((Stranger(), True), (Stranger(), False)):
+    for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)
         browser.post(ASKED, {"code": code(secret, watch[0])})
         assert inside(browser) is lets_in
@@ -98,20 +98,20 @@ def test_a_code_that_was_read_over_a_shoulder_opens_nothing(
 
 def test_a_recovery_code_stands_in_for_the_app_once(delta: TenantWithOwner, secret: str) -> None:
     spare = Authenticator.objects.get(user=delta.owner, type="recovery_codes").wrap().get_unused_codes()[0]
-    for browser, lets_in in ((Stranger(), True), (Stranger(), False)):
+    for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)
         browser.post(ASKED, {"code": spare})
         assert inside(browser) is lets_in
 
 
 def test_without_a_password_first_no_code_is_asked_for_or_taken(delta: TenantWithOwner, secret: str) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
     assert not inside(browser)
 
 
 def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret: str) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     assert "Continue with a passkey" in browser.get("/sign-in/").content.decode()
     browser.force_login(delta.owner)
     page = browser.get(SECURITY).content.decode()
@@ -126,7 +126,7 @@ def test_an_operator_works_with_a_second_factor_and_not_without(
     settings.OPERATORS_REQUIRE_MFA = True
     User.objects.filter(pk=delta.owner.pk).update(is_staff=True)
     watch[0] += 30
-    operator, bare = Stranger(), Stranger()
+    operator, bare = AnonymousBrowser(), AnonymousBrowser()
     sign_in(operator, delta.owner.email)
     operator.post(ASKED, {"code": code(secret, watch[0])})
     bare.force_login(User.objects.create_user("bare@example.org", is_staff=True))

@@ -1,4 +1,4 @@
-"""Sign up, sign in and join; strangers learn nothing."""
+"""Sign up, sign in and join; anonymous visitors learn nothing."""
 
 import re
 from collections.abc import Callable
@@ -24,8 +24,8 @@ PASSWORD = "a long enough phrase 4711"
 Committed = Callable[..., AbstractContextManager[Any]]
 
 
-class Stranger(Client):
-    """Somebody with a browser and no account; the wall is closed after each answer."""
+class AnonymousBrowser(Client):
+    """A browser without an account; the tenant scope is closed after each answer."""
 
     def request(self, **request: object) -> object:  # type: ignore[override]
         try:
@@ -35,7 +35,7 @@ class Stranger(Client):
 
 
 @pytest.fixture(autouse=True)
-def nobody_tried_before() -> None:
+def reset_rate_limits() -> None:
     cache.clear()
 
 
@@ -78,7 +78,7 @@ def confirm(browser: Client) -> Any:
 
 
 def test_a_new_account_comes_with_a_tenant_of_its_own(committed: Committed) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     assert sign_up(browser, "Ada@Example.org", committed)["Location"] == "/account/confirm-email/"
     assert browser.get("/projects/")["Location"].startswith("/sign-in/")
     assert confirm(browser)["Location"] == "/"
@@ -95,7 +95,7 @@ def test_a_new_account_comes_with_a_tenant_of_its_own(committed: Committed) -> N
 
 
 def test_a_tenant_of_ones_own_has_a_name_however_long_the_address(committed: Committed) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     sign_up(browser, f"{'a' * 200}@example.org", committed)
     assert confirm(browser)["Location"] == "/"
     with rls.staff_scope():
@@ -103,7 +103,7 @@ def test_a_tenant_of_ones_own_has_a_name_however_long_the_address(committed: Com
 
 
 def test_an_address_that_is_too_long_is_refused_and_not_cut(committed: Committed) -> None:
-    answer = sign_up(Stranger(), f"{'a' * 250}@example.org", committed)
+    answer = sign_up(AnonymousBrowser(), f"{'a' * 250}@example.org", committed)
     assert answer.status_code == 200
     assert "at most 254 characters" in answer.content.decode()
     assert not User.objects.filter(email__startswith="aaa").exists()
@@ -123,7 +123,7 @@ def test_making_an_account_tells_nothing_about_an_address(
     known, unknown = delta.owner.email, "nobody@delta.example.org"
     seen = []
     for email in (known, unknown):
-        browser = Stranger()
+        browser = AnonymousBrowser()
         answer = sign_up(browser, email, committed)
         after = browser.get(answer["Location"])
         home = browser.get("/team/")
@@ -139,14 +139,14 @@ def test_making_an_account_tells_nothing_about_an_address(
 
 def test_an_installation_without_a_mail_server_says_where_its_emails_are(settings: Any) -> None:
     settings.MAIL_IS_CONFIGURED = False
-    assert "log of the web process" in Stranger().get("/account/confirm-email/").content.decode()
+    assert "log of the web process" in AnonymousBrowser().get("/account/confirm-email/").content.decode()
     settings.MAIL_IS_CONFIGURED = True
-    assert "We sent you a link" in Stranger().get("/account/confirm-email/").content.decode()
+    assert "We sent you a link" in AnonymousBrowser().get("/account/confirm-email/").content.decode()
 
 
 def test_an_unproven_address_does_not_come_in_by_its_password(committed: Committed) -> None:
-    sign_up(Stranger(), "ada@example.org", committed)
-    browser = Stranger()
+    sign_up(AnonymousBrowser(), "ada@example.org", committed)
+    browser = AnonymousBrowser()
     assert sign_in(browser, "ada@example.org")["Location"] == "/account/confirm-email/"
     assert browser.get("/team/")["Location"].startswith("/sign-in/")
     assert confirm(browser).status_code == 302
@@ -155,12 +155,12 @@ def test_an_unproven_address_does_not_come_in_by_its_password(committed: Committ
 
 @pytest.mark.parametrize("password", ["short", "password123456", "ada@example.org"])
 def test_a_weak_password_is_refused(password: str) -> None:
-    answer = Stranger().post("/sign-up/", {"email": "ada@example.org", "password1": password})
+    answer = AnonymousBrowser().post("/sign-up/", {"email": "ada@example.org", "password1": password})
     assert answer.status_code == 200
     assert not User.objects.filter(email="ada@example.org").exists()
 
 
-def test_an_invited_stranger_makes_an_account_and_joins(delta: TenantWithOwner, committed: Committed) -> None:
+def test_an_invited_visitor_creates_an_account_and_joins(delta: TenantWithOwner, committed: Committed) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         _, secret = invitations.invite(
             tenant=delta.tenant,
@@ -171,7 +171,7 @@ def test_an_invited_stranger_makes_an_account_and_joins(delta: TenantWithOwner, 
             actor=SYSTEM,
             now=current_time(),
         )
-    browser = Stranger()
+    browser = AnonymousBrowser()
     assert "billing" in browser.get(f"/join/{secret}/").content.decode()
     assert "Delta" in browser.get("/sign-up/").content.decode()
     sign_up(browser, "guest@example.org", committed)
@@ -184,7 +184,7 @@ def test_an_invited_stranger_makes_an_account_and_joins(delta: TenantWithOwner, 
 
 
 def test_the_session_changes_its_key_at_sign_in(delta: TenantWithOwner) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     browser.get("/join/" + "0" * 40 + "/")
     session = browser.session
     session["planted"] = "by somebody else"
@@ -192,31 +192,31 @@ def test_the_session_changes_its_key_at_sign_in(delta: TenantWithOwner) -> None:
     browser.cookies["sessionid"] = session.session_key
     assert sign_in(browser, delta.owner.email).status_code == 302
     assert browser.cookies["sessionid"].value != session.session_key
-    stolen = Stranger()
+    stolen = AnonymousBrowser()
     stolen.cookies["sessionid"] = session.session_key
     assert stolen.get("/team/")["Location"].startswith("/sign-in/")
 
 
 def test_signing_out_kills_the_session(delta: TenantWithOwner) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     sign_in(browser, delta.owner.email)
     cookie = browser.cookies["sessionid"].value
     assert browser.get("/sign-out/").status_code == 200  # asks; a link in a mail signs nobody out
     browser.post("/sign-out/")
-    stolen = Stranger()
+    stolen = AnonymousBrowser()
     stolen.cookies["sessionid"] = cookie
     assert stolen.get("/team/")["Location"].startswith("/sign-in/")
 
 
 @pytest.mark.parametrize("where", ["https://evil.example/", "//evil.example", "/\\evil.example"])
 def test_next_leads_nowhere_else_after_signing_in(delta: TenantWithOwner, where: str) -> None:
-    answer = sign_in(Stranger(), delta.owner.email, next=where)
+    answer = sign_in(AnonymousBrowser(), delta.owner.email, next=where)
     assert answer.status_code == 302
     assert "evil" not in answer["Location"]
 
 
 def test_next_leads_back_to_where_one_was(delta: TenantWithOwner) -> None:
-    assert sign_in(Stranger(), delta.owner.email, next="/team/")["Location"] == "/team/"
+    assert sign_in(AnonymousBrowser(), delta.owner.email, next="/team/")["Location"] == "/team/"
 
 
 def words(answer: object, *masked: str) -> str:
@@ -228,42 +228,42 @@ def words(answer: object, *masked: str) -> str:
 
 def test_a_wrong_password_and_an_unknown_address_look_the_same(delta: TenantWithOwner) -> None:
     known, unknown = delta.owner.email, "nobody@delta.example.org"
-    answers = [sign_in(Stranger(), email, "wrong") for email in (known, unknown)]
+    answers = [sign_in(AnonymousBrowser(), email, "wrong") for email in (known, unknown)]
     assert answers[0].status_code == answers[1].status_code
     assert words(answers[0], known) == words(answers[1], unknown)
 
 
 def test_asking_for_a_new_password_tells_nothing(delta: TenantWithOwner) -> None:
     known, unknown = delta.owner.email, "nobody@delta.example.org"
-    answers = [Stranger().post("/account/password/reset/", {"email": e}) for e in (known, unknown)]
+    answers = [AnonymousBrowser().post("/account/password/reset/", {"email": e}) for e in (known, unknown)]
     assert answers[0].status_code == answers[1].status_code == 302
     assert answers[0]["Location"] == answers[1]["Location"]
 
 
 @pytest.mark.deep
-def test_guessing_passwords_is_stopped_and_the_owner_of_the_address_is_not_told_apart(delta: TenantWithOwner) -> None:
+def test_the_sign_in_rate_limit_is_the_same_for_unknown_addresses(delta: TenantWithOwner) -> None:
     for email in (delta.owner.email, "nobody@delta.example.org"):
         cache.clear()
-        seen = [sign_in(Stranger(), email, f"guess {n}") for n in range(8)]
+        seen = [sign_in(AnonymousBrowser(), email, f"guess {n}") for n in range(8)]
         stopped = [a.status_code == 429 or "Too many" in a.content.decode() for a in seen]
         assert stopped == [False] * 5 + [True] * 3
     cache.clear()
     for n in range(5):
-        sign_in(Stranger(), delta.owner.email, f"guess {n}")
-    right = sign_in(Stranger(), delta.owner.email)
+        sign_in(AnonymousBrowser(), delta.owner.email, f"guess {n}")
+    right = sign_in(AnonymousBrowser(), delta.owner.email)
     assert right.status_code != 302, "even the right password waits"
 
 
 @pytest.mark.deep
 def test_guessing_at_many_accounts_from_one_place_is_stopped_for_that_place(delta: TenantWithOwner) -> None:
     for n in range(10):
-        sign_in(Stranger(), f"nobody-{n}@delta.example.org", "guess")
-    assert sign_in(Stranger(), delta.owner.email).status_code != 302, "the guesser waits"
-    assert sign_in(Stranger(REMOTE_ADDR="192.0.2.7"), delta.owner.email).status_code == 302
+        sign_in(AnonymousBrowser(), f"nobody-{n}@delta.example.org", "guess")
+    assert sign_in(AnonymousBrowser(), delta.owner.email).status_code != 302, "the guesser waits"
+    assert sign_in(AnonymousBrowser(REMOTE_ADDR="192.0.2.7"), delta.owner.email).status_code == 302
 
 
 def test_an_inactive_person_does_not_come_in(delta: TenantWithOwner) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     sign_in(browser, delta.owner.email)
     User.objects.update(is_active=False)
     assert browser.get("/team/")["Location"].startswith("/sign-in/")
@@ -271,7 +271,7 @@ def test_an_inactive_person_does_not_come_in(delta: TenantWithOwner) -> None:
 
 
 def test_cookies_are_out_of_reach_of_scripts_and_other_sites(delta: TenantWithOwner) -> None:
-    browser = Stranger()
+    browser = AnonymousBrowser()
     sign_in(browser, delta.owner.email)
     cookie = browser.cookies["sessionid"]
     assert cookie["httponly"]

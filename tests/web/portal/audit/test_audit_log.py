@@ -85,7 +85,7 @@ def test_ids_are_written_as_names_and_counts_in_their_units(delta: TenantWithOwn
     assert "1028000" not in page
 
 
-def test_what_is_gone_keeps_its_id_and_what_is_empty_is_left_out(delta: TenantWithOwner, owner: Browser) -> None:
+def test_missing_objects_show_their_id_and_empty_values_are_omitted(delta: TenantWithOwner, owner: Browser) -> None:
     gone = f"prj_{'0' * 26}"
     note(delta, "lease.request", subject_label="fold", project=gone, quantity=2_000, max_duration_s=5400, image="",
          same_node=True, volume=None, end_reason="by_tenant", keys={"ssh": 2, "none": ""}, ends_at="soon",
@@ -148,7 +148,7 @@ def test_a_day_is_the_tenants_own_and_the_call_says_when_it_begins_and_ends(
         assert len(rows(owner.get(f"/audit/?day={none}").content.decode())) > 4
 
 
-def test_the_page_and_its_csv_tell_who_did_what_and_what_was_before(delta: TenantWithOwner, owner: Browser) -> None:
+def test_the_page_and_its_csv_show_actor_action_and_old_value(delta: TenantWithOwner, owner: Browser) -> None:
     viewer = delta.user_with_role(Role.VIEWER)
     owner.post(f"/team/members/{delta.membership(viewer).pk}/role/", {"role": "member"})
     note(delta, "x.other")
@@ -195,7 +195,7 @@ def test_filters_offer_who_and_what_there_is_and_keep_each_other(delta: TenantWi
     assert f'href="?action=x.one&amp;day={today}"' in page
 
 
-def test_who_is_no_person_is_named_and_told_apart(delta: TenantWithOwner, owner: Browser) -> None:
+def test_automatic_and_operator_actors_are_labelled_as_such(delta: TenantWithOwner, owner: Browser) -> None:
     note(delta, "x.sweep", actor=BILLING)
     note(delta, "x.staff", actor=Actor("staff", "usr_1", "ada@operator.example"))
     page = owner.get("/audit/").content.decode()

@@ -63,7 +63,7 @@ def october(kestrel: TenantContext) -> Invoice:
     return close_taxed_month(kestrel.tenant)
 
 
-def test_whoever_pays_says_who_the_tenant_is_and_drafts_follow(kestrel: TenantContext, payer: Client) -> None:
+def test_a_payer_saves_billing_details_and_draft_invoices_follow(kestrel: TenantContext, payer: Client) -> None:
     set_tax_rate("DE", 19)
     charge_amounts(kestrel.project, 200)
     lease_rating.rate_all_leases(now=NOW)
@@ -98,7 +98,7 @@ def test_whoever_pays_says_who_the_tenant_is_and_drafts_follow(kestrel: TenantCo
         ({"city": "Wi\u202een"}, "The value contains an invisible character."),
     ],
 )
-def test_what_cannot_stand_on_document_is_told_beside_its_field_and_loses_nothing(
+def test_invalid_billing_details_show_a_field_error_and_keep_the_input(
     kestrel: TenantContext, payer: Client, change: dict[str, str], said: str
 ) -> None:
     answer = payer.post("/billing-details/", {**FORM, **change, "seen": "0"})
@@ -109,7 +109,7 @@ def test_what_cannot_stand_on_document_is_told_beside_its_field_and_loses_nothin
         assert not BillingDetails.objects.exists()
 
 
-def test_who_saves_an_old_page_is_told_so_and_changes_nothing(kestrel: TenantContext, payer: Client) -> None:
+def test_saving_an_outdated_page_is_refused_and_changes_nothing(kestrel: TenantContext, payer: Client) -> None:
     payer.post("/billing-details/", {**FORM, "seen": "0"})
     shown = page_words(payer.post("/billing-details/", {**FORM, "name": "Other", "seen": "0"}))
     assert "The billing details were changed since you opened this page." in shown

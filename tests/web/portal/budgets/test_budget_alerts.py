@@ -43,18 +43,18 @@ def test_terms_are_set_and_changed_on_the_page(kestrel: TenantContext, sim: Simu
     client = visitor(kestrel)
     sent = {"project": kestrel.project.pk, "limit": "5.00", **TERMS}
     assert client.post("/budgets/", sent).status_code == 302
-    purse = the_budget(kestrel)
-    assert purse.terms == BudgetTerms((25, 75), (), 90, 60, None, 15)
+    budget = the_budget(kestrel)
+    assert budget.terms == BudgetTerms((25, 75), (), 90, 60, None, 15)
     shown = page_words(client.get("/budgets/"))
     assert "Blocks new leases at 90 %; ends idle leases at 60 %. Alerts at 25, 75 %." in shown
-    page = client.get(f"/budgets/?of={purse.pk}").content.decode()
+    page = client.get(f"/budgets/?of={budget.pk}").content.decode()
     for value in ("5.00", "25, 75", "90", "60", "15"):
         assert f'value="{value}"' in page
     client.post("/budgets/", {**sent, "kind": "soft", "stop_all_at": "120", "stop_idle_at": "", "thresholds": ""})
     assert the_budget(kestrel).terms == BudgetTerms((), (), None, None, 120, 15)
     shown = page_words(client.get("/budgets/"))
     assert "Notify only; ends all leases at 120 %, 15 min after an e-mail." in shown
-    assert 'value="soft" checked' in client.get(f"/budgets/?of={purse.pk}").content.decode()
+    assert 'value="soft" checked' in client.get(f"/budgets/?of={budget.pk}").content.decode()
     client.post("/budgets/", {"project": kestrel.project.pk, "limit": "6"})
     assert the_budget(kestrel).terms == BudgetTerms((), (), None, None, 120, 15), "what is not sent stays"
     client.post("/budgets/", {**sent, "stop_new_at": "", "grace_minutes": ""})
@@ -70,7 +70,7 @@ def test_terms_are_set_and_changed_on_the_page(kestrel: TenantContext, sim: Simu
         ("project", "prj_none", "This project does not exist."),
     ],
 )
-def test_what_is_no_share_is_said_at_its_field_and_nothing_is_lost(
+def test_an_invalid_alert_threshold_shows_a_field_error_and_keeps_the_input(
     kestrel: TenantContext, sim: Simulation, field: str, typed: str, said: str
 ) -> None:
     client = visitor(kestrel)
@@ -86,7 +86,7 @@ def test_what_is_no_share_is_said_at_its_field_and_nothing_is_lost(
 def test_home_and_budgets_say_what_is_used_up_and_what_is_stopped(kestrel: TenantContext, sim: Simulation) -> None:
     child = kestrel.create_project("docking")
     client, below = visitor(kestrel), visitor(kestrel, Role.MEMBER, child)
-    purse = create_budget(
+    budget = create_budget(
         kestrel, 100, sim, terms=BudgetTerms(forecast_thresholds=(100,), stop_all_at=100, grace_minutes=30)
     )
     sim.create_lease(kestrel, offering(), project=child)
@@ -96,7 +96,7 @@ def test_home_and_budgets_say_what_is_used_up_and_what_is_stopped(kestrel: Tenan
     assert "Budget of Kestrel is forecast to reach €1.00, 100 % of €1.00" in page_words(client.get("/"))
     sim.run(3538)
     run_budget_watch(sim)
-    due = latest_stop(purse).due_at
+    due = latest_stop(budget).due_at
     for page in ("/", "/budgets/"):
         shown = page_words(client.get(page))
         assert f"Kestrel: all leases end at {due:%H:%M}." in shown

@@ -1,4 +1,4 @@
-"""Budgets on their page, over the API, and in the proofs."""
+"""Budgets on their page, over the API, and in the invariant checks."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def visitor(kestrel: TenantContext, role: Role = Role.OWNER, project: Project | 
     return client
 
 
-def test_whoever_pays_sets_a_budget_and_reads_what_is_spent_held_and_left(kestrel: TenantContext) -> None:
+def test_a_payer_sets_a_budget_and_sees_spent_reserved_and_left_amounts(kestrel: TenantContext) -> None:
     with simulate() as sim:
         client = visitor(kestrel, Role.BILLING)
         assert "The monthly cost of Kestrel is not limited." in page_words(client.get("/budgets/"))
@@ -44,10 +44,10 @@ def test_whoever_pays_sets_a_budget_and_reads_what_is_spent_held_and_left(kestre
 def test_a_budget_is_raised_and_taken_away_and_the_audit_log_says_so(kestrel: TenantContext) -> None:
     with simulate() as sim:
         client = visitor(kestrel)
-        purse = create_budget(kestrel, 500, sim)
+        budget = create_budget(kestrel, 500, sim)
         client.post("/budgets/", {"project": kestrel.project.pk, "limit": "7.5"})
         assert "€7.50" in page_words(client.get("/budgets/"))
-        assert client.post(f"/budgets/{purse.pk}/remove/").status_code == 302
+        assert client.post(f"/budgets/{budget.pk}/remove/").status_code == 302
         assert "No budget yet" in page_words(client.get("/budgets/"))
     with tenant_scope(kestrel.tenant.pk):
         rows = list(
@@ -70,7 +70,9 @@ def test_a_budget_is_raised_and_taken_away_and_the_audit_log_says_so(kestrel: Te
         ("99999999999999", "below the maximum"),
     ],
 )
-def test_what_is_not_an_amount_is_said_where_it_was_typed(kestrel: TenantContext, typed: str, said: str) -> None:
+def test_an_invalid_amount_shows_a_field_error_and_keeps_the_input(
+    kestrel: TenantContext, typed: str, said: str
+) -> None:
     with simulate():
         answer = visitor(kestrel).post("/budgets/", {"project": kestrel.project.pk, "limit": typed})
         assert said in page_words(answer, 400)
@@ -84,9 +86,9 @@ def test_a_ceiling_is_set_from_above(kestrel: TenantContext) -> None:
     grandchild = kestrel.create_project("redocking", child)
     with simulate() as sim:
         lead, member = visitor(kestrel, Role.ADMIN, child), visitor(kestrel, Role.MEMBER)
-        purse = create_budget(kestrel, 100, sim, child)
+        budget = create_budget(kestrel, 100, sim, child)
         assert lead.post("/budgets/", {"project": child.pk, "limit": "9"}).status_code == 403
-        assert lead.post(f"/budgets/{purse.pk}/remove/").status_code == 403
+        assert lead.post(f"/budgets/{budget.pk}/remove/").status_code == 403
         assert lead.post("/budgets/", {"project": grandchild.pk, "limit": "9"}).status_code == 302
         assert lead.post("/budgets/", {"project": kestrel.project.pk, "limit": "9"}).status_code == 400
         assert member.post("/budgets/", {"project": child.pk, "limit": "9"}).status_code == 403
@@ -131,14 +133,14 @@ def test_over_the_api_a_budget_is_set_read_changed_and_removed(kestrel: TenantCo
 
 def test_over_the_api_a_lease_beyond_its_budget_is_refused_with_the_way_out(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        purse = create_budget(kestrel, 99, sim)
+        budget = create_budget(kestrel, 99, sim)
         api: Any = ApiClient(kestrel.token(now=NOW))
         body = {"project": kestrel.project.pk, "offering": offering().pk, "name": "b", "max_duration_s": 3600}
         answer = api.send("POST", "leases", body)
         assert (answer.status_code, answer.json()["code"], answer.json()["budget"]) == (
             402,
             "budget-hold-failed",
-            purse.pk,
+            budget.pk,
         )
         assert answer.json()["fix"]["href"] == "/api/v1/budgets"
 
@@ -149,7 +151,7 @@ def test_integrity_checks_say_that_what_runs_is_held_and_what_was_held_was_charg
             return [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds]
 
     with simulate() as sim:
-        purse = create_budget(kestrel, 500, sim)
+        budget = create_budget(kestrel, 500, sim)
         lease = sim.create_lease(kestrel, offering(), LeaseState.RELEASED)
         running = sim.create_lease(kestrel, offering())
         sim.run(200)
@@ -163,17 +165,17 @@ def test_integrity_checks_say_that_what_runs_is_held_and_what_was_held_was_charg
             HoldPart.objects.all().delete()
         assert red() == ["holds before start"]
         assert running.pk
-        assert purse.pk
+        assert budget.pk
 
 
-def test_the_launch_page_says_what_is_left_of_the_budget_and_what_it_has_no_room_for(kestrel: TenantContext) -> None:
+def test_the_launch_page_shows_the_remaining_budget_and_refusals(kestrel: TenantContext) -> None:
     with simulate() as sim:
         client = visitor(kestrel, Role.MEMBER)
-        wish = {"offering": f"{offering().pk} on_demand", "lasts": "1 h", "count": "1", "name": "a"}
+        form = {"offering": f"{offering().pk} on_demand", "lasts": "1 h", "count": "1", "name": "a"}
         assert "Budget remaining" not in page_words(client.get("/launch/"))
         create_budget(kestrel, 1000, sim)
-        assert "Budget remaining €9.00 of €10.00" in page_words(client.post("/launch/quote/", wish))
-        beyond = page_words(client.post("/launch/quote/", wish | {"count": "11"}), 200)
+        assert "Budget remaining €9.00 of €10.00" in page_words(client.post("/launch/quote/", form))
+        beyond = page_words(client.post("/launch/quote/", form | {"count": "11"}), 200)
         assert "The budget of this project for 2026-11 is €10.00" in beyond
     with tenant_scope(kestrel.tenant.pk):
         assert not HoldPart.objects.exists()

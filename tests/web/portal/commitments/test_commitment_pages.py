@@ -92,7 +92,7 @@ def test_the_same_over_the_api(kestrel: TenantContext) -> None:
     assert (last["until"], last["unused_seconds"]) == ("2026-11-21T09:00:00Z", 18 * HOUR)
 
 
-def test_it_says_nothing_of_months_it_does_not_hold_in(kestrel: TenantContext) -> None:
+def test_coverage_is_shown_only_for_months_of_the_commitment(kestrel: TenantContext) -> None:
     made = agreed(kestrel, create_priced_offering(EURO), until=START + timedelta(days=1))
     with tenant_scope(kestrel.tenant.pk):
         month = BillingPeriod.objects.get(label="2026-11")
@@ -151,7 +151,7 @@ def test_operators_do_the_same_over_the_api(kestrel: TenantContext, operator: Cl
 
 
 @pytest.mark.deep
-def test_an_invoice_shows_what_was_covered_and_what_nobody_used(kestrel: TenantContext, payer: Client) -> None:
+def test_an_invoice_shows_covered_and_unused_commitment(kestrel: TenantContext, payer: Client) -> None:
     offering = create_priced_offering(EURO)
     add_ended_lease(kestrel.project, offering, START, 10 * HOUR)
     agreed(kestrel, offering, units=1, until=START + timedelta(days=1))

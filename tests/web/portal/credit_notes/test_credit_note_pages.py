@@ -122,7 +122,7 @@ def test_lines_come_in_parts_and_all_of_them_can_be_given_back(operator: Client,
         ({"line-1": "1", "reason": ""}, "A reason must have 1 to 150 characters."),
     ],
 )
-def test_what_makes_no_sense_is_said_where_it_was_typed(
+def test_an_invalid_credit_note_shows_a_field_error_and_keeps_the_input(
     operator: Client, october: Invoice, typed: dict[str, str], said: str
 ) -> None:
     answer = ask(operator, october, **{"reason": WHY} | typed)
@@ -178,7 +178,7 @@ def test_a_tenant_reads_what_was_given_back_and_what_is_still_to_be_paid(payer: 
     assert "Paid: no amount due after credit notes." in shown
 
 
-def test_a_tenant_reads_what_is_on_its_balance_and_what_was_drawn_from_it(payer: Client, october: Invoice) -> None:
+def test_a_tenant_sees_its_balance_and_the_draws_from_it(payer: Client, october: Invoice) -> None:
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
     assert "€1.50 is on your balance" in page_words(payer.get("/invoices/"))
@@ -194,7 +194,7 @@ def test_a_tenant_reads_what_is_on_its_balance_and_what_was_drawn_from_it(payer:
     assert "€1.00 drawn from your balance, €1.00 credited" in closing_words
 
 
-def test_what_was_drawn_and_given_back_is_said_together_once_nothing_is_due(payer: Client, october: Invoice) -> None:
+def test_an_invoice_settled_by_balance_and_credit_notes_names_both(payer: Client, october: Invoice) -> None:
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
     following = create_november_invoice(october, 200)

@@ -1,4 +1,4 @@
-"""Disputes as tenants open them and operators answer them: on pages, and over the API."""
+"""Tenants open disputes and operators answer them, on pages and over the API."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -95,7 +95,7 @@ def test_a_charge_is_disputed_where_it_is_explained(payer: Client, october: Invo
         ({"line": "1", "reason": ""}, "A reason must have 1 to 500 characters."),
     ],
 )
-def test_what_was_typed_wrong_is_said_and_nothing_is_written(
+def test_an_invalid_dispute_shows_its_error_and_is_not_stored(
     payer: Client, october: Invoice, typed: dict[str, str], said: str
 ) -> None:
     answer = payer.post(f"/invoices/{october.pk}/dispute/", {"reason": WHY} | typed, follow=True)
@@ -104,7 +104,7 @@ def test_what_was_typed_wrong_is_said_and_nothing_is_written(
         assert not Dispute.objects.exists()
 
 
-def test_who_may_only_read_sees_it_and_is_told_who_may(admin: Client, october: Invoice) -> None:
+def test_a_reader_sees_the_dispute_and_who_may_act_on_it(admin: Client, october: Invoice) -> None:
     found = opened(october)
     page = f"/invoices/{october.pk}/"
     shown = page_words(admin.get(f"{page}?line=2"))
@@ -157,7 +157,7 @@ def test_what_is_open_is_seen_and_answered_where_no_more_can_be_opened(
         assert "Response: it ran all night" in page_words(payer.get(page))
 
 
-def test_what_becomes_of_the_money_is_said_where_it_is_paid(payer: Client, october: Invoice) -> None:
+def test_the_invoice_page_states_what_happens_to_a_disputed_amount(payer: Client, october: Invoice) -> None:
     page = f"/invoices/{october.pk}/"
     payment = request_payment(october)
     assert "reviews the dispute once the payment in progress has settled" in page_words(payer.get(f"{page}?line=1"))
@@ -183,7 +183,7 @@ def test_a_card_that_was_declined_is_not_asked_again_while_a_line_is_in_question
     assert "It is not retried automatically while €2.00 of the invoice is disputed." in shown
 
 
-def test_where_nobody_collects_what_is_in_question_is_not_asked_for(payer: Client, october: Invoice) -> None:
+def test_without_a_gateway_disputed_amounts_are_not_requested_by_transfer(payer: Client, october: Invoice) -> None:
     opened(october)
     with payments.using_gateway(None):
         shown = page_words(payer.get(f"/invoices/{october.pk}/"))

@@ -1,4 +1,4 @@
-"""Papers at the doors: on pages, over the API, for tenants and for operators."""
+"""Document downloads on pages and over the API, for tenants and operators."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -65,7 +65,7 @@ def test_everybody_who_may_have_a_credit_note_gets_the_same_bytes(
     assert pdf(operator.get(f"/api/v1/ops/credit-notes/{note.pk}/pdf"), name) == seen
 
 
-def test_whoever_has_it_already_is_told_so(kestrel: TenantContext, payer: Client, october: Invoice) -> None:
+def test_an_unchanged_pdf_is_answered_as_not_modified(kestrel: TenantContext, payer: Client, october: Invoice) -> None:
     path = f"/invoices/{october.pk}/pdf/"
     tag = payer.get(path)["ETag"]
     answer = payer.get(path, headers={"If-None-Match": tag})

@@ -1,4 +1,4 @@
-"""Home answers first: what runs, what waits, what it costs."""
+"""The home page shows what runs, what waits and what it costs."""
 
 from datetime import timedelta
 from typing import Any
@@ -49,7 +49,7 @@ def test_a_lease_that_stops_soon_is_in_the_first_sentence(portal: PortalSession)
     assert "short stops at" in portal.read("/")
 
 
-def test_what_waits_says_why_where_in_line_and_what_would_start_now(portal: PortalSession) -> None:
+def test_a_queued_lease_shows_its_reason_and_position(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=8)
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="later")
     portal.sim.run(1)
@@ -108,9 +108,7 @@ def test_a_burn_quota_becomes_a_ring_and_its_absence_a_figure(portal: PortalSess
     assert "Limit €4.00/h" in page
 
 
-def test_a_burn_quota_from_above_is_no_ring_of_a_part_and_tells_not_what_others_burn(
-    portal: PortalSession, settings: Any
-) -> None:
+def test_a_project_viewer_does_not_see_the_burn_quota_of_the_tenant(portal: PortalSession, settings: Any) -> None:
     settings.LEASE_GATES = ("broker.services.quotas.gate", "billing.services.quotes.burn_rate_gate.gate")
     design = portal.owner.create_project("design")
     portal.owner.set_quota(QuotaKind.BURN, 40 * EURO)

@@ -108,9 +108,7 @@ def test_an_answer_that_does_not_come_is_told_without_alarm(portal: PortalSessio
     assert "Retries repeat the same payment: you are never charged twice." in shown
 
 
-def test_a_service_that_stays_silent_is_told_with_how_often_it_was_asked(
-    portal: PortalSession, october: Invoice
-) -> None:
+def test_an_unreachable_gateway_is_shown_with_attempts_and_next_retry(portal: PortalSession, october: Invoice) -> None:
     inject_faults(portal.owner.tenant.pk, *[GatewayFault.UNREACHABLE] * 3)
     press(portal, october)
     for _ in range(3):
@@ -125,7 +123,7 @@ def test_a_service_that_stays_silent_is_told_with_how_often_it_was_asked(
     assert "every 2s" in portal.get(f"/invoices/{october.pk}/").content.decode()
 
 
-def test_what_waits_for_a_person_says_what_happened_why_and_what_to_do(portal: PortalSession, october: Invoice) -> None:
+def test_a_stuck_payment_shows_what_happened_and_how_to_fix_it(portal: PortalSession, october: Invoice) -> None:
     inject_faults(portal.owner.tenant.pk, GatewayFault.REJECTED)
     press(portal, october)
     work(portal)
@@ -158,7 +156,7 @@ def test_a_second_press_says_that_it_is_under_way(portal: PortalSession, october
         assert Payment.objects.count() == 1
 
 
-def test_whoever_only_sees_invoices_is_told_who_pays_them(portal: PortalSession, october: Invoice) -> None:
+def test_a_reader_of_invoices_sees_who_can_pay_them(portal: PortalSession, october: Invoice) -> None:
     admin = portal.sign_in_as(Role.ADMIN)
     shown = page(admin, october)
     assert "Tenant owners and tenant-wide billing members can pay it." in shown

@@ -30,7 +30,7 @@ def draft(portal: PortalSession) -> Invoice:
     return charged(portal)
 
 
-def test_what_the_invoice_page_hands_out_checks_the_invoice(
+def test_the_downloaded_bundle_and_program_verify_the_invoice(
     portal: PortalSession, draft: Invoice, tmp_path: Path
 ) -> None:
     page = portal.read(f"/invoices/{draft.pk}/")

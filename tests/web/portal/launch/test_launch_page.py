@@ -107,7 +107,7 @@ def test_a_new_form_starts_a_second_lease(portal: PortalSession) -> None:
         ("offering", "off_none", "No offering was selected."),
     ],
 )
-def test_what_cannot_be_meant_is_said_and_nothing_starts(
+def test_an_invalid_launch_form_shows_its_error_and_starts_nothing(
     portal: PortalSession, field: str, value: str, said: str
 ) -> None:
     answer = portal.post("/launch/", **form(offering(), **{field: value}))
@@ -181,7 +181,7 @@ def test_alternatives_tell_the_difference_in_money(portal: PortalSession) -> Non
     assert "+ €10.00" in page, "the 4g slice costs a euro an hour more"
 
 
-def test_what_there_is_instead_is_chosen_with_all_that_was_typed_and_by_no_address(portal: PortalSession) -> None:
+def test_choosing_an_alternative_keeps_the_form_input_out_of_urls(portal: PortalSession) -> None:
     typed = form(offering("3g.40gb"), image="own/image:7", command="train --key hush", env="TOKEN=hush", count="2")
     page = portal.post("/launch/quote/", **typed, model="H100-80GB").content.decode()
     assert [address for address in re.findall(r'href="([^"]*)"', page) if "hush" in address] == []
@@ -233,7 +233,7 @@ def second_model(portal: PortalSession) -> str:
     return "A100-80GB"
 
 
-def test_whoever_looks_at_another_model_is_quoted_a_slice_of_it(portal: PortalSession) -> None:
+def test_choosing_another_model_selects_one_of_its_slices(portal: PortalSession) -> None:
     other = second_model(portal)
     page = portal.get(f"/launch/?offering={offering('3g.40gb').pk}&model={other}").content.decode()
     (chosen,) = re.findall(r'name="offering" value="(off_\w+)"[^>]* checked', page)
@@ -373,7 +373,7 @@ def test_keys_and_variables_go_along(portal: PortalSession) -> None:
         ({"image": "a" * 301}, "image", "the maximum is 300"),
     ],
 )
-def test_a_wish_that_cannot_run_is_told_beside_its_field(
+def test_an_invalid_workload_shows_an_error_at_its_field(
     portal: PortalSession, more: dict[str, str], field: str, said: str
 ) -> None:
     answer = portal.post("/launch/", **form(offering(), **more))

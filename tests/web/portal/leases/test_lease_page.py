@@ -114,8 +114,8 @@ def test_a_gpu_without_neighbours_is_not_said_to_have_some(portal: PortalSession
 
 
 def test_neighbours_are_drawn_without_their_names(portal: PortalSession) -> None:
-    stranger = create_tenant("Stranger")
-    portal.sim.create_lease(stranger, offering("1g.10gb"), name="strangers-work")
+    outsider = create_tenant("Stranger")
+    portal.sim.create_lease(outsider, offering("1g.10gb"), name="strangers-work")
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     page = portal.get(f"/leases/{lease.pk}/").content.decode()
     assert "yours" in page
@@ -195,9 +195,9 @@ def test_a_lease_that_is_over_cannot_be_released_again(portal: PortalSession) ->
 def test_a_member_of_another_project_does_not_find_it(portal: PortalSession) -> None:
     mine, yours = portal.owner.create_project("mine"), portal.owner.create_project("yours")
     lease = portal.sim.create_lease(portal.owner, offering(), project=yours)
-    stranger = portal.sign_in_as(Role.MEMBER, mine)
+    outsider = portal.sign_in_as(Role.MEMBER, mine)
     for address in ("", "row/", "extend/", "release/"):
-        assert stranger.get(f"/leases/{lease.pk}/{address}").status_code == 404
+        assert outsider.get(f"/leases/{lease.pk}/{address}").status_code == 404
 
 
 def test_a_condition_is_shown_beside_the_state(portal: PortalSession) -> None:
@@ -241,7 +241,7 @@ def test_the_drawer_has_the_call_with_this_leases_id(portal: PortalSession) -> N
     assert "<id>" not in page
 
 
-def test_who_may_use_a_lease_is_told_how_and_who_may_only_look_is_not(portal: PortalSession) -> None:
+def test_only_members_who_may_use_a_lease_see_its_address_and_token(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), workload="jupyter")
     Cluster.objects.update(provisioner="kubernetes", domain="leases.example", ingress="ingress/public")
     page = portal.get(f"/leases/{lease.pk}/").content.decode()

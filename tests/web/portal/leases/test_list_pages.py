@@ -40,7 +40,7 @@ def test_leases_are_filtered_by_state_class_and_words(portal: PortalSession) -> 
     assert "No leases match these filters" in portal.read("/leases/?q=none-is-called-so")
 
 
-def test_who_never_had_a_lease_is_not_told_of_filters(portal: PortalSession) -> None:
+def test_a_tenant_without_leases_sees_no_hint_about_filters(portal: PortalSession) -> None:
     assert "No leases yet" in portal.read("/leases/")
     assert "Launch your first lease" not in portal.sign_in_as(Role.VIEWER).read("/leases/")
     portal.sim.create_lease(portal.owner, offering(), LeaseState.RELEASED)

@@ -129,7 +129,7 @@ def test_too_few_days_are_no_reason_to_tell_the_future(portal: PortalSession) ->
 
 
 @pytest.mark.deep
-def test_neither_a_class_alone_nor_weeks_nor_a_month_that_is_over_tell_the_future(portal: PortalSession) -> None:
+def test_filtered_weekly_and_past_views_show_no_forecast(portal: PortalSession) -> None:
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2, hour=8)
     run_lease_for(portal, "1g.10gb", 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)  # which makes October known

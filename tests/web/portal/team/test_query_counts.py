@@ -1,4 +1,4 @@
-"""However many rows there are, a page asks the database the same number of questions."""
+"""Team pages need the same number of queries for any number of rows."""
 
 import re
 

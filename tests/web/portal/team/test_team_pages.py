@@ -1,4 +1,4 @@
-"""The portal's pages of people and tenants: what they show, what their forms do."""
+"""Team and tenant pages: contents and forms."""
 
 import re
 
@@ -45,7 +45,7 @@ PAGES = ["/team/", "/tokens/", "/audit/", "/projects/", "/account/", "/create-te
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_stranger_is_sent_to_sign_in_and_back(page: str) -> None:
+def test_an_anonymous_visitor_is_redirected_to_sign_in_and_back(page: str) -> None:
     answer = Browser().get(page)
     assert answer.status_code == 302
     assert answer["Location"] == f"/sign-in/?next={page}"
@@ -92,8 +92,8 @@ def test_used_unknown_expired_and_revoked_links_look_the_same(delta: TenantWithO
         Invitation.objects.filter(pk=rows[0].pk).update(accepted_at=tenant_setup.current_time())
         Invitation.objects.filter(pk=rows[1].pk).update(expires_at=tenant_setup.current_time())
     owner.post(f"/team/invitations/{rows[2].pk}/revoke/")
-    stranger = Browser()
-    pages = {re.sub(rb"req_\w+|/join/\w+", b"", stranger.get(f"/join/{s}/").content) for s in [*secrets, "0" * 40]}
+    anonymous = Browser()
+    pages = {re.sub(rb"req_\w+|/join/\w+", b"", anonymous.get(f"/join/{s}/").content) for s in [*secrets, "0" * 40]}
     assert len(pages) == 1
 
 
@@ -208,7 +208,7 @@ def works(text: str) -> bool:
     return tenant_setup.ApiClient(text).send("GET", "users/me").status_code == 200
 
 
-def test_who_removes_somebody_is_told_what_goes_on_and_ends_it_with_one_press(
+def test_removing_a_member_offers_to_revoke_their_service_account_tokens(
     delta: TenantWithOwner, owner: Browser
 ) -> None:
     admin = delta.user_with_role(Role.ADMIN)
@@ -227,7 +227,7 @@ def test_who_removes_somebody_is_told_what_goes_on_and_ends_it_with_one_press(
     assert re.search(rf"created by {admin.email}, <b>no longer a member<", answer)
 
 
-def test_what_somebody_who_left_made_goes_on_until_it_is_revoked(delta: TenantWithOwner, owner: Browser) -> None:
+def test_service_account_tokens_of_a_removed_member_work_until_revoked(delta: TenantWithOwner, owner: Browser) -> None:
     admin = delta.user_with_role(Role.ADMIN)
     machine = delta.create_service_account("ci")
     text = machine_token(delta, signed_in(admin), machine, "nightly")
@@ -239,7 +239,7 @@ def test_what_somebody_who_left_made_goes_on_until_it_is_revoked(delta: TenantWi
     assert "created by broker" in owner.get("/team/").content.decode()
 
 
-def test_who_keeps_another_role_is_not_said_to_have_lost_their_tokens(delta: TenantWithOwner, owner: Browser) -> None:
+def test_a_member_who_keeps_another_role_keeps_their_tokens(delta: TenantWithOwner, owner: Browser) -> None:
     lab = delta.create_project("lab")
     user = delta.user_with_role(Role.ADMIN)
     with rls.tenant_scope(delta.tenant.pk):
@@ -253,7 +253,7 @@ def test_who_keeps_another_role_is_not_said_to_have_lost_their_tokens(delta: Ten
     assert "lost this role; their tokens keep working with their other roles." in answer
 
 
-def test_who_looks_on_is_not_told_who_made_what(delta: TenantWithOwner) -> None:
+def test_a_viewer_does_not_see_who_created_service_accounts(delta: TenantWithOwner) -> None:
     delta.create_service_account("ci")
     viewer = signed_in(delta.user_with_role(Role.VIEWER))
     page = viewer.get("/team/").content.decode()

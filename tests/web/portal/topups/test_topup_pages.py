@@ -23,7 +23,7 @@ def visitor(kestrel: TenantContext, role: Role = Role.OWNER) -> Client:
     return client
 
 
-def test_whoever_pays_tops_up_and_reads_what_became_of_it(kestrel: TenantContext) -> None:
+def test_a_payer_tops_up_the_wallet_and_sees_the_result(kestrel: TenantContext) -> None:
     with clock.frozen_at(NOW):
         client = visitor(kestrel, Role.BILLING)
         assert client.post("/wallet/top-up/", {"amount": "50"}).status_code == 302
@@ -57,7 +57,7 @@ def test_a_rule_is_set_says_that_it_stopped_and_is_taken_away(kestrel: TenantCon
         assert "Auto top-up is off" in page_words(client.post("/wallet/auto-top-up/", none, follow=True))
 
 
-def test_who_only_reads_and_where_nobody_collects_there_is_no_form(kestrel: TenantContext) -> None:
+def test_readers_and_wallets_without_a_gateway_have_no_top_up_form(kestrel: TenantContext) -> None:
     with clock.frozen_at(NOW):
         visitor(kestrel).post("/wallet/auto-top-up/", {"threshold": "10", "amount": "50"})
         assert b'action="/wallet/top-up/"' not in visitor(kestrel, Role.ADMIN).get("/wallet/").content

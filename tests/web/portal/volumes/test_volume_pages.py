@@ -1,4 +1,4 @@
-"""Volumes in the portal: made, launched on, stopped and started with, deleted."""
+"""Volumes in the portal: create, launch on, stop and start with, delete."""
 
 import re
 
@@ -43,7 +43,7 @@ def test_going_back_and_asking_for_another_shows_the_form_again_with_a_new_key(p
     assert [each.name for each in volumes(portal)] == ["data", "more"]
 
 
-def test_what_is_wrong_stands_beside_its_field(portal: PortalSession) -> None:
+def test_an_invalid_volume_form_shows_its_error(portal: PortalSession) -> None:
     portal.post("/volumes/", name="data", size="30")
     for form, said in (
         ({"name": "data", "size": "1"}, "This project already has a volume 'data'. Choose another name."),
@@ -138,7 +138,7 @@ def test_what_cannot_be_stopped_or_started_says_why(portal: PortalSession) -> No
         assert (answer.status_code, said in visible_text(answer)) == (409, True)
 
 
-def test_one_is_deleted_after_one_has_seen_what_that_means(portal: PortalSession) -> None:
+def test_a_volume_is_deleted_after_a_page_that_states_the_consequences(portal: PortalSession) -> None:
     volume = portal.sim.create_volume(portal.owner, "data")
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), name="fold", volume=volume.pk)
     assert "fold is using it and is active" in portal.read(f"/volumes/{volume.pk}/delete/")
@@ -153,7 +153,7 @@ def test_one_is_deleted_after_one_has_seen_what_that_means(portal: PortalSession
     assert portal.get(f"/volumes/{volume.pk}/delete/").status_code == 404
 
 
-def test_who_may_only_look_is_offered_nothing_to_do(portal: PortalSession) -> None:
+def test_a_viewer_sees_volumes_without_actions(portal: PortalSession) -> None:
     volume = portal.sim.create_volume(portal.owner, "data")
     looks = portal.sign_in_as(Role.VIEWER)
     page = looks.get("/volumes/").content.decode()

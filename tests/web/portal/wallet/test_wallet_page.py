@@ -23,7 +23,7 @@ def visitor(kestrel: TenantContext, role: Role = Role.BILLING) -> Client:
     return client
 
 
-def test_who_pays_beforehand_reads_what_is_free_and_for_how_long(kestrel: TenantContext) -> None:
+def test_a_prepaid_tenant_sees_the_available_amount_and_its_duration(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 1000)
@@ -40,7 +40,7 @@ def test_who_pays_beforehand_reads_what_is_free_and_for_how_long(kestrel: Tenant
         assert "h at this spend rate" not in page_words(visitor(kestrel, Role.MEMBER).get("/leases/"))
 
 
-def test_who_pays_by_invoice_reads_nothing_of_it(kestrel: TenantContext) -> None:
+def test_a_tenant_who_pays_by_invoice_sees_no_available_amount(kestrel: TenantContext) -> None:
     with simulate():
         shown = page_words(visitor(kestrel).get("/wallet/"))
     assert "Available" not in shown

@@ -33,7 +33,7 @@ def test_no_gpu_is_worth_more_than_a_gpu_and_demand_no_less_than_its_volume(
     assert volume - 1e-6 <= gpus <= alone + 1e-6
 
 
-def test_what_is_left_is_worth_the_dearest_that_can_be_cut_from_it() -> None:
+def test_a_remainder_is_worth_its_most_valuable_split() -> None:
     worth = best_value_by_free({470: 0.5, 320: 0.3, WHOLE_MILLI: 1.0})
     assert [worth[left] for left in (0, 319, 320, 469, 470, 640, 790, 999, WHOLE_MILLI)] == pytest.approx(
         [0, 0, 0.3, 0.3, 0.5, 0.6, 0.8, 1.0, 1.0]

@@ -37,7 +37,7 @@ def test_what_is_lost_is_counted_gpu_by_gpu_and_request_by_request(
     assert FragmentationMeasure(popular).of(node) == pytest.approx(expected)
 
 
-def test_who_asks_for_no_gpu_loses_none() -> None:
+def test_requests_without_a_gpu_do_not_count_as_fragmentation() -> None:
     popular = {ShareRequest(4, 1, 1, 500): 1.0, ShareRequest(9, 1, 0, 0): 99.0}
     assert FragmentationMeasure(popular).of(room(5, [WHOLE_MILLI, 400])) == pytest.approx(400)
 

@@ -16,7 +16,7 @@ def free(of: NodeCapacity) -> tuple[int, int, list[int], int, int]:
     return of.cpu, of.memory, of.left, of.free, of.whole
 
 
-def test_what_is_taken_is_given_back_whole() -> None:
+def test_taken_capacity_is_returned_completely() -> None:
     node = room()
     before = free(room())
     node.take(HALF, (1,))
@@ -57,7 +57,7 @@ def test_a_gang_wants_gpus_that_nobody_uses() -> None:
     ("gpus", "of"),
     [((0,), PAIR), ((0, 1), PAIR), ((1,), WHOLE), ((), WHOLE), ((0,), ShareRequest(99999, 1, 1, 500))],
 )
-def test_what_does_not_fit_is_refused_and_nothing_is_taken(gpus: tuple[int, ...], of: ShareRequest) -> None:
+def test_a_share_that_does_not_fit_is_refused_and_takes_nothing(gpus: tuple[int, ...], of: ShareRequest) -> None:
     node = room()
     node.take(HALF, (1,))
     before = free(node)

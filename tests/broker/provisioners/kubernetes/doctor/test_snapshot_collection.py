@@ -14,7 +14,7 @@ from tests.broker.provisioners.kubernetes.scripted_server import ScriptedAnswer,
 
 KUBECONFIG: dict[str, Any] = {"users": [{"name": "u", "user": {"token": "secret"}}]}
 VERSION = ScriptedAnswer(body={"gitVersion": "v1.36.3"})
-STRANGERS = {
+FOREIGN_ANSWERS = {
     "a page": ScriptedAnswer(body=b"<html>Sign in</html>"),
     "other JSON": ScriptedAnswer(body={"hello": "world"}),
     "a list": ScriptedAnswer(body=b"[1]"),
@@ -24,8 +24,8 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize("answer", STRANGERS.values(), ids=STRANGERS)
-def test_what_is_no_api_server_is_one_finding_that_says_so(serve: StartServer, answer: ScriptedAnswer) -> None:
+@pytest.mark.parametrize("answer", FOREIGN_ANSWERS.values(), ids=FOREIGN_ANSWERS)
+def test_a_server_that_is_no_api_server_gives_one_finding(serve: StartServer, answer: ScriptedAnswer) -> None:
     seen = collect_snapshot(
         KUBECONFIG,
         create_driver("dra", {}, ()),
@@ -40,7 +40,7 @@ def test_what_is_no_api_server_is_one_finding_that_says_so(serve: StartServer, a
     assert "Check `server`" in only.fix
 
 
-def test_one_question_answered_by_a_stranger_is_not_answered(serve: StartServer) -> None:
+def test_parts_that_are_not_answered_like_kubernetes_are_unreadable(serve: StartServer) -> None:
     wire = serve(VERSION, VERSION, ScriptedAnswer(body={"groups": None, "metadata": {"resourceVersion": "5"}}))
     seen = collect_snapshot(
         KUBECONFIG, create_driver("dra", {}, ()), known=RegisteredCluster(), now=NOW, transport=wire.transport

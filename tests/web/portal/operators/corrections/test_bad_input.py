@@ -126,7 +126,7 @@ def test_over_the_api_it_is_given_back_once_and_then_all_of_it(operator: Client,
         ({"reason": "x" * 151}, "A reason must have 1 to 150 characters."),
     ],
 )
-def test_what_cannot_be_given_back_is_said_over_the_api(
+def test_an_invalid_credit_is_refused_over_the_api_with_a_reason(
     body: dict[str, Any], said: str, operator: Client, october: Invoice
 ) -> None:
     answer = put(operator, october, body)

@@ -64,7 +64,7 @@ def seal(page: Any) -> str:
     return str(page.content.decode().split('name="seal" value="')[1].split('"')[0])
 
 
-def test_it_is_proposed_looked_at_and_approved_by_somebody_else(author: Client, other: Client) -> None:
+def test_a_correction_is_approved_by_another_operator_than_its_author(author: Client, other: Client) -> None:
     tenant, _, lease = create_ten_hour_lease()
     assert "No corrections Nothing is booked before it is approved." in page_words(author.get("/ops/corrections/"))
     answer = author.post("/ops/corrections/", correction_form(lease.pk))

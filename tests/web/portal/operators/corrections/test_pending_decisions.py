@@ -1,4 +1,4 @@
-"""What waits for an operator's answer is on the control room and told to Prometheus."""
+"""Pending decisions of operators are on the control room and in the metrics."""
 
 from collections.abc import Iterator
 from datetime import timedelta

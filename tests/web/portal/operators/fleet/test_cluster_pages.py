@@ -81,7 +81,7 @@ def test_a_pasted_kubeconfig_is_sealed_examined_and_never_shown(sim: Simulation,
         ({"kubeconfig": kubeconfig(**{"insecure-skip-tls-verify": True})}, "exposes credentials"),
     ],
 )
-def test_what_cannot_be_used_is_told_where_it_was_asked(
+def test_an_invalid_new_cluster_shows_its_error_without_the_token(
     sim: Simulation, operator: Client, changes: dict[str, str], words: str
 ) -> None:
     answer = add(operator, **changes)
@@ -187,7 +187,7 @@ def test_the_ways_in_are_set_by_a_form_that_knows_what_it_shows(sim: Simulation,
     assert operator.post(there, {**sent, "version": "x"}).status_code == 400
 
 
-def test_what_the_command_finds_of_a_cluster_stands_on_its_page(operator: Client) -> None:
+def test_findings_of_the_doctor_command_are_on_the_clusters_page(operator: Client) -> None:
     north = Cluster.objects.create(
         name="north", region="eu-north", provisioner="kubernetes", driver="device_plugin", created_at=NOW
     )

@@ -133,9 +133,7 @@ def test_watching_the_map_is_noted_once_a_minute(sim: Simulation, kestrel: Tenan
     assert noted() == 2
 
 
-def test_what_needs_somebody_leads_to_the_page_that_helps(
-    sim: Simulation, kestrel: TenantContext, operator: Client
-) -> None:
+def test_attention_items_link_to_the_page_that_helps(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     node, gpu = Node.objects.get(), Gpu.objects.get(pk=simulation.held_allocations(lease)[0].gpu_id)
     hardware.set_gpu_health(gpu, GpuHealth.UNHEALTHY, reason="XID 79", actor=OPERATOR, now=sim.now)

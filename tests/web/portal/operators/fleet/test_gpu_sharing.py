@@ -35,7 +35,7 @@ def test_a_new_cluster_is_as_this_installation_says(db: None, settings: Any, sha
     assert [each.allow_shared_gpus for each in Cluster.objects.all()] == [shares, shares]
 
 
-def test_who_waits_for_a_strangers_gpu_gets_it_as_soon_as_its_owner_allows_it(sim: Simulation) -> None:
+def test_a_waiting_lease_gets_a_foreign_gpu_once_the_cluster_allows_it(sim: Simulation) -> None:
     simulation.create_gpus(1)
     quarter = simulation.soft_offering()
     first = sim.create_lease(simulation.create_tenant("Kestrel"), quarter)
@@ -56,7 +56,7 @@ def test_who_waits_for_a_strangers_gpu_gets_it_as_soon_as_its_owner_allows_it(si
     assert trail() == [(OPERATOR.label, values)]
 
 
-def test_kept_apart_again_nobody_new_comes_beside_and_nobody_is_thrown_out(sim: Simulation) -> None:
+def test_disallowing_shared_gpus_refuses_new_neighbours_and_evicts_none(sim: Simulation) -> None:
     simulation.create_gpus(1)
     Cluster.objects.update(allow_shared_gpus=True)
     quarter = simulation.soft_offering()

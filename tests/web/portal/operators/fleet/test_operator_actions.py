@@ -330,7 +330,7 @@ def test_a_preview_of_nothing_says_so_and_one_of_no_price_is_refused(kestrel: Te
     assert "The price is not a number" in read(refused)
 
 
-def test_use_without_a_price_stands_on_the_page_with_the_way_to_mend_it(
+def test_usage_without_a_price_is_listed_with_a_link_to_its_offering(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     offering = simulation.offering("whole-gpu")

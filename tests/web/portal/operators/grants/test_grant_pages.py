@@ -37,7 +37,7 @@ def october(kestrel: TenantContext, cents: int = 200) -> Invoice:
     return found
 
 
-def test_a_tenant_reads_what_credit_it_has_when_it_ends_and_what_it_paid(payer: Client, kestrel: TenantContext) -> None:
+def test_a_tenant_sees_its_grants_with_expiry_and_paid_amounts(payer: Client, kestrel: TenantContext) -> None:
     assert "No credit" in page_words(payer.get("/wallet/"))
     grant = create_grant(kestrel.tenant, 500, expires_at=utc("2026-12-24 00:00:00"))
     create_grant(kestrel.tenant, 300, project=kestrel.project, offering=create_priced_offering(), priority=200)
@@ -147,7 +147,7 @@ def test_an_operator_gives_credit_once_however_often_the_form_is_sent(operator: 
         ({"name": ""}, "The form is incomplete."),
     ],
 )
-def test_what_cannot_be_given_is_said_beside_what_was_typed(
+def test_an_invalid_grant_shows_a_field_error_and_keeps_the_input(
     operator: Client, kestrel: TenantContext, typed: dict[str, str], said: str
 ) -> None:
     address = f"/ops/tenants/{kestrel.tenant.pk}/grants/new/"

@@ -121,7 +121,7 @@ def test_a_lease_that_nobody_has_seen_since_is_a_late_meter() -> None:
     assert (found.state, found.examples) == (CheckState.WAITS, (f"{lease.pk} of {tenant.name}",))
 
 
-def test_a_second_without_a_price_is_named_and_where_to_mend_it() -> None:
+def test_usage_without_a_price_is_listed_until_it_has_one() -> None:
     _, project = create_customer()
     add_ended_lease(project, create_priced_offering(), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_all_leases(now=NOW)

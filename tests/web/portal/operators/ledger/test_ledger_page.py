@@ -1,4 +1,4 @@
-"""The operators' page of the books, and the same over the API."""
+"""The operators' ledger page, and the same over the API."""
 
 import re
 from collections.abc import Iterator

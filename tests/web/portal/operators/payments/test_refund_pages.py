@@ -60,20 +60,20 @@ def test_an_operator_sends_back_what_was_given_back(operator: Client) -> None:
         ({"amount": "0.50", "seen": "0", "reason": ""}, "A reason must have 1 to"),
     ],
 )
-def test_what_cannot_go_back_is_said_where_it_was_asked(operator: Client, form: dict[str, str], why: str) -> None:
+def test_an_invalid_refund_shows_its_error_on_the_form(operator: Client, form: dict[str, str], why: str) -> None:
     invoice = create_paid_invoice()
     answer = operator.post(address(invoice), form)
     assert (answer.status_code, why in answer.content.decode()) == (400, True)
     assert (refunds_of(invoice), balance_of(invoice)) == ([], 120)
 
 
-def test_where_nothing_was_given_back_the_page_says_what_to_do_first(operator: Client) -> None:
+def test_without_a_credit_note_the_refund_page_asks_for_one_first(operator: Client) -> None:
     invoice = create_paid_invoice(credited=0)
     assert "First issue a credit note" in operator.get(address(invoice)).content.decode()
     assert operator.get("/ops/payments/pay_gone/refund/").status_code == 404
 
 
-def test_what_is_stuck_is_asked_for_again_on_the_page_and_over_the_api(operator: Client) -> None:
+def test_a_stuck_refund_is_retried_on_the_page_and_over_the_api(operator: Client) -> None:
     invoice = create_paid_invoice()
     fail_next_charges(invoice, GatewayFault.REJECTED, GatewayFault.REJECTED)
     stuck = process_refund(request_refund(invoice, 40))
@@ -110,7 +110,7 @@ def test_the_api_sends_back_once_however_often_it_is_asked(operator: Client) -> 
     assert refunded_amounts(invoice) == [50]
 
 
-def test_where_the_gateway_is_gone_nothing_is_offered_and_what_went_back_stays_to_be_seen(
+def test_without_its_gateway_no_refund_is_offered_and_past_ones_stay_visible(
     operator: Client,
 ) -> None:
     invoice = create_paid_invoice()
@@ -124,7 +124,7 @@ def test_where_the_gateway_is_gone_nothing_is_offered_and_what_went_back_stays_t
         assert address(invoice) in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
 
 
-def test_nobody_is_told_that_it_is_sent_before_it_is(operator: Client) -> None:
+def test_a_pending_refund_is_not_shown_as_sent(operator: Client) -> None:
     invoice = create_paid_invoice()
     with clock.frozen_at(NOW):
         form = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}

@@ -1,4 +1,4 @@
-"""Operators see every payment that waits for a person, and why."""
+"""Operators see every stuck payment and its reason."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -51,7 +51,7 @@ def test_nothing_is_said_while_nothing_waits(operator: Client) -> None:
     assert "Pending payments 0" in body
 
 
-def test_what_waits_is_named_with_its_tenant_its_sum_and_its_reason(operator: Client) -> None:
+def test_a_stuck_payment_is_listed_with_tenant_amount_and_reason(operator: Client) -> None:
     invoice = stuck()
     request_payment(create_final_invoice())
     with tenant_scope(invoice.tenant_id):

@@ -35,7 +35,7 @@ def suspended(tenant: Tenant) -> bool:
         return Tenant.objects.get(pk=tenant.pk).suspended_at is not None
 
 
-def test_a_tenant_stands_there_with_its_members_and_what_it_uses(operator: Client) -> None:
+def test_a_tenant_is_listed_with_its_members_and_usage(operator: Client) -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     tenant_setup.create_tenant_with_owner("Echo")
     delta.user_with_role(Role.VIEWER)

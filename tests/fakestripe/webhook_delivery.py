@@ -1,4 +1,4 @@
-"""How Stripe's webhooks really come: signed, more than once, in any order, late, or never."""
+"""Deliver Stripe webhooks as they really come: signed, repeated, shuffled, late or never."""
 
 import json
 from collections.abc import Iterable, Iterator

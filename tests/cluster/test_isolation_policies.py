@@ -19,7 +19,7 @@ from tests.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
 HERE = "gpubroker.dev/"
-# A pod that every wall lets pass; the tests break one thing each.
+# A pod that every policy accepts; the tests break one rule each.
 PLAIN: Object = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -130,7 +130,7 @@ def test_the_server_itself_refuses(what: str, api: Api, project: ProjectSpec) ->
     pod, words = UNWANTED[what]
     with pytest.raises(Refused) as refused:
         try_pod(api, project, pod)
-    others = ("PodSecurity", "disallowed by cluster policy")  # walls of the server's own that came first
+    others = ("PodSecurity", "disallowed by cluster policy")  # policies of the server itself that came first
     assert any(each in refused.value.words for each in (words, *others))
 
 
@@ -166,7 +166,7 @@ def test_our_policies_are_not_for_others(api: Api, namespace: str) -> None:
     assert api.say("POST", f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
 
 
-def test_the_walls_apply_to_what_we_render_and_let_it_pass(api: Api, project: ProjectSpec) -> None:
+def test_the_policies_apply_to_our_rendered_pods_and_accept_them(api: Api, project: ProjectSpec) -> None:
     for lease in EVERY_TEMPLATE.values():
         mine = replace(lease, project=project, lease_id=some_id("lse"), metered=False)
         for pod in pods(make(api, PLUGIN, mine)):

@@ -55,8 +55,8 @@ SIGNS = {
 }
 
 
-class Nemesis:
-    """Has the pids of one product's parts, and no mercy."""
+class FaultInjector:
+    """Kills the processes of one product."""
 
     def __init__(self, running: Running, chance: random.Random) -> None:
         self.running, self.chance = running, chance
