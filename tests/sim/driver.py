@@ -117,7 +117,7 @@ class Sim:
             termination.release_lease(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
         for _ in range(2):
             self.clock.at += timedelta(seconds=self.chance.uniform(21, 40))
-            run_task("broker.step", lease_id, tenant_id, now=self.clock.at)
+            run_task("broker.reconcile_lease", lease_id, tenant_id, now=self.clock.at)
 
     def hear(self, task: str, subject: str, tenant_id: str, at: datetime) -> None:
         if self.faults.strike("crash_before"):

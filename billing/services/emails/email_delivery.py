@@ -37,7 +37,7 @@ def due_emails(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return the e-mails that are due for a worker, as hints."""
     with system_scope():
         rows = QueuedEmail.objects.filter(_unclaimed(now), due_at__lte=now).order_by("due_at", "pk")
-        return [("billing.deliver", *row) for row in rows.values_list("pk", "tenant_id")[:BATCH]]
+        return [("billing.send_email", *row) for row in rows.values_list("pk", "tenant_id")[:BATCH]]
 
 
 def deliver_email(letter_id: str, tenant_id: str, *, now: datetime) -> None:

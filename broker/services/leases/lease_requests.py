@@ -161,7 +161,7 @@ def queue_lease(
     if lease.quote_token and not lease.quote_id:  # otherwise it would be charged a price other than the quoted one
         raise InvalidValue("quote", "This installation does not support quotes.", fix="Leave it out.")
     _insert_queued_lease(lease, actor=actor)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     audit.record_row(
         "lease.request",
         lease,

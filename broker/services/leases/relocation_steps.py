@@ -76,7 +76,7 @@ def start_at_target_unproven(lease: Lease, *, now: datetime) -> bool:
         return False
     _current_placements(lease).update(leaving_since=now)
     _leave_source(lease, cause="moved: the node of its old slice is lost", now=now)
-    outbox.enqueue("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+    outbox.enqueue("broker.free_abandoned_placements", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
     return True
 
 
@@ -107,7 +107,7 @@ def return_to_source(lease: Lease, *, why: str, now: datetime) -> bool:
     )  # held until its cluster proves that nothing of the lease is there
     lease.transition(S.QUEUED, now=now, cause=why)
     _place_at_source(lease, move, why=why, now=now)
-    outbox.enqueue("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+    outbox.enqueue("broker.free_abandoned_placements", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
     return True
 
 
@@ -150,7 +150,7 @@ def _start_provisioning(lease: Lease, *, cause: str, now: datetime) -> None:
         conditions={},
         progress={},
     )
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def finish_relocation(lease: Lease, *, now: datetime) -> None:
@@ -164,7 +164,7 @@ def finish_relocation(lease: Lease, *, now: datetime) -> None:
         set_relocation_state(move, M.DONE, why="active on its new slice", now=now)
     else:
         set_relocation_state(move, M.UNDONE, why=move.why, now=now)
-    outbox.enqueue("broker.move", move.plan_id, now=now)
+    outbox.enqueue("broker.reconcile_relocation_plan", move.plan_id, now=now)
 
 
 def cancel_relocation(lease: Lease, *, why: str, now: datetime) -> None:
@@ -182,7 +182,7 @@ def free_other_placement(lease: Lease, *, now: datetime, at: datetime | None = N
     """Free the placement held for a lease's relocation, and wake the queue."""
     if other_placements(lease).update(released_at=at or now, for_move=False):
         pool = f"{lease.offering.gpu_model_id}|{lease.offering.region}"
-        outbox.enqueue("broker.serve", pool, now=now)
+        outbox.enqueue("broker.run_queue", pool, now=now)
 
 
 def other_placements(lease: Lease) -> QuerySet[Allocation]:

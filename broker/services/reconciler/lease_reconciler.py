@@ -117,7 +117,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
     if observation is None:
         with tenant_scope(lease.tenant_id):
             _clear_claim(lease, now)
-            outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+            outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
     said = now + (clock.now() - asked_at)  # The call may be slow: date the result at the answer, not at the request.
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.runs):
@@ -133,7 +133,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
             # Its state changed while we worked, and our claim kept out the worker of that message: enqueue it again.
             # Not if its agent was faster and made it active, as we would have.
             if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
-                outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+                outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
         if lease.seq == seq or lease.state in ENDING_STATES:  # other transitions clear the claim themselves
             _clear_claim(lease, now)
     if lease.state == S.QUEUED:
@@ -210,10 +210,10 @@ def messages_for_all_live() -> list[outbox.TaskMessage]:
 
 
 def _lease_message(lease_id: str, tenant_id: str) -> outbox.TaskMessage:
-    return "broker.step", lease_id, tenant_id
+    return "broker.reconcile_lease", lease_id, tenant_id
 
 
 def _queue_messages() -> list[outbox.TaskMessage]:
     """Return a message for every pool with a queue."""
     pools = Lease.objects.filter(state=S.QUEUED).values_list("offering__gpu_model", "offering__region")
-    return [("broker.serve", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]
+    return [("broker.run_queue", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]

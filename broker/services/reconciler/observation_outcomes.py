@@ -162,7 +162,7 @@ def _requeue_lease(lease: Lease, cause: str, now: datetime) -> None:
         return
     lease.transition(S.QUEUED, now=now, cause=cause, claimed_until=None, due_at=lease.end_date, progress={}, tries=0)
     abandoned_placements.abandon_placements(lease, now=now)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def _end_with_program(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -338,7 +338,9 @@ def schedule_check(lease: Lease, observation: Observation, now: datetime) -> Non
 
 def _enqueue_early_check(lease: Lease, observation: Observation, now: datetime) -> None:
     if observation.again_in_s < RECHECK_AFTER.total_seconds():
-        outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=observation.again_in_s)
+        outbox.enqueue(
+            "broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=observation.again_in_s
+        )
 
 
 def _update_unchanged(lease: Lease, **changes: object) -> None:

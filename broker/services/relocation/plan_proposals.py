@@ -32,7 +32,7 @@ def request_planning(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
     A large fleet takes a second, which no page should wait for.
     """
     audit.record("plans.propose", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
-    outbox.enqueue("broker.plan_moves", cluster.pk, now=now)
+    outbox.enqueue("broker.plan_relocations", cluster.pk, now=now)
 
 
 def propose_plans(cluster_id: str, *, now: datetime) -> list[RelocationPlan]:
@@ -180,4 +180,4 @@ def clusters_to_plan(*, now: datetime) -> list[outbox.TaskMessage]:
     }
     with system_scope():
         clusters = query_rows("broker/relocation/clusters_to_plan", when)
-    return [("broker.plan_moves", cluster, "") for (cluster,) in clusters]
+    return [("broker.plan_relocations", cluster, "") for (cluster,) in clusters]

@@ -97,4 +97,4 @@ def _set_step(change: Repartition, step: RepartitionStep, *, why: str, actor: Ac
         wanted=change.wanted,
     )
     if not change.over:
-        outbox.enqueue("broker.recut", change.pk, now=now)
+        outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)

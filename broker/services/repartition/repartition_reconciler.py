@@ -116,7 +116,7 @@ def _apply_decision(change: Repartition, verdict: RepartitionDecision, now: date
     if change.over:
         _enqueue_queue_runs(change, now)
     else:
-        outbox.enqueue("broker.recut", change.pk, now=now)
+        outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)
 
 
 def _schedule_check(change: Repartition, verdict: RepartitionDecision, now: datetime) -> None:
@@ -131,7 +131,7 @@ def _enqueue_queue_runs(change: Repartition, now: datetime) -> None:
     """Enqueue a run of the queues of the node's pools."""
     region = change.node.cluster.region
     for model in Gpu.objects.filter(node_id=change.node_id).values_list("gpu_model", flat=True).distinct():
-        outbox.enqueue("broker.serve", f"{model}|{region}", now=now)
+        outbox.enqueue("broker.run_queue", f"{model}|{region}", now=now)
 
 
 def is_node_repartitioning(lease: Lease) -> bool:
@@ -150,4 +150,4 @@ def due_repartitions(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return a message for every repartition that is due."""
     idle = Q(claimed_until=None) | Q(claimed_until__lt=now)
     rows = Repartition.objects.under_way().filter(idle, due_at__lte=now).order_by("due_at", "id")
-    return [("broker.recut", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]
+    return [("broker.reconcile_repartition", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]

@@ -94,7 +94,7 @@ def delete_volume(volume: Volume, *, actor: Actor, now: datetime) -> Volume:
     volume.save(update_fields=["state", "due_at", "version"])
     volume_metering.end_history(volume, at=now)
     _record_audit("volume.delete", volume, actor=actor, now=now, size_gib=volume.size_gib)
-    outbox.enqueue("broker.volume", volume.pk, tenant_id=volume.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_volume", volume.pk, tenant_id=volume.tenant_id, now=now)
     return volume
 
 
@@ -122,7 +122,7 @@ def _is_deleted_in(volume: Volume, cluster: Cluster, now: datetime) -> bool:
         return False
     if observation.seen is not ObservedState.GONE:
         again_s = observation.again_in_s
-        outbox.enqueue("broker.volume", volume.pk, tenant_id=volume.tenant_id, now=now, after_s=again_s)
+        outbox.enqueue("broker.reconcile_volume", volume.pk, tenant_id=volume.tenant_id, now=now, after_s=again_s)
     return observation.seen is ObservedState.GONE
 
 
@@ -151,7 +151,7 @@ def due_volumes(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return a message for every volume whose deletion must be checked."""
     with system_scope():
         rows = Volume.objects.filter(due_at__lte=now).order_by("due_at", "id").values_list("id", "tenant_id")
-        return [("broker.volume", volume_id, tenant_id) for volume_id, tenant_id in rows[:BATCH]]
+        return [("broker.reconcile_volume", volume_id, tenant_id) for volume_id, tenant_id in rows[:BATCH]]
 
 
 def _record_audit(action: str, volume: Volume, *, actor: Actor, now: datetime, **detail: object) -> None:

@@ -255,13 +255,13 @@ def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_
     with mock.patch.object(document_store, "render_pdf", side_effect=KeyError("a glyph")):
         for n in range(1, email_delivery.MAX_TRIES + 1):
             with clock.frozen_at(now):
-                tasks.deliver(*hint[1:])
+                tasks.send_email(*hint[1:])
             (row,) = letters(invoice.tenant_id)
             assert (row.tries, row.trouble) == (n, "The e-mail could not be written or sent: KeyError.")
             now = row.due_at or now
     assert (row.unsent, row.due_at, row.sent_at, row.claimed_until) == ("given_up", None, None, None)
     with mock.patch.object(email_delivery, "_claim", side_effect=KeyError), pytest.raises(KeyError):
-        tasks.deliver(*hint[1:])
+        tasks.send_email(*hint[1:])
     email_delivery.requeue_email(row, actor=MIRA, now=now)
     assert len(send(now=now)) == 1
 

@@ -354,7 +354,7 @@ def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
         tasks_ += 1
         assert fake.calls["get"] - before <= reconciliation.PAGES_PER_TASK * reconciliation.BATCH
         again = [hint[0] for hint in rung[before_rung:]]
-        assert again == (["billing.stripe_day"] if day in reconciliation_schedule.due_days(now=now) else [])
+        assert again == (["billing.reconcile_stripe_day"] if day in reconciliation_schedule.due_days(now=now) else [])
     assert tasks_ > 2
     found = StripeReconciliationDay.objects.get(day=day)
     assert (found.charges, found.invoices, found.differences, found.seen.count()) == (26, 26, 0, 0)
@@ -452,7 +452,7 @@ def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: A
         tasks.reconcile_stripe()
         tasks.collect_due()
         run = {
-            "billing.stripe_day": tasks.stripe_day,
+            "billing.reconcile_stripe_day": tasks.reconcile_stripe_day,
             "billing.stripe_event": tasks.stripe_event,
             "billing.card_form": tasks.card_form,
         }

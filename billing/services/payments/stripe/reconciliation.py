@@ -48,7 +48,7 @@ def reconcile_day(day_text: str, *, now: datetime) -> None:
         mine.update(due_at=now + RETRY_AFTER, trouble=str(trouble)[:200])
     else:
         if mine.exclude(due_at=None).update(due_at=now):
-            outbox.enqueue("billing.stripe_day", day_text, now=now)
+            outbox.enqueue("billing.reconcile_stripe_day", day_text, now=now)
 
 
 def _compare_page(day: StripeReconciliationDay, now: datetime) -> None:

@@ -67,7 +67,7 @@ def notify_leases(
         if lost or name not in present or not _apply_directly(lease, concerned, observations.get(name), now):
             rung.add(concerned)
     for lease_id, tenant_id in sorted(rung):
-        outbox.enqueue("broker.step", lease_id, tenant_id=tenant_id, now=now)
+        outbox.enqueue("broker.reconcile_lease", lease_id, tenant_id=tenant_id, now=now)
     return len(set(lease_keys.values()))
 
 
@@ -93,8 +93,8 @@ def _enqueue_orphan_removal(cluster: Cluster, over: Collection[str], now: dateti
     with system_scope():
         held = Allocation.objects.filter(lease__in={pk for pk, _ in there}, released_at=None)
         minded = set(held.values_list("lease", "generation"))
-    if there - minded and not outbox.is_pending("broker.orphans", cluster.pk):
-        outbox.enqueue("broker.orphans", cluster.pk, now=now, after_s=STRAY_DELAY_S)
+    if there - minded and not outbox.is_pending("broker.remove_orphans", cluster.pk):
+        outbox.enqueue("broker.remove_orphans", cluster.pk, now=now, after_s=STRAY_DELAY_S)
 
 
 def _apply_directly(lease: LeaseSummary, concerned: LeaseKey, observation: Observation | None, now: datetime) -> bool:

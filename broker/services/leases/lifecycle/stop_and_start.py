@@ -101,7 +101,7 @@ def pause_lease(lease: Lease, *, reason: EndReason, cause: str, actor: Actor, no
         due_at=now + timedelta(seconds=10),
         progress={},
     )
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def finish_stop(lease: Lease, *, now: datetime) -> None:
@@ -119,7 +119,7 @@ def finish_stop(lease: Lease, *, now: datetime) -> None:
     left = max(now, lease.state_since)
     Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).update(released_at=left)
     quotas.return_unused_quota(lease, used_unit_seconds=used_unit_seconds(lease))
-    outbox.enqueue("broker.serve", "|".join(pool_of(lease.offering)), now=now)
+    outbox.enqueue("broker.run_queue", "|".join(pool_of(lease.offering)), now=now)
 
 
 @transaction.atomic
@@ -146,7 +146,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
         due_at=lease.end_date,
     )
     _record_audit("lease.start", lease, actor=actor, now=now)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     return lease
 
 

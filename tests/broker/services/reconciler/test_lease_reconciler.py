@@ -498,8 +498,8 @@ def test_the_great_sweep_looks_at_all_that_lives(sim: Simulation) -> None:
     over = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.release_lease(over)
     assert lease_reconciler.messages_for_all_live() == [
-        ("broker.step", running.pk, kestrel.tenant.pk),
-        ("broker.serve", f"{MODEL}|{REGION}", ""),
+        ("broker.reconcile_lease", running.pk, kestrel.tenant.pk),
+        ("broker.run_queue", f"{MODEL}|{REGION}", ""),
     ]
 
 

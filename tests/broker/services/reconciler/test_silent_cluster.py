@@ -190,7 +190,7 @@ def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(sim: Simu
         sim.run(CLAIM_TIME.total_seconds() + 1)
     assert reload_lease(lease).state == "active"
     for hint in lease_reconciler.due_messages(now=sim.now):
-        if hint[0] == "broker.step":
+        if hint[0] == "broker.reconcile_lease":
             lease_reconciler.reconcile_lease(*hint[1:], now=sim.now)
     ended = reload_lease(lease)
     assert ended.seen_at

@@ -45,7 +45,7 @@ def too_late(act: Any, lease: Lease, **how: Any) -> None:
 
 
 def rang(sim: Simulation) -> bool:
-    return any(task == "broker.serve" and subject == f"{MODEL}|{REGION}" for _, _, task, subject, _ in sim.messages)
+    return any(task == "broker.run_queue" and subject == f"{MODEL}|{REGION}" for _, _, task, subject, _ in sim.messages)
 
 
 def with_volume(sim: Simulation, owner: TenantContext, lease: Lease) -> None:

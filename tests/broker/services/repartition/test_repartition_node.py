@@ -237,7 +237,9 @@ def test_two_workers_with_one_message_do_it_once(sim: Simulation, node: Node, ke
     assert driver.on(1) is RepartitionStep.CLOSING
     assert repartition_reconciler.due_repartitions(now=sim.now) == []
     assert driver.on(30) is RepartitionStep.DRAINING  # that worker is dead
-    assert repartition_reconciler.due_repartitions(now=sim.now) == [("broker.recut", driver.change.pk, "")]
+    assert repartition_reconciler.due_repartitions(now=sim.now) == [
+        ("broker.reconcile_repartition", driver.change.pk, "")
+    ]
 
 
 def test_a_worker_that_was_overtaken_changes_nothing(

@@ -104,7 +104,7 @@ def test_operators_let_plans_begin_by_themselves_and_who_was_refused_is_served(
 
 
 def test_who_lets_plans_begin_has_the_cluster_planned_at_once(sim: Simulation, node: Node) -> None:
-    hint = ("broker.plan_layouts", node.cluster_id)
+    hint = ("broker.plan_repartitions", node.cluster_id)
     for auto_repartition in (False, True):
         cluster_options.set_cluster_option(
             cluster_options.AUTO_REPARTITION,
