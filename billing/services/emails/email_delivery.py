@@ -84,7 +84,7 @@ def requeue_email(letter: QueuedEmail, *, actor: Actor, now: datetime) -> Queued
             )
         found.unsent, found.due_at, found.claimed_until, found.tries = "", now, None, 0
         found.save(update_fields=["unsent", "due_at", "claimed_until", "tries"])
-        audit.record_row("letter.again", found, found.kind, actor=actor, now=now)
+        audit.record_row("notification.resend", found, found.kind, actor=actor, now=now)
         return found
 
 

@@ -28,7 +28,7 @@ from tenants.services.rls import system_scope, tenant_scope
 log = structlog.get_logger(__name__)
 CLAIM_DURATION = timedelta(seconds=60)  # longer than any task runs
 BATCH_SIZE = 500
-UNEXPECTED_CODE, NOT_TAKEN_CODE = "unforeseen", "nothing_taken"
+UNEXPECTED_CODE, MARKED_FAILED_CODE = "unforeseen", "marked_failed"
 WORKERS_DIED = f"{MAX_UNEXPECTED_FAILURES} attempts in a row ended because the worker process died."
 TransactionRow = TypeVar("TransactionRow", bound=GatewayTransaction)
 
@@ -60,7 +60,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
 
     @abstractmethod
     def record(self, what: str, row: TransactionRow, *, actor: Actor, now: datetime, **detail: object) -> None:
-        """Write an audit record: open, retry, decline, stick, succeed, nothing_taken."""
+        """Write an audit record: open, retry, decline, stuck, succeed, mark_failed."""
 
     @abstractmethod
     def book(self, row: TransactionRow, *, now: datetime) -> None:
@@ -84,7 +84,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         if row is None:
             return
         if row.fell >= MAX_UNEXPECTED_FAILURES:
-            self.stick(row, WORKERS_DIED, UNEXPECTED_CODE, now)
+            self.mark_stuck(row, WORKERS_DIED, UNEXPECTED_CODE, now)
             return
         try:
             outcome = self.request_outcome(row, now)
@@ -92,7 +92,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             log.warning(f"{self.title} has no response yet", **{self.name: row.pk}, tries=row.tries, why=str(silence))
             self.wait(row, silence.again_in_s or backoff_s(row.tries), str(silence), now)
         except GatewayRejected as rejection:
-            self.stick(row, rejection.reason, rejection.code, now)
+            self.mark_stuck(row, rejection.reason, rejection.code, now)
         else:
             self.settle(row, outcome, now)
 
@@ -114,7 +114,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         log.error(f"{self.title} attempt failed unexpectedly", **subject, times=times, exc_info=error)
         if times >= MAX_UNEXPECTED_FAILURES:
             reason = f"{times} attempts in a row failed unexpectedly, the last with {kind}."
-            self.stick(row, reason, UNEXPECTED_CODE, now)
+            self.mark_stuck(row, reason, UNEXPECTED_CODE, now)
         else:
             self.wait(row, backoff_s(times), f"the attempt failed unexpectedly, with {kind}", now, fell=times)
         return True
@@ -206,14 +206,14 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             if self._mine(row).update(**again, trouble=clean_text(trouble), fell=fell):
                 self.enqueue(row, now=now, after_s=after_s)
 
-    def stick(self, row: TransactionRow, reason: str, code: str, now: datetime) -> None:
+    def mark_stuck(self, row: TransactionRow, reason: str, code: str, now: datetime) -> None:
         """Mark the row as stuck until a person acts, and report it."""
         stuck = {"status": PaymentStatus.STUCK, "stuck_at": now, "due_at": None, "claimed_until": None}
         reason, code = clean_text(reason), clean_text(code)[:60]
         with tenant_scope(row.tenant_id):
             if self._mine(row).update(reason=reason, code=code, trouble="", mark_failed_reason="", **stuck):
                 log.error(f"{self.title} needs attention", **{self.name: row.pk}, code=code, why=reason)
-                self.record("stick", row, actor=BILLING, now=now, code=code)
+                self.record("stuck", row, actor=BILLING, now=now, code=code)
                 self.stopped(row, reason, now=now)
 
     def settle(self, row: TransactionRow, outcome: GatewayOutcome, now: datetime) -> None:
@@ -225,7 +225,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             self.lock(row)
             mine = self.rows().filter(pk=row.pk, status__in=UNSETTLED)
             if isinstance(outcome, Declined):
-                outcome = declined_as_not_taken(row.mark_failed_reason) if row.mark_failed_reason else outcome
+                outcome = declined_as_marked_failed(row.mark_failed_reason) if row.mark_failed_reason else outcome
                 columns = decline_columns(outcome, now)
                 if mine.update(**columns):
                     self.record("decline", row, actor=BILLING, now=now, code=columns["code"])
@@ -239,9 +239,9 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         return self.rows().filter(pk=row.pk, status=PaymentStatus.PENDING, claimed_until=row.claimed_until)
 
 
-def declined_as_not_taken(why: str) -> Declined:
+def declined_as_marked_failed(why: str) -> Declined:
     """Return the decline of a row that an operator stated took nothing."""
-    return Declined(f"Marked as failed by an operator: {why}", NOT_TAKEN_CODE)
+    return Declined(f"Marked as failed by an operator: {why}", MARKED_FAILED_CODE)
 
 
 def clean_text(text: str) -> str:

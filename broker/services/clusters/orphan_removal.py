@@ -102,7 +102,7 @@ def approve_removal(cluster_id: str | None, names: Collection[str], *, why: str,
     waiting = Orphan.objects.filter(cluster=cluster_id, name__in=names, agreed_at=None)
     count = waiting.update(agreed_at=now)
     audit.record(
-        "orphans.agree",
+        "orphans.delete",
         actor=actor,
         now=now,
         subject_id=cluster_id or SIMULATED,

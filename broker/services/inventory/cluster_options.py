@@ -36,9 +36,9 @@ def _enqueue_queue_runs(cluster: Cluster, now: datetime) -> None:
 
 
 # Repartition plans for its nodes start without approval, so profiles no GPU has yet may be requested there.
-AUTO_REPARTITION = ClusterOption("auto_repartition", "layouts.begin", _enqueue_planning)
+AUTO_REPARTITION = ClusterOption("auto_repartition", "layouts.enable_automatic", _enqueue_planning)
 # Two tenants may share a GPU of isolation soft or none. Leases that wait for such a GPU are tried at once.
-SHARED_GPUS = ClusterOption("allow_shared_gpus", "cluster.share", _enqueue_queue_runs)
+SHARED_GPUS = ClusterOption("allow_shared_gpus", "cluster.allow_sharing", _enqueue_queue_runs)
 
 
 @transaction.atomic

@@ -88,7 +88,7 @@ def _set_step(change: Repartition, step: RepartitionStep, *, why: str, actor: Ac
             f"The change of {change.node} has progressed in the meantime.", fix="Check its current state."
         )
     audit.record(
-        f"layout.{step}",
+        f"layout_change.{step}",
         actor=actor,
         now=now,
         subject_id=change.pk,

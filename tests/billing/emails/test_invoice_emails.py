@@ -245,7 +245,7 @@ def test_after_days_nobody_tries_any_longer() -> None:
     with pytest.raises(EmailNotWaiting, match="cannot be retried"):
         email_delivery.requeue_email(row, actor=MIRA, now=now)
     with tenant_scope(invoice.tenant_id):
-        assert AuditEvent.objects.get(action="letter.again").subject_id == row.pk
+        assert AuditEvent.objects.get(action="notification.resend").subject_id == row.pk
 
 
 def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_people() -> None:

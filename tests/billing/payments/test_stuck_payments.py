@@ -103,7 +103,7 @@ def test_what_is_no_use_to_ask_again_waits_for_a_person_and_says_why() -> None:
         "The simulated gateway does not accept our credentials.",
     )
     assert standing(invoice) == (InvoicePaymentState.STUCK, True)
-    assert acts(invoice) == ["payment.open", "payment.stick"]
+    assert acts(invoice) == ["payment.open", "payment.stuck"]
     assert read_gauges()["gpubroker_payments_stuck"] == 1
 
 
@@ -125,7 +125,7 @@ def test_who_pays_again_has_the_same_payment_asked_for_again(rung: list[tuple[st
     assert rung[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
     assert process_payment(again, now=NOW + HOUR).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
-    assert acts(invoice) == ["payment.open", "payment.stick", "payment.retry", "invoice.pay"]
+    assert acts(invoice) == ["payment.open", "payment.stuck", "payment.retry", "invoice.pay"]
     assert read_gauges()["gpubroker_payments_stuck"] == 0
 
 
@@ -176,7 +176,7 @@ def test_a_rejection_that_comes_late_changes_nothing() -> None:
     slow = payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
     assert slow is not None
     process_payment(payment, now=NOW + 2 * gateway_transactions.CLAIM_DURATION)
-    payment_collection.PAYMENTS.stick(slow, "No.", "no", NOW + HOUR)
+    payment_collection.PAYMENTS.mark_stuck(slow, "No.", "no", NOW + HOUR)
     assert [each.status for each in payments_of(invoice)] == ["succeeded"]
 
 

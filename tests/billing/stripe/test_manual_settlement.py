@@ -75,7 +75,7 @@ def test_however_far_it_came_nothing_is_left_there_that_can_be_paid(
     fake: FakeStripe, step: str, ills: tuple[str, ...], left: list[str]
 ) -> None:
     payment = untaken(stuck(fake, step, *ills))
-    assert (payment.status, payment.code) == ("declined", "nothing_taken")
+    assert (payment.status, payment.code) == ("declined", "marked_failed")
     assert [each["status"] for each in stripe_invoices(fake)] == left
     assert stripe_charges_of(of(payment)).outcome == "declined"
     again = process_payment(request_payment(reload_invoice(of(payment)), now=LATER), now=LATER)
@@ -152,7 +152,7 @@ def test_a_top_up_that_is_stuck_is_settled_by_hand_as_payments_are(fake: FakeStr
     later = WORLD_NOW + HOUR
     manual_settlements.settle_as_not_taken(TOPUPS, waits, why="nothing there", actor=owner.actor, now=later)
     done = topup_setup.process_topup(waits, now=later)
-    assert (done.status, done.code, topup_setup.wallet_balance(owner)) == ("declined", "nothing_taken", 0)
+    assert (done.status, done.code, topup_setup.wallet_balance(owner)) == ("declined", "marked_failed", 0)
     assert [each["status"] for each in stripe_invoices(fake)] == ["void"]
     with tenant_scope(owner.tenant.pk):
         assert TopUp.objects.get().mark_failed_reason == "nothing there"

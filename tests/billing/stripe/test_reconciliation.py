@@ -435,7 +435,7 @@ def test_operators_have_a_parked_event_looked_at_again(fake: FakeStripe, setting
     answer = client.post(f"/ops/stripe/events/{found['id']}/retry/")
     assert answer.status_code == 302
     with staff_scope():
-        assert AuditEvent.objects.get(action="stripe.look_again").actor_label == "op@example.org"
+        assert AuditEvent.objects.get(action="stripe.event_retry").actor_label == "op@example.org"
     webhook_events.process_event(found["id"], now=clock.now())
     assert StripeEvent.objects.get().state == "done"
     assert client.post(f"/ops/stripe/events/{found['id']}/retry/").status_code == 404

@@ -233,6 +233,6 @@ def test_whatever_comes_after_it_is_settled_changes_nothing(kestrel: TenantConte
         old = TopUp.objects.get(pk=made.pk)
     done = process_topup(made)
     topup_collection.TOPUPS.settle(old, Declined("too late", "late"), NOW)
-    topup_collection.TOPUPS.stick(old, "too late", "late", NOW)
+    topup_collection.TOPUPS.mark_stuck(old, "too late", "late", NOW)
     topup_collection.TOPUPS.wait(old, 10, "too late", NOW)
     assert reload_topup(made).__dict__ | {"_state": None} == done.__dict__ | {"_state": None}

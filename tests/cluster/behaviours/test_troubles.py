@@ -139,7 +139,7 @@ def test_an_older_state_of_a_cluster_is_neither_believed_nor_told_anything(world
     assert (reload_lease(lease).state, reload_lease(waiting).state) == ("releasing", "queued")
     assert world.there() == 1
     site.cluster.refresh_from_db()
-    cluster_freeze.thaw_cluster(site.cluster, why="looked at it", actor=OPERATOR, now=world.sim.now)
+    cluster_freeze.unfreeze_cluster(site.cluster, why="looked at it", actor=OPERATOR, now=world.sim.now)
     world.until(lease, "released")
     world.until(waiting, "active")
 

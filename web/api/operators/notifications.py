@@ -45,7 +45,7 @@ class OperatorEmailViewSet(CrossTenantViewSet):
     Those that need attention are `unsent=nobody` and `unsent=given_up`.
     """
 
-    serializer_class, visit = QueuedEmailOut, "letters"
+    serializer_class, visit = QueuedEmailOut, "notifications"
     rows = QueuedEmail.objects.select_related("tenant")
     sorts = OLDEST_FIRST
     filters = OF_TENANT | {

@@ -24,7 +24,7 @@ class OperatorPaymentTermsOut(serializers.ModelSerializer[AccountTerms]):
 class OperatorPaymentTermsViewSet(CrossTenantViewSet):
     """Tenants whose payment terms or account status differ or have differed from the default."""
 
-    serializer_class, visit = OperatorPaymentTermsOut, "terms"
+    serializer_class, visit = OperatorPaymentTermsOut, "payment_terms"
     rows = AccountTerms.objects.select_related("tenant")
     sorts = OLDEST_FIRST
     filters = OF_TENANT | {

@@ -110,7 +110,7 @@ def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, act
     before = IngressSettings(row.domain, row.ingress, row.bastion, row.allowed_namespaces)
     Cluster.objects.filter(pk=row.pk).update(**asdict(ingress), version=version + 1)
     audit.record(
-        "cluster.let_in",
+        "cluster.set_access",
         actor=actor,
         now=now,
         subject_id=row.pk,
@@ -227,7 +227,9 @@ def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
 def accept_missing_inventory(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
     """Accept the next inventory as it is, however much is missing from it."""
     Cluster.objects.filter(pk=cluster.pk).update(accept_next_inventory=True, version=F("version") + 1)
-    audit.record("cluster.believe", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, reason=why)
+    audit.record(
+        "cluster.accept_inventory", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, reason=why
+    )
 
 
 def _load_or_create_nodes(cluster: Cluster, reported: Iterable[str], now: datetime) -> list[Node]:

@@ -433,7 +433,7 @@ def test_who_missed_that_its_cluster_froze_and_thawed_begins_again(agent: Cluste
     agent.turn(0)
     assert not agent.frozen
     cluster_freeze.freeze_cluster(agent.cluster.pk, "an operator says so")
-    cluster_freeze.thaw_cluster(agent.cluster, why="it is well", actor=OPERATOR, now=NOW)
+    cluster_freeze.unfreeze_cluster(agent.cluster, why="it is well", actor=OPERATOR, now=NOW)
     agent.absorb([found(POD, "MODIFIED", pod(version=12))], now=NOW)  # and what it knows is not written again
     agent._check_at = 0.0
     agent.turn(0)

@@ -256,7 +256,7 @@ def test_how_people_come_in_is_kept_and_recorded(way: cluster_registration.Ingre
     kept = Cluster.objects.get(pk=cluster.pk)
     assert cluster_registration.IngressSettings(kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == way
     with staff_scope():
-        (found,) = AuditEvent.objects.filter(action="cluster.let_in")
+        (found,) = AuditEvent.objects.filter(action="cluster.set_access")
     assert way.bastion in str(found.detail)
 
 

@@ -353,7 +353,7 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
     SimulatedVolume.objects.create(name=volume.pk, size_gib=10, made_at=sim.now)
     moody.calls.clear()
     moody.silent.add("north-1")
-    cluster_freeze.thaw_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
+    cluster_freeze.unfreeze_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(20)
     assert set(moody.calls) == {"north-1", "north-2"}
     assert again(volume).due_at is not None

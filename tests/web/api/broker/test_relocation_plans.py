@@ -54,7 +54,7 @@ def test_a_plan_is_accepted_and_carried_out(sim: Simulation, operator: Client, p
     sim.run_with_sweeps(NOTICE_S + 60)
     assert operator.get(f"/api/v1/ops/relocation-plans/{plan.pk}").json()["state"] == "done"
     with staff_scope():
-        event = AuditEvent.objects.get(action="plan.accepted")
+        event = AuditEvent.objects.get(action="relocation_plan.accepted")
     assert (event.actor_label, event.detail["reason"]) == ("operator@example.org", "asked for")
     assert_invariants(sim)
 

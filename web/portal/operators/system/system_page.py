@@ -158,7 +158,7 @@ def operator_events(*, visits: bool) -> QuerySet[AuditEvent]:
 
 
 @require_safe
-@operator_page("proofs", repeats=True)
+@operator_page("integrity_checks", repeats=True)
 def show_integrity_checks(request: OperatorRequest) -> HttpResponse:
     """Return the integrity checks as one line, and as the meter of every page.
 

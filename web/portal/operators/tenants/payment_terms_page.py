@@ -15,7 +15,7 @@ from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequ
 
 
 @CONFIRMATION_METHODS
-@operator_page("terms")
+@operator_page("payment_terms")
 def edit_payment_terms(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a tenant's terms, account status and wallet; a POST sets both with a reason."""
     tenant = find_row(Tenant.objects.all(), pk, _("Tenant"), fix=_("Select it from the list of tenants."))
