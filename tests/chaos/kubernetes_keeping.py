@@ -118,7 +118,7 @@ def _start(world: World, lease: Lease) -> None:
     try:
         world.people.start_lease(lease, home_of(world, lease))
     except ProblemError as refused:
-        if refused.code == "time-spent":
+        if refused.code == "duration-used-up":
             world.people.release_lease(lease)
         else:
             world.refused += 1

@@ -30,7 +30,7 @@ MAX_ERROR_LENGTH = 300
 
 
 class EmailNotWaiting(ProblemError):
-    code, status, title = "not-unsent", 409, "This e-mail cannot be retried"
+    code, status, title = "email-not-retryable", 409, "This e-mail cannot be retried"
 
 
 def due_emails(*, now: datetime) -> list[outbox.TaskMessage]:

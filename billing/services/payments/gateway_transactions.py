@@ -34,7 +34,7 @@ TransactionRow = TypeVar("TransactionRow", bound=GatewayTransaction)
 
 
 class TransactionChanged(ProblemError):
-    code, status, title = "moved-on", 409, "It was changed in the meantime"
+    code, status, title = "version-conflict", 409, "It was changed in the meantime"
 
 
 class GatewayTransactions(ABC, Generic[TransactionRow]):

@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class ManualSettlementRefused(ProblemError):
-    code, status, title = "not-by-hand", 409, "It cannot be settled manually now"
+    code, status, title = "manual-settlement-not-allowed", 409, "It cannot be settled manually now"
 
 
 @transaction.atomic

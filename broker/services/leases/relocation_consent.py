@@ -17,7 +17,7 @@ from tenants.services.errors import ProblemError
 
 
 class LeaseBeingRelocated(ProblemError):
-    code, status, title = "being-moved", 409, "This lease is being moved"
+    code, status, title = "relocation-in-progress", 409, "This lease is being moved"
 
 
 @transaction.atomic

@@ -17,7 +17,7 @@ from tenants.services.errors import ProblemError, StaleVersion
 
 
 class PlanNotChangeable(ProblemError):
-    code, status, title = "plan-not-now", 409, "The plan cannot be changed now"
+    code, status, title = "plan-change-not-allowed", 409, "The plan cannot be changed now"
 
 
 @transaction.atomic

@@ -15,7 +15,7 @@ from tenants.services.errors import ProblemError, StaleVersion
 
 
 class RepartitionNotPossible(ProblemError):
-    code, status, title = "layout-not-now", 409, "The layout cannot be changed now"
+    code, status, title = "layout-change-not-allowed", 409, "The layout cannot be changed now"
 
 
 @transaction.atomic

@@ -26,7 +26,7 @@ from tenants.services.rls import system_scope
 
 
 class SimulatedClusterRefused(ProblemError):
-    code, status, title = "played-cluster", 409, "A simulated cluster cannot be checked"
+    code, status, title = "simulated-cluster", 409, "A simulated cluster cannot be checked"
 
 
 def known_gpu_models() -> tuple[GpuModelSpec, ...]:

@@ -34,11 +34,11 @@ class LeaseNotStopped(ProblemError):
 
 
 class LeaseWithoutVolume(ProblemError):
-    code, status, title = "nothing-kept", 409, "Its data would be lost"
+    code, status, title = "data-would-be-lost", 409, "Its data would be lost"
 
 
 class LeaseTimeUsedUp(ProblemError):
-    code, status, title = "time-spent", 409, "Its duration is used up"
+    code, status, title = "duration-used-up", 409, "Its duration is used up"
 
 
 STARTED_STATES = (LeaseState.QUEUED, LeaseState.PROVISIONING, LeaseState.ACTIVE)

@@ -81,7 +81,7 @@ def test_it_is_said_under_the_version_that_was_read(api: Api, kestrel: TenantCon
     assert api.patch(path, {"movable": True}).status_code == 428
     assert api.patch(path, {"movable": True}, If_Match=read["ETag"]).status_code == 200
     stale = api.patch(path, {"movable": False}, If_Match=read["ETag"])
-    assert (stale.status_code, stale.body["code"]) == (412, "stale")
+    assert (stale.status_code, stale.body["code"]) == (412, "precondition-failed")
     assert api.get(path).body["spec"]["movable"] is True
 
 

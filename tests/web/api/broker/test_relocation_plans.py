@@ -77,7 +77,7 @@ def test_who_did_not_see_the_plan_as_it_is_decides_nothing(operator: Client, pla
     seen = tag(operator, plan)
     assert ask(operator, plan, "accepted", seen=seen).status_code == 200
     again = ask(operator, plan, "accepted", seen=seen)  # the same request twice has one effect
-    assert (again.status_code, again.json()["code"]) == (412, "stale")
+    assert (again.status_code, again.json()["code"]) == (412, "precondition-failed")
     assert plan_log(plan) == "proposed accepted 1:noticed"
 
 
