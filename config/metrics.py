@@ -144,7 +144,7 @@ def billing_gauges() -> Iterator[GaugeMetricFamily]:
             " FROM billing_queuedemail WHERE due_at IS NOT NULL"
         )
         letters, letter_age = cursor.fetchone()
-        cursor.execute("SELECT count(*) FROM billing_queuedemail WHERE unsent IN ('nobody', 'given_up')")
+        cursor.execute("SELECT count(*) FROM billing_queuedemail WHERE unsent IN ('no_recipient', 'given_up')")
         unsent = cursor.fetchone()[0]
         stops = budget_stops.count_late_stops(now=clock.now())
         waiting = pending_decisions.count_pending_decisions()

@@ -1364,13 +1364,13 @@ class Migration(InitialMigration):
                         blank=True,
                         choices=[
                             ("unwanted", "Unwanted"),
-                            ("overtaken", "Overtaken"),
-                            ("nobody", "Nobody"),
+                            ("outdated", "Outdated"),
+                            ("no_recipient", "No Recipient"),
                             ("given_up", "Given Up"),
                         ],
                         db_default="",
                         default="",
-                        max_length=10,
+                        max_length=12,
                     ),
                 ),
             ],
@@ -1378,7 +1378,7 @@ class Migration(InitialMigration):
                 "indexes": [
                     models.Index(condition=Q(due_at__isnull=False), fields=["due_at"], name="letter_due"),
                     models.Index(
-                        condition=Q(unsent__in=("nobody", "given_up")), fields=["made_at"], name="letter_unsent"
+                        condition=Q(unsent__in=("no_recipient", "given_up")), fields=["made_at"], name="letter_unsent"
                     ),
                 ],
                 "constraints": [models.UniqueConstraint(fields=("tenant", "kind", "about"), name="letter_once")],
@@ -1802,7 +1802,9 @@ class Migration(InitialMigration):
                 (
                     "state",
                     models.CharField(
-                        choices=[("new", "New"), ("unclear", "Unclear"), ("done", "Done")], default="new", max_length=7
+                        choices=[("new", "New"), ("unknown_outcome", "Unknown Outcome"), ("done", "Done")],
+                        default="new",
+                        max_length=15,
                     ),
                 ),
                 ("sent", models.PositiveIntegerField(default=0)),
@@ -1813,7 +1815,7 @@ class Migration(InitialMigration):
                 "constraints": [
                     models.UniqueConstraint(fields=("tenant", "subject", "step", "round"), name="stripe_command_once"),
                     models.CheckConstraint(
-                        condition=Q(state__in=["new", "unclear", "done"]), name="stripe_command_state_known"
+                        condition=Q(state__in=["new", "unknown_outcome", "done"]), name="stripe_command_state_known"
                     ),
                 ]
             },

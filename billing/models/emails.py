@@ -12,12 +12,12 @@ class UndeliveredReason(models.TextChoices):
     """Why an e-mail will not reach every recipient."""
 
     UNWANTED = "unwanted"  # the tenant turned such e-mails off
-    OVERTAKEN = "overtaken"  # what it reports no longer applies
-    NOBODY = "nobody"  # there is no recipient
+    OUTDATED = "outdated"  # what it reports no longer applies
+    NO_RECIPIENT = "no_recipient"  # there is no recipient
     GIVEN_UP = "given_up"  # retried for days without success
 
 
-NEEDS_ATTENTION = (UndeliveredReason.NOBODY, UndeliveredReason.GIVEN_UP)
+NEEDS_ATTENTION = (UndeliveredReason.NO_RECIPIENT, UndeliveredReason.GIVEN_UP)
 
 
 class QueuedEmail(TenantOwned):
@@ -33,7 +33,7 @@ class QueuedEmail(TenantOwned):
     sent_to = ArrayField(models.CharField(max_length=254), default=list, db_default=[])
     sent_at = models.DateTimeField(null=True)  # to all recipients
     trouble = models.CharField(max_length=300, blank=True, default="")  # the last error
-    unsent = models.CharField(max_length=10, choices=UndeliveredReason, blank=True, default="", db_default="")
+    unsent = models.CharField(max_length=12, choices=UndeliveredReason, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "kind", "about"], name="letter_once")]

@@ -76,7 +76,7 @@ class StripeCharge(TenantOwned):
 
 class StripeCommandState(models.TextChoices):
     NEW = "new"  # not sent or not answered: may be sent again with the same key
-    UNCLEAR = "unclear"  # a server error, which Stripe repeats for a day under the same key
+    UNKNOWN_OUTCOME = "unknown_outcome"  # a server error, which Stripe repeats for a day under the same key
     DONE = "done"
 
 
@@ -90,7 +90,7 @@ class StripeCommand(TenantOwned):
     attempt = models.PositiveIntegerField(default=0)  # number of abandoned keys before this one
     params = models.TextField()  # as text: a retry must be identical byte for byte
     idem = models.CharField(max_length=64, unique=True)
-    state = models.CharField(max_length=7, choices=StripeCommandState, default=StripeCommandState.NEW)
+    state = models.CharField(max_length=15, choices=StripeCommandState, default=StripeCommandState.NEW)
     sent = models.PositiveIntegerField(default=0)
     sent_at = models.DateTimeField(null=True)  # first, under this key
     answer = models.TextField(blank=True, default="")

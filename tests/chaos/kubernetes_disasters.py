@@ -208,7 +208,7 @@ def cut_while_held(world: World) -> None:
 
 def wedges_healed() -> int:
     """Count the changes that were done though their node had fallen silent."""
-    nudged = RepartitionLogEntry.objects.filter(step=RepartitionStep.NUDGING.value).values("change")
+    nudged = RepartitionLogEntry.objects.filter(step=RepartitionStep.RETRYING.value).values("change")
     return Repartition.objects.filter(pk__in=nudged, step=RepartitionStep.DONE).count()
 
 

@@ -198,7 +198,7 @@ class Cutting:
             if self.suffered[change]:
                 continue
             moments = {step.step: step.at for step in change.steps.order_by("-seq")}
-            taken.append(change.step_at - moments[RepartitionStep.CUTTING.value])
+            taken.append(change.step_at - moments[RepartitionStep.REPARTITIONING.value])
         return taken
 
 

@@ -64,10 +64,10 @@ def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> Re
         partitioner.taint(machine, on=True)
         partitioner.prepare(machine, change.cuts, now=now)  # it loads the layout while the last lease is awaited
         return RepartitionDecision(S.DRAINING, "no new leases are placed on it")
-    if change.step in (S.OPENING, S.CANCELLING):
+    if change.step in (S.REOPENING, S.CANCELLING):
         partitioner.taint(machine, on=False)
         return RepartitionDecision(
-            *(S.DONE, "available again") if change.step == S.OPENING else (S.CANCELLED, "cancelled")
+            *(S.DONE, "available again") if change.step == S.REOPENING else (S.CANCELLED, "cancelled")
         )
     held = _count_placements(change)  # before the node is observed: nothing can be placed while its GPUs are closed
     observed = partitioner.observe(machine, now=now)

@@ -25,7 +25,7 @@ def set_repartition_step(
         seq=F("seq") + 1,
         why=why[:MAX_REASON_LENGTH],
         tries=0,
-        attempts=change.attempts + (step is RepartitionStep.CUTTING),
+        attempts=change.attempts + (step is RepartitionStep.REPARTITIONING),
         due_at=None if over else now,
         claimed_until=None,
     )

@@ -156,7 +156,7 @@ def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
     process_payment(request_payment(invoice))
     process_payment(request_payment(reload_invoice(invoice)))
     assert [letter.subject for letter in send()] == [f"Invoice {invoice} for October 2026 is paid"]
-    assert [row.unsent for row in letters(invoice.tenant_id)] == ["", "overtaken", ""]
+    assert [row.unsent for row in letters(invoice.tenant_id)] == ["", "outdated", ""]
 
 
 def test_what_is_not_tried_again_by_itself_says_so() -> None:
@@ -286,7 +286,7 @@ def test_an_email_to_nobody_was_not_sent_and_waits_for_people() -> None:
     invoice = create_final_invoice()
     assert send() == []
     (row,) = letters(invoice.tenant_id)
-    assert (row.unsent, row.sent_at, row.due_at) == ("nobody", None, None)
+    assert (row.unsent, row.sent_at, row.due_at) == ("no_recipient", None, None)
     assert figures()["gpubroker_emails_undeliverable"] == 1
     payer(invoice)
     email_delivery.requeue_email(row, actor=MIRA, now=LATER)

@@ -167,7 +167,7 @@ def test_money_that_went_back_is_told_for_the_ledger_knows_nothing_of_it(fake: F
     with tenant_scope(invoice.tenant_id):
         assert PaymentRefund.objects.get().minor == 50
     (found,) = night(fake, NOW + 2 * DAY)
-    assert (found.kind, found.ref, found.ours) == ("went_back", payments_of(invoice)[0].pk, 200)
+    assert (found.kind, found.ref, found.ours) == ("refunded_not_here", payments_of(invoice)[0].pk, 200)
 
 
 def test_a_refund_is_never_more_than_was_paid(fake: FakeStripe) -> None:
@@ -309,7 +309,7 @@ def test_what_goes_back_months_later_is_compared_however_old_the_payment_is(fake
     night(fake, later)
     assert night(fake, later + DAY) == []
     (found,) = night(fake, later + 2 * DAY)
-    assert (found.kind, str(found.day), found.back) == ("went_back", str(NOW.date()), event["amount"])
+    assert (found.kind, str(found.day), found.back) == ("refunded_not_here", str(NOW.date()), event["amount"])
 
 
 def test_what_differs_is_compared_until_it_agrees_however_old_it_is(fake: FakeStripe) -> None:

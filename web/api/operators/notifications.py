@@ -25,8 +25,8 @@ class QueuedEmailOut(serializers.ModelSerializer[QueuedEmail]):
     trouble = serializers.CharField(help_text="Last error.")
     unsent = serializers.CharField(
         help_text=(
-            "Why it is not sent: `unwanted` by the tenant, `overtaken` by a later event, `nobody` to send it to, or"
-            " `given_up` after days. The last two need attention."
+            "Why it is not sent: `unwanted` by the tenant, `outdated` by a later event, `no_recipient`, or"
+            " `given_up` after days of attempts. The last two need attention."
         )
     )
 

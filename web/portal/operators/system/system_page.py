@@ -132,7 +132,7 @@ def _api_calls(
         calls.insert(
             1,
             operator_api_call(
-                _("E-mails without a recipient"), "ops/notifications", unsent="nobody", limit=API_PAGE_SIZE
+                _("E-mails without a recipient"), "ops/notifications", unsent="no_recipient", limit=API_PAGE_SIZE
             ),
         )
     if money.refunds:

@@ -67,7 +67,7 @@ def test_the_same_over_the_api(operator: Client) -> None:
     send()
     letter = unsent(invoice)
     with clock.frozen_at(LATER):
-        (found,) = operator.get("/api/v1/ops/notifications", {"unsent": "nobody"}).json()["items"]
+        (found,) = operator.get("/api/v1/ops/notifications", {"unsent": "no_recipient"}).json()["items"]
         assert (found["id"], found["kind"], found["about"]) == (letter.pk, "invoice-final", invoice.pk)
         assert (found["tenant"]["id"], found["sent_at"], found["due_at"]) == (invoice.tenant_id, None, None)
         address, body = f"/api/v1/ops/notifications/{letter.pk}/resend", {"status": "waiting"}
