@@ -327,7 +327,7 @@ CURRENCY = env.currency
 SUPPLIER = {
     "name": env.supplier_name,
     "street": env.supplier_street,
-    "extra": env.supplier_address_line_2,
+    "address_line_2": env.supplier_address_line_2,
     "postcode": env.supplier_postcode,
     "city": env.supplier_city,
     "country": env.supplier_country,

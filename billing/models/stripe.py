@@ -133,7 +133,7 @@ class PaymentCardForm(TenantOwned):
     reason = models.CharField(max_length=200, blank=True, default="")
     settled_at = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)
-    tries = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [
@@ -167,8 +167,9 @@ class StripeEvent(models.Model):
     state = models.CharField(max_length=7, choices=StripeEventState, default=StripeEventState.WAITING)
     why = models.CharField(max_length=200, blank=True, default="")
     due_at = models.DateTimeField(null=True)
-    tries = models.PositiveIntegerField(default=0)
-    silences = models.PositiveIntegerField(default=0, db_default=0)  # of these, without an answer from Stripe
+    attempts = models.PositiveIntegerField(default=0)
+    # Of these, the attempts that Stripe did not answer.
+    unanswered_attempts = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [
@@ -238,7 +239,7 @@ class StripeReconciliationDay(models.Model):
     invoices = models.PositiveIntegerField(default=0)  # Stripe's, for our charges
     events = models.PositiveIntegerField(default=0)  # whose webhook never arrived
     differences = models.PositiveIntegerField(default=0)
-    trouble = models.CharField(max_length=200, blank=True, default="")
+    last_error = models.CharField(max_length=200, blank=True, default="")
     begun_at = models.DateTimeField(null=True)
     phase = models.CharField(
         max_length=6,

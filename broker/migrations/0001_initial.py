@@ -107,7 +107,7 @@ class Migration(InitialMigration):
                 ),
                 ("health_reason", models.CharField(blank=True, default="", max_length=200)),
                 ("health_since", models.DateTimeField()),
-                ("closed_since", models.DateTimeField(null=True)),
+                ("out_of_service_since", models.DateTimeField(null=True)),
                 ("version", models.PositiveIntegerField(default=1)),
             ],
             options={
@@ -237,7 +237,7 @@ class Migration(InitialMigration):
                     models.ForeignKey(null=True, on_delete=models.PROTECT, related_name="+", to="broker.cluster"),
                 ),
                 ("used_at", models.DateTimeField(null=True)),
-                ("left_in", models.JSONField(default=list)),
+                ("remaining_clusters", models.JSONField(default=list)),
                 ("created_at", models.DateTimeField()),
                 ("deleted_at", models.DateTimeField(null=True)),
                 ("due_at", models.DateTimeField(null=True)),
@@ -311,7 +311,7 @@ class Migration(InitialMigration):
                         db_index=False, null=True, on_delete=models.PROTECT, related_name="leases", to="broker.volume"
                     ),
                 ),
-                ("movable", models.BooleanField(db_default=False, default=False)),
+                ("relocatable", models.BooleanField(db_default=False, default=False)),
                 ("tags", models.JSONField(default=dict)),
                 ("quote_id", models.CharField(blank=True, db_default="", default="", max_length=40)),
                 ("state", models.CharField(default="requested", max_length=12)),
@@ -337,7 +337,7 @@ class Migration(InitialMigration):
                 ("requested_by_label", models.CharField(max_length=254)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("claimed_until", models.DateTimeField(null=True)),
-                ("tries", models.PositiveSmallIntegerField(default=0)),
+                ("unfinished_claims", models.PositiveSmallIntegerField(default=0)),
                 ("version", models.PositiveIntegerField(default=1)),
             ],
             options={
@@ -391,7 +391,7 @@ class Migration(InitialMigration):
                 ("may_share", models.BooleanField(default=False)),
                 ("held_at", models.DateTimeField()),
                 ("leaving_since", models.DateTimeField(null=True)),
-                ("for_move", models.BooleanField(db_default=False, default=False)),
+                ("is_relocation", models.BooleanField(db_default=False, default=False)),
                 ("released_at", models.DateTimeField(null=True)),
             ],
             options={
@@ -475,12 +475,12 @@ class Migration(InitialMigration):
                 ("name", models.CharField(max_length=253)),
                 ("uid", models.CharField(max_length=40)),
                 ("version", models.BigIntegerField()),
-                ("order_name", models.CharField(blank=True, default="", max_length=63)),
+                ("spec_name", models.CharField(blank=True, default="", max_length=63)),
                 ("body", models.JSONField(default=dict)),
                 ("seen_at", models.DateTimeField()),
             ],
             options={
-                "indexes": [models.Index(fields=["cluster", "order_name"], name="object_of_order")],
+                "indexes": [models.Index(fields=["cluster", "spec_name"], name="object_of_order")],
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("cluster", "kind", "namespace", "name"), name="object_once_per_cluster"
@@ -523,7 +523,7 @@ class Migration(InitialMigration):
                 ("seq", models.PositiveIntegerField(default=0)),
                 ("why", models.CharField(blank=True, default="", max_length=200)),
                 ("attempts", models.PositiveSmallIntegerField(default=0)),
-                ("tries", models.PositiveIntegerField(default=0)),
+                ("checks", models.PositiveIntegerField(default=0)),
                 ("planned_at", models.DateTimeField()),
                 ("due_at", models.DateTimeField(null=True)),
                 ("claimed_until", models.DateTimeField(null=True)),
@@ -733,7 +733,7 @@ class Migration(InitialMigration):
                 ("known", models.BooleanField(default=False)),
                 ("found_at", models.DateTimeField()),
                 ("held_at", models.DateTimeField(null=True)),
-                ("agreed_at", models.DateTimeField(null=True)),
+                ("deletion_approved_at", models.DateTimeField(null=True)),
                 ("deletion_requested_at", models.DateTimeField(null=True)),
             ],
             options={
@@ -776,8 +776,8 @@ class Migration(InitialMigration):
                 ("tainted", models.BooleanField(default=False)),
                 ("known", models.JSONField(default=dict)),
                 ("cuts", models.JSONField(default=dict)),
-                ("ills", models.JSONField(default=list)),
-                ("ill", models.CharField(blank=True, default="", max_length=10)),
+                ("pending_faults", models.JSONField(default=list)),
+                ("fault", models.CharField(blank=True, default="", max_length=10)),
             ],
         ),
     ]

@@ -31,7 +31,7 @@ class Repartition(models.Model):
     seq = models.PositiveIntegerField(default=0)  # rises with every step, to detect stale writers
     why = models.CharField(max_length=200, blank=True, default="")  # the latest observation, in one sentence
     attempts = models.PositiveSmallIntegerField(default=0)  # how often the node was instructed
-    tries = models.PositiveIntegerField(default=0)  # how often it was checked since the last step
+    checks = models.PositiveIntegerField(default=0)  # how often it was checked since the last step
     planned_at = models.DateTimeField()
     due_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)

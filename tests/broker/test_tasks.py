@@ -137,7 +137,7 @@ def test_a_plan_of_moves_is_made_and_carried_out_by_its_messages(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(2)
-    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), movable=True)
+    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), relocatable=True)
     tasks.plan_relocations(Cluster.objects.get().pk)
     plan = RelocationPlan.objects.get(state="proposed")
     plan_decisions.accept_plan(plan, why="room", actor=OPERATOR, now=sim.now)

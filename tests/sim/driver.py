@@ -137,10 +137,10 @@ class Sim:
             same_node=self.chance.below(0.5),
             image=str(self.pick(IMAGES)),
             end_date=self.clock.at + timedelta(seconds=120) if self.chance.below(0.1) else None,
-            movable=self.moves and self.chance.below(0.8),
+            relocatable=self.moves and self.chance.below(0.8),
         )
         if wanted.quantity > 1:  # several together stay where they are
-            wanted = replace(wanted, movable=False)
+            wanted = replace(wanted, relocatable=False)
         with tenant_scope(owner.tenant.pk):
             project = self.projects[owner][self.chance.below(0.5)]
             lease = request_lease(wanted, project=project, actor=owner.actor, now=self.clock.at)

@@ -83,14 +83,16 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         row = self.claim(row_id, tenant_id, now)
         if row is None:
             return
-        if row.fell >= MAX_UNEXPECTED_FAILURES:
+        if row.consecutive_failures >= MAX_UNEXPECTED_FAILURES:
             self.mark_stuck(row, WORKERS_DIED, UNEXPECTED_CODE, now)
             return
         try:
             outcome = self.request_outcome(row, now)
         except OutcomeUnknown as silence:
-            log.warning(f"{self.title} has no response yet", **{self.name: row.pk}, tries=row.tries, why=str(silence))
-            self.wait(row, silence.again_in_s or backoff_s(row.tries), str(silence), now)
+            log.warning(
+                f"{self.title} has no response yet", **{self.name: row.pk}, attempts=row.attempts, why=str(silence)
+            )
+            self.wait(row, silence.again_in_s or backoff_s(row.attempts), str(silence), now)
         except GatewayRejected as rejection:
             self.mark_stuck(row, rejection.reason, rejection.code, now)
         else:
@@ -108,15 +110,17 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             )
         if row is None:
             return False
-        row.fell += 1
-        kind, times = type(error).__name__, row.fell
+        row.consecutive_failures += 1
+        kind, times = type(error).__name__, row.consecutive_failures
         subject = {self.name: row.pk}
         log.error(f"{self.title} attempt failed unexpectedly", **subject, times=times, exc_info=error)
         if times >= MAX_UNEXPECTED_FAILURES:
             reason = f"{times} attempts in a row failed unexpectedly, the last with {kind}."
             self.mark_stuck(row, reason, UNEXPECTED_CODE, now)
         else:
-            self.wait(row, backoff_s(times), f"the attempt failed unexpectedly, with {kind}", now, fell=times)
+            self.wait(
+                row, backoff_s(times), f"the attempt failed unexpectedly, with {kind}", now, consecutive_failures=times
+            )
         return True
 
     def due(self, *, now: datetime) -> list[outbox.TaskMessage]:
@@ -151,7 +155,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
 
         Raises Moved if the row changed since it was read.
         """
-        fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "fell": 0}
+        fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "consecutive_failures": 0}
         values = {"reason": "", "code": "", "claimed_until": None, "mark_failed_reason": mark_failed_reason}
         if not self.as_read(row).update(**fresh, **values):
             raise TransactionChanged(
@@ -177,9 +181,12 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         free = Q(claimed_until=None) | Q(claimed_until__lt=now)
         with tenant_scope(tenant_id):
             mine = self.rows().filter(free, pk=row_id, status=PaymentStatus.PENDING, due_at__lte=now)
-            died = Case(When(claimed_until=None, then=F("fell")), default=F("fell") + 1)
+            died = Case(When(claimed_until=None, then=F("consecutive_failures")), default=F("consecutive_failures") + 1)
             if not mine.update(
-                claimed_until=now + CLAIM_DURATION, due_at=now + CLAIM_DURATION, tries=F("tries") + 1, fell=died
+                claimed_until=now + CLAIM_DURATION,
+                due_at=now + CLAIM_DURATION,
+                attempts=F("attempts") + 1,
+                consecutive_failures=died,
             ):
                 return None
             return self.rows().get(pk=row_id)
@@ -198,12 +205,16 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             )
         return self.ask(gateway, row, now=now)
 
-    def wait(self, row: TransactionRow, seconds: int, trouble: str, now: datetime, *, fell: int = 0) -> None:
+    def wait(
+        self, row: TransactionRow, seconds: int, trouble: str, now: datetime, *, consecutive_failures: int = 0
+    ) -> None:
         """Schedule a retry with the same key, with jitter."""
-        after_s = seconds + int(Rng(f"{row.pk} {row.tries}").uniform(0, seconds // 2))
+        after_s = seconds + int(Rng(f"{row.pk} {row.attempts}").uniform(0, seconds // 2))
         again = {"due_at": now + timedelta(seconds=after_s), "claimed_until": None}
         with tenant_scope(row.tenant_id):
-            if self._mine(row).update(**again, trouble=clean_text(trouble), fell=fell):
+            if self._mine(row).update(
+                **again, last_error=clean_text(trouble), consecutive_failures=consecutive_failures
+            ):
                 self.enqueue(row, now=now, after_s=after_s)
 
     def mark_stuck(self, row: TransactionRow, reason: str, code: str, now: datetime) -> None:
@@ -211,7 +222,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         stuck = {"status": PaymentStatus.STUCK, "stuck_at": now, "due_at": None, "claimed_until": None}
         reason, code = clean_text(reason), clean_text(code)[:60]
         with tenant_scope(row.tenant_id):
-            if self._mine(row).update(reason=reason, code=code, trouble="", mark_failed_reason="", **stuck):
+            if self._mine(row).update(reason=reason, code=code, last_error="", mark_failed_reason="", **stuck):
                 log.error(f"{self.title} needs attention", **{self.name: row.pk}, code=code, why=reason)
                 self.record("stuck", row, actor=BILLING, now=now, code=code)
                 self.stopped(row, reason, now=now)
@@ -261,4 +272,4 @@ def _success_columns(outcome: Succeeded, now: datetime) -> dict[str, Any]:
 
 
 def _settled_columns(now: datetime) -> dict[str, Any]:
-    return {"settled_at": now, "due_at": None, "claimed_until": None, "stuck_at": None, "trouble": ""}
+    return {"settled_at": now, "due_at": None, "claimed_until": None, "stuck_at": None, "last_error": ""}

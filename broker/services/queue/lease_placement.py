@@ -150,7 +150,7 @@ def _reserve_slots(lease: Lease, found: FoundSlots, now: datetime, waits: bool =
         generation=generation,
         claimed_until=None,
         due_at=now + RECHECK_AFTER,
-        tries=0,
+        unfinished_claims=0,
         pending_reason="",
         progress={},
     )

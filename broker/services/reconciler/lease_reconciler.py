@@ -45,7 +45,9 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         if lease is None or lease.state == S.RELEASED:
             return
         # An active (charged) lease is observed before it is ended, unless observing it crashed too many workers.
-        if termination.is_over(lease, now) and (lease.state != S.ACTIVE or lease.tries >= MAX_UNFINISHED_CLAIMS):
+        if termination.is_over(lease, now) and (
+            lease.state != S.ACTIVE or lease.unfinished_claims >= MAX_UNFINISHED_CLAIMS
+        ):
             at = termination.end_of_term(lease) if lease.state != S.ACTIVE else lease.seen_at
             termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
             return
@@ -56,7 +58,7 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         )
         if not placed and lease.state == S.QUEUED:
             return  # in any other state another worker was faster, and left the rest to this message
-        if lease.state == S.PROVISIONING and lease.tries >= MAX_UNFINISHED_CLAIMS:
+        if lease.state == S.PROVISIONING and lease.unfinished_claims >= MAX_UNFINISHED_CLAIMS:
             observation_outcomes.give_up_crashing(lease, now)
             return
         spec = _claim(lease, now) if lease.state in STATES_IN_CLUSTER else None
@@ -104,12 +106,16 @@ def _claim(lease: Lease, now: datetime) -> ProvisionSpec | None:
     """
     claimed = Lease.objects.filter(
         Q(claimed_until=None) | Q(claimed_until__lt=now), pk=lease.pk, state=lease.state, seq=lease.seq
-    ).update(claimed_until=now + CLAIM_TIME, tries=F("tries") + 1, due_at=now + observation_outcomes.RECHECK_AFTER)
+    ).update(
+        claimed_until=now + CLAIM_TIME,
+        unfinished_claims=F("unfinished_claims") + 1,
+        due_at=now + observation_outcomes.RECHECK_AFTER,
+    )
     return load_provision_spec(lease) if claimed else None
 
 
 def _clear_claim(lease: Lease, now: datetime) -> None:
-    Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM_TIME).update(claimed_until=None, tries=0)
+    Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM_TIME).update(claimed_until=None, unfinished_claims=0)
 
 
 def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_by: datetime) -> None:

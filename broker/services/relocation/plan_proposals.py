@@ -170,8 +170,8 @@ def _draw_slices(pool: RelocationPool, gpu: int) -> list[list[int]]:
 def clusters_to_plan(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return a planning message for each cluster where a plan may gain something.
 
-    There a movable lease is active and another lease waits in vain, or one beside it has ended lately; four
-    times a day any cluster with a movable lease. A plan is only proposed; an operator accepts it.
+    There a relocatable lease is active and another lease waits in vain, or one beside it has ended lately; four
+    times a day any cluster with a relocatable lease. A plan is only proposed; an operator accepts it.
     """
     when: dict[str, bool | datetime] = {
         "anyway": now.timestamp() % WINDOW_S < SWEEP_S,

@@ -54,7 +54,7 @@ def _claim(change_id: str, now: datetime) -> Repartition | None:
     if change is None:
         return None
     free = Repartition.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), pk=change.pk, seq=change.seq)
-    return change if free.update(claimed_until=now + CLAIM, tries=F("tries") + 1) else None
+    return change if free.update(claimed_until=now + CLAIM, checks=F("checks") + 1) else None
 
 
 def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> RepartitionDecision:
@@ -96,7 +96,7 @@ def target_layout_of(change: Repartition) -> TargetLayout:
 
 
 def _progress_of(change: Repartition, held: int, now: datetime) -> RepartitionProgress:
-    return RepartitionProgress(S(change.step), now - change.step_at, held, change.attempts, change.tries > 0)
+    return RepartitionProgress(S(change.step), now - change.step_at, held, change.attempts, change.checks > 0)
 
 
 def _count_placements(change: Repartition) -> int:

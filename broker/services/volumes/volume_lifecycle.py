@@ -106,7 +106,7 @@ def reconcile_volume(volume_id: str, tenant_id: str, *, now: datetime) -> None:
         if volume is None:
             return
         Volume.objects.filter(pk=volume.pk).update(due_at=now + RECHECK_AFTER)
-        where = list(Cluster.objects.filter(pk__in=[volume.cluster_id, *volume.left_in]).order_by("id"))
+        where = list(Cluster.objects.filter(pk__in=[volume.cluster_id, *volume.remaining_clusters]).order_by("id"))
     # A list, not a generator: every cluster is asked, even if an earlier one is unreachable.
     if all([_is_deleted_in(volume, cluster, now) for cluster in where]):
         with tenant_scope(tenant_id):
@@ -138,7 +138,7 @@ def _finish_deletion(volume: Volume, now: datetime) -> None:
 
 def recheck_deleted(cluster: Cluster, *, now: datetime) -> None:
     """Check again that a cluster's deleted volumes are gone: an old state may have them."""
-    was_there = Q(cluster=cluster) | Q(left_in__contains=cluster.pk)
+    was_there = Q(cluster=cluster) | Q(remaining_clusters__contains=cluster.pk)
     deleted = Volume.objects.filter(was_there, state=VolumeState.DELETED.value)
     with system_scope():
         tenants = sorted(set(deleted.values_list("tenant_id", flat=True)))

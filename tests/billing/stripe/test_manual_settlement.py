@@ -99,7 +99,7 @@ def test_what_the_bank_has_not_answered_is_waited_for(fake: FakeStripe) -> None:
     card = next(iter(fake.things.all("payment_method").values()))
     things.pay(fake.things, sent["id"], {"payment_method": card["id"]})
     waits = untaken(payment)
-    assert (waits.status, "bank has not responded" in waits.trouble) == ("pending", True)
+    assert (waits.status, "bank has not responded" in waits.last_error) == ("pending", True)
     things.bank_pays(fake.things, sent)
     assert process_payment(payment, now=LATER + HOUR).status == "succeeded"
 

@@ -94,7 +94,7 @@ def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
     for each in fast[1:]:
         process_payment(request_payment(each, now=NOW + HOUR), now=NOW + HOUR)
     assert night(fake, NOW + 12 * HOUR) == []
-    assert "did not respond" in StripeReconciliationDay.objects.exclude(trouble="")[0].trouble
+    assert "did not respond" in StripeReconciliationDay.objects.exclude(last_error="")[0].last_error
     fake.down = False
     assert {each.kind for each in night(fake, NOW + DAY)} == {"paid_there_open_here"}
     assert {reload_invoice(each).status for each in [*slow, *fast, disputed]} == {"paid"}
@@ -384,10 +384,10 @@ def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(fake: FakeStr
     fake.ill = lambda call: left.pop(0) if left and call.path.endswith(("events", "invoices")) else ""
     reconciliation.reconcile_day(str(NOW.date()), now=now)
     day = StripeReconciliationDay.objects.get(day=NOW.date())
-    assert (day.phase, day.charges, "did not respond" in day.trouble) == ("theirs", 4, True)
+    assert (day.phase, day.charges, "did not respond" in day.last_error) == ("theirs", 4, True)
     reconciliation.reconcile_day(str(NOW.date()), now=now + HOUR)
     day.refresh_from_db()
-    assert (day.charges, day.invoices, day.trouble, day.due_at) == (7, 7, "", None)
+    assert (day.charges, day.invoices, day.last_error, day.due_at) == (7, 7, "", None)
 
 
 def test_what_is_declined_here_and_can_still_be_paid_there_is_told(fake: FakeStripe) -> None:

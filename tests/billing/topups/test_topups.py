@@ -86,7 +86,7 @@ def test_a_decline_ends_it_and_puts_nothing_in(kestrel: TenantContext) -> None:
 def test_a_silence_is_asked_about_again_with_the_same_key(kestrel: TenantContext, silence: GatewayFault) -> None:
     fail_next_topups(kestrel, silence)
     waits = process_topup(request_topup(kestrel, 100))
-    assert (waits.status, waits.trouble != "", waits.due_at > NOW) == ("pending", True, True)  # type: ignore[operator]
+    assert (waits.status, waits.last_error != "", waits.due_at > NOW) == ("pending", True, True)  # type: ignore[operator]
     assert topup_collection.TOPUPS.due(now=NOW) == []
     later = NOW + timedelta(hours=1)
     ((task, key, tenant),) = topup_collection.TOPUPS.due(now=later)
@@ -129,7 +129,7 @@ def test_what_a_late_worker_settles_meanwhile_is_not_asked_for_again(kestrel: Te
 def test_only_the_gateway_that_it_was_begun_with_is_asked(kestrel: TenantContext) -> None:
     made = request_topup(kestrel, 100)
     with payments.using_gateway(None):
-        assert "no longer configured" in process_topup(made).trouble
+        assert "no longer configured" in process_topup(made).last_error
     assert charged_topups(kestrel) == []
 
 

@@ -149,7 +149,7 @@ def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
     lease = world.ask(world.home(), world.offering())
     world.die_while_working(lease)
     world.wait(25)
-    assert world.until(lease, "active").tries == 0
+    assert world.until(lease, "active").unfinished_claims == 0
     assert world.there() == 1
 
 

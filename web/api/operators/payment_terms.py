@@ -18,7 +18,7 @@ class OperatorPaymentTermsOut(serializers.ModelSerializer[AccountTerms]):
 
     class Meta:
         model = AccountTerms
-        fields = ("tenant", "payment", "standing", "why", "since")
+        fields = ("tenant", "payment", "account_status", "why", "since")
 
 
 class OperatorPaymentTermsViewSet(CrossTenantViewSet):
@@ -29,5 +29,5 @@ class OperatorPaymentTermsViewSet(CrossTenantViewSet):
     sorts = OLDEST_FIRST
     filters = OF_TENANT | {
         "payment": QueryFilter("payment", choices=tuple(PaymentTerms.values)),
-        "standing": QueryFilter("standing", choices=tuple(AccountStatus.values)),
+        "account_status": QueryFilter("account_status", choices=tuple(AccountStatus.values)),
     }

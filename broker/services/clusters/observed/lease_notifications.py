@@ -88,8 +88,8 @@ def _enqueue_orphan_removal(cluster: Cluster, over: Collection[str], now: dateti
     """
     if not over:
         return
-    rows = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(over), kind__in=NOTIFYING_KINDS)
-    there = {parse_spec_name(name) for name in rows.values_list("order_name", flat=True)}
+    rows = ClusterObject.objects.filter(cluster=cluster, spec_name__in=list(over), kind__in=NOTIFYING_KINDS)
+    there = {parse_spec_name(name) for name in rows.values_list("spec_name", flat=True)}
     with system_scope():
         held = Allocation.objects.filter(lease__in={pk for pk, _ in there}, released_at=None)
         minded = set(held.values_list("lease", "generation"))
@@ -134,9 +134,9 @@ def _observe_specs(cluster: Cluster, pods_of: Mapping[str, int], now: datetime) 
     Only healthy states are reported as certain. What may be an end is left to a worker, who asks the cluster
     itself. A spec whose objects are incomplete counts as pending: the rest will be observed separately.
     """
-    there = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(pods_of), kind__in=NOTIFYING_KINDS)
+    there = ClusterObject.objects.filter(cluster=cluster, spec_name__in=list(pods_of), kind__in=NOTIFYING_KINDS)
     pods, anchors = defaultdict[str, list[ObservedPod]](list), dict[str, ClusterObjectHeader]()
-    for kind, name, body in there.values_list("kind", "order_name", "body"):
+    for kind, name, body in there.values_list("kind", "spec_name", "body"):
         if kind == POD.name:
             pods[name].append(msgspec.convert(body, ObservedPod))
         else:

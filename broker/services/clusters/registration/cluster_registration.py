@@ -194,7 +194,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
             if node.name not in reported:
                 _mark_missing(gpus, now)
                 continue
-            if any(gpu.closed_since for gpu in gpus):
+            if any(gpu.out_of_service_since for gpu in gpus):
                 continue  # it is being repartitioned: its report of its GPUs is worth nothing meanwhile
             report = reported[node.name]
             if why := find_conflict(gpus, report.gpus):
@@ -211,7 +211,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
 
 def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
     """Return why a report lacks too many GPUs to be trusted; else empty."""
-    gpus = Gpu.objects.filter(node__cluster=cluster, health=GpuHealth.HEALTHY, closed_since=None)
+    gpus = Gpu.objects.filter(node__cluster=cluster, health=GpuHealth.HEALTHY, out_of_service_since=None)
     known = set(gpus.values_list("node__name", "index"))
     # A node that reports a reason has not lost its GPUs; selling them on regardless might share them by mistake.
     explained = {node.name for node in found if node.problems}

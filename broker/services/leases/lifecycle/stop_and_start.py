@@ -114,7 +114,7 @@ def finish_stop(lease: Lease, *, now: datetime) -> None:
         due_at=lease.end_date,
         conditions={},
         progress={},
-        tries=0,
+        unfinished_claims=0,
     )
     left = max(now, lease.state_since)
     Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).update(released_at=left)

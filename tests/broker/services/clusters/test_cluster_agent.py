@@ -71,7 +71,7 @@ def test_changes_around_a_list_are_kept_in_order(agent: ClusterAgent, sim: Simul
     ]
     agent.absorb(batch, now=sim.now)
     kept = ClusterObject.objects.get()
-    assert (kept.order_name, kept.version, kept.body["status"]["phase"]) == ("l-1-g2", 8, "Running")
+    assert (kept.spec_name, kept.version, kept.body["status"]["phase"]) == ("l-1-g2", 8, "Running")
     assert ClusterWatch.objects.get().version == 12
     agent.absorb([found(POD, "DELETED", pod(13), version=13)], now=sim.now)
     assert not ClusterObject.objects.exists()

@@ -212,7 +212,7 @@ def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_t
 
 def test_a_node_that_is_being_cut_again_is_not_believed(cluster: Cluster) -> None:
     take(cluster, gpu(0), gpu(1))
-    Gpu.objects.filter(index=0).update(closed_since=NOW)
+    Gpu.objects.filter(index=0).update(out_of_service_since=NOW)
     assert take(cluster, gpu(0, cuts=()), problems=("half of it is gone",)) == []
     assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
 

@@ -205,7 +205,7 @@ def test_who_is_under_way_is_looked_at_every_fifteen_seconds_however_often_worke
     sim.messages.clear()
     for deaths in range(12):
         with tenant_scope(lease.tenant_id):
-            Lease.objects.filter(pk=lease.pk).update(tries=deaths, claimed_until=None)
+            Lease.objects.filter(pk=lease.pk).update(unfinished_claims=deaths, claimed_until=None)
             assert lease_reconciler._claim(reload_lease(lease), sim.now)
         taken = reload_lease(lease)
         assert taken.due_at

@@ -43,7 +43,7 @@ def test_who_asked_for_a_lease_is_told_when_it_is_relocated_and_how_to_keep_it(
 ) -> None:
     is_somebody(kestrel)
     kestrel.create_member(Role.OWNER)
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     lease, [(to, subject, text)] = letters(sim, django_capture_on_commit_callbacks)
     assert (to, subject) == (kestrel.actor.label, f"{lease.name} will be moved to another GPU")
     assert "not before 09:" in text
@@ -55,7 +55,7 @@ def test_of_a_lease_with_a_volume_the_email_says_what_stays(
     sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
 ) -> None:
     is_somebody(kestrel)
-    for lease in scatter_leases(sim, kestrel, kestrel, movable=True):
+    for lease in scatter_leases(sim, kestrel, kestrel, relocatable=True):
         volume = sim.create_volume(kestrel, f"weights of {lease.pk}").pk
         with tenant_scope(kestrel.tenant.pk):
             Lease.objects.filter(pk=lease.pk).update(volume=volume)
@@ -71,7 +71,7 @@ def test_where_nobody_asked_who_can_read_those_are_told_who_lead_the_tenant(
     kestrel.create_member(Role.VIEWER)
     gone = kestrel.create_member(Role.OWNER)
     User.objects.filter(pk__in=[gone.pk, somebody.pk]).update(is_active=False)
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     _, sent = letters(sim, django_capture_on_commit_callbacks)
     assert {to for to, _, _ in sent} == leads
 
@@ -80,7 +80,7 @@ def test_nobody_of_another_tenant_is_told(
     sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
 ) -> None:
     create_tenant("Merlin").create_member(Role.OWNER)
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     assert letters(sim, django_capture_on_commit_callbacks)[1] == []
 
 
@@ -89,5 +89,5 @@ def test_where_nothing_is_promised_nobody_is_told(
 ) -> None:
     is_somebody(kestrel)
     settings.RELOCATION_NOTICE_S = 0  # it begins at once: a letter would come too late
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     assert letters(sim, django_capture_on_commit_callbacks)[1] == []

@@ -272,7 +272,7 @@ def test_an_empty_one_follows_its_lease_and_what_was_made_of_it_is_deleted_too(s
     lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     there = again(volume)
     assert there.cluster
-    assert (there.cluster.name, there.left_in) == ("north-2", [first.pk])
+    assert (there.cluster.name, there.remaining_clusters) == ("north-2", [first.pk])
     assert again_in(lease) == "north-2"
     sim.release_lease(lease)
     sim.run(10)
@@ -349,7 +349,7 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
     sim.run_with_sweeps(20)
     with tenant_scope(kestrel.tenant.pk):
         lies = Cluster.objects.get(name="north-2")
-        Volume.objects.filter(pk=volume.pk).update(cluster=lies, left_in=[moved.pk])
+        Volume.objects.filter(pk=volume.pk).update(cluster=lies, remaining_clusters=[moved.pk])
     SimulatedVolume.objects.create(name=volume.pk, size_gib=10, made_at=sim.now)
     moody.calls.clear()
     moody.silent.add("north-1")

@@ -29,7 +29,7 @@ def operator(db: None, settings: Any) -> Client:
 @pytest.fixture
 def plan(sim: Simulation, operator: Client) -> RelocationPlan:
     create_gpus(2)
-    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), movable=True)
+    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), relocatable=True)
     return propose_plan(sim)
 
 

@@ -30,7 +30,9 @@ def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
     """List orphaned objects of a cluster, and approve the deletion of exactly those."""
     cluster = None if pk == orphan_removal.SIMULATED else find_cluster(pk)
     place = cluster.name if cluster else _("the simulated fleet")
-    waiting = Orphan.objects.filter(cluster=cluster, agreed_at=None, deletion_requested_at=None).order_by("-pk")
+    waiting = Orphan.objects.filter(cluster=cluster, deletion_approved_at=None, deletion_requested_at=None).order_by(
+        "-pk"
+    )
     # Orphans found after the page was shown are not part of the approval.
     shown = request.GET.get("until", "")
     if not shown.isdecimal() or len(shown) > 18:
