@@ -1,6 +1,6 @@
 # gpubroker's one menu. `make help` prints it.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-all test-timezones house-figures mutants crashes attacks check bench replay replay-compare controlplane demo-kubernetes demo-billing lock clean env env-dev
+.PHONY: help run test test-fast test-all test-timezones code-metrics mutants crashes attacks check bench replay replay-compare controlplane demo-kubernetes demo-billing lock clean env env-dev
 PYTHON ?= python3
 VENV ?= .venv
 PORT ?= 8000
@@ -39,8 +39,8 @@ test-timezones: env-dev  ## Test charging, months and books with process and ses
 check: env-dev  ## Format, lint, types, import contract, migrations, deployment checks, secrets
 	@exec $(VENV)/bin/python -m deploy.check
 
-house-figures: env-dev  ## Count names, docstrings, templates, lines and files of journeys against their goals
-	@exec $(VENV)/bin/python -m deploy.house_figures
+code-metrics: env-dev  ## Count names, docstrings, templates, lines and files of journeys against their goals
+	@exec $(VENV)/bin/python -m deploy.code_metrics
 
 bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)
 	@exec $(VENV)/bin/python -m deploy.bench $(ONLY) $(SIZE)
@@ -61,7 +61,7 @@ replay-compare: env  ## Replay it by first fit, by best fit and by our rule, and
 	@for rule in first-fit best-fit; do $(VENV)/bin/python -m deploy.embedded.scratch \
 		python manage.py replay openb $(ARGS) --engine $$rule --out build/$$rule || exit 1; done
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS) \
-		--beside build/first-fit/replay.json --beside build/best-fit/replay.json
+		--compare-with build/first-fit/replay.json --compare-with build/best-fit/replay.json
 
 controlplane: env-dev  ## Build the Kubernetes that the cluster tests speak to (needs Go; minutes, once per pin)
 	@exec $(VENV)/bin/python -m tests.controlplane.build

@@ -1,4 +1,4 @@
-"""Command `make house-figures`: count names, docstrings, templates, lines and files of journeys."""
+"""Command `make code-metrics`: count names, docstrings, templates, lines and files of journeys."""
 
 import json
 import subprocess
