@@ -40,7 +40,7 @@ check: env-dev  ## Format, lint, types, import contract, migrations, deployment 
 	@exec $(VENV)/bin/python -m deploy.check
 
 house-figures: env-dev  ## Count names, docstrings, templates, lines and files per journey, compared with their goals
-	@exec $(VENV)/bin/python -m deploy.house_figures
+	@exec $(VENV)/bin/python -m deploy.code_metrics
 
 bench: env-dev  ## Print one JSON line per figure; fails when a goal is missed (ONLY=<area>)
 	@exec $(VENV)/bin/python -m deploy.bench $(ONLY) $(SIZE)
@@ -61,7 +61,7 @@ replay-compare: env  ## Replay the trace with first fit, best fit and our rule, 
 	@for rule in first-fit best-fit; do $(VENV)/bin/python -m deploy.embedded.scratch \
 		python manage.py replay openb $(ARGS) --engine $$rule --out build/$$rule || exit 1; done
 	@exec $(VENV)/bin/python -m deploy.embedded.scratch python manage.py replay openb $(ARGS) \
-		--beside build/first-fit/replay.json --beside build/best-fit/replay.json
+		--compare-with build/first-fit/replay.json --compare-with build/best-fit/replay.json
 
 controlplane: env-dev  ## Build the Kubernetes control plane for the cluster tests (needs Go; minutes, once per pin)
 	@exec $(VENV)/bin/python -m tests.controlplane.build

@@ -47,7 +47,7 @@ def build(leases: int) -> list[Lease]:
     tenant, project = create_customer()
     with tenant_scope(tenant.pk):
         account_terms.set_account_terms(
-            tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=BEGUN
+            tenant, payment="prepaid", account_status="good", why="new", actor=OPERATOR, now=BEGUN
         )
         budget = budget_settings.set_budget(project=project, limit_minor=PLENTY, actor=OPERATOR, now=BEGUN)
     create_grant(tenant, PLENTY, now=BEGUN)

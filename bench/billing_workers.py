@@ -83,7 +83,7 @@ def build(months: int) -> list[tuple[str, str]]:
         tenant, project = create_customer()
         with tenant_scope(tenant.pk):
             account_terms.set_account_terms(
-                tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=NOW
+                tenant, payment="prepaid", account_status="good", why="new", actor=OPERATOR, now=NOW
             )
         create_grant(tenant, IN_A_WALLET, now=NOW)
         for _ in range(LEASES_A_WALLET):

@@ -7,7 +7,7 @@ WITH lease AS (
   INSERT INTO broker_lease
          (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, state_since,
           generation, conditions, progress, pending_reason, created_at, end_reason, max_duration_s, quota_uses,
-          requested_by, requested_by_label, tries, version)
+          requested_by, requested_by_label, unfinished_claims, version)
   SELECT id, %(tenant)s, (%(projects)s::text[])[1], (%(offerings)s::text[])[1], 'bench', 1, false, '', '', '{}',
          'released', 9, %(since)s, 1, '{}', '{}', '', %(since)s, 'by_tenant', 3600, '{}', '', '', 0, 1
     FROM lease

@@ -3,7 +3,7 @@ WITH lease AS (
   INSERT INTO broker_lease
          (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, state_since,
           generation, conditions, progress, pending_reason, created_at, active_at, ends_at, seen_at, end_reason,
-          max_duration_s, quota_uses, requested_by, requested_by_label, tries, version)
+          max_duration_s, quota_uses, requested_by, requested_by_label, unfinished_claims, version)
   SELECT 'lse_' || right(%(tenant)s, 10) || lpad(n::text, 16, '0'), %(tenant)s, %(project)s, %(offering)s, 'job-' || n, 1, false, '', '', '{}',
          'active', 1, %(begun)s, 1, '{}', '{}', '', %(begun)s, %(begun)s, %(now)s::timestamptz + interval '40 hours',
          %(now)s, 'none', 147600, '{}', '', '', 0, 1

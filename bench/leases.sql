@@ -13,7 +13,7 @@ WITH lease AS (
   INSERT INTO broker_lease
          (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, state_since,
           generation, conditions, progress, pending_reason, created_at, active_at, ended_at, ends_at, end_reason,
-          max_duration_s, quota_uses, requested_by, requested_by_label, tries, version)
+          max_duration_s, quota_uses, requested_by, requested_by_label, unfinished_claims, version)
   SELECT id, %(tenant)s, project_id, offering_id, 'job-' || n, 1, false, 'pytorch/2.9', '', '{}', state,
          CASE state WHEN 'released' THEN 5 WHEN 'active' THEN 3 ELSE 1 END,
          CASE state WHEN 'released' THEN asked + interval '3 hours' WHEN 'active' THEN asked + interval '8 seconds'

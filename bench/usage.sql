@@ -3,7 +3,7 @@ WITH lease AS (
   INSERT INTO broker_lease
          (id, tenant_id, project_id, offering_id, name, quantity, same_node, image, command, tags, state, seq, state_since,
           generation, conditions, progress, pending_reason, created_at, end_reason, max_duration_s, quota_uses,
-          requested_by, requested_by_label, tries, version)
+          requested_by, requested_by_label, unfinished_claims, version)
   SELECT %(tenant)s || '_' || n, %(tenant)s, %(project)s, (%(offerings)s::text[])[1 + n %% %(kinds)s], 'bench', 1 + n %% 2,
          false, '', '', '{}', 'released', %(stretches)s + 4, %(start)s::timestamptz, 1, '{}', '{}', '', %(start)s,
          'by_tenant', 3600, '{}', '', '', 0, 1

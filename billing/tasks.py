@@ -65,8 +65,8 @@ def _log_open_months(closed: close_month.CloseResult) -> None:
         tell("month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
 
 
-@task("billing.keep_ledger")
-def keep_ledger() -> None:
+@task("billing.post_and_seal_ledger")
+def post_and_seal_ledger() -> None:
     """Post missing transfers and pending corrections, and seal the ledger."""
     now = clock.now()
     missing_postings.post_missing(now=now)
@@ -99,16 +99,16 @@ def _due_messages(now: datetime) -> Iterator[outbox.TaskMessage]:
         yield "billing.stripe_event", event_id, ""
 
 
-@task("billing.remind")
-def remind() -> None:
+@task("billing.run_dunning")
+def run_dunning() -> None:
     """Take dunning stages and clear the status of tenants that have paid."""
     now = clock.now()
     overdue_status.clear_overdue_statuses(now=now)
     dunning_steps.run_dunning(now=now)
 
 
-@task("billing.watch_budgets")
-def watch_budgets() -> None:
+@task("billing.check_budgets")
+def check_budgets() -> None:
     """Alert about budget thresholds and announce stops."""
     budget_alerts.check_budgets(now=clock.now())
 
@@ -122,8 +122,8 @@ def stop_budgets() -> None:
     budget_stops.execute_due_stops(now=clock.now())
 
 
-@task("billing.deliver")
-def deliver(letter_id: str, tenant_id: str) -> None:
+@task("billing.send_email")
+def send_email(letter_id: str, tenant_id: str) -> None:
     """Send one e-mail; any failure is recorded with it."""
     now = clock.now()
     try:
@@ -133,8 +133,8 @@ def deliver(letter_id: str, tenant_id: str) -> None:
             raise
 
 
-@task("billing.deliver_due")
-def deliver_due() -> None:
+@task("billing.send_due_emails")
+def send_due_emails() -> None:
     """Resend lost hints of e-mails and retry failed ones."""
     for hint in email_delivery.due_emails(now=clock.now()):
         outbox.send(*hint)
@@ -186,10 +186,10 @@ def reconcile_stripe() -> None:
     now = clock.now()
     reconciliation_schedule.schedule_days(now=now)
     for day in reconciliation_schedule.due_days(now=now):
-        outbox.send("billing.stripe_day", day, "")
+        outbox.send("billing.reconcile_stripe_day", day, "")
 
 
-@task("billing.stripe_day")
-def stripe_day(day: str) -> None:
+@task("billing.reconcile_stripe_day")
+def reconcile_stripe_day(day: str) -> None:
     """Reconcile one day with Stripe and the ledger."""
     reconciliation.reconcile_day(day, now=clock.now())

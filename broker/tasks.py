@@ -17,39 +17,39 @@ from ports import clock, outbox
 from ports.outbox import task
 
 
-@task("broker.step")
+@task("broker.reconcile_lease")
 def reconcile_lease(lease_id: str, tenant_id: str) -> None:
     lease_reconciler.reconcile_lease(lease_id, tenant_id, now=clock.now())
 
 
-@task("broker.serve")
+@task("broker.run_queue")
 def run_queue(pool: str) -> None:
     model, _, region = pool.partition("|")
     queue_scheduling.run_queue((model, region), now=clock.now())
 
 
-@task("broker.knock_all")
+@task("broker.probe_clusters")
 def probe_clusters() -> None:
     for cluster_id in health_probe.clusters_to_probe():
-        outbox.send("broker.knock", cluster_id, "")
+        outbox.send("broker.probe_cluster", cluster_id, "")
 
 
-@task("broker.knock")
+@task("broker.probe_cluster")
 def probe_cluster(cluster_id: str) -> None:
     health_probe.probe_cluster(cluster_id, now=clock.now())
 
 
-@task("broker.examine")
+@task("broker.examine_cluster")
 def examine_cluster(cluster_id: str) -> None:
     cluster_examination.run_examination(cluster_id, now=clock.now())
 
 
-@task("broker.leave")
+@task("broker.free_abandoned_placements")
 def free_abandoned_placements(lease_id: str, tenant_id: str) -> None:
     abandoned_placements.free_abandoned_placements(lease_id, tenant_id, now=clock.now())
 
 
-@task("broker.volume")
+@task("broker.reconcile_volume")
 def reconcile_volume(volume_id: str, tenant_id: str) -> None:
     volume_lifecycle.reconcile_volume(volume_id, tenant_id, now=clock.now())
 
@@ -79,26 +79,26 @@ def sweep_all(_subject: str = "") -> None:
     orphan_removal.remove_orphans(now=now)
 
 
-@task("broker.orphans")
+@task("broker.remove_orphans")
 def remove_orphans(cluster_id: str) -> None:
     orphan_removal.remove_orphans_in(cluster_id, now=clock.now())
 
 
-@task("broker.recut")
+@task("broker.reconcile_repartition")
 def reconcile_repartition(change_id: str) -> None:
     repartition_reconciler.reconcile_repartition(change_id, now=clock.now())
 
 
-@task("broker.plan_layouts")
+@task("broker.plan_repartitions")
 def plan_repartitions(cluster_id: str) -> None:
     repartition_planner.plan_and_approve(cluster_id, now=clock.now())
 
 
-@task("broker.move")
+@task("broker.reconcile_relocation_plan")
 def reconcile_relocation_plan(plan_id: str) -> None:
     moving.reconcile_plan(plan_id, now=clock.now())
 
 
-@task("broker.plan_moves")
+@task("broker.plan_relocations")
 def plan_relocations(cluster_id: str) -> None:
     plan_proposals.propose_plans(cluster_id, now=clock.now())

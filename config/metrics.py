@@ -128,7 +128,7 @@ def billing_gauges() -> Iterator[GaugeMetricFamily]:
     with system_scope(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(opened_at)), 0)::float,"
-            " count(*) FILTER (WHERE fell > 0) FROM billing_payment WHERE status = 'pending'"
+            " count(*) FILTER (WHERE consecutive_failures > 0) FROM billing_payment WHERE status = 'pending'"
         )
         pending, oldest, failing = cursor.fetchone()
         cursor.execute("SELECT count(*) FROM billing_payment WHERE status = 'stuck'")
@@ -144,7 +144,9 @@ def billing_gauges() -> Iterator[GaugeMetricFamily]:
             " FROM billing_queuedemail WHERE due_at IS NOT NULL"
         )
         letters, letter_age = cursor.fetchone()
-        cursor.execute("SELECT count(*) FROM billing_queuedemail WHERE unsent IN ('nobody', 'given_up')")
+        cursor.execute(
+            "SELECT count(*) FROM billing_queuedemail WHERE undelivered_reason IN ('no_recipient', 'given_up')"
+        )
         unsent = cursor.fetchone()[0]
         stops = budget_stops.count_late_stops(now=clock.now())
         waiting = pending_decisions.count_pending_decisions()

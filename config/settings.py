@@ -288,17 +288,17 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULER = "config.beat:HeartbeatScheduler"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "broker.sweep", "schedule": 5.0, "options": {"expires": 5}},
-    "knock": {"task": "broker.knock_all", "schedule": 15.0, "options": {"expires": 15}},
+    "probe-clusters": {"task": "broker.probe_clusters", "schedule": 15.0, "options": {"expires": 15}},
     "sweep-all": {"task": "broker.sweep_all", "schedule": 240.0, "options": {"expires": 240}},
     "rate": {"task": "billing.rate", "schedule": 30.0, "options": {"expires": 30}},
-    "tidy": {"task": "tenants.tidy", "schedule": 3600.0, "options": {"expires": 3600}},
+    "delete-expired-rows": {"task": "tenants.delete_expired_rows", "schedule": 3600.0, "options": {"expires": 3600}},
     "collect-due": {"task": "billing.collect_due", "schedule": 30.0, "options": {"expires": 30}},
     "reconcile-stripe": {"task": "billing.reconcile_stripe", "schedule": 600.0, "options": {"expires": 600}},
-    "keep-ledger": {"task": "billing.keep_ledger", "schedule": 600.0, "options": {"expires": 600}},
-    "watch-budgets": {"task": "billing.watch_budgets", "schedule": 60.0, "options": {"expires": 60}},
+    "post-and-seal-ledger": {"task": "billing.post_and_seal_ledger", "schedule": 600.0, "options": {"expires": 600}},
+    "check-budgets": {"task": "billing.check_budgets", "schedule": 60.0, "options": {"expires": 60}},
     "stop-budgets": {"task": "billing.stop_budgets", "schedule": 60.0, "options": {"expires": 60}},
-    "deliver-due": {"task": "billing.deliver_due", "schedule": 30.0, "options": {"expires": 30}},
-    "remind": {"task": "billing.remind", "schedule": 600.0, "options": {"expires": 600}},
+    "send-due-emails": {"task": "billing.send_due_emails", "schedule": 30.0, "options": {"expires": 30}},
+    "run-dunning": {"task": "billing.run_dunning", "schedule": 600.0, "options": {"expires": 600}},
     "close-due": {"task": "billing.close_due", "schedule": 600.0, "options": {"expires": 600}},
 }
 
@@ -327,7 +327,7 @@ CURRENCY = env.currency
 SUPPLIER = {
     "name": env.supplier_name,
     "street": env.supplier_street,
-    "extra": env.supplier_address_line_2,
+    "address_line_2": env.supplier_address_line_2,
     "postcode": env.supplier_postcode,
     "city": env.supplier_city,
     "country": env.supplier_country,

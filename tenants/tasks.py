@@ -5,7 +5,7 @@ from ports.outbox import task
 from tenants.services import cleanup
 
 
-@task("tenants.tidy")
+@task("tenants.delete_expired_rows")
 def delete_expired_rows() -> None:
     """Delete rows past their retention."""
     cleanup.delete_expired(now=clock.now())

@@ -265,24 +265,24 @@ class Simulation:
 
 def run_task(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
     """Do what a worker does with a hint."""
-    if task == "broker.step":
+    if task == "broker.reconcile_lease":
         lease_reconciler.reconcile_lease(subject, tenant_id, now=now)
-    elif task == "broker.leave":
+    elif task == "broker.free_abandoned_placements":
         abandoned_placements.free_abandoned_placements(subject, tenant_id, now=now)
-    elif task == "broker.volume":
+    elif task == "broker.reconcile_volume":
         volume_lifecycle.reconcile_volume(subject, tenant_id, now=now)
-    elif task == "broker.serve":
+    elif task == "broker.run_queue":
         model, _, region = subject.partition("|")
         queue_scheduling.run_queue((model, region), now=now)
-    elif task == "broker.plan_layouts":
+    elif task == "broker.plan_repartitions":
         repartition_planner.plan_and_approve(subject, now=now)
-    elif task == "broker.recut":
+    elif task == "broker.reconcile_repartition":
         repartition_reconciler.reconcile_repartition(subject, now=now)
-    elif task == "broker.plan_moves":
+    elif task == "broker.plan_relocations":
         plan_proposals.propose_plans(subject, now=now)
-    elif task == "broker.move":
+    elif task == "broker.reconcile_relocation_plan":
         moving.reconcile_plan(subject, now=now)
-    elif task == "broker.orphans":
+    elif task == "broker.remove_orphans":
         orphan_removal.remove_orphans_in(subject, now=now)
     elif task == "broker.sweep_all":
         for hint in lease_reconciler.messages_for_all_live():

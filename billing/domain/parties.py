@@ -27,7 +27,7 @@ class InvoiceParty:
 
     name: str
     street: str = ""
-    extra: str = ""
+    address_line_2: str = ""
     postcode: str = ""
     city: str = ""
     country: str = ""  # ISO 3166
@@ -41,7 +41,7 @@ class InvoiceParty:
     def address(self) -> list[str]:
         """Return the address lines as they are printed on an envelope."""
         city = " ".join(part for part in (self.postcode, self.city) if part)
-        lines = (self.street, self.extra, city, COUNTRY_NAMES.get(self.country, self.country))
+        lines = (self.street, self.address_line_2, city, COUNTRY_NAMES.get(self.country, self.country))
         return [line for line in lines if line]
 
 

@@ -16,8 +16,8 @@ class DifferenceKind(StrEnum):
     OTHER_AMOUNT = "other_amount"
     UNKNOWN_HERE = "unknown_here"
     NOT_BOOKED = "not_booked"
-    BOOKED_OTHERWISE = "booked_otherwise"
-    WENT_BACK = "went_back"
+    BOOKED_DIFFERENTLY = "booked_differently"
+    REFUNDED_NOT_HERE = "refunded_not_here"
     REFUND_NOT_THERE = "refund_not_there"
     OPEN_THERE_DECLINED_HERE = "open_there_declined_here"
 
@@ -48,11 +48,11 @@ DIFFERENCE_TEXTS: dict[DifferenceKind, tuple[str, str]] = {
         "The payment succeeded, but it is not in the ledger.",
         "It is booked automatically within ten minutes. If this stays, run manage.py verify_ledger.",
     ),
-    DifferenceKind.BOOKED_OTHERWISE: (
+    DifferenceKind.BOOKED_DIFFERENTLY: (
         "The ledger amount differs from the charged amount of the payment.",
         "Run manage.py verify_ledger and check the transfers of the invoice.",
     ),
-    DifferenceKind.WENT_BACK: (
+    DifferenceKind.REFUNDED_NOT_HERE: (
         "Stripe refunded money or lost a chargeback that the ledger does not have.",
         "Settle it with the tenant, then acknowledge it here. Nothing is booked automatically.",
     ),
@@ -138,14 +138,14 @@ def _differences_of(one: OurCharge, there: Sequence[StripeInvoiceRecord]) -> lis
         if one.booked is None:
             differs(DifferenceKind.NOT_BOOKED)
         elif one.booked != one.minor:
-            differs(DifferenceKind.BOOKED_OTHERWISE)
+            differs(DifferenceKind.BOOKED_DIFFERENTLY)
         if back - booked_back > max(took - one.sent, 0):  # a returned overpayment is not a loss
-            differs(DifferenceKind.WENT_BACK)
+            differs(DifferenceKind.REFUNDED_NOT_HERE)
         if booked_back > back:
             differs(DifferenceKind.REFUND_NOT_THERE)
         return found
     if one.booked is not None:
-        differs(DifferenceKind.BOOKED_OTHERWISE)
+        differs(DifferenceKind.BOOKED_DIFFERENTLY)
     declined = one.outcome == "declined"
     if took > back:
         differs(DifferenceKind.PAID_THERE_DECLINED_HERE if declined else DifferenceKind.PAID_THERE_OPEN_HERE)

@@ -11,7 +11,7 @@ class ChargeVerdict(StrEnum):
     PAID = "paid"
     REFUSED = "refused"  # nothing was collected, and nothing will be
     UNDER_WAY = "under_way"
-    ODD = "odd"  # a person has to look at it
+    UNEXPECTED = "unexpected"  # a person has to look at it
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ INTENT_VERDICTS: dict[str, ChargeVerdict] = {
     "": ChargeVerdict.UNDER_WAY,
     "processing": ChargeVerdict.UNDER_WAY,
     "succeeded": ChargeVerdict.UNDER_WAY,  # the invoice follows in a moment
-    "requires_capture": ChargeVerdict.ODD,  # we never use manual capture
+    "requires_capture": ChargeVerdict.UNEXPECTED,  # we never use manual capture
     "requires_confirmation": ChargeVerdict.REFUSED,
     "requires_action": ChargeVerdict.REFUSED,  # the bank wants the cardholder to confirm, who is not there
     "requires_payment_method": ChargeVerdict.REFUSED,
@@ -70,14 +70,14 @@ REFUSAL = "card_declined", "The payment card was declined."
 def judge_invoice(seen: StripeInvoiceState, expected: int) -> ChargeVerdict:
     """Return the outcome of a Stripe invoice that should be of `expected`."""
     if seen.total != expected:
-        return ChargeVerdict.ODD
+        return ChargeVerdict.UNEXPECTED
     if seen.status == "paid":
-        return ChargeVerdict.PAID if seen.amount_paid == expected else ChargeVerdict.ODD
+        return ChargeVerdict.PAID if seen.amount_paid == expected else ChargeVerdict.UNEXPECTED
     if seen.status in VOIDED_STATES:
-        return ChargeVerdict.REFUSED if not seen.amount_paid else ChargeVerdict.ODD
+        return ChargeVerdict.REFUSED if not seen.amount_paid else ChargeVerdict.UNEXPECTED
     if seen.status == "open" and not seen.amount_paid:
-        return INTENT_VERDICTS.get(seen.intent, ChargeVerdict.ODD)
-    return ChargeVerdict.ODD
+        return INTENT_VERDICTS.get(seen.intent, ChargeVerdict.UNEXPECTED)
+    return ChargeVerdict.UNEXPECTED
 
 
 def decline_reason(seen: StripeInvoiceState) -> tuple[str, str]:

@@ -17,7 +17,7 @@ EU_MEMBERS = frozenset(_MEMBERS.split())  # member states as of Directive 2006/1
 
 
 class TaxTreatment(StrEnum):
-    UNSAID = ""  # no supplier is configured: invoices say nothing about tax
+    NOT_CONFIGURED = ""  # no supplier is configured: invoices say nothing about tax
     DOMESTIC = "domestic"
     DESTINATION = "destination"  # a consumer in another member state: that country's rate, by the One Stop Shop
     REVERSE_CHARGE = "reverse_charge"
@@ -26,7 +26,7 @@ class TaxTreatment(StrEnum):
 
 TAXED_TREATMENTS = (TaxTreatment.DOMESTIC, TaxTreatment.DESTINATION)
 TREATMENT_TEXTS = {
-    TaxTreatment.UNSAID: "",
+    TaxTreatment.NOT_CONFIGURED: "",
     TaxTreatment.DOMESTIC: "",
     TaxTreatment.DESTINATION: "",
     TaxTreatment.REVERSE_CHARGE: "Reverse charge: the customer owes the VAT (Article 196 of Directive 2006/112/EC).",
@@ -52,7 +52,7 @@ def tax_status(supplier: str, customer: str, *, vat_id: str) -> TaxStatus:
     without a country is taxed as a domestic one, which is never too little.
     """
     if not supplier:
-        return TaxStatus(TaxTreatment.UNSAID)
+        return TaxStatus(TaxTreatment.NOT_CONFIGURED)
     if not customer or customer == supplier:
         return TaxStatus(TaxTreatment.DOMESTIC, supplier)
     if supplier in EU_MEMBERS and customer in EU_MEMBERS:

@@ -49,10 +49,11 @@ ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING *
 # Removes the first fault from the payer's list.
 TAKE_FAULT = """
 WITH was AS (
-  SELECT payer, ills->>0 AS ill FROM billing_simulatedpayer
-  WHERE payer = %s AND jsonb_array_length(ills) > 0 FOR UPDATE
+  SELECT payer, pending_faults->>0 AS fault FROM billing_simulatedpayer
+  WHERE payer = %s AND jsonb_array_length(pending_faults) > 0 FOR UPDATE
 )
-UPDATE billing_simulatedpayer p SET ills = p.ills - 0 FROM was WHERE p.payer = was.payer RETURNING was.ill
+UPDATE billing_simulatedpayer p SET pending_faults = p.pending_faults - 0
+  FROM was WHERE p.payer = was.payer RETURNING was.fault
 """
 SLOW_S = (20, 90)
 DECLINE_REASON, DECLINE_CODE = "The payment card has insufficient funds.", "insufficient_funds"

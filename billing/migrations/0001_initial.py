@@ -177,7 +177,7 @@ class Migration(InitialMigration):
                 ("ended", models.PositiveIntegerField(default=0)),
                 ("lifted_at", models.DateTimeField(null=True)),
                 ("checked_at", models.DateTimeField(null=True)),
-                ("trouble", models.CharField(blank=True, db_default="", default="", max_length=300)),
+                ("last_error", models.CharField(blank=True, db_default="", default="", max_length=300)),
             ],
             options={
                 "indexes": [
@@ -551,7 +551,7 @@ class Migration(InitialMigration):
                 ("currency", models.CharField(max_length=3)),
                 ("total", models.BigIntegerField()),
                 ("tax", models.BigIntegerField(db_default=0, default=0)),
-                ("off_due", models.BigIntegerField()),
+                ("reduced_due", models.BigIntegerField()),
                 ("to_grants", models.BigIntegerField(db_default=0, default=0)),
                 ("reason", models.CharField(max_length=200)),
                 ("correction_id", models.CharField(blank=True, db_default="", default="", max_length=40)),
@@ -567,11 +567,11 @@ class Migration(InitialMigration):
                         name="correction_credited_once",
                     ),
                     models.CheckConstraint(
-                        condition=Q(("off_due__gte", 0), ("off_due__lte", F("total")), ("total__gt", 0)),
+                        condition=Q(("reduced_due__gte", 0), ("reduced_due__lte", F("total")), ("total__gt", 0)),
                         name="credit_of_something",
                     ),
                     models.CheckConstraint(
-                        condition=Q(("to_grants__gte", 0), ("to_grants__lte", F("total") - F("off_due"))),
+                        condition=Q(("to_grants__gte", 0), ("to_grants__lte", F("total") - F("reduced_due"))),
                         name="credit_to_grants_is_a_part",
                     ),
                 ]
@@ -781,7 +781,7 @@ class Migration(InitialMigration):
                     ),
                 ),
                 ("settled_at", models.DateTimeField(null=True)),
-                ("trouble", models.CharField(blank=True, default="", max_length=300)),
+                ("last_error", models.CharField(blank=True, default="", max_length=300)),
             ],
             options={
                 "constraints": [
@@ -845,13 +845,13 @@ class Migration(InitialMigration):
                 ),
                 ("name", models.CharField(max_length=120)),
                 ("street", models.CharField(max_length=120)),
-                ("extra", models.CharField(blank=True, default="", max_length=120)),
+                ("address_line_2", models.CharField(blank=True, default="", max_length=120)),
                 ("postcode", models.CharField(blank=True, default="", max_length=20)),
                 ("city", models.CharField(max_length=120)),
                 ("country", models.CharField(max_length=2)),
                 ("vat_id", models.CharField(blank=True, default="", max_length=20)),
                 ("email", models.EmailField(blank=True, default="", max_length=254)),
-                ("letters", models.BooleanField(db_default=True, default=True)),
+                ("emails_enabled", models.BooleanField(db_default=True, default=True)),
                 ("version", models.PositiveIntegerField(default=1)),
                 ("changed_at", models.DateTimeField()),
             ],
@@ -1347,30 +1347,30 @@ class Migration(InitialMigration):
                 ("tenant", models.ForeignKey(on_delete=models.PROTECT, related_name="+", to="tenants.tenant")),
                 ("id", models.CharField(default=default_ids.queued_email_id, max_length=40, primary_key=True, serialize=False)),
                 ("kind", models.CharField(max_length=20)),
-                ("about", models.CharField(max_length=40)),
+                ("subject_id", models.CharField(max_length=40)),
                 ("made_at", models.DateTimeField()),
                 ("due_at", models.DateTimeField(null=True)),
                 ("claimed_until", models.DateTimeField(null=True)),
-                ("tries", models.PositiveSmallIntegerField(default=0)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
                 (
                     "sent_to",
                     ArrayField(base_field=models.CharField(max_length=254), db_default=[], default=list, size=None),
                 ),
                 ("sent_at", models.DateTimeField(null=True)),
-                ("trouble", models.CharField(blank=True, default="", max_length=300)),
+                ("last_error", models.CharField(blank=True, default="", max_length=300)),
                 (
-                    "unsent",
+                    "undelivered_reason",
                     models.CharField(
                         blank=True,
                         choices=[
                             ("unwanted", "Unwanted"),
-                            ("overtaken", "Overtaken"),
-                            ("nobody", "Nobody"),
+                            ("outdated", "Outdated"),
+                            ("no_recipient", "No Recipient"),
                             ("given_up", "Given Up"),
                         ],
                         db_default="",
                         default="",
-                        max_length=10,
+                        max_length=12,
                     ),
                 ),
             ],
@@ -1378,10 +1378,12 @@ class Migration(InitialMigration):
                 "indexes": [
                     models.Index(condition=Q(due_at__isnull=False), fields=["due_at"], name="letter_due"),
                     models.Index(
-                        condition=Q(unsent__in=("nobody", "given_up")), fields=["made_at"], name="letter_unsent"
+                        condition=Q(undelivered_reason__in=("no_recipient", "given_up")),
+                        fields=["made_at"],
+                        name="letter_unsent",
                     ),
                 ],
-                "constraints": [models.UniqueConstraint(fields=("tenant", "kind", "about"), name="letter_once")],
+                "constraints": [models.UniqueConstraint(fields=("tenant", "kind", "subject_id"), name="letter_once")],
             },
         ),
         migrations.CreateModel(
@@ -1536,9 +1538,9 @@ class Migration(InitialMigration):
                 ("reason", models.CharField(blank=True, default="", max_length=200)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("claimed_until", models.DateTimeField(null=True)),
-                ("tries", models.PositiveIntegerField(default=0)),
-                ("fell", models.PositiveIntegerField(db_default=0, default=0)),
-                ("trouble", models.CharField(blank=True, default="", max_length=200)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("consecutive_failures", models.PositiveIntegerField(db_default=0, default=0)),
+                ("last_error", models.CharField(blank=True, default="", max_length=200)),
                 ("stuck_at", models.DateTimeField(null=True)),
                 ("mark_failed_reason", models.CharField(blank=True, db_default="", default="", max_length=200)),
                 ("id", models.CharField(default=default_ids.payment_id, max_length=40, primary_key=True, serialize=False)),
@@ -1647,9 +1649,9 @@ class Migration(InitialMigration):
                 ("reason", models.CharField(blank=True, default="", max_length=200)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("claimed_until", models.DateTimeField(null=True)),
-                ("tries", models.PositiveIntegerField(default=0)),
-                ("fell", models.PositiveIntegerField(db_default=0, default=0)),
-                ("trouble", models.CharField(blank=True, default="", max_length=200)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("consecutive_failures", models.PositiveIntegerField(db_default=0, default=0)),
+                ("last_error", models.CharField(blank=True, default="", max_length=200)),
                 ("stuck_at", models.DateTimeField(null=True)),
                 ("mark_failed_reason", models.CharField(blank=True, db_default="", default="", max_length=200)),
                 ("id", models.CharField(default=default_ids.refund_id, max_length=40, primary_key=True, serialize=False)),
@@ -1712,7 +1714,7 @@ class Migration(InitialMigration):
             name="SimulatedPayer",
             fields=[
                 ("payer", models.CharField(max_length=60, primary_key=True, serialize=False)),
-                ("ills", models.JSONField(default=list)),
+                ("pending_faults", models.JSONField(default=list)),
             ],
         ),
         migrations.CreateModel(
@@ -1802,7 +1804,9 @@ class Migration(InitialMigration):
                 (
                     "state",
                     models.CharField(
-                        choices=[("new", "New"), ("unclear", "Unclear"), ("done", "Done")], default="new", max_length=7
+                        choices=[("new", "New"), ("unknown_outcome", "Unknown Outcome"), ("done", "Done")],
+                        default="new",
+                        max_length=15,
                     ),
                 ),
                 ("sent", models.PositiveIntegerField(default=0)),
@@ -1813,7 +1817,7 @@ class Migration(InitialMigration):
                 "constraints": [
                     models.UniqueConstraint(fields=("tenant", "subject", "step", "round"), name="stripe_command_once"),
                     models.CheckConstraint(
-                        condition=Q(state__in=["new", "unclear", "done"]), name="stripe_command_state_known"
+                        condition=Q(state__in=["new", "unknown_outcome", "done"]), name="stripe_command_state_known"
                     ),
                 ]
             },
@@ -1845,7 +1849,7 @@ class Migration(InitialMigration):
                 ("reason", models.CharField(blank=True, default="", max_length=200)),
                 ("settled_at", models.DateTimeField(null=True)),
                 ("due_at", models.DateTimeField(null=True)),
-                ("tries", models.PositiveIntegerField(default=0)),
+                ("attempts", models.PositiveIntegerField(default=0)),
             ],
             options={
                 "indexes": [
@@ -1879,8 +1883,8 @@ class Migration(InitialMigration):
                 ),
                 ("why", models.CharField(blank=True, default="", max_length=200)),
                 ("due_at", models.DateTimeField(null=True)),
-                ("tries", models.PositiveIntegerField(default=0)),
-                ("silences", models.PositiveIntegerField(db_default=0, default=0)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("unanswered_attempts", models.PositiveIntegerField(db_default=0, default=0)),
             ],
             options={
                 "indexes": [
@@ -1937,7 +1941,7 @@ class Migration(InitialMigration):
                 ("invoices", models.PositiveIntegerField(default=0)),
                 ("events", models.PositiveIntegerField(default=0)),
                 ("differences", models.PositiveIntegerField(default=0)),
-                ("trouble", models.CharField(blank=True, default="", max_length=200)),
+                ("last_error", models.CharField(blank=True, default="", max_length=200)),
                 ("begun_at", models.DateTimeField(null=True)),
                 (
                     "phase",
@@ -2105,9 +2109,9 @@ class Migration(InitialMigration):
                 ("reason", models.CharField(blank=True, default="", max_length=200)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("claimed_until", models.DateTimeField(null=True)),
-                ("tries", models.PositiveIntegerField(default=0)),
-                ("fell", models.PositiveIntegerField(db_default=0, default=0)),
-                ("trouble", models.CharField(blank=True, default="", max_length=200)),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("consecutive_failures", models.PositiveIntegerField(db_default=0, default=0)),
+                ("last_error", models.CharField(blank=True, default="", max_length=200)),
                 ("stuck_at", models.DateTimeField(null=True)),
                 ("mark_failed_reason", models.CharField(blank=True, db_default="", default="", max_length=200)),
                 ("id", models.CharField(default=default_ids.topup_id, max_length=40, primary_key=True, serialize=False)),
@@ -2176,7 +2180,7 @@ class Migration(InitialMigration):
                     ),
                 ),
                 (
-                    "standing",
+                    "account_status",
                     models.CharField(
                         choices=[("good", "Good"), ("grace", "Grace"), ("suspended", "Suspended")],
                         default="good",
@@ -2192,7 +2196,8 @@ class Migration(InitialMigration):
                     models.UniqueConstraint(fields=("tenant",), name="terms_once_a_tenant"),
                     models.CheckConstraint(condition=Q(payment__in=["invoice", "prepaid"]), name="terms_payment_known"),
                     models.CheckConstraint(
-                        condition=Q(standing__in=["good", "grace", "suspended"]), name="terms_standing_known"
+                        condition=Q(account_status__in=["good", "grace", "suspended"]),
+                        name="terms_account_status_known",
                     ),
                 ]
             },

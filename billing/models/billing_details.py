@@ -12,13 +12,13 @@ class BillingDetails(models.Model):
     tenant = models.OneToOneField(Tenant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     name = models.CharField(max_length=MAX_LENGTH)
     street = models.CharField(max_length=MAX_LENGTH)
-    extra = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
+    address_line_2 = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
     postcode = models.CharField(max_length=20, blank=True, default="")
     city = models.CharField(max_length=MAX_LENGTH)
     country = models.CharField(max_length=2)
     vat_id = models.CharField(max_length=MAX_VAT_NUMBER_LENGTH, blank=True, default="")
     email = models.EmailField(blank=True, default="")
-    letters = models.BooleanField(default=True, db_default=True)  # whether invoices are e-mailed
+    emails_enabled = models.BooleanField(default=True, db_default=True)  # whether invoices are e-mailed
     version = models.PositiveIntegerField(default=1)
     changed_at = models.DateTimeField()
 
@@ -30,7 +30,7 @@ class BillingDetails(models.Model):
         return InvoiceParty(
             name=self.name,
             street=self.street,
-            extra=self.extra,
+            address_line_2=self.address_line_2,
             postcode=self.postcode,
             city=self.city,
             country=self.country,

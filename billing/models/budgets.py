@@ -198,7 +198,7 @@ class BudgetStop(TenantOwned):
     ended = models.PositiveIntegerField(default=0)  # leases
     lifted_at = models.DateTimeField(null=True)
     checked_at = models.DateTimeField(null=True)  # last check by the worker
-    trouble = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True, default="", db_default="")
+    last_error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

@@ -108,7 +108,7 @@ class TenantCorrection(TenantOwned):
     minor = models.BigIntegerField()  # before tax; negative is a credit
     status = models.CharField(max_length=8, choices=TenantCorrectionStatus, default=TenantCorrectionStatus.WAITING)
     settled_at = models.DateTimeField(null=True)
-    trouble = models.CharField(max_length=300, blank=True, default="")  # why it is still waiting
+    last_error = models.CharField(max_length=300, blank=True, default="")  # why it is still waiting
 
     class Meta:
         constraints = [

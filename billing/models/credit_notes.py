@@ -24,7 +24,7 @@ class CreditNote(TenantOwned):
     currency = models.CharField(max_length=3)
     total = models.BigIntegerField()  # minor units: its lines and their tax
     tax = models.BigIntegerField(default=0, db_default=0)
-    off_due = models.BigIntegerField()  # of it, what lowered the amount due; the rest went to the tenant's balance
+    reduced_due = models.BigIntegerField()  # of it, what lowered the amount due; the rest went to the tenant's balance
     # Of the rest, what grants had paid: it goes back to them.
     to_grants = models.BigIntegerField(default=0, db_default=0)
     reason = models.CharField(max_length=MAX_REASON_LENGTH)
@@ -41,10 +41,10 @@ class CreditNote(TenantOwned):
                 fields=["invoice", "correction_id"], condition=~Q(correction_id=""), name="correction_credited_once"
             ),
             models.CheckConstraint(
-                condition=Q(total__gt=0, off_due__gte=0, off_due__lte=F("total")), name="credit_of_something"
+                condition=Q(total__gt=0, reduced_due__gte=0, reduced_due__lte=F("total")), name="credit_of_something"
             ),
             models.CheckConstraint(
-                condition=Q(to_grants__gte=0, to_grants__lte=F("total") - F("off_due")),
+                condition=Q(to_grants__gte=0, to_grants__lte=F("total") - F("reduced_due")),
                 name="credit_to_grants_is_a_part",
             ),
         ]
@@ -54,7 +54,7 @@ class CreditNote(TenantOwned):
 
     @property
     def to_balance(self) -> int:
-        return self.total - self.off_due - self.to_grants
+        return self.total - self.reduced_due - self.to_grants
 
 
 class CreditNoteLine(TenantOwned):

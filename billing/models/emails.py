@@ -12,12 +12,12 @@ class UndeliveredReason(models.TextChoices):
     """Why an e-mail will not reach every recipient."""
 
     UNWANTED = "unwanted"  # the tenant turned such e-mails off
-    OVERTAKEN = "overtaken"  # what it reports no longer applies
-    NOBODY = "nobody"  # there is no recipient
+    OUTDATED = "outdated"  # what it reports no longer applies
+    NO_RECIPIENT = "no_recipient"  # there is no recipient
     GIVEN_UP = "given_up"  # retried for days without success
 
 
-NEEDS_ATTENTION = (UndeliveredReason.NOBODY, UndeliveredReason.GIVEN_UP)
+NEEDS_ATTENTION = (UndeliveredReason.NO_RECIPIENT, UndeliveredReason.GIVEN_UP)
 
 
 class QueuedEmail(TenantOwned):
@@ -25,22 +25,24 @@ class QueuedEmail(TenantOwned):
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=queued_email_id)
     kind = models.CharField(max_length=20)
-    about = models.CharField(max_length=ID_LENGTH)  # the id of its subject
+    subject_id = models.CharField(max_length=ID_LENGTH)  # the id of its subject
     made_at = models.DateTimeField()
     due_at = models.DateTimeField(null=True)  # next attempt; None once finished
     claimed_until = models.DateTimeField(null=True)
-    tries = models.PositiveSmallIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
     sent_to = ArrayField(models.CharField(max_length=254), default=list, db_default=[])
     sent_at = models.DateTimeField(null=True)  # to all recipients
-    trouble = models.CharField(max_length=300, blank=True, default="")  # the last error
-    unsent = models.CharField(max_length=10, choices=UndeliveredReason, blank=True, default="", db_default="")
+    last_error = models.CharField(max_length=300, blank=True, default="")  # the last error
+    undelivered_reason = models.CharField(
+        max_length=12, choices=UndeliveredReason, blank=True, default="", db_default=""
+    )
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["tenant", "kind", "about"], name="letter_once")]
+        constraints = [models.UniqueConstraint(fields=["tenant", "kind", "subject_id"], name="letter_once")]
         indexes = [
             models.Index(fields=["due_at"], name="letter_due", condition=Q(due_at__isnull=False)),
-            models.Index(fields=["made_at"], name="letter_unsent", condition=Q(unsent__in=NEEDS_ATTENTION)),
+            models.Index(fields=["made_at"], name="letter_unsent", condition=Q(undelivered_reason__in=NEEDS_ATTENTION)),
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.about}"
+        return f"{self.kind} {self.subject_id}"

@@ -34,10 +34,10 @@ class GatewayTransaction(TenantOwned):
     # Work state: the row is the queue.
     due_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)
-    tries = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveIntegerField(default=0)
     # Of these, the latest consecutive unexpected failures. Older processes insert without it.
-    fell = models.PositiveIntegerField(default=0, db_default=0)
-    trouble = models.CharField(max_length=MAX_REASON_LENGTH, blank=True, default="")  # the last missing answer
+    consecutive_failures = models.PositiveIntegerField(default=0, db_default=0)
+    last_error = models.CharField(max_length=MAX_REASON_LENGTH, blank=True, default="")  # the last missing answer
     stuck_at = models.DateTimeField(null=True)
     # Why operators marked it as failed; the gateway must then make sure that no money moves.
     mark_failed_reason = models.CharField(max_length=MAX_REASON_LENGTH, blank=True, default="", db_default="")

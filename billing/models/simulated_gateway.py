@@ -23,7 +23,7 @@ class SimulatedPayer(models.Model):
     """Faults queued for the next charges of a payer; see GatewayFault."""
 
     payer = models.CharField(primary_key=True, max_length=60)
-    ills = models.JSONField(default=list)
+    pending_faults = models.JSONField(default=list)
 
     def __str__(self) -> str:
         return self.payer

@@ -76,7 +76,7 @@ class StripeCharge(TenantOwned):
 
 class StripeCommandState(models.TextChoices):
     NEW = "new"  # not sent or not answered: may be sent again with the same key
-    UNCLEAR = "unclear"  # a server error, which Stripe repeats for a day under the same key
+    UNKNOWN_OUTCOME = "unknown_outcome"  # a server error, which Stripe repeats for a day under the same key
     DONE = "done"
 
 
@@ -90,7 +90,7 @@ class StripeCommand(TenantOwned):
     attempt = models.PositiveIntegerField(default=0)  # number of abandoned keys before this one
     params = models.TextField()  # as text: a retry must be identical byte for byte
     idem = models.CharField(max_length=64, unique=True)
-    state = models.CharField(max_length=7, choices=StripeCommandState, default=StripeCommandState.NEW)
+    state = models.CharField(max_length=15, choices=StripeCommandState, default=StripeCommandState.NEW)
     sent = models.PositiveIntegerField(default=0)
     sent_at = models.DateTimeField(null=True)  # first, under this key
     answer = models.TextField(blank=True, default="")
@@ -133,7 +133,7 @@ class PaymentCardForm(TenantOwned):
     reason = models.CharField(max_length=200, blank=True, default="")
     settled_at = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)
-    tries = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveIntegerField(default=0)
 
     class Meta:
         constraints = [
@@ -167,8 +167,9 @@ class StripeEvent(models.Model):
     state = models.CharField(max_length=7, choices=StripeEventState, default=StripeEventState.WAITING)
     why = models.CharField(max_length=200, blank=True, default="")
     due_at = models.DateTimeField(null=True)
-    tries = models.PositiveIntegerField(default=0)
-    silences = models.PositiveIntegerField(default=0, db_default=0)  # of these, without an answer from Stripe
+    attempts = models.PositiveIntegerField(default=0)
+    # Of these, the attempts that Stripe did not answer.
+    unanswered_attempts = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [
@@ -238,7 +239,7 @@ class StripeReconciliationDay(models.Model):
     invoices = models.PositiveIntegerField(default=0)  # Stripe's, for our charges
     events = models.PositiveIntegerField(default=0)  # whose webhook never arrived
     differences = models.PositiveIntegerField(default=0)
-    trouble = models.CharField(max_length=200, blank=True, default="")
+    last_error = models.CharField(max_length=200, blank=True, default="")
     begun_at = models.DateTimeField(null=True)
     phase = models.CharField(
         max_length=6,

@@ -29,7 +29,7 @@ class AccountTerms(TenantOwned):
 
     id = models.BigAutoField(primary_key=True)
     payment = models.CharField(max_length=8, choices=PaymentTerms, default=PaymentTerms.INVOICE)
-    standing = models.CharField(max_length=9, choices=AccountStatus, default=AccountStatus.GOOD)
+    account_status = models.CharField(max_length=9, choices=AccountStatus, default=AccountStatus.GOOD)
     why = models.CharField(max_length=200, blank=True, default="")  # shown to the tenant
     since = models.DateTimeField()
     version = models.PositiveIntegerField(default=1)
@@ -38,11 +38,13 @@ class AccountTerms(TenantOwned):
         constraints = [
             models.UniqueConstraint(fields=["tenant"], name="terms_once_a_tenant"),
             models.CheckConstraint(condition=Q(payment__in=PaymentTerms.values), name="terms_payment_known"),
-            models.CheckConstraint(condition=Q(standing__in=AccountStatus.values), name="terms_standing_known"),
+            models.CheckConstraint(
+                condition=Q(account_status__in=AccountStatus.values), name="terms_account_status_known"
+            ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.tenant_id}: {self.payment}, {self.standing}"
+        return f"{self.tenant_id}: {self.payment}, {self.account_status}"
 
 
 class Wallet(TenantOwned):

@@ -27,7 +27,7 @@ class Allocation(TenantOwned):
     # The lease has abandoned it: it stays held until its cluster proves that nothing of the lease is left there.
     leaving_since = models.DateTimeField(null=True)
     # Held in addition to the lease's current one: the target before a relocation, the source until it is done.
-    for_move = models.BooleanField(default=False, db_default=False)
+    is_relocation = models.BooleanField(default=False, db_default=False)
     released_at = models.DateTimeField(null=True)
 
     class Meta:

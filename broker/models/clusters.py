@@ -44,7 +44,7 @@ class ClusterObject(models.Model):
     name = models.CharField(max_length=253)
     uid = models.CharField(max_length=40)
     version = models.BigIntegerField()  # resourceVersion: comparable, and only replaced by a higher one
-    order_name = models.CharField(max_length=63, blank=True, default="")  # name of the provision spec it belongs to
+    spec_name = models.CharField(max_length=63, blank=True, default="")  # name of the provision spec it belongs to
     body = models.JSONField(default=dict)  # the fields that we read
     seen_at = models.DateTimeField()
 
@@ -52,7 +52,7 @@ class ClusterObject(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["cluster", "kind", "namespace", "name"], name="object_once_per_cluster")
         ]
-        indexes = [models.Index(fields=["cluster", "order_name"], name="object_of_order")]
+        indexes = [models.Index(fields=["cluster", "spec_name"], name="object_of_order")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

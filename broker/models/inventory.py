@@ -98,7 +98,7 @@ class GpuQuerySet(models.QuerySet["Gpu"]):
         return self.filter(
             health=GpuHealth.HEALTHY,
             node__state=NodeState.READY,
-            closed_since=None,
+            out_of_service_since=None,
             node__cluster__unreachable_since=None,
             node__cluster__frozen="",
         )
@@ -122,7 +122,7 @@ class Gpu(models.Model):
     health_since = models.DateTimeField()
     # Set while its node is repartitioned. Stored here and not on the node, so that a placer that waits for the
     # GPU's lock reads it again.
-    closed_since = models.DateTimeField(null=True)
+    out_of_service_since = models.DateTimeField(null=True)
     version = models.PositiveIntegerField(default=1)
 
     objects = GpuQuerySet.as_manager()

@@ -51,7 +51,7 @@ class Lease(TenantOwned):
     ssh_keys = models.JSONField(default=list, db_default=[])
     # Mounted at the home directory; the lease keeps it, even while stopped, until it is over.
     volume = models.ForeignKey(Volume, on_delete=models.PROTECT, null=True, db_index=False, related_name="leases")
-    movable = models.BooleanField(default=False, db_default=False)  # we may stop it and start it on another GPU
+    relocatable = models.BooleanField(default=False, db_default=False)  # we may stop it and start it on another GPU
     tags = models.JSONField(default=dict)
     # The quote that it cites; only the gate that accepted it reads its contents.
     quote_id = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
@@ -84,7 +84,7 @@ class Lease(TenantOwned):
     # When a worker should check it again; null: nothing to do, or queued (its pool's queue is run as a whole).
     due_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)
-    tries = models.PositiveSmallIntegerField(default=0)  # consecutive claims whose workers died
+    unfinished_claims = models.PositiveSmallIntegerField(default=0)  # consecutive claims whose workers died
     version = models.PositiveIntegerField(default=1)  # rises with every visible change, for ETags
 
     objects = LeaseQuerySet.as_manager()

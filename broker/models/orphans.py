@@ -39,7 +39,7 @@ class Orphan(models.Model):
     known = models.BooleanField(default=False)  # our rows know that its lease went on without it
     found_at = models.DateTimeField()
     held_at = models.DateTimeField(null=True)  # too many at once: waits for an operator's approval
-    agreed_at = models.DateTimeField(null=True)  # an operator approved its removal
+    deletion_approved_at = models.DateTimeField(null=True)  # an operator approved its removal
     deletion_requested_at = models.DateTimeField(null=True)  # its deletion was requested, which may take a while
 
     class Meta:

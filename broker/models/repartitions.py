@@ -26,12 +26,12 @@ class Repartition(models.Model):
     wanted = models.JSONField()  # a Layout of every GPU of the node
     before = models.JSONField()
     gain_milli = models.IntegerField(default=0)  # expected gain, in thousandths of a GPU's value
-    step = models.CharField(max_length=12, default=RepartitionStep.PLANNED.value)
+    step = models.CharField(max_length=14, default=RepartitionStep.PLANNED.value)
     step_at = models.DateTimeField()
     seq = models.PositiveIntegerField(default=0)  # rises with every step, to detect stale writers
     why = models.CharField(max_length=200, blank=True, default="")  # the latest observation, in one sentence
     attempts = models.PositiveSmallIntegerField(default=0)  # how often the node was instructed
-    tries = models.PositiveIntegerField(default=0)  # how often it was checked since the last step
+    checks = models.PositiveIntegerField(default=0)  # how often it was checked since the last step
     planned_at = models.DateTimeField()
     due_at = models.DateTimeField(null=True)
     claimed_until = models.DateTimeField(null=True)
@@ -76,7 +76,7 @@ class RepartitionLogEntry(models.Model):
 
     change = models.ForeignKey(Repartition, on_delete=models.PROTECT, related_name="steps", db_index=False)
     seq = models.PositiveIntegerField()
-    step = models.CharField(max_length=12)
+    step = models.CharField(max_length=14)
     at = models.DateTimeField()
     why = models.CharField(max_length=200, blank=True, default="")
     actor_label = models.CharField(max_length=254, blank=True, default="")

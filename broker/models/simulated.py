@@ -42,8 +42,8 @@ class SimulatedNode(models.Model):
     tainted = models.BooleanField(default=False)
     known = models.JSONField(default=dict)  # layouts by name: GPU index to profile counts
     cuts = models.JSONField(default=dict)  # its present partitioning
-    ills = models.JSONField(default=list)  # "dawdles", "wedges" or "fails" for each coming attempt; "": none
-    ill = models.CharField(max_length=10, blank=True, default="")  # fault of the present attempt
+    pending_faults = models.JSONField(default=list)  # "dawdles", "wedges" or "fails" for each coming attempt; "": none
+    fault = models.CharField(max_length=10, blank=True, default="")  # fault of the present attempt
 
     def __str__(self) -> str:
         return self.node

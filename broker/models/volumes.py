@@ -33,7 +33,7 @@ class Volume(TenantOwned):
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, null=True, related_name="+")
     used_at = models.DateTimeField(null=True)  # since when it may hold data
     # Clusters abandoned by its first lease: an empty PVC may be left there, which is deleted with the volume.
-    left_in = models.JSONField(default=list)
+    remaining_clusters = models.JSONField(default=list)
     created_at = models.DateTimeField()
     deleted_at = models.DateTimeField(null=True)
     due_at = models.DateTimeField(null=True)  # when a worker should check it again

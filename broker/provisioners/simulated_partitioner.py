@@ -65,7 +65,15 @@ class SimulatedPartitioner:
         updated = SimulatedNode.objects.filter(node=machine.id, version=int(version)).update(
             config=config,
             version=node.version + 1,
-            **({"configured_at": now, "ill": (node.ills or [""])[0], "ills": node.ills[1:]} if changed else {}),
+            **(
+                {
+                    "configured_at": now,
+                    "fault": (node.pending_faults or [""])[0],
+                    "pending_faults": node.pending_faults[1:],
+                }
+                if changed
+                else {}
+            ),
         )
         return bool(updated)
 
@@ -79,11 +87,11 @@ class SimulatedPartitioner:
         elapsed = now - node.configured_at
         if elapsed < self._lasts(NOTICE_S):
             return ""
-        if node.ill == "wedges":
+        if node.fault == "wedges":
             return "pending"
         chance = Rng(f"{node.node} {node.version} {node.configured_at}")
-        takes = chance.uniform(*DAWDLE_S) if node.ill == "dawdles" else chance.lognormal(CUT_S, SPREAD)
-        if node.ill == "fails":
+        takes = chance.uniform(*DAWDLE_S) if node.fault == "dawdles" else chance.lognormal(CUT_S, SPREAD)
+        if node.fault == "fails":
             return "pending" if elapsed < self._lasts(FAIL_S) else "failed"
         return "pending" if elapsed < self._lasts(takes) else "success"
 

@@ -54,7 +54,7 @@ class InvalidValue(ProblemError):
 class StaleVersion(ProblemError):
     """The object was changed since it was read."""
 
-    code, status, title = "stale", 412, "It was changed in the meantime"
+    code, status, title = "precondition-failed", 412, "It was changed in the meantime"
 
 
 class QuotaExceeded(ProblemError):

@@ -18,7 +18,7 @@ from tenants.services.rls import enter_tenant
 
 
 class CurrencyFixed(ProblemError):
-    code, status, title = "currency-stays", 409, "The currency can no longer be changed"
+    code, status, title = "currency-locked", 409, "The currency can no longer be changed"
 
 
 def _valid_time_zone(name: str) -> str:

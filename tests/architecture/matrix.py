@@ -500,12 +500,17 @@ def a_refund(world: TenantWithOwner) -> str:
 
 
 def a_letter(world: TenantWithOwner) -> str:
-    made = {"kind": "invoice-final", "about": "inv_gone", "made_at": current_time(), "unsent": "given_up"}
+    made = {
+        "kind": "invoice-final",
+        "subject_id": "inv_gone",
+        "made_at": current_time(),
+        "undelivered_reason": "given_up",
+    }
     return str(QueuedEmail.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
 
 
 def some_terms(world: TenantWithOwner) -> str:
-    made = {"payment": "invoice", "standing": "good", "since": current_time()}
+    made = {"payment": "invoice", "account_status": "good", "since": current_time()}
     return str(AccountTerms.objects.get_or_create(tenant=world.tenant, defaults=made)[0].pk)
 
 

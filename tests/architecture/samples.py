@@ -165,7 +165,7 @@ def a_note_to_a_grant(tenant_id: str, number: int) -> str:
         "number": number,
         "currency": "x",
         "total": 1,
-        "off_due": 0,
+        "reduced_due": 0,
         "to_grants": 1,
     }
     note = apps.get_model("billing.CreditNote")(

@@ -50,9 +50,9 @@ def test_the_web_may_only_read_what_is_sent_to_stripe(own_database: OwnDatabase)
         ("new", {"params": "another"}),
         ("new", {"subject": "another"}),
         ("new", {"step": "void"}),
-        ("unclear", {"idem": "another"}),
-        ("unclear", {"attempt": 1}),
-        ("unclear", {"attempt": 2, "idem": "another"}),
+        ("unknown_outcome", {"idem": "another"}),
+        ("unknown_outcome", {"attempt": 1}),
+        ("unknown_outcome", {"attempt": 2, "idem": "another"}),
     ],
 )
 def test_a_command_is_frozen_before_it_is_sent(own_database: OwnDatabase, state: str, change: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ def test_a_command_is_frozen_before_it_is_sent(own_database: OwnDatabase, state:
 
 def test_a_command_takes_another_key_and_is_done_once(own_database: OwnDatabase) -> None:
     with closing(psycopg.connect(own_database.worker_url, autocommit=True)) as worker:
-        _planted(own_database, worker, "unclear")
+        _planted(own_database, worker, "unknown_outcome")
         worker.execute("UPDATE billing_stripecommand SET attempt = 1, idem = 'another', state = 'new'")
         worker.execute("UPDATE billing_stripecommand SET state = 'done', answer = 'it is'")
         with pytest.raises(psycopg.DatabaseError, match="stays what it is"):

@@ -263,7 +263,11 @@ def a_stuck_refund(final: Invoice, now: datetime) -> None:
 def a_letter_to_nobody(final: Invoice, now: datetime) -> None:
     with rls.tenant_scope(final.tenant_id):
         QueuedEmail.objects.create(
-            tenant_id=final.tenant_id, kind="invoice-paid", about=final.pk, made_at=now, unsent="nobody"
+            tenant_id=final.tenant_id,
+            kind="invoice-paid",
+            subject_id=final.pk,
+            made_at=now,
+            undelivered_reason="no_recipient",
         )
 
 

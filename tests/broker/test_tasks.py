@@ -46,7 +46,13 @@ def enqueued_names() -> set[str]:
 
 ENQUEUING = {"enqueue", "enqueue_for_each", "send"}
 NAME = re.compile(r"(?:tenants|broker|billing)\.[a-z_]+")
-HANDED_ON = {"broker.step", "broker.serve", "broker.move", "broker.recut", "broker.volume"}  # as tuples
+HANDED_ON = {
+    "broker.reconcile_lease",
+    "broker.run_queue",
+    "broker.reconcile_relocation_plan",
+    "broker.reconcile_repartition",
+    "broker.reconcile_volume",
+}  # as tuples
 
 
 def test_every_name_that_is_sent_is_a_registered_task() -> None:
@@ -111,7 +117,7 @@ def test_tasks_do_what_their_messages_say(sim: Simulation, monkeypatch: pytest.M
     sent: list[tuple[str, str, str]] = []
     monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
     tasks.sweep_due()
-    assert sent == [("broker.serve", "H100-80GB|eu-north", "")]
+    assert sent == [("broker.run_queue", "H100-80GB|eu-north", "")]
     tasks.run_queue("H100-80GB|eu-north")
     assert reload_lease(lease).state == "provisioning"
     tasks.reconcile_repartition("lch_nobody")  # nothing to do is no reason to complain
@@ -120,8 +126,8 @@ def test_tasks_do_what_their_messages_say(sim: Simulation, monkeypatch: pytest.M
     sent.clear()
     tasks.sweep_all()
     assert sent == [
-        ("broker.step", lease.pk, kestrel.tenant.pk),
-        ("broker.serve", "H100-80GB|eu-north", ""),
+        ("broker.reconcile_lease", lease.pk, kestrel.tenant.pk),
+        ("broker.run_queue", "H100-80GB|eu-north", ""),
     ]
     assert reload_lease(other).state == "queued"
 
@@ -131,7 +137,7 @@ def test_a_plan_of_moves_is_made_and_carried_out_by_its_messages(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_gpus(2)
-    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), movable=True)
+    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), relocatable=True)
     tasks.plan_relocations(Cluster.objects.get().pk)
     plan = RelocationPlan.objects.get(state="proposed")
     plan_decisions.accept_plan(plan, why="room", actor=OPERATOR, now=sim.now)
@@ -140,7 +146,7 @@ def test_a_plan_of_moves_is_made_and_carried_out_by_its_messages(
     sent: list[tuple[str, str, str]] = []
     monkeypatch.setattr(outbox, "send", lambda *hint: sent.append(hint))
     tasks.sweep_due()
-    assert ("broker.move", plan.pk, "") in sent
+    assert ("broker.reconcile_relocation_plan", plan.pk, "") in sent
     tasks.reconcile_relocation_plan(plan.pk)
     plan.refresh_from_db()
     assert plan.state == "running"

@@ -96,7 +96,7 @@ def _work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
 
     What a thaw asks for is not done: nobody could say what runs in such a cluster.
     """
-    if task == "broker.examine":
+    if task == "broker.examine_cluster":
         found = [{**asdict(each), "outcome": str(each.outcome)} for each in FINDINGS[1:2]]
         ClusterExamination.objects.filter(cluster=subject).update(done_at=now, findings=found)
     elif task != "broker.sweep_all":

@@ -28,7 +28,7 @@ NAMES = ("fold-notebook", "ranking-eval", "tokenizer", "agent-sandbox", "hydro-f
 
 
 @pytest.fixture(scope="module")
-def movable(portal: Portal) -> list[Lease]:
+def relocatable(portal: Portal) -> list[Lease]:
     """Movable leases, each on a GPU of its own."""
     sim = Simulation(clock.SettableClock(clock.now()))
     with transaction.atomic():
@@ -38,7 +38,7 @@ def movable(portal: Portal) -> list[Lease]:
     leases, fillers = [], []
     for n, name in enumerate(NAMES):
         owner, profile = owners[n % 2], ("1g.10gb", "2g.20gb")[n % 2]
-        leases.append(sim.request_lease(owner, offering(profile), name=name, movable=True, max_duration_s=86_400))
+        leases.append(sim.request_lease(owner, offering(profile), name=name, relocatable=True, max_duration_s=86_400))
         fillers += [sim.request_lease(owner, offering("1g.10gb")) for _ in range(6 - n % 2)]
     wait(lambda: {reload_lease(each).state for each in leases + fillers} == {"active"})
     for filler in fillers:
@@ -55,7 +55,7 @@ def wait(done: Callable[[], bool], within_s: float = 120) -> None:
 
 
 @pytest.fixture(scope="module")
-def operations(portal: Portal, movable: list[Lease]) -> Iterator[Portal]:
+def operations(portal: Portal, relocatable: list[Lease]) -> Iterator[Portal]:
     client = Client()
     operator = User.objects.create_user("planner@example.org", is_staff=True)
     client.force_login(operator, backend="django.contrib.auth.backends.ModelBackend")
@@ -91,7 +91,7 @@ def check_accessibility(page: Page) -> None:
 
 
 def test_a_plan_is_proposed_accepted_and_carried_out(
-    operations: Portal, chromium: Browser, movable: list[Lease]
+    operations: Portal, chromium: Browser, relocatable: list[Lease]
 ) -> None:
     viewport = {"width": 1440, "height": 900}
     with opened(operations, chromium, viewport=viewport, bypass_csp=True) as page:
@@ -120,7 +120,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out(
         take_screenshot(page, "plan-done")
         check_accessibility(page)
     assert operations.complaints == []
-    assert {reload_lease(lease).state for lease in movable} == {"active"}
+    assert {reload_lease(lease).state for lease in relocatable} == {"active"}
     with staff_scope():
-        assert Lease.objects.filter(pk__in=[lease.pk for lease in movable], generation__gt=2).exists()
+        assert Lease.objects.filter(pk__in=[lease.pk for lease in relocatable], generation__gt=2).exists()
     assert_invariants(Simulation(clock.SettableClock(clock.now())))

@@ -99,7 +99,8 @@ class History:
     def stuck(self) -> list[tuple[object, ...]]:
         """Show a few leases that are on their way, for whoever must find out why."""
         return self.rows(
-            "SELECT id, name, state, seq, tries, due_at - clock_timestamp(), claimed_until - clock_timestamp()"
-            " FROM broker_lease WHERE state IN ('requested', 'provisioning', 'releasing')"
+            "SELECT id, name, state, seq, unfinished_claims, due_at - clock_timestamp(),"
+            " claimed_until - clock_timestamp() FROM broker_lease"
+            " WHERE state IN ('requested', 'provisioning', 'releasing')"
             " OR (state = 'queued' AND pending_reason = '') ORDER BY state_since LIMIT 5"
         )

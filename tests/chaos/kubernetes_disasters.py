@@ -129,7 +129,7 @@ def operator_looks(world: World) -> None:
     """Decide what waits for an operator."""
     cluster, now = Cluster.objects.get(pk=world.cluster.pk), world.sim.now
     if cluster.frozen:
-        cluster_freeze.thaw_cluster(cluster, why=WHY, actor=OPERATOR, now=now)
+        cluster_freeze.unfreeze_cluster(cluster, why=WHY, actor=OPERATOR, now=now)
         world.forget()
     for change in Repartition.objects.filter(step=RepartitionStep.QUARANTINED):
         _be(world, change.node.name, "obeys")
@@ -208,7 +208,7 @@ def cut_while_held(world: World) -> None:
 
 def wedges_healed() -> int:
     """Count the changes that were done though their node had fallen silent."""
-    nudged = RepartitionLogEntry.objects.filter(step=RepartitionStep.NUDGING.value).values("change")
+    nudged = RepartitionLogEntry.objects.filter(step=RepartitionStep.RETRYING.value).values("change")
     return Repartition.objects.filter(pk__in=nudged, step=RepartitionStep.DONE).count()
 
 

@@ -118,7 +118,7 @@ def _start(world: World, lease: Lease) -> None:
     try:
         world.people.start_lease(lease, home_of(world, lease))
     except ProblemError as refused:
-        if refused.code == "time-spent":
+        if refused.code == "duration-used-up":
             world.people.release_lease(lease)
         else:
             world.refused += 1
@@ -194,7 +194,7 @@ def delete_all(world: World) -> bool:
 def unfinished() -> list[str]:
     with system_scope():
         left = Volume.objects.there().select_related("cluster").order_by("id")
-        return [f"{each.pk} {each.state} in {each.cluster} and {each.left_in}" for each in left]
+        return [f"{each.pk} {each.state} in {each.cluster} and {each.remaining_clusters}" for each in left]
 
 
 def wrong_times() -> Iterator[str]:

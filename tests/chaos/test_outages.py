@@ -89,9 +89,8 @@ def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
     assert here.pods(intent) == 1
     here.fault_injector.main("worker", other_than=worker)
     here.until(intent, "active", within_s=30)
-    assert here.history.rows("SELECT tries, claimed_until FROM broker_lease WHERE name = %s", intent.body["name"]) == [
-        (0, None)
-    ]
+    query = "SELECT unfinished_claims, claimed_until FROM broker_lease WHERE name = %s"
+    assert here.history.rows(query, intent.body["name"]) == [(0, None)]
 
 
 def test_what_a_worker_cannot_finish_in_time_another_one_does(here: Disturbed) -> None:

@@ -44,5 +44,5 @@ class RunningAgent:
     def pods(self) -> list[dict[str, Any]]:
         """Return the leases' pods on our node, without the reaper's."""
         mine = ClusterObject.objects.filter(kind="Pod", body__spec__nodeName=self.installed.node)
-        mine = mine.exclude(order_name="")
+        mine = mine.exclude(spec_name="")
         return [each.body for each in mine]

@@ -281,10 +281,10 @@ def test_a_pool_on_a_real_control_plane_is_cut_for_who_waits(
     driver, began = Driver(sim, change), time.monotonic()
     while driver.step is not RepartitionStep.DONE:
         # Time is ours: minutes of waiting pass at once, and the node gets what it really needs.
-        driver.on(30 if driver.step is RepartitionStep.CUTTING else 5)
-        time.sleep(0.25 if driver.step in (RepartitionStep.CUTTING, RepartitionStep.NUDGING) else 0)
+        driver.on(30 if driver.step is RepartitionStep.REPARTITIONING else 5)
+        time.sleep(0.25 if driver.step in (RepartitionStep.REPARTITIONING, RepartitionStep.RETRYING) else 0)
         assert time.monotonic() - began < 60, f"still {driver.change.step}: {driver.change.why}"
-    assert "nudging" in driver.path
+    assert "retrying" in driver.path
     node_now = control_plane.api.get(f"/api/v1/nodes/{name}")
     assert not any("repartition" in taint["key"] for taint in node_now["spec"].get("taints", []))
     assert node_now["status"]["allocatable"]["nvidia.com/mig-3g.40gb"] == "2"

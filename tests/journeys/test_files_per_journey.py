@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.house_figures import JOURNEY_GOALS
+from deploy.code_metrics import JOURNEY_GOALS
 from tests.journeys.journeys import JOURNEYS
 
 pytestmark = pytest.mark.django_db

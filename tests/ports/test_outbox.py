@@ -27,25 +27,25 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Hint]:
 
 def test_a_message_is_a_row_of_the_same_transaction() -> None:
     with transaction.atomic():
-        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+        outbox.enqueue("broker.reconcile_lease", "lse_1", tenant_id="ten_1", now=NOW)
         transaction.set_rollback(True)
     assert not OutboxMessage.objects.exists()
-    outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW, after_s=2)
+    outbox.enqueue("broker.reconcile_lease", "lse_1", tenant_id="ten_1", now=NOW, after_s=2)
     message = OutboxMessage.objects.get()
-    assert (message.task, message.subject, message.tenant_id) == ("broker.step", "lse_1", "ten_1")
+    assert (message.task, message.subject, message.tenant_id) == ("broker.reconcile_lease", "lse_1", "ten_1")
     assert message.at == NOW + timedelta(seconds=2)
-    assert str(message) == "broker.step(lse_1)"
+    assert str(message) == "broker.reconcile_lease(lse_1)"
 
 
 def test_messages_for_many_subjects_are_a_row_each(sent: list[Hint]) -> None:
-    outbox.enqueue_for_each("broker.step", ["lse_1", "lse_2"], tenant_id="ten_1", now=NOW)
-    outbox.enqueue_for_each("broker.step", [], tenant_id="ten_1", now=NOW)
+    outbox.enqueue_for_each("broker.reconcile_lease", ["lse_1", "lse_2"], tenant_id="ten_1", now=NOW)
+    outbox.enqueue_for_each("broker.reconcile_lease", [], tenant_id="ten_1", now=NOW)
     heard = []
     with outbox.captured(lambda *hint: heard.append(hint)):
-        outbox.enqueue_for_each("broker.step", ["lse_3"], tenant_id="ten_1", now=NOW)
-    assert heard == [("broker.step", "lse_3", "ten_1", NOW)]
+        outbox.enqueue_for_each("broker.reconcile_lease", ["lse_3"], tenant_id="ten_1", now=NOW)
+    assert heard == [("broker.reconcile_lease", "lse_3", "ten_1", NOW)]
     assert send_due_messages(now=NOW) == 2
-    assert sent == [("broker.step", "lse_1", "ten_1"), ("broker.step", "lse_2", "ten_1")]
+    assert sent == [("broker.reconcile_lease", "lse_1", "ten_1"), ("broker.reconcile_lease", "lse_2", "ten_1")]
 
 
 def test_messages_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> None:
@@ -60,9 +60,9 @@ def test_messages_are_sent_when_due_in_order_and_forgotten(sent: list[Hint]) -> 
 
 def test_a_repeated_message_is_sent_once_per_batch(sent: list[Hint]) -> None:
     for _ in range(50):
-        outbox.enqueue("broker.serve", "pool", now=NOW)
+        outbox.enqueue("broker.run_queue", "pool", now=NOW)
     assert send_due_messages(now=NOW) == 50
-    assert sent == [("broker.serve", "pool", "")]
+    assert sent == [("broker.run_queue", "pool", "")]
     assert not OutboxMessage.objects.exists()
 
 
@@ -70,7 +70,7 @@ def test_with_the_queue_away_nothing_is_lost_and_what_was_sent_is_not_sent_again
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(3):
-        outbox.enqueue("broker.step", f"lse_{number}", now=NOW)
+        outbox.enqueue("broker.reconcile_lease", f"lse_{number}", now=NOW)
     said: list[str] = []
 
     def once(task: str, subject: str, tenant_id: str) -> None:
@@ -87,7 +87,7 @@ def test_with_the_queue_away_nothing_is_lost_and_what_was_sent_is_not_sent_again
 
 
 def test_what_a_killed_relay_had_claimed_is_sent_once_its_claim_is_over(sent: list[Hint]) -> None:
-    outbox.enqueue("broker.step", "lse_1", now=NOW)
+    outbox.enqueue("broker.reconcile_lease", "lse_1", now=NOW)
     OutboxMessage.objects.update(claimed_until=NOW + CLAIM_DURATION)
     assert send_due_messages(now=NOW + CLAIM_DURATION) == 0
     assert send_due_messages(now=NOW + CLAIM_DURATION + timedelta(seconds=1)) == 1
@@ -96,8 +96,8 @@ def test_what_a_killed_relay_had_claimed_is_sent_once_its_claim_is_over(sent: li
 
 def test_the_next_moment_worth_waking_for_is_the_earliest_unclaimed(sent: list[Hint]) -> None:
     assert next_due() is None
-    outbox.enqueue("broker.step", "later", now=NOW, after_s=9)
-    outbox.enqueue("broker.step", "sooner", now=NOW, after_s=5)
+    outbox.enqueue("broker.reconcile_lease", "later", now=NOW, after_s=9)
+    outbox.enqueue("broker.reconcile_lease", "sooner", now=NOW, after_s=5)
     assert next_due() == NOW + timedelta(seconds=5)
     OutboxMessage.objects.filter(subject="sooner").update(claimed_until=NOW)
     assert next_due() == NOW + timedelta(seconds=9)
@@ -106,11 +106,11 @@ def test_the_next_moment_worth_waking_for_is_the_earliest_unclaimed(sent: list[H
 def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append((name, rest)))
-    outbox.send("broker.step", "lse_1", "ten_1")
-    outbox.send("broker.serve", "pool", "")
+    outbox.send("broker.reconcile_lease", "lse_1", "ten_1")
+    outbox.send("broker.run_queue", "pool", "")
     assert [(name, rest["args"]) for name, rest in messages] == [
-        ("broker.step", ["lse_1", "ten_1"]),
-        ("broker.serve", ["pool"]),
+        ("broker.reconcile_lease", ["lse_1", "ten_1"]),
+        ("broker.run_queue", ["pool"]),
     ]
     assert not any(rest["retry"] for _, rest in messages)
 
@@ -118,10 +118,10 @@ def test_a_message_carries_ids_and_nothing_else(monkeypatch: pytest.MonkeyPatch)
 def test_an_outbox_message_carries_the_id_of_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[Any] = []
     monkeypatch.setattr(current_app, "send_task", lambda name, **rest: messages.append(rest["headers"]))
-    outbox.enqueue("broker.serve", "pool", now=NOW)
+    outbox.enqueue("broker.run_queue", "pool", now=NOW)
     with structlog.contextvars.bound_contextvars(request_id="req_1"):
-        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
-        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
+        outbox.enqueue("broker.reconcile_lease", "lse_1", tenant_id="ten_1", now=NOW)
+        outbox.enqueue("broker.reconcile_lease", "lse_1", tenant_id="ten_1", now=NOW)
     assert send_due_messages(now=NOW) == 3
     assert messages == [None, {"request_id": "req_1"}]
 
@@ -129,9 +129,9 @@ def test_an_outbox_message_carries_the_id_of_its_request(monkeypatch: pytest.Mon
 def test_a_listener_hears_instead_of_the_outbox_until_its_block_ends() -> None:
     heard: list[Any] = []
     with outbox.captured(lambda *hint: heard.append(hint)):
-        outbox.enqueue("broker.step", "lse_1", tenant_id="ten_1", now=NOW)
-    assert heard == [("broker.step", "lse_1", "ten_1", NOW)]
-    outbox.enqueue("broker.step", "lse_2", now=NOW)
+        outbox.enqueue("broker.reconcile_lease", "lse_1", tenant_id="ten_1", now=NOW)
+    assert heard == [("broker.reconcile_lease", "lse_1", "ten_1", NOW)]
+    outbox.enqueue("broker.reconcile_lease", "lse_2", now=NOW)
     assert OutboxMessage.objects.count() == 1
 
 

@@ -36,7 +36,7 @@ def running(own_database: OwnDatabase, quick: None) -> Iterator[command.Command]
     thread.start()
     yield relay
     relay._stop()
-    outbox.enqueue("broker.step", "lse_last", now=clock.now())  # which wakes it
+    outbox.enqueue("broker.reconcile_lease", "lse_last", now=clock.now())  # which wakes it
     thread.join(60)
     assert not thread.is_alive()
 
@@ -53,9 +53,9 @@ def until(done: object, *, seconds: float = 30) -> bool:
 def test_a_message_is_sent_within_moments(running: command.Command, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
     monkeypatch.setattr(outbox, "send", lambda task, subject, tenant: sent.append(subject))
-    outbox.enqueue("broker.step", "lse_1", now=clock.now())
+    outbox.enqueue("broker.reconcile_lease", "lse_1", now=clock.now())
     assert until(lambda: sent)
-    outbox.enqueue("broker.step", "lse_2", now=clock.now(), after_s=0.3)
+    outbox.enqueue("broker.reconcile_lease", "lse_2", now=clock.now(), after_s=0.3)
     assert until(lambda: len(sent) == 2)
     assert until(lambda: not OutboxMessage.objects.exists())
 
@@ -69,7 +69,7 @@ def test_a_queue_that_is_away_is_tried_again(running: command.Command, monkeypat
             raise BrokerAway("refused")
 
     monkeypatch.setattr(outbox, "send", away_twice)
-    outbox.enqueue("broker.step", "lse_1", now=clock.now())
+    outbox.enqueue("broker.reconcile_lease", "lse_1", now=clock.now())
     assert until(lambda: not OutboxMessage.objects.exists())
     assert tried == ["lse_1"] * 3
 
@@ -82,7 +82,7 @@ def test_a_database_that_is_away_is_tried_again(running: command.Command, monkey
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    outbox.enqueue("broker.step", "lse_1", now=clock.now())
+    outbox.enqueue("broker.reconcile_lease", "lse_1", now=clock.now())
     assert until(lambda: sent == ["lse_1"])
 
 

@@ -59,7 +59,7 @@ class WatchedHands(SimulatedPartitioner):
         assert (held, pods) == (0, 0), f"{machine.name} is told to change under {held} leases and {pods} pods"
         found = super().tell(machine, config, version=version, now=now)
         self.world.did["told"] += found
-        ill = SimulatedNode.objects.get(node=machine.id).ill
+        ill = SimulatedNode.objects.get(node=machine.id).fault
         self.world.suffered |= dict.fromkeys(Repartition.objects.under_way().filter(node=machine.id), ill)
         self._break(0.05)
         return found
@@ -138,7 +138,7 @@ class Cutting:
 
     def falls_ill(self) -> None:
         ill = [self.pick(("wedges", "wedges", "dawdles", "fails")) for _ in range(self.pick((1, 1, 1, 4)))]
-        SimulatedNode.objects.filter(node=self.pick(self.nodes).pk).update(ills=ill)
+        SimulatedNode.objects.filter(node=self.pick(self.nodes).pk).update(pending_faults=ill)
 
     def taint_vanishes(self) -> None:
         SimulatedNode.objects.filter(node=self.pick(self.nodes).pk).update(tainted=False)
@@ -167,7 +167,9 @@ class Cutting:
             its = list(Gpu.objects.filter(node=node))
             change = last.get(node.pk)
             closed = change is not None and RepartitionStep(change.step) in CLOSED_STEPS
-            assert {gpu.closed_since is not None for gpu in its} == {closed}, f"{node}: {change and change.step}"
+            assert {gpu.out_of_service_since is not None for gpu in its} == {closed}, (
+                f"{node}: {change and change.step}"
+            )
             for gpu in its:
                 now = layout_rows.current_layout(gpu)
                 assert now is not None
@@ -181,7 +183,7 @@ class Cutting:
     def rest(self) -> None:
         """Bring the calm: nothing breaks any more, and every change must come to its end."""
         self.calm = True
-        SimulatedNode.objects.update(ills=[])
+        SimulatedNode.objects.update(pending_faults=[])
         for _ in range(400):
             if not Repartition.objects.under_way().exists():
                 break
@@ -198,7 +200,7 @@ class Cutting:
             if self.suffered[change]:
                 continue
             moments = {step.step: step.at for step in change.steps.order_by("-seq")}
-            taken.append(change.step_at - moments[RepartitionStep.CUTTING.value])
+            taken.append(change.step_at - moments[RepartitionStep.REPARTITIONING.value])
         return taken
 
 

@@ -117,7 +117,7 @@ class Sim:
             termination.release_lease(lease, reason=EndReason.BY_TENANT, now=self.clock.at)
         for _ in range(2):
             self.clock.at += timedelta(seconds=self.chance.uniform(21, 40))
-            run_task("broker.step", lease_id, tenant_id, now=self.clock.at)
+            run_task("broker.reconcile_lease", lease_id, tenant_id, now=self.clock.at)
 
     def hear(self, task: str, subject: str, tenant_id: str, at: datetime) -> None:
         if self.faults.strike("crash_before"):
@@ -137,10 +137,10 @@ class Sim:
             same_node=self.chance.below(0.5),
             image=str(self.pick(IMAGES)),
             end_date=self.clock.at + timedelta(seconds=120) if self.chance.below(0.1) else None,
-            movable=self.moves and self.chance.below(0.8),
+            relocatable=self.moves and self.chance.below(0.8),
         )
         if wanted.quantity > 1:  # several together stay where they are
-            wanted = replace(wanted, movable=False)
+            wanted = replace(wanted, relocatable=False)
         with tenant_scope(owner.tenant.pk):
             project = self.projects[owner][self.chance.below(0.5)]
             lease = request_lease(wanted, project=project, actor=owner.actor, now=self.clock.at)

@@ -41,7 +41,7 @@ class Watch:
             news = list(Transition.objects.filter(position__gt=self.position).order_by("position"))
         self._ledger(news, leases)
         self._places(leases, held)
-        self._beside(leases, [each.lease_id for each in held if each.for_move], moves)
+        self._beside(leases, [each.lease_id for each in held if each.is_relocation], moves)
         # A place that a lease left in the middle of a move is taken until it is proven that nothing is left there.
         moved = {pk for pk, _ in moves}
         self._pods(leases, [each for each in held if each.leaving_since and each.lease_id in moved])
@@ -75,7 +75,7 @@ class Watch:
         for each in held:
             profile = spec.profile(each.profile, Isolation(each.isolation))
             gpus[each.gpu_id].add(PlacedSlice(profile.placed_at(each.placement.lower), profile))
-            if each.for_move:
+            if each.is_relocation:
                 continue  # held beside the one that its lease is at
             if each.leaving_since is not None:
                 continue  # its lease went on without it; nobody else may have it yet

@@ -66,7 +66,7 @@ class Moving(Sim):
         """Pick a lease and a GPU in service with room for it."""
         with system_scope():
             places = Allocation.objects.filter(released_at=None).order_by("id")
-            whole = places.filter(lease__state="active", lease__quantity=1, lease__movable=True)
+            whole = places.filter(lease__state="active", lease__quantity=1, lease__relocatable=True)
             mine = list(whole.filter(lease__conditions={}))
             taken = [(each.gpu_id, each.placement) for each in places]
             serving = list(Gpu.objects.sellable().order_by("uuid"))
@@ -94,7 +94,7 @@ class Moving(Sim):
     def move_in_the_calm(self) -> Relocation:
         """Let somebody new come when nothing fails any more, and move their lease."""
         swallow = create_tenant("Swallow")
-        wanted = LeaseRequest(offering_id=offering("1g.10gb").pk, name="calm", max_duration_s=9000, movable=True)
+        wanted = LeaseRequest(offering_id=offering("1g.10gb").pk, name="calm", max_duration_s=9000, relocatable=True)
         with tenant_scope(swallow.tenant.pk):
             request_lease(wanted, project=swallow.project, actor=swallow.actor, now=self.clock.at)
         self.run_calm(60)
@@ -114,7 +114,7 @@ class Moving(Sim):
     def change_their_mind(self) -> None:
         if (lease := self.some_lease()) and not lease.stays:
             with tenant_scope(lease.tenant_id):
-                relocation_consent.set_movable(lease, not lease.movable, actor=OPERATOR, now=self.clock.at)
+                relocation_consent.set_relocatable(lease, not lease.relocatable, actor=OPERATOR, now=self.clock.at)
 
     def sweep(self) -> None:
         super().sweep()

@@ -50,8 +50,8 @@ PLANTED: dict[str, tuple[Any, ModuleType, str, str, str]] = {
         lease_reconciler,
         lease_reconciler,
         "_lease_message",
-        'return "broker.step", lease_id, tenant_id',
-        'return "broker.serve", "none|none", ""',
+        'return "broker.reconcile_lease", lease_id, tenant_id',
+        'return "broker.run_queue", "none|none", ""',
     ),
     "orphans are left running": (
         orphan_removal, orphan_removal, "_remove_from", "provisioner.remove_named(orphan.name, now=now)", "pass"

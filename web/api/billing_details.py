@@ -23,7 +23,7 @@ class PartyOut(serializers.Serializer[Any]):
 
     name = serializers.CharField()
     street = serializers.CharField()
-    extra = serializers.CharField()
+    address_line_2 = serializers.CharField()
     postcode = serializers.CharField()
     city = serializers.CharField()
     country = serializers.CharField(help_text="ISO 3166, two letters.")
@@ -39,13 +39,13 @@ class BillingDetailsOut(serializers.Serializer[Any]):
     supplier = PartyOut(allow_null=True)
     treatment = serializers.ChoiceField(choices=[each.value for each in TaxTreatment], allow_blank=True)
     treatment_in_words = serializers.CharField(allow_blank=True)
-    letters = serializers.BooleanField(help_text="Whether invoices and payment updates are sent by e-mail.")
+    emails_enabled = serializers.BooleanField(help_text="Whether invoices and payment updates are sent by e-mail.")
 
 
 class BillingDetailsIn(StrictSerializer):
     name = serializers.CharField(max_length=MAX_LENGTH)
     street = serializers.CharField(max_length=MAX_LENGTH)
-    extra = serializers.CharField(max_length=MAX_LENGTH, allow_blank=True, default="")
+    address_line_2 = serializers.CharField(max_length=MAX_LENGTH, allow_blank=True, default="")
     postcode = serializers.CharField(max_length=20, allow_blank=True, default="")
     city = serializers.CharField(max_length=MAX_LENGTH)
     country = serializers.CharField(max_length=2, help_text="ISO 3166, two letters such as DE.")
@@ -56,7 +56,7 @@ class BillingDetailsIn(StrictSerializer):
         help_text="Format and check digits are validated; spaces are ignored.",
     )
     email = serializers.CharField(max_length=254, allow_blank=True, default="")
-    letters = serializers.BooleanField(required=False, help_text="Unchanged if omitted.")
+    emails_enabled = serializers.BooleanField(required=False, help_text="Unchanged if omitted.")
 
 
 class BillingDetailsViewSet(WholeTenantViewSet):
@@ -80,9 +80,9 @@ class BillingDetailsViewSet(WholeTenantViewSet):
         """
         wanted = validated_body(BillingDetailsIn, request)
         ETagViewSet.match(request, self._row(lock=True))
-        letters = wanted.pop("letters", None)
+        emails_enabled = wanted.pop("emails_enabled", None)
         billing_details.set_billing_details(
-            self.request.tenant, party=InvoiceParty(**wanted), letters=letters, **self.by
+            self.request.tenant, party=InvoiceParty(**wanted), emails_enabled=emails_enabled, **self.by
         )
         return self._details_response()
 
@@ -99,6 +99,6 @@ class BillingDetailsViewSet(WholeTenantViewSet):
             "supplier": by.as_dict() if (by := tax_determination.get_supplier()) else None,
             "treatment": taxed.treatment.value,
             "treatment_in_words": tax.TREATMENT_TEXTS[taxed.treatment],
-            "letters": billing_details.gets_invoice_emails(tenant),
+            "emails_enabled": billing_details.gets_invoice_emails(tenant),
         }
         return Response(BillingDetailsOut(body).data, headers={"ETag": f'"{self._row().version}"'})

@@ -199,12 +199,12 @@ class BudgetStopOut(serializers.ModelSerializer[BudgetStop]):
     month = serializers.CharField(source="period.label")
     spent = AmountField(of="budget")
     limit = AmountField("limit_minor", of="budget")
-    trouble = serializers.CharField(help_text="Why a lease could not be ended yet; retried every minute.")
+    last_error = serializers.CharField(help_text="Why a lease could not be ended yet; retried every minute.")
 
     class Meta:
         model = BudgetStop
         fields = ("id", "budget", "project", "month", "what", "percent", "spent", "limit", "notified_at", "due_at",
-                  "done_at", "ended", "lifted_at", "trouble")  # fmt: skip
+                  "done_at", "ended", "lifted_at", "last_error")  # fmt: skip
 
 
 class BudgetAlertViewSet(ListModelMixin, TenantViewSet):

@@ -35,7 +35,7 @@ class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
     number = serializers.CharField(source="__str__")
     total = AmountField("total")
     tax = AmountField("tax", help_text="Included tax.")
-    off_due = AmountField("off_due", help_text="Part deducted from the amount due.")
+    reduced_due = AmountField("reduced_due", help_text="Part deducted from the amount due.")
     to_balance = AmountField(
         "to_balance", help_text="Part added to the balance, which pays the next final invoice first."
     )
@@ -44,7 +44,7 @@ class CreditNoteOut(serializers.ModelSerializer[CreditNote]):
 
     class Meta:
         model = CreditNote
-        fields = ("id", "number", "invoice", "reason", "total", "tax", "off_due", "to_balance", "to_grants",
+        fields = ("id", "number", "invoice", "reason", "total", "tax", "reduced_due", "to_balance", "to_grants",
                   "lines", "issued_at")  # fmt: skip
 
 

@@ -79,7 +79,7 @@ class LeaseCreate(StrictSerializer):
         default="",
         help_text="ID of a volume of the project that is not attached to a lease.",
     )
-    movable = serializers.BooleanField(
+    relocatable = serializers.BooleanField(
         default=False,
         help_text="Whether we may stop the lease and restart it on another GPU after notice. The volume is kept and"
         " downtime is free. Not allowed for quantity > 1 or shared GPUs.",
@@ -95,7 +95,7 @@ class LeaseCreate(StrictSerializer):
 
 class LeaseChange(StrictSerializer):
     name = NameField(required=False)
-    movable = serializers.BooleanField(required=False)
+    relocatable = serializers.BooleanField(required=False)
     tags = TagsField(required=False)
 
 
@@ -119,7 +119,7 @@ class LeaseSpecOut(serializers.Serializer[Lease]):
     env_names = serializers.ListField(child=serializers.CharField())
     ssh_keys = serializers.ListField(child=serializers.CharField())
     volume = serializers.CharField(allow_null=True)
-    movable = serializers.BooleanField()
+    relocatable = serializers.BooleanField()
     tags = serializers.DictField(child=serializers.CharField())
     quote = serializers.CharField(allow_null=True)
 
@@ -181,7 +181,7 @@ class LeaseOut(serializers.Serializer[Lease]):
         """
         places = self.context.get("places", {})
         place = places.get(lease.pk)
-        move = self.context.get("moves", {}).get(lease.pk) if lease.movable else None
+        move = self.context.get("moves", {}).get(lease.pk) if lease.relocatable else None
         return {
             "id": lease.pk,
             "name": lease.name,
@@ -199,7 +199,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "env_names": sorted(lease.env),
                 "ssh_keys": lease.ssh_keys,
                 "volume": lease.volume_id,
-                "movable": lease.movable,
+                "relocatable": lease.relocatable,
                 "tags": lease.tags,
                 "quote": lease.quote_id or None,
             },
@@ -248,8 +248,8 @@ class AllocationOut(serializers.ModelSerializer[Allocation]):
     class Meta:
         model = Allocation
         fields = ("id", "generation", "profile", "isolation", "gpu_model", "cluster", "node", "gpu_index", "placement",
-                  "for_move", "held_at", "released_at")  # fmt: skip
-        extra_kwargs = {"for_move": {"help_text": "Second allocation during a relocation."}}
+                  "is_relocation", "held_at", "released_at")  # fmt: skip
+        extra_kwargs = {"is_relocation": {"help_text": "Second allocation during a relocation."}}
 
     def get_placement(self, allocation: Allocation) -> dict[str, int]:
         """Return its range of memory slices on the GPU."""

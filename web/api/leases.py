@@ -127,7 +127,7 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
     def partial_update(self, request_: Request, pk: str) -> Response:
         """Change its name or tags, or whether it may be moved to another GPU."""
         lease, wanted = self.lease_to_change(), validated_body(LeaseChange, request_)
-        lease = relocation_consent.set_movable(lease, wanted.pop("movable", lease.movable), **self.by)
+        lease = relocation_consent.set_relocatable(lease, wanted.pop("relocatable", lease.relocatable), **self.by)
         return self.tagged(lease_names.rename_lease(lease, **self.by, **wanted))
 
     @extend_schema(responses={202: LeaseOut, 200: LeaseOut})

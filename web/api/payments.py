@@ -45,8 +45,8 @@ class PaymentOut(serializers.ModelSerializer[Payment]):
     code = serializers.CharField(help_text="Why it was declined or is stuck, for programs.")
     reason = serializers.CharField(help_text="Why it was declined or is stuck, for people.")
     automatic = serializers.BooleanField(help_text="Started automatically.")
-    tries = serializers.IntegerField(help_text="Number of attempts.")
-    trouble = serializers.CharField(help_text="Why a pending payment is not settled yet, for people.")
+    attempts = serializers.IntegerField(help_text="Number of attempts.")
+    last_error = serializers.CharField(help_text="Why a pending payment is not settled yet, for people.")
     stuck_at = serializers.DateTimeField(
         allow_null=True, help_text="When it became stuck; it is not retried automatically."
     )
@@ -57,7 +57,7 @@ class PaymentOut(serializers.ModelSerializer[Payment]):
     class Meta:
         model = Payment
         fields = ("id", "invoice", "status", "amount", "gateway", "automatic", "reference", "code",
-                  "reason", "opened_at", "settled_at", "next_try_at", "stuck_at", "tries", "trouble",
+                  "reason", "opened_at", "settled_at", "next_try_at", "stuck_at", "attempts", "last_error",
                   "disputes", "refunds")  # fmt: skip
 
 

@@ -26,11 +26,11 @@ class TopUpOut(serializers.ModelSerializer[TopUp]):
     automatic = serializers.BooleanField(help_text="Started automatically.")
     code = serializers.CharField(help_text="Why it was declined or is stuck, for programs.")
     reason = serializers.CharField(help_text="Why it was declined or is stuck, for people.")
-    trouble = serializers.CharField(help_text="Why a pending top-up is not settled yet, for people.")
+    last_error = serializers.CharField(help_text="Why a pending top-up is not settled yet, for people.")
 
     class Meta:
         model = TopUp
-        fields = ("id", "status", "amount", "gateway", "automatic", "reference", "code", "reason", "trouble",
+        fields = ("id", "status", "amount", "gateway", "automatic", "reference", "code", "reason", "last_error",
                   "opened_at", "settled_at")  # fmt: skip
 
 

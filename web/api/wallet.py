@@ -24,7 +24,7 @@ class WalletOut(serializers.Serializer[Any]):
     payment = serializers.ChoiceField(
         PaymentTerms.choices, help_text="prepaid: leases need money or credit in the wallet."
     )
-    standing = serializers.ChoiceField(
+    account_status = serializers.ChoiceField(
         AccountStatus.choices, help_text="suspended: running leases continue, new leases are refused."
     )
     why = serializers.CharField()
@@ -50,4 +50,4 @@ class WalletViewSet(WholeTenantViewSet):
         amounts = {
             name: money_out(getattr(funds, name), funds.currency) for name in ("paid", "credit", "taken", "available")
         }
-        return Response({"payment": found.payment, "standing": found.standing, "why": found.why, **amounts})
+        return Response({"payment": found.payment, "account_status": found.account_status, "why": found.why, **amounts})

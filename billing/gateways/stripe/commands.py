@@ -51,7 +51,9 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
     if command.state == StripeCommandState.DONE:
         return _read(command.answer)
     speaks = stripe_client()
-    if command.state == StripeCommandState.UNCLEAR or (command.sent_at and command.sent_at <= now - KEY_LIFETIME):
+    if command.state == StripeCommandState.UNKNOWN_OUTCOME or (
+        command.sent_at and command.sent_at <= now - KEY_LIFETIME
+    ):
         rate_limit.reserve_call()
         try:
             found = write.look(speaks, command.sent_at or now)
@@ -70,7 +72,7 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
         if is_unclear(error) or isinstance(
             error, InvalidRequestError
         ):  # Stripe repeats both under the same key for a day
-            _update(command, state=StripeCommandState.UNCLEAR)
+            _update(command, state=StripeCommandState.UNKNOWN_OUTCOME)
         raise to_gateway_error(error) from None
     return _done(command, write.keep(said_))
 

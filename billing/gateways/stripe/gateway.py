@@ -79,7 +79,7 @@ def _withdraw(book: StripeCharge, now: datetime) -> StripeCharge:
     verdict = judge_invoice(seen, book.sent_minor)
     if verdict is ChargeVerdict.PAID:
         return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
-    if verdict is ChargeVerdict.ODD:
+    if verdict is ChargeVerdict.UNEXPECTED:
         raise _unexpected_state(book, seen)
     if seen.status in VOIDED_STATES:
         return charge_records.settle_record(

@@ -27,7 +27,7 @@ PERMANENT_CODES = {
     "charge_not_refundable",
     "refund_disputed_payment",
 }
-NOTHING_TAKEN = Declined("This payment was not charged, so it cannot be refunded.", "nothing_taken")
+NOT_CHARGED = Declined("This payment was not charged, so it cannot be refunded.", "not_charged")
 PENDING_MESSAGES = {
     "pending": "the bank has not responded to Stripe yet",
     "requires_action": "Stripe waits for the payer, whom it has asked where to send the money",
@@ -40,7 +40,7 @@ def send_refund(back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
     with tenant_scope(back.payer):
         book = StripeCharge.objects.filter(pk=back.charge, outcome=StripeOutcome.SUCCEEDED).first()
     if book is None:
-        return NOTHING_TAKEN
+        return NOT_CHARGED
     if back.minor > book.minor:
         return Declined("The refund exceeds the charge.", "amount_too_large")
     answer = commands.perform_write(_refund_write(back, book, _payment_intent(book)), now=now)

@@ -47,7 +47,7 @@ class Command(BaseCommand):
             help="placement rule",
         )
         parser.add_argument(
-            "--beside",
+            "--compare-with",
             type=Path,
             action="append",
             default=[],
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         path = replay_trace.OPENB_PATH if options["trace"] == "openb" else Path(options["trace"])
         try:
             requests = replay_trace.read_trace(path, gpu_model_specs()[model])[: options["first"] or None]
-            earlier = [comparison.read_report(each) for each in options["beside"]]
+            earlier = [comparison.read_report(each) for each in options["compare_with"]]
             inputs = path.stem, model, gpus, options["tenants"], options["seed"], len(requests)
             for each in earlier:
                 comparison.check_comparable(each, dict(zip(comparison.COMPARED_INPUTS, inputs, strict=True)))

@@ -73,7 +73,7 @@ BEGIN
   SELECT CASE i.status WHEN 'finalized' THEN i.total - i.settled ELSE 0 END INTO due FROM billing_invoice i
    WHERE i.id = NEW.invoice_id AND i.tenant_id = NEW.tenant_id AND i.status IN ('finalized', 'paid')
      FOR NO KEY UPDATE;
-  IF NOT FOUND OR NEW.off_due <> least(NEW.total, due) THEN
+  IF NOT FOUND OR NEW.reduced_due <> least(NEW.total, due) THEN
     RAISE EXCEPTION 'credit note % lowers what is due on its final invoice % first', NEW.id, NEW.invoice_id
       USING ERRCODE = 'restrict_violation', CONSTRAINT = 'credit_lowers_what_is_due';
   END IF;

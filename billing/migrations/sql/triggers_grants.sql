@@ -66,9 +66,9 @@ CREATE CONSTRAINT TRIGGER sum_of_its_returns AFTER INSERT ON billing_creditnote
 CREATE FUNCTION refuse_granted_money() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   -- The invoice still says what was due before this note.
-  IF (SELECT sum(n.total - n.off_due - n.to_grants) FROM billing_creditnote n WHERE n.invoice_id = NEW.invoice_id)
-     > (SELECT i.total - CASE i.status WHEN 'finalized' THEN i.total - i.settled - NEW.off_due ELSE 0 END
-               - (SELECT sum(n.off_due) FROM billing_creditnote n WHERE n.invoice_id = i.id)
+  IF (SELECT sum(n.total - n.reduced_due - n.to_grants) FROM billing_creditnote n WHERE n.invoice_id = NEW.invoice_id)
+     > (SELECT i.total - CASE i.status WHEN 'finalized' THEN i.total - i.settled - NEW.reduced_due ELSE 0 END
+               - (SELECT sum(n.reduced_due) FROM billing_creditnote n WHERE n.invoice_id = i.id)
                - (SELECT sum(d.minor) FROM billing_grantdraw d WHERE d.invoice_id = i.id)
           FROM billing_invoice i WHERE i.id = NEW.invoice_id) THEN
     RAISE EXCEPTION 'credit note % gives back more money than was paid', NEW.id

@@ -70,7 +70,7 @@ BEGIN
   IF NEW.settled < OLD.settled OR OLD.settled > 0 AND NEW.status = 'void' THEN
     RAISE EXCEPTION 'what was given back or drawn of invoice % stays so', OLD.id USING ERRCODE = 'restrict_violation';
   END IF;
-  IF NEW.settled <> coalesce((SELECT sum(n.off_due) FROM billing_creditnote n WHERE n.invoice_id = OLD.id), 0)
+  IF NEW.settled <> coalesce((SELECT sum(n.reduced_due) FROM billing_creditnote n WHERE n.invoice_id = OLD.id), 0)
                     + coalesce((SELECT d.minor FROM billing_balancedraw d WHERE d.invoice_id = OLD.id), 0)
                     + coalesce((SELECT sum(g.minor) FROM billing_grantdraw g WHERE g.invoice_id = OLD.id), 0) THEN
     RAISE EXCEPTION 'what is settled of invoice % is what was given back and drawn', OLD.id

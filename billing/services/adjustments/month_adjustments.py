@@ -35,7 +35,7 @@ RULE_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError)
 
 
 class AdjustmentFailed(ProblemError):
-    code, status, title = "month-unreckonable", 409, "The agreed terms of this month cannot be calculated"
+    code, status, title = "month-terms-conflict", 409, "The agreed terms of this month cannot be calculated"
 
 
 def has_terms(tenant_id: str) -> bool:

@@ -55,8 +55,8 @@ def credit_note_document(note: CreditNote) -> Document:
             DocumentTotal("Subtotal", format_minor(note.total - note.tax, currency)),
             DocumentTotal("VAT", format_minor(note.tax, currency)),
         ]
-    if note.off_due:
-        sums.append(DocumentTotal("Deducted from the amount due", format_minor(note.off_due, currency)))
+    if note.reduced_due:
+        sums.append(DocumentTotal("Deducted from the amount due", format_minor(note.reduced_due, currency)))
     if note.to_balance:
         sums.append(DocumentTotal("Added to your balance", format_minor(note.to_balance, currency)))
     if note.to_grants:
@@ -90,8 +90,8 @@ def credit_note_document(note: CreditNote) -> Document:
 def _describe_effect(note: CreditNote) -> str:
     """Describe the effect: lower amount due, money on the balance, credit on grants."""
     said = []
-    if note.off_due:
-        said.append(f"The amount due is reduced by {format_minor(note.off_due, note.currency)}.")
+    if note.reduced_due:
+        said.append(f"The amount due is reduced by {format_minor(note.reduced_due, note.currency)}.")
     if note.to_balance:
         said.append(
             f"{format_minor(note.to_balance, note.currency)} was already paid and is added to your balance,"

@@ -47,7 +47,7 @@ LatePart = dict[str, int | str]
 
 
 class DraftChanging(ProblemError):
-    code, status, title = "draft-moves", 409, "The draft is being updated"
+    code, status, title = "draft-updating", 409, "The draft is being updated"
 
 
 @dataclass(frozen=True, slots=True)

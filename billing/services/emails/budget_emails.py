@@ -62,7 +62,7 @@ See the budgets and the running leases:
 def write_budget_alert(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a budget threshold that is reached or forecast."""
     rows = BudgetAlert.objects.select_related("budget__project__tenant", "period")
-    found = rows.filter(pk=letter.about).first()
+    found = rows.filter(pk=letter.subject_id).first()
     if found is None:
         return None
     budget, amount = found.budget, Money(found.minor, found.budget.currency)
@@ -118,7 +118,7 @@ def write_budget_removed(letter: QueuedEmail, now: datetime) -> OutgoingEmail | 
 
     The announcement is read from the audit log.
     """
-    event = AuditEvent.objects.filter(action="budget.remove", subject_id=letter.about).first()
+    event = AuditEvent.objects.filter(action="budget.remove", subject_id=letter.subject_id).first()
     project = Project.objects.filter(pk=event.detail["project"]).first() if event else None
     if event is None or project is None:
         return None
@@ -180,7 +180,7 @@ def format_stop_time(of: BudgetStop) -> str:
 
 def _find_stop(letter: QueuedEmail) -> BudgetStop | None:
     rows = BudgetStop.objects.select_related("budget__project__tenant", "period")
-    return rows.filter(pk=letter.about).first()
+    return rows.filter(pk=letter.subject_id).first()
 
 
 def _stop_values(found: BudgetStop) -> dict[str, object]:

@@ -34,5 +34,5 @@ def compose_email(letter: QueuedEmail, *, now: datetime) -> OutgoingEmail | Unde
         return UndeliveredReason.UNWANTED
     written = writer(letter, now)
     if written is None:
-        return UndeliveredReason.OVERTAKEN
-    return written if written.to else UndeliveredReason.NOBODY
+        return UndeliveredReason.OUTDATED
+    return written if written.to else UndeliveredReason.NO_RECIPIENT

@@ -30,14 +30,14 @@ MAX_ERROR_LENGTH = 300
 
 
 class EmailNotWaiting(ProblemError):
-    code, status, title = "not-unsent", 409, "This e-mail cannot be retried"
+    code, status, title = "email-not-retryable", 409, "This e-mail cannot be retried"
 
 
 def due_emails(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return the e-mails that are due for a worker, as hints."""
     with system_scope():
         rows = QueuedEmail.objects.filter(_unclaimed(now), due_at__lte=now).order_by("due_at", "pk")
-        return [("billing.deliver", *row) for row in rows.values_list("pk", "tenant_id")[:BATCH]]
+        return [("billing.send_email", *row) for row in rows.values_list("pk", "tenant_id")[:BATCH]]
 
 
 def deliver_email(letter_id: str, tenant_id: str, *, now: datetime) -> None:
@@ -48,7 +48,7 @@ def deliver_email(letter_id: str, tenant_id: str, *, now: datetime) -> None:
     with tenant_scope(tenant_id):
         written = compose_email(letter, now=now)
     if isinstance(written, UndeliveredReason):
-        _close(letter, unsent=written)
+        _close(letter, undelivered_reason=written)
     elif refused := _send(letter, written):
         _record_failure(letter, refused)
     else:
@@ -77,31 +77,31 @@ def requeue_email(letter: QueuedEmail, *, actor: Actor, now: datetime) -> Queued
     """
     with tenant_scope(letter.tenant_id):
         found = QueuedEmail.objects.select_for_update().get(pk=letter.pk)
-        if found.unsent not in NEEDS_ATTENTION:
+        if found.undelivered_reason not in NEEDS_ATTENTION:
             raise EmailNotWaiting(
                 f"E-mail {found.pk} cannot be retried: it was sent, is retried automatically, or is not wanted.",
                 fix="Reload the list.",
             )
-        found.unsent, found.due_at, found.claimed_until, found.tries = "", now, None, 0
-        found.save(update_fields=["unsent", "due_at", "claimed_until", "tries"])
-        audit.record_row("letter.again", found, found.kind, actor=actor, now=now)
+        found.undelivered_reason, found.due_at, found.claimed_until, found.attempts = "", now, None, 0
+        found.save(update_fields=["undelivered_reason", "due_at", "claimed_until", "attempts"])
+        audit.record_row("notification.resend", found, found.kind, actor=actor, now=now)
         return found
 
 
 def _record_failure(letter: QueuedEmail, trouble: str) -> None:
     """Record an error; after the last attempt the e-mail is left to people."""
-    log.error("e-mail not accepted", letter=letter.pk, kind=letter.kind, tries=letter.tries, why=trouble)
-    if letter.tries >= MAX_TRIES:
-        _close(letter, unsent=UndeliveredReason.GIVEN_UP, trouble=trouble)
+    log.error("e-mail not accepted", letter=letter.pk, kind=letter.kind, attempts=letter.attempts, why=trouble)
+    if letter.attempts >= MAX_TRIES:
+        _close(letter, undelivered_reason=UndeliveredReason.GIVEN_UP, last_error=trouble)
     else:
         with tenant_scope(letter.tenant_id):
-            _claimed_rows(letter).update(trouble=trouble, claimed_until=None)
+            _claimed_rows(letter).update(last_error=trouble, claimed_until=None)
 
 
 def _close(letter: QueuedEmail, **outcome: object) -> None:
     """Stop automatic attempts for an e-mail."""
     with tenant_scope(letter.tenant_id):
-        _claimed_rows(letter).update(**{"due_at": None, "claimed_until": None, "trouble": "", **outcome})
+        _claimed_rows(letter).update(**{"due_at": None, "claimed_until": None, "last_error": "", **outcome})
 
 
 def _claimed_rows(letter: QueuedEmail) -> QuerySet[QueuedEmail]:
@@ -116,13 +116,13 @@ def _claim(letter_id: str, tenant_id: str, now: datetime) -> QueuedEmail | None:
         letter = mine.first()
         if letter is None:
             return None
-        if letter.tries >= MAX_TRIES:  # the worker of the last attempt died
-            mine.update(due_at=None, claimed_until=None, unsent=UndeliveredReason.GIVEN_UP)
+        if letter.attempts >= MAX_TRIES:  # the worker of the last attempt died
+            mine.update(due_at=None, claimed_until=None, undelivered_reason=UndeliveredReason.GIVEN_UP)
             return None
-        letter.tries += 1
-        letter.due_at = now + min(FIRST_BACKOFF * 2 ** (letter.tries - 1), MAX_BACKOFF)
+        letter.attempts += 1
+        letter.due_at = now + min(FIRST_BACKOFF * 2 ** (letter.attempts - 1), MAX_BACKOFF)
         letter.claimed_until = now + CLAIM
-        letter.save(update_fields=["tries", "due_at", "claimed_until"])
+        letter.save(update_fields=["attempts", "due_at", "claimed_until"])
         return letter
 
 

@@ -37,7 +37,7 @@ CREDITED = """Credit note {note} credits {total} of invoice {invoice} for {month
 
 def write_invoice_finalized(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a final invoice and how it is paid, with its PDF."""
-    invoice = _get_invoice(letter.about)
+    invoice = _get_invoice(letter.subject_id)
     return OutgoingEmail(
         invoice_recipients(invoice.tenant_id),
         f"Invoice {invoice} for {invoice.month}: {Money(invoice.total, invoice.currency)}",
@@ -52,7 +52,7 @@ def write_invoice_finalized(letter: QueuedEmail, now: datetime) -> OutgoingEmail
 
 def write_invoice_paid(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail that an invoice is paid."""
-    invoice = _get_invoice(letter.about)
+    invoice = _get_invoice(letter.subject_id)
     at = invoice.paid_at or now
     return OutgoingEmail(
         invoice_recipients(invoice.tenant_id),
@@ -65,7 +65,7 @@ def write_invoice_paid(letter: QueuedEmail, now: datetime) -> OutgoingEmail | No
 
 def write_payment_failed(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a failed payment; None if the invoice was paid meanwhile."""
-    payment = Payment.objects.get(pk=letter.about)
+    payment = Payment.objects.get(pk=letter.subject_id)
     invoice = _get_invoice(payment.invoice_id)
     if not invoice.due:
         return None
@@ -85,7 +85,7 @@ def write_payment_failed(letter: QueuedEmail, now: datetime) -> OutgoingEmail | 
 def write_credit_note_issued(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a credit note, with its PDF."""
     rows = CreditNote.objects.prefetch_related("lines")
-    note = rows.get(pk=letter.about)
+    note = rows.get(pk=letter.subject_id)
     note.invoice = invoice = _get_invoice(note.invoice_id)
     return OutgoingEmail(
         invoice_recipients(note.tenant_id),
@@ -103,7 +103,7 @@ def write_credit_note_issued(letter: QueuedEmail, now: datetime) -> OutgoingEmai
 
 def wants_invoice_emails(tenant_id: str) -> bool:
     """Return whether a tenant wants e-mails about its invoices."""
-    return not BillingDetails.objects.filter(tenant=tenant_id, letters=False).exists()
+    return not BillingDetails.objects.filter(tenant=tenant_id, emails_enabled=False).exists()
 
 
 def invoice_recipients(tenant_id: str) -> list[str]:
@@ -142,7 +142,7 @@ def _describe_payment(invoice: Invoice, now: datetime) -> str:
 
 def _describe_credit(note: CreditNote) -> str:
     parts = (
-        (note.off_due, "was deducted from the amount due"),
+        (note.reduced_due, "was deducted from the amount due"),
         (note.to_balance, "was added to your balance, which pays your next charges"),
         (note.to_grants, "was returned to the credit that paid for it"),
     )

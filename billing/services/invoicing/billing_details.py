@@ -32,13 +32,13 @@ def details_version(tenant: Tenant) -> int:
 
 def gets_invoice_emails(tenant: Tenant) -> bool:
     """Return whether a tenant gets invoice e-mails; the default is yes."""
-    letters = BillingDetails.objects.filter(tenant=tenant).values_list("letters", flat=True).first()
-    return letters is not False
+    emails_enabled = BillingDetails.objects.filter(tenant=tenant).values_list("emails_enabled", flat=True).first()
+    return emails_enabled is not False
 
 
 @transaction.atomic
 def set_billing_details(
-    tenant: Tenant, *, party: InvoiceParty, actor: Actor, now: datetime, letters: bool | None = None
+    tenant: Tenant, *, party: InvoiceParty, actor: Actor, now: datetime, emails_enabled: bool | None = None
 ) -> BillingDetails:
     """Set a tenant's billing details; drafts change at once, final invoices never.
 
@@ -51,19 +51,19 @@ def set_billing_details(
     billing_periods.take_billing_lock()  # no month closes meanwhile, so its tax matches its customer
     BillingDetails.objects.get_or_create(tenant=tenant, defaults={"version": 0, "changed_at": now})
     row = BillingDetails.objects.select_for_update().get(tenant=tenant)
-    wanted = row.letters if letters is None else letters
-    if row.party == party and row.letters == wanted:
+    wanted = row.emails_enabled if emails_enabled is None else emails_enabled
+    if row.party == party and row.emails_enabled == wanted:
         return row
     before, taxed = row.party.as_dict(), tax_determination.get_tax_status(tenant)
     for name, value in party.as_dict().items():
         setattr(row, name, value)
-    said, row.letters = row.letters, wanted
+    said, row.emails_enabled = row.emails_enabled, wanted
     row.version, row.changed_at = row.version + 1, now
     row.save()
     tax_reserves.reserve_additional_tax(tenant, taxed, tax_determination.get_tax_status(tenant), now=now)
     changed = {name: value for name, value in party.as_dict().items() if before[name] != value}
     if said != wanted:
-        changed["letters"] = "yes" if wanted else "no"
+        changed["emails_enabled"] = "yes" if wanted else "no"
     audit.record(
         "billing.details",
         actor=actor,

@@ -119,7 +119,7 @@ def _write_credit_note(
         currency=invoice.currency,
         total=total,
         tax=tax,
-        off_due=off,
+        reduced_due=off,
         to_grants=credit_returns.amount_to_grants(invoice, total - off),
         reason=reason,
         correction_id=correction,
@@ -134,9 +134,9 @@ def _write_credit_note(
     credit_returns.return_to_grants(note)
     with connection.cursor() as cursor:  # at commit the RLS scope is gone and the deferred checks would see no rows
         cursor.execute(CHECK_SUMS_NOW)
-    if note.off_due:
-        invoice.settled += note.off_due
-        if note.off_due == due:
+    if note.reduced_due:
+        invoice.settled += note.reduced_due
+        if note.reduced_due == due:
             invoice.status, invoice.paid_at = InvoiceStatus.PAID, now
         invoice.save(update_fields=["settled", "status", "paid_at"])
     audit.record_row(
@@ -153,7 +153,7 @@ def _write_credit_note(
         reason=reason,
         **({"correction": correction} if correction else {}),
     )
-    if invoice.status == InvoiceStatus.PAID and note.off_due:
+    if invoice.status == InvoiceStatus.PAID and note.reduced_due:
         record_invoice_event("invoice.pay", invoice, actor=actor, now=now)
     posting.post_credit_notes([note.pk], now=now)
     email_queue.enqueue_email("credit-note", note.pk, tenant_id=note.tenant_id, now=now)

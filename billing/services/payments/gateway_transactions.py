@@ -28,13 +28,13 @@ from tenants.services.rls import system_scope, tenant_scope
 log = structlog.get_logger(__name__)
 CLAIM_DURATION = timedelta(seconds=60)  # longer than any task runs
 BATCH_SIZE = 500
-UNEXPECTED_CODE, NOT_TAKEN_CODE = "unforeseen", "nothing_taken"
+UNEXPECTED_CODE, MARKED_FAILED_CODE = "unforeseen", "marked_failed"
 WORKERS_DIED = f"{MAX_UNEXPECTED_FAILURES} attempts in a row ended because the worker process died."
 TransactionRow = TypeVar("TransactionRow", bound=GatewayTransaction)
 
 
 class TransactionChanged(ProblemError):
-    code, status, title = "moved-on", 409, "It was changed in the meantime"
+    code, status, title = "version-conflict", 409, "It was changed in the meantime"
 
 
 class GatewayTransactions(ABC, Generic[TransactionRow]):
@@ -60,7 +60,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
 
     @abstractmethod
     def record(self, what: str, row: TransactionRow, *, actor: Actor, now: datetime, **detail: object) -> None:
-        """Write an audit record: open, retry, decline, stick, succeed, nothing_taken."""
+        """Write an audit record: open, retry, decline, stuck, succeed, mark_failed."""
 
     @abstractmethod
     def book(self, row: TransactionRow, *, now: datetime) -> None:
@@ -83,16 +83,18 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         row = self.claim(row_id, tenant_id, now)
         if row is None:
             return
-        if row.fell >= MAX_UNEXPECTED_FAILURES:
-            self.stick(row, WORKERS_DIED, UNEXPECTED_CODE, now)
+        if row.consecutive_failures >= MAX_UNEXPECTED_FAILURES:
+            self.mark_stuck(row, WORKERS_DIED, UNEXPECTED_CODE, now)
             return
         try:
             outcome = self.request_outcome(row, now)
         except OutcomeUnknown as silence:
-            log.warning(f"{self.title} has no response yet", **{self.name: row.pk}, tries=row.tries, why=str(silence))
-            self.wait(row, silence.again_in_s or backoff_s(row.tries), str(silence), now)
+            log.warning(
+                f"{self.title} has no response yet", **{self.name: row.pk}, attempts=row.attempts, why=str(silence)
+            )
+            self.wait(row, silence.again_in_s or backoff_s(row.attempts), str(silence), now)
         except GatewayRejected as rejection:
-            self.stick(row, rejection.reason, rejection.code, now)
+            self.mark_stuck(row, rejection.reason, rejection.code, now)
         else:
             self.settle(row, outcome, now)
 
@@ -108,15 +110,17 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             )
         if row is None:
             return False
-        row.fell += 1
-        kind, times = type(error).__name__, row.fell
+        row.consecutive_failures += 1
+        kind, times = type(error).__name__, row.consecutive_failures
         subject = {self.name: row.pk}
         log.error(f"{self.title} attempt failed unexpectedly", **subject, times=times, exc_info=error)
         if times >= MAX_UNEXPECTED_FAILURES:
             reason = f"{times} attempts in a row failed unexpectedly, the last with {kind}."
-            self.stick(row, reason, UNEXPECTED_CODE, now)
+            self.mark_stuck(row, reason, UNEXPECTED_CODE, now)
         else:
-            self.wait(row, backoff_s(times), f"the attempt failed unexpectedly, with {kind}", now, fell=times)
+            self.wait(
+                row, backoff_s(times), f"the attempt failed unexpectedly, with {kind}", now, consecutive_failures=times
+            )
         return True
 
     def due(self, *, now: datetime) -> list[outbox.TaskMessage]:
@@ -151,7 +155,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
 
         Raises Moved if the row changed since it was read.
         """
-        fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "fell": 0}
+        fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "consecutive_failures": 0}
         values = {"reason": "", "code": "", "claimed_until": None, "mark_failed_reason": mark_failed_reason}
         if not self.as_read(row).update(**fresh, **values):
             raise TransactionChanged(
@@ -177,9 +181,12 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         free = Q(claimed_until=None) | Q(claimed_until__lt=now)
         with tenant_scope(tenant_id):
             mine = self.rows().filter(free, pk=row_id, status=PaymentStatus.PENDING, due_at__lte=now)
-            died = Case(When(claimed_until=None, then=F("fell")), default=F("fell") + 1)
+            died = Case(When(claimed_until=None, then=F("consecutive_failures")), default=F("consecutive_failures") + 1)
             if not mine.update(
-                claimed_until=now + CLAIM_DURATION, due_at=now + CLAIM_DURATION, tries=F("tries") + 1, fell=died
+                claimed_until=now + CLAIM_DURATION,
+                due_at=now + CLAIM_DURATION,
+                attempts=F("attempts") + 1,
+                consecutive_failures=died,
             ):
                 return None
             return self.rows().get(pk=row_id)
@@ -198,22 +205,26 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             )
         return self.ask(gateway, row, now=now)
 
-    def wait(self, row: TransactionRow, seconds: int, trouble: str, now: datetime, *, fell: int = 0) -> None:
+    def wait(
+        self, row: TransactionRow, seconds: int, trouble: str, now: datetime, *, consecutive_failures: int = 0
+    ) -> None:
         """Schedule a retry with the same key, with jitter."""
-        after_s = seconds + int(Rng(f"{row.pk} {row.tries}").uniform(0, seconds // 2))
+        after_s = seconds + int(Rng(f"{row.pk} {row.attempts}").uniform(0, seconds // 2))
         again = {"due_at": now + timedelta(seconds=after_s), "claimed_until": None}
         with tenant_scope(row.tenant_id):
-            if self._mine(row).update(**again, trouble=clean_text(trouble), fell=fell):
+            if self._mine(row).update(
+                **again, last_error=clean_text(trouble), consecutive_failures=consecutive_failures
+            ):
                 self.enqueue(row, now=now, after_s=after_s)
 
-    def stick(self, row: TransactionRow, reason: str, code: str, now: datetime) -> None:
+    def mark_stuck(self, row: TransactionRow, reason: str, code: str, now: datetime) -> None:
         """Mark the row as stuck until a person acts, and report it."""
         stuck = {"status": PaymentStatus.STUCK, "stuck_at": now, "due_at": None, "claimed_until": None}
         reason, code = clean_text(reason), clean_text(code)[:60]
         with tenant_scope(row.tenant_id):
-            if self._mine(row).update(reason=reason, code=code, trouble="", mark_failed_reason="", **stuck):
+            if self._mine(row).update(reason=reason, code=code, last_error="", mark_failed_reason="", **stuck):
                 log.error(f"{self.title} needs attention", **{self.name: row.pk}, code=code, why=reason)
-                self.record("stick", row, actor=BILLING, now=now, code=code)
+                self.record("stuck", row, actor=BILLING, now=now, code=code)
                 self.stopped(row, reason, now=now)
 
     def settle(self, row: TransactionRow, outcome: GatewayOutcome, now: datetime) -> None:
@@ -225,7 +236,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             self.lock(row)
             mine = self.rows().filter(pk=row.pk, status__in=UNSETTLED)
             if isinstance(outcome, Declined):
-                outcome = declined_as_not_taken(row.mark_failed_reason) if row.mark_failed_reason else outcome
+                outcome = declined_as_marked_failed(row.mark_failed_reason) if row.mark_failed_reason else outcome
                 columns = decline_columns(outcome, now)
                 if mine.update(**columns):
                     self.record("decline", row, actor=BILLING, now=now, code=columns["code"])
@@ -239,9 +250,9 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         return self.rows().filter(pk=row.pk, status=PaymentStatus.PENDING, claimed_until=row.claimed_until)
 
 
-def declined_as_not_taken(why: str) -> Declined:
+def declined_as_marked_failed(why: str) -> Declined:
     """Return the decline of a row that an operator stated took nothing."""
-    return Declined(f"Marked as failed by an operator: {why}", NOT_TAKEN_CODE)
+    return Declined(f"Marked as failed by an operator: {why}", MARKED_FAILED_CODE)
 
 
 def clean_text(text: str) -> str:
@@ -261,4 +272,4 @@ def _success_columns(outcome: Succeeded, now: datetime) -> dict[str, Any]:
 
 
 def _settled_columns(now: datetime) -> dict[str, Any]:
-    return {"settled_at": now, "due_at": None, "claimed_until": None, "stuck_at": None, "trouble": ""}
+    return {"settled_at": now, "due_at": None, "claimed_until": None, "stuck_at": None, "last_error": ""}

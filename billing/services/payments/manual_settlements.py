@@ -18,7 +18,7 @@ from billing.services.payments.gateway_transactions import (
     TransactionRow,
     clean_text,
     decline_columns,
-    declined_as_not_taken,
+    declined_as_marked_failed,
 )
 from broker.services.leases.lifecycle import eviction
 from tenants.services.actors import Actor
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 
 class ManualSettlementRefused(ProblemError):
-    code, status, title = "not-by-hand", 409, "It cannot be settled manually now"
+    code, status, title = "manual-settlement-not-allowed", 409, "It cannot be settled manually now"
 
 
 @transaction.atomic
@@ -50,14 +50,14 @@ def settle_as_not_taken(
         if moving.asks_here(found):
             moving.anew(found, now=now, mark_failed_reason=clean_text(reason))
         else:
-            columns = decline_columns(declined_as_not_taken(reason), now)
+            columns = decline_columns(declined_as_marked_failed(reason), now)
             if not moving.as_read(found).update(mark_failed_reason=clean_text(reason), **columns):
                 raise ManualSettlementRefused(
                     f"{moving.title.capitalize()} {found.pk} has changed in the meantime.", fix="Reload the page."
                 )
             found.refresh_from_db()
             moving.declined(found, found.reason, now=now)
-        moving.record("nothing_taken", found, actor=actor, now=now, **detail)
+        moving.record("mark_failed", found, actor=actor, now=now, **detail)
         return found
 
 

@@ -40,10 +40,10 @@ def read_pending_collections(*, now: datetime) -> PendingCollections:
     gateway = payments.gateway()
     rows = Payment.objects.filter(status__in=(PaymentStatus.PENDING, PaymentStatus.STUCK))
     gone = ~Q(gateway=gateway.name if gateway else "")
-    person = Q(status=PaymentStatus.STUCK) | Q(status=PaymentStatus.PENDING, tries__gt=0) & gone
+    person = Q(status=PaymentStatus.STUCK) | Q(status=PaymentStatus.PENDING, attempts__gt=0) & gone
     found = rows.aggregate(
         pending=Count("pk", filter=~person),
-        failing=Count("pk", filter=~person & Q(fell__gt=0)),
+        failing=Count("pk", filter=~person & Q(consecutive_failures__gt=0)),
         first=Min("opened_at", filter=~person),
         stuck=Count("pk", filter=person),
     )

@@ -15,5 +15,5 @@ class UndeliveredEmails:
 
 def find_undelivered_emails() -> UndeliveredEmails:
     """Return the undelivered e-mails; one query if there are few."""
-    rows = QueuedEmail.objects.filter(unsent__in=NEEDS_ATTENTION).select_related("tenant")
+    rows = QueuedEmail.objects.filter(undelivered_reason__in=NEEDS_ATTENTION).select_related("tenant")
     return UndeliveredEmails(*first_rows(rows.order_by("made_at", "pk")))

@@ -8,5 +8,5 @@ SELECT EXISTS (SELECT FROM billing_budget WHERE project_id = ANY(%(path)s::text[
            AND p.span @> %(now)s::timestamptz),
        EXISTS (SELECT FROM billing_tokencap WHERE token_id = %(token)s),
        EXISTS (SELECT FROM billing_tokencaplease WHERE lease_id = %(lease)s),
-       t.payment, t.standing, t.why
+       t.payment, t.account_status, t.why
   FROM (SELECT) one LEFT JOIN billing_accountterms t ON t.tenant_id = %(tenant)s

@@ -6,8 +6,9 @@ WITH given AS (
     FROM billing_creditnote n
    CROSS JOIN LATERAL (VALUES ('revenue', 'accrued', n.total - n.tax, ':subtotal'),
                               ('tax_payable', 'accrued', n.tax, ':tax'),
-                              ('accrued', 'receivable', n.off_due, ':due'),
-                              ('accrued', 'wallet_paid', n.total - n.off_due - n.to_grants, ':balance')) leg (debit, credit, minor, idem)
+                              ('accrued', 'receivable', n.reduced_due, ':due'),
+                              ('accrued', 'wallet_paid', n.total - n.reduced_due - n.to_grants, ':balance'))
+              leg (debit, credit, minor, idem)
    WHERE n.id = ANY(%(subjects)s)
    UNION ALL
   SELECT r.tenant_id, n.currency, n.issued_at, 'credit', n.invoice_id, NULL::bigint, 'accrued',

@@ -87,12 +87,12 @@ class SliceFleet:
         self.buckets.hold(gpu, piece.profile, piece.start)
         self.on[gpu][piece.start] = piece
         self.gpu[piece.allocation], self.start[piece.allocation] = gpu, piece.start
-        self.shapes.put(gpu, piece.profile, piece.start, movable=piece.cost is not None)
+        self.shapes.put(gpu, piece.profile, piece.start, relocatable=piece.cost is not None)
 
     def lift(self, allocation: str) -> LiveSlice:
         """Remove an allocation's slice from its GPU; raise KeyError if unknown."""
         gpu, start = self.gpu.pop(allocation), self.start.pop(allocation)
         piece = self.on[gpu].pop(start)
         self.buckets.release(gpu, piece.profile, start)
-        self.shapes.take(gpu, piece.profile, start, movable=piece.cost is not None)
+        self.shapes.take(gpu, piece.profile, start, relocatable=piece.cost is not None)
         return piece

@@ -19,7 +19,7 @@ class SliceEviction(NamedTuple):
 
 
 class GpuShapes:
-    """GPUs grouped by shape: equal profiles at equal places, equally movable.
+    """GPUs grouped by shape: equal profiles at equal places, equally relocatable.
 
     A shape is a number with one digit for every unit of the grid: what begins there. Few of the
     possible shapes ever occur, so results for a shape are cached when first requested.
@@ -46,11 +46,11 @@ class GpuShapes:
             twin.gpus.setdefault(shape, {})[gpu] = None
         return twin
 
-    def put(self, gpu: int, profile: int, start: int, *, movable: bool) -> None:
-        self._become(gpu, self.of[gpu] + self._part(profile, start, movable))
+    def put(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
+        self._become(gpu, self.of[gpu] + self._part(profile, start, relocatable))
 
-    def take(self, gpu: int, profile: int, start: int, *, movable: bool) -> None:
-        self._become(gpu, self.of[gpu] - self._part(profile, start, movable))
+    def take(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
+        self._become(gpu, self.of[gpu] - self._part(profile, start, relocatable))
 
     def evictions(self, profile: int, most: int) -> Iterator[tuple[SliceEviction, int]]:
         """Yield ways to make room by at most `most` slices, cheapest first.
@@ -69,17 +69,17 @@ class GpuShapes:
 
     def _cheapest(self, shape: int, profile: int, most: int) -> SliceEviction | None:
         table = self._table
-        state, movable = EMPTY, []
+        state, relocatable = EMPTY, []
         for start in range(table.grid):
             digit = shape >> start * self._digit & (1 << self._digit) - 1
             if digit:
                 its, may_move = divmod(digit - 1, 2)
                 state = table.put[its][start][state]
                 if may_move and self._yields[profile][its]:
-                    movable.append((start, its))
+                    relocatable.append((start, its))
         left, ways = table.free(state), []
         for count in range(1, most + 1):
-            for gone in combinations(movable, count):
+            for gone in combinations(relocatable, count):
                 after = state
                 for start, its in gone:
                     after = table.gone[its][start][after]
@@ -90,8 +90,8 @@ class GpuShapes:
                 return min(ways)
         return None
 
-    def _part(self, profile: int, start: int, movable: bool) -> int:
-        return (2 * profile + movable + 1) << start * self._digit
+    def _part(self, profile: int, start: int, relocatable: bool) -> int:
+        return (2 * profile + relocatable + 1) << start * self._digit
 
     def _become(self, gpu: int, shape: int) -> None:
         before = self.gpus[self.of[gpu]]

@@ -13,10 +13,10 @@ class RepartitionStep(StrEnum):
     PLANNED = "planned"  # waits for approval
     CLOSING = "closing"  # nothing new is placed; the taint must be set
     DRAINING = "draining"  # waits until the last lease has ended by itself
-    LABELLING = "labelling"  # the wanted layout must be set on the node
-    CUTTING = "cutting"  # the node is repartitioning
-    NUDGING = "nudging"  # it took too long: set the same layout under its other name, and back
-    OPENING = "opening"  # it is done: the taint must be removed, then the node is sold again
+    CONFIGURING = "configuring"  # the wanted layout must be set on the node
+    REPARTITIONING = "repartitioning"  # the node is repartitioning
+    RETRYING = "retrying"  # it took too long: set the same layout under its other name, and back
+    REOPENING = "reopening"  # it is done: the taint must be removed, then the node is sold again
     DONE = "done"
     QUARANTINED = "quarantined"  # it failed; the node stays closed until an operator decides
     CANCELLING = "cancelling"  # cancelled before the node was configured: the taint must be removed
@@ -27,11 +27,11 @@ S = RepartitionStep
 NEXT_STEPS: dict[RepartitionStep, frozenset[RepartitionStep]] = {
     S.PLANNED: frozenset({S.CLOSING, S.CANCELLED}),
     S.CLOSING: frozenset({S.DRAINING, S.CANCELLING}),
-    S.DRAINING: frozenset({S.LABELLING, S.CANCELLING, S.QUARANTINED}),
-    S.LABELLING: frozenset({S.CUTTING, S.DRAINING, S.NUDGING, S.QUARANTINED}),
-    S.CUTTING: frozenset({S.NUDGING, S.OPENING, S.QUARANTINED}),
-    S.NUDGING: frozenset({S.CUTTING, S.QUARANTINED}),
-    S.OPENING: frozenset({S.DONE, S.QUARANTINED}),
+    S.DRAINING: frozenset({S.CONFIGURING, S.CANCELLING, S.QUARANTINED}),
+    S.CONFIGURING: frozenset({S.REPARTITIONING, S.DRAINING, S.RETRYING, S.QUARANTINED}),
+    S.REPARTITIONING: frozenset({S.RETRYING, S.REOPENING, S.QUARANTINED}),
+    S.RETRYING: frozenset({S.REPARTITIONING, S.QUARANTINED}),
+    S.REOPENING: frozenset({S.DONE, S.QUARANTINED}),
     S.DONE: frozenset(),
     S.QUARANTINED: frozenset(),
     S.CANCELLING: frozenset({S.CANCELLED}),
@@ -45,7 +45,7 @@ CLOSED_STEPS = frozenset(RepartitionStep) - {
     S.CANCELLED,
 }  # in these steps nothing new is placed on the node
 # In these steps the node's report of its GPUs is unreliable.
-UNRELIABLE_INVENTORY_STEPS = frozenset({S.LABELLING, S.CUTTING, S.NUDGING, S.OPENING})
+UNRELIABLE_INVENTORY_STEPS = frozenset({S.CONFIGURING, S.REPARTITIONING, S.RETRYING, S.REOPENING})
 
 PENDING_TIMEOUT = timedelta(minutes=10)
 REBOOT_TIMEOUT = timedelta(minutes=20)
@@ -105,11 +105,11 @@ def decide_next_step(at: RepartitionProgress, observed: ObservedLayout, wanted: 
         return RepartitionDecision(S.QUARANTINED, "the node is no longer in the cluster")
     if at.step is S.DRAINING:
         return _after_draining(at, observed)
-    if at.step is S.LABELLING:
+    if at.step is S.CONFIGURING:
         return _after_labelling(at, observed, wanted)
-    if at.step is S.CUTTING:
+    if at.step is S.REPARTITIONING:
         return _after_cutting(at, observed, wanted)
-    if at.step is S.NUDGING:
+    if at.step is S.RETRYING:
         return _after_nudging(observed, wanted)
     raise ValueError(f"a change that is {at.step} asks its node nothing")
 
@@ -121,18 +121,18 @@ def _after_draining(at: RepartitionProgress, observed: ObservedLayout) -> Repart
         return RepartitionDecision(S.DRAINING, f"{leases}; {pods}", taint=not observed.tainted)
     if not observed.tainted:
         return RepartitionDecision(S.DRAINING, "the taint was removed; it is set again", taint=True)
-    return RepartitionDecision(S.LABELLING, "no leases are left on the node")
+    return RepartitionDecision(S.CONFIGURING, "no leases are left on the node")
 
 
 def _after_labelling(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
     if observed.config == wanted.config:
         if at.looked or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
-            return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested")
+            return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested")
         # An earlier failed change set the same name: the node would not react to it.
-        return RepartitionDecision(S.NUDGING, f"config {wanted.config} was requested before and failed")
+        return RepartitionDecision(S.RETRYING, f"config {wanted.config} was requested before and failed")
     if at.held or observed.pods or not observed.tainted:  # a pod that started there is not evicted
         return RepartitionDecision(S.DRAINING, "a pod returned before the config was requested")
-    return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested", tell=wanted.config)
+    return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested", tell=wanted.config)
 
 
 def _after_cutting(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
@@ -143,12 +143,12 @@ def _after_cutting(at: RepartitionProgress, observed: ObservedLayout, wanted: Ta
     if observed.state == "failed":
         return RepartitionDecision(S.QUARANTINED, "the node failed to repartition its GPUs")
     if observed.state == "success" and dict(observed.slots) == dict(wanted.slots):
-        return RepartitionDecision(S.OPENING, "the node offers the new layout")
+        return RepartitionDecision(S.REOPENING, "the node offers the new layout")
     if at.since < (REBOOT_TIMEOUT if observed.state == "rebooting" else PENDING_TIMEOUT):
-        return RepartitionDecision(S.CUTTING, _describe_state(observed))
+        return RepartitionDecision(S.REPARTITIONING, _describe_state(observed))
     if at.attempts < ATTEMPTS:
         return RepartitionDecision(
-            S.NUDGING, f"{_describe_state(observed)} for {at.since.total_seconds() / 60:.0f} min: requested again"
+            S.RETRYING, f"{_describe_state(observed)} for {at.since.total_seconds() / 60:.0f} min: requested again"
         )
     return RepartitionDecision(S.QUARANTINED, f"{_describe_state(observed)} after {at.attempts} requests")
 
@@ -161,9 +161,9 @@ def _describe_state(observed: ObservedLayout) -> str:
 
 def _after_nudging(observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
     if observed.config == wanted.alias:
-        return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested again", tell=wanted.config)
+        return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested again", tell=wanted.config)
     if observed.config == wanted.config:
-        return RepartitionDecision(S.NUDGING, "the same config is requested under another name", tell=wanted.alias)
+        return RepartitionDecision(S.RETRYING, "the same config is requested under another name", tell=wanted.alias)
     return RepartitionDecision(
         S.QUARANTINED, f"the requested config was changed to {observed.config or 'nothing'} by someone else"
     )

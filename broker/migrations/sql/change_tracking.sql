@@ -30,11 +30,11 @@ CREATE TRIGGER changed BEFORE UPDATE ON broker_allocation FOR EACH ROW
 ALTER TABLE broker_gpu ADD COLUMN xid bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint;
 CREATE INDEX gpu_changed ON broker_gpu (xid);
 CREATE TRIGGER changed BEFORE UPDATE ON broker_gpu FOR EACH ROW
-  WHEN ((OLD.node_id, OLD.index, OLD.gpu_model_id, OLD.layout_policy, OLD.fixed_layout, OLD.health, OLD.closed_since,
-         OLD.xid)
+  WHEN ((OLD.node_id, OLD.index, OLD.gpu_model_id, OLD.layout_policy, OLD.fixed_layout, OLD.health,
+         OLD.out_of_service_since, OLD.xid)
         IS DISTINCT FROM
-        (NEW.node_id, NEW.index, NEW.gpu_model_id, NEW.layout_policy, NEW.fixed_layout, NEW.health, NEW.closed_since,
-         NEW.xid))
+        (NEW.node_id, NEW.index, NEW.gpu_model_id, NEW.layout_policy, NEW.fixed_layout, NEW.health,
+         NEW.out_of_service_since, NEW.xid))
   EXECUTE FUNCTION note_change();
 
 ALTER TABLE broker_node ADD COLUMN xid bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint;

@@ -107,7 +107,7 @@ class DriftRepairQueue:
 
     def _anchored(self, mark: str) -> list[RepairSubject]:
         """Return the (tenant, label value) pairs of all our anchors that stay."""
-        anchors = ClusterObject.objects.filter(cluster=self._cluster, kind=CONFIG_MAP.name).exclude(order_name="")
+        anchors = ClusterObject.objects.filter(cluster=self._cluster, kind=CONFIG_MAP.name).exclude(spec_name="")
         marks = anchors.exclude(body__metadata__has_key="deletionTimestamp").values_list("body__metadata__labels")
         ours = (
             each for (each,) in marks if labels.labels_match(each, {labels.INSTALLATION: self._connection.installation})
@@ -137,7 +137,7 @@ class DriftRepairQueue:
         if spec is None:
             return []
         name = spec_name(spec.lease_id, spec.generation)
-        anchors = ClusterObject.objects.filter(cluster=self._cluster, kind=CONFIG_MAP.name, order_name=name)
+        anchors = ClusterObject.objects.filter(cluster=self._cluster, kind=CONFIG_MAP.name, spec_name=name)
         uid = anchors.values_list("uid", flat=True).first()
         if uid is None:
             return []  # the anchor of its present generation is not created yet

@@ -78,7 +78,7 @@ def _update_orphans(cluster_id: str | None, there: Collection[str], now: datetim
 
 def _choose_removable(orphans: Sequence[Orphan], there: int, now: datetime) -> list[Orphan]:
     """Return the orphans to remove now; newly ripe ones go all together or not."""
-    said = [each for each in orphans if each.agreed_at or each.deletion_requested_at]
+    said = [each for each in orphans if each.deletion_approved_at or each.deletion_requested_at]
     open_question = any(each.held_at for each in orphans if each not in said)
     ripe = [
         each
@@ -99,10 +99,10 @@ def _is_ripe(orphan: Orphan, now: datetime, *, in_doubt: bool) -> bool:
 @transaction.atomic
 def approve_removal(cluster_id: str | None, names: Collection[str], *, why: str, actor: Actor, now: datetime) -> int:
     """Approve the removal of these orphans; return how many were waiting."""
-    waiting = Orphan.objects.filter(cluster=cluster_id, name__in=names, agreed_at=None)
-    count = waiting.update(agreed_at=now)
+    waiting = Orphan.objects.filter(cluster=cluster_id, name__in=names, deletion_approved_at=None)
+    count = waiting.update(deletion_approved_at=now)
     audit.record(
-        "orphans.agree",
+        "orphans.delete",
         actor=actor,
         now=now,
         subject_id=cluster_id or SIMULATED,

@@ -26,19 +26,19 @@ class ClusterOption:
 
 
 def _enqueue_planning(cluster: Cluster, now: datetime) -> None:
-    outbox.enqueue("broker.plan_layouts", cluster.pk, now=now)
+    outbox.enqueue("broker.plan_repartitions", cluster.pk, now=now)
 
 
 def _enqueue_queue_runs(cluster: Cluster, now: datetime) -> None:
     gpus = Gpu.objects.filter(node__cluster=cluster).order_by("gpu_model")
     for model in gpus.values_list("gpu_model", flat=True).distinct():
-        outbox.enqueue("broker.serve", f"{model}|{cluster.region}", now=now)
+        outbox.enqueue("broker.run_queue", f"{model}|{cluster.region}", now=now)
 
 
 # Repartition plans for its nodes start without approval, so profiles no GPU has yet may be requested there.
-AUTO_REPARTITION = ClusterOption("auto_repartition", "layouts.begin", _enqueue_planning)
+AUTO_REPARTITION = ClusterOption("auto_repartition", "layouts.enable_automatic", _enqueue_planning)
 # Two tenants may share a GPU of isolation soft or none. Leases that wait for such a GPU are tried at once.
-SHARED_GPUS = ClusterOption("allow_shared_gpus", "cluster.share", _enqueue_queue_runs)
+SHARED_GPUS = ClusterOption("allow_shared_gpus", "cluster.allow_sharing", _enqueue_queue_runs)
 
 
 @transaction.atomic

@@ -108,5 +108,5 @@ def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, no
 def _enqueue_affected(node: Node, now: datetime) -> None:
     """Enqueue work for what the change may affect: queues and live leases."""
     for model in Gpu.objects.filter(node=node).values_list("gpu_model", flat=True).distinct():
-        outbox.enqueue("broker.serve", f"{model}|{node.cluster.region}", now=now)
+        outbox.enqueue("broker.run_queue", f"{model}|{node.cluster.region}", now=now)
     outbox.enqueue("broker.sweep_all", "", now=now)

@@ -27,7 +27,7 @@ def abandon_placements(lease: Lease, *, now: datetime) -> None:
     """Mark the lease's placements as abandoned. Runs in its tenant's transaction."""
     lease.allocations.filter(released_at=None, leaving_since=None).update(leaving_since=now)
     volume_mounts.detach_from_cluster(lease)
-    outbox.enqueue("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+    outbox.enqueue("broker.free_abandoned_placements", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
 
 
 def count_abandoned(lease: Lease) -> int:
@@ -77,14 +77,14 @@ def _free_placements(lease: Lease, generation: int, *, now: datetime) -> None:
     with tenant_scope(lease.tenant_id):
         left = lease.allocations.filter(generation=generation, released_at=None).exclude(leaving_since=None)
         if left.update(released_at=now):
-            outbox.enqueue("broker.serve", "|".join(pool_of(lease.offering)), now=now)
+            outbox.enqueue("broker.run_queue", "|".join(pool_of(lease.offering)), now=now)
 
 
 def due_abandoned() -> list[outbox.TaskMessage]:
     """Return a message for every lease with abandoned placements. Must run as sweep."""
     left = Allocation.objects.filter(released_at=None).exclude(leaving_since=None)
     rows = left.values_list("lease_id", "tenant_id").distinct().order_by("lease_id")[:BATCH]
-    return [("broker.leave", lease_id, tenant_id) for lease_id, tenant_id in rows]
+    return [("broker.free_abandoned_placements", lease_id, tenant_id) for lease_id, tenant_id in rows]
 
 
 def requests_to_try(lease: Lease, request: PlacementRequest, *, now: datetime) -> list[PlacementRequest]:

@@ -43,7 +43,7 @@ GateResult = Callable[[], None]
 # Columns of a new lease that are written as they are.
 PLAIN_COLUMNS = (
     *("id", "tenant_id", "project_id", "offering_id", "volume_id", "quote_id", "name", "quantity", "same_node"),
-    *("topology", "image", "command", "workload", "movable", "state_since", "created_at", "max_duration_s"),
+    *("topology", "image", "command", "workload", "relocatable", "state_since", "created_at", "max_duration_s"),
     *("end_date", "requested_by", "requested_by_label"),
 )
 JSON_COLUMNS = ("tags", "env", "ssh_keys", "quota_uses")
@@ -74,7 +74,7 @@ class LeaseRequest:
     env: dict[str, str] = field(default_factory=dict)
     ssh_keys: Sequence[str] = ()
     volume: str = ""  # id of a volume no other lease uses; empty: its files are lost at its end
-    movable: bool = False  # we may stop it and start it on another GPU, after notice
+    relocatable: bool = False  # we may stop it and start it on another GPU, after notice
     tags: dict[str, str] = field(default_factory=dict)
     quote: str = ""  # token of a quote, read by the gate that issued it
 
@@ -106,7 +106,7 @@ def build_lease(
         wanted = _checked_topology(wanted, offering)
     if wanted.quantity > 1:
         _check_gang(wanted, offering)
-    if wanted.movable and (why := why_not_relocatable(Isolation(offering.isolation), wanted.quantity)):
+    if wanted.relocatable and (why := why_not_relocatable(Isolation(offering.isolation), wanted.quantity)):
         raise not_relocatable_error(why)
     volume = None
     if wanted.volume:
@@ -127,7 +127,7 @@ def build_lease(
         env=dict(wanted.env),
         ssh_keys=list(wanted.ssh_keys),
         volume=volume,
-        movable=wanted.movable,
+        relocatable=wanted.relocatable,
         tags=wanted.tags,
         max_duration_s=wanted.max_duration_s,
         end_date=wanted.end_date,
@@ -161,7 +161,7 @@ def queue_lease(
     if lease.quote_token and not lease.quote_id:  # otherwise it would be charged a price other than the quoted one
         raise InvalidValue("quote", "This installation does not support quotes.", fix="Leave it out.")
     _insert_queued_lease(lease, actor=actor)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     audit.record_row(
         "lease.request",
         lease,
@@ -306,7 +306,7 @@ def _check_gang(wanted: LeaseRequest, offering: Offering) -> None:
 
 def not_relocatable_error(why: str) -> InvalidValue:
     """Return the error for a lease that can never be relocated."""
-    return InvalidValue("movable", f"{why[0].upper()}{why[1:]}.", fix="Leave out `movable`.")
+    return InvalidValue("relocatable", f"{why[0].upper()}{why[1:]}.", fix="Leave out `relocatable`.")
 
 
 def _alternative(wanted: LeaseRequest) -> str:

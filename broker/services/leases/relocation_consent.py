@@ -17,26 +17,26 @@ from tenants.services.errors import ProblemError
 
 
 class LeaseBeingRelocated(ProblemError):
-    code, status, title = "being-moved", 409, "This lease is being moved"
+    code, status, title = "relocation-in-progress", 409, "This lease is being moved"
 
 
 @transaction.atomic
-def set_movable(lease: Lease, movable: bool, *, actor: Actor, now: datetime) -> Lease:
+def set_relocatable(lease: Lease, relocatable: bool, *, actor: Actor, now: datetime) -> Lease:
     """Allow or forbid relocating a lease; a relocation not yet begun is then cancelled."""
     lease = Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)
-    if lease.movable == movable:
+    if lease.relocatable == relocatable:
         return lease
     if lease.state in ENDING_OR_ENDED:
         raise LeaseAlreadyOver(f"{lease.name} is {lease.state}; it cannot be moved.", fix="Launch a new one.")
-    if movable and lease.stays:
+    if relocatable and lease.stays:
         raise not_relocatable_error(lease.stays)
-    if not movable and (move := announced_relocation(lease)) and move.state in STARTED_RELOCATION_STATES:
+    if not relocatable and (move := announced_relocation(lease)) and move.state in STARTED_RELOCATION_STATES:
         raise LeaseBeingRelocated(f"{lease.name} is being moved to another GPU.", fix="Wait until it is active again.")
-    lease.movable = movable
+    lease.relocatable = relocatable
     lease.version = F("version") + 1
-    lease.save(update_fields=["movable", "version"])
+    lease.save(update_fields=["relocatable", "version"])
     lease.refresh_from_db(fields=["version"])
-    audit.record_row("lease.movable", lease, lease.name, actor=actor, now=now, after=movable)
+    audit.record_row("lease.relocatable", lease, lease.name, actor=actor, now=now, after=relocatable)
     return lease
 
 
@@ -47,17 +47,17 @@ def announced_relocation(lease: Lease) -> Relocation | None:
 
 def announced_relocations(leases: Iterable[Lease]) -> dict[str, Relocation]:
     """Return announced relocations by lease; no query if no lease allows them."""
-    movable = [lease.pk for lease in leases if lease.movable]
-    if not movable:
+    relocatable = [lease.pk for lease in leases if lease.relocatable]
+    if not relocatable:
         return {}
-    return {move.lease_id: move for move in _pending_relocations().filter(lease__in=movable)}
+    return {move.lease_id: move for move in _pending_relocations().filter(lease__in=relocatable)}
 
 
 def upcoming_relocations(leases: QuerySet[Lease]) -> QuerySet[Relocation]:
     """Return the announced relocations of these leases, by their earliest start."""
     return (
         _pending_relocations()
-        .filter(lease__in=leases.filter(movable=True))
+        .filter(lease__in=leases.filter(relocatable=True))
         .select_related("lease")
         .order_by("not_before", "id")
     )

@@ -27,7 +27,7 @@ def started_relocation(lease: Lease) -> Relocation | None:
 
     None for a lease that must not be relocated.
     """
-    if not lease.movable:
+    if not lease.relocatable:
         return None
     states = [state.value for state in STARTED_RELOCATION_STATES]
     return Relocation.objects.select_related("plan").filter(lease=lease, state__in=states).first()
@@ -38,7 +38,7 @@ def _lock_relocation(lease: Lease) -> Relocation | None:
 
     A writer that is too late must know before anything is written: a caught StaleLease undoes nothing.
     """
-    if not lease.movable:
+    if not lease.relocatable:
         return None
     as_loaded = Lease.objects.filter(pk=lease.pk, state=lease.state, seq=lease.seq, max_duration_s=lease.max_duration_s)
     if not as_loaded.select_for_update(of=("self",), no_key=True).values_list("pk"):
@@ -60,7 +60,7 @@ def start_at_target(lease: Lease, *, now: datetime) -> bool:
         cancelled = move.plan.state == RelocationPlanState.CANCELLING
         _place_at_source(lease, move, why=CANCELLED_BY_OPERATOR if cancelled else why, now=now)
         return True
-    _current_placements(lease).update(for_move=True)
+    _current_placements(lease).update(is_relocation=True)
     _leave_source(lease, cause="moved: its old slice is empty", now=now)
     return True
 
@@ -76,7 +76,7 @@ def start_at_target_unproven(lease: Lease, *, now: datetime) -> bool:
         return False
     _current_placements(lease).update(leaving_since=now)
     _leave_source(lease, cause="moved: the node of its old slice is lost", now=now)
-    outbox.enqueue("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+    outbox.enqueue("broker.free_abandoned_placements", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
     return True
 
 
@@ -89,7 +89,7 @@ def _is_in_service(places: QuerySet[Allocation]) -> bool:
 
 
 def _leave_source(lease: Lease, *, cause: str, now: datetime) -> None:
-    other_placements(lease).exclude(generation=lease.generation).update(for_move=False)
+    other_placements(lease).exclude(generation=lease.generation).update(is_relocation=False)
     lease.transition(S.STOPPED, S.QUEUED, now=now, cause=cause)
     _start_provisioning(lease, cause="moved to its reserved slice", now=now)
 
@@ -107,7 +107,7 @@ def return_to_source(lease: Lease, *, why: str, now: datetime) -> bool:
     )  # held until its cluster proves that nothing of the lease is there
     lease.transition(S.QUEUED, now=now, cause=why)
     _place_at_source(lease, move, why=why, now=now)
-    outbox.enqueue("broker.leave", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+    outbox.enqueue("broker.free_abandoned_placements", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
     return True
 
 
@@ -121,7 +121,7 @@ def _place_at_source(lease: Lease, move: Relocation, *, why: str, now: datetime)
         lease.transition(S.STOPPED, S.QUEUED, now=now, cause="not moved: it returns to its old slice")
     else:
         home = other_placements(lease).get()
-    Allocation.objects.filter(pk=home.pk).update(released_at=now, for_move=False)
+    Allocation.objects.filter(pk=home.pk).update(released_at=now, is_relocation=False)
     Allocation.objects.create(
         tenant_id=lease.tenant_id,
         lease=lease,
@@ -146,11 +146,11 @@ def _start_provisioning(lease: Lease, *, cause: str, now: datetime) -> None:
         generation=lease.generation,
         claimed_until=None,
         due_at=now + RECHECK_AFTER,
-        tries=0,
+        unfinished_claims=0,
         conditions={},
         progress={},
     )
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def finish_relocation(lease: Lease, *, now: datetime) -> None:
@@ -164,7 +164,7 @@ def finish_relocation(lease: Lease, *, now: datetime) -> None:
         set_relocation_state(move, M.DONE, why="active on its new slice", now=now)
     else:
         set_relocation_state(move, M.UNDONE, why=move.why, now=now)
-    outbox.enqueue("broker.move", move.plan_id, now=now)
+    outbox.enqueue("broker.reconcile_relocation_plan", move.plan_id, now=now)
 
 
 def cancel_relocation(lease: Lease, *, why: str, now: datetime) -> None:
@@ -180,11 +180,11 @@ def cancel_relocation(lease: Lease, *, why: str, now: datetime) -> None:
 
 def free_other_placement(lease: Lease, *, now: datetime, at: datetime | None = None) -> None:
     """Free the placement held for a lease's relocation, and wake the queue."""
-    if other_placements(lease).update(released_at=at or now, for_move=False):
+    if other_placements(lease).update(released_at=at or now, is_relocation=False):
         pool = f"{lease.offering.gpu_model_id}|{lease.offering.region}"
-        outbox.enqueue("broker.serve", pool, now=now)
+        outbox.enqueue("broker.run_queue", pool, now=now)
 
 
 def other_placements(lease: Lease) -> QuerySet[Allocation]:
     """Return the placements held for the lease's relocation, where nothing of it runs."""
-    return Allocation.objects.filter(lease=lease, for_move=True, released_at=None)
+    return Allocation.objects.filter(lease=lease, is_relocation=True, released_at=None)

@@ -77,7 +77,7 @@ def place_batch(
                 for lease_id in placed:
                     log_transition(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
                 rung = sorted(placed.intersection(rings_for))
-                outbox.enqueue_for_each("broker.step", rung, tenant_id=tenant_id, now=now)
+                outbox.enqueue_for_each("broker.reconcile_lease", rung, tenant_id=tenant_id, now=now)
                 waits = {row.id for row in rows if row.id not in placed}
                 return BatchResult(placed.union(lease_ids).difference(waits), crowded)
         except DATA_ERRORS as error:

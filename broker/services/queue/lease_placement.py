@@ -73,7 +73,7 @@ def place_lease(lease: Lease, *, now: datetime, reserved: ReservedGpus | None = 
         if lease.state != LeaseState.QUEUED:
             return False
     # Another placer was faster every time; there may be room yet, so try again soon.
-    outbox.enqueue("broker.serve", "|".join(pool_of(lease.offering)), now=now, after_s=1)
+    outbox.enqueue("broker.run_queue", "|".join(pool_of(lease.offering)), now=now, after_s=1)
     return False
 
 
@@ -150,7 +150,7 @@ def _reserve_slots(lease: Lease, found: FoundSlots, now: datetime, waits: bool =
         generation=generation,
         claimed_until=None,
         due_at=now + RECHECK_AFTER,
-        tries=0,
+        unfinished_claims=0,
         pending_reason="",
         progress={},
     )

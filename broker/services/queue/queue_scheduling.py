@@ -94,7 +94,7 @@ def _place_single(
             return True  # another worker was faster: it is not queued any more
         if lease_placement.place_lease(lease, now=now, reserved=reserved):
             if not hinted or entry.pending_reason:
-                outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+                outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
             # else it was never tried: its own message is on the way, and goes on with it
             return True
         if lease.generation == 1 and not lease.volume_id:  # others are more restricted than equal requests

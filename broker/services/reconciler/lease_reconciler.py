@@ -45,7 +45,9 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         if lease is None or lease.state == S.RELEASED:
             return
         # An active (charged) lease is observed before it is ended, unless observing it crashed too many workers.
-        if termination.is_over(lease, now) and (lease.state != S.ACTIVE or lease.tries >= MAX_UNFINISHED_CLAIMS):
+        if termination.is_over(lease, now) and (
+            lease.state != S.ACTIVE or lease.unfinished_claims >= MAX_UNFINISHED_CLAIMS
+        ):
             at = termination.end_of_term(lease) if lease.state != S.ACTIVE else lease.seen_at
             termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=at)
             return
@@ -56,7 +58,7 @@ def reconcile_lease(lease_id: str, tenant_id: str, *, now: datetime) -> None:
         )
         if not placed and lease.state == S.QUEUED:
             return  # in any other state another worker was faster, and left the rest to this message
-        if lease.state == S.PROVISIONING and lease.tries >= MAX_UNFINISHED_CLAIMS:
+        if lease.state == S.PROVISIONING and lease.unfinished_claims >= MAX_UNFINISHED_CLAIMS:
             observation_outcomes.give_up_crashing(lease, now)
             return
         spec = _claim(lease, now) if lease.state in STATES_IN_CLUSTER else None
@@ -104,12 +106,16 @@ def _claim(lease: Lease, now: datetime) -> ProvisionSpec | None:
     """
     claimed = Lease.objects.filter(
         Q(claimed_until=None) | Q(claimed_until__lt=now), pk=lease.pk, state=lease.state, seq=lease.seq
-    ).update(claimed_until=now + CLAIM_TIME, tries=F("tries") + 1, due_at=now + observation_outcomes.RECHECK_AFTER)
+    ).update(
+        claimed_until=now + CLAIM_TIME,
+        unfinished_claims=F("unfinished_claims") + 1,
+        due_at=now + observation_outcomes.RECHECK_AFTER,
+    )
     return load_provision_spec(lease) if claimed else None
 
 
 def _clear_claim(lease: Lease, now: datetime) -> None:
-    Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM_TIME).update(claimed_until=None, tries=0)
+    Lease.objects.filter(pk=lease.pk, claimed_until=now + CLAIM_TIME).update(claimed_until=None, unfinished_claims=0)
 
 
 def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_by: datetime) -> None:
@@ -117,7 +123,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
     if observation is None:
         with tenant_scope(lease.tenant_id):
             _clear_claim(lease, now)
-            outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
+            outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
     said = now + (clock.now() - asked_at)  # The call may be slow: date the result at the answer, not at the request.
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.runs):
@@ -133,7 +139,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
             # Its state changed while we worked, and our claim kept out the worker of that message: enqueue it again.
             # Not if its agent was faster and made it active, as we would have.
             if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
-                outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+                outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
         if lease.seq == seq or lease.state in ENDING_STATES:  # other transitions clear the claim themselves
             _clear_claim(lease, now)
     if lease.state == S.QUEUED:
@@ -210,10 +216,10 @@ def messages_for_all_live() -> list[outbox.TaskMessage]:
 
 
 def _lease_message(lease_id: str, tenant_id: str) -> outbox.TaskMessage:
-    return "broker.step", lease_id, tenant_id
+    return "broker.reconcile_lease", lease_id, tenant_id
 
 
 def _queue_messages() -> list[outbox.TaskMessage]:
     """Return a message for every pool with a queue."""
     pools = Lease.objects.filter(state=S.QUEUED).values_list("offering__gpu_model", "offering__region")
-    return [("broker.serve", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]
+    return [("broker.run_queue", f"{model}|{region}", "") for model, region in pools.distinct().order_by()]

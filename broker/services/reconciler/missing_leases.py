@@ -87,4 +87,4 @@ def _schedule_check(lease: Lease, since: datetime, now: datetime, *, after_s: fl
     due_at = now + timedelta(seconds=after_s)
     if not as_loaded.update(progress=progress, due_at=due_at, version=F("version") + 1, **changes):
         raise StaleLease(lease.pk)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)

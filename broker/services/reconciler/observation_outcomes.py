@@ -93,7 +93,7 @@ def give_up_crashing(lease: Lease, now: datetime) -> None:
 
     A relocated lease goes back to its earlier GPU, where it crashed nobody.
     """
-    cause = f"{lease.tries} workers in a row crashed on it"
+    cause = f"{lease.unfinished_claims} workers in a row crashed on it"
     if not relocation_steps.return_to_source(lease, why=cause, now=now):
         give_up_provisioning(lease, cause, now)
 
@@ -111,7 +111,7 @@ def activate_lease(lease: Lease, observation: Observation, now: datetime) -> Non
         claimed_until=None,
         due_at=min(ends_at, now + ACTIVE_CHECK_INTERVAL),
         progress={},
-        tries=0,
+        unfinished_claims=0,
     )
     volume_mounts.record_first_use(lease, now=now)
     relocation_steps.finish_relocation(lease, now=now)
@@ -160,9 +160,11 @@ def _requeue_lease(lease: Lease, cause: str, now: datetime) -> None:
     if (places := abandoned_placements.count_abandoned(lease)) >= MAX_PLACEMENTS:
         give_up_provisioning(lease, f"{places} slices rejected it; the last reason: {cause}", now)
         return
-    lease.transition(S.QUEUED, now=now, cause=cause, claimed_until=None, due_at=lease.end_date, progress={}, tries=0)
+    lease.transition(
+        S.QUEUED, now=now, cause=cause, claimed_until=None, due_at=lease.end_date, progress={}, unfinished_claims=0
+    )
     abandoned_placements.abandon_placements(lease, now=now)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def _end_with_program(lease: Lease, observation: Observation, now: datetime) -> None:
@@ -338,7 +340,9 @@ def schedule_check(lease: Lease, observation: Observation, now: datetime) -> Non
 
 def _enqueue_early_check(lease: Lease, observation: Observation, now: datetime) -> None:
     if observation.again_in_s < RECHECK_AFTER.total_seconds():
-        outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=observation.again_in_s)
+        outbox.enqueue(
+            "broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=observation.again_in_s
+        )
 
 
 def _update_unchanged(lease: Lease, **changes: object) -> None:

@@ -17,7 +17,7 @@ from tenants.services.errors import ProblemError, StaleVersion
 
 
 class PlanNotChangeable(ProblemError):
-    code, status, title = "plan-not-now", 409, "The plan cannot be changed now"
+    code, status, title = "plan-change-not-allowed", 409, "The plan cannot be changed now"
 
 
 @transaction.atomic
@@ -36,7 +36,7 @@ def accept_plan(plan: RelocationPlan, *, why: str, actor: Actor, now: datetime) 
         if move.lease_id not in notified:  # a lease with two relocations by way of another GPU is told once
             relocation_start.announce_relocation(move, at=begins, now=now)
             notified.add(move.lease_id)
-    outbox.enqueue("broker.move", plan.pk, now=now, after_s=settings.RELOCATION_NOTICE_S)
+    outbox.enqueue("broker.reconcile_relocation_plan", plan.pk, now=now, after_s=settings.RELOCATION_NOTICE_S)
 
 
 @transaction.atomic
@@ -52,7 +52,7 @@ def cancel_plan(plan: RelocationPlan, *, why: str, actor: Actor, now: datetime) 
     if RelocationPlanState(plan.state) not in CANCELLABLE_PLAN_STATES:
         raise PlanNotChangeable(f"The plan is {plan.state}.", fix="Check its current state.")
     _set_state(plan, RelocationPlanState.CANCELLING, why=why, actor=actor, now=now, due_at=now)
-    outbox.enqueue("broker.move", plan.pk, now=now)
+    outbox.enqueue("broker.reconcile_relocation_plan", plan.pk, now=now)
 
 
 def _check_state(plan: RelocationPlan, state: RelocationPlanState) -> None:
@@ -65,4 +65,6 @@ def _set_state(
 ) -> None:
     if not set_plan_state(plan, state, why=why, now=now, actor_label=actor.label, **changes):
         raise StaleVersion("The plan has changed in the meantime.", fix="Check its current state.")
-    audit.record(f"plan.{state}", actor=actor, now=now, subject_id=plan.pk, subject_label=str(plan), reason=why)
+    audit.record(
+        f"relocation_plan.{state}", actor=actor, now=now, subject_id=plan.pk, subject_label=str(plan), reason=why
+    )

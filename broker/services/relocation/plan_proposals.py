@@ -31,8 +31,8 @@ def request_planning(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
 
     A large fleet takes a second, which no page should wait for.
     """
-    audit.record("plans.propose", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
-    outbox.enqueue("broker.plan_moves", cluster.pk, now=now)
+    audit.record("relocation_plans.propose", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
+    outbox.enqueue("broker.plan_relocations", cluster.pk, now=now)
 
 
 def propose_plans(cluster_id: str, *, now: datetime) -> list[RelocationPlan]:
@@ -170,8 +170,8 @@ def _draw_slices(pool: RelocationPool, gpu: int) -> list[list[int]]:
 def clusters_to_plan(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return a planning message for each cluster where a plan may gain something.
 
-    There a movable lease is active and another lease waits in vain, or one beside it has ended lately; four
-    times a day any cluster with a movable lease. A plan is only proposed; an operator accepts it.
+    There a relocatable lease is active and another lease waits in vain, or one beside it has ended lately; four
+    times a day any cluster with a relocatable lease. A plan is only proposed; an operator accepts it.
     """
     when: dict[str, bool | datetime] = {
         "anyway": now.timestamp() % WINDOW_S < SWEEP_S,
@@ -180,4 +180,4 @@ def clusters_to_plan(*, now: datetime) -> list[outbox.TaskMessage]:
     }
     with system_scope():
         clusters = query_rows("broker/relocation/clusters_to_plan", when)
-    return [("broker.plan_moves", cluster, "") for (cluster,) in clusters]
+    return [("broker.plan_relocations", cluster, "") for (cluster,) in clusters]

@@ -63,7 +63,7 @@ def _claim(plan_id: str, now: datetime) -> RelocationPlan | None:
 
 def _schedule_check(plan: RelocationPlan, now: datetime, *, after: timedelta) -> None:
     RelocationPlan.objects.at_work().filter(pk=plan.pk).update(due_at=now + after, claimed_until=None)
-    outbox.enqueue("broker.move", plan.pk, now=now, after_s=SOON_S)
+    outbox.enqueue("broker.reconcile_relocation_plan", plan.pk, now=now, after_s=SOON_S)
 
 
 def _begin_next(plan: RelocationPlan, left: Sequence[Relocation], now: datetime) -> None:
@@ -122,4 +122,4 @@ def due_plans(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return a message for every plan that is due."""
     idle = Q(claimed_until=None) | Q(claimed_until__lt=now)
     rows = RelocationPlan.objects.at_work().filter(idle, due_at__lte=now).order_by("due_at", "id")
-    return [("broker.move", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]
+    return [("broker.reconcile_relocation_plan", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]

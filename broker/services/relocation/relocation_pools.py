@@ -120,12 +120,14 @@ def _build_pool(
 def _is_relocatable(held: Allocation, now: datetime) -> bool:
     """Return whether a lease may be relocated.
 
-    It is movable, does not end soon, and has just this one placement.
+    It is relocatable, does not end soon, and has just this one placement.
     """
     lease = held.lease
     at_rest = lease.state == LeaseState.ACTIVE and not lease.conditions and held.leaving_since is None
     present = held.generation == lease.generation and lease.quantity == 1
-    return lease.movable and at_rest and present and lease.ends_at is not None and lease.ends_at > now + MIN_REMAINING
+    return (
+        lease.relocatable and at_rest and present and lease.ends_at is not None and lease.ends_at > now + MIN_REMAINING
+    )
 
 
 def _median_start_s(model: str, region: str) -> int:

@@ -22,7 +22,7 @@ def relocation_obstacle(lease: Lease, move: Relocation, *, now: datetime) -> str
     """
     if lease.state != LeaseState.ACTIVE:
         return f"it is {lease.state}"
-    if not lease.movable:
+    if not lease.relocatable:
         return "its tenant no longer allows it"
     if lease.conditions:
         return "its current state is unknown"
@@ -81,7 +81,7 @@ def reserve_target(lease: Lease, move: Relocation, *, now: datetime) -> bool:
         profile=here.profile,
         isolation=here.isolation,
         may_share=here.may_share,
-        for_move=True,
+        is_relocation=True,
         # Never overlaps the source while that is charged: the ledger may be ahead of our clock.
         held_at=max(now, lease.state_since),
     )

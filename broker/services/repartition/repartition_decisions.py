@@ -15,7 +15,7 @@ from tenants.services.errors import ProblemError, StaleVersion
 
 
 class RepartitionNotPossible(ProblemError):
-    code, status, title = "layout-not-now", 409, "The layout cannot be changed now"
+    code, status, title = "layout-change-not-allowed", 409, "The layout cannot be changed now"
 
 
 @transaction.atomic
@@ -88,7 +88,7 @@ def _set_step(change: Repartition, step: RepartitionStep, *, why: str, actor: Ac
             f"The change of {change.node} has progressed in the meantime.", fix="Check its current state."
         )
     audit.record(
-        f"layout.{step}",
+        f"layout_change.{step}",
         actor=actor,
         now=now,
         subject_id=change.pk,
@@ -97,4 +97,4 @@ def _set_step(change: Repartition, step: RepartitionStep, *, why: str, actor: Ac
         wanted=change.wanted,
     )
     if not change.over:
-        outbox.enqueue("broker.recut", change.pk, now=now)
+        outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)

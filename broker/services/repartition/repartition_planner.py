@@ -34,7 +34,7 @@ def request_planning(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
     Planning asks the nodes what they support, which no page may wait for.
     """
     audit.record("layouts.plan", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
-    outbox.enqueue("broker.plan_layouts", cluster.pk, now=now)
+    outbox.enqueue("broker.plan_repartitions", cluster.pk, now=now)
 
 
 def plan_and_approve(cluster_id: str, *, now: datetime) -> None:
@@ -119,7 +119,7 @@ def _create_plan(pool: RepartitionPool, each: NodeLayoutPlan, now: datetime) -> 
 def clusters_to_plan() -> list[outbox.TaskMessage]:
     """Return a planning message for every cluster with fixed-layout GPUs."""
     clusters = Node.objects.filter(gpus__layout_policy=LayoutPolicy.FIXED).values_list("cluster_id", flat=True)
-    return [("broker.plan_layouts", cluster, "") for cluster in clusters.distinct().order_by("cluster_id")]
+    return [("broker.plan_repartitions", cluster, "") for cluster in clusters.distinct().order_by("cluster_id")]
 
 
 def latest_repartitions(cluster: Cluster) -> dict[str, Repartition]:

@@ -82,7 +82,7 @@ def _load_history(cluster_id: str, now: datetime) -> _NodeHistory:
 def _current_node(its: Sequence[Gpu], past: _NodeHistory, now: datetime) -> CurrentNode:
     node, changed = its[0].node, past.changed.get(its[0].node_id)
     waits = max((past.ends[gpu.pk] for gpu in its if gpu.pk in past.ends), default=0)
-    in_service = all(gpu.health == GpuHealth.HEALTHY and gpu.closed_since is None for gpu in its)
+    in_service = all(gpu.health == GpuHealth.HEALTHY and gpu.out_of_service_since is None for gpu in its)
     return CurrentNode(
         name=node.pk,
         gpus=tuple(

@@ -54,7 +54,7 @@ def _claim(change_id: str, now: datetime) -> Repartition | None:
     if change is None:
         return None
     free = Repartition.objects.filter(Q(claimed_until=None) | Q(claimed_until__lt=now), pk=change.pk, seq=change.seq)
-    return change if free.update(claimed_until=now + CLAIM, tries=F("tries") + 1) else None
+    return change if free.update(claimed_until=now + CLAIM, checks=F("checks") + 1) else None
 
 
 def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> RepartitionDecision:
@@ -64,10 +64,10 @@ def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> Re
         partitioner.taint(machine, on=True)
         partitioner.prepare(machine, change.cuts, now=now)  # it loads the layout while the last lease is awaited
         return RepartitionDecision(S.DRAINING, "no new leases are placed on it")
-    if change.step in (S.OPENING, S.CANCELLING):
+    if change.step in (S.REOPENING, S.CANCELLING):
         partitioner.taint(machine, on=False)
         return RepartitionDecision(
-            *(S.DONE, "available again") if change.step == S.OPENING else (S.CANCELLED, "cancelled")
+            *(S.DONE, "available again") if change.step == S.REOPENING else (S.CANCELLED, "cancelled")
         )
     held = _count_placements(change)  # before the node is observed: nothing can be placed while its GPUs are closed
     observed = partitioner.observe(machine, now=now)
@@ -96,7 +96,7 @@ def target_layout_of(change: Repartition) -> TargetLayout:
 
 
 def _progress_of(change: Repartition, held: int, now: datetime) -> RepartitionProgress:
-    return RepartitionProgress(S(change.step), now - change.step_at, held, change.attempts, change.tries > 0)
+    return RepartitionProgress(S(change.step), now - change.step_at, held, change.attempts, change.checks > 0)
 
 
 def _count_placements(change: Repartition) -> int:
@@ -116,7 +116,7 @@ def _apply_decision(change: Repartition, verdict: RepartitionDecision, now: date
     if change.over:
         _enqueue_queue_runs(change, now)
     else:
-        outbox.enqueue("broker.recut", change.pk, now=now)
+        outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)
 
 
 def _schedule_check(change: Repartition, verdict: RepartitionDecision, now: datetime) -> None:
@@ -131,7 +131,7 @@ def _enqueue_queue_runs(change: Repartition, now: datetime) -> None:
     """Enqueue a run of the queues of the node's pools."""
     region = change.node.cluster.region
     for model in Gpu.objects.filter(node_id=change.node_id).values_list("gpu_model", flat=True).distinct():
-        outbox.enqueue("broker.serve", f"{model}|{region}", now=now)
+        outbox.enqueue("broker.run_queue", f"{model}|{region}", now=now)
 
 
 def is_node_repartitioning(lease: Lease) -> bool:
@@ -150,4 +150,4 @@ def due_repartitions(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return a message for every repartition that is due."""
     idle = Q(claimed_until=None) | Q(claimed_until__lt=now)
     rows = Repartition.objects.under_way().filter(idle, due_at__lte=now).order_by("due_at", "id")
-    return [("broker.recut", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]
+    return [("broker.reconcile_repartition", pk, "") for pk in rows.values_list("id", flat=True)[:BATCH]]

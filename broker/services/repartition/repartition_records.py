@@ -24,8 +24,8 @@ def set_repartition_step(
         step_at=now,
         seq=F("seq") + 1,
         why=why[:MAX_REASON_LENGTH],
-        tries=0,
-        attempts=change.attempts + (step is RepartitionStep.CUTTING),
+        checks=0,
+        attempts=change.attempts + (step is RepartitionStep.REPARTITIONING),
         due_at=None if over else now,
         claimed_until=None,
     )
@@ -37,7 +37,7 @@ def set_repartition_step(
     if step is RepartitionStep.CLOSING:
         close_node(change, now=now)
     elif step not in CLOSED_STEPS:
-        Gpu.objects.filter(node_id=change.node_id).update(closed_since=None, version=F("version") + 1)
+        Gpu.objects.filter(node_id=change.node_id).update(out_of_service_since=None, version=F("version") + 1)
     change.refresh_from_db()
     return True
 
@@ -47,5 +47,5 @@ def close_node(change: Repartition, *, now: datetime) -> None:
 
     Waits for placers that have locked one of its GPUs.
     """
-    gpus = Gpu.objects.filter(node_id=change.node_id, closed_since=None)
-    gpus.update(closed_since=now, version=F("version") + 1)
+    gpus = Gpu.objects.filter(node_id=change.node_id, out_of_service_since=None)
+    gpus.update(out_of_service_since=now, version=F("version") + 1)

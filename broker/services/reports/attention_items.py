@@ -96,7 +96,7 @@ def find_stuck_leases(*, now: datetime) -> Iterable[AttentionItem]:
         Q(state=LeaseState.FAILED) | Q(state__in=moving, state_since__lt=now - STUCK_AFTER)
     )
     for lease in rows.order_by("state_since", "id")[:MAX_STUCK_LEASES]:
-        why = str(lease.progress.get("text", "")) or f"{lease.tries} tries so far"
+        why = str(lease.progress.get("text", "")) or f"{lease.unfinished_claims} attempts so far"
         failed = lease.state == LeaseState.FAILED
         what = f"{lease.name} of {lease.tenant.name} {'failed' if failed else f'is stuck {lease.state}'}"
         yield AttentionItem(AttentionKind.LEASE, what, why, lease.pk, lease.state_since, urgent=failed)

@@ -62,7 +62,7 @@ def _cluster_items(cluster: Cluster, heard: datetime | None, now: datetime) -> I
 
 
 def _orphan_items() -> Iterable[AttentionItem]:
-    undecided = Orphan.objects.filter(agreed_at=None, deletion_requested_at=None)
+    undecided = Orphan.objects.filter(deletion_approved_at=None, deletion_requested_at=None)
     waiting = undecided.filter(Q(known=False) | Q(held_at__isnull=False))
     rows = waiting.values("cluster", "cluster__name").annotate(
         count=Count("id"), held=Count("id", filter=Q(held_at__isnull=False)), since=Min("found_at"), id=Max("id")

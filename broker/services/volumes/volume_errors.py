@@ -16,4 +16,4 @@ class VolumeBeingDeleted(ProblemError):
 
 
 class VolumeOutOfReach(ProblemError):
-    code, status, title = "volume-out-of-reach", 422, "The volume is in another location"
+    code, status, title = "volume-location-mismatch", 422, "The volume is in another location"

@@ -94,7 +94,7 @@ def delete_volume(volume: Volume, *, actor: Actor, now: datetime) -> Volume:
     volume.save(update_fields=["state", "due_at", "version"])
     volume_metering.end_history(volume, at=now)
     _record_audit("volume.delete", volume, actor=actor, now=now, size_gib=volume.size_gib)
-    outbox.enqueue("broker.volume", volume.pk, tenant_id=volume.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_volume", volume.pk, tenant_id=volume.tenant_id, now=now)
     return volume
 
 
@@ -106,7 +106,7 @@ def reconcile_volume(volume_id: str, tenant_id: str, *, now: datetime) -> None:
         if volume is None:
             return
         Volume.objects.filter(pk=volume.pk).update(due_at=now + RECHECK_AFTER)
-        where = list(Cluster.objects.filter(pk__in=[volume.cluster_id, *volume.left_in]).order_by("id"))
+        where = list(Cluster.objects.filter(pk__in=[volume.cluster_id, *volume.remaining_clusters]).order_by("id"))
     # A list, not a generator: every cluster is asked, even if an earlier one is unreachable.
     if all([_is_deleted_in(volume, cluster, now) for cluster in where]):
         with tenant_scope(tenant_id):
@@ -122,7 +122,7 @@ def _is_deleted_in(volume: Volume, cluster: Cluster, now: datetime) -> bool:
         return False
     if observation.seen is not ObservedState.GONE:
         again_s = observation.again_in_s
-        outbox.enqueue("broker.volume", volume.pk, tenant_id=volume.tenant_id, now=now, after_s=again_s)
+        outbox.enqueue("broker.reconcile_volume", volume.pk, tenant_id=volume.tenant_id, now=now, after_s=again_s)
     return observation.seen is ObservedState.GONE
 
 
@@ -138,7 +138,7 @@ def _finish_deletion(volume: Volume, now: datetime) -> None:
 
 def recheck_deleted(cluster: Cluster, *, now: datetime) -> None:
     """Check again that a cluster's deleted volumes are gone: an old state may have them."""
-    was_there = Q(cluster=cluster) | Q(left_in__contains=cluster.pk)
+    was_there = Q(cluster=cluster) | Q(remaining_clusters__contains=cluster.pk)
     deleted = Volume.objects.filter(was_there, state=VolumeState.DELETED.value)
     with system_scope():
         tenants = sorted(set(deleted.values_list("tenant_id", flat=True)))
@@ -151,7 +151,7 @@ def due_volumes(*, now: datetime) -> list[outbox.TaskMessage]:
     """Return a message for every volume whose deletion must be checked."""
     with system_scope():
         rows = Volume.objects.filter(due_at__lte=now).order_by("due_at", "id").values_list("id", "tenant_id")
-        return [("broker.volume", volume_id, tenant_id) for volume_id, tenant_id in rows[:BATCH]]
+        return [("broker.reconcile_volume", volume_id, tenant_id) for volume_id, tenant_id in rows[:BATCH]]
 
 
 def _record_audit(action: str, volume: Volume, *, actor: Actor, now: datetime, **detail: object) -> None:

@@ -81,9 +81,9 @@ def detach_from_cluster(lease: Lease) -> None:
     """
     volume = lease.volume_id and Volume.objects.filter(pk=lease.volume_id, used_at=None).first()
     if volume and volume.cluster_id:
-        volume.left_in = sorted({*volume.left_in, volume.cluster_id})
+        volume.remaining_clusters = sorted({*volume.remaining_clusters, volume.cluster_id})
         volume.cluster = None
-        volume.save(update_fields=["left_in", "cluster"])
+        volume.save(update_fields=["remaining_clusters", "cluster"])
 
 
 def record_first_use(lease: Lease, *, now: datetime) -> None:

@@ -10,13 +10,13 @@ WITH heard AS (
          synced_at = CASE WHEN %(listed)s THEN excluded.synced_at ELSE broker_clusterwatch.synced_at END
 )
 INSERT INTO broker_clusterobject
-       (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
-SELECT %(cluster)s, s.kind, s.namespace, s.name, s.uid, s.version, s.order_name, s.body,
+       (cluster_id, kind, namespace, name, uid, version, spec_name, body, seen_at)
+SELECT %(cluster)s, s.kind, s.namespace, s.name, s.uid, s.version, s.spec_name, s.body,
        %(now)s::timestamptz - make_interval(secs => s.age_s)
   FROM jsonb_to_recordset(%(seen)s::jsonb) AS s(kind text, namespace text, name text, uid text, version bigint,
-                                         order_name text, body jsonb, age_s float8)
+                                         spec_name text, body jsonb, age_s float8)
     ON CONFLICT (cluster_id, kind, namespace, name) DO UPDATE
-   SET uid = excluded.uid, version = excluded.version, order_name = excluded.order_name,
+   SET uid = excluded.uid, version = excluded.version, spec_name = excluded.spec_name,
        body = excluded.body, seen_at = excluded.seen_at
  WHERE excluded.version > broker_clusterobject.version
 RETURNING kind, namespace, name

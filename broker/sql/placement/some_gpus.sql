@@ -1,6 +1,6 @@
 -- The same as all_gpus.sql for some GPUs, whose slices are looked up one by one.
 SELECT g.id, n.id, n.name, c.id, c.name, g.index, c.allow_shared_gpus, g.gpu_model_id, c.region,
-       g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
+       g.health = 'healthy' AND n.state = 'ready' AND g.out_of_service_since IS NULL
          AND c.unreachable_since IS NULL AND c.frozen = '',
        c.auto_repartition AND g.fixed_layout -> 0 ->> 'asks' IS NULL, g.layout_policy, g.fixed_layout::text,
        c.driver, g.fabric, g.numa, g.published::text,

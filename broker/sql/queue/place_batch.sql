@@ -6,13 +6,14 @@ WITH wanted AS (
 ), free AS (
   SELECT g.id, c.allow_shared_gpus
     FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
-   WHERE g.id IN (SELECT gpu_id FROM wanted) AND g.health = 'healthy' AND n.state = 'ready' AND g.closed_since IS NULL
+   WHERE g.id IN (SELECT gpu_id FROM wanted) AND g.health = 'healthy' AND n.state = 'ready'
+     AND g.out_of_service_since IS NULL
      AND c.unreachable_since IS NULL AND c.frozen = ''
    ORDER BY g.id FOR NO KEY UPDATE OF g SKIP LOCKED
 ), moved AS (
   UPDATE broker_lease l SET version = l.version + 1, state = 'provisioning', seq = l.seq + 1,
          state_since = greatest(l.state_since, %(now_at)s), generation = l.generation + 1, claimed_until = NULL,
-         due_at = %(due)s, tries = 0, pending_reason = '', progress = '{}'
+         due_at = %(due)s, unfinished_claims = 0, pending_reason = '', progress = '{}'
     FROM wanted w JOIN free f ON f.id = w.gpu_id
    WHERE l.id = w.id AND l.state = 'queued' AND l.seq = w.seq AND l.max_duration_s = w.lasts
      AND NOT EXISTS (SELECT FROM broker_occupied o WHERE o.gpu_id = w.gpu_id

@@ -2,7 +2,7 @@ SELECT g.id, g.index, g.gpu_model_id, g.health, g.health_reason, extract(epoch F
        CASE WHEN g.layout_policy = 'fixed' THEN g.fixed_layout END, g.published,
        n.id, n.name, n.state, extract(epoch FROM n.state_since)::float8,
        c.id, c.name, c.region, floor(extract(epoch FROM c.created_at))::bigint, c.allow_shared_gpus,
-       CASE WHEN g.closed_since IS NULL THEN '' ELSE
+       CASE WHEN g.out_of_service_since IS NULL THEN '' ELSE
          (SELECT l.step FROM broker_repartition l WHERE l.node_id = n.id ORDER BY l.planned_at DESC LIMIT 1) END
   FROM broker_gpu g JOIN broker_node n ON n.id = g.node_id JOIN broker_cluster c ON c.id = n.cluster_id
  WHERE (%(node)s = '' OR g.node_id = %(node)s)

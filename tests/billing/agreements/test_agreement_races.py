@@ -82,7 +82,7 @@ def test_of_a_minimum_and_paying_beforehand_only_one_is_agreed_on(own_database: 
     def beforehand() -> None:
         try:
             account_terms.set_account_terms(
-                tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=NOW
+                tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=NOW
             )
         except HasMinimum:
             refused.append("prepaid")

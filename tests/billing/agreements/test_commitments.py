@@ -345,17 +345,17 @@ def test_a_tenant_with_a_commitment_cannot_become_prepaid() -> None:
     made = agreed(tenant, offering, since=NOW)
     with pytest.raises(HasCommitment):
         account_terms.set_account_terms(
-            tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=NOW
+            tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=NOW
         )
     ends = NOW + timedelta(hours=1)
     commitments.end_commitment(made, at=ends, actor=OPERATOR, now=NOW)
     with pytest.raises(HasCommitment, match="2026-11, which has no final invoice yet"):
         account_terms.set_account_terms(
-            tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=ends
+            tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=ends
         )
     assert close_month.close_due_months(now=CLOSES).months == 1
     account_terms.set_account_terms(
-        tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=CLOSES
+        tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=CLOSES
     )
     with pytest.raises(CommitmentPrepaid):
         agreed(tenant, offering, since=CLOSES)

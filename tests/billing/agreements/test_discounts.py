@@ -229,7 +229,7 @@ def test_an_operator_gives_one_and_ends_it() -> None:
     )
     with tenant_scope(tenant.pk):
         assert set(AuditEvent.objects.filter(subject_id=made.pk).values_list("action", flat=True)) == {
-            "discount.give",
+            "discount.assign",
             "discount.end",
         }
 

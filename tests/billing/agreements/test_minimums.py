@@ -99,12 +99,12 @@ def test_a_part_of_nothing_makes_no_invoice_and_whoever_has_a_minimum_pays_by_in
     assert invoices_of(tenant) == []
     with pytest.raises(HasMinimum):
         account_terms.set_account_terms(
-            tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=CLOSES
+            tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=CLOSES
         )
     minimums.end_minimum(made, at=CLOSES, actor=OPERATOR, now=CLOSES)
     later = CLOSES + timedelta(seconds=1)
     account_terms.set_account_terms(
-        tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=later
+        tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=later
     )
 
 
@@ -199,7 +199,9 @@ def test_what_cannot_be_meant_is_refused() -> None:
 
 def test_whoever_pays_beforehand_has_none() -> None:
     tenant, _ = create_customer()
-    account_terms.set_account_terms(tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=NOW)
+    account_terms.set_account_terms(
+        tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=NOW
+    )
     with pytest.raises(MinimumPrepaid):
         agreed(tenant, since=NOW)
     lease_rating.rate_all_leases(now=NOW)
@@ -214,9 +216,9 @@ def test_a_minimum_of_a_month_that_is_not_closed_yet_keeps_its_tenant_with_payin
     later = NOW + timedelta(hours=1)
     with pytest.raises(HasMinimum, match="minimum spend in 2026-11"):
         account_terms.set_account_terms(
-            tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=later
+            tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=later
         )
     assert close_month.close_due_months(now=CLOSES).months == 1
     account_terms.set_account_terms(
-        tenant, payment="prepaid", standing="good", why="a trial", actor=OPERATOR, now=CLOSES
+        tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=CLOSES
     )

@@ -217,7 +217,7 @@ def test_an_email_about_a_budget_that_is_gone_is_not_sent(kestrel: TenantContext
     assert send_emails(sim) == []
     with tenant_scope(kestrel.tenant.pk):
         letter = QueuedEmail.objects.get()
-    assert (letter.unsent, letter.sent_at, letter.due_at) == ("overtaken", None, None), "nobody tries again"
+    assert (letter.undelivered_reason, letter.sent_at, letter.due_at) == ("outdated", None, None), "nobody tries again"
 
 
 def test_prices_that_rise_beyond_a_hard_budget_are_told(kestrel: TenantContext, sim: Simulation) -> None:

@@ -203,14 +203,14 @@ def test_a_lease_that_cannot_be_ended_keeps_no_other_running_and_is_told_of(
     assert sorted(ends(lease)[0] for lease in leases) == ["active", "releasing", "releasing"]
     stop = latest_stop(budget)
     assert (stop.ended, stop.done_at) == (2, None)
-    assert "could not be ended yet and is retried" in stop.trouble
+    assert "could not be ended yet and is retried" in stop.last_error
     with system_scope():
         assert budget_stops.count_late_stops(now=sim.now) == 0
         assert budget_stops.count_late_stops(now=sim.now + timedelta(minutes=11)) == 1
     assert send_emails(sim) == [], "not all has ended"
     assert budget_stops.execute_due_stops(now=sim.now) == 1
     stop = latest_stop(budget)
-    assert (stop.ended, stop.done_at, stop.trouble) == (3, sim.now, "")
+    assert (stop.ended, stop.done_at, stop.last_error) == (3, sim.now, "")
     assert [subject for _, subject, _ in send_emails(sim)] == [
         "3 leases were ended: the budget of Kestrel is exhausted"
     ]

@@ -128,7 +128,7 @@ def test_a_database_that_refuses_one_tenant_is_noted_with_it(monkeypatch: pytest
     monkeypatch.setattr(correction_bookings, "book_tenant_correction", breaks)
     assert correction_bookings.book_approved_corrections(now=OCTOBER) == 0
     with staff_scope():
-        assert TenantCorrection.objects.get(correction=correction).trouble == "no room left"
+        assert TenantCorrection.objects.get(correction=correction).last_error == "no room left"
     monkeypatch.undo()
     assert correction_bookings.book_approved_corrections(now=OCTOBER) == 1
 

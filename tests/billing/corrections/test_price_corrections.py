@@ -205,7 +205,7 @@ def test_a_payment_under_way_holds_up_only_its_own_tenant() -> None:
     assert booked(correction).status == "approved"
     assert {status for status, _ in shares(correction).values()} == {"waiting", "booked"}
     with tenant_scope(first.pk):
-        assert "in progress" in TenantCorrection.objects.get(correction=correction).trouble
+        assert "in progress" in TenantCorrection.objects.get(correction=correction).last_error
     process_payment(payment)
     assert booked(correction).status == "booked"
     assert invoiced_seconds(second) == [(10 * HOUR, 0, 1500)]

@@ -123,7 +123,7 @@ def _beforehand(slices: Offering, *, cents: int) -> None:
     begun = LAST_DAY + timedelta(hours=2)
     with tenant_scope(tenant.pk):
         account_terms.set_account_terms(
-            tenant, payment="prepaid", standing="good", why="new", actor=OPERATOR, now=begun
+            tenant, payment="prepaid", account_status="good", why="new", actor=OPERATOR, now=begun
         )
         topup = topups.open_topup(tenant, minor=cents, actor=OPERATOR, now=begun)
     topping.TOPUPS.collect(topup.pk, tenant.pk, now=begun)

@@ -34,8 +34,8 @@ def written(invoice: Invoice, lines: dict[int, int], **otherwise: Any) -> Callab
 
     def write() -> None:
         total = otherwise.get("total", sum(lines.values()))
-        off_due = min(total, reload_invoice(invoice).due)
-        fields = {"total": total, "off_due": off_due, "currency": "EUR"} | otherwise
+        reduced_due = min(total, reload_invoice(invoice).due)
+        fields = {"total": total, "reduced_due": reduced_due, "currency": "EUR"} | otherwise
         note = CreditNote.objects.create(
             tenant_id=invoice.tenant_id, invoice=invoice, series="CN", number=1, reason="a bug", issued_at=NOW, **fields
         )  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_note_is_the_sum_of_its_lines(otherwise: dict[str, int]) -> None:
 def test_a_note_without_lines_and_one_that_takes_off_more_than_it_is_are_none() -> None:
     invoice = create_october_invoice_of()
     refused(invoice, written(invoice, {}, total=5), "not the sum of its lines")
-    refused(invoice, written(invoice, {lines_of(invoice)[0]: 5}, off_due=6), "credit_of_something")
+    refused(invoice, written(invoice, {lines_of(invoice)[0]: 5}, reduced_due=6), "credit_of_something")
 
 
 @pytest.mark.django_db
@@ -123,8 +123,8 @@ def test_a_draft_has_nothing_settled() -> None:
 def test_a_note_lowers_what_is_due_before_anything_goes_to_the_balance() -> None:
     invoice = create_october_invoice_of()
     line = lines_of(invoice)[0]
-    refused(invoice, written(invoice, {line: 10}, off_due=0), "lowers what is due")
-    refused(invoice, written(invoice, {line: 10}, off_due=9), "lowers what is due")
+    refused(invoice, written(invoice, {line: 10}, reduced_due=0), "lowers what is due")
+    refused(invoice, written(invoice, {line: 10}, reduced_due=9), "lowers what is due")
 
 
 @pytest.mark.django_db

@@ -47,7 +47,7 @@ def balance(invoice: Invoice) -> int:
 def test_what_is_given_back_of_an_unpaid_invoice_is_not_due_and_not_collected() -> None:
     invoice = create_october_invoice_of()
     note = issue_note(invoice, {1: 50})
-    assert (str(note), note.total, note.off_due, note.to_balance) == ("CN-2026-11-0001", 50, 50, 0)
+    assert (str(note), note.total, note.reduced_due, note.to_balance) == ("CN-2026-11-0001", 50, 50, 0)
     assert reload_invoice(invoice).to_pay == 255
     assert process_payment(request_payment(invoice)).minor == 255
     assert charged_amounts(invoice) == [255]
@@ -58,7 +58,7 @@ def test_what_is_given_back_of_an_unpaid_invoice_is_not_due_and_not_collected() 
 def test_a_full_credit_note_marks_the_invoice_paid_without_a_charge() -> None:
     invoice = create_october_invoice_of()
     note = issue_note(invoice)
-    assert (note.total, note.off_due) == (305, 305)
+    assert (note.total, note.reduced_due) == (305, 305)
     found = reload_invoice(invoice)
     assert (found.status, found.paid_at, found.to_pay) == ("paid", NOW, 0)
     sweep_payments(NOW)
@@ -72,7 +72,7 @@ def test_credit_of_a_paid_invoice_goes_to_the_balance_and_the_next_invoice() -> 
     invoice = create_october_invoice_of()
     process_payment(request_payment(invoice))
     note = issue_note(invoice, {1: 120})
-    assert (note.off_due, note.to_balance, balance(invoice)) == (0, 120, 120)
+    assert (note.reduced_due, note.to_balance, balance(invoice)) == (0, 120, 120)
     following = create_november_invoice(invoice, 200)
     assert (following.settled, following.to_pay, balance(invoice)) == (120, 80, 0)
     assert ("draw", "wallet_paid", "receivable", 120) in transfers_of(following)
@@ -103,7 +103,7 @@ def test_credit_of_an_invoice_paid_by_balance_returns_to_the_balance() -> None:
     issue_note(invoice, {1: 120})
     following = create_november_invoice(invoice, 200)
     note = issue_note(following, now=LATER)
-    assert (note.off_due, note.to_balance, balance(invoice)) == (80, 120, 120)
+    assert (note.reduced_due, note.to_balance, balance(invoice)) == (80, 120, 120)
     assert reload_invoice(following).status == "paid"
 
 

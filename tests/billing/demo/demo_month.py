@@ -133,7 +133,7 @@ class DemoMonth:
             account_terms.set_account_terms(
                 monsoon.tenant,
                 payment="prepaid",
-                standing="good",
+                account_status="good",
                 why="new here",
                 actor=OPERATOR,
                 now=self.sim.now,

@@ -251,7 +251,7 @@ def by_each_rule(folder: Path, trace: str, **options: Any) -> list[dict[str, Any
         (folder / rule).mkdir()
         with transaction.atomic():
             beside = earlier if rule == "bid-price" else []
-            reports.append(replay(folder / rule, trace, engine=rule, beside=beside, **options))
+            reports.append(replay(folder / rule, trace, engine=rule, compare_with=beside, **options))
             transaction.set_rollback(True)
     return reports
 
@@ -299,13 +299,13 @@ def test_replays_that_are_not_alike_are_not_set_side_by_side(tmp_path: Path) -> 
     earlier = tmp_path / "earlier.json"
     (tmp_path / "out" / "replay.json").rename(earlier)
     with pytest.raises(CommandError, match="differs in its gpus: 2, not 3"):
-        replay(tmp_path, SPREAD, fleet="3xH100-80GB", tenants=1, beside=[earlier])
+        replay(tmp_path, SPREAD, fleet="3xH100-80GB", tenants=1, compare_with=[earlier])
     with pytest.raises(CommandError, match="cannot be read: No such file"):
-        replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, beside=[tmp_path / "none"])
+        replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, compare_with=[tmp_path / "none"])
     for text in ("{", "{}", "[]"):
         earlier.write_text(text)
         with pytest.raises(CommandError, match=r"is not a replay report"):
-            replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, beside=[earlier])
+            replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, compare_with=[earlier])
 
 
 UNPRICED = sorted(gpu_model_specs().keys() - set(usable_models()))

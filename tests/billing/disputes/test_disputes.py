@@ -377,7 +377,7 @@ def test_disputing_the_overdue_amount_clears_grace_until_it_is_closed(settings: 
     for each in found:
         dispute_requests.withdraw_dispute(each, actor=MIRA, now=NOW + 19 * DAY)
     with tenant_scope(invoice.tenant_id):
-        assert account_terms.terms_of(invoice.tenant).standing == "grace"
+        assert account_terms.terms_of(invoice.tenant).account_status == "grace"
     assert overdue_status.clear_overdue_statuses(now=NOW + 19 * DAY) == 0
 
 

@@ -136,10 +136,10 @@ def test_credit_for_the_full_amount_due_restores_a_good_account_status() -> None
         accept(each, now=DUE + 4 * DAY)
         with tenant_scope(invoice.tenant_id):
             expected = "grace" if each.line.n == 1 else "good"
-            stood = account_terms.terms_of(invoice.tenant).standing
+            stood = account_terms.terms_of(invoice.tenant).account_status
             assert stood in ("good", expected)
     with tenant_scope(invoice.tenant_id):
-        assert account_terms.terms_of(invoice.tenant).standing == "good"
+        assert account_terms.terms_of(invoice.tenant).account_status == "good"
 
 
 @pytest.mark.django_db

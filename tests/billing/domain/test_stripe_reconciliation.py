@@ -47,9 +47,9 @@ def test_where_they_agree_there_is_no_difference(ours: list[OurCharge], theirs: 
         ([ONE], [PAID, replace(PAID, stripe_id="in_2")], DifferenceKind.UNKNOWN_HERE),
         ([ONE], [PAID, replace(PAID, payment="pay_gone")], DifferenceKind.UNKNOWN_HERE),
         ([replace(ONE, booked=None)], [PAID], DifferenceKind.NOT_BOOKED),
-        ([replace(ONE, booked=199)], [PAID], DifferenceKind.BOOKED_OTHERWISE),
-        ([replace(ONE, outcome="declined")], [VOID], DifferenceKind.BOOKED_OTHERWISE),
-        ([replace(ONE, back=50)], [PAID], DifferenceKind.WENT_BACK),
+        ([replace(ONE, booked=199)], [PAID], DifferenceKind.BOOKED_DIFFERENTLY),
+        ([replace(ONE, outcome="declined")], [VOID], DifferenceKind.BOOKED_DIFFERENTLY),
+        ([replace(ONE, back=50)], [PAID], DifferenceKind.REFUNDED_NOT_HERE),
     ],
 )
 def test_each_difference_has_its_name(

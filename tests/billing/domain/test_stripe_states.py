@@ -47,16 +47,16 @@ def test_no_word_of_the_pinned_version_is_missing() -> None:
     ("status", "paid", "intent", "verdict"),
     [
         ("paid", 200, "succeeded", ChargeVerdict.PAID),
-        ("paid", 0, "", ChargeVerdict.ODD),
-        ("paid", 199, "", ChargeVerdict.ODD),
+        ("paid", 0, "", ChargeVerdict.UNEXPECTED),
+        ("paid", 199, "", ChargeVerdict.UNEXPECTED),
         ("void", 0, "", ChargeVerdict.REFUSED),
         ("uncollectible", 0, "", ChargeVerdict.REFUSED),
-        ("void", 200, "", ChargeVerdict.ODD),
-        ("draft", 0, "", ChargeVerdict.ODD),
-        (None, 0, "", ChargeVerdict.ODD),
-        ("teleported", 0, "", ChargeVerdict.ODD),
-        ("open", 100, "processing", ChargeVerdict.ODD),
-        ("open", 0, "teleported", ChargeVerdict.ODD),
+        ("void", 200, "", ChargeVerdict.UNEXPECTED),
+        ("draft", 0, "", ChargeVerdict.UNEXPECTED),
+        (None, 0, "", ChargeVerdict.UNEXPECTED),
+        ("teleported", 0, "", ChargeVerdict.UNEXPECTED),
+        ("open", 100, "processing", ChargeVerdict.UNEXPECTED),
+        ("open", 0, "teleported", ChargeVerdict.UNEXPECTED),
         *[("open", 0, intent, verdict) for intent, verdict in INTENT_VERDICTS.items()],
     ],
 )
@@ -65,9 +65,9 @@ def test_each_is_judged(status: str | None, paid: int, intent: str, verdict: Cha
 
 
 def test_an_invoice_of_another_total_is_never_believed() -> None:
-    assert judge_invoice(StripeInvoiceState("paid", 201, 201), 200) is ChargeVerdict.ODD
-    assert judge_invoice(StripeInvoiceState("paid", 201, 200), 200) is ChargeVerdict.ODD
-    assert judge_invoice(StripeInvoiceState("open", 201, 0, "processing"), 200) is ChargeVerdict.ODD
+    assert judge_invoice(StripeInvoiceState("paid", 201, 201), 200) is ChargeVerdict.UNEXPECTED
+    assert judge_invoice(StripeInvoiceState("paid", 201, 200), 200) is ChargeVerdict.UNEXPECTED
+    assert judge_invoice(StripeInvoiceState("open", 201, 0, "processing"), 200) is ChargeVerdict.UNEXPECTED
 
 
 def test_a_refusal_says_why() -> None:

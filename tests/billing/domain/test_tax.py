@@ -16,7 +16,7 @@ RATES = some.integers(0, 10_000)
 @pytest.mark.parametrize(
     ("supplier", "customer", "vat_id", "treatment", "jurisdiction"),
     [
-        ("", "DE", "DE136695976", TaxTreatment.UNSAID, ""),
+        ("", "DE", "DE136695976", TaxTreatment.NOT_CONFIGURED, ""),
         ("DE", "DE", "", TaxTreatment.DOMESTIC, "DE"),
         ("DE", "DE", "DE136695976", TaxTreatment.DOMESTIC, "DE"),
         ("DE", "", "", TaxTreatment.DOMESTIC, "DE"),

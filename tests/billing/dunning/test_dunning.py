@@ -66,7 +66,7 @@ def steps(invoice: Invoice) -> list[tuple[str, int]]:
 
 def stands(tenant_id: str) -> str:
     with tenant_scope(tenant_id):
-        return account_terms.terms_of(Tenant.objects.get(pk=tenant_id)).standing
+        return account_terms.terms_of(Tenant.objects.get(pk=tenant_id)).account_status
 
 
 def unpaid() -> Invoice:
@@ -121,7 +121,7 @@ def test_what_operators_decided_is_theirs() -> None:
     invoice = unpaid()
     with tenant_scope(invoice.tenant_id):
         tenant = Tenant.objects.get(pk=invoice.tenant_id)
-    suspended = {"payment": "invoice", "standing": AccountStatus.SUSPENDED, "why": "abuse"}
+    suspended = {"payment": "invoice", "account_status": AccountStatus.SUSPENDED, "why": "abuse"}
     account_terms.set_account_terms(tenant, **suspended, actor=OPERATOR, now=DUE)  # type: ignore[arg-type]
     dunning_steps.run_dunning(now=DUE + 3 * DAY)
     fail_next_charges(invoice, GatewayFault.NONE)

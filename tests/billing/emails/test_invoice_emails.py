@@ -115,14 +115,14 @@ def test_who_wants_no_emails_gets_none() -> None:
     invoice = create_final_invoice()
     set_billing_details(tenant_of(invoice), LUMEN)
     with tenant_scope(invoice.tenant_id):
-        billing_details.set_billing_details(tenant_of(invoice), party=LUMEN, actor=MIRA, now=NOW, letters=False)
+        billing_details.set_billing_details(tenant_of(invoice), party=LUMEN, actor=MIRA, now=NOW, emails_enabled=False)
         billing_details.set_billing_details(tenant_of(invoice), party=ATELIER, actor=MIRA, now=NOW)
-        assert not BillingDetails.objects.get().letters, "it stays so"
+        assert not BillingDetails.objects.get().emails_enabled, "it stays so"
     process_payment(request_payment(invoice))
     issue_note(reload_invoice(invoice), {1: 50})
     assert send() == []
     rows = letters(invoice.tenant_id)
-    assert [(row.unsent, row.sent_at, row.due_at) for row in rows] == [("unwanted", None, None)] * 3
+    assert [(row.undelivered_reason, row.sent_at, row.due_at) for row in rows] == [("unwanted", None, None)] * 3
 
 
 def test_paid_and_not_collected_and_given_back_are_told() -> None:
@@ -156,7 +156,7 @@ def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
     process_payment(request_payment(invoice))
     process_payment(request_payment(reload_invoice(invoice)))
     assert [letter.subject for letter in send()] == [f"Invoice {invoice} for October 2026 is paid"]
-    assert [row.unsent for row in letters(invoice.tenant_id)] == ["", "overtaken", ""]
+    assert [row.undelivered_reason for row in letters(invoice.tenant_id)] == ["", "outdated", ""]
 
 
 def test_an_email_states_that_a_payment_is_not_retried_automatically() -> None:
@@ -205,12 +205,12 @@ def test_a_failed_email_is_retried_and_no_recipient_gets_it_twice() -> None:
         now += timedelta(minutes=1)
         assert send(now=now) == []
     (row,) = letters(invoice.tenant_id)
-    assert row.trouble == "mira@kestrel.example: 550 no such mailbox"
-    assert (row.tries, row.sent_at) == (2, None)
+    assert row.last_error == "mira@kestrel.example: 550 no such mailbox"
+    assert (row.attempts, row.sent_at) == (2, None)
     now += timedelta(minutes=2)
     assert [letter.to for letter in send(now=now)] == [["mira@kestrel.example"]]
     (row,) = letters(invoice.tenant_id)
-    assert (row.sent_at, row.trouble, row.due_at) == (now, "", None)
+    assert (row.sent_at, row.last_error, row.due_at) == (now, "", None)
 
 
 def test_a_worker_that_dies_loses_no_email() -> None:
@@ -235,9 +235,9 @@ def test_after_days_nobody_tries_any_longer() -> None:
             assert len(email_delivery.due_emails(now=now)) == 1
             send(now=now)
     (row,) = letters(invoice.tenant_id)
-    assert (row.tries, row.due_at, row.sent_at) == (email_delivery.MAX_TRIES, None, None)
-    assert row.trouble.endswith("away")
-    assert row.unsent == "given_up"
+    assert (row.attempts, row.due_at, row.sent_at) == (email_delivery.MAX_TRIES, None, None)
+    assert row.last_error.endswith("away")
+    assert row.undelivered_reason == "given_up"
     assert (figures()["gpubroker_emails_pending"], figures()["gpubroker_emails_undeliverable"]) == (0, 1)
     email_delivery.requeue_email(row, actor=MIRA, now=now)
     assert (figures()["gpubroker_emails_pending"], figures()["gpubroker_emails_undeliverable"]) == (1, 0)
@@ -245,7 +245,7 @@ def test_after_days_nobody_tries_any_longer() -> None:
     with pytest.raises(EmailNotWaiting, match="cannot be retried"):
         email_delivery.requeue_email(row, actor=MIRA, now=now)
     with tenant_scope(invoice.tenant_id):
-        assert AuditEvent.objects.get(action="letter.again").subject_id == row.pk
+        assert AuditEvent.objects.get(action="notification.resend").subject_id == row.pk
 
 
 def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_people() -> None:
@@ -255,13 +255,13 @@ def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_
     with mock.patch.object(document_store, "render_pdf", side_effect=KeyError("a glyph")):
         for n in range(1, email_delivery.MAX_TRIES + 1):
             with clock.frozen_at(now):
-                tasks.deliver(*hint[1:])
+                tasks.send_email(*hint[1:])
             (row,) = letters(invoice.tenant_id)
-            assert (row.tries, row.trouble) == (n, "The e-mail could not be written or sent: KeyError.")
+            assert (row.attempts, row.last_error) == (n, "The e-mail could not be written or sent: KeyError.")
             now = row.due_at or now
-    assert (row.unsent, row.due_at, row.sent_at, row.claimed_until) == ("given_up", None, None, None)
+    assert (row.undelivered_reason, row.due_at, row.sent_at, row.claimed_until) == ("given_up", None, None, None)
     with mock.patch.object(email_delivery, "_claim", side_effect=KeyError), pytest.raises(KeyError):
-        tasks.deliver(*hint[1:])
+        tasks.send_email(*hint[1:])
     email_delivery.requeue_email(row, actor=MIRA, now=now)
     assert len(send(now=now)) == 1
 
@@ -276,23 +276,23 @@ def test_a_worker_that_dies_over_the_last_try_leaves_the_email_to_people() -> No
                 send(now=now)
             now += email_delivery.MAX_BACKOFF
     (row,) = letters(invoice.tenant_id)
-    assert (row.unsent, len(email_delivery.due_emails(now=now))) == ("", 1)
+    assert (row.undelivered_reason, len(email_delivery.due_emails(now=now))) == ("", 1)
     assert send(now=now) == []
     (row,) = letters(invoice.tenant_id)
-    assert (row.unsent, row.due_at, email_delivery.due_emails(now=now)) == ("given_up", None, [])
+    assert (row.undelivered_reason, row.due_at, email_delivery.due_emails(now=now)) == ("given_up", None, [])
 
 
 def test_an_email_to_nobody_was_not_sent_and_waits_for_people() -> None:
     invoice = create_final_invoice()
     assert send() == []
     (row,) = letters(invoice.tenant_id)
-    assert (row.unsent, row.sent_at, row.due_at) == ("nobody", None, None)
+    assert (row.undelivered_reason, row.sent_at, row.due_at) == ("no_recipient", None, None)
     assert figures()["gpubroker_emails_undeliverable"] == 1
     payer(invoice)
     email_delivery.requeue_email(row, actor=MIRA, now=LATER)
     assert len(send(now=LATER)) == 1
     (row,) = letters(invoice.tenant_id)
-    assert (row.unsent, row.sent_at) == ("", LATER)
+    assert (row.undelivered_reason, row.sent_at) == ("", LATER)
 
 
 def test_documents_are_laid_out_and_mails_sent_with_no_transaction_open() -> None:

@@ -6,8 +6,8 @@ from django.db.backends.postgresql.psycopg_any import Jsonb
 from billing.gateways.simulated import GatewayFault
 
 SET_FAULTS = """
-INSERT INTO billing_simulatedpayer (payer, ills) VALUES (%s, %s)
-ON CONFLICT (payer) DO UPDATE SET ills = excluded.ills
+INSERT INTO billing_simulatedpayer (payer, pending_faults) VALUES (%s, %s)
+ON CONFLICT (payer) DO UPDATE SET pending_faults = excluded.pending_faults
 """
 
 

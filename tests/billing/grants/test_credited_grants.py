@@ -57,7 +57,7 @@ def test_money_goes_back_before_a_grant_has_anything() -> None:
     invoice, (grant,) = granted_month(200)
     process_payment(request_payment(invoice))
     note = issue_note(invoice, {1: 150})
-    assert (note.off_due, note.to_balance, note.to_grants) == (0, 105, 45)
+    assert (note.reduced_due, note.to_balance, note.to_grants) == (0, 105, 45)
     assert (balance(invoice), remaining_amount(grant)) == (105, 45)
     note = issue_note(invoice)
     assert (note.to_balance, note.to_grants) == (0, 155)
@@ -68,7 +68,7 @@ def test_money_goes_back_before_a_grant_has_anything() -> None:
 def test_what_is_due_becomes_less_before_anything_goes_back() -> None:
     invoice, (grant,) = granted_month(200)
     note = issue_note(invoice)
-    assert (note.off_due, note.to_balance, note.to_grants) == (105, 0, 200)
+    assert (note.reduced_due, note.to_balance, note.to_grants) == (105, 0, 200)
     assert (balance(invoice), remaining_amount(grant), reload_invoice(invoice).status) == (0, 200, "paid")
     balanced()
 
@@ -86,7 +86,7 @@ def test_what_goes_back_to_a_grant_that_lapsed_is_nobodys() -> None:
     invoice, (grant,) = granted_month(300, ends="2026-11-01 00:00:00")
     assert expire_grants(NOW) == 1
     note = issue_note(invoice)
-    assert (note.off_due, note.to_balance, note.to_grants) == (5, 0, 300)
+    assert (note.reduced_due, note.to_balance, note.to_grants) == (5, 0, 300)
     assert (balance(invoice), remaining_amount(grant)) == (0, 0)
     with tenant_scope(invoice.tenant_id):
         assert GrantReturn.objects.get().lapsed

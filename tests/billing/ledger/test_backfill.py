@@ -101,10 +101,10 @@ def test_one_tenants_trouble_keeps_nobody_elses_waiting(error: Exception) -> Non
 def test_the_task_books_and_seals() -> None:
     with older_release():
         invoice = create_final_invoice()
-    tasks.keep_ledger()
+    tasks.post_and_seal_ledger()
     assert transfers_of(invoice) == FINAL
     with clock.frozen_at(later()):
-        tasks.keep_ledger()
+        tasks.post_and_seal_ledger()
     with staff_scope():
         assert LedgerSeal.objects.get().transfers == [each.pk for each in transfers(invoice)]
 

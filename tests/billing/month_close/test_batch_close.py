@@ -93,7 +93,9 @@ def read_rows() -> dict[str, Any]:
             "lines": sorted([names[row.invoice_id], *cells(row, *OF_IT)] for row in InvoiceLine.objects.all()),
             "taxes": sorted([names[row.invoice_id], *cells(row, *OF_IT)] for row in InvoiceTax.objects.all()),
             "books": sorted([names[row.ref], *moved(row)] for row in LedgerTransfer.objects.filter(kind="invoice")),
-            "letters": sorted([names[row.about], *cells(row, "id", "about")] for row in QueuedEmail.objects.all()),
+            "letters": sorted(
+                [names[row.subject_id], *cells(row, "id", "subject_id")] for row in QueuedEmail.objects.all()
+            ),
             "audit": sorted(
                 [names[row.subject_id], *cells(row, "id", "subject_id")]
                 for row in AuditEvent.objects.filter(action="invoice.finalize")
@@ -262,7 +264,7 @@ def test_nothing_is_written_for_whom_the_transaction_has_not_named() -> None:
         batch_scope([mine.pk]),
         transaction.atomic(),
     ):
-        QueuedEmail.objects.create(tenant=other, kind="invoice-final", about="inv_1", made_at=NOW)
+        QueuedEmail.objects.create(tenant=other, kind="invoice-final", subject_id="inv_1", made_at=NOW)
     with tenant_scope(mine.pk), connection.cursor() as cursor:
         cursor.execute("SELECT coalesce(current_setting('app.tenants', true), '')")
         assert cursor.fetchone() == ("",)

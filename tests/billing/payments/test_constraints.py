@@ -83,7 +83,7 @@ def test_a_settled_payment_never_changes(ills: tuple[GatewayFault, ...]) -> None
     for change in (
         {"status": "pending", "settled_at": None, "due_at": NOW},
         {"reference": "x"},
-        {"tries": 9},
+        {"attempts": 9},
     ):
         refused(invoice, lambda change=change: rows.update(**change), "stays what it is")  # type: ignore[misc]
     assert payments_of(invoice) == [payment]

@@ -40,7 +40,7 @@ def test_a_worker_killed_at_the_gateway_leaves_one_charge_to_find(
     payment = request_payment(invoice)
     assert worker(own_database, f"tests.billing.payments.killed_callers.{death}", payment) == -signal.SIGKILL
     (waiting,) = payments_of(invoice)
-    assert (waiting.status, waiting.tries, charged_amounts(invoice)) == ("pending", 1, charged)
+    assert (waiting.status, waiting.attempts, charged_amounts(invoice)) == ("pending", 1, charged)
     assert waiting.due_at is not None
     assert payment_collection.PAYMENTS.due(now=waiting.due_at) == [("billing.collect", payment.pk, payment.tenant_id)]
     process_payment(payment, now=waiting.due_at + gateway_transactions.CLAIM_DURATION)

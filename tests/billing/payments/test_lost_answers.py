@@ -28,10 +28,10 @@ def test_after_a_lost_answer_the_same_key_finds_the_charge() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.LOST)
     payment = process_payment(request_payment(invoice))
-    assert (payment.status, payment.trouble) == ("pending", "the simulated gateway's answer was lost")
+    assert (payment.status, payment.last_error) == ("pending", "the simulated gateway's answer was lost")
     assert (charged_amounts(invoice), reload_invoice(invoice).status) == ([200], "finalized")
     payment = process_payment(payment, now=NOW + HOUR)
-    assert (payment.status, payment.trouble, payment.tries) == ("succeeded", "", 2)
+    assert (payment.status, payment.last_error, payment.attempts) == ("succeeded", "", 2)
     assert (charged_amounts(invoice), reload_invoice(invoice).status) == ([200], "paid")
 
 
@@ -57,7 +57,7 @@ def test_before_its_moment_nobody_asks_again() -> None:
     payment = process_payment(request_payment(invoice))
     assert payment.due_at is not None
     early = process_payment(payment, now=payment.due_at - timedelta(seconds=1))
-    assert (early.tries, charged_amounts(invoice)) == (1, [])
+    assert (early.attempts, charged_amounts(invoice)) == (1, [])
 
 
 def test_a_slow_gateway_is_asked_when_it_said(enqueued: CapturedMessages) -> None:

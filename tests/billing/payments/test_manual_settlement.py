@@ -61,7 +61,7 @@ def test_a_payment_marked_failed_makes_its_invoice_payable_at_the_new_gateway() 
         assert (status.how, status.payable) == (InvoicePaymentState.DECLINED, True)
         assert process_payment(request_payment(invoice, now=LATER), now=LATER).status == "succeeded"
     first, second = payments_of(invoice)
-    assert (first.status, first.code, first.settled_at) == ("declined", "nothing_taken", LATER)
+    assert (first.status, first.code, first.settled_at) == ("declined", "marked_failed", LATER)
     assert first.reason == "Marked as failed by an operator: the account was closed"
     assert (second.gateway, reload_invoice(invoice).status, charged_amounts(invoice)) == ("other", "paid", [200])
 
@@ -71,7 +71,7 @@ def test_a_manual_settlement_is_audited_with_operator_and_reason() -> None:
     payment = stuck(invoice)
     untaken(payment)
     with tenant_scope(invoice.tenant_id):
-        event = AuditEvent.objects.get(action="payment.nothing_taken")
+        event = AuditEvent.objects.get(action="payment.mark_failed")
     assert (event.actor_kind, event.actor_label, event.subject_id) == ("staff", ADA.label, invoice.pk)
     assert event.detail["reason"] == "the account was closed"
     assert event.detail["payment"] == payment.pk

@@ -228,6 +228,6 @@ def test_a_payment_waits_for_the_gateway_it_was_begun_with() -> None:
         waiting = process_payment(payment)
     with payments.using_gateway(None):
         waiting = process_payment(payment, now=NOW + timedelta(hours=2))
-    assert (waiting.status, waiting.tries) == ("pending", 2)
-    assert "the gateway simulated, which is no longer configured" in waiting.trouble
+    assert (waiting.status, waiting.attempts) == ("pending", 2)
+    assert "the gateway simulated, which is no longer configured" in waiting.last_error
     assert payment_collection.PAYMENTS.due(now=NOW + DAY) == [("billing.collect", payment.pk, payment.tenant_id)]

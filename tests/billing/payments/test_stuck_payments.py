@@ -103,7 +103,7 @@ def test_a_rejected_payment_becomes_stuck_with_its_reason() -> None:
         "The simulated gateway does not accept our credentials.",
     )
     assert standing(invoice) == (InvoicePaymentState.STUCK, True)
-    assert acts(invoice) == ["payment.open", "payment.stick"]
+    assert acts(invoice) == ["payment.open", "payment.stuck"]
     assert read_gauges()["gpubroker_payments_stuck"] == 1
 
 
@@ -113,7 +113,7 @@ def test_by_itself_nobody_asks_again_and_no_other_payment_is_begun() -> None:
     for day in range(10):
         sweep_payments(NOW + timedelta(days=day))
         process_payment(payment, now=NOW + timedelta(days=day))
-    assert [(each.pk, each.tries) for each in payments_of(invoice)] == [(payment.pk, 1)]
+    assert [(each.pk, each.attempts) for each in payments_of(invoice)] == [(payment.pk, 1)]
     assert charged_amounts(invoice) == []
 
 
@@ -125,7 +125,7 @@ def test_paying_a_stuck_invoice_again_retries_the_same_payment(enqueued: list[tu
     assert enqueued[-1] == ("billing.collect", payment.pk, payment.tenant_id, NOW + HOUR)
     assert process_payment(again, now=NOW + HOUR).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
-    assert acts(invoice) == ["payment.open", "payment.stick", "payment.retry", "invoice.pay"]
+    assert acts(invoice) == ["payment.open", "payment.stuck", "payment.retry", "invoice.pay"]
     assert read_gauges()["gpubroker_payments_stuck"] == 0
 
 
@@ -176,7 +176,7 @@ def test_a_rejection_that_comes_late_changes_nothing() -> None:
     slow = payment_collection.PAYMENTS.claim(payment.pk, payment.tenant_id, NOW)
     assert slow is not None
     process_payment(payment, now=NOW + 2 * gateway_transactions.CLAIM_DURATION)
-    payment_collection.PAYMENTS.stick(slow, "No.", "no", NOW + HOUR)
+    payment_collection.PAYMENTS.mark_stuck(slow, "No.", "no", NOW + HOUR)
     assert [each.status for each in payments_of(invoice)] == ["succeeded"]
 
 
@@ -185,8 +185,8 @@ def test_an_unexpected_payment_error_is_recorded_logged_and_retried(caplog: pyte
     payment = request_payment(invoice)
     with broken(KeyError("token=hunter2")):
         waiting = work(payment, now=NOW)
-        assert (waiting.status, waiting.fell, waiting.claimed_until) == ("pending", 1, None)
-        assert waiting.trouble == "the attempt failed unexpectedly, with KeyError"
+        assert (waiting.status, waiting.consecutive_failures, waiting.claimed_until) == ("pending", 1, None)
+        assert waiting.last_error == "the attempt failed unexpectedly, with KeyError"
         assert "KeyError" in caplog.text
         assert (read_gauges()["gpubroker_payments_failing"], read_gauges()["gpubroker_payments_stuck"]) == (1, 0)
         assert waiting.due_at is not None
@@ -225,7 +225,7 @@ def test_an_orderly_silence_between_begins_the_count_again() -> None:
                 now = payment.due_at
         fail_next_charges(invoice, GatewayFault.UNREACHABLE)
         payment = work(payment, now=now)
-        assert (payment.status, payment.fell) == ("pending", 0)
+        assert (payment.status, payment.consecutive_failures) == ("pending", 0)
         assert payment.due_at is not None
         now = payment.due_at
 
@@ -257,14 +257,14 @@ def test_an_answer_that_is_none_is_a_failure_that_is_noted() -> None:
     invoice = create_final_invoice()
     with payments.using_gateway(Says(Succeeded(None))):  # type: ignore[arg-type]
         payment = work(request_payment(invoice), now=NOW)
-    assert (payment.status, payment.fell) == ("pending", 1)
+    assert (payment.status, payment.consecutive_failures) == ("pending", 1)
     assert reload_invoice(invoice).status == "finalized"
 
 
 def test_no_answer_at_all_is_a_failure_that_is_noted() -> None:
     with payments.using_gateway(Says(None)):  # type: ignore[arg-type]
         payment = work(request_payment(create_final_invoice()), now=NOW)
-    assert (payment.status, payment.trouble) == (
+    assert (payment.status, payment.last_error) == (
         "pending",
         "the attempt failed unexpectedly, with AttributeError",
     )

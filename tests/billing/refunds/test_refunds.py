@@ -177,7 +177,7 @@ def test_a_silence_is_asked_about_again_and_it_goes_back_once(silence: GatewayFa
     invoice = create_paid_invoice()
     fail_next_charges(invoice, silence)
     waits = process_refund(request_refund(invoice, 40))
-    assert (waits.status, waits.trouble != "") == ("pending", True)
+    assert (waits.status, waits.last_error != "") == ("pending", True)
     later = NOW + HOUR
     assert refund_submission.REFUND_TRANSACTIONS.due(now=later) == [("billing.refund", waits.pk, waits.tenant_id)]
     assert process_refund(waits, now=later).status == "succeeded"

@@ -48,7 +48,7 @@ def until_settled(invoice: Invoice, *, every: timedelta = timedelta(minutes=5)) 
             return
         assert payment.due_at is not None
         now = max(payment.due_at, now + every)
-    raise AssertionError(f"it is still pending: {payment.trouble}")
+    raise AssertionError(f"it is still pending: {payment.last_error}")
 
 
 def test_an_invoice_is_made_filled_finalized_and_paid_there_in_four_calls(fake: FakeStripe) -> None:
@@ -185,7 +185,7 @@ def test_without_a_card_nothing_is_asked_and_a_card_pays_the_next_time(fake: Fak
 def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="slow")
     payment = process_payment(request_payment(invoice))
-    assert (payment.status, payment.trouble) == ("pending", "the bank has not responded to Stripe yet")
+    assert (payment.status, payment.last_error) == ("pending", "the bank has not responded to Stripe yet")
     later = payment.due_at
     assert later is not None
     assert process_payment(payment, now=later).status == "succeeded"
@@ -238,7 +238,7 @@ def test_it_is_asked_no_faster_than_it_may_be(fake: FakeStripe) -> None:
         invoice = create_invoice_with_card(fake)
         payment = process_payment(request_payment(invoice))
         assert (payment.status, sum(fake.calls.values())) == ("pending", 3)
-        assert "rate limit of requests to Stripe" in payment.trouble
+        assert "rate limit of requests to Stripe" in payment.last_error
         hands.at = NOW + timedelta(seconds=30)
         assert process_payment(payment, now=NOW + timedelta(seconds=30)).status == "succeeded"
 

@@ -75,7 +75,7 @@ def test_however_far_it_came_nothing_is_left_there_that_can_be_paid(
     fake: FakeStripe, step: str, ills: tuple[str, ...], left: list[str]
 ) -> None:
     payment = untaken(stuck(fake, step, *ills))
-    assert (payment.status, payment.code) == ("declined", "nothing_taken")
+    assert (payment.status, payment.code) == ("declined", "marked_failed")
     assert [each["status"] for each in stripe_invoices(fake)] == left
     assert stripe_charges_of(of(payment)).outcome == "declined"
     again = process_payment(request_payment(reload_invoice(of(payment)), now=LATER), now=LATER)
@@ -99,7 +99,7 @@ def test_what_the_bank_has_not_answered_is_waited_for(fake: FakeStripe) -> None:
     card = next(iter(fake.things.all("payment_method").values()))
     things.pay(fake.things, sent["id"], {"payment_method": card["id"]})
     waits = untaken(payment)
-    assert (waits.status, "bank has not responded" in waits.trouble) == ("pending", True)
+    assert (waits.status, "bank has not responded" in waits.last_error) == ("pending", True)
     things.bank_pays(fake.things, sent)
     assert process_payment(payment, now=LATER + HOUR).status == "succeeded"
 
@@ -152,7 +152,7 @@ def test_a_top_up_that_is_stuck_is_settled_by_hand_as_payments_are(fake: FakeStr
     later = WORLD_NOW + HOUR
     manual_settlements.settle_as_not_taken(TOPUPS, waits, why="nothing there", actor=owner.actor, now=later)
     done = topup_setup.process_topup(waits, now=later)
-    assert (done.status, done.code, topup_setup.wallet_balance(owner)) == ("declined", "nothing_taken", 0)
+    assert (done.status, done.code, topup_setup.wallet_balance(owner)) == ("declined", "marked_failed", 0)
     assert [each["status"] for each in stripe_invoices(fake)] == ["void"]
     with tenant_scope(owner.tenant.pk):
         assert TopUp.objects.get().mark_failed_reason == "nothing there"

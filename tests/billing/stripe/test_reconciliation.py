@@ -94,7 +94,7 @@ def test_a_day_of_outage_is_healed_to_no_difference(fake: FakeStripe) -> None:
     for each in fast[1:]:
         process_payment(request_payment(each, now=NOW + HOUR), now=NOW + HOUR)
     assert night(fake, NOW + 12 * HOUR) == []
-    assert "did not respond" in StripeReconciliationDay.objects.exclude(trouble="")[0].trouble
+    assert "did not respond" in StripeReconciliationDay.objects.exclude(last_error="")[0].last_error
     fake.down = False
     assert {each.kind for each in night(fake, NOW + DAY)} == {"paid_there_open_here"}
     assert {reload_invoice(each).status for each in [*slow, *fast, disputed]} == {"paid"}
@@ -167,7 +167,7 @@ def test_money_that_went_back_is_told_for_the_ledger_knows_nothing_of_it(fake: F
     with tenant_scope(invoice.tenant_id):
         assert PaymentRefund.objects.get().minor == 50
     (found,) = night(fake, NOW + 2 * DAY)
-    assert (found.kind, found.ref, found.ours) == ("went_back", payments_of(invoice)[0].pk, 200)
+    assert (found.kind, found.ref, found.ours) == ("refunded_not_here", payments_of(invoice)[0].pk, 200)
 
 
 def test_a_refund_is_never_more_than_was_paid(fake: FakeStripe) -> None:
@@ -307,7 +307,7 @@ def test_a_refund_or_dispute_months_later_is_compared_with_its_payment(fake: Fak
     night(fake, later)
     assert night(fake, later + DAY) == []
     (found,) = night(fake, later + 2 * DAY)
-    assert (found.kind, str(found.day), found.back) == ("went_back", str(NOW.date()), event["amount"])
+    assert (found.kind, str(found.day), found.back) == ("refunded_not_here", str(NOW.date()), event["amount"])
 
 
 def test_a_difference_is_compared_until_it_is_resolved_at_any_age(fake: FakeStripe) -> None:
@@ -352,7 +352,7 @@ def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
         tasks_ += 1
         assert fake.calls["get"] - before <= reconciliation.PAGES_PER_TASK * reconciliation.BATCH
         again = [hint[0] for hint in enqueued[enqueued_before:]]
-        assert again == (["billing.stripe_day"] if day in reconciliation_schedule.due_days(now=now) else [])
+        assert again == (["billing.reconcile_stripe_day"] if day in reconciliation_schedule.due_days(now=now) else [])
     assert tasks_ > 2
     found = StripeReconciliationDay.objects.get(day=day)
     assert (found.charges, found.invoices, found.differences, found.seen.count()) == (26, 26, 0, 0)
@@ -382,10 +382,10 @@ def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(fake: FakeStr
     fake.ill = lambda call: left.pop(0) if left and call.path.endswith(("events", "invoices")) else ""
     reconciliation.reconcile_day(str(NOW.date()), now=now)
     day = StripeReconciliationDay.objects.get(day=NOW.date())
-    assert (day.phase, day.charges, "did not respond" in day.trouble) == ("theirs", 4, True)
+    assert (day.phase, day.charges, "did not respond" in day.last_error) == ("theirs", 4, True)
     reconciliation.reconcile_day(str(NOW.date()), now=now + HOUR)
     day.refresh_from_db()
-    assert (day.charges, day.invoices, day.trouble, day.due_at) == (7, 7, "", None)
+    assert (day.charges, day.invoices, day.last_error, day.due_at) == (7, 7, "", None)
 
 
 def test_a_payment_declined_here_but_still_open_at_stripe_is_reported(fake: FakeStripe) -> None:
@@ -433,7 +433,7 @@ def test_operators_have_a_parked_event_looked_at_again(fake: FakeStripe, setting
     answer = client.post(f"/ops/stripe/events/{found['id']}/retry/")
     assert answer.status_code == 302
     with staff_scope():
-        assert AuditEvent.objects.get(action="stripe.look_again").actor_label == "op@example.org"
+        assert AuditEvent.objects.get(action="stripe.event_retry").actor_label == "op@example.org"
     webhook_events.process_event(found["id"], now=clock.now())
     assert StripeEvent.objects.get().state == "done"
     assert client.post(f"/ops/stripe/events/{found['id']}/retry/").status_code == 404
@@ -450,7 +450,7 @@ def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: A
         tasks.reconcile_stripe()
         tasks.collect_due()
         run = {
-            "billing.stripe_day": tasks.stripe_day,
+            "billing.reconcile_stripe_day": tasks.reconcile_stripe_day,
             "billing.stripe_event": tasks.stripe_event,
             "billing.card_form": tasks.card_form,
         }

@@ -115,7 +115,7 @@ def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(
     fake.things.refund_as = first
     waits = process_refund(request_refund(invoice, 150))
     who = {"pending": "the bank has not responded", "requires_action": "waits for the payer"}[first]
-    assert (waits.status, who in waits.trouble) == ("pending", True)
+    assert (waits.status, who in waits.last_error) == ("pending", True)
     (made,) = there(fake)
     made["status"] = word
     soon = NOW + timedelta(minutes=1)

@@ -194,7 +194,7 @@ def test_an_event_before_our_own_row_waits_for_it(fake: FakeStripe) -> None:
     deliver(fake.things.tell("invoice.paid", sent))
     work()
     event = StripeEvent.objects.get()
-    assert (event.state, event.tries) == ("waiting", 1)
+    assert (event.state, event.attempts) == ("waiting", 1)
     assert event.due_at is not None
     assert event.due_at > NOW
     sent["metadata"]["payment"] = payments_of(invoice)[0].pk

@@ -86,7 +86,7 @@ def test_a_decline_ends_it_and_puts_nothing_in(kestrel: TenantContext) -> None:
 def test_a_silence_is_asked_about_again_with_the_same_key(kestrel: TenantContext, silence: GatewayFault) -> None:
     fail_next_topups(kestrel, silence)
     waits = process_topup(request_topup(kestrel, 100))
-    assert (waits.status, waits.trouble != "", waits.due_at > NOW) == ("pending", True, True)  # type: ignore[operator]
+    assert (waits.status, waits.last_error != "", waits.due_at > NOW) == ("pending", True, True)  # type: ignore[operator]
     assert topup_collection.TOPUPS.due(now=NOW) == []
     later = NOW + timedelta(hours=1)
     ((task, key, tenant),) = topup_collection.TOPUPS.due(now=later)
@@ -129,7 +129,7 @@ def test_a_top_up_settled_by_a_late_worker_is_not_retried(kestrel: TenantContext
 def test_only_the_gateway_that_it_was_begun_with_is_asked(kestrel: TenantContext) -> None:
     made = request_topup(kestrel, 100)
     with payments.using_gateway(None):
-        assert "no longer configured" in process_topup(made).trouble
+        assert "no longer configured" in process_topup(made).last_error
     assert charged_topups(kestrel) == []
 
 
@@ -233,6 +233,6 @@ def test_whatever_comes_after_it_is_settled_changes_nothing(kestrel: TenantConte
         old = TopUp.objects.get(pk=made.pk)
     done = process_topup(made)
     topup_collection.TOPUPS.settle(old, Declined("too late", "late"), NOW)
-    topup_collection.TOPUPS.stick(old, "too late", "late", NOW)
+    topup_collection.TOPUPS.mark_stuck(old, "too late", "late", NOW)
     topup_collection.TOPUPS.wait(old, 10, "too late", NOW)
     assert reload_topup(made).__dict__ | {"_state": None} == done.__dict__ | {"_state": None}

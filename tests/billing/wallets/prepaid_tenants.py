@@ -20,11 +20,11 @@ def make_prepaid(owner: TenantContext, *, now: datetime = NOW) -> None:
 
 
 def set_payment_terms(
-    owner: TenantContext, *, payment: str = "invoice", standing: str = "good", now: datetime = NOW
+    owner: TenantContext, *, payment: str = "invoice", account_status: str = "good", now: datetime = NOW
 ) -> None:
     with tenant_scope(owner.tenant.pk):
         account_terms.set_account_terms(
-            owner.tenant, payment=payment, standing=standing, why=WHY, actor=OPERATOR, now=now
+            owner.tenant, payment=payment, account_status=account_status, why=WHY, actor=OPERATOR, now=now
         )
 
 

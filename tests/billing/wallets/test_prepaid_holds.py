@@ -218,13 +218,13 @@ def test_budget_and_wallet_both_have_to_have_room(kestrel: TenantContext) -> Non
 def test_a_suspended_tenant_starts_no_lease_but_keeps_its_running_ones(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
-        set_payment_terms(kestrel, standing="suspended")
+        set_payment_terms(kestrel, account_status="suspended")
         with pytest.raises(PaymentOverdue, match="new here") as refusal:
             sim.request_lease(kestrel, offering())
         assert (refusal.value.status, refusal.value.code) == (402, "payment-overdue")
         runs(sim, 15)
         assert reload_lease(lease).state == LeaseState.ACTIVE
-        set_payment_terms(kestrel, standing="grace")
+        set_payment_terms(kestrel, account_status="grace")
         sim.request_lease(kestrel, offering())
 
 

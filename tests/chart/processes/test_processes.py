@@ -120,7 +120,7 @@ def test_worker_beat_and_relay_carry_a_message_to_its_end(
     with own_database.server.as_administrator(own_database.name) as connection:
         connection.execute(
             "INSERT INTO ports_outboxmessage (task, subject, tenant_id, at)"
-            " VALUES ('broker.step', 'lse_nobody', 'ten_nobody', clock_timestamp())"
+            " VALUES ('broker.reconcile_lease', 'lse_nobody', 'ten_nobody', clock_timestamp())"
         )
 
         def sent() -> bool:
@@ -132,7 +132,9 @@ def test_worker_beat_and_relay_carry_a_message_to_its_end(
     inspect = ["python", "-m", "celery", "-A", "config.celery", "inspect", "stats", "--json"]
 
     def answered() -> bool:
-        return {"broker.sweep", "broker.step"} <= set(json.loads(worker.beside(inspect))["worker@worker-1"]["total"])
+        return {"broker.sweep", "broker.reconcile_lease"} <= set(
+            json.loads(worker.beside(inspect))["worker@worker-1"]["total"]
+        )
 
     wait_until(answered, worker)
     for process in (beat, relay, worker):

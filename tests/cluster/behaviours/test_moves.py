@@ -58,7 +58,7 @@ class Scene:
 
     def is_at(self, gpu_id: str, start: int) -> bool:
         (place,) = held_allocations(self.lease)
-        return (place.gpu_id, place.placement.lower, place.for_move) == (gpu_id, start, False)
+        return (place.gpu_id, place.placement.lower, place.is_relocation) == (gpu_id, start, False)
 
     def is_moved(self) -> bool:
         return self.is_at(self.move.to_gpu_id, self.move.to_start)
@@ -99,7 +99,7 @@ def set_up(world: World, settings: Any, program: str = "runs", *, keeps: bool = 
     beside, filler = (world.run(kestrel, half, max_duration_s=LASTS_S) for _ in range(2))
     volume = world.sim.create_volume(kestrel, "kept") if keeps else None
     wanted = {"volume": volume.pk} if volume else {}
-    lease = world.run(kestrel, half, program, movable=True, max_duration_s=LASTS_S, **wanted)
+    lease = world.run(kestrel, half, program, relocatable=True, max_duration_s=LASTS_S, **wanted)
     assert held_allocations(beside)[0].gpu_id == held_allocations(filler)[0].gpu_id != held_allocations(lease)[0].gpu_id
     world.end(filler)
     (plan,) = plan_proposals.propose_plans(site.cluster.pk, now=world.sim.now)

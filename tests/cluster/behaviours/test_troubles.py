@@ -139,7 +139,7 @@ def test_a_cluster_with_an_older_state_is_frozen_until_it_is_thawed(world: World
     assert (reload_lease(lease).state, reload_lease(waiting).state) == ("releasing", "queued")
     assert world.there() == 1
     site.cluster.refresh_from_db()
-    cluster_freeze.thaw_cluster(site.cluster, why="looked at it", actor=OPERATOR, now=world.sim.now)
+    cluster_freeze.unfreeze_cluster(site.cluster, why="looked at it", actor=OPERATOR, now=world.sim.now)
     world.until(lease, "released")
     world.until(waiting, "active")
 
@@ -149,7 +149,7 @@ def test_a_worker_that_dies_leaves_its_lease_to_the_next(world: World) -> None:
     lease = world.ask(world.home(), world.offering())
     world.die_while_working(lease)
     world.wait(25)
-    assert world.until(lease, "active").tries == 0
+    assert world.until(lease, "active").unfinished_claims == 0
     assert world.there() == 1
 
 

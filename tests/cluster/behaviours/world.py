@@ -311,7 +311,7 @@ class World(ABC):
         self._call(host, "node")
         site.hosts.append(host)
         self.take_inventory(site)
-        outbox.enqueue("broker.serve", f"{MODEL}|{site.cluster.region}", now=self.sim.now)
+        outbox.enqueue("broker.run_queue", f"{MODEL}|{site.cluster.region}", now=self.sim.now)
 
     def is_ready(self, lease: Lease) -> bool:
         """Tell whether it was just seen to be well."""

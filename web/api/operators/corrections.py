@@ -48,7 +48,7 @@ class TenantCorrectionOut(serializers.ModelSerializer[TenantCorrection]):
 
     class Meta:
         model = TenantCorrection
-        fields = ("tenant", "amount", "status", "settled_at", "trouble", "changes")
+        fields = ("tenant", "amount", "status", "settled_at", "last_error", "changes")
 
     @extend_schema(responses=LineChangeOut(many=True))
     def get_changes(self, share: TenantCorrection) -> list[dict[str, Any]]:

@@ -20,19 +20,30 @@ class QueuedEmailOut(serializers.ModelSerializer[QueuedEmail]):
 
     tenant = NamedOut()
     kind = serializers.CharField(help_text="For example `invoice-final` or `budget-stop`.")
-    about = serializers.CharField(help_text="ID of the reported object.")
+    subject_id = serializers.CharField(help_text="ID of the reported object.")
     due_at = serializers.DateTimeField(allow_null=True, help_text="Next automatic retry; null: none.")
-    trouble = serializers.CharField(help_text="Last error.")
-    unsent = serializers.CharField(
+    last_error = serializers.CharField(help_text="Last error.")
+    undelivered_reason = serializers.CharField(
         help_text=(
-            "Why it is not sent: `unwanted` by the tenant, `overtaken` by a later event, `nobody` to send it to, or"
-            " `given_up` after days. The last two need attention."
+            "Why it is not sent: `unwanted` by the tenant, `outdated` by a later event, `no_recipient`, or"
+            " `given_up` after days of attempts. The last two need attention."
         )
     )
 
     class Meta:
         model = QueuedEmail
-        fields = ("tenant", "id", "kind", "about", "made_at", "due_at", "tries", "sent_at", "trouble", "unsent")
+        fields = (
+            "tenant",
+            "id",
+            "kind",
+            "subject_id",
+            "made_at",
+            "due_at",
+            "attempts",
+            "sent_at",
+            "last_error",
+            "undelivered_reason",
+        )
 
 
 class EmailRetry(StrictSerializer):
@@ -42,15 +53,15 @@ class EmailRetry(StrictSerializer):
 class OperatorEmailViewSet(CrossTenantViewSet):
     """E-mails of all tenants.
 
-    Those that need attention are `unsent=nobody` and `unsent=given_up`.
+    Those that need attention are `undelivered_reason=no_recipient` and `undelivered_reason=given_up`.
     """
 
-    serializer_class, visit = QueuedEmailOut, "letters"
+    serializer_class, visit = QueuedEmailOut, "notifications"
     rows = QueuedEmail.objects.select_related("tenant")
     sorts = OLDEST_FIRST
     filters = OF_TENANT | {
         "kind": QueryFilter("kind"),
-        "unsent": QueryFilter("unsent", choices=tuple(UndeliveredReason.values)),
+        "undelivered_reason": QueryFilter("undelivered_reason", choices=tuple(UndeliveredReason.values)),
     }
 
     @OperatorAct(EmailRetry)

@@ -18,16 +18,16 @@ class OperatorPaymentTermsOut(serializers.ModelSerializer[AccountTerms]):
 
     class Meta:
         model = AccountTerms
-        fields = ("tenant", "payment", "standing", "why", "since")
+        fields = ("tenant", "payment", "account_status", "why", "since")
 
 
 class OperatorPaymentTermsViewSet(CrossTenantViewSet):
     """Tenants whose payment terms or account status differ or have differed from the default."""
 
-    serializer_class, visit = OperatorPaymentTermsOut, "terms"
+    serializer_class, visit = OperatorPaymentTermsOut, "payment_terms"
     rows = AccountTerms.objects.select_related("tenant")
     sorts = OLDEST_FIRST
     filters = OF_TENANT | {
         "payment": QueryFilter("payment", choices=tuple(PaymentTerms.values)),
-        "standing": QueryFilter("standing", choices=tuple(AccountStatus.values)),
+        "account_status": QueryFilter("account_status", choices=tuple(AccountStatus.values)),
     }

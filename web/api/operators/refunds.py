@@ -25,13 +25,13 @@ class OperatorRefundOut(serializers.ModelSerializer[Refund]):
     why = serializers.CharField(help_text="Reason for the refund.")
     code = serializers.CharField(help_text="Why it was declined or is stuck, for programs.")
     reason = serializers.CharField(help_text="Why it was declined or is stuck, for people.")
-    trouble = serializers.CharField(help_text="Why a pending refund is not settled yet, for people.")
+    last_error = serializers.CharField(help_text="Why a pending refund is not settled yet, for people.")
 
     class Meta:
         model = Refund
         fields = (
             *("tenant", "id", "payment", "status", "amount", "gateway", "why", "reference", "code", "reason"),
-            *("trouble", "opened_at", "settled_at", "returned_at"),
+            *("last_error", "opened_at", "settled_at", "returned_at"),
         )
 
 

@@ -71,7 +71,7 @@ class StripeDayOut(serializers.ModelSerializer[StripeReconciliationDay]):
 
     class Meta:
         model = StripeReconciliationDay
-        fields = ("id", "day", "checked_at", "charges", "invoices", "events", "differences", "trouble")
+        fields = ("id", "day", "checked_at", "charges", "invoices", "events", "differences", "last_error")
 
 
 class OperatorStripeDayViewSet(CrossTenantViewSet):

@@ -20,7 +20,7 @@ from web.portal import api_examples
 from web.portal.invoices.invoice_pages import may_pay
 from web.portal.page_context import PageRequest, tenant_page
 
-PARTY_FIELDS = ("name", "street", "extra", "postcode", "city", "country", "vat_id", "email")
+PARTY_FIELDS = ("name", "street", "address_line_2", "postcode", "city", "country", "vat_id", "email")
 MAX_FIELD_LENGTH = 254
 EMAIL_CHOICES = ({"value": "yes", "label": gettext_lazy("On")}, {"value": "no", "label": gettext_lazy("Off")})
 COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å", "A"))
@@ -53,7 +53,7 @@ class BillingDetailsPage:
     values: dict[str, str]
     wrong: dict[str, str]
     seen: int  # the version that the form was filled from
-    letters: str
+    emails_enabled: str
     may_tell: bool
     supplier: InvoiceParty | None
     standing: tax.TaxStatus
@@ -93,7 +93,7 @@ def build_billing_details_page(
         values=values,
         wrong=wrong,
         seen=version,
-        letters=request.POST.get("letters") or gets_emails,
+        emails_enabled=request.POST.get("emails_enabled") or gets_emails,
         may_tell=may_pay(request),
         supplier=tax_determination.get_supplier(),
         standing=standing,
@@ -107,10 +107,10 @@ def _save(request: PageRequest, party: InvoiceParty, *, seen: str) -> HttpRespon
             _("The billing details were changed since you opened this page."),
             fix=_("Check the current details and save again."),
         )
-    wants = request.POST.get("letters")
-    letters = wants == "yes" if wants in ("yes", "no") else None
+    wants = request.POST.get("emails_enabled")
+    emails_enabled = wants == "yes" if wants in ("yes", "no") else None
     billing_details.set_billing_details(
-        request.tenant, party=party, actor=request.actor, now=request.now, letters=letters
+        request.tenant, party=party, actor=request.actor, now=request.now, emails_enabled=emails_enabled
     )
     messages.success(
         request, _("Billing details saved. They apply to your next invoices; final invoices do not change.")

@@ -68,9 +68,11 @@ def stop_notice(stop: BudgetStop, names: dict[str, str], request: PageRequest) -
     zone = ZoneInfo(request.tenant.time_zone)
     due = stop.due_at.astimezone(zone)
     at = f"{due:%H:%M}" if due.date() == request.now.astimezone(zone).date() else f"{due.day} {due:%b, %H:%M}"
-    if stop.trouble:
+    if stop.last_error:
         return notice(
-            "danger", _("{name}: some leases could not be ended by its budget.").format(name=name), f"{stop.trouble}."
+            "danger",
+            _("{name}: some leases could not be ended by its budget.").format(name=name),
+            f"{stop.last_error}.",
         )
     if stop.what == StopScope.IDLE:
         head = _("{name}: idle leases end from {at}.").format(name=name, at=at)

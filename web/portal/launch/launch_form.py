@@ -65,7 +65,7 @@ class LaunchForm:
     count: str
     same_node: bool
     topology: str
-    movable: bool
+    relocatable: bool
     runs: str  # the name of a template
     image: str
     command: str
@@ -98,7 +98,7 @@ class LaunchForm:
             env=self._env(),
             ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW_VOLUME else self.volume,
-            movable=self.movable and not why_not_relocatable(Isolation(offering.isolation), quantity),
+            relocatable=self.relocatable and not why_not_relocatable(Isolation(offering.isolation), quantity),
             quote=self.quote,
         )
 
@@ -151,7 +151,7 @@ def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
         count=fields.get("count", "1").strip() or "1",
         same_node="same_node" in fields,
         topology=fields.get("topology", "")[:10],
-        movable="movable" in fields,
+        relocatable="relocatable" in fields,
         runs=fields.get("runs", WORKLOAD_CHOICES[0].template.name),
         image=text("image", 300),
         command=text("command", 2000),

@@ -98,7 +98,7 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
         suspended=request.tenant.suspended_at is not None,
         reused=reused,
         stale=stale,
-        stays=why_not_relocatable(Isolation(each.offering.isolation), wanted.quantity) if wish.movable else "",
+        stays=why_not_relocatable(Isolation(each.offering.isolation), wanted.quantity) if wish.relocatable else "",
         key=(not reused and fields.get("key")) or ids.random_token(),
         body=api_body(request, each, wish, wanted),
     )
@@ -194,7 +194,7 @@ def prefilled_form(request: PageRequest) -> QueryDict:
         fields.setdefault("image", "" if lease.image == TEMPLATES[runs].image else lease.image)
         fields.setdefault("ssh_keys", "\n".join(lease.ssh_keys))
         fields.setdefault("command", lease.command)
-        for terms in ("same_node", "movable"):
+        for terms in ("same_node", "relocatable"):
             if getattr(lease, terms):
                 fields.setdefault(terms, "on")
     return fields
@@ -325,6 +325,6 @@ def api_body(
         filled["same_node"] = True
     if wanted.topology:
         filled["topology"] = wanted.topology
-    if wanted.movable:
-        filled["movable"] = True
+    if wanted.relocatable:
+        filled["relocatable"] = True
     return filled

@@ -68,9 +68,9 @@ def runway_text(hours: int | None) -> str:
 def account_status_notice(scope: Scope) -> dict[str, str] | None:
     """Return the notice of an overdue or suspended tenant."""
     found = tenant_terms(scope)
-    if found is None or found.standing == AccountStatus.GOOD:
+    if found is None or found.account_status == AccountStatus.GOOD:
         return None
-    if found.standing == AccountStatus.SUSPENDED:
+    if found.account_status == AccountStatus.SUSPENDED:
         return {
             "kind": "danger",
             "head": _("New leases are blocked: this tenant is suspended because of overdue invoices."),

@@ -67,9 +67,11 @@ def release_lease(request: PageRequest, lease: Lease) -> str:
 
 def allow_relocation(request: PageRequest, lease: Lease) -> str:
     # The value of the button, not the opposite of the stored one, which may have changed meanwhile.
-    movable = request.POST.get("movable") == "yes"
-    relocation_consent.set_movable(lease, movable, actor=request.actor, now=request.now)
-    return f"{lease.name} {_('can now be moved to another GPU after notice') if movable else _('stays on its GPU')}."
+    relocatable = request.POST.get("relocatable") == "yes"
+    relocation_consent.set_relocatable(lease, relocatable, actor=request.actor, now=request.now)
+    return (
+        f"{lease.name} {_('can now be moved to another GPU after notice') if relocatable else _('stays on its GPU')}."
+    )
 
 
 def extension_figures(row: LeaseRow) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class LeaseGpuDrawing:
 
 def lease_drawings(lease: Lease) -> tuple[list[LeaseGpuDrawing], int]:
     """Draw some GPUs of the lease's current generation, and count the rest; two queries."""
-    rows = Allocation.objects.filter(lease=lease, generation=lease.generation, for_move=False)
+    rows = Allocation.objects.filter(lease=lease, generation=lease.generation, is_relocation=False)
     seats = list(rows.select_related("gpu__node__cluster").order_by("gpu_id", "placement"))
     by_gpu: defaultdict[str, list[Allocation]] = defaultdict(list)
     for seat in seats:

@@ -72,7 +72,7 @@ def create_campaign(
     Campaign.objects.bulk_create([made], ignore_conflicts=True)  # a concurrent request may create it, too
     if Campaign.objects.get(code=code).pk != made.pk:
         raise CampaignExists(f"The code {code} already exists.", fix="Choose another code. Codes cannot be reused.")
-    _record("campaign.make", made, actor, now)
+    _record("campaign.create", made, actor, now)
     return made
 
 

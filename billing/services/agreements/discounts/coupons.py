@@ -30,7 +30,7 @@ class CouponRedeemed(ProblemError):
 
 
 class CouponOtherCurrency(ProblemError):
-    code, status, title = "coupon-other-currency", 409, "The code is for another currency"
+    code, status, title = "coupon-currency-mismatch", 409, "The code is for another currency"
 
 
 @transaction.atomic

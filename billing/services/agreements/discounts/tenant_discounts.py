@@ -63,7 +63,7 @@ def give_discount(
         if standing := Discount.objects.filter(tenant=tenant, campaign=campaign, **fields).first():
             return standing
         given = Discount.objects.create(tenant=tenant, campaign=campaign, given_by=actor.label, given_at=now, **fields)
-        _record("discount.give", given, actor, now)
+        _record("discount.assign", given, actor, now)
         drafts.refresh_drafts(tenant, now=now)
     return given
 

@@ -70,7 +70,7 @@ class Simulation:
         heapq.heappush(self._moments, (moment, self._order, act))
 
     def _hear(self, task: str, subject: str, tenant_id: str, at: datetime) -> None:
-        if task == "broker.serve":
+        if task == "broker.run_queue":
             model, _, region = subject.partition("|")
             self.at(at, lambda now: self._serve((model, region), now))
             return

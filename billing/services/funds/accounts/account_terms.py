@@ -36,7 +36,7 @@ class HasCommitment(ProblemError):
 
 @transaction.atomic
 def set_account_terms(
-    tenant: Tenant, *, payment: str, standing: str, why: str, actor: Actor, now: datetime
+    tenant: Tenant, *, payment: str, account_status: str, why: str, actor: Actor, now: datetime
 ) -> AccountTerms:
     """Set payment terms and account status, for a reason shown to the tenant.
 
@@ -47,16 +47,16 @@ def set_account_terms(
         raise InvalidValue(
             "payment", "The payment terms are not valid.", fix=f"Choose {' or '.join(PaymentTerms.values)}."
         )
-    if standing not in AccountStatus.values:
+    if account_status not in AccountStatus.values:
         raise InvalidValue(
-            "standing", "The account status is not valid.", fix=f"Choose {', '.join(AccountStatus.values)}."
+            "account_status", "The account status is not valid.", fix=f"Choose {', '.join(AccountStatus.values)}."
         )
     reason = eviction.clean_reason(why)
     with tenant_scope(tenant.pk):
         lock_tenant_funds(tenant.pk)
         found = terms_of(tenant)
-        before = {"payment": found.payment, "standing": found.standing}
-        after = {"payment": payment, "standing": standing}
+        before = {"payment": found.payment, "account_status": found.account_status}
+        after = {"payment": payment, "account_status": account_status}
         if before == after:
             return found
         fields = {**after, "why": reason, "since": now}

@@ -80,7 +80,7 @@ def _execute_stop(stop_id: str, tenant_id: str, now: datetime, *, over: TimeIsOv
     ended, left, trouble = _end_leases(stop, now, over)
     what = StopScope(stop.what)
     done = {"done_at": now} if what is StopScope.ALL and not left else {}
-    BudgetStop.objects.filter(pk=stop.pk).update(ended=F("ended") + ended, trouble=trouble, **done)
+    BudgetStop.objects.filter(pk=stop.pk).update(ended=F("ended") + ended, last_error=trouble, **done)
     if done:
         email_queue.enqueue_email("budget-stopped", stop.pk, tenant_id=tenant_id, now=now)
     return ended

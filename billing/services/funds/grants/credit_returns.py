@@ -18,7 +18,7 @@ def amount_to_grants(invoice: Invoice, over: int) -> int:
         return 0
     grant_balances.lock_grants(invoice.tenant_id)
     notes = invoice.credit_notes.aggregate(
-        total=Sum("total", default=0), due=Sum("off_due", default=0), granted=Sum("to_grants", default=0)
+        total=Sum("total", default=0), due=Sum("reduced_due", default=0), granted=Sum("to_grants", default=0)
     )
     gone = notes["due"] + invoice.due  # what nobody has to pay
     paid = invoice.total - granted - gone

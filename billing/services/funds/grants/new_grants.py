@@ -21,7 +21,7 @@ DEFAULT_PRIORITY = 100
 
 
 class GrantKeyReused(ProblemError):
-    code, status, title = "grant-given-otherwise", 409, "A different grant with this name exists"
+    code, status, title = "grant-key-conflict", 409, "A different grant with this name exists"
 
 
 @dataclass(frozen=True, slots=True)

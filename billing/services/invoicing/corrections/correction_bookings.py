@@ -52,7 +52,7 @@ def _try_book(correction: Correction, share: TenantCorrection, now: datetime) ->
         tell = log.warning if isinstance(held_up, NotCreditable) else log.error
         tell("correction postponed", correction=correction.pk, tenant=share.tenant_id, why=why)
         with tenant_scope(share.tenant_id):
-            TenantCorrection.objects.filter(pk=share.pk).update(trouble=why[:MAX_ERROR_LENGTH])
+            TenantCorrection.objects.filter(pk=share.pk).update(last_error=why[:MAX_ERROR_LENGTH])
         return False
     return True
 
@@ -78,8 +78,8 @@ def book_tenant_correction(correction: Correction, tenant_id: str, *, now: datet
         if equal:
             _write(correction, share, found, tenant, now)
         share.status = TenantCorrectionStatus.BOOKED if equal else TenantCorrectionStatus.OUTDATED
-        share.settled_at, share.trouble = now, ""
-        share.save(update_fields=["status", "settled_at", "trouble"])
+        share.settled_at, share.last_error = now, ""
+        share.save(update_fields=["status", "settled_at", "last_error"])
         return equal
 
 

@@ -62,7 +62,7 @@ def _card_hint(invoice: Invoice) -> str:
 def describe_credit(note: CreditNote) -> str:
     """Describe where the money of a credit note went."""
     parts = (
-        (note.off_due, "was deducted from the amount due"),
+        (note.reduced_due, "was deducted from the amount due"),
         (note.to_balance, "was added to your balance"),
         (note.to_grants, "was returned to credits"),
     )

@@ -23,11 +23,13 @@ def lower_account_status(tenant: Tenant, action: DunningAction, invoice: Invoice
     """Lower a tenant's account status as a dunning stage requires, never raise it."""
     found = account_terms.terms_of(tenant)
     wanted = STATUS_BY_ACTION.get(action, AccountStatus.SUSPENDED)
-    if STATUS_ORDER.index(wanted) <= STATUS_ORDER.index(AccountStatus(found.standing)):
+    if STATUS_ORDER.index(wanted) <= STATUS_ORDER.index(AccountStatus(found.account_status)):
         return
     due = Money(minor, invoice.currency)
     why = f"{DUNNING_PREFIX}{due} of invoice {invoice} was due on {invoice.due_at:%d %b %Y}."
-    account_terms.set_account_terms(tenant, payment=found.payment, standing=wanted, why=why, actor=BILLING, now=now)
+    account_terms.set_account_terms(
+        tenant, payment=found.payment, account_status=wanted, why=why, actor=BILLING, now=now
+    )
 
 
 def restore_account_status(tenant: Tenant, invoice: Invoice, *, now: datetime) -> None:
@@ -47,7 +49,7 @@ def clear_overdue_statuses(*, now: datetime) -> int:
     due = disputed_amounts.collectible_invoices(reminded)
     with system_scope():
         paid = AccountTerms.objects.filter(~Exists(due), why__startswith=DUNNING_PREFIX).exclude(
-            standing=AccountStatus.GOOD
+            account_status=AccountStatus.GOOD
         )
         found = list(paid.values_list("tenant_id", flat=True))
     for tenant_id in found:
@@ -56,7 +58,7 @@ def clear_overdue_statuses(*, now: datetime) -> int:
             account_terms.set_account_terms(
                 tenant,
                 payment=account_terms.terms_of(tenant).payment,
-                standing=AccountStatus.GOOD,
+                account_status=AccountStatus.GOOD,
                 why=PAID_REASON,
                 actor=BILLING,
                 now=now,

@@ -33,7 +33,7 @@ def refund_limits(payment: Payment, *, now: datetime) -> RefundLimits:
     """Return how much of a payment can be refunded; seven queries at most."""
     tenant = Tenant.objects.get(pk=payment.tenant_id)
     notes = CreditNote.objects.filter(invoice=payment.invoice_id).aggregate(
-        back=Sum(F("total") - F("off_due") - F("to_grants"), default=0)
+        back=Sum(F("total") - F("reduced_due") - F("to_grants"), default=0)
     )
     balance = ledger_balances.available_balance(tenant.pk, payment.currency)
     if wallet_balances.is_prepaid(tenant.pk):

@@ -23,7 +23,7 @@ def process_card_form(form_id: str, tenant_id: str, *, now: datetime) -> None:
     """Advance a form: open it at Stripe, or check whether a card was saved."""
     with tenant_scope(tenant_id):
         mine = PaymentCardForm.objects.filter(pk=form_id, due_at__lte=now)
-        if not mine.update(due_at=now + CLAIM, tries=F("tries") + 1):
+        if not mine.update(due_at=now + CLAIM, attempts=F("attempts") + 1):
             return
         form = PaymentCardForm.objects.select_related("tenant").get(pk=form_id)
     try:
@@ -68,7 +68,7 @@ def _check_form(form: PaymentCardForm, now: datetime) -> None:
             form, state=PaymentCardFormState.FAILED, reason="The form was not completed.", due_at=None, settled_at=now
         )
     else:  # limits how often reloads can trigger a check
-        _update(form, due_at=now + max(CLAIM, timedelta(seconds=backoff_s(form.tries))))
+        _update(form, due_at=now + max(CLAIM, timedelta(seconds=backoff_s(form.attempts))))
 
 
 def _save_card(form: PaymentCardForm, card: StripeCard, now: datetime) -> None:
@@ -93,7 +93,7 @@ def _save_card(form: PaymentCardForm, card: StripeCard, now: datetime) -> None:
 
 
 def _retry_later(form: PaymentCardForm, why: str, now: datetime) -> None:
-    wait = backoff_s(form.tries)
+    wait = backoff_s(form.attempts)
     _update(form, due_at=now + timedelta(seconds=wait), reason=why[:200])
     with tenant_scope(form.tenant_id):
         outbox.enqueue("billing.card_form", form.pk, tenant_id=form.tenant_id, now=now, after_s=wait)

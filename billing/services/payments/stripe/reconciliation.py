@@ -45,10 +45,10 @@ def reconcile_day(day_text: str, *, now: datetime) -> None:
                 return
             _compare_page(day, now)
     except (OutcomeUnknown, GatewayRejected) as trouble:
-        mine.update(due_at=now + RETRY_AFTER, trouble=str(trouble)[:200])
+        mine.update(due_at=now + RETRY_AFTER, last_error=str(trouble)[:200])
     else:
         if mine.exclude(due_at=None).update(due_at=now):
-            outbox.enqueue("billing.stripe_day", day_text, now=now)
+            outbox.enqueue("billing.reconcile_stripe_day", day_text, now=now)
 
 
 def _compare_page(day: StripeReconciliationDay, now: datetime) -> None:
@@ -71,7 +71,7 @@ def _compare_page(day: StripeReconciliationDay, now: datetime) -> None:
     else:
         left = book_differences.delete_resolved(day, before=begun)
         day.seen.all().delete()
-        mine.update(due_at=None, checked_at=now, after="", trouble="", differences=left, **counted)
+        mine.update(due_at=None, checked_at=now, after="", last_error="", differences=left, **counted)
 
 
 def _store_missed_events(

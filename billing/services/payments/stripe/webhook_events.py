@@ -20,7 +20,7 @@ MAX_TRIES = 12  # about three hours; unanswered calls do not count
 def process_event(event_id: str, *, now: datetime) -> None:
     """Process an event; idempotent."""
     waiting = StripeEvent.objects.filter(pk=event_id, state=StripeEventState.WAITING)
-    if not waiting.filter(due_at__lte=now).update(due_at=now + CLAIM, tries=F("tries") + 1):
+    if not waiting.filter(due_at__lte=now).update(due_at=now + CLAIM, attempts=F("attempts") + 1):
         return
     event = StripeEvent.objects.get(pk=event_id)
     try:
@@ -39,14 +39,14 @@ def process_event(event_id: str, *, now: datetime) -> None:
 
 def _retry_later(event: StripeEvent, why: str, now: datetime, *, unheard: bool = False) -> None:
     """Retry later, less and less often; unanswered calls do not count as attempts."""
-    silences = event.silences + unheard
-    looks = event.tries - silences
+    unanswered_attempts = event.unanswered_attempts + unheard
+    looks = event.attempts - unanswered_attempts
     if looks >= MAX_TRIES:
         _settle(event, StripeEventState.PARKED, f"After {looks} attempts: {why}")
         return
-    wait = backoff_s(event.tries)
+    wait = backoff_s(event.attempts)
     mine = StripeEvent.objects.filter(pk=event.pk, state=StripeEventState.WAITING)
-    mine.update(due_at=now + timedelta(seconds=wait), why=why[:200], silences=silences)
+    mine.update(due_at=now + timedelta(seconds=wait), why=why[:200], unanswered_attempts=unanswered_attempts)
     outbox.enqueue("billing.stripe_event", event.pk, now=now, after_s=wait)
 
 

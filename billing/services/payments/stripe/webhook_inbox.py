@@ -63,7 +63,7 @@ def due_events(*, now: datetime) -> list[str]:
 def retry_event(event: StripeEvent, *, now: datetime) -> None:
     """Retry a parked event because a person says that the problem is fixed."""
     parked = StripeEvent.objects.filter(pk=event.pk, state=StripeEventState.PARKED)
-    anew = {"state": StripeEventState.WAITING, "due_at": now, "tries": 0, "silences": 0, "why": ""}
+    anew = {"state": StripeEventState.WAITING, "due_at": now, "attempts": 0, "unanswered_attempts": 0, "why": ""}
     if parked.update(**anew, api_version=VERSION):
         outbox.enqueue("billing.stripe_event", event.pk, now=now)
 

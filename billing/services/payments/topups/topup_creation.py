@@ -20,7 +20,7 @@ TOPUP_LOCK_SQL = "SELECT pg_advisory_xact_lock(4, hashtext(%s::text))"
 
 
 class TopUpRefused(ProblemError):
-    code, status, title = "no-topup-now", 409, "The wallet cannot be topped up now"
+    code, status, title = "topup-not-allowed", 409, "The wallet cannot be topped up now"
 
 
 @transaction.atomic

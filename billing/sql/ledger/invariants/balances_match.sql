@@ -1,5 +1,5 @@
 SELECT tenant_id FROM (
-       SELECT tenant_id, currency, total - off_due - to_grants AS minor FROM billing_creditnote
+       SELECT tenant_id, currency, total - reduced_due - to_grants AS minor FROM billing_creditnote
         UNION ALL
        SELECT tenant_id, currency, minor FROM billing_topup WHERE status = 'succeeded'
         UNION ALL

@@ -109,8 +109,8 @@ class ObservationCache:
         """Return the spec names of this installation in the cluster; None if unknown."""
         if self.fresh_at(now) is None:
             return None
-        ours = self._rows.exclude(order_name="").exclude(kind=RESOURCE_CLAIM.name)  # deleted with its anchor
+        ours = self._rows.exclude(spec_name="").exclude(kind=RESOURCE_CLAIM.name)  # deleted with its anchor
         if self._installation:
             marked = {"metadata": {"labels": {labels.INSTALLATION: self._installation}}}
             ours = ours.filter(body__contains=marked)
-        return sorted(set(ours.values_list("order_name", flat=True)))
+        return sorted(set(ours.values_list("spec_name", flat=True)))

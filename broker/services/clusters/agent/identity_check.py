@@ -1,7 +1,7 @@
 """Check that a cluster is the registered one and not an older state of it.
 
 A cluster that was replaced or restored is frozen; its agent ends, and starts anew once an operator has
-thawed it.
+unfroze it.
 """
 
 from broker.models import Cluster, ClusterWatch
@@ -76,7 +76,7 @@ class IdentityCheck:
         return watch.version if watch else 0
 
     def _is_forgotten(self) -> bool:
-        """Return whether watch rows were deleted: the cluster was frozen and thawed since."""
+        """Return whether watch rows were deleted: the cluster was frozen and unfrozen since."""
         before = self._watches
         self._watches = set(ClusterWatch.objects.filter(cluster=self.cluster).values_list("pk", flat=True))
         return not before <= self._watches

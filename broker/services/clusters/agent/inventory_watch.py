@@ -95,7 +95,7 @@ class InventoryWatch:
             Cluster.objects.filter(pk=self.cluster.pk)
             .exclude(inventory_paused_reason="", accept_next_inventory=False)
             .exists()
-            or Gpu.objects.filter(node__cluster=self.cluster).exclude(closed_since=None).exists()
+            or Gpu.objects.filter(node__cluster=self.cluster).exclude(out_of_service_since=None).exists()
         )
         if digest == self._digest and moment < self._repeat_at and not waits:
             return True

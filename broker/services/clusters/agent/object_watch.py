@@ -95,7 +95,7 @@ class ObjectWatch:
             version=version,
             lease_id=marks.get(labels.LEASE, "") if notify else "",
             tenant_id=marks.get(labels.TENANT, "") if notify else "",
-            order_name=spec_name,
+            spec_name=spec_name,
             body=None if how == "DELETED" else objects.Raw(msgspec.json.encode(thing)),
             age_s=age_s,
         )

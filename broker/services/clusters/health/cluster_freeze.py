@@ -33,7 +33,7 @@ def is_frozen(cluster_id: str) -> bool:
 
 
 @transaction.atomic
-def thaw_cluster(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
+def unfreeze_cluster(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
     """Accept a cluster as it is now and discard all stored observations of it.
 
     An old state may have brought back pods of leases that are over, which may write to volumes that others
@@ -47,7 +47,7 @@ def thaw_cluster(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> 
     outbox.enqueue("broker.sweep_all", "", now=now)
     volume_lifecycle.recheck_deleted(cluster, now=now)
     audit.record(
-        "cluster.thaw",
+        "cluster.unfreeze",
         actor=actor,
         now=now,
         subject_id=cluster.pk,

@@ -43,7 +43,7 @@ def _state_before_loss(node: Node) -> NodeState:
 def specs_without_lease(cluster: Cluster, node: str) -> Collection[str]:
     """Return the provision specs with pods on a node but no lease."""
     pods = ClusterObject.objects.filter(cluster=cluster, kind="Pod", body__spec__nodeName=node)
-    there = set(pods.exclude(order_name="").values_list("order_name", flat=True))
+    there = set(pods.exclude(spec_name="").values_list("spec_name", flat=True))
     with system_scope():
         held = Lease.objects.holding().values_list("id", "generation")
         return there - {spec_name(lease_id, generation) for lease_id, generation in held}

@@ -67,7 +67,7 @@ def notify_leases(
         if lost or name not in present or not _apply_directly(lease, concerned, observations.get(name), now):
             rung.add(concerned)
     for lease_id, tenant_id in sorted(rung):
-        outbox.enqueue("broker.step", lease_id, tenant_id=tenant_id, now=now)
+        outbox.enqueue("broker.reconcile_lease", lease_id, tenant_id=tenant_id, now=now)
     return len(set(lease_keys.values()))
 
 
@@ -88,13 +88,13 @@ def _enqueue_orphan_removal(cluster: Cluster, over: Collection[str], now: dateti
     """
     if not over:
         return
-    rows = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(over), kind__in=NOTIFYING_KINDS)
-    there = {parse_spec_name(name) for name in rows.values_list("order_name", flat=True)}
+    rows = ClusterObject.objects.filter(cluster=cluster, spec_name__in=list(over), kind__in=NOTIFYING_KINDS)
+    there = {parse_spec_name(name) for name in rows.values_list("spec_name", flat=True)}
     with system_scope():
         held = Allocation.objects.filter(lease__in={pk for pk, _ in there}, released_at=None)
         minded = set(held.values_list("lease", "generation"))
-    if there - minded and not outbox.is_pending("broker.orphans", cluster.pk):
-        outbox.enqueue("broker.orphans", cluster.pk, now=now, after_s=STRAY_DELAY_S)
+    if there - minded and not outbox.is_pending("broker.remove_orphans", cluster.pk):
+        outbox.enqueue("broker.remove_orphans", cluster.pk, now=now, after_s=STRAY_DELAY_S)
 
 
 def _apply_directly(lease: LeaseSummary, concerned: LeaseKey, observation: Observation | None, now: datetime) -> bool:
@@ -134,9 +134,9 @@ def _observe_specs(cluster: Cluster, pods_of: Mapping[str, int], now: datetime) 
     Only healthy states are reported as certain. What may be an end is left to a worker, who asks the cluster
     itself. A spec whose objects are incomplete counts as pending: the rest will be observed separately.
     """
-    there = ClusterObject.objects.filter(cluster=cluster, order_name__in=list(pods_of), kind__in=NOTIFYING_KINDS)
+    there = ClusterObject.objects.filter(cluster=cluster, spec_name__in=list(pods_of), kind__in=NOTIFYING_KINDS)
     pods, anchors = defaultdict[str, list[ObservedPod]](list), dict[str, ClusterObjectHeader]()
-    for kind, name, body in there.values_list("kind", "order_name", "body"):
+    for kind, name, body in there.values_list("kind", "spec_name", "body"):
         if kind == POD.name:
             pods[name].append(msgspec.convert(body, ObservedPod))
         else:

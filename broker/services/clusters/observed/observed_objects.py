@@ -29,13 +29,13 @@ class ObservedObject:
     version: int
     lease_id: str = ""
     tenant_id: str = ""
-    order_name: str = ""
+    spec_name: str = ""
     body: dict[str, Any] | msgspec.Raw | None = None
     age_s: float = 0.0  # age of the observation, where known
 
 
 StoredKey = tuple[str, str, str]  # kind, namespace, name
-COLUMNS = ("kind", "namespace", "name", "uid", "version", "order_name", "body", "age_s")
+COLUMNS = ("kind", "namespace", "name", "uid", "version", "spec_name", "body", "age_s")
 
 
 @transaction.atomic
@@ -57,9 +57,9 @@ def record_observed(
     gone = [s for s in latest.values() if s.body is None]
     fresh = _store_objects(cluster, there, reached or {}, listed, now) if there or reached else set()
     fresh |= _delete_objects(cluster, gone) if gone else set()
-    lease_keys = {s.order_name: (s.lease_id, s.tenant_id) for key, s in latest.items() if key in fresh and s.lease_id}
+    lease_keys = {s.spec_name: (s.lease_id, s.tenant_id) for key, s in latest.items() if key in fresh and s.lease_id}
     # Even if it is back by now: a replaced claim is deleted and created within a moment.
-    robbed = {s.order_name: (s.lease_id, s.tenant_id) for s in found if s.kind == RESOURCE_CLAIM.name and s.lease_id}
+    robbed = {s.spec_name: (s.lease_id, s.tenant_id) for s in found if s.kind == RESOURCE_CLAIM.name and s.lease_id}
     return lease_notifications.notify_leases(cluster, lease_keys | robbed, now=now, robbed=robbed)
 
 
@@ -114,7 +114,7 @@ def agent_statuses(*, now: datetime) -> list[AgentStatus]:
 
 def _lease_labels(old: ClusterObject) -> tuple[str, str, str]:
     marks = old.body.get("metadata", {}).get("labels", {})
-    return marks.get("gpubroker.dev/lease", ""), marks.get("gpubroker.dev/tenant", ""), old.order_name
+    return marks.get("gpubroker.dev/lease", ""), marks.get("gpubroker.dev/tenant", ""), old.spec_name
 
 
 def _store_objects(

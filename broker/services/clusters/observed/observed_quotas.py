@@ -87,7 +87,7 @@ class ObservedQuotas:
         elif current.used_up:
             log.warning("managed resource quota is exhausted", project=project_id, of=current.used_up)
         for lease_id in self._being_made(project_id):
-            outbox.enqueue("broker.step", lease_id, tenant_id=tenant_id, now=now)
+            outbox.enqueue("broker.reconcile_lease", lease_id, tenant_id=tenant_id, now=now)
 
     def _being_made(self, project_id: str) -> list[str]:
         """Return the leases of a project with pods yet to be created here.

@@ -26,7 +26,7 @@ from tenants.services.rls import system_scope
 
 
 class SimulatedClusterRefused(ProblemError):
-    code, status, title = "played-cluster", 409, "A simulated cluster cannot be checked"
+    code, status, title = "simulated-cluster", 409, "A simulated cluster cannot be checked"
 
 
 def known_gpu_models() -> tuple[GpuModelSpec, ...]:
@@ -80,7 +80,7 @@ def request_examination(cluster: Cluster, *, actor: Actor, now: datetime) -> Non
     requested = {"asked_at": now, "asked_by": actor.label, "done_at": None}
     ClusterExamination.objects.update_or_create(cluster=cluster, defaults=requested)
     audit.record("cluster.examine", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
-    outbox.enqueue("broker.examine", cluster.pk, now=now)
+    outbox.enqueue("broker.examine_cluster", cluster.pk, now=now)
 
 
 def run_examination(cluster_id: str, *, now: datetime) -> list[ClusterFinding]:

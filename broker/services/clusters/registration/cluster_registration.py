@@ -110,7 +110,7 @@ def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, act
     before = IngressSettings(row.domain, row.ingress, row.bastion, row.allowed_namespaces)
     Cluster.objects.filter(pk=row.pk).update(**asdict(ingress), version=version + 1)
     audit.record(
-        "cluster.let_in",
+        "cluster.set_access",
         actor=actor,
         now=now,
         subject_id=row.pk,
@@ -194,7 +194,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
             if node.name not in reported:
                 _mark_missing(gpus, now)
                 continue
-            if any(gpu.closed_since for gpu in gpus):
+            if any(gpu.out_of_service_since for gpu in gpus):
                 continue  # it is being repartitioned: its report of its GPUs is worth nothing meanwhile
             report = reported[node.name]
             if why := find_conflict(gpus, report.gpus):
@@ -211,7 +211,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
 
 def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
     """Return why a report lacks too many GPUs to be trusted; else empty."""
-    gpus = Gpu.objects.filter(node__cluster=cluster, health=GpuHealth.HEALTHY, closed_since=None)
+    gpus = Gpu.objects.filter(node__cluster=cluster, health=GpuHealth.HEALTHY, out_of_service_since=None)
     known = set(gpus.values_list("node__name", "index"))
     # A node that reports a reason has not lost its GPUs; selling them on regardless might share them by mistake.
     explained = {node.name for node in found if node.problems}
@@ -227,7 +227,9 @@ def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
 def accept_missing_inventory(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
     """Accept the next inventory as it is, however much is missing from it."""
     Cluster.objects.filter(pk=cluster.pk).update(accept_next_inventory=True, version=F("version") + 1)
-    audit.record("cluster.believe", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, reason=why)
+    audit.record(
+        "cluster.accept_inventory", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, reason=why
+    )
 
 
 def _load_or_create_nodes(cluster: Cluster, reported: Iterable[str], now: datetime) -> list[Node]:

@@ -39,6 +39,6 @@ def unfinished_work(uid: str) -> list[str]:
         leases = set(held.values_list("lease", flat=True))
         left = Q(cluster__in=ids)
         for pk in ids:
-            left |= Q(left_in__contains=pk)
+            left |= Q(remaining_clusters__contains=pk)
         volumes = set(Volume.objects.filter(left, state=VolumeState.DELETING).values_list("id", flat=True))
     return sorted(leases) + sorted(volumes)

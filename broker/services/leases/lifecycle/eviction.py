@@ -34,7 +34,7 @@ def evict_node_leases(node: Node, *, why: str, actor: Actor, now: datetime) -> l
     """
     cause = clean_reason(why)
     with staff_scope():
-        held = Allocation.objects.filter(gpu__node=node, released_at=None, leaving_since=None, for_move=False)
+        held = Allocation.objects.filter(gpu__node=node, released_at=None, leaving_since=None, is_relocation=False)
         running = held.filter(lease__state__in=[s.value for s in HOLDS_CAPACITY - {LeaseState.RELEASING}])
         rows = sorted(set(running.values_list("lease_id", "tenant_id")))
     ended = []

@@ -60,7 +60,7 @@ def extend_lease(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> L
     )
     if lease.ends_at:
         # Also at once: its cluster must learn the new deadline before it enforces the old one.
-        outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+        outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
         enqueue_check_at_end(lease.ends_at, lease, now=now)
     return lease
 
@@ -81,4 +81,4 @@ def enqueue_check_at_end(ends_at: datetime, lease: Lease, *, now: datetime) -> N
     The sweep would come up to 5 s later.
     """
     after_s = max((ends_at - now).total_seconds(), 0)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=after_s)

@@ -27,7 +27,7 @@ def observed_program_end(lease: Lease) -> datetime | None:
     held = Allocation.objects.filter(lease=lease, generation=lease.generation)
     rows = ClusterObject.objects.filter(
         cluster=held.values("gpu__node__cluster")[:1],  # the order of the index's columns
-        order_name=spec_name(lease.pk, lease.generation),
+        spec_name=spec_name(lease.pk, lease.generation),
         kind=POD.name,
     )
     bodies = list(rows.values_list("body", "seen_at"))

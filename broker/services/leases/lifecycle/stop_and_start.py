@@ -34,11 +34,11 @@ class LeaseNotStopped(ProblemError):
 
 
 class LeaseWithoutVolume(ProblemError):
-    code, status, title = "nothing-kept", 409, "Its data would be lost"
+    code, status, title = "data-would-be-lost", 409, "Its data would be lost"
 
 
 class LeaseTimeUsedUp(ProblemError):
-    code, status, title = "time-spent", 409, "Its duration is used up"
+    code, status, title = "duration-used-up", 409, "Its duration is used up"
 
 
 STARTED_STATES = (LeaseState.QUEUED, LeaseState.PROVISIONING, LeaseState.ACTIVE)
@@ -101,7 +101,7 @@ def pause_lease(lease: Lease, *, reason: EndReason, cause: str, actor: Actor, no
         due_at=now + timedelta(seconds=10),
         progress={},
     )
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
 
 
 def finish_stop(lease: Lease, *, now: datetime) -> None:
@@ -114,12 +114,12 @@ def finish_stop(lease: Lease, *, now: datetime) -> None:
         due_at=lease.end_date,
         conditions={},
         progress={},
-        tries=0,
+        unfinished_claims=0,
     )
     left = max(now, lease.state_since)
     Allocation.objects.filter(lease=lease, released_at=None, leaving_since=None).update(released_at=left)
     quotas.return_unused_quota(lease, used_unit_seconds=used_unit_seconds(lease))
-    outbox.enqueue("broker.serve", "|".join(pool_of(lease.offering)), now=now)
+    outbox.enqueue("broker.run_queue", "|".join(pool_of(lease.offering)), now=now)
 
 
 @transaction.atomic
@@ -146,7 +146,7 @@ def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
         due_at=lease.end_date,
     )
     _record_audit("lease.start", lease, actor=actor, now=now)
-    outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+    outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     return lease
 
 

@@ -100,7 +100,7 @@ def _write_release(
     )
     audit.record_row("lease.release", lease, lease.name, actor=actor, now=now, reason=reason.value)
     if held:
-        outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now)
+        outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     else:
         finish_release(lease, now=now)
 
@@ -148,7 +148,7 @@ def finish_release(lease: Lease, *, now: datetime) -> None:
     left.update(released_at=max(now, lease.state_since))
     quotas.return_quota(lease, used_unit_seconds=used_unit_seconds(lease))
     model, region = pool_of(lease.offering)
-    outbox.enqueue("broker.serve", f"{model}|{region}", now=now)
+    outbox.enqueue("broker.run_queue", f"{model}|{region}", now=now)
 
 
 def used_unit_seconds(lease: Lease) -> int:

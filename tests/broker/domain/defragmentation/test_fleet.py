@@ -95,20 +95,20 @@ def test_nobody_makes_way_for_what_would_fit_wherever_they_could_go() -> None:
 def test_a_slice_makes_way_for_one_that_needs_the_media_engines_it_holds() -> None:
     table = build_state_table((ONE, ONE_ME), 8)
     shapes = GpuShapes(table, 1)
-    shapes.put(0, 1, 0, movable=True)
+    shapes.put(0, 1, 0, relocatable=True)
     assert [way.starts for way, _ in shapes.evictions(0, 1)] == []
     for start in range(1, 7):
-        shapes.put(0, 0, start, movable=True)
+        shapes.put(0, 0, start, relocatable=True)
     assert list(shapes.evictions(0, 1)) == []
-    shapes.take(0, 1, 0, movable=True)
-    shapes.put(0, 0, 0, movable=True)
+    shapes.take(0, 1, 0, relocatable=True)
+    shapes.put(0, 0, 0, relocatable=True)
     assert [way.starts for way, _ in shapes.evictions(1, 1)] == [(start,) for start in range(7)][:1]
 
 
 def test_a_gpu_let_whole_makes_way_for_no_slice() -> None:
     table = build_state_table((ONE, H100.whole), 8)
     shapes = GpuShapes(table, 1)
-    shapes.put(0, 1, 0, movable=True)
+    shapes.put(0, 1, 0, relocatable=True)
     assert list(shapes.evictions(0, 1)) == []
 
 

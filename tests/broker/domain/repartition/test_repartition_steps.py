@@ -28,9 +28,9 @@ DONE = ObservedLayout(config="gpub-1", state="success", tainted=True, slots={"1g
 MINUTE = timedelta(minutes=1)
 ASKING = (
     RepartitionStep.DRAINING,
-    RepartitionStep.LABELLING,
-    RepartitionStep.CUTTING,
-    RepartitionStep.NUDGING,
+    RepartitionStep.CONFIGURING,
+    RepartitionStep.REPARTITIONING,
+    RepartitionStep.RETRYING,
 )
 
 
@@ -63,8 +63,8 @@ def test_whatever_a_node_says_the_next_step_is_one_of_the_machine(
     assert verdict.step == step or verdict.step in NEXT_STEPS[step]
     assert verdict.why
     if verdict.tell:  # nobody is thrown out: a node is told only when nobody was seen on it
-        assert step is RepartitionStep.NUDGING or not (held or seen.pods)
-    if verdict.step is RepartitionStep.OPENING:
+        assert step is RepartitionStep.RETRYING or not (held or seen.pods)
+    if verdict.step is RepartitionStep.REOPENING:
         assert dict(seen.slots) == WANTED.slots
 
 
@@ -87,7 +87,7 @@ def test_it_waits_for_leases_and_for_pods_that_we_know_nothing_of() -> None:
         RepartitionStep.DRAINING,
         "0 slices are still in use; 2 pods still running",
     )
-    assert decide_next_step(at(RepartitionStep.DRAINING), OLD, WANTED).step is RepartitionStep.LABELLING
+    assert decide_next_step(at(RepartitionStep.DRAINING), OLD, WANTED).step is RepartitionStep.CONFIGURING
 
 
 def test_a_taint_that_somebody_took_away_is_set_again() -> None:
@@ -95,36 +95,36 @@ def test_a_taint_that_somebody_took_away_is_set_again() -> None:
     verdict = decide_next_step(at(RepartitionStep.DRAINING), replace(OLD, tainted=False), WANTED)
     assert (verdict.step, verdict.taint) == (RepartitionStep.DRAINING, True)
     assert (
-        decide_next_step(at(RepartitionStep.LABELLING), replace(OLD, tainted=False), WANTED).step
+        decide_next_step(at(RepartitionStep.CONFIGURING), replace(OLD, tainted=False), WANTED).step
         is RepartitionStep.DRAINING
     )
 
 
 def test_the_node_is_told_once_nobody_is_there() -> None:
-    verdict = decide_next_step(at(RepartitionStep.LABELLING), OLD, WANTED)
-    assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "gpub-1")
+    verdict = decide_next_step(at(RepartitionStep.CONFIGURING), OLD, WANTED)
+    assert (verdict.step, verdict.tell) == (RepartitionStep.REPARTITIONING, "gpub-1")
     assert (
-        decide_next_step(at(RepartitionStep.LABELLING), replace(OLD, pods=1), WANTED).step is RepartitionStep.DRAINING
+        decide_next_step(at(RepartitionStep.CONFIGURING), replace(OLD, pods=1), WANTED).step is RepartitionStep.DRAINING
     )
 
 
 def test_a_worker_that_told_it_and_died_tells_it_only_once() -> None:
-    verdict = decide_next_step(at(RepartitionStep.LABELLING, looked=True), replace(TOLD, state="pending"), WANTED)
-    assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "")
+    verdict = decide_next_step(at(RepartitionStep.CONFIGURING, looked=True), replace(TOLD, state="pending"), WANTED)
+    assert (verdict.step, verdict.tell) == (RepartitionStep.REPARTITIONING, "")
 
 
 def test_a_layout_that_failed_before_is_applied_under_another_name() -> None:
     assert (
-        decide_next_step(at(RepartitionStep.LABELLING), replace(TOLD, state="failed"), WANTED).step
-        is RepartitionStep.NUDGING
+        decide_next_step(at(RepartitionStep.CONFIGURING), replace(TOLD, state="failed"), WANTED).step
+        is RepartitionStep.RETRYING
     )
-    assert decide_next_step(at(RepartitionStep.LABELLING), DONE, WANTED).step is RepartitionStep.CUTTING
+    assert decide_next_step(at(RepartitionStep.CONFIGURING), DONE, WANTED).step is RepartitionStep.REPARTITIONING
 
 
 def test_a_step_succeeds_only_when_the_node_offers_the_slots() -> None:
-    assert decide_next_step(at(RepartitionStep.CUTTING), DONE, WANTED).step is RepartitionStep.OPENING
-    verdict = decide_next_step(at(RepartitionStep.CUTTING), replace(DONE, slots={"1g.10gb": 6}), WANTED)
-    assert verdict.step is RepartitionStep.CUTTING
+    assert decide_next_step(at(RepartitionStep.REPARTITIONING), DONE, WANTED).step is RepartitionStep.REOPENING
+    verdict = decide_next_step(at(RepartitionStep.REPARTITIONING), replace(DONE, slots={"1g.10gb": 6}), WANTED)
+    assert verdict.step is RepartitionStep.REPARTITIONING
     assert "does not offer" in verdict.why
 
 
@@ -132,15 +132,15 @@ def test_a_step_succeeds_only_when_the_node_offers_the_slots() -> None:
 def test_a_node_that_is_silent_for_ten_minutes_is_told_again_and_then_quarantined(state: str) -> None:
     silent = replace(TOLD, state=state)
     assert (
-        decide_next_step(at(RepartitionStep.CUTTING, minutes=9.9, attempts=1), silent, WANTED).step
-        is RepartitionStep.CUTTING
+        decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=9.9, attempts=1), silent, WANTED).step
+        is RepartitionStep.REPARTITIONING
     )
     assert (
-        decide_next_step(at(RepartitionStep.CUTTING, minutes=10, attempts=1), silent, WANTED).step
-        is RepartitionStep.NUDGING
+        decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=10, attempts=1), silent, WANTED).step
+        is RepartitionStep.RETRYING
     )
     assert (
-        decide_next_step(at(RepartitionStep.CUTTING, minutes=10, attempts=ATTEMPTS), silent, WANTED).step
+        decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=10, attempts=ATTEMPTS), silent, WANTED).step
         is RepartitionStep.QUARANTINED
     )
 
@@ -148,28 +148,28 @@ def test_a_node_that_is_silent_for_ten_minutes_is_told_again_and_then_quarantine
 def test_a_reboot_may_take_twice_as_long() -> None:
     reboots = replace(TOLD, state="rebooting")
     assert (
-        decide_next_step(at(RepartitionStep.CUTTING, minutes=19, attempts=1), reboots, WANTED).step
-        is RepartitionStep.CUTTING
+        decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=19, attempts=1), reboots, WANTED).step
+        is RepartitionStep.REPARTITIONING
     )
     assert (
-        decide_next_step(at(RepartitionStep.CUTTING, minutes=20, attempts=1), reboots, WANTED).step
-        is RepartitionStep.NUDGING
+        decide_next_step(at(RepartitionStep.REPARTITIONING, minutes=20, attempts=1), reboots, WANTED).step
+        is RepartitionStep.RETRYING
     )
 
 
 def test_telling_again_is_the_other_name_and_back() -> None:
-    first = decide_next_step(at(RepartitionStep.NUDGING), TOLD, WANTED)
-    assert (first.step, first.tell) == (RepartitionStep.NUDGING, "gpub-1-again")
-    second = decide_next_step(at(RepartitionStep.NUDGING), replace(TOLD, config="gpub-1-again"), WANTED)
-    assert (second.step, second.tell) == (RepartitionStep.CUTTING, "gpub-1")
+    first = decide_next_step(at(RepartitionStep.RETRYING), TOLD, WANTED)
+    assert (first.step, first.tell) == (RepartitionStep.RETRYING, "gpub-1-again")
+    second = decide_next_step(at(RepartitionStep.RETRYING), replace(TOLD, config="gpub-1-again"), WANTED)
+    assert (second.step, second.tell) == (RepartitionStep.REPARTITIONING, "gpub-1")
 
 
 def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:
     assert (
-        decide_next_step(at(RepartitionStep.CUTTING), replace(TOLD, state="failed"), WANTED).step
+        decide_next_step(at(RepartitionStep.REPARTITIONING), replace(TOLD, state="failed"), WANTED).step
         is RepartitionStep.QUARANTINED
     )
-    for step in (RepartitionStep.CUTTING, RepartitionStep.NUDGING):
+    for step in (RepartitionStep.REPARTITIONING, RepartitionStep.RETRYING):
         verdict = decide_next_step(at(step), replace(TOLD, config="all-disabled"), WANTED)
         assert verdict.step is RepartitionStep.QUARANTINED
         assert "all-disabled" in verdict.why

@@ -81,7 +81,7 @@ class Scene:
             kind=kind,
             namespace=space,
             name=name,
-            defaults={"uid": f"u-{name}", "version": 1, "order_name": mine, "body": body, "seen_at": NOW},
+            defaults={"uid": f"u-{name}", "version": 1, "spec_name": mine, "body": body, "seen_at": NOW},
         )
 
     def beats(self, *, ago: timedelta = timedelta()) -> None:
@@ -230,7 +230,7 @@ def test_taking_down_reads_nothing_until_it_must_be_proven(cluster: Cluster, ser
     scene.pod(READY, finalizers=[])
     assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.PENDING
     assert scene.verbs == ["PATCH", "DELETE"]
-    ClusterObject.objects.exclude(order_name="").delete()
+    ClusterObject.objects.exclude(spec_name="").delete()
     scene.wire.script = [error_status(404, "not found"), NOTHING]
     assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.GONE
     assert scene.verbs[2:] == ["GET", "GET"]  # gone, by the cluster's own word

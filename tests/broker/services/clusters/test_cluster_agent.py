@@ -71,7 +71,7 @@ def test_changes_around_a_list_are_kept_in_order(agent: ClusterAgent, sim: Simul
     ]
     agent.absorb(batch, now=sim.now)
     kept = ClusterObject.objects.get()
-    assert (kept.order_name, kept.version, kept.body["status"]["phase"]) == ("l-1-g2", 8, "Running")
+    assert (kept.spec_name, kept.version, kept.body["status"]["phase"]) == ("l-1-g2", 8, "Running")
     assert ClusterWatch.objects.get().version == 12
     agent.absorb([found(POD, "DELETED", pod(13), version=13)], now=sim.now)
     assert not ClusterObject.objects.exists()
@@ -433,7 +433,7 @@ def test_an_agent_that_missed_a_freeze_and_thaw_lists_again(agent: ClusterAgent,
     agent.turn(0)
     assert not agent.frozen
     cluster_freeze.freeze_cluster(agent.cluster.pk, "an operator says so")
-    cluster_freeze.thaw_cluster(agent.cluster, why="it is well", actor=OPERATOR, now=NOW)
+    cluster_freeze.unfreeze_cluster(agent.cluster, why="it is well", actor=OPERATOR, now=NOW)
     agent.absorb([found(POD, "MODIFIED", pod(version=12))], now=NOW)  # and what it knows is not written again
     agent._check_at = 0.0
     agent.turn(0)

@@ -166,7 +166,7 @@ def test_an_examination_is_asked_for_done_by_a_worker_and_kept(
         lambda kubeconfig, driver, **rest: (known.append(rest["known"]), WELL)[1],
     )
     cluster_examination.request_examination(joined, actor=OPERATOR, now=sim.now)
-    assert ("broker.examine", joined.pk) in {hint[2:4] for hint in sim.messages}
+    assert ("broker.examine_cluster", joined.pk) in {hint[2:4] for hint in sim.messages}
     assert ClusterExamination.objects.get().done_at is None
     cluster_examination.run_examination(joined.pk, now=sim.now)
     done = ClusterExamination.objects.get()

@@ -32,7 +32,7 @@ def test_a_lease_in_a_frozen_cluster_keeps_its_state_and_is_charged_to_its_last_
     assert "frozen until an operator decides" in silent.conditions["unreachable"]
     with tenant_scope(lease.tenant_id):
         assert isinstance(cluster_provisioners.provisioner_of(load_provision_spec(silent)), FrozenProvisioner)
-    cluster_freeze.thaw_cluster(Cluster.objects.get(), why="looked", actor=OPERATOR, now=sim.now)
+    cluster_freeze.unfreeze_cluster(Cluster.objects.get(), why="looked", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(60)
     assert (reload_lease(lease).state, reload_lease(lease).conditions) == ("active", {})
 
@@ -76,7 +76,7 @@ def test_a_list_older_than_what_was_seen_freezes_the_cluster_and_ends_nothing(
     cluster_freeze.freeze_cluster(agent.cluster.pk, "another reason")
     assert "its state is older" in Cluster.objects.get().frozen
     agent.follow(lambda: True)  # ends by itself: whoever follows it begins anew
-    cluster_freeze.thaw_cluster(Cluster.objects.get(), why="looked", actor=OPERATOR, now=sim.now)
+    cluster_freeze.unfreeze_cluster(Cluster.objects.get(), why="looked", actor=OPERATOR, now=sim.now)
     assert "broker.sweep_all" in [hint[2] for hint in sim.messages]  # what came back goes before others come
     assert not ClusterObject.objects.exists()
     assert not ClusterWatch.objects.exists()

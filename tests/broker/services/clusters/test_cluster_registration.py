@@ -212,7 +212,7 @@ def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_t
 
 def test_a_node_that_is_being_cut_again_is_not_believed(cluster: Cluster) -> None:
     take(cluster, gpu(0), gpu(1))
-    Gpu.objects.filter(index=0).update(closed_since=NOW)
+    Gpu.objects.filter(index=0).update(out_of_service_since=NOW)
     assert take(cluster, gpu(0, cuts=()), problems=("half of it is gone",)) == []
     assert Gpu.objects.filter(health="healthy", layout_policy="fixed").count() == 2
 
@@ -256,7 +256,7 @@ def test_how_people_come_in_is_kept_and_recorded(way: cluster_registration.Ingre
     kept = Cluster.objects.get(pk=cluster.pk)
     assert cluster_registration.IngressSettings(kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == way
     with staff_scope():
-        (found,) = AuditEvent.objects.filter(action="cluster.let_in")
+        (found,) = AuditEvent.objects.filter(action="cluster.set_access")
     assert way.bastion in str(found.detail)
 
 

@@ -55,7 +55,7 @@ def test_a_volume_that_is_being_deleted_is_unfinished_where_something_of_it_is(s
     Cluster.objects.update(uid="u-1", provisioner="kubernetes")
     there = Cluster.objects.get()
     volume = sim.create_volume(create_tenant())
-    places = {"there": {"cluster": there}, "left there": {"left_in": [there.pk]}}
+    places = {"there": {"cluster": there}, "left there": {"remaining_clusters": [there.pk]}}
     with tenant_scope(volume.tenant_id):
         Volume.objects.filter(pk=volume.pk).update(**places.get(where, {}))
     assert cluster_removal.unfinished_work("u-1") == [], "a volume that is kept is its tenant's, and stays"

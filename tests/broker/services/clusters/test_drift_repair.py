@@ -49,7 +49,7 @@ def anchored(lease: Lease, **meta: Any) -> None:
         name=name,
         uid=f"u-{name}",
         version=1,
-        order_name=name,
+        spec_name=name,
         body={"metadata": {"name": name, "labels": marks, **meta}},
         seen_at=lease.created_at,
     )
@@ -111,7 +111,7 @@ def test_an_anchor_of_another_generation_has_no_objects_repaired(
     sim: Simulation, kestrel: TenantContext, moments: list[float]
 ) -> None:
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
-    ClusterObject.objects.update(order_name="l-another-g1")
+    ClusterObject.objects.update(spec_name="l-another-g1")
     walk = going_round()
     assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
 

@@ -48,7 +48,7 @@ def gone(sighting: ObservedObject, version: int) -> ObservedObject:
 
 STEP = ("lse_1", "ten_1")
 FLEET = """
-INSERT INTO broker_clusterobject (cluster_id, kind, namespace, name, uid, version, order_name, body, seen_at)
+INSERT INTO broker_clusterobject (cluster_id, kind, namespace, name, uid, version, spec_name, body, seen_at)
 SELECT %s, 'Pod', 'gt-1', 'p' || n, 'u-' || n, 1, '', '{"metadata": {}}', now() FROM generate_series(1, 70000) n
 """
 

@@ -100,7 +100,7 @@ def test_a_claim_that_is_given_what_was_sold_is_no_news(scene: Scene) -> None:
     assert scene.hears("MODIFIED", scene.claim("own")) == 0
     assert scene.strange == ""
     kept = ClusterObject.objects.get(kind="ResourceClaim")
-    assert kept.order_name == spec_name(scene.lease.pk, scene.lease.generation)
+    assert kept.spec_name == spec_name(scene.lease.pk, scene.lease.generation)
 
 
 def test_a_claim_that_is_given_another_device_is_told_once_and_stays_known_for_it(scene: Scene) -> None:
@@ -161,7 +161,7 @@ def test_a_lease_that_goes_is_not_told_that_its_claim_went(scene: Scene) -> None
         name="p",
         uid="u-p",
         version=1,
-        order_name=spec_name(scene.lease.pk, scene.lease.generation),
+        spec_name=spec_name(scene.lease.pk, scene.lease.generation),
         body={"metadata": {"name": "p"}},
         seen_at=scene.sim.now,
     )

@@ -47,7 +47,7 @@ def test_every_change_of_a_node_is_kept_and_audited_and_wakes_what_it_touches(si
         None,
         "a test",
     )
-    assert {hint[2] for hint in sim.messages} == {"broker.serve", "broker.sweep_all"}
+    assert {hint[2] for hint in sim.messages} == {"broker.run_queue", "broker.sweep_all"}
     with staff_scope():
         event = AuditEvent.objects.get(action="node.cordoned")
     assert event.actor_label == OPERATOR.label

@@ -96,7 +96,7 @@ def other_cluster(name: str) -> str:
 def place_lease(sim: Simulation, what: str = "whole-gpu", **wanted: str) -> tuple[Lease, str]:
     """Let a lease be placed, and say where."""
     lease = sim.request_lease(create_tenant(), offering(what), **wanted)
-    hints = [hint for hint in sim.messages if hint[2] == "broker.step"]
+    hints = [hint for hint in sim.messages if hint[2] == "broker.reconcile_lease"]
     assert hints
     with tenant_scope(lease.tenant_id):
         assert lease_placement.place_lease(Lease.objects.select_related("offering").get(pk=lease.pk), now=sim.now)

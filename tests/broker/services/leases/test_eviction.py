@@ -116,7 +116,7 @@ def test_upkeep_counts_what_is_due_and_what_is_late(
         seen = queue_health.measure_queue_health(now=sim.now)
     assert (seen.hints, seen.oldest, seen.due, seen.overdue, seen.late) == (0, None, 0, 0, False)
     sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
-    outbox._insert("broker.step", "lse_x", "", sim.now)
+    outbox._insert("broker.reconcile_lease", "lse_x", "", sim.now)
     sim.clock.at += 2 * queue_health.LATE_AFTER
     with staff_scope():
         seen = queue_health.measure_queue_health(now=sim.now)

@@ -52,7 +52,7 @@ def test_a_lease_is_queued_with_its_first_two_transitions(sim: Simulation, kestr
 
 def test_asking_notifies_and_is_audited_with_its_actor(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.request_lease(kestrel, offering())
-    assert [hint[2:] for hint in sim.messages] == [("broker.step", lease.pk, kestrel.tenant.pk)]
+    assert [hint[2:] for hint in sim.messages] == [("broker.reconcile_lease", lease.pk, kestrel.tenant.pk)]
     with tenant_scope(kestrel.tenant.pk):
         event = AuditEvent.objects.get(action="lease.request", subject_id=lease.pk)
     assert (event.actor_id, event.actor_label) == (kestrel.actor.id, kestrel.actor.label)

@@ -101,7 +101,7 @@ def shaken(sim: Simulation, owners: list[TenantContext], sold: list[Offering], c
     sim.run(60)
     some = chance.sample(sorted(Gpu.objects.values_list("pk", flat=True)), 2)
     Gpu.objects.filter(pk=some[0]).update(health="unhealthy")
-    Gpu.objects.filter(pk=some[1]).update(closed_since=sim.now)
+    Gpu.objects.filter(pk=some[1]).update(out_of_service_since=sim.now)
     node = chance.choice(sorted(Node.objects.values_list("pk", flat=True)))
     Node.objects.filter(pk=node).update(state=chance.choice(("ready", "cordoned")))
 

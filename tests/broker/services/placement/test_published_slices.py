@@ -128,7 +128,7 @@ def test_of_gpus_of_one_model_those_are_planned_where_most_is_won(sim: Simulatio
     create_gpus(3)
     partly_published = Gpu.objects.filter(index=0)
     partly_published.update(published=ONES, health="unhealthy")
-    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Swift"), movable=True)
+    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Swift"), relocatable=True)
     partly_published.update(health="healthy")
     assert [len(pool.gpus) for pool in load_relocation_pools(Cluster.objects.get(), now=sim.now)] == [1, 2]
     (move,) = relocations_of(propose_plan(sim))

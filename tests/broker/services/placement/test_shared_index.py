@@ -88,7 +88,7 @@ def change_something(owner: TenantContext, chance: Random) -> None:
         lambda: place(owner, "whole-gpu"),
         lambda: release_one(owner, chance),
         lambda: Gpu.objects.filter(pk=gpu).update(health="unhealthy" if toss else "healthy"),
-        lambda: Gpu.objects.filter(pk=gpu).update(closed_since=NOW if toss else None),
+        lambda: Gpu.objects.filter(pk=gpu).update(out_of_service_since=NOW if toss else None),
         lambda: Node.objects.filter(pk=node).update(state="cordoned" if toss else "ready"),
         lambda: Cluster.objects.filter(name="north-2").update(unreachable_since=NOW if toss else None),
         lambda: Cluster.objects.filter(name="north-2").update(region="eu-south" if toss else REGION),

@@ -317,7 +317,7 @@ def test_whoever_is_beaten_every_time_is_served_again_soon(sim: Simulation, monk
         always_late.setattr(lease_placement, "_reserve_slots", lambda *args: False)
         sim.run()
     assert reload_lease(lease).state == LeaseState.QUEUED
-    assert [hint[2] for hint in sim.messages] == ["broker.serve"]
+    assert [hint[2] for hint in sim.messages] == ["broker.run_queue"]
     sim.run(1)
     assert reload_lease(lease).state == LeaseState.PROVISIONING
 
@@ -399,7 +399,8 @@ def test_a_lease_that_waits_beyond_its_end_date_expires_in_the_queue(sim: Simula
 def count_messages_for(sim: Simulation, *leases: Lease) -> int:
     """Count the enqueued messages that reconcile some leases."""
     return sum(
-        task == "broker.step" and subject in {each.pk for each in leases} for _, _, task, subject, _ in sim.messages
+        task == "broker.reconcile_lease" and subject in {each.pk for each in leases}
+        for _, _, task, subject, _ in sim.messages
     )
 
 

@@ -92,7 +92,7 @@ def granted(owner: TenantContext, offering_id: str, number: int) -> bool:
 
 def end_placed() -> None:
     for task, subject, tenant in lease_reconciler.messages_for_all_live():
-        if task == "broker.step":
+        if task == "broker.reconcile_lease":
             finish(subject, tenant)
 
 

@@ -340,7 +340,7 @@ def test_a_worker_that_finishes_is_not_counted_as_dead(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING, image="slow/image")
     sim.run(60)
-    assert (reload_lease(lease).state, reload_lease(lease).tries) == (S.PROVISIONING, 0)
+    assert (reload_lease(lease).state, reload_lease(lease).unfinished_claims) == (S.PROVISIONING, 0)
 
 
 def test_two_workers_never_work_on_one_lease(sim: Simulation, cluster: Cluster) -> None:
@@ -498,8 +498,8 @@ def test_the_great_sweep_looks_at_all_that_lives(sim: Simulation) -> None:
     over = sim.request_lease(kestrel, offering("whole-gpu"))
     sim.release_lease(over)
     assert lease_reconciler.messages_for_all_live() == [
-        ("broker.step", running.pk, kestrel.tenant.pk),
-        ("broker.serve", f"{MODEL}|{REGION}", ""),
+        ("broker.reconcile_lease", running.pk, kestrel.tenant.pk),
+        ("broker.run_queue", f"{MODEL}|{REGION}", ""),
     ]
 
 
@@ -540,7 +540,7 @@ def test_a_worker_that_comes_to_its_work_too_late_leaves_it_to_the_next(
     monkeypatch.setattr(lease_reconciler, "load_provision_spec", held_up)
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     late = reload_lease(lease)
-    assert (late.state, late.claimed_until, late.tries) == (S.PROVISIONING, None, 0)
+    assert (late.state, late.claimed_until, late.unfinished_claims) == (S.PROVISIONING, None, 0)
     assert not SimulatedPod.objects.exists()
     monkeypatch.setattr(lease_reconciler, "load_provision_spec", order_of)
     sim.run(20)

@@ -67,7 +67,7 @@ class Scene:
 
     @property
     def step(self) -> tuple[str, str]:
-        return ("broker.step", self.lease.pk)
+        return ("broker.reconcile_lease", self.lease.pk)
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def test_a_pod_of_a_lease_that_is_over_is_taken_down_soon(scene: Scene) -> None:
 
 def test_strays_that_come_together_are_looked_after_together(scene: Scene) -> None:
     went_on(scene, state=S.RELEASED)
-    OutboxMessage.objects.create(task="broker.orphans", subject=scene.cluster.pk, at=scene.sim.now)
+    OutboxMessage.objects.create(task="broker.remove_orphans", subject=scene.cluster.pk, at=scene.sim.now)
     assert not stray(scene)
 
 
@@ -340,4 +340,4 @@ def stray(scene: Scene, *, there: bool = True) -> bool:
     seen = ObservedObject("Pod", "gt-1", "p", "u-p", scene.version + 1, lease, tenant, order, body)
     with outbox.captured(lambda task, subject, tenant, at: enqueued.append(task)):
         observed_objects.record_observed(scene.cluster, [seen], now=scene.sim.now)
-    return "broker.orphans" in enqueued
+    return "broker.remove_orphans" in enqueued

@@ -238,7 +238,9 @@ def test_the_cluster_hears_of_an_extension_at_once(sim: Simulation) -> None:
     sim.messages.clear()
     with tenant_scope(lease.tenant_id):
         extension.extend_lease(lease, more_s=3600, actor=owner.actor, now=clock.now())
-    assert ("broker.step", lease.pk) in [(task, subject) for at, _, task, subject, _ in sim.messages if at <= sim.now]
+    assert ("broker.reconcile_lease", lease.pk) in [
+        (task, subject) for at, _, task, subject, _ in sim.messages if at <= sim.now
+    ]
 
 
 def idles(sim: Simulation, lease: Lease) -> bool:

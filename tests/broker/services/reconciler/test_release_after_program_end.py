@@ -47,7 +47,7 @@ def sees(lease: Lease, name: str, *, began: datetime, ended: datetime | None) ->
         name=name,
         uid=f"u-{name}",
         version=5,
-        order_name=spec_name(lease.pk, lease.generation),
+        spec_name=spec_name(lease.pk, lease.generation),
         body={"metadata": {"name": name, "uid": f"u-{name}"}, "status": status},
         seen_at=began,
     )

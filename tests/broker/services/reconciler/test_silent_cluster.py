@@ -190,7 +190,7 @@ def test_a_lease_whose_every_look_kills_the_worker_ends_at_its_end_too(sim: Simu
         sim.run(CLAIM_TIME.total_seconds() + 1)
     assert reload_lease(lease).state == "active"
     for hint in lease_reconciler.due_messages(now=sim.now):
-        if hint[0] == "broker.step":
+        if hint[0] == "broker.reconcile_lease":
             lease_reconciler.reconcile_lease(*hint[1:], now=sim.now)
     ended = reload_lease(lease)
     assert ended.seen_at
@@ -205,7 +205,7 @@ def test_a_lease_in_transition_is_retried_soon_after_any_number_of_crashes(
     sim.messages.clear()
     for deaths in range(12):
         with tenant_scope(lease.tenant_id):
-            Lease.objects.filter(pk=lease.pk).update(tries=deaths, claimed_until=None)
+            Lease.objects.filter(pk=lease.pk).update(unfinished_claims=deaths, claimed_until=None)
             assert lease_reconciler._claim(reload_lease(lease), sim.now)
         taken = reload_lease(lease)
         assert taken.due_at

@@ -22,7 +22,7 @@ def plan(sim: "Simulation", kestrel: "TenantContext") -> "RelocationPlan":
     """Return an accepted plan."""
     from tests.broker.services.relocation.scattered_leases import accept_plan, scatter_leases
 
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     return accept_plan(sim)
 
 

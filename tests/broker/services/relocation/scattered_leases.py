@@ -48,7 +48,7 @@ def plan_log(plan: RelocationPlan) -> str:
 
 
 def gpu_of(lease: Lease) -> Gpu:
-    (place,) = [each for each in held_allocations(lease) if not each.for_move]
+    (place,) = [each for each in held_allocations(lease) if not each.is_relocation]
     return place.gpu
 
 

@@ -167,7 +167,7 @@ def test_a_tenant_may_take_it_back_until_the_relocation_begins(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     with tenant_scope(lease.tenant_id):
-        relocation_consent.set_movable(lease, False, actor=kestrel.actor, now=sim.now)
+        relocation_consent.set_relocatable(lease, False, actor=kestrel.actor, now=sim.now)
     sim.run_with_sweeps(NOTICE_S + 30)
     assert plan_log(plan) == f"{BEGINS} 1:undone failed"
     assert relocations_of(plan)[0].why == "its tenant no longer allows it"
@@ -180,7 +180,7 @@ def test_a_tenant_that_takes_it_back_too_late_is_told_so(
 ) -> None:
     until(sim, plan, lease, S.STOPPING)
     with tenant_scope(lease.tenant_id), pytest.raises(LeaseBeingRelocated):
-        relocation_consent.set_movable(lease, False, actor=kestrel.actor, now=sim.now)
+        relocation_consent.set_relocatable(lease, False, actor=kestrel.actor, now=sim.now)
 
 
 @pytest.mark.parametrize("state", [S.STOPPING, S.PROVISIONING])
@@ -197,7 +197,7 @@ def test_a_lease_that_is_released_on_its_way_leaves_both_places(
 
 
 def test_a_lease_that_its_tenant_stops_on_its_way_stays_stopped(sim: Simulation, kestrel: TenantContext) -> None:
-    first, _ = scatter_leases(sim, kestrel, kestrel, movable=True)
+    first, _ = scatter_leases(sim, kestrel, kestrel, relocatable=True)
     plan = accept_plan(sim)
     with tenant_scope(first.tenant_id):
         Lease.objects.filter(pk=relocations_of(plan)[0].lease_id).update(volume=sim.create_volume(kestrel))
@@ -228,7 +228,7 @@ def test_a_lease_that_crashes_workers_at_its_target_returns_to_its_source(
 ) -> None:
     until(sim, plan, lease, S.PROVISIONING)
     with tenant_scope(lease.tenant_id):
-        Lease.objects.filter(pk=lease.pk).update(tries=lease_reconciler.MAX_UNFINISHED_CLAIMS)
+        Lease.objects.filter(pk=lease.pk).update(unfinished_claims=lease_reconciler.MAX_UNFINISHED_CLAIMS)
     sim.run_with_sweeps(60)
     assert plan_log(plan) == f"{MOVING} 1:returning 1:undone failed"
     assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)

@@ -80,7 +80,7 @@ def test_a_gang_gets_the_gpus_of_one_node_that_others_leave(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=2))
-    small = alone_on_its_gpu(sim, kestrel, 2, movable=True)
+    small = alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
     pinned = sim.create_lease(swift, offering(WHOLE), max_duration_s=7200)
     gang = in_vain(sim, swift, quantity=2, same_node=True)
     plan = propose_plan(sim)
@@ -103,7 +103,7 @@ def test_younger_leases_do_not_take_slots_freed_for_a_waiting_gang(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_gpus(4)
-    alone_on_its_gpu(sim, kestrel, 3, movable=True)
+    alone_on_its_gpu(sim, kestrel, 3, relocatable=True)
     gang = in_vain(sim, swift, quantity=3)
     plan = propose_plan(sim)
     assert len(relocations_of(plan)) == 2
@@ -132,7 +132,7 @@ def test_one_whole_gpu_is_made_of_one_that_holds_little(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_gpus(2)
-    alone_on_its_gpu(sim, kestrel, 2, movable=True)
+    alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
     waits = in_vain(sim, swift)
     plan = propose_plan(sim)
     assert (plan.room_for, plan.reason) == (
@@ -143,9 +143,9 @@ def test_one_whole_gpu_is_made_of_one_that_holds_little(
 
 
 def a_gpu_on_each_of_two_nodes(sim: Simulation, owner: TenantContext, **wanted: Any) -> list[Lease]:
-    """Place a movable lease on each of two nodes."""
+    """Place a relocatable lease on each of two nodes."""
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
-    return alone_on_its_gpu(sim, owner, 2, movable=True, **wanted)
+    return alone_on_its_gpu(sim, owner, 2, relocatable=True, **wanted)
 
 
 @pytest.mark.deep
@@ -175,7 +175,7 @@ def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=4, fabric=2, numa=4))
-    alone_on_its_gpu(sim, kestrel, 3, movable=True)
+    alone_on_its_gpu(sim, kestrel, 3, relocatable=True)
     waits = in_vain(sim, swift, quantity=2, topology="nvlink")
     plan = propose_plan(sim)
     assert plan.room_for == waits.pk
@@ -198,7 +198,7 @@ def test_a_lease_that_relocations_cannot_help_does_not_block_other_plans(
 
 def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
-    alone_on_its_gpu(sim, kestrel, 2, movable=True)
+    alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
     waits = sim.request_lease(swift, offering(WHOLE))
     with tenant_scope(swift.tenant.pk):
         Lease.objects.filter(pk=waits.pk).update(pending_reason="nobody has looked again since")
@@ -236,7 +236,7 @@ def test_a_proposal_that_serves_as_well_stays_and_one_that_cannot_be_made_gives_
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
-    small = alone_on_its_gpu(sim, kestrel, 3, movable=True)
+    small = alone_on_its_gpu(sim, kestrel, 3, relocatable=True)
     waits = in_vain(sim, swift)
     first = propose_plan(sim)
     (move,) = relocations_of(first)
@@ -302,7 +302,7 @@ def test_a_cluster_is_planned_while_a_lease_waits_and_others_are_relocatable(
     waits = in_vain(sim, swift)
     assert planned() == [here]
     with tenant_scope(kestrel.tenant.pk):
-        Lease.objects.filter(pk__in=[each.pk for each in small]).update(movable=False)
+        Lease.objects.filter(pk__in=[each.pk for each in small]).update(relocatable=False)
     assert (planned(), planned(hours=3)) == ([], [])
     assert reload_lease(waits).state == S.QUEUED
 

@@ -143,7 +143,7 @@ def test_a_lease_that_neither_place_takes_waits_for_another_and_its_relocation_h
 def test_a_lease_found_stopped_on_its_way_stays_so(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     plan = accept_plan(sim)
     (move,) = relocations_of(plan)
     with tenant_scope(move.tenant_id):

@@ -28,7 +28,7 @@ def test_two_who_plan_a_cluster_at_once_agree_on_one_plan(
     monkeypatch.setattr(plan_proposals, "_create_plan", together)
     with simulate() as sim:
         create_gpus(2)
-        scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), movable=True)
+        scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), relocatable=True)
         cluster = Cluster.objects.get().pk
 
         def plan(_: int) -> list[str]:

@@ -64,8 +64,8 @@ class Days:
     def launch(self, what: str = "") -> None:
         owner, profile = self.chance.choice(self.owners), what or self.chance.choice(PROFILES)
         volume = self.sim.create_volume(owner, f"v{len(self.leases)}").pk if self.chance.random() < 0.4 else ""
-        movable = self.chance.random() < 0.8
-        wanted = {"max_duration_s": 20_000, "volume": volume, "movable": movable}
+        relocatable = self.chance.random() < 0.8
+        wanted = {"max_duration_s": 20_000, "volume": volume, "relocatable": relocatable}
         self.leases.append(self.sim.request_lease(owner, offering(profile), **wanted))
 
     def end(self) -> None:
@@ -95,7 +95,7 @@ class Days:
         if lease := self.live():
             with tenant_scope(lease.tenant_id):
                 actor = self.owner(lease).actor
-                relocation_consent.set_movable(lease, not lease.movable, actor=actor, now=self.sim.now)
+                relocation_consent.set_relocatable(lease, not lease.relocatable, actor=actor, now=self.sim.now)
 
     def fail(self) -> None:
         gpu = self.chance.choice(list(Gpu.objects.select_related("node__cluster")))

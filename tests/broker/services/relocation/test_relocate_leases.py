@@ -55,7 +55,7 @@ def active_seconds(lease: Lease) -> int:
 def test_a_plan_is_a_dry_run_that_says_what_it_costs_and_wins(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:
-    one, _ = scatter_leases(sim, kestrel, merlin, movable=True)
+    one, _ = scatter_leases(sim, kestrel, merlin, relocatable=True)
     before = gpu_of(one)
     plan = propose_plan(sim)
     (move,) = relocations_of(plan)
@@ -74,7 +74,7 @@ def test_a_plan_is_a_dry_run_that_says_what_it_costs_and_wins(
 def test_an_accepted_plan_moves_its_lease_after_notice_and_frees_the_old_gpu(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:
-    both = scatter_leases(sim, kestrel, merlin, movable=True)
+    both = scatter_leases(sim, kestrel, merlin, relocatable=True)
     plan = accept_plan(sim)
     (move,) = relocations_of(plan)
     lease = next(each for each in both if each.pk == move.lease_id)
@@ -98,7 +98,7 @@ def test_an_accepted_plan_moves_its_lease_after_notice_and_frees_the_old_gpu(
 def test_not_a_second_is_charged_between_and_none_of_its_time_is_lost(
     sim: Simulation, kestrel: TenantContext, merlin: TenantContext
 ) -> None:
-    both = scatter_leases(sim, kestrel, merlin, movable=True)
+    both = scatter_leases(sim, kestrel, merlin, relocatable=True)
     (move,) = relocations_of(accept_plan(sim))
     lease = next(each for each in both if each.pk == move.lease_id)
     owner = kestrel if lease.tenant_id == kestrel.tenant.pk else merlin

@@ -43,7 +43,7 @@ def test_the_requester_gets_an_email_with_time_and_consequences(
 ) -> None:
     is_somebody(kestrel)
     kestrel.create_member(Role.OWNER)
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     lease, [(to, subject, text)] = letters(sim, django_capture_on_commit_callbacks)
     assert (to, subject) == (kestrel.actor.label, f"{lease.name} will be moved to another GPU")
     assert "not before 09:" in text
@@ -55,7 +55,7 @@ def test_of_a_lease_with_a_volume_the_email_says_what_stays(
     sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
 ) -> None:
     is_somebody(kestrel)
-    for lease in scatter_leases(sim, kestrel, kestrel, movable=True):
+    for lease in scatter_leases(sim, kestrel, kestrel, relocatable=True):
         volume = sim.create_volume(kestrel, f"weights of {lease.pk}").pk
         with tenant_scope(kestrel.tenant.pk):
             Lease.objects.filter(pk=lease.pk).update(volume=volume)
@@ -71,7 +71,7 @@ def test_owners_and_admins_get_the_email_if_the_requester_is_inactive(
     kestrel.create_member(Role.VIEWER)
     gone = kestrel.create_member(Role.OWNER)
     User.objects.filter(pk__in=[gone.pk, somebody.pk]).update(is_active=False)
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     _, sent = letters(sim, django_capture_on_commit_callbacks)
     assert {to for to, _, _ in sent} == leads
 
@@ -80,7 +80,7 @@ def test_nobody_of_another_tenant_is_told(
     sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
 ) -> None:
     create_tenant("Merlin").create_member(Role.OWNER)
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     assert letters(sim, django_capture_on_commit_callbacks)[1] == []
 
 
@@ -89,5 +89,5 @@ def test_without_a_notice_period_no_email_is_sent(
 ) -> None:
     is_somebody(kestrel)
     settings.RELOCATION_NOTICE_S = 0  # it begins at once: a letter would come too late
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     assert letters(sim, django_capture_on_commit_callbacks)[1] == []

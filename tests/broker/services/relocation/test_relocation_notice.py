@@ -34,7 +34,7 @@ def test_a_notice_names_the_day_where_it_is_another(
     sim: Simulation, kestrel: TenantContext, settings: Any, notice_s: int, moment: str
 ) -> None:
     settings.RELOCATION_NOTICE_S = notice_s
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     plan = accept_plan(sim)
     assert plan.not_before
     assert reason_of(plan) == f"will be moved to another GPU, not before {moment.format(at=plan.not_before)}"

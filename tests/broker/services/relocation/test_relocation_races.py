@@ -45,7 +45,7 @@ def too_late(act: Any, lease: Lease, **how: Any) -> None:
 
 
 def was_notified(sim: Simulation) -> bool:
-    return any(task == "broker.serve" and subject == f"{MODEL}|{REGION}" for _, _, task, subject, _ in sim.messages)
+    return any(task == "broker.run_queue" and subject == f"{MODEL}|{REGION}" for _, _, task, subject, _ in sim.messages)
 
 
 def with_volume(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
@@ -120,7 +120,7 @@ def test_a_lease_does_not_go_to_a_gpu_that_was_taken_out_of_service_before_it_ca
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     until(sim, plan, lease, S.STOPPING)
-    Gpu.objects.filter(pk=move.to_gpu_id).update(closed_since=sim.now)
+    Gpu.objects.filter(pk=move.to_gpu_id).update(out_of_service_since=sim.now)
     sim.run_with_sweeps(60)
     assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert plan_log(plan) == f"{MOVING} 1:returning 1:undone failed"
@@ -133,7 +133,7 @@ def plan_across_nodes(sim: Simulation) -> tuple[TenantContext, RelocationPlan]:
     """Two leases on a node each, and a plan that brings them together."""
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=2, gpus_per_node=1))
     kestrel = create_tenant("Kestrel")
-    scatter_leases(sim, kestrel, kestrel, movable=True)
+    scatter_leases(sim, kestrel, kestrel, relocatable=True)
     return kestrel, accept_plan(sim)
 
 

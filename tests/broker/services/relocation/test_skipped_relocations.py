@@ -39,7 +39,7 @@ M, P = RelocationState, RelocationPlanState
 def kestrel(sim: Simulation) -> TenantContext:
     create_gpus(2)
     made = create_tenant("Kestrel")
-    scatter_leases(sim, made, made, movable=True)
+    scatter_leases(sim, made, made, relocatable=True)
     return made
 
 
@@ -53,7 +53,7 @@ def ends(sim: Simulation, lease: Lease, move: Relocation) -> None:
 
 
 def keeps(sim: Simulation, lease: Lease, move: Relocation) -> None:
-    change(lease, movable=False)
+    change(lease, relocatable=False)
 
 
 def is_in_doubt(sim: Simulation, lease: Lease, move: Relocation) -> None:

@@ -31,8 +31,8 @@ def break_node(node: Node, *ills: str) -> None:
     """Let a node's next attempts suffer from these."""
     SimulatedNode.objects.update_or_create(
         node=node.pk,
-        defaults={"ills": list(ills)},
-        create_defaults={"ills": list(ills), "cuts": layout_of(node)},
+        defaults={"pending_faults": list(ills)},
+        create_defaults={"pending_faults": list(ills), "cuts": layout_of(node)},
     )
 
 

@@ -31,7 +31,7 @@ from tests.broker.services.repartition.fixed_layouts import (
 )
 from tests.simulation import OPERATOR, Simulation, TenantContext, create_tenant, offering, reload_lease
 
-HAPPY = "planned closing draining labelling cutting opening done"
+HAPPY = "planned closing draining configuring repartitioning reopening done"
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_wedge_is_healed_without_a_human_within_twelve_minutes(
     break_node(node, "wedges")
     driver = Driver(sim, approve_repartition(node, sim))
     assert driver.until(RepartitionStep.DONE) <= 12 * 60
-    assert driver.path == "planned closing draining labelling cutting nudging cutting opening done"
+    assert driver.path == "planned closing draining configuring repartitioning retrying repartitioning reopening done"
     assert driver.change.attempts == 2
 
 
@@ -163,7 +163,7 @@ def test_a_change_is_called_off_until_the_node_is_told(sim: Simulation, node: No
 def test_once_told_it_cannot_be_called_off(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
-    driver.until(RepartitionStep.CUTTING)
+    driver.until(RepartitionStep.REPARTITIONING)
     with pytest.raises(repartition_decisions.RepartitionNotPossible) as refused:
         repartition_decisions.cancel_repartition(driver.change, why="too late", actor=OPERATOR, now=sim.now)
     assert "already being changed" in refused.value.detail
@@ -181,9 +181,9 @@ def test_a_plan_is_called_off_at_once(sim: Simulation, node: Node, kestrel: Tena
 
 def test_a_change_only_takes_steps_of_the_machine(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     wants_threes(kestrel, sim)
-    with pytest.raises(ValueError, match="planned cannot become opening"):
+    with pytest.raises(ValueError, match="planned cannot become reopening"):
         repartition_records.set_repartition_step(
-            propose_repartition(node, sim), RepartitionStep.OPENING, why="a hurry", now=sim.now
+            propose_repartition(node, sim), RepartitionStep.REOPENING, why="a hurry", now=sim.now
         )
 
 
@@ -218,14 +218,14 @@ def test_a_silent_cluster_is_asked_again(
 ) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
-    driver.until(RepartitionStep.CUTTING)
+    driver.until(RepartitionStep.REPARTITIONING)
 
     def silent(*args: object, **more: object) -> None:
         raise ClusterUnreachable("no route to host")
 
     with monkeypatch.context() as patched:
         patched.setattr(SimulatedPartitioner, "observe", silent)
-        assert driver.on() is RepartitionStep.CUTTING
+        assert driver.on() is RepartitionStep.REPARTITIONING
         assert driver.change.why == "the cluster does not respond: no route to host"
     driver.until(RepartitionStep.DONE)
 
@@ -237,7 +237,9 @@ def test_two_workers_with_one_message_do_it_once(sim: Simulation, node: Node, ke
     assert driver.on(1) is RepartitionStep.CLOSING
     assert repartition_reconciler.due_repartitions(now=sim.now) == []
     assert driver.on(30) is RepartitionStep.DRAINING  # that worker is dead
-    assert repartition_reconciler.due_repartitions(now=sim.now) == [("broker.recut", driver.change.pk, "")]
+    assert repartition_reconciler.due_repartitions(now=sim.now) == [
+        ("broker.reconcile_repartition", driver.change.pk, "")
+    ]
 
 
 def test_a_worker_that_was_overtaken_changes_nothing(
@@ -263,7 +265,7 @@ def test_a_node_that_changes_during_observation_is_not_configured(
 ) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
-    driver.until(RepartitionStep.LABELLING)
+    driver.until(RepartitionStep.CONFIGURING)
     look = SimulatedPartitioner.observe
 
     def then_changes(self: SimulatedPartitioner, *args: object, **more: object) -> object:
@@ -273,7 +275,7 @@ def test_a_node_that_changes_during_observation_is_not_configured(
 
     with monkeypatch.context() as patched:
         patched.setattr(SimulatedPartitioner, "observe", then_changes)
-        assert driver.on() is RepartitionStep.LABELLING
+        assert driver.on() is RepartitionStep.CONFIGURING
         assert driver.change.why == "the node changed while it was read"
     driver.until(RepartitionStep.DONE)
 
@@ -283,10 +285,10 @@ def test_a_node_is_told_only_what_it_has_learned(
 ) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
-    driver.until(RepartitionStep.LABELLING)
+    driver.until(RepartitionStep.CONFIGURING)
     with monkeypatch.context() as patched:
         patched.setattr(SimulatedPartitioner, "prepare", lambda *_, **__: timedelta(seconds=30))
-        assert driver.on() is RepartitionStep.LABELLING
+        assert driver.on() is RepartitionStep.CONFIGURING
         assert driver.change.why == "waiting for the node to read the layout, another 30 s"
     assert SimulatedNode.objects.get().config == ""
     driver.until(RepartitionStep.DONE)
@@ -313,7 +315,7 @@ def test_a_cluster_that_nobody_can_cut_is_left_alone(sim: Simulation, node: Node
 def test_a_node_without_gpus_is_quarantined(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
-    driver.until(RepartitionStep.LABELLING)
+    driver.until(RepartitionStep.CONFIGURING)
     Gpu.objects.all().delete()
     assert driver.on() is RepartitionStep.QUARANTINED
     assert layout_of(node) == {}
@@ -324,7 +326,7 @@ def test_inventory_of_a_node_is_ignored_during_its_repartition(
 ) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
-    driver.until(RepartitionStep.CUTTING)
+    driver.until(RepartitionStep.REPARTITIONING)
     silent = DiscoveredNode(node.name, gpus=(), problems=())
     cluster_registration.update_inventory(node.cluster, [silent], now=sim.now)
     assert set(Gpu.objects.values_list("health", flat=True)) == {"healthy"}
@@ -340,7 +342,7 @@ def test_gpus_that_nobody_sees_while_their_node_is_cut_are_not_lost(
     lease = sim.create_lease(kestrel, offering("1g.10gb"))
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
-    Repartition.objects.update(step=RepartitionStep.CUTTING)
+    Repartition.objects.update(step=RepartitionStep.REPARTITIONING)
     Gpu.objects.update(health="unhealthy", health_since=sim.now)
     for _ in range(3):
         sim.clock.at += timedelta(minutes=2)

@@ -261,7 +261,7 @@ def test_a_cluster_that_nobody_can_cut_is_not_planned(sim: Simulation, node: Nod
 
 
 def test_every_cluster_with_gpus_of_a_fixed_cut_is_looked_at(sim: Simulation, node: Node) -> None:
-    assert repartition_planner.clusters_to_plan() == [("broker.plan_layouts", node.cluster_id, "")]
+    assert repartition_planner.clusters_to_plan() == [("broker.plan_repartitions", node.cluster_id, "")]
     Gpu.objects.update(layout_policy="dynamic")
     assert repartition_planner.clusters_to_plan() == []
 

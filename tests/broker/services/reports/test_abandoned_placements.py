@@ -62,7 +62,7 @@ def test_cutting_the_node_it_left_does_not_hide_where_it_is(sim: Simulation, unr
         Repartition.objects.all().delete()
         Repartition.objects.create(
             node=Node.objects.get(cluster__name=name),
-            step=RepartitionStep.CUTTING,
+            step=RepartitionStep.REPARTITIONING,
             wanted={},
             before={},
             planned_at=sim.now,

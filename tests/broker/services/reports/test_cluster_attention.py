@@ -122,7 +122,7 @@ def test_an_operator_agrees_to_what_was_shown_and_to_nothing_later(sim: Simulati
     assert answer.status_code == 302
     first.refresh_from_db()
     later.refresh_from_db()
-    assert (first.agreed_at is not None, later.agreed_at) == (True, None)
+    assert (first.deletion_approved_at is not None, later.deletion_approved_at) == (True, None)
 
 
 def test_an_operator_takes_a_changed_cluster_as_it_is(sim: Simulation, operator: Client) -> None:

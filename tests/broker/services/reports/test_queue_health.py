@@ -182,9 +182,9 @@ def test_a_lease_that_does_not_move_on_is_stuck(sim: Simulation, kestrel: Tenant
 def test_a_failed_lease_is_named_at_once(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"), LeaseState.RELEASING)
     with tenant_scope(kestrel.tenant.pk):
-        Lease.objects.filter(pk=lease.pk).update(state=LeaseState.FAILED, tries=4, progress={})
+        Lease.objects.filter(pk=lease.pk).update(state=LeaseState.FAILED, unfinished_claims=4, progress={})
     (need,) = look(sim)
-    assert (need.what, need.why) == (f"{lease.name} of Kestrel failed", "4 tries so far")
+    assert (need.what, need.why) == (f"{lease.name} of Kestrel failed", "4 attempts so far")
     assert need.urgent
 
 

@@ -274,7 +274,7 @@ def test_an_empty_volume_follows_its_lease_and_its_old_copy_is_deleted(
     lease = sim.create_lease(kestrel, offering("whole-gpu"), volume=volume.pk)
     there = again(volume)
     assert there.cluster
-    assert (there.cluster.name, there.left_in) == ("north-2", [first.pk])
+    assert (there.cluster.name, there.remaining_clusters) == ("north-2", [first.pk])
     assert again_in(lease) == "north-2"
     sim.release_lease(lease)
     sim.run(10)
@@ -353,11 +353,11 @@ def test_what_an_old_state_of_a_cluster_brings_back_of_a_deleted_volume_is_delet
     sim.run_with_sweeps(20)
     with tenant_scope(kestrel.tenant.pk):
         lies = Cluster.objects.get(name="north-2")
-        Volume.objects.filter(pk=volume.pk).update(cluster=lies, left_in=[moved.pk])
+        Volume.objects.filter(pk=volume.pk).update(cluster=lies, remaining_clusters=[moved.pk])
     SimulatedVolume.objects.create(name=volume.pk, size_gib=10, made_at=sim.now)
     unreliable.calls.clear()
     unreliable.silent.add("north-1")
-    cluster_freeze.thaw_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
+    cluster_freeze.unfreeze_cluster(moved, why="it was restored", actor=OPERATOR, now=sim.now)
     sim.run_with_sweeps(20)
     assert set(unreliable.calls) == {"north-1", "north-2"}
     assert again(volume).due_at is not None

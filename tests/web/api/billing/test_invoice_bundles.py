@@ -76,7 +76,7 @@ def test_a_draft_that_is_behind_its_charges_is_a_problem_with_a_fix(kestrel: Ten
     lease_rating.rate_all_leases(now=NOW)
     answer = get_bundle(kestrel, f"invoices/{draft.pk}/bundle")
     assert answer.status_code == 409
-    assert answer.json()["type"].endswith("draft-moves")
+    assert answer.json()["type"].endswith("draft-updating")
 
 
 def test_only_billing_members_and_admins_get_the_bundle(kestrel: TenantContext, draft: Invoice) -> None:

@@ -262,7 +262,7 @@ def test_name_and_tags_change_under_the_version_that_was_read(
     done = api.patch(path, {"name": "new", "tags": {"team": "nlp"}}, If_Match=read["ETag"])
     assert (done.status_code, done.body["name"], done.body["spec"]["tags"]) == (200, "new", {"team": "nlp"})
     stale = api.patch(path, {"name": "newer"}, If_Match=read["ETag"])
-    assert (stale.status_code, stale.body["code"]) == (412, "stale")
+    assert (stale.status_code, stale.body["code"]) == (412, "precondition-failed")
     same = api.patch(path, {"name": "new"}, If_Match=done["ETag"])
     assert same["ETag"] == done["ETag"]
     assert api.patch(path, {"quantity": 2}, If_Match="*").status_code == 400

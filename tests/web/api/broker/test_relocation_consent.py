@@ -15,24 +15,24 @@ def change(api: Api, lease: dict[str, Any], **wanted: Any) -> Any:
 
 
 def test_a_lease_stays_on_its_gpu_unless_it_is_asked_for_otherwise(api: Api, kestrel: TenantContext) -> None:
-    assert api.post("leases", wanted(kestrel)).body["spec"]["movable"] is False
-    assert api.post("leases", wanted(kestrel, movable=True)).body["spec"]["movable"] is True
+    assert api.post("leases", wanted(kestrel)).body["spec"]["relocatable"] is False
+    assert api.post("leases", wanted(kestrel, relocatable=True)).body["spec"]["relocatable"] is True
 
 
 def test_it_is_said_and_taken_back_later(api: Api, kestrel: TenantContext) -> None:
     lease = api.post("leases", wanted(kestrel)).body
-    said = change(api, lease, movable=True, name="may-move")
-    assert (said.body["spec"]["movable"], said.body["name"]) == (True, "may-move")
-    again = change(api, said.body, movable=True)
+    said = change(api, lease, relocatable=True, name="may-move")
+    assert (said.body["spec"]["relocatable"], said.body["name"]) == (True, "may-move")
+    again = change(api, said.body, relocatable=True)
     assert again.body["version"] == said.body["version"]
-    back = change(api, said.body, movable=False)
-    assert back.body["spec"]["movable"] is False
+    back = change(api, said.body, relocatable=False)
+    assert back.body["spec"]["relocatable"] is False
 
 
 def test_one_that_is_over_goes_nowhere(api: Api, kestrel: TenantContext) -> None:
     lease = api.post("leases", wanted(kestrel)).body
     over = api.delete(f"leases/{lease['id']}").body
-    assert change(api, over, movable=True).status_code == 409
+    assert change(api, over, relocatable=True).status_code == 409
 
 
 @pytest.mark.parametrize(
@@ -48,26 +48,26 @@ def test_what_can_never_be_relocated_is_not_promised_to_be(
     if "offering" in values:
         values = {"offering": soft_offering().pk}
     for where in ("leases", "quotes"):
-        refused = api.post(where, wanted(kestrel, movable=True, **values))
+        refused = api.post(where, wanted(kestrel, relocatable=True, **values))
         assert (refused.status_code, refused.body["detail"]) == (400, why)
-        assert refused.body["errors"][0]["field"] == "movable"
+        assert refused.body["errors"][0]["field"] == "relocatable"
     lease = api.post("leases", wanted(kestrel, **values)).body
-    answer = change(api, lease, movable=True, name="not-so")
+    answer = change(api, lease, relocatable=True, name="not-so")
     assert (answer.status_code, answer.body["detail"]) == (400, why)
     after = api.get(f"leases/{lease['id']}").body
-    assert (after["spec"]["movable"], after["name"]) == (False, lease["name"])
-    assert change(api, lease, movable=False).status_code == 200
+    assert (after["spec"]["relocatable"], after["name"]) == (False, lease["name"])
+    assert change(api, lease, relocatable=False).status_code == 200
 
 
 @pytest.mark.parametrize("said", [None, "perhaps", 2, [], {}, "x" * 1000, "a\u0007b"])
 def test_what_is_neither_yes_nor_no_is_refused_and_changes_nothing(api: Api, kestrel: TenantContext, said: Any) -> None:
-    assert api.post("leases", wanted(kestrel, movable=said)).status_code == 400
-    lease = api.post("leases", wanted(kestrel, movable=True)).body
-    answer = change(api, lease, movable=said, name="not-so")
-    assert (answer.status_code, answer.body["errors"][0]["field"]) == (400, "movable")
+    assert api.post("leases", wanted(kestrel, relocatable=said)).status_code == 400
+    lease = api.post("leases", wanted(kestrel, relocatable=True)).body
+    answer = change(api, lease, relocatable=said, name="not-so")
+    assert (answer.status_code, answer.body["errors"][0]["field"]) == (400, "relocatable")
     assert answer.body["fix"]["text"]
     after = api.get(f"leases/{lease['id']}").body
-    assert (after["spec"]["movable"], after["name"], after["version"]) == (
+    assert (after["spec"]["relocatable"], after["name"], after["version"]) == (
         True,
         lease["name"],
         lease["version"],
@@ -78,17 +78,17 @@ def test_it_is_said_under_the_version_that_was_read(api: Api, kestrel: TenantCon
     lease = api.post("leases", wanted(kestrel)).body
     path = f"leases/{lease['id']}"
     read = api.get(path)
-    assert api.patch(path, {"movable": True}).status_code == 428
-    assert api.patch(path, {"movable": True}, If_Match=read["ETag"]).status_code == 200
-    stale = api.patch(path, {"movable": False}, If_Match=read["ETag"])
-    assert (stale.status_code, stale.body["code"]) == (412, "stale")
-    assert api.get(path).body["spec"]["movable"] is True
+    assert api.patch(path, {"relocatable": True}).status_code == 428
+    assert api.patch(path, {"relocatable": True}, If_Match=read["ETag"]).status_code == 200
+    stale = api.patch(path, {"relocatable": False}, If_Match=read["ETag"])
+    assert (stale.status_code, stale.body["code"]) == (412, "precondition-failed")
+    assert api.get(path).body["spec"]["relocatable"] is True
 
 
 def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
     api: Api, sim: Simulation, kestrel: TenantContext
 ) -> None:
-    both = scatter_leases(sim, kestrel, kestrel, movable=True)
+    both = scatter_leases(sim, kestrel, kestrel, relocatable=True)
     assert {api.get(f"leases/{each.pk}").body["status"]["move"] for each in both} == {None}
     (move,) = relocations_of(accept_plan(sim))
     (stays,) = {each.pk for each in both} - {move.lease_id}
@@ -103,12 +103,12 @@ def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
     assert move.not_before
     assert shown_move() == {"state": "noticed", "not_before": move.not_before.isoformat().replace("+00:00", "Z")}
     places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
-    assert [place["for_move"] for place in places] == [False]
+    assert [place["is_relocation"] for place in places] == [False]
     sim.run_with_sweeps(NOTICE_S)
     ahead = shown_move()
     assert ahead
     assert ahead["state"] == "moving"
     places = api.get(f"leases/{move.lease_id}/allocations").body["items"]
-    assert sorted(place["for_move"] for place in places) == [False, True]
+    assert sorted(place["is_relocation"] for place in places) == [False, True]
     sim.run_with_sweeps(60)
     assert shown_move() is None

@@ -29,7 +29,7 @@ def operator(db: None, settings: Any) -> Client:
 @pytest.fixture
 def plan(sim: Simulation, operator: Client) -> RelocationPlan:
     create_gpus(2)
-    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), movable=True)
+    scatter_leases(sim, create_tenant("Kestrel"), create_tenant("Merlin"), relocatable=True)
     return propose_plan(sim)
 
 
@@ -54,7 +54,7 @@ def test_a_plan_is_accepted_and_carried_out(sim: Simulation, operator: Client, p
     sim.run_with_sweeps(NOTICE_S + 60)
     assert operator.get(f"/api/v1/ops/relocation-plans/{plan.pk}").json()["state"] == "done"
     with staff_scope():
-        event = AuditEvent.objects.get(action="plan.accepted")
+        event = AuditEvent.objects.get(action="relocation_plan.accepted")
     assert (event.actor_label, event.detail["reason"]) == ("operator@example.org", "asked for")
     assert_invariants(sim)
 
@@ -77,7 +77,7 @@ def test_a_decision_without_the_current_version_of_the_plan_is_refused(operator:
     seen = tag(operator, plan)
     assert ask(operator, plan, "accepted", seen=seen).status_code == 200
     again = ask(operator, plan, "accepted", seen=seen)  # the same request twice has one effect
-    assert (again.status_code, again.json()["code"]) == (412, "stale")
+    assert (again.status_code, again.json()["code"]) == (412, "precondition-failed")
     assert plan_log(plan) == "proposed accepted 1:noticed"
 
 

@@ -87,4 +87,4 @@ def test_a_lease_is_stopped_and_started(api: Api, kestrel: TenantContext, sim: S
     sim.run(12)
     assert reload_lease(lease).state == LeaseState.ACTIVE
     bare = sim.create_lease(kestrel, offering())
-    assert api.post(f"leases/{bare.pk}/stop").body["code"] == "nothing-kept"
+    assert api.post(f"leases/{bare.pk}/stop").body["code"] == "data-would-be-lost"

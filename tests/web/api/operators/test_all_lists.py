@@ -153,7 +153,7 @@ def test_each_look_is_in_the_audit_log_by_its_own_name(portal: PortalSession, op
             "ops.leases",
             "ops.allocations",
             "ops.gpus",
-            "ops.proofs",
+            "ops.integrity_checks",
         ]
 
 

@@ -222,7 +222,7 @@ def test_over_the_api_a_tenant_reads_its_notes_and_what_is_due(kestrel: TenantCo
         "reason": WHY,
         "total": {"amount": "0.550000", "currency": "EUR"},
         "tax": nothing,
-        "off_due": {"amount": "0.550000", "currency": "EUR"},
+        "reduced_due": {"amount": "0.550000", "currency": "EUR"},
         "to_balance": {"amount": "0.000000", "currency": "EUR"},
         "to_grants": {"amount": "0.000000", "currency": "EUR"},
         "lines": [
@@ -281,7 +281,7 @@ def test_a_proof_turns_red_when_what_is_due_is_not_what_the_ledger_says(october:
             with tenant_scope(october.tenant_id):
                 CreditNote.objects.create(
                     tenant_id=october.tenant_id, invoice=october, series="CN", number=1, currency="EUR", total=1,
-                    off_due=0, reason="", issued_at=clock.now(), issued_by="",
+                    reduced_due=0, reason="", issued_at=clock.now(), issued_by="",
                 )  # fmt: skip
             assert red() == ["balances match", "invoices posted"]
             transaction.set_rollback(True)

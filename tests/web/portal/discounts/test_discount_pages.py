@@ -90,7 +90,7 @@ def test_the_same_over_the_api(kestrel: TenantContext) -> None:
     unknown = api.send("POST", "/api/v1/discounts", {"code": "NOBODY"})
     assert (unknown.status_code, unknown.json()["code"]) == (409, "coupon-unknown")
     with tenant_scope(kestrel.tenant.pk):
-        assert AuditEvent.objects.filter(action="discount.give", subject_id=body["id"]).count() == 1
+        assert AuditEvent.objects.filter(action="discount.assign", subject_id=body["id"]).count() == 1
     minimums.create_minimum(kestrel.tenant, minor=100, since=NOW, until=None, actor=OPERATOR, now=NOW)
     (least,) = api.get("/api/v1/minimum-spends").json()["items"]
     assert (least["amount"]["amount"], least["until"]) == ("1.000000", None)

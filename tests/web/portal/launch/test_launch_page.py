@@ -221,10 +221,10 @@ def test_the_terms_of_an_earlier_lease_are_proposed_again(portal: PortalSession)
 
 def test_what_an_earlier_lease_allowed_and_demanded_is_proposed_again(portal: PortalSession) -> None:
     requested = portal.sim.request_lease(portal.owner, offering(), quantity=2, same_node=True)
-    allowed = portal.sim.request_lease(portal.owner, offering(), movable=True)
-    for lease, ticked in ((requested, ["same_node"]), (allowed, ["movable"])):
+    allowed = portal.sim.request_lease(portal.owner, offering(), relocatable=True)
+    for lease, ticked in ((requested, ["same_node"]), (allowed, ["relocatable"])):
         page = portal.get(f"/launch/?again={lease.pk}").content.decode()
-        assert re.findall(r'name="(same_node|movable)" checked', page) == ticked
+        assert re.findall(r'name="(same_node|relocatable)" checked', page) == ticked
 
 
 def second_model(portal: PortalSession) -> str:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 def test_the_launch_page_asks_whether_it_may_be_relocated(portal: PortalSession) -> None:
     assert "Allow relocation. We may stop and restart it" in portal.read("/launch/")
     answer = portal.post(
-        "/launch/", offering=offering().pk, name="fold", lasts="2 h", runs="jupyter", count="1", movable="on"
+        "/launch/", offering=offering().pk, name="fold", lasts="2 h", runs="jupyter", count="1", relocatable="on"
     )
     shown = portal.read(answer["Location"])
     assert "Relocation on, after notice" in shown
@@ -31,24 +31,24 @@ def test_it_is_allowed_and_taken_back_on_the_page_of_a_lease(portal: PortalSessi
     page = f"/leases/{lease.pk}/allow-relocation/"
     assert "Relocation off" in portal.read(f"/leases/{lease.pk}/")
     assert "Lost all its data: it has no volume" in portal.read(page)
-    portal.post(page, movable="yes")
-    assert reload_lease(lease).movable
+    portal.post(page, relocatable="yes")
+    assert reload_lease(lease).relocatable
     assert "It stays on its GPU until it ends." in portal.read(page)
-    portal.post(page, movable="no")
-    assert not reload_lease(lease).movable
+    portal.post(page, relocatable="no")
+    assert not reload_lease(lease).relocatable
 
 
 def test_what_can_never_be_relocated_says_so_on_every_page(portal: PortalSession) -> None:
     several = {"offering": offering().pk, "name": "four", "lasts": "2 h", "runs": "jupyter", "count": "2"}
-    text = unescape(portal.post("/launch/quote/", **several, movable="on").content.decode())
+    text = unescape(portal.post("/launch/quote/", **several, relocatable="on").content.decode())
     assert "has no effect here: not available for quantity > 1." in text
-    answer = portal.post("/launch/", **several, movable="on")
+    answer = portal.post("/launch/", **several, relocatable="on")
     gang = portal.read(answer["Location"])
     assert "Relocation not available for quantity > 1" in gang
     assert "Enable" not in gang
     page = f"{answer['Location']}allow-relocation/"
     assert "Relocation is not available for quantity > 1" in portal.read(page)
-    assert portal.post(page, movable="yes").status_code == 409
+    assert portal.post(page, relocatable="yes").status_code == 409
     share = portal.sim.request_lease(portal.owner, soft_offering())
     assert "Relocation not available for shared GPUs" in portal.read(f"/leases/{share.pk}/")
 
@@ -56,16 +56,16 @@ def test_what_can_never_be_relocated_says_so_on_every_page(portal: PortalSession
 def test_a_button_pressed_twice_says_the_same_twice(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering())
     page = f"/leases/{lease.pk}/allow-relocation/"
-    assert 'name="movable" value="yes"' in portal.get(page).content.decode()
+    assert 'name="relocatable" value="yes"' in portal.get(page).content.decode()
     for _ in range(2):
-        portal.post(page, movable="yes")
-        assert reload_lease(lease).movable
-    assert 'name="movable" value="no"' in portal.get(page).content.decode()
+        portal.post(page, relocatable="yes")
+        assert reload_lease(lease).relocatable
+    assert 'name="relocatable" value="no"' in portal.get(page).content.decode()
 
 
 @pytest.mark.deep
 def test_a_tenant_is_told_before_and_charged_for_nothing_between(portal: PortalSession) -> None:
-    both = scatter_leases(portal.sim, portal.owner, portal.owner, movable=True)
+    both = scatter_leases(portal.sim, portal.owner, portal.owner, relocatable=True)
     (plan,) = plan_proposals.propose_plans(Cluster.objects.get().pk, now=portal.sim.now)
     plan_decisions.accept_plan(plan, why="room", actor=OPERATOR, now=portal.sim.now)
     (move,) = relocations_of(plan)

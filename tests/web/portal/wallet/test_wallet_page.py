@@ -65,9 +65,9 @@ def test_every_page_says_how_a_tenant_stands_that_does_not_stand_well(kestrel: T
     with simulate():
         client = visitor(kestrel, Role.MEMBER)
         assert "overdue" not in page_words(client.get("/"))
-        set_payment_terms(kestrel, standing="grace")
+        set_payment_terms(kestrel, account_status="grace")
         assert f"An invoice is overdue. Leases are not affected yet. {WHY}" in page_words(client.get("/leases/"))
-        set_payment_terms(kestrel, standing="suspended")
+        set_payment_terms(kestrel, account_status="suspended")
         assert f"Running leases continue. {WHY}" in page_words(client.get("/"))
 
 
@@ -83,7 +83,7 @@ def test_the_api_tells_how_one_pays_and_refuses_what_there_is_no_money_for(kestr
         make_prepaid(kestrel)
         api = ApiClient(kestrel.token(Role.OWNER))
         body = api.get("/api/v1/wallet").json()
-        assert (body["payment"], body["standing"], body["why"]) == ("prepaid", "good", WHY)
+        assert (body["payment"], body["account_status"], body["why"]) == ("prepaid", "good", WHY)
         assert body["available"] == {"amount": "0.000000", "currency": "EUR"}
         values = {
             "project": kestrel.project.pk,
@@ -100,13 +100,13 @@ def test_operators_set_terms_for_a_reason_and_the_audit_log_says_so(operator: Cl
     address = f"/ops/tenants/{kestrel.tenant.pk}/payment-terms/"
     with clock.frozen_at(NOW):
         assert "Payment terms of Kestrel" in page_words(operator.get(address))
-        form = {"payment": "prepaid", "standing": "good", "reason": WHY}
+        form = {"payment": "prepaid", "account_status": "good", "reason": WHY}
         page = operator.get(address).content.decode()
         assert [name for name in form if f'name="{name}"' not in page] == []
         for _ in range(2):
             assert operator.post(address, form).status_code == 302
         assert "Payment terms of Kestrel saved." in page_words(operator.get(address))
-        for wrong in ({"payment": "never"}, {"standing": "fine"}, {"reason": " "}):
+        for wrong in ({"payment": "never"}, {"account_status": "fine"}, {"reason": " "}):
             assert operator.post(address, form | wrong).status_code == 400
         assert operator.get("/ops/tenants/ten_x/payment-terms/").status_code == 404
         (row,) = operator.get("/api/v1/ops/payment-terms?payment=prepaid").json()["items"]

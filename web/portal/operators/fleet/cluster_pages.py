@@ -60,7 +60,7 @@ class CheckResultGroup:
 
 
 @require_safe
-@operator_page("doctor", repeats=True)
+@operator_page("cluster.checks", repeats=True)
 def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show the results of the last cluster check, worst first."""
     cluster = find_cluster(pk)
@@ -82,7 +82,7 @@ def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("doctor.again")
+@operator_page("cluster.rerun_checks")
 def rerun_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue a new check of the cluster."""
     cluster = find_cluster(pk)
@@ -104,7 +104,7 @@ def rerun_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("cluster.believe")
+@operator_page("cluster.accept_inventory")
 def accept_inventory(request: OperatorRequest, pk: str) -> HttpResponse:
     """Accept the next inventory although GPUs are missing from it."""
     cluster = find_cluster(pk)
@@ -243,7 +243,7 @@ def _missing_key_error(error: Exception) -> ProblemError:
 
 
 @CONFIRMATION_METHODS
-@operator_page("cluster.let_in")
+@operator_page("cluster.set_access")
 def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
     """Set how people reach a cluster's leases: domain, ingress, and SSH bastion."""
     cluster = find_cluster(pk)

@@ -25,12 +25,14 @@ MAX_NAMES = 12
 
 
 @CONFIRMATION_METHODS
-@operator_page("orphans.agree")
+@operator_page("orphans.delete")
 def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
     """List orphaned objects of a cluster, and approve the deletion of exactly those."""
     cluster = None if pk == orphan_removal.SIMULATED else find_cluster(pk)
     place = cluster.name if cluster else _("the simulated fleet")
-    waiting = Orphan.objects.filter(cluster=cluster, agreed_at=None, deletion_requested_at=None).order_by("-pk")
+    waiting = Orphan.objects.filter(cluster=cluster, deletion_approved_at=None, deletion_requested_at=None).order_by(
+        "-pk"
+    )
     # Orphans found after the page was shown are not part of the approval.
     shown = request.GET.get("until", "")
     if not shown.isdecimal() or len(shown) > 18:
@@ -65,13 +67,13 @@ def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("cluster.thaw")
+@operator_page("cluster.unfreeze")
 def unfreeze_cluster(request: OperatorRequest, pk: str) -> HttpResponse:
     """Unfreeze a cluster and accept its present state."""
     cluster = find_cluster(pk)
 
     def act(why: str) -> str:
-        cluster_freeze.thaw_cluster(cluster, why=eviction.clean_reason(why), actor=request.actor, now=request.now)
+        cluster_freeze.unfreeze_cluster(cluster, why=eviction.clean_reason(why), actor=request.actor, now=request.now)
         return _("The current state of {cluster_name} was accepted.").format(cluster_name=cluster.name)
 
     step = Confirmation(

@@ -77,21 +77,21 @@ MANUAL_REPARTITION = SwitchTexts(
 
 
 @CONFIRMATION_METHODS
-@operator_page("cluster.share")
+@operator_page("cluster.allow_sharing")
 def allow_sharing(request: OperatorRequest, pk: str) -> HttpResponse:
     """Allow tenants to share GPUs of classes soft and none."""
     return _confirm_switch(request, cluster_options.SHARED_GPUS, pk, ALLOW_SHARING, reverse("ops-clusters"), on=True)
 
 
 @CONFIRMATION_METHODS
-@operator_page("cluster.unshare")
+@operator_page("cluster.forbid_sharing")
 def forbid_sharing(request: OperatorRequest, pk: str) -> HttpResponse:
     """Keep tenants apart on GPUs of classes soft and none."""
     return _confirm_switch(request, cluster_options.SHARED_GPUS, pk, FORBID_SHARING, reverse("ops-clusters"), on=False)
 
 
 @CONFIRMATION_METHODS
-@operator_page("layouts.begin")
+@operator_page("layouts.enable_automatic")
 def enable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
     """Start repartition plans automatically."""
     return _confirm_switch(
@@ -100,7 +100,7 @@ def enable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("layouts.wait")
+@operator_page("layouts.disable_automatic")
 def disable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
     """Make repartition plans wait for approval."""
     return _confirm_switch(

@@ -124,7 +124,7 @@ def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("node.ready")
+@operator_page("node.return")
 def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a node to service."""
     effect = _("Healthy GPUs are available immediately, and queued leases are placed.")
@@ -132,7 +132,7 @@ def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("node.lose")
+@operator_page("node.mark_lost")
 def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
     """Mark a simulated node lost, to test what happens to its leases."""
     found = find_node(pk)

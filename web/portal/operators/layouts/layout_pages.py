@@ -109,7 +109,7 @@ def _demand_rows(pool: RepartitionPool) -> list[tuple[str, str]]:
 
 
 @require_safe
-@operator_page("layout")
+@operator_page("layout_change")
 def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one repartition: before, after, and every step with its duration."""
     found = find_layout_change(pk)
@@ -165,7 +165,7 @@ def _layout_confirmation(found: Repartition, title: str, verb: str, *lines: str,
 
 
 @CONFIRMATION_METHODS
-@operator_page("layout.approve")
+@operator_page("layout_change.approve")
 def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Approve a repartition: close the node and repartition it once it is empty."""
     found = find_layout_change(pk)
@@ -187,7 +187,7 @@ def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("layout.cancel")
+@operator_page("layout_change.cancel")
 def cancel_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cancel a repartition before its node is changed."""
     found = find_layout_change(pk)
@@ -207,7 +207,7 @@ def cancel_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("layout.again")
+@operator_page("layout_change.retry")
 def retry_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retry a repartition that ended in quarantine."""
     found = find_layout_change(pk)
@@ -228,7 +228,7 @@ def retry_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("layout.back")
+@operator_page("layout_change.roll_back")
 def roll_back_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Roll a failed node back to its previous partitioning."""
     found = find_layout_change(pk)

@@ -14,7 +14,7 @@ from web.portal.operators.page_context import OperatorRequest, operator_page
 
 
 @require_POST
-@operator_page("letter.again")
+@operator_page("notification.resend")
 def resend_notification(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue an undelivered e-mail again."""
     with staff_scope():

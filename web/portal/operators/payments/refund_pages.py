@@ -94,7 +94,7 @@ def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
 
 
 @require_POST
-@operator_page("refund.ask_again")
+@operator_page("refund.retry")
 def retry_refund(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retry a stuck refund at its gateway."""
     found = find_row(

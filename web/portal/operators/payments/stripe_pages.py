@@ -44,7 +44,7 @@ def stripe_amount(each: StripeDifference) -> int | None:
 
 
 @require_POST
-@operator_page("stripe.look_again")
+@operator_page("stripe.event_retry")
 def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
     """Process a parked event again."""
     event = StripeEvent.objects.filter(pk=pk, state=StripeEventState.PARKED).first()
@@ -55,7 +55,7 @@ def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
         )
     webhook_inbox.retry_event(event, now=request.now)
     audit.record(
-        "stripe.look_again",
+        "stripe.event_retry",
         actor=request.actor,
         now=request.now,
         subject_id=event.pk,

@@ -37,7 +37,7 @@ from web.portal.operators.pricing.offering_pages import (
 
 
 @CONFIRMATION_METHODS
-@operator_page("offering.own")
+@operator_page("tenant_prices")
 def edit_tenant_prices(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show the tenant-specific prices of an offering; a POST agrees on one.
 
@@ -162,7 +162,7 @@ def _agree_price(request: OperatorRequest, found: Offering) -> str:
 
 
 @CONFIRMATION_METHODS
-@operator_page("offering.own.end")
+@operator_page("tenant_price.end")
 def end_tenant_price(request: OperatorRequest, pk: str) -> HttpResponse:
     """End a tenant's own price now, after a confirmation page."""
     with staff_scope():

@@ -59,7 +59,7 @@ def find_lease(pk: str) -> Lease:
 def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a lease: its tenant, its placement, and every transition."""
     found = find_lease(pk)
-    held = Allocation.objects.filter(lease=found, generation=found.generation, for_move=False)
+    held = Allocation.objects.filter(lease=found, generation=found.generation, is_relocation=False)
     context = {
         "lease": found,
         "price_class": found.offering.price_class.replace("_", "-"),

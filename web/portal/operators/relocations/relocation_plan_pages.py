@@ -54,7 +54,7 @@ def find_plan(pk: str) -> RelocationPlan:
 
 
 @require_safe
-@operator_page("plans")
+@operator_page("relocation_plans")
 def list_plans(request: OperatorRequest) -> HttpResponse:
     """List proposed, running and finished plans."""
     rows = RelocationPlan.objects.select_related("cluster").annotate(count=Count("moves"))
@@ -68,7 +68,7 @@ def list_plans(request: OperatorRequest) -> HttpResponse:
 
 
 @require_safe
-@operator_page("plan")
+@operator_page("relocation_plan")
 def show_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one plan: reason, leases, price, GPUs before and after, and its steps."""
     return render(request, "operators/relocations/plan.html", {"page": build_plan_page(find_plan(pk))})
@@ -164,7 +164,7 @@ def _drawing_text(name: str, when: str, spans: Sequence[Span]) -> str:
 
 
 @CONFIRMATION_METHODS
-@operator_page("plans.propose")
+@operator_page("relocation_plans.propose")
 def propose_plans(request: OperatorRequest) -> HttpResponse:
     """Queue planning of every cluster."""
     clusters = list(Cluster.objects.order_by("name"))
@@ -193,7 +193,7 @@ def _plan_confirmation(pk: str, title: str, verb: str, *lines: str, danger: bool
 
 
 @CONFIRMATION_METHODS
-@operator_page("plan.accept")
+@operator_page("relocation_plan.accept")
 def accept_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Accept a plan: notify the tenants, and start once the notice is over."""
     step = _plan_confirmation(
@@ -209,7 +209,7 @@ def accept_plan(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("plan.decline")
+@operator_page("relocation_plan.decline")
 def decline_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Decline a proposed plan."""
     step = _plan_confirmation(pk, _("Decline the plan?"), _("Decline plan"), _("No lease is relocated."))
@@ -217,7 +217,7 @@ def decline_plan(request: OperatorRequest, pk: str) -> HttpResponse:
 
 
 @CONFIRMATION_METHODS
-@operator_page("plan.cancel")
+@operator_page("relocation_plan.cancel")
 def cancel_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cancel an accepted plan."""
     step = _plan_confirmation(

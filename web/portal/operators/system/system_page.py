@@ -127,12 +127,17 @@ def _api_calls(
     if post.unsent:
         calls.insert(
             1,
-            operator_api_call(_("E-mails that failed"), "ops/notifications", unsent="given_up", limit=API_PAGE_SIZE),
+            operator_api_call(
+                _("E-mails that failed"), "ops/notifications", undelivered_reason="given_up", limit=API_PAGE_SIZE
+            ),
         )
         calls.insert(
             1,
             operator_api_call(
-                _("E-mails without a recipient"), "ops/notifications", unsent="nobody", limit=API_PAGE_SIZE
+                _("E-mails without a recipient"),
+                "ops/notifications",
+                undelivered_reason="no_recipient",
+                limit=API_PAGE_SIZE,
             ),
         )
     if money.refunds:
@@ -158,7 +163,7 @@ def operator_events(*, visits: bool) -> QuerySet[AuditEvent]:
 
 
 @require_safe
-@operator_page("proofs", repeats=True)
+@operator_page("integrity_checks", repeats=True)
 def show_integrity_checks(request: OperatorRequest) -> HttpResponse:
     """Return the integrity checks as one line, and as the meter of every page.
 

@@ -15,7 +15,7 @@ from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequ
 
 
 @CONFIRMATION_METHODS
-@operator_page("terms")
+@operator_page("payment_terms")
 def edit_payment_terms(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a tenant's terms, account status and wallet; a POST sets both with a reason."""
     tenant = find_row(Tenant.objects.all(), pk, _("Tenant"), fix=_("Select it from the list of tenants."))
@@ -24,7 +24,7 @@ def edit_payment_terms(request: OperatorRequest, pk: str) -> HttpResponse:
         services.set_account_terms(
             tenant,
             payment=request.POST.get("payment", ""),
-            standing=request.POST.get("standing", ""),
+            account_status=request.POST.get("account_status", ""),
             why=request.POST.get("reason", ""),
             actor=request.actor,
             now=request.now,
@@ -48,7 +48,7 @@ class PaymentTermsPage:
     terms: AccountTerms
     funds: wallet_balances.WalletFunds
     payment: str
-    standing: str
+    account_status: str
 
     payments = PaymentTerms.choices
     standings = AccountStatus.choices
@@ -66,5 +66,5 @@ def build_payment_terms_page(request: OperatorRequest, tenant: Tenant) -> Paymen
         terms=found,
         funds=wallet_balances.wallet_funds(tenant, now=request.now),
         payment=request.POST.get("payment", found.payment),
-        standing=request.POST.get("standing", found.standing),
+        account_status=request.POST.get("account_status", found.account_status),
     )

@@ -104,7 +104,7 @@ def test_a_price_is_corrected_by_two_others(author: Client, other: Client, setti
     tasks.book_corrections(page.split("/")[3], "")
     assert "Booked" in page_words(third.get(page))
     assert Correction.objects.get().status == "booked"
-    tasks.keep_ledger()
+    tasks.post_and_seal_ledger()
 
 
 def test_it_is_withdrawn(author: Client) -> None:

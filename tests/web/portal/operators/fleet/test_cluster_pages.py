@@ -57,7 +57,7 @@ def test_a_pasted_kubeconfig_is_sealed_examined_and_never_shown(sim: Simulation,
     answer = add(operator)
     cluster = Cluster.objects.get(name="north")
     assert (answer.status_code, answer["Location"]) == (302, f"/ops/clusters/{cluster.pk}/checks/")
-    assert ("broker.examine", cluster.pk) in {hint[2:4] for hint in sim.messages}
+    assert ("broker.examine_cluster", cluster.pk) in {hint[2:4] for hint in sim.messages}
     page = operator.get(answer["Location"])
     assert "Health check in progress" in text(page)
     pages = [page, operator.get(f"/ops/clusters/{cluster.pk}/credentials/"), operator.get("/ops/clusters/")]

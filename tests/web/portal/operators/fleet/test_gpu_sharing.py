@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 def trail() -> list[tuple[str, dict[str, Any]]]:
     with staff_scope():
-        events = AuditEvent.objects.filter(action="cluster.share").order_by("at", "id")
+        events = AuditEvent.objects.filter(action="cluster.allow_sharing").order_by("at", "id")
         return [(event.actor_label, event.detail) for event in events]
 
 

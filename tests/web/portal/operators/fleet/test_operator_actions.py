@@ -77,7 +77,7 @@ def test_a_machine_of_a_real_cluster_cannot_be_lost_on_request(kestrel: TenantCo
     answer = operator.post(f"/ops/nodes/{node.pk}/mark-lost/", {"reason": "to try"})
     assert answer.status_code == 409
     assert Node.objects.get().state == NodeState.READY
-    (event,) = trail("ops.node.lose.refused")
+    (event,) = trail("ops.node.mark_lost.refused")
     assert (event.actor_label, event.detail["status"]) == ("operator@example.org", 409)
     assert event.detail["path"] == f"/ops/nodes/{node.pk}/mark-lost/"
     assert escape(event.detail["why"]) in answer.content.decode()

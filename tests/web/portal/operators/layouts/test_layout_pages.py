@@ -72,7 +72,7 @@ def test_a_plan_is_asked_for_approved_and_carried_out_from_the_pages(
     assert "they have waited long enough" in shown
     assert trail() == [
         ("layouts.plan", "operator@example.org", ""),
-        ("layout.closing", "operator@example.org", "they have waited long enough"),
+        ("layout_change.closing", "operator@example.org", "they have waited long enough"),
     ]
     assert "Current layout" in page(operator, here)
 
@@ -98,13 +98,13 @@ def test_operators_let_plans_begin_by_themselves_and_who_was_refused_is_served(
     assert "are refused" in page(operator, f"{here}disable-automatic/")
     operator.post(f"{here}disable-automatic/", {"reason": "no longer"})
     assert not Cluster.objects.get().auto_repartition
-    begun = [(action, reason) for action, _, reason in trail() if action == "layouts.begin"]
-    assert begun == [("layouts.begin", "it is theirs"), ("layouts.begin", "no longer")]
+    begun = [(action, reason) for action, _, reason in trail() if action == "layouts.enable_automatic"]
+    assert begun == [("layouts.enable_automatic", "it is theirs"), ("layouts.enable_automatic", "no longer")]
     assert operator.get("/ops/clusters/clu_x/layouts/enable-automatic/").status_code == 404
 
 
 def test_who_lets_plans_begin_has_the_cluster_planned_at_once(sim: Simulation, node: Node) -> None:
-    hint = ("broker.plan_layouts", node.cluster_id)
+    hint = ("broker.plan_repartitions", node.cluster_id)
     for auto_repartition in (False, True):
         cluster_options.set_cluster_option(
             cluster_options.AUTO_REPARTITION,

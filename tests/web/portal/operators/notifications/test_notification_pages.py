@@ -67,13 +67,13 @@ def test_the_same_over_the_api(operator: Client) -> None:
     send()
     letter = unsent(invoice)
     with clock.frozen_at(LATER):
-        (found,) = operator.get("/api/v1/ops/notifications", {"unsent": "nobody"}).json()["items"]
-        assert (found["id"], found["kind"], found["about"]) == (letter.pk, "invoice-final", invoice.pk)
+        (found,) = operator.get("/api/v1/ops/notifications", {"undelivered_reason": "no_recipient"}).json()["items"]
+        assert (found["id"], found["kind"], found["subject_id"]) == (letter.pk, "invoice-final", invoice.pk)
         assert (found["tenant"]["id"], found["sent_at"], found["due_at"]) == (invoice.tenant_id, None, None)
         address, body = f"/api/v1/ops/notifications/{letter.pk}/resend", {"status": "waiting"}
         assert operator.put(address, {"status": "sent"}, content_type="application/json").status_code == 400
         again = operator.put(address, body, content_type="application/json")
-        assert (again.status_code, again.json()["unsent"]) == (200, "")
+        assert (again.status_code, again.json()["undelivered_reason"]) == (200, "")
         assert operator.put(address, body, content_type="application/json").status_code == 409
 
 

@@ -16,5 +16,5 @@ def kestrel(sim: "Simulation") -> "TenantContext":
 
     create_gpus(2)
     made = create_tenant("Kestrel")
-    scatter_leases(sim, made, create_tenant("Merlin"), movable=True)
+    scatter_leases(sim, made, create_tenant("Merlin"), relocatable=True)
     return made

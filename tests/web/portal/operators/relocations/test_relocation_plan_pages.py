@@ -25,7 +25,7 @@ def plan(operator: Client, sim: Simulation) -> RelocationPlan:
 
 def trail() -> list[tuple[str, str]]:
     with staff_scope():
-        events = AuditEvent.objects.filter(action__startswith="plan").exclude(action__endswith=".seen")
+        events = AuditEvent.objects.filter(action__startswith="relocation_plan").exclude(action__endswith=".seen")
         return [
             (event.action, event.detail.get("reason", ""))
             for event in events.order_by("at", "id")
@@ -51,7 +51,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     sim.run_with_sweeps(NOTICE_S + 60)
     shown = page(operator, one)
     assert all(word in shown for word in ("1 of 1 finished", "Relocation 1 done", "1 of 1 leases moved"))
-    assert trail() == [("plans.propose", ""), ("plan.accepted", "whole GPUs are asked for")]
+    assert trail() == [("relocation_plans.propose", ""), ("relocation_plan.accepted", "whole GPUs are asked for")]
     assert_invariants(sim)
 
 

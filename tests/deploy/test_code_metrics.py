@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import house_figures
+from deploy import code_metrics
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,10 +23,10 @@ def test_names_docstrings_and_templates_are_counted(tmp_path: Path, monkeypatch:
     for name, text in written.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text)
-    found = {each.name: each.value for each in house_figures.count_figures(list(map(Path, written)))}
+    found = {each.name: each.value for each in code_metrics.count_figures(list(map(Path, written)))}
     assert list(found.values()) == [2, 1, 2, 0, 1, 1, 43, 1, 5]
 
 
 def test_a_figure_beyond_its_goal_says_so() -> None:
-    assert json.loads(house_figures.Figure("migrations", 17, 16).line())["ok"] is False
-    assert json.loads(house_figures.Figure("migrations", 16, 16).line())["ok"] is True
+    assert json.loads(code_metrics.Figure("migrations", 17, 16).line())["ok"] is False
+    assert json.loads(code_metrics.Figure("migrations", 16, 16).line())["ok"] is True
