@@ -123,21 +123,21 @@ def stop_budgets() -> None:
 
 
 @task("billing.deliver")
-def deliver(letter_id: str, tenant_id: str) -> None:
+def deliver(email_id: str, tenant_id: str) -> None:
     """Send one e-mail; any failure is recorded with it."""
     now = clock.now()
     try:
-        email_delivery.deliver_email(letter_id, tenant_id, now=now)
+        email_delivery.deliver_email(email_id, tenant_id, now=now)
     except Exception as error:
-        if not email_delivery.record_unexpected_failure(letter_id, tenant_id, error, now=now):
+        if not email_delivery.record_unexpected_failure(email_id, tenant_id, error, now=now):
             raise
 
 
 @task("billing.deliver_due")
 def deliver_due() -> None:
-    """Resend lost hints of e-mails and retry failed ones."""
-    for hint in email_delivery.due_emails(now=clock.now()):
-        outbox.send(*hint)
+    """Send lost messages of e-mails again and retry failed ones."""
+    for message in email_delivery.due_emails(now=clock.now()):
+        outbox.send(*message)
 
 
 def _advance(moving: GatewayTransactions[Any], row_id: str, tenant_id: str) -> None:

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "papers"
 TEMPLATE = FOLDER / "paper.typ"
 
 
-def render_pdf(paper: Document, *, at: datetime) -> bytes:
+def render_pdf(document: Document, *, at: datetime) -> bytes:
     """Return a document as a PDF dated at a time.
 
     It takes milliseconds and releases the GIL.
@@ -27,7 +27,7 @@ def render_pdf(paper: Document, *, at: datetime) -> bytes:
         font_paths=load_fonts(settings.INVOICE_FONT_DIR),
         ignore_system_fonts=True,
         format="pdf",
-        sys_inputs={"paper": paper.text()},
+        sys_inputs={"paper": document.text()},
         timestamp=at.astimezone(UTC).replace(microsecond=0),
     )
 

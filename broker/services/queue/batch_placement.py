@@ -62,11 +62,11 @@ class BatchResult(NamedTuple):
 
 
 def place_batch(
-    pool: PoolKey, tenant_id: str, lease_ids: Sequence[str], *, rings_for: Collection[str], now: datetime
+    pool: PoolKey, tenant_id: str, lease_ids: Sequence[str], *, notify_leases: Collection[str], now: datetime
 ) -> BatchResult:
     """Place as many leases of a tenant as fit, oldest first, in a transaction.
 
-    No younger lease is placed after the first that finds no slot. Those of `rings_for` get an outbox message
+    No younger lease is placed after the first that finds no slot. Those of `notify_leases` get an outbox message
     to go on with. When another placer took a slot first, the batch is rolled back and tried again.
     """
     for _ in range(TRIES):
@@ -76,8 +76,8 @@ def place_batch(
                 placed, crowded = _place_locked(pool, rows, now)
                 for lease_id in placed:
                     log_transition(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
-                rung = sorted(placed.intersection(rings_for))
-                outbox.enqueue_for_each("broker.step", rung, tenant_id=tenant_id, now=now)
+                to_notify = sorted(placed.intersection(notify_leases))
+                outbox.enqueue_for_each("broker.step", to_notify, tenant_id=tenant_id, now=now)
                 waits = {row.id for row in rows if row.id not in placed}
                 return BatchResult(placed.union(lease_ids).difference(waits), crowded)
         except DATA_ERRORS as error:

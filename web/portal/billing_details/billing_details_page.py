@@ -59,7 +59,7 @@ class BillingDetailsPage:
     standing: tax.TaxStatus
     rate_bp: int | None
 
-    letter_choices = EMAIL_CHOICES
+    email_choices = EMAIL_CHOICES
     countries = COUNTRIES
 
     @property

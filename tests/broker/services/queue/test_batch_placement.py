@@ -122,7 +122,7 @@ def test_one_that_cannot_be_written_leaves_the_others_to_go_one_by_one(
     kestrel = create_tenant()
     leases = [sim.request_lease(kestrel, offering()) for _ in range(2)]
     monkeypatch.setattr(batch_placement, "allocation_id", lambda: "alc_twice")
-    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=sim.now)
+    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=sim.now)
     assert outcome == (set(), True)
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 2
 
@@ -190,7 +190,7 @@ def test_a_lease_that_waits_no_longer_is_settled(sim: Simulation) -> None:
     kestrel = create_tenant()
     first, second = sim.request_lease(kestrel, offering()), sim.request_lease(kestrel, offering())
     sim.release_lease(first)
-    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(first, second), rings_for=[], now=sim.now)
+    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(first, second), notify_leases=[], now=sim.now)
     assert outcome == (set(ids(first, second)), False)
     assert held_allocations(first) == []
 
@@ -210,7 +210,9 @@ def test_gpus_and_leases_in_anothers_hands_are_left_to_them(own_database: OwnDat
             with tenant_scope(kestrel.tenant.pk):
                 list(Lease.objects.filter(pk=leases[0].pk).select_for_update(no_key=True))
             list(Gpu.objects.filter(index=0).select_for_update(no_key=True))
-            place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
+            place = partial(
+                batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=NOW
+            )
             assert stranger.submit(place).result(60) == (set(ids(*leases)), False)
         assert [len(held_allocations(lease)) for lease in leases] == [0, 1, 1]
         assert not {place.gpu.index for lease in leases for place in held_allocations(lease)} & {0}
@@ -228,7 +230,9 @@ def test_while_every_gpu_is_in_anothers_hands_nobody_is_placed_and_nobody_waits(
         leases = queue_of(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
-            place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
+            place = partial(
+                batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=NOW
+            )
             assert stranger.submit(place).result(60) == (set(), True)
         stranger.submit(connections.close_all).result(60)
 
@@ -243,6 +247,8 @@ def test_who_finds_every_gpu_in_anothers_hands_too_often_leaves_it_to_the_closer
         leases = queue_of(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
-            place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
+            place = partial(
+                batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=NOW
+            )
             assert stranger.submit(place).result(60) == (set(), False)
         stranger.submit(connections.close_all).result(60)
