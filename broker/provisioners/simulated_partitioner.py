@@ -81,8 +81,8 @@ class SimulatedPartitioner:
             return ""
         if node.ill == "wedges":
             return "pending"
-        chance = Rng(f"{node.node} {node.version} {node.configured_at}")
-        takes = chance.uniform(*DAWDLE_S) if node.ill == "dawdles" else chance.lognormal(CUT_S, SPREAD)
+        rng = Rng(f"{node.node} {node.version} {node.configured_at}")
+        takes = rng.uniform(*DAWDLE_S) if node.ill == "dawdles" else rng.lognormal(CUT_S, SPREAD)
         if node.ill == "fails":
             return "pending" if elapsed < self._lasts(FAIL_S) else "failed"
         return "pending" if elapsed < self._lasts(takes) else "success"

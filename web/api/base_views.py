@@ -45,10 +45,12 @@ def _cached_serializer(serializer: type[BaseSerializer[Any]], partial: bool) -> 
 
 def refuse_nul(request: Request) -> None:
     """Refuse NUL characters in the query string, since no column can hold one."""
-    odd = [name for name, values in request.query_params.lists() if any("\x00" in text for text in (name, *values))]
-    if odd:
+    with_null = [
+        name for name, values in request.query_params.lists() if any("\x00" in text for text in (name, *values))
+    ]
+    if with_null:
         said = ["Contains a NUL character. Remove it."]
-        raise ValidationError({name.replace("\x00", "\N{REPLACEMENT CHARACTER}"): said for name in odd})
+        raise ValidationError({name.replace("\x00", "\N{REPLACEMENT CHARACTER}"): said for name in with_null})
 
 
 NEWEST_FIRST, OLDEST_FIRST = ("-id", "id"), ("id", "-id")

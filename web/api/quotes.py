@@ -166,8 +166,8 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
                 "cluster": place.gpu.cluster,
                 "node": place.gpu.node_name,
                 "gpu_index": place.gpu.index,
-                "start": place.seat.placement.start,
-                "size": place.seat.placement.size,
+                "start": place.slot.placement.start,
+                "size": place.slot.placement.size,
             }
             for place in quote.places
         ],

@@ -50,11 +50,11 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
     command = _stored_command(write)
     if command.state == StripeCommandState.DONE:
         return _read(command.answer)
-    speaks = stripe_client()
+    client = stripe_client()
     if command.state == StripeCommandState.UNCLEAR or (command.sent_at and command.sent_at <= now - KEY_LIFETIME):
         rate_limit.reserve_call()
         try:
-            found = write.look(speaks, command.sent_at or now)
+            found = write.look(client, command.sent_at or now)
         except StripeError as error:
             raise to_gateway_error(error) from None
         if found is not None:
@@ -63,7 +63,7 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
     rate_limit.reserve_call()
     _record_sending(command, now)
     try:
-        said_ = write.send(speaks, _read(command.params), command.idem)
+        said_ = write.send(client, _read(command.params), command.idem)
     except CardError as refusal:
         return _done(command, {"declined": error_code(refusal), "reason": safe_message(refusal)})
     except StripeError as error:

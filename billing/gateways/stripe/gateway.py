@@ -9,7 +9,13 @@ with an invoice of its own there.
 from datetime import datetime
 
 from billing.domain.stripe_events import GATEWAY
-from billing.domain.stripe_states import VOIDED_STATES, ChargeVerdict, StripeInvoiceState, decline_reason, judge_invoice
+from billing.domain.stripe_states import (
+    VOIDED_STATES,
+    ChargeState,
+    StripeInvoiceState,
+    classify_invoice,
+    decline_reason,
+)
 from billing.gateways.stripe import charge_records, invoice_steps, refunds
 from billing.gateways.stripe.commands import Answer
 from billing.models import StripeCharge, StripeOutcome
@@ -76,10 +82,10 @@ def _withdraw(book: StripeCharge, now: datetime) -> StripeCharge:
         return charge_records.settle_record(
             book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
         )
-    verdict = judge_invoice(seen, book.sent_minor)
-    if verdict is ChargeVerdict.PAID:
+    state = classify_invoice(seen, book.sent_minor)
+    if state is ChargeState.PAID:
         return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
-    if verdict is ChargeVerdict.ODD:
+    if state is ChargeState.ODD:
         raise _unexpected_state(book, seen)
     if seen.status in VOIDED_STATES:
         return charge_records.settle_record(
@@ -100,8 +106,8 @@ def _prepare_invoice(book: StripeCharge, charge: GatewayCharge, now: datetime) -
         invoice_steps.finalize_invoice(book, now=now)
     except GatewayUnreachable:
         raise
-    except OutcomeUnknown as silence:  # whatever happened, nothing was collected
-        raise GatewayUnreachable(str(silence), again_in_s=silence.again_in_s) from None
+    except OutcomeUnknown as error:  # whatever happened, nothing was collected
+        raise GatewayUnreachable(str(error), again_in_s=error.again_in_s) from None
     return book
 
 
@@ -140,12 +146,12 @@ def _pay(book: StripeCharge, now: datetime) -> StripeCharge:
     seen = invoice_steps.state_in_answer(answer)
     if seen.status == "open":
         seen = _current_state(book)
-    verdict = judge_invoice(seen, book.sent_minor)
-    if verdict is ChargeVerdict.PAID:
+    state = classify_invoice(seen, book.sent_minor)
+    if state is ChargeState.PAID:
         return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
-    if verdict is ChargeVerdict.REFUSED:
+    if state is ChargeState.REFUSED:
         return _decline(book, *decline_reason(seen), now)
-    if verdict is ChargeVerdict.UNDER_WAY:
+    if state is ChargeState.UNDER_WAY:
         raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=SLOW_S)
     raise _unexpected_state(book, seen)
 
@@ -158,7 +164,7 @@ def _decline(book: StripeCharge, code: str, reason: str, now: datetime) -> Strip
     try:
         invoice_steps.void_invoice(book, now=now)
     except GatewayRejected:
-        if judge_invoice(_current_state(book), book.sent_minor) is ChargeVerdict.PAID:
+        if classify_invoice(_current_state(book), book.sent_minor) is ChargeState.PAID:
             return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
         raise
     return charge_records.settle_record(book, StripeOutcome.DECLINED, code=code, reason=reason, now=now)

@@ -36,11 +36,11 @@ def create_invoice(book: StripeCharge, charge: GatewayCharge, *, now: datetime) 
     if charge.number:
         params["number"] = charge.number if not book.round else f"{charge.number}-r{book.round}"
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.create(cast(InvoiceCreateParams, frozen), {"idempotency_key": idem})
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.create(cast(InvoiceCreateParams, frozen), {"idempotency_key": idem})
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        return _find_created(speaks, book, since)
+    def look(client: StripeClient, since: datetime) -> Answer | None:
+        return _find_created(client, book, since)
 
     return commands.perform_write(_step_write(book, "invoice", params, send, look), now=now)
 
@@ -58,14 +58,14 @@ def find_lost_invoice(book: StripeCharge, *, now: datetime) -> str:
     return str(made["id"]) if made else ""
 
 
-def _find_created(speaks: StripeClient, book: StripeCharge, since: datetime) -> Answer | None:
+def _find_created(client: StripeClient, book: StripeCharge, since: datetime) -> Answer | None:
     """Find the Stripe invoice created for this round of a charge."""
     parameters: InvoiceListParams = {
         "customer": book.customer_id,
         "created": {"gte": int((since - CLOCK_TOLERANCE).timestamp())},
         "limit": 100,
     }
-    for invoice in speaks.v1.invoices.list(parameters).auto_paging_iter():
+    for invoice in client.v1.invoices.list(parameters).auto_paging_iter():
         meant = invoice.metadata.to_dict() if invoice.metadata else {}
         if (meant.get("payment"), meant.get("round")) == (book.pk, str(book.round)):
             return stored_invoice(invoice)
@@ -92,8 +92,8 @@ def add_lines(book: StripeCharge, charge: GatewayCharge, *, now: datetime) -> An
         ]
     }
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.add_lines(
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.add_lines(
             book.stripe_id, cast(InvoiceAddLinesParams, frozen), {"idempotency_key": idem}
         )
 
@@ -120,8 +120,8 @@ def _tax_amounts(part: ChargeLine, taxable: int, tax: int) -> dict[str, Any]:
 def finalize_invoice(book: StripeCharge, *, now: datetime) -> Answer:
     """Finalize the draft so that it can be paid."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.finalize_invoice(
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.finalize_invoice(
             book.stripe_id, {"auto_advance": frozen["auto_advance"]}, {"idempotency_key": idem}
         )
 
@@ -132,9 +132,9 @@ def finalize_invoice(book: StripeCharge, *, now: datetime) -> Answer:
 def pay_invoice(book: StripeCharge, *, now: datetime) -> Answer:
     """Pay it with the saved card, off-session; a declined card is an answer."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
         try:
-            return speaks.v1.invoices.pay(book.stripe_id, cast(InvoicePayParams, frozen), {"idempotency_key": idem})
+            return client.v1.invoices.pay(book.stripe_id, cast(InvoicePayParams, frozen), {"idempotency_key": idem})
         except InvalidRequestError as refusal:
             if refusal.param == "payment_method":  # the card was removed at Stripe meanwhile
                 return {"declined": error_code(refusal), "reason": safe_message(refusal)}
@@ -142,8 +142,8 @@ def pay_invoice(book: StripeCharge, *, now: datetime) -> Answer:
 
     params = {"payment_method": book.card_id, "off_session": True}
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        now_ = _fetch_invoice_state(speaks, book)
+    def look(client: StripeClient, since: datetime) -> Answer | None:
+        now_ = _fetch_invoice_state(client, book)
         in_progress = now_.intent in ("processing", "succeeded")
         return {"id": book.stripe_id, **_state_fields(now_)} if in_progress or now_.status != "open" else None
 
@@ -153,8 +153,8 @@ def pay_invoice(book: StripeCharge, *, now: datetime) -> Answer:
 def void_invoice(book: StripeCharge, *, now: datetime) -> Answer:
     """Void the invoice so that it can never be paid."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.void_invoice(book.stripe_id, None, {"idempotency_key": idem})
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.void_invoice(book.stripe_id, None, {"idempotency_key": idem})
 
     done = _lookup_by(book, lambda invoice: invoice.status in ("void", "uncollectible"))
     return commands.perform_write(_step_write(book, "void", {}, send, done), now=now)
@@ -163,13 +163,13 @@ def void_invoice(book: StripeCharge, *, now: datetime) -> Answer:
 def delete_draft(book: StripeCharge, *, now: datetime) -> Answer:
     """Delete a draft; Stripe voids only finalized invoices."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        speaks.v1.invoices.delete(book.stripe_id, None, {"idempotency_key": idem})
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        client.v1.invoices.delete(book.stripe_id, None, {"idempotency_key": idem})
         return {"id": book.stripe_id, "status": "deleted"}
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
+    def look(client: StripeClient, since: datetime) -> Answer | None:
         try:
-            speaks.v1.invoices.retrieve(book.stripe_id)
+            client.v1.invoices.retrieve(book.stripe_id)
         except InvalidRequestError as gone:
             if gone.http_status == 404:
                 return {"id": book.stripe_id, "status": "deleted"}
@@ -192,8 +192,8 @@ def get_invoice_state(book: StripeCharge) -> StripeInvoiceState | None:
         raise to_gateway_error(error) from None
 
 
-def _fetch_invoice_state(speaks: StripeClient, book: StripeCharge) -> StripeInvoiceState:
-    invoice = speaks.v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+def _fetch_invoice_state(client: StripeClient, book: StripeCharge) -> StripeInvoiceState:
+    invoice = client.v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
     intents = [each["payment"].get("payment_intent") for each in invoice.get("payments", {}).get("data", [])]
     latest = next((each for each in intents if isinstance(each, dict)), {})
     error = latest.get("last_payment_error") or {}
@@ -230,8 +230,8 @@ def stored_invoice(invoice: Any) -> Answer:
 
 
 def _lookup_by(book: StripeCharge, done: Callable[[Any], object]) -> commands.Lookup:
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        invoice = speaks.v1.invoices.retrieve(book.stripe_id)
+    def look(client: StripeClient, since: datetime) -> Answer | None:
+        invoice = client.v1.invoices.retrieve(book.stripe_id)
         return stored_invoice(invoice) if done(invoice) else None
 
     return look

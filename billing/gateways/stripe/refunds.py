@@ -67,16 +67,16 @@ def _refund_write(back: GatewayRefund, book: StripeCharge, intent: str) -> Strip
         "metadata": {"refund": back.key, "payment": back.charge, "tenant": back.payer},
     }
 
-    def send_(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+    def send_(client: StripeClient, frozen: Params, idem: str) -> Any:
         try:
-            return speaks.v1.refunds.create(cast(RefundCreateParams, frozen), {"idempotency_key": idem})
+            return client.v1.refunds.create(cast(RefundCreateParams, frozen), {"idempotency_key": idem})
         except InvalidRequestError as refusal:
             if error_code(refusal) in PERMANENT_CODES or refusal.param == "amount":
                 return {"declined": error_code(refusal), "reason": safe_message(refusal)}
             raise
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        listed = speaks.v1.refunds.list({"payment_intent": intent, "limit": 100})
+    def look(client: StripeClient, since: datetime) -> Answer | None:
+        listed = client.v1.refunds.list({"payment_intent": intent, "limit": 100})
         for each in listed.auto_paging_iter():
             meant = each.metadata.to_dict() if each.metadata else {}
             if meant.get("refund") == back.key:

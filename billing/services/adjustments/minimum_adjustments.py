@@ -13,11 +13,11 @@ def apply_minimum(month: MonthAmounts) -> None:
     agreed = minimums_in_force(month.tenant_id, month.period, month.currency)
     least = sum(part for _, part in agreed)
     lines = month.minor
-    coin = EXACT_PER_UNIT // 10**month.exponent
+    minor_unit = EXACT_PER_UNIT // 10**month.exponent
     if agreed:
         month.add(
-            minimum_shortfall(least, lines) * coin,
-            base=lines * coin,
+            minimum_shortfall(least, lines) * minor_unit,
+            base=lines * minor_unit,
             kind=AdjustmentKind.MINIMUM,
             source=agreed[0][0].pk,
             label=LineKind.MINIMUM.label,

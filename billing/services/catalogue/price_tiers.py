@@ -46,10 +46,10 @@ def parse_tiers(model: str, nano_per_hour: int, said: Sequence[TierInput]) -> di
         )
     try:
         found = _build_tiers(model, nano_per_hour, said)
-    except ValueError as odd:
+    except ValueError as error:
         raise InvalidValue(
-            "tiers", f"{odd}.", fix="Enter the tiers in ascending order from 0, none above the list price."
-        ) from odd
+            "tiers", f"{error}.", fix="Enter the tiers in ascending order from 0, none above the list price."
+        ) from error
     return {"model": model, "tier_from_s": list(found.starts), "tier_nano": list(found.prices)}
 
 
@@ -99,11 +99,11 @@ def describe_tiers(version: PriceVersion) -> list[dict[str, str | None]]:
     starts, costs = version.tier_from_s or [], version.tier_nano or []
     if version.model == PriceModel.PACKAGE:
         return [{"from": format_hours(starts[0]), "until": None, "price": format_price(costs[0])}]
-    borders = [0, *starts] if starts else []
+    boundaries = [0, *starts] if starts else []
     ends = [*starts, None]
     return [
         {"from": format_hours(start), "until": None if end is None else format_hours(end), "price": format_price(cost)}
-        for start, end, cost in zip(borders, ends, [version.nano_per_hour, *costs], strict=False)
+        for start, end, cost in zip(boundaries, ends, [version.nano_per_hour, *costs], strict=False)
     ]
 
 

@@ -88,9 +88,9 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             return
         try:
             outcome = self.request_outcome(row, now)
-        except OutcomeUnknown as silence:
-            log.warning(f"{self.title} has no response yet", **{self.name: row.pk}, tries=row.tries, why=str(silence))
-            self.wait(row, silence.again_in_s or backoff_s(row.tries), str(silence), now)
+        except OutcomeUnknown as error:
+            log.warning(f"{self.title} has no response yet", **{self.name: row.pk}, tries=row.tries, why=str(error))
+            self.wait(row, error.again_in_s or backoff_s(row.tries), str(error), now)
         except GatewayRejected as rejection:
             self.stick(row, rejection.reason, rejection.code, now)
         else:

@@ -47,8 +47,8 @@ def _remove_from(cluster_id: str | None, provisioner: Provisioner, now: datetime
             provisioner.remove_named(orphan.name, now=now)
             Orphan.objects.filter(pk=orphan.pk, deletion_requested_at=None).update(deletion_requested_at=now)
             gone += 1
-    except ClusterUnreachable as silence:  # other clusters must not wait for this one
-        log.warning("cluster did not list its objects", cluster=cluster_id or SIMULATED, why=str(silence))
+    except ClusterUnreachable as error:  # other clusters must not wait for this one
+        log.warning("cluster did not list its objects", cluster=cluster_id or SIMULATED, why=str(error))
     return gone
 
 

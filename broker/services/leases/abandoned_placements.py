@@ -62,8 +62,8 @@ def free_abandoned_placements(
             continue
         try:
             observation = cluster_provisioners.provisioner_of(spec).remove(spec, now=now)
-        except ClusterUnreachable as silence:  # the sweep tries again
-            again_in_s = silence.again_in_s or Observation.again_in_s
+        except ClusterUnreachable as error:  # the sweep tries again
+            again_in_s = error.again_in_s or Observation.again_in_s
             going[spec.cluster] = Observation(ObservedState.PENDING, again_in_s=again_in_s, answered=False)
             continue
         if observation.seen is ObservedState.GONE:

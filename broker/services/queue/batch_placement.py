@@ -47,7 +47,7 @@ class BatchChoice(NamedTuple):
 
     row: BatchLease
     profile: Profile
-    seat: Slot
+    slot: Slot
     gpu: PlacementGpu
 
 
@@ -109,7 +109,7 @@ def _place_locked(pool: PoolKey, rows: Sequence[BatchLease], now: datetime) -> B
             return BatchResult(placed, crowded=True)
         if len(taken) == len(rows):
             break
-        locked_elsewhere |= {choice.seat.gpu for choice in choices if choice.row.id not in taken}
+        locked_elsewhere |= {choice.slot.gpu for choice in choices if choice.row.id not in taken}
     return BatchResult(placed, crowded=False)
 
 
@@ -138,11 +138,11 @@ def _write_placements(choices: Sequence[BatchChoice], now: datetime) -> set[str]
         "seq": [c.row.seq for c in choices],
         "at": [c.row.at for c in choices],
         "lasts": [c.row.lasts for c in choices],
-        "gpu": [c.seat.gpu for c in choices],
-        "start": [c.seat.placement.start for c in choices],
-        "size": [c.seat.placement.size for c in choices],
+        "gpu": [c.slot.gpu for c in choices],
+        "start": [c.slot.placement.start for c in choices],
+        "size": [c.slot.placement.size for c in choices],
         "place": [allocation_id() for _ in choices],
-        "cause": [describe_placement([c.seat], {c.seat.gpu: c.gpu}, c.profile) for c in choices],
+        "cause": [describe_placement([c.slot], {c.slot.gpu: c.gpu}, c.profile) for c in choices],
         "now": now,
         "now_at": now.replace(microsecond=0),
         "due": now + RECHECK_AFTER,

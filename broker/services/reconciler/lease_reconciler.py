@@ -76,8 +76,8 @@ def apply_agent_observation(
     """Apply an agent's observation of a healthy lease; return False if a worker must check."""
     try:
         with tenant_scope(tenant_id):
-            standing = Lease.objects.select_related("offering").filter(pk=lease_id, generation=generation)
-            lease = standing.first()
+            unchanged = Lease.objects.select_related("offering").filter(pk=lease_id, generation=generation)
+            lease = unchanged.first()
             if lease is None or termination.is_over(lease, now):
                 return False
             match S(lease.state), observation.seen:
@@ -128,8 +128,8 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
             outdated, written = False, True
         except StaleLease:
             written = False
-            standing = Lease.objects.holding().filter(pk=lease.pk, generation=spec.generation)
-            outdated = (state := standing.values_list("state", flat=True).first()) is None
+            unchanged = Lease.objects.holding().filter(pk=lease.pk, generation=spec.generation)
+            outdated = (state := unchanged.values_list("state", flat=True).first()) is None
             # Its state changed while we worked, and our claim kept out the worker of that message: enqueue it again.
             # Not if its agent was faster and made it active, as we would have.
             if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
@@ -159,9 +159,9 @@ def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_b
     acts = {S.PROVISIONING: provisioner.ensure, **dict.fromkeys(ENDING_STATES, provisioner.remove)}
     try:
         return acts.get(S(lease.state), provisioner.observe)(spec, now=now)
-    except ClusterUnreachable as silence:
-        text = f"the cluster does not respond: {silence}"
-        again_in_s = silence.again_in_s or Observation.again_in_s
+    except ClusterUnreachable as error:
+        text = f"the cluster does not respond: {error}"
+        again_in_s = error.again_in_s or Observation.again_in_s
         return Observation(ObservedState.PENDING, text, again_in_s=again_in_s, answered=False)
 
 

@@ -103,18 +103,18 @@ def _build_pool(
     profiles = published.only(profiles) if published else profiles
     numbers = {(each.name, each.isolation.value): n for n, each in enumerate(profiles)}
     # A share, or a profile that its GPU no longer publishes, has no number: that GPU is left out.
-    walled = [gpu for gpu in gpus if all((each.profile, each.isolation) in numbers for each in held[gpu.pk])]
+    dedicated = [gpu for gpu in gpus if all((each.profile, each.isolation) in numbers for each in held[gpu.pk])]
     ranks = bid_price_ranks(profiles, spec.grid, slice_prices.default_prices(profiles, spec.grid))
-    nodes = {node: n for n, node in enumerate(sorted({gpu.node_id for gpu in walled}))}
-    fleet = SliceFleet(StateBuckets(ranks, [nodes[gpu.node_id] for gpu in walled]))
+    nodes = {node: n for n, node in enumerate(sorted({gpu.node_id for gpu in dedicated}))}
+    fleet = SliceFleet(StateBuckets(ranks, [nodes[gpu.node_id] for gpu in dedicated]))
     cost_s = STOP_ESTIMATE_S + _median_start_s(model, cluster.region)
-    for number, gpu in enumerate(walled):
+    for number, gpu in enumerate(dedicated):
         for each in held[gpu.pk]:
             profile, start = numbers[each.profile, each.isolation], each.placement.lower
             cost = cost_s if _is_relocatable(each, now) else None
             fleet.hold(number, LiveSlice(each.pk, profile, start, cost, each.tenant_id))
     everything = {each.pk: each for its in held.values() for each in its}
-    return RelocationPool(cluster, model, tuple(walled), everything, fleet, numbers)
+    return RelocationPool(cluster, model, tuple(dedicated), everything, fleet, numbers)
 
 
 def _is_relocatable(held: Allocation, now: datetime) -> bool:

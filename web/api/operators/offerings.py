@@ -197,8 +197,8 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     def preview(self, request: Request, pk: str) -> Response:
         """Return last month's real use of an offering, charged at this price; writes nothing."""
         query = request.query_params
-        if odd := set(query) - {"per_hour", "currency", "tenant", "model", "tiers"}:
-            raise ValidationError({name: "Is an unknown parameter." for name in odd})
+        if unknown := set(query) - {"per_hour", "currency", "tenant", "model", "tiers"}:
+            raise ValidationError({name: "Is an unknown parameter." for name in unknown})
         currency, text = query.get("currency", settings.CURRENCY), query.get("per_hour", "")
         tenant = tenant_or_missing(query["tenant"]) if query.get("tenant") else None
         with self.read_scope():

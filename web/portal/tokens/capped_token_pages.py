@@ -117,5 +117,5 @@ def _parse_minor(field: str, text: str, currency: str) -> int | None:
         return None
     try:
         return parse_amount(text, currency)
-    except InvalidAmount as odd:
-        raise InvalidValue(field, str(odd), fix=_("Enter an amount such as 20.00.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue(field, str(error), fix=_("Enter an amount such as 20.00.")) from error

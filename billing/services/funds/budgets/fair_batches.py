@@ -48,5 +48,5 @@ def process_fairly(
             return
         try:
             yield look(subject, tenant_id, over)
-        except ROW_ERRORS as odd:
-            log.error(trouble, subject=subject, tenant_id=tenant_id, why=str(odd).strip(), exc_info=odd)
+        except ROW_ERRORS as error:
+            log.error(trouble, subject=subject, tenant_id=tenant_id, why=str(error).strip(), exc_info=error)

@@ -108,7 +108,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     values: dict[str, Any] = {"path": lease.project.path, "now": now, "token": lease.requested_with_token}
     cursor.execute(load_sql("billing/funds/budget_gate"), {**values, "lease": lease.pk, "tenant": lease.tenant_id})
 
-    def judge() -> None:
+    def check() -> None:
         with cursor:
             found = _GateFacts(*cursor.fetchone())
         if found.account_status == AccountStatus.SUSPENDED:
@@ -121,7 +121,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
             return
         look = open_cost_context(lease, now=now)
         if limited:
-            set_budget_holds(look, look.outlook.needed(lease, look.use, now=now))
+            set_budget_holds(look, look.max_cost.needed(lease, look.use, now=now))
             if found.capped:
                 token_cap_holds.take_token_cap(lease, look.use, now=now)
             elif found.counted:  # somebody without a cap extends or starts it
@@ -129,7 +129,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
         if prepaid:
             prepaid_holds.reserve_next_hour(look, now=now)
 
-    return judge
+    return check
 
 
 def find_refusal(lease: Lease, *, now: datetime) -> ProblemError | None:

@@ -82,7 +82,7 @@ def _update_holds(lease: Lease, now: datetime) -> None:
     if state in WAITING_STATES or state == LeaseState.ACTIVE:
         force = state == LeaseState.ACTIVE or moves
         look = open_cost_context(lease, use, now=now)
-        set_budget_holds(look, look.outlook.needed(lease, use, now=now), force=force or look.hold.new)
+        set_budget_holds(look, look.max_cost.needed(lease, use, now=now), force=force or look.hold.new)
         token_cap_holds.update_token_cap_hold(lease, use, now=now, force=force)
         _update_wallet_hold(look, state, now)
     elif state == LeaseState.STOPPING or use.uncharged or (moves and state not in ENDED_STATES):

@@ -60,7 +60,7 @@ def reserve_past_use(look: LeaseCostContext, *, now: datetime) -> None:
     """Reserve what a lease has used so far, even without enough money."""
     lease, uncovered = look.lease, replace(look, hold=replace(look.hold, covers_until=None))
     if lease.ended_at or lease.state == LeaseState.STOPPED:
-        wanted = look.outlook.over(lease, look.use, now=now)
+        wanted = look.max_cost.over(lease, look.use, now=now)
     else:
         wanted = _cost_ahead(look, timedelta(0), now)
     _set_hold(uncovered, wanted, now=now, until=None, over=True)
@@ -82,7 +82,7 @@ def release_invoiced_month(month: BillingPeriod) -> None:
 
 
 def _cost_ahead(look: LeaseCostContext, within: timedelta, now: datetime) -> dict[int, int]:
-    return look.outlook.needed(look.lease, look.use, now=now, within=within)
+    return look.max_cost.needed(look.lease, look.use, now=now, within=within)
 
 
 def _set_hold(
@@ -105,7 +105,7 @@ def _set_hold(
         if rest > 0:
             key = month if month in months else months[0]
             ahead[key] = ahead.get(key, 0) + rest
-    pieces = look.outlook.pieces(lease)
+    pieces = look.max_cost.pieces(lease)
     parts = {
         key: max_gross(
             spent.get(key, 0) + ahead.get(key, 0),

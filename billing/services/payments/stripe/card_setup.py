@@ -31,8 +31,8 @@ def process_card_form(form_id: str, tenant_id: str, *, now: datetime) -> None:
             _open_form(form, now)
         else:
             _check_form(form, now)
-    except OutcomeUnknown as silence:
-        _retry_later(form, str(silence), now)
+    except OutcomeUnknown as error:
+        _retry_later(form, str(error), now)
     except GatewayRejected as rejection:
         if (
             form.state == PaymentCardFormState.OPEN

@@ -94,15 +94,15 @@ def _compare_stripe_invoices(
     page = [each for each in page if each.payment]
     with staff_scope():
         charges = {each.pk: each for each in StripeCharge.objects.filter(pk__in=[each.payment for each in page])}
-    odd, pairs = [], []
+    drafts_without_charge, pairs = [], []
     for each in page:
         charge = charges.get(each.payment)
         if charge is None or charge.stripe_id != each.id:
             # Abandoned drafts are deleted or voided there; a second finalized invoice is not.
-            odd += [each] if charge is None or each.status != "draft" else []
+            drafts_without_charge += [each] if charge is None or each.status != "draft" else []
         elif since <= charge.made_at < since + timedelta(days=1):
             pairs.append((charge, each))
-    found = find_differences([], map(book_comparison.stripe_record, odd)) + _differences(day, pairs)
+    found = find_differences([], map(book_comparison.stripe_record, drafts_without_charge)) + _differences(day, pairs)
     _store_page(day, found, [charge for charge, _ in pairs], now)
     return after, {"invoices": len(page), "charges": len(pairs)}
 

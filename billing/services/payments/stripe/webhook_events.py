@@ -25,14 +25,14 @@ def process_event(event_id: str, *, now: datetime) -> None:
     event = StripeEvent.objects.get(pk=event_id)
     try:
         why = event_effects.apply_event(event, now=now)
-    except OutcomeUnknown as silence:
-        _retry_later(event, str(silence), now, unheard=True)
+    except OutcomeUnknown as error:
+        _retry_later(event, str(error), now, unheard=True)
     except EventTooEarly as later:
         _retry_later(event, str(later), now)
     except GatewayRejected as rejection:
         _retry_later(event, rejection.reason, now)
-    except EventNeedsAttention as odd:
-        _settle(event, StripeEventState.PARKED, str(odd))
+    except EventNeedsAttention as error:
+        _settle(event, StripeEventState.PARKED, str(error))
     else:
         _settle(event, StripeEventState.DONE, why)
 

@@ -211,8 +211,8 @@ class KubernetesApi:
             try:
                 with self._open(method, path, query, body, content_type, accept, left) as response:
                     answer = ApiResponse(response.status, response.read(), response.headers)
-            except ClusterUnreachable as silence:
-                error = silence
+            except ClusterUnreachable as no_response:
+                error = no_response
                 self._rest(_backoff(pause), error)
                 pause *= 2
                 continue

@@ -142,15 +142,15 @@ def _labelled_slices(node: ClusterNode) -> dict[str, int]:
 
 def _check_sharing(s: ClusterSnapshot) -> CheckResult:
     labelled = [(node, gfd.read_gpu_labels(node.metadata.labels)) for node in gpu_nodes(s)]
-    walled = [
+    replicated = [
         node.metadata.name
         for node, found in labelled
         if found
         and (found.shared_slices or gfd.shared_profiles(node.status.allocatable) or _shares_single_slices(found))
     ]
-    if walled:
+    if replicated:
         return bad(
-            f"MIG slices have replicas on {list_some(walled)}",
+            f"MIG slices have replicas on {list_some(replicated)}",
             "Remove MIG from the device plugin's sharing config: two tenants would get one slice. These nodes are"
             " not sold until then.",
         )

@@ -135,7 +135,7 @@ def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
         if not left[0]:
             return take(choices, now)
         left[0] -= 1
-        at, lease = choices[0].seat, Lease.objects.get(pk=choices[0].row.id)
+        at, lease = choices[0].slot, Lease.objects.get(pk=choices[0].row.id)
         for generation in (8, 9):
             Allocation.objects.create(
                 tenant_id=lease.tenant_id,

@@ -144,8 +144,8 @@ def _typed_amounts(request: OperatorRequest, currency: str) -> dict[int, int]:
             for name, text in request.POST.items()
             if (field := LINE_FIELD.fullmatch(name)) and isinstance(text, str) and text.strip()
         }
-    except InvalidAmount as odd:
-        raise InvalidValue("lines", str(odd), fix=_("Enter amounts such as 12.50, or leave a line empty.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue("lines", str(error), fix=_("Enter amounts such as 12.50, or leave a line empty.")) from error
     if not wanted:
         raise InvalidValue("lines", _("No amount was entered."), fix=_("Enter the amount to credit."))
     return wanted

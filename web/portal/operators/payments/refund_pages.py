@@ -117,5 +117,5 @@ def _find_payment(pk: str) -> Payment:
 def _parse_amount(text: str, currency: str) -> int:
     try:
         return parse_amount(text, currency)
-    except InvalidAmount as odd:
-        raise InvalidValue("amount", str(odd), fix=_("Enter an amount such as 12.50.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue("amount", str(error), fix=_("Enter an amount such as 12.50.")) from error
