@@ -22,7 +22,7 @@ class CurrencyFixed(ProblemError):
 
 
 def _valid_time_zone(name: str) -> str:
-    if why := time_zones.zone_refusal(name):
+    if why := time_zones.time_zone_error(name):
         raise InvalidValue("time_zone", why, fix="Use the nearest city, such as Europe/Berlin, or UTC.")
     return name
 
@@ -100,7 +100,7 @@ def _update(tenant: Tenant, differs: dict[str, Any]) -> int:
 
 @transaction.atomic
 def suspend(tenant: Tenant, *, actor: Actor, now: datetime, why: str) -> None:
-    """Make a tenant read-only; running leases go on until somebody ends them."""
+    """Make a tenant read-only; running leases go on until they are ended."""
     _set_suspended(tenant, "tenant.suspend", at=now, actor=actor, now=now, why=why)
 
 

@@ -189,7 +189,7 @@ class BudgetAlertOut(serializers.ModelSerializer[BudgetAlert]):
 
 
 class BudgetStopOut(serializers.ModelSerializer[BudgetStop]):
-    """Ending of leases below a budget from `due_at` on.
+    """A scheduled stop of the leases under a budget, from `due_at` on.
 
     Idle leases (`idle`) are looked for until the month ends.
     """

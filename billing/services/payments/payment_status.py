@@ -39,7 +39,7 @@ class InvoicePaymentStatus:
         return self.attempts[0] if self.attempts else None
 
     @property
-    def tried_again_at(self) -> datetime | None:
+    def next_retry_at(self) -> datetime | None:
         """When a declined payment is retried automatically; None if it is not."""
         if self.how is not InvoicePaymentState.DECLINED or not self.unasked:
             return None

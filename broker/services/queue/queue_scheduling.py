@@ -1,4 +1,4 @@
-"""The queue of a pool: oldest first, small requests may overtake, nobody starves."""
+"""The queue of a pool: oldest first, small requests may overtake, no lease starves."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

@@ -12,7 +12,7 @@ from broker.domain.lifecycle.states import Isolation, LeaseState
 from broker.domain.placement.buckets.state_buckets import StateBuckets
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_ranks
-from broker.domain.placement.gangs.topology import GpuLink, GpuWiring, topology_of
+from broker.domain.placement.gangs.topology import GpuLink, GpuLinks, topology_of
 from broker.models import Allocation, Cluster, Gpu, LayoutPolicy
 from broker.provisioners.kubernetes.drivers.driver_registry import cluster_picks_gpus, dynamic_isolations
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
@@ -47,14 +47,16 @@ class RelocationPool:
 
     def near(self, within: GpuLink) -> AreNear:
         """Return a function that tells whether GPUs are linked at least this closely."""
-        on_node: dict[str, list[GpuWiring]] = {}
+        on_node: dict[str, list[GpuLinks]] = {}
         for gpu in self.gpus:
-            on_node.setdefault(gpu.node_id, []).append(GpuWiring(gpu.pk, gpu.fabric, gpu.numa))
+            on_node.setdefault(gpu.node_id, []).append(GpuLinks(gpu.pk, gpu.fabric, gpu.numa))
         links = {node: topology_of(gpus) for node, gpus in on_node.items()}
 
         def are_near(gpus: tuple[int, ...]) -> bool:
             known = links[self.gpus[gpus[0]].node_id]
-            return known is not None and known.most([self.gpus[n].pk for n in gpus], within) == len(gpus)
+            return known is not None and known.largest_linked_count([self.gpus[n].pk for n in gpus], within) == len(
+                gpus
+            )
 
         return are_near
 

@@ -40,4 +40,6 @@ def measure_queue_health(*, now: datetime) -> QueueHealth:
         looked=Max("seen_at"),
     )
     oldest = now - pending["first"] if pending["first"] else None
-    return QueueHealth(pending["count"], oldest, leases["due"], leases["late"], leases["looked"], outbox.reachable())
+    return QueueHealth(
+        pending["count"], oldest, leases["due"], leases["late"], leases["looked"], outbox.is_broker_reachable()
+    )

@@ -1,4 +1,4 @@
--- Rows are locked from the root down by everybody, so that paths through one tree never deadlock. GPU-hour usage
+-- Every transaction locks rows from the root down, so that paths through one tree never deadlock. GPU-hour usage
 -- resets each month, and a row never goes back to an earlier window: a request that read the clock just before
 -- midnight but locks the row after a later request counts in the new month. Burn is taken by a later gate, once the
 -- path is locked for the other kinds, so it is returned last, too.

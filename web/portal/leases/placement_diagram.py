@@ -28,7 +28,7 @@ class LeaseGpuDrawing:
 
     @property
     def shared(self) -> bool:
-        """Return whether somebody else is on the GPU."""
+        """Return whether another lease is on the GPU."""
         return any(kind == "other-slice" for _, _, kind, _ in self.spans)
 
 

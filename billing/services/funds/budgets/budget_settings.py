@@ -41,7 +41,7 @@ def require_may_set_budget(grants: RoleGrants, project: Project) -> None:
 
 
 def lock_tenant_funds(tenant_id: str) -> None:
-    """Lock the tenant so that nobody takes money until this transaction ends.
+    """Lock the tenant so that no money is taken until this transaction ends.
 
     Whoever took money before is counted; whoever comes later finds the budget. It is the first of all
     locks, as for everyone who takes money.

@@ -27,7 +27,7 @@ CLIENT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError, As
 
 @dataclass(frozen=True)
 class ApiConnection:
-    """What the official client made of a kubeconfig: pool, host and authorization."""
+    """HTTP pool, host and authorization taken from a kubeconfig."""
 
     pool: urllib3.PoolManager
     host: str

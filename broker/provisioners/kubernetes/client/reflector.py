@@ -94,7 +94,7 @@ class Reflector:
                 return
 
     def _list(self) -> None:
-        """List page by page, so that nobody holds everything at once."""
+        """List page by page, so that no process holds everything at once."""
         self.lists += 1
         self._sink.begun(self.kind)
         version = 0

@@ -53,10 +53,10 @@ class DevicePluginDriver:
     uncut: ClassVar[frozenset[Isolation]] = frozenset()  # every GPU it offers is already partitioned, or whole
 
     @property
-    def by_claims(self) -> bool:
+    def uses_resource_claims(self) -> bool:
         return False
 
-    def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
+    def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         requested = Counter(_requested_resource(lease.offering.isolation, place) for place in lease.slices_on(node))
         if lease.offering.isolation in gfd.SHARED_AS.values() and requested.total() > 1:
             raise UnsupportedSpec(
@@ -65,10 +65,10 @@ class DevicePluginDriver:
             )
         return PodSliceRequest(limits=dict(sorted(requested.items())))
 
-    def claims(self, lease: LeaseSpec) -> list[Manifest]:
+    def extra_objects(self, lease: LeaseSpec) -> list[Manifest]:
         return []
 
-    def quota(self, most: ProjectCeilings) -> dict[str, str]:
+    def quota_limits(self, most: ProjectCeilings) -> dict[str, str]:
         lines = {f"requests.{gfd.mig_resource_name(name)}": str(most.slices) for name in mig_profile_names(self.models)}
         return {
             **lines,

@@ -76,7 +76,7 @@ def end_of_term(lease: Lease) -> datetime | None:
 
 
 def is_over(lease: Lease, now: datetime) -> bool:
-    """Return whether a lease's time is up and nobody has ended it yet."""
+    """Return whether a lease's time is up and it has not ended yet."""
     end = end_of_term(lease)
     return end is not None and end <= now and LeaseState(lease.state) in EXPIRING_STATES
 

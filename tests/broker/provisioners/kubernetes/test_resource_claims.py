@@ -74,7 +74,7 @@ def test_of_what_nobody_publishes_nobody_knows_where_it_is() -> None:
 
 
 def test_only_who_writes_claims_holds_devices_by_them() -> None:
-    assert {name: driver.by_claims for name, driver in DRIVERS.items()} == {
+    assert {name: driver.uses_resource_claims for name, driver in DRIVERS.items()} == {
         "device_plugin": False,
         "dra": True,
         "dra_extended": False,

@@ -111,7 +111,7 @@ def test_two_operators_at_once_do_not_overwrite_each_other(kestrel: TenantContex
 def test_upkeep_counts_what_is_due_and_what_is_late(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "reachable", lambda: True)
+    monkeypatch.setattr(outbox, "is_broker_reachable", lambda: True)
     with staff_scope():
         seen = queue_health.measure_queue_health(now=sim.now)
     assert (seen.messages, seen.oldest, seen.due, seen.overdue, seen.late) == (0, None, 0, 0, False)

@@ -66,7 +66,7 @@ class RefundPage:
 
     @property
     def most(self) -> str:
-        return str(Money(self.room.most, self.room.currency)).lstrip("€$£¥ ")
+        return str(Money(self.room.max_minor, self.room.currency)).lstrip("€$£¥ ")
 
     @property
     def waits(self) -> Refund | None:
@@ -76,7 +76,7 @@ class RefundPage:
     @property
     def open(self) -> bool:
         succeeded = self.payment.status == PaymentStatus.SUCCEEDED
-        return self.here and not self.waits and succeeded and self.room.most > 0
+        return self.here and not self.waits and succeeded and self.room.max_minor > 0
 
     @property
     def calls(self) -> list[dict[str, str]]:
