@@ -61,8 +61,8 @@ def _log_open_months(closed: close_month.CloseResult) -> None:
     for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:
-        tell = log.error if month.broken else log.warning
-        tell("month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
+        write_log = log.error if month.broken else log.warning
+        write_log("month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
 
 
 @task("billing.keep_ledger")

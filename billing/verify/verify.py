@@ -580,9 +580,9 @@ class Report:
     def unit_seconds(self) -> int:
         return sum(each.unit_seconds for each in self.sums.values())
 
-    def differs(self, where: str, said: object, found: object) -> None:
-        if said != found:
-            self.differences.append(f"{where}: the invoice says {_grouped(said)}, recomputed is {_grouped(found)}")
+    def differs(self, where: str, stated: object, found: object) -> None:
+        if stated != found:
+            self.differences.append(f"{where}: the invoice says {_grouped(stated)}, recomputed is {_grouped(found)}")
 
 
 def check(raw: bytes) -> Report:
@@ -623,7 +623,7 @@ def _check_boundaries(report: Report) -> None:
     if len(set(labels)) != len(labels) or report.bundle.invoice.month not in labels:
         report.differences.append(f"the months: {', '.join(labels)} are not unique or lack the invoice's month")
     for month in report.bundle.months:
-        for name, said, zone, ahead in (
+        for name, stated, zone, ahead in (
             ("begins", month.start, month.start_zone, 0),
             ("ends", month.end, month.end_zone, 1),
         ):
@@ -632,9 +632,9 @@ def _check_boundaries(report: Report) -> None:
             except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError):
                 report.unchecked.append(f"this computer does not know the time zone {zone} for {month.label}")
                 continue
-            if said != mine:
+            if stated != mine:
                 report.differences.append(
-                    f"the month {month.label}: the bundle says it {name} at {_utc(said)}; midnight of the first in"
+                    f"the month {month.label}: the bundle says it {name} at {_utc(stated)}; midnight of the first in"
                     f" {zone} is {_utc(mine)} by the time zones of this computer"
                 )
 
@@ -848,10 +848,10 @@ def _carry(report: Report) -> None:
         report.sums[NO_LINE] = Sum()
         first = report.bundle.minimums[0].id
         _carried(report, NO_LINE, "minimum", first, lacks * _minor_unit(invoice), base=lines * _minor_unit(invoice))
-    said, mine = report.bundle.carried, tuple(report.carried)
-    for n, (theirs, found) in enumerate(zip(said, mine, strict=False), 1):
+    stated, mine = report.bundle.carried, tuple(report.carried)
+    for n, (theirs, found) in enumerate(zip(stated, mine, strict=False), 1):
         report.differs(f"monthly adjustment {n}", _of_month(theirs), _of_month(found))
-    report.differs("monthly adjustments, total", len(said), len(mine))
+    report.differs("monthly adjustments, total", len(stated), len(mine))
 
 
 NO_LINE: Key = ("", "minimum", 0)

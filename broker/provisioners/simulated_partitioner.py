@@ -59,7 +59,7 @@ class SimulatedPartitioner:
         nodes = SimulatedNode.objects.filter(node=machine.id, tainted=not on)
         nodes.update(tainted=on, version=F("version") + 1)
 
-    def tell(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
+    def apply_config(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
         node = SimulatedNode.objects.get(node=machine.id)
         changed = node.config != config  # a node only reacts to a changed name
         updated = SimulatedNode.objects.filter(node=machine.id, version=int(version)).update(

@@ -89,8 +89,8 @@ def _update(tenant: Tenant, differs: dict[str, Any]) -> int:
         with transaction.atomic():
             return rows.update(version=F("version") + 1, **differs)
     except IntegrityError as error:
-        said = getattr(error.__cause__, "diag", None)
-        if said is None or said.constraint_name != "tenant_currency_stays":
+        diagnostics = getattr(error.__cause__, "diag", None)
+        if diagnostics is None or diagnostics.constraint_name != "tenant_currency_stays":
             raise
         raise CurrencyFixed(
             f"{tenant.name} already has charges or agreements in {tenant.currency}.",

@@ -129,7 +129,7 @@ class QuoteViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         "offering": QueryFilter("offering_id"),
     }
     actions_needed = needs("offerings.read", "list", "retrieve", "create")
-    asks_only = True
+    changes_nothing = True
 
     @extend_schema(
         request=QuoteRequestBody,

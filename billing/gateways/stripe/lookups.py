@@ -128,17 +128,17 @@ def _window(since: datetime, until: datetime) -> Any:
     return {"gte": int(since.timestamp()), "lt": int(until.timestamp())}
 
 
-def _page(ask: Callable[[StripeClient, str], Any], after: str) -> tuple[list[dict[str, Any]], str]:
+def _page(fetch: Callable[[StripeClient, str], Any], after: str) -> tuple[list[dict[str, Any]], str]:
     client = stripe_client()
     rate_limit.reserve_call()
     try:
-        page = ask(client, after).to_dict()
+        page = fetch(client, after).to_dict()
     except StripeError as error:
         raise to_gateway_error(error) from None
     return page["data"], page["data"][-1]["id"] if page["has_more"] else ""
 
 
-def _get_or_none(ask: Callable[[StripeClient], T]) -> T | None:
+def _get_or_none(fetch: Callable[[StripeClient], T]) -> T | None:
     """Return the result of one call, or None for not found.
 
     Raises what a gateway raises.
@@ -146,7 +146,7 @@ def _get_or_none(ask: Callable[[StripeClient], T]) -> T | None:
     client = stripe_client()
     rate_limit.reserve_call()
     try:
-        return ask(client)
+        return fetch(client)
     except InvalidRequestError as error:
         if error.http_status == 404:
             return None

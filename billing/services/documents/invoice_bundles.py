@@ -203,11 +203,11 @@ def _is_draft_current(
     invoice: Invoice, lines: list[InvoiceLine], charged: ChargedUsage, carried: list[InvoiceAdjustment]
 ) -> bool:
     """Return whether a draft matches its charges and its adjustments."""
-    said = {_key(line): (line.leases, line.unit_seconds, line.charged_num) for line in lines if line.is_usage}
+    stored = {_key(line): (line.leases, line.unit_seconds, line.charged_num) for line in lines if line.is_usage}
     month = {_key(line): int(line.month_num) for line in lines if line.month_num}
     if month != month_adjustments.adjustment_by_line(carried):
         return False
-    return said == charged.sums and invoice.total == sum(line.minor + line.tax_minor for line in lines)
+    return stored == charged.sums and invoice.total == sum(line.minor + line.tax_minor for line in lines)
 
 
 def _key(line: InvoiceLine) -> LineKey:

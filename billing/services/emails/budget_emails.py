@@ -159,15 +159,17 @@ def project_recipients(project: Project) -> list[str]:
 
 def describe_thresholds(budget: Budget) -> str:
     """Describe what happens at which percentage of a budget."""
-    terms, said = budget.terms, []
+    terms, sentences = budget.terms, []
     if terms.stop_new_at is None:
-        said.append("The limit blocks nothing: new leases can still start.")
+        sentences.append("The limit blocks nothing: new leases can still start.")
     else:
-        said.append(f"At {terms.stop_new_at} %, including reservations, new leases that exceed it are refused.")
+        sentences.append(f"At {terms.stop_new_at} %, including reservations, new leases that exceed it are refused.")
     for what, share in ((StopScope.IDLE, terms.stop_idle_at), (StopScope.ALL, terms.stop_all_at)):
         if share is not None:
-            said.append(f"At {share} % {STOP_ACTIONS[what]}, {terms.grace_minutes} minutes after an e-mail like this.")
-    return " ".join(said)
+            sentences.append(
+                f"At {share} % {STOP_ACTIONS[what]}, {terms.grace_minutes} minutes after an e-mail like this."
+            )
+    return " ".join(sentences)
 
 
 def month_name(of: BudgetAlert | BudgetStop) -> str:

@@ -164,7 +164,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         """Return the row if it is unchanged since it was read, and not claimed since."""
         return self.rows().filter(pk=row.pk, status=row.status, claimed_until=row.claimed_until)
 
-    def asks_here(self, row: GatewayTransaction) -> bool:
+    def uses_current_gateway(self, row: GatewayTransaction) -> bool:
         """Return whether the row's gateway is the one configured now."""
         gateway = payments.gateway()
         return gateway is not None and gateway.name == row.gateway

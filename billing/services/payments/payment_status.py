@@ -49,7 +49,7 @@ class InvoicePaymentStatus:
     def payable(self) -> bool:
         """Whether requesting a payment now makes sense."""
         if self.how is InvoicePaymentState.STUCK:
-            return PAYMENTS.asks_here(self.attempts[0])
+            return PAYMENTS.uses_current_gateway(self.attempts[0])
         return self.how in (InvoicePaymentState.DUE, InvoicePaymentState.DECLINED)
 
 

@@ -91,10 +91,10 @@ def record_blocked_reason(tenant_id: str, label: str, why: str) -> None:
 
     The same reason again writes nothing.
     """
-    said = why[:MAX_BLOCKED_REASON_LENGTH]
+    reason = why[:MAX_BLOCKED_REASON_LENGTH]
     with tenant_scope(tenant_id):
         months = BillingPeriod.objects.filter(tenant=tenant_id, label=label, status=OPEN)
-        months.exclude(blocked_reason=said).update(blocked_reason=said)
+        months.exclude(blocked_reason=reason).update(blocked_reason=reason)
 
 
 def period_label(time_zone: str, span: Period) -> str:

@@ -92,7 +92,7 @@ class RepartitionDecision:
 
     step: RepartitionStep
     why: str
-    tell: str = ""
+    config_to_apply: str = ""
     taint: bool = False
 
 
@@ -132,7 +132,7 @@ def _after_labelling(at: RepartitionProgress, observed: ObservedLayout, wanted: 
         return RepartitionDecision(S.NUDGING, f"config {wanted.config} was requested before and failed")
     if at.held or observed.pods or not observed.tainted:  # a pod that started there is not evicted
         return RepartitionDecision(S.DRAINING, "a pod returned before the config was requested")
-    return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested", tell=wanted.config)
+    return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested", config_to_apply=wanted.config)
 
 
 def _after_cutting(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
@@ -161,9 +161,13 @@ def _describe_state(observed: ObservedLayout) -> str:
 
 def _after_nudging(observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
     if observed.config == wanted.alias:
-        return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested again", tell=wanted.config)
+        return RepartitionDecision(
+            S.CUTTING, f"config {wanted.config} is requested again", config_to_apply=wanted.config
+        )
     if observed.config == wanted.config:
-        return RepartitionDecision(S.NUDGING, "the same config is requested under another name", tell=wanted.alias)
+        return RepartitionDecision(
+            S.NUDGING, "the same config is requested under another name", config_to_apply=wanted.alias
+        )
     return RepartitionDecision(
         S.QUARANTINED, f"the requested config was changed to {observed.config or 'nothing'} by someone else"
     )

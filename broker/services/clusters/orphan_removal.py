@@ -78,18 +78,18 @@ def _update_orphans(cluster_id: str | None, there: Collection[str], now: datetim
 
 def _choose_removable(orphans: Sequence[Orphan], there: int, now: datetime) -> list[Orphan]:
     """Return the orphans to remove now; newly ripe ones go all together or not."""
-    said = [each for each in orphans if each.agreed_at or each.deletion_requested_at]
-    open_question = any(each.held_at for each in orphans if each not in said)
+    confirmed = [each for each in orphans if each.agreed_at or each.deletion_requested_at]
+    open_question = any(each.held_at for each in orphans if each not in confirmed)
     ripe = [
         each
         for each in orphans
-        if each not in said and not each.held_at and _is_ripe(each, now, in_doubt=open_question)
+        if each not in confirmed and not each.held_at and _is_ripe(each, now, in_doubt=open_question)
     ]
     if len(ripe) <= max(ALWAYS_ALLOWED, there // MASS_REMOVAL_SHARE):
-        return said + ripe
+        return confirmed + ripe
     Orphan.objects.filter(pk__in=[each.pk for each in ripe]).update(held_at=now)
     log.error("too many objects would be deleted at once; an operator must confirm", held=len(ripe), of=there)
-    return said
+    return confirmed
 
 
 def _is_ripe(orphan: Orphan, now: datetime, *, in_doubt: bool) -> bool:

@@ -113,18 +113,20 @@ def _clear_claim(lease: Lease, now: datetime) -> None:
 
 
 def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_by: datetime) -> None:
-    asked_at, observation, seq = clock.now(), _call_provisioner(lease, spec, now, starts_by), lease.seq
+    requested_at, observation, seq = clock.now(), _call_provisioner(lease, spec, now, starts_by), lease.seq
     if observation is None:
         with tenant_scope(lease.tenant_id):
             _clear_claim(lease, now)
             outbox.enqueue("broker.step", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
-    said = now + (clock.now() - asked_at)  # The call may be slow: date the result at the answer, not at the request.
+    observed_at = now + (
+        clock.now() - requested_at
+    )  # The call may be slow: date the result at the answer, not at the request.
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.runs):
         observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
     with tenant_scope(lease.tenant_id):
         try:
-            observation_outcomes.apply_observation(lease, observation, said)
+            observation_outcomes.apply_observation(lease, observation, observed_at)
             outdated, written = False, True
         except StaleLease:
             written = False
@@ -166,7 +168,7 @@ def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_b
 
 
 def _observe_earlier_attempts(
-    lease: Lease, spec: ProvisionSpec, now: datetime, asks_by: datetime
+    lease: Lease, spec: ProvisionSpec, now: datetime, requests_until: datetime
 ) -> Observation | None:
     """Return an observation if an earlier attempt may still run, so this must wait.
 
@@ -176,7 +178,7 @@ def _observe_earlier_attempts(
     if lease.generation <= FIRST_PLACED_GENERATION:
         return None
     going = abandoned_placements.free_abandoned_placements(
-        lease.pk, lease.tenant_id, now=now, beside=spec.cluster, asks_by=asks_by
+        lease.pk, lease.tenant_id, now=now, beside=spec.cluster, requests_until=requests_until
     )
     waits = [each for cluster, each in going.items() if each.answered or cluster == spec.cluster]
     if not waits:

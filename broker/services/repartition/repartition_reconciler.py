@@ -74,7 +74,9 @@ def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> Re
     decision = decide_next_step(_progress_of(change, held, now), observed, target_layout_of(change))
     if decision.taint:
         partitioner.taint(machine, on=True)
-    return _instruct_node(change, partitioner, decision, observed.version, now) if decision.tell else decision
+    return (
+        _instruct_node(change, partitioner, decision, observed.version, now) if decision.config_to_apply else decision
+    )
 
 
 def _instruct_node(
@@ -85,7 +87,7 @@ def _instruct_node(
         return RepartitionDecision(
             S(change.step), f"waiting for the node to read the layout, another {wait.total_seconds():.0f} s"
         )
-    if not partitioner.tell(machine, decision.tell, version=version, now=now):
+    if not partitioner.apply_config(machine, decision.config_to_apply, version=version, now=now):
         return RepartitionDecision(S(change.step), "the node changed while it was read")
     return decision
 
@@ -121,7 +123,7 @@ def _apply_decision(change: Repartition, decision: RepartitionDecision, now: dat
 
 def _schedule_check(change: Repartition, decision: RepartitionDecision, now: datetime) -> None:
     after = RECHECK_LEASES_AFTER if change.step == S.DRAINING else RECHECK_AFTER
-    after = RENAME_PAUSE if decision.tell else after
+    after = RENAME_PAUSE if decision.config_to_apply else after
     Repartition.objects.filter(pk=change.pk, seq=change.seq).update(
         why=decision.why[:MAX_REASON_LENGTH], due_at=now + after, claimed_until=None
     )

@@ -61,29 +61,29 @@ class BudgetRow:
     @property
     def words(self) -> str:
         one = self.balance
-        said = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
+        texts = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
         marks = _("; marks at {marks} %").format(marks=format_percents(self.marks)) if self.marks else ""
-        return _("{} spent, {} forecast, {} reserved of {}").format(*said) + marks
+        return _("{} spent, {} forecast, {} reserved of {}").format(*texts) + marks
 
     @property
     def acts(self) -> list[str]:
         """Return in words what happens at each threshold."""
         terms = self.balance.budget.terms
         if terms.stop_new_at is None:
-            said = ["notify only"]
+            texts = ["notify only"]
         elif terms.stop_new_at == 100:
-            said = [_("blocks new leases")]
+            texts = [_("blocks new leases")]
         else:
-            said = [_("blocks new leases at {stop_new_at} %").format(stop_new_at=terms.stop_new_at)]
+            texts = [_("blocks new leases at {stop_new_at} %").format(stop_new_at=terms.stop_new_at)]
         if terms.stop_idle_at is not None:
-            said.append(_("ends idle leases at {stop_idle_at} %").format(stop_idle_at=terms.stop_idle_at))
+            texts.append(_("ends idle leases at {stop_idle_at} %").format(stop_idle_at=terms.stop_idle_at))
         if terms.stop_all_at is not None:
-            said.append(
+            texts.append(
                 _("ends all leases at {stop_all_at} %, {grace_minutes} min after an e-mail").format(
                     stop_all_at=terms.stop_all_at, grace_minutes=terms.grace_minutes
                 )
             )
-        return said
+        return texts
 
 
 @dataclass(frozen=True)

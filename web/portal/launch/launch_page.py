@@ -52,7 +52,7 @@ def show_launch(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@tenant_page("leases.read", asks_only=True)
+@tenant_page("leases.read", changes_nothing=True)
 def show_quote(request: PageRequest) -> HttpResponse:
     """Show the page with a quote for the form as filled in so far.
 

@@ -97,9 +97,9 @@ def form_page(
     if request.method == "POST":
         try:
             messages.success(request, change())
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             return redirect(back)
     return render_refused(request, template, build, refusal)

@@ -95,7 +95,7 @@ def _record_alerts(balance: BudgetBalance, measure: BudgetMeasure, month: Billin
     budget, minor = balance.budget, measured_amount(balance, measure)
     open_alerts = BudgetAlert.objects.filter(budget=budget, period=month, measure=measure, lifted_at=None)
     known = set(open_alerts.values_list("percent", flat=True))
-    fresh = _new_thresholds(budget.terms.told_of(measure), known, minor, balance.limit)
+    fresh = _new_thresholds(budget.terms.alert_thresholds(measure), known, minor, balance.limit)
     amounts = {"minor": minor, "limit_minor": balance.limit, "at": now}
     rows = [
         BudgetAlert(

@@ -139,8 +139,8 @@ def find_refusal(lease: Lease, *, now: datetime) -> ProblemError | None:
             block_new_quotas(lease.tenant_id)
             gate(lease, now=now)()
             transaction.set_rollback(True)
-    except (BudgetExceeded, BudgetStopped, TokenCapReached, PaymentRequired, PaymentOverdue) as said:
-        return said
+    except (BudgetExceeded, BudgetStopped, TokenCapReached, PaymentRequired, PaymentOverdue) as refusal:
+        return refusal
     return None
 
 

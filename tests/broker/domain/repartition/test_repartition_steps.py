@@ -62,7 +62,7 @@ def test_whatever_a_node_says_the_next_step_is_one_of_the_machine(
     verdict = decide_next_step(at(step, minutes=minutes, held=held, attempts=attempts, looked=looked), seen, WANTED)
     assert verdict.step == step or verdict.step in NEXT_STEPS[step]
     assert verdict.why
-    if verdict.tell:  # nobody is thrown out: a node is told only when nobody was seen on it
+    if verdict.config_to_apply:  # nobody is thrown out: a node is told only when nobody was seen on it
         assert step is RepartitionStep.NUDGING or not (held or seen.pods)
     if verdict.step is RepartitionStep.OPENING:
         assert dict(seen.slots) == WANTED.slots
@@ -102,7 +102,7 @@ def test_a_taint_that_somebody_took_away_is_set_again() -> None:
 
 def test_the_node_is_told_once_nobody_is_there() -> None:
     verdict = decide_next_step(at(RepartitionStep.LABELLING), OLD, WANTED)
-    assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "gpub-1")
+    assert (verdict.step, verdict.config_to_apply) == (RepartitionStep.CUTTING, "gpub-1")
     assert (
         decide_next_step(at(RepartitionStep.LABELLING), replace(OLD, pods=1), WANTED).step is RepartitionStep.DRAINING
     )
@@ -110,7 +110,7 @@ def test_the_node_is_told_once_nobody_is_there() -> None:
 
 def test_a_worker_that_told_it_and_died_tells_it_only_once() -> None:
     verdict = decide_next_step(at(RepartitionStep.LABELLING, looked=True), replace(TOLD, state="pending"), WANTED)
-    assert (verdict.step, verdict.tell) == (RepartitionStep.CUTTING, "")
+    assert (verdict.step, verdict.config_to_apply) == (RepartitionStep.CUTTING, "")
 
 
 def test_what_an_earlier_change_told_in_vain_is_told_under_another_name() -> None:
@@ -159,9 +159,9 @@ def test_a_reboot_may_take_twice_as_long() -> None:
 
 def test_telling_again_is_the_other_name_and_back() -> None:
     first = decide_next_step(at(RepartitionStep.NUDGING), TOLD, WANTED)
-    assert (first.step, first.tell) == (RepartitionStep.NUDGING, "gpub-1-again")
+    assert (first.step, first.config_to_apply) == (RepartitionStep.NUDGING, "gpub-1-again")
     second = decide_next_step(at(RepartitionStep.NUDGING), replace(TOLD, config="gpub-1-again"), WANTED)
-    assert (second.step, second.tell) == (RepartitionStep.CUTTING, "gpub-1")
+    assert (second.step, second.config_to_apply) == (RepartitionStep.CUTTING, "gpub-1")
 
 
 def test_failed_strangers_and_nodes_that_vanish_end_in_quarantine() -> None:

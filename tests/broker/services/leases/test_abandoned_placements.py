@@ -335,7 +335,7 @@ def test_who_waited_long_for_one_cluster_leaves_the_next_to_another_look(
     with tenant_scope(lease.tenant_id):
         abandoned_placements.abandon_placements(reload_lease(lease), now=sim.now)
     going = abandoned_placements.free_abandoned_placements(
-        lease.pk, lease.tenant_id, now=sim.now, beside="clu_x", asks_by=sim.now - timedelta(seconds=1)
+        lease.pk, lease.tenant_id, now=sim.now, beside="clu_x", requests_until=sim.now - timedelta(seconds=1)
     )
     assert [each.answered for each in going.values()] == [True]  # it may still run: nobody asked
     assert moody.told_to_go == []

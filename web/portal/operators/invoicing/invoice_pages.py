@@ -164,7 +164,7 @@ class InvoiceCreditPage:
     notes: list[CreditNote]
 
     cannot_be_taken_back = CREDIT_WARNING
-    told_to_the_tenant = TENANT_SEES_REASON
+    tenant_sees_reason = TENANT_SEES_REASON
 
     @property
     def left(self) -> int:
@@ -212,6 +212,6 @@ def build_credit_page(request: OperatorRequest, invoice: Invoice) -> InvoiceCred
 def _refundable_payment(invoice: Invoice) -> Payment | None:
     """Return the payment that can be refunded to its payment card, or was."""
     paid = invoice.payments.filter(status=PaymentStatus.SUCCEEDED).first()
-    if paid is None or not (REFUND_TRANSACTIONS.asks_here(paid) or paid.sent_back.exists()):
+    if paid is None or not (REFUND_TRANSACTIONS.uses_current_gateway(paid) or paid.sent_back.exists()):
         return None
     return paid

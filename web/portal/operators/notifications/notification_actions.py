@@ -25,8 +25,8 @@ def resend_notification(request: OperatorRequest, pk: str) -> HttpResponse:
         )
     try:
         email_delivery.requeue_email(email, actor=request.actor, now=request.now)
-    except ProblemError as said:
-        messages.error(request, said.detail)
+    except ProblemError as problem:
+        messages.error(request, problem.detail)
     else:
         messages.success(request, _("The e-mail is retried within a minute."))
     return redirect("ops-system")

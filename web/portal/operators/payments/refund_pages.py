@@ -88,7 +88,7 @@ def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
     return RefundPage(
         payment=payment,
         room=refund_creation.refund_limits(payment, now=now),
-        here=REFUND_TRANSACTIONS.asks_here(payment),
+        here=REFUND_TRANSACTIONS.uses_current_gateway(payment),
         rows=list(payment.sent_back.order_by("-opened_at", "-pk")),
     )
 
@@ -102,8 +102,8 @@ def retry_refund(request: OperatorRequest, pk: str) -> HttpResponse:
     )
     try:
         refund_creation.retry_refund(found, actor=request.actor, now=request.now)
-    except ProblemError as said:
-        messages.error(request, said.detail)
+    except ProblemError as problem:
+        messages.error(request, problem.detail)
     else:
         messages.success(request, _("The refund through {gateway} is retried.").format(gateway=found.gateway))
     return redirect(reverse("ops-payment-refund", args=[found.payment_id]))

@@ -41,7 +41,7 @@ from web.portal.operators.page_context import (
 )
 
 MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
+FORM_METHODS = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @require_safe
@@ -108,12 +108,12 @@ def derive_offerings(request: OperatorRequest) -> HttpResponse:
     new = gpu_catalogue.derive_offerings(now=request.now, any_share=True)
     for region in sorted(set(Cluster.objects.values_list("region", flat=True))):
         volume_metering.storage_offering(region, now=request.now)
-    said = (
+    text = (
         _("{new} new drafts created. Name, price and publish them.").format(new=new)
         if new
         else _("Every profile in the inventory has an offering.")
     )
-    messages.success(request, said)
+    messages.success(request, text)
     return redirect("ops-offerings")
 
 
@@ -124,7 +124,7 @@ def find_offering(pk: str) -> Offering:
     return found
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("offering")
 def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one offering with its prices; a POST renames it or publishes a price.
@@ -137,17 +137,17 @@ def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     if request.method == "POST":
         try:
             messages.success(request, _change_offering(request, found))
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             return redirect("ops-offering", pk=pk)
     elif "try" in request.GET:
         try:
             preview_panel = PricePreviewPanel(_preview_price(request, found))
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
 
     def build(refusal: ProblemError | None) -> OfferingPage:
         wrong = getattr(refusal, "field", "") if request.method == "POST" else "try"
@@ -346,14 +346,14 @@ def confirm_state_change(request: OperatorRequest, pk: str, state: OfferingState
     return confirm_action(request, step, act)
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("offering.publish")
 def publish_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Publish an offering; refused while it has no price."""
     return confirm_state_change(request, pk, OfferingState.PUBLISHED, _("Tenants see it in the catalogue at once."))
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("offering.retire")
 def retire_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retire an offering."""

@@ -52,9 +52,9 @@ def edit_tenant_prices(request: OperatorRequest, pk: str) -> HttpResponse:
             return redirect("ops-tenant-prices", pk=pk)
         if "try" in request.GET:
             preview_panel = PricePreviewPanel(_preview_price(request, found))
-    except ProblemError as said:
-        refusal = said
-        set_refusal_reason(request, said.detail)
+    except ProblemError as problem:
+        refusal = problem
+        set_refusal_reason(request, problem.detail)
     template = "operators/pricing/tenant_prices.html"
     return render_refused(request, template, lambda _: build_tenant_price_page(request, found, preview_panel), refusal)
 
