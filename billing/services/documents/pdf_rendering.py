@@ -12,8 +12,8 @@ from django.conf import settings
 
 from billing.domain.documents import Document
 
-FOLDER = Path(__file__).resolve().parents[2] / "papers"
-TEMPLATE = FOLDER / "paper.typ"
+FOLDER = Path(__file__).resolve().parents[2] / "document_templates"
+TEMPLATE = FOLDER / "document.typ"
 
 
 def render_pdf(document: Document, *, at: datetime) -> bytes:
@@ -27,7 +27,7 @@ def render_pdf(document: Document, *, at: datetime) -> bytes:
         font_paths=load_fonts(settings.INVOICE_FONT_DIR),
         ignore_system_fonts=True,
         format="pdf",
-        sys_inputs={"paper": document.text()},
+        sys_inputs={"document": document.text()},
         timestamp=at.astimezone(UTC).replace(microsecond=0),
     )
 

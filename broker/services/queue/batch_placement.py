@@ -58,7 +58,7 @@ class BatchResult(NamedTuple):
     """
 
     settled: set[str]
-    crowded: bool
+    contended: bool
 
 
 def place_batch(
@@ -73,17 +73,17 @@ def place_batch(
         try:
             with tenant_scope(tenant_id):
                 rows = _lock_queued(lease_ids)
-                placed, crowded = _place_locked(pool, rows, now)
+                placed, contended = _place_locked(pool, rows, now)
                 for lease_id in placed:
                     log_transition(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
                 to_notify = sorted(placed.intersection(notify_leases))
                 outbox.enqueue_for_each("broker.step", to_notify, tenant_id=tenant_id, now=now)
                 waits = {row.id for row in rows if row.id not in placed}
-                return BatchResult(placed.union(lease_ids).difference(waits), crowded)
+                return BatchResult(placed.union(lease_ids).difference(waits), contended)
         except DATA_ERRORS as error:
             if not is_lost_race(error):  # one of them has bad data: nothing was written, and they are placed one by one
-                return BatchResult(set(), crowded=True)
-    return BatchResult(set(), crowded=False)  # the first is placed alone, and those behind it as a batch again
+                return BatchResult(set(), contended=True)
+    return BatchResult(set(), contended=False)  # the first is placed alone, and those behind it as a batch again
 
 
 def is_lost_race(error: Exception) -> bool:
@@ -106,11 +106,11 @@ def _place_locked(pool: PoolKey, rows: Sequence[BatchLease], now: datetime) -> B
         taken = _write_placements(choices, now) if choices else set()
         placed |= taken
         if len(choices) < len(rows):
-            return BatchResult(placed, crowded=True)
+            return BatchResult(placed, contended=True)
         if len(taken) == len(rows):
             break
         locked_elsewhere |= {choice.slot.gpu for choice in choices if choice.row.id not in taken}
-    return BatchResult(placed, crowded=False)
+    return BatchResult(placed, contended=False)
 
 
 def _choose_slots(pool: PoolKey, rows: Sequence[BatchLease], without: set[str]) -> list[BatchChoice]:

@@ -28,12 +28,12 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     """
     hopeless: dict[TenantRequestShape, str] = {}  # requests that found no slot, and why: equal ones need not be tried
     queue, first = load_queue(pool, upto=upto), StarvationGuard(pool, now=now)
-    placed, together, crowded, reserved = 0, set[str](), False, first.kept
+    placed, together, contended, reserved = 0, set[str](), False, first.kept
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
-        if reason is None and not crowded and not reserved.gpus and entry.lease_id not in together:
+        if reason is None and not contended and not reserved.gpus and entry.lease_id not in together:
             burst = _batch_head(queue[number - 1 : number - 1 + batch_placement.MAX_BATCH])
-            settled, crowded = _place_as_batch(pool, burst, now, targeted=bool(upto))
+            settled, contended = _place_as_batch(pool, burst, now, targeted=bool(upto))
             together |= settled
         if entry.lease_id in together:
             placed += 1
@@ -67,7 +67,7 @@ def _place_as_batch(
     pool: PoolKey, burst: Sequence[QueuedLease], now: datetime, *, targeted: bool
 ) -> batch_placement.BatchResult:
     if len(burst) <= 1:
-        return batch_placement.BatchResult(set(), crowded=False)
+        return batch_placement.BatchResult(set(), contended=False)
     ids = [each.lease_id for each in burst]
     # With a message of one lease, untried others have messages of their own on the way.
     notify_leases = [each.lease_id for each in burst if not targeted or each.pending_reason]

@@ -53,7 +53,7 @@ class ClusterAgent:
             heartbeat_ref(cluster.pk),
             self.connection.installation,
             well=self.sees_all,
-            strange=self.identity.is_strange,
+            is_foreign=self.identity.is_foreign,
         )
         self.objects = ObjectWatch(cluster, self.connection, types)
         self.inventory = InventoryWatch(cluster, self.connection, watched)
