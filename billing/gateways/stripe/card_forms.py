@@ -20,12 +20,12 @@ def ensure_customer(tenant_id: str, name: str, *, now: datetime) -> str:
     def send(client: StripeClient, frozen: Params, idem: str) -> Any:
         return client.v1.customers.create(cast(CustomerCreateParams, frozen), {"idempotency_key": idem})
 
-    def look(client: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> Answer | None:
         found = client.v1.customers.search({"query": f"metadata['tenant']:'{tenant_id}'"}).data
         return {"id": found[0].id} if found else None
 
     params: Params = {"name": name, "metadata": {"tenant": tenant_id}}
-    write = StripeWrite(tenant_id, tenant_id, "customer", 0, params, send, look, _id)
+    write = StripeWrite(tenant_id, tenant_id, "customer", 0, params, send, lookup, _id)
     return str(commands.perform_write(write, now=now)["id"])
 
 

@@ -38,7 +38,7 @@ class StripeWrite:
     round: int
     params: Params
     send: Send
-    look: Lookup
+    lookup: Lookup
     keep: Callable[[Any], Answer]  # the part of Stripe's answer that we store
 
 
@@ -54,7 +54,7 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
     if command.state == StripeCommandState.UNCLEAR or (command.sent_at and command.sent_at <= now - KEY_LIFETIME):
         rate_limit.reserve_call()
         try:
-            found = write.look(client, command.sent_at or now)
+            found = write.lookup(client, command.sent_at or now)
         except StripeError as error:
             raise to_gateway_error(error) from None
         if found is not None:

@@ -85,7 +85,7 @@ def get_refund(stripe_id: str) -> StripeDisputeOrRefund | None:
 def get_saved_card(session_id: str) -> tuple[str, StripeCard | None]:
     """Return the state of a card form, and the card once one is saved."""
 
-    def look(client: StripeClient) -> tuple[str, StripeCard | None]:
+    def lookup(client: StripeClient) -> tuple[str, StripeCard | None]:
         form = client.v1.checkout.sessions.retrieve(session_id, {"expand": ["setup_intent"]}).to_dict()
         intent = form.get("setup_intent") or {}
         if form["status"] != "complete" or intent.get("status") != "succeeded":
@@ -96,7 +96,7 @@ def get_saved_card(session_id: str) -> tuple[str, StripeCard | None]:
         ends = f"{card['exp_year']}-{card['exp_month']:02d}" if card else ""
         return "complete", StripeCard(method["id"], card.get("brand", method["type"]), card.get("last4", ""), ends)
 
-    return _get_or_none(look) or ("missing", None)
+    return _get_or_none(lookup) or ("missing", None)
 
 
 def list_invoices(since: datetime, until: datetime, *, after: str = "") -> tuple[list[StripeInvoice], str]:

@@ -112,12 +112,12 @@ def _claimed_rows(email: QueuedEmail) -> QuerySet[QueuedEmail]:
 def _claim(email_id: str, tenant_id: str, now: datetime) -> QueuedEmail | None:
     """Claim an e-mail and set when another worker should retry."""
     with tenant_scope(tenant_id):
-        mine = QueuedEmail.objects.select_for_update().filter(_unclaimed(now), pk=email_id, due_at__lte=now)
-        email = mine.first()
+        own_row = QueuedEmail.objects.select_for_update().filter(_unclaimed(now), pk=email_id, due_at__lte=now)
+        email = own_row.first()
         if email is None:
             return None
         if email.tries >= MAX_TRIES:  # the worker of the last attempt died
-            mine.update(due_at=None, claimed_until=None, unsent=UndeliveredReason.GIVEN_UP)
+            own_row.update(due_at=None, claimed_until=None, unsent=UndeliveredReason.GIVEN_UP)
             return None
         email.tries += 1
         email.due_at = now + min(FIRST_BACKOFF * 2 ** (email.tries - 1), MAX_BACKOFF)

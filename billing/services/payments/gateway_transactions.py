@@ -176,9 +176,9 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         """
         free = Q(claimed_until=None) | Q(claimed_until__lt=now)
         with tenant_scope(tenant_id):
-            mine = self.rows().filter(free, pk=row_id, status=PaymentStatus.PENDING, due_at__lte=now)
+            own_row = self.rows().filter(free, pk=row_id, status=PaymentStatus.PENDING, due_at__lte=now)
             died = Case(When(claimed_until=None, then=F("fell")), default=F("fell") + 1)
-            if not mine.update(
+            if not own_row.update(
                 claimed_until=now + CLAIM_DURATION, due_at=now + CLAIM_DURATION, tries=F("tries") + 1, fell=died
             ):
                 return None
@@ -223,14 +223,14 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         """
         with tenant_scope(row.tenant_id):
             self.lock(row)
-            mine = self.rows().filter(pk=row.pk, status__in=UNSETTLED)
+            own_row = self.rows().filter(pk=row.pk, status__in=UNSETTLED)
             if isinstance(outcome, Declined):
                 outcome = declined_as_not_taken(row.mark_failed_reason) if row.mark_failed_reason else outcome
                 columns = decline_columns(outcome, now)
-                if mine.update(**columns):
+                if own_row.update(**columns):
                     self.record("decline", row, actor=BILLING, now=now, code=columns["code"])
                     self.declined(row, columns["reason"], now=now)
-            elif mine.update(**_success_columns(outcome, now)):
+            elif own_row.update(**_success_columns(outcome, now)):
                 self.record("succeed", row, actor=BILLING, now=now)
                 self.book(row, now=now)
 

@@ -83,7 +83,7 @@ class RepartitionProgress:
     since: timedelta  # time since the step began
     held: int = 0  # slots that leases hold on the node
     attempts: int = 0  # how often the node was set to the layout
-    looked: bool = False  # this step was observed before; that worker may have configured the node and died
+    observed_before: bool = False  # this step was observed before; that worker may have configured the node and died
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _after_draining(at: RepartitionProgress, observed: ObservedLayout) -> Repart
 
 def _after_labelling(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
     if observed.config == wanted.config:
-        if at.looked or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
+        if at.observed_before or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
             return RepartitionDecision(S.CUTTING, f"config {wanted.config} is requested")
         # An earlier failed change set the same name: the node would not react to it.
         return RepartitionDecision(S.NUDGING, f"config {wanted.config} was requested before and failed")

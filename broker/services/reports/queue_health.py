@@ -23,7 +23,7 @@ class QueueHealth:
     oldest: timedelta | None
     due: int
     overdue: int
-    looked: datetime | None  # when a worker last observed a lease running
+    last_observed_at: datetime | None  # when a worker last observed a lease running
     valkey: bool  # whether it answers
 
     @property
@@ -37,9 +37,14 @@ def measure_queue_health(*, now: datetime) -> QueueHealth:
     leases = Lease.objects.live().aggregate(
         due=Count("id", filter=Q(due_at__lte=now)),
         late=Count("id", filter=Q(due_at__lt=now - LATE_AFTER)),
-        looked=Max("seen_at"),
+        last_observed_at=Max("seen_at"),
     )
     oldest = now - pending["first"] if pending["first"] else None
     return QueueHealth(
-        pending["count"], oldest, leases["due"], leases["late"], leases["looked"], outbox.is_broker_reachable()
+        pending["count"],
+        oldest,
+        leases["due"],
+        leases["late"],
+        leases["last_observed_at"],
+        outbox.is_broker_reachable(),
     )

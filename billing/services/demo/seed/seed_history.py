@@ -72,9 +72,9 @@ def run_plans(plans: Iterable[PlannedLease], *, until: datetime) -> int:
     return count
 
 
-def _is_ready(look: PlannedCheck) -> bool:
-    with tenant_scope(look.tenant_id):
-        return Lease.objects.filter(pk=look.lease_id, state=LeaseState.ACTIVE).exists()
+def _is_ready(check: PlannedCheck) -> bool:
+    with tenant_scope(check.tenant_id):
+        return Lease.objects.filter(pk=check.lease_id, state=LeaseState.ACTIVE).exists()
 
 
 def _request_lease(plan: PlannedLease, offering: Offering, now: datetime) -> tuple[str, str]:

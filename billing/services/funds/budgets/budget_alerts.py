@@ -41,12 +41,12 @@ def check_budgets(*, now: datetime) -> int:
     with system_scope():
         found = [(tenant_id, tenant_id) for tenant_id in _tenants_near_threshold(now)]
 
-    def look(_: str, tenant_id: str, over: TimeIsOver) -> int:
+    def check_tenant(_: str, tenant_id: str, over: TimeIsOver) -> int:
         _record_check(tenant_id, now)
         _check_tenant(tenant_id, now)
         return 1
 
-    return sum(process_fairly(found, look, trouble="budgets could not be checked"))
+    return sum(process_fairly(found, check_tenant, trouble="budgets could not be checked"))
 
 
 def _record_check(tenant_id: str, now: datetime) -> None:

@@ -45,13 +45,13 @@ def execute_due_stops(*, now: datetime) -> int:
         rows = rows.order_by("what", F("checked_at").asc(nulls_first=True), "due_at", "pk")
         found = list(rows.values_list("pk", "tenant_id")[:BATCH_SIZE])
 
-    def look(stop_id: str, tenant_id: str, over: TimeIsOver) -> int:
+    def process_stop(stop_id: str, tenant_id: str, over: TimeIsOver) -> int:
         with tenant_scope(tenant_id):  # recorded before, so that a crashing stop does not stay first
             BudgetStop.objects.filter(pk=stop_id).update(checked_at=now)
         with tenant_scope(tenant_id):
             return _execute_stop(stop_id, tenant_id, now, over=over)
 
-    return sum(process_fairly(found, look, trouble="budget stop failed"))
+    return sum(process_fairly(found, process_stop, trouble="budget stop failed"))
 
 
 def count_late_stops(*, now: datetime) -> int:

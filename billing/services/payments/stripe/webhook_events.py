@@ -45,8 +45,8 @@ def _retry_later(event: StripeEvent, why: str, now: datetime, *, unheard: bool =
         _settle(event, StripeEventState.PARKED, f"After {looks} attempts: {why}")
         return
     wait = backoff_s(event.tries)
-    mine = StripeEvent.objects.filter(pk=event.pk, state=StripeEventState.WAITING)
-    mine.update(due_at=now + timedelta(seconds=wait), why=why[:200], silences=silences)
+    own_row = StripeEvent.objects.filter(pk=event.pk, state=StripeEventState.WAITING)
+    own_row.update(due_at=now + timedelta(seconds=wait), why=why[:200], silences=silences)
     outbox.enqueue("billing.stripe_event", event.pk, now=now, after_s=wait)
 
 

@@ -123,8 +123,8 @@ def test_upkeep_counts_what_is_due_and_what_is_late(
     assert (seen.messages, seen.oldest, seen.due, seen.overdue) == (1, 2 * queue_health.LATE_AFTER, 1, 1)
     assert seen.late
     assert seen.valkey
-    assert seen.looked is None
+    assert seen.last_observed_at is None
     active = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     with staff_scope():
-        assert queue_health.measure_queue_health(now=sim.now).looked == active.seen_at
+        assert queue_health.measure_queue_health(now=sim.now).last_observed_at == active.seen_at
     assert Lease.objects.count() == 0  # nobody but staff sees another's
