@@ -202,12 +202,12 @@ class Bench:
         self.plane.kill(API)
         self.calls.forget()
         self.plane.restart(API)
-        began, news = (
+        began, versions = (
             clock.monotonic(),
             {kind: self.change_one(kind, *found) for kind, found in FOLLOWED.items()},
         )
         until(
-            lambda: all(self.heard(kind) >= version for kind, version in news.items()),
+            lambda: all(self.heard(kind) >= version for kind, version in versions.items()),
             PATIENCE_S,
             "every watch told of what changed after the restart",
         )

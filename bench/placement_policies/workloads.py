@@ -49,7 +49,7 @@ class Recorded:
 
 def openb(mapping: str) -> list[Recorded]:
     """Read the GPU requests of the trace."""
-    with (ROOM / "traces" / "openb.csv").open() as file:
+    with (ROOM / "sample_data" / "openb.csv").open() as file:
         rows = [{key: int(value) if value else None for key, value in row.items()} for row in csv.DictReader(file)]
     found = []
     for row in rows:

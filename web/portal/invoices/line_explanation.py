@@ -57,7 +57,7 @@ class LineExplanationPanel:
         return format_fraction(num), format_exact(num)
 
     @property
-    def adjustments(self) -> list[tuple[InvoiceAdjustment | CorrectionEffect, str, str]]:
+    def changes(self) -> list[tuple[InvoiceAdjustment | CorrectionEffect, str, str]]:
         """Return corrections and adjustments with their exact absolute amounts and how they were computed."""
         listed: list[InvoiceAdjustment | CorrectionEffect] = [*self.explained.corrected, *self.explained.month]
         return [(each, format_exact(abs(int(each.exact_num))), self._by(each)) for each in listed]

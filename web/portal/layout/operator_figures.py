@@ -86,7 +86,7 @@ def integrity_meter(request: Any) -> dict[str, Any]:
 
 def format_checks_passed(found: Sequence[InvariantResult]) -> dict[str, str]:
     """Return how many integrity checks hold."""
-    good = sum(proof.holds for proof in found)
+    good = sum(check.holds for check in found)
     return {
         "value": _("{good} of {found}").format(good=good, found=len(found)),
         "kind": "success" if good == len(found) else "danger",
