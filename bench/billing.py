@@ -34,7 +34,7 @@ REPEATS = 5
 
 
 def build() -> None:
-    """Write the offerings, their prices and everybody's history."""
+    """Write the offerings, their prices and every tenant's history."""
     GpuModel.objects.create(name="H200-141GB", memory_gb=141, memory_grid=8, compute_slices=7, spec={})
     offerings = [
         Offering.objects.create(

@@ -73,12 +73,12 @@ def patient() -> None:
         cursor.execute("SET statement_timeout TO 0")
 
 
-def people(chance: random.Random, sells: Market, leases: int) -> list[RandomTenant]:
+def people(rng: random.Random, sells: Market, leases: int) -> list[RandomTenant]:
     made = []
     for n in range(max(leases // A_TENANT, len(random_tenants.ZONES))):
         story = random_tenants.create_random_tenant(random_tenants.ZONES[n % len(random_tenants.ZONES)])
         if n % 3 == 0:
-            random_tenants.add_tenant_prices(chance, story, sells, cuts=6)
+            random_tenants.add_tenant_prices(rng, story, sells, cuts=6)
         made.append(story)
     return made
 
@@ -117,10 +117,10 @@ def charge_and_close(now: datetime) -> None:
 
 
 def main(leases: int = LEASES) -> None:
-    figures, chance, begun = Figures("billing_conservation"), random.Random(SEED), perf_counter()
-    sells = random_tenants.create_market(chance, SINCE, UNTIL, offerings=12, changes=5)
+    figures, rng, begun = Figures("billing_conservation"), random.Random(SEED), perf_counter()
+    sells = random_tenants.create_market(rng, SINCE, UNTIL, offerings=12, changes=5)
     set_tax_rate("DE", 19)
-    everyone, late = people(chance, sells, leases), leases // LATE
+    everyone, late = people(rng, sells, leases), leases // LATE
     patient()
     live(everyone, sells, wave="a", leases=leases - late, since=SINCE, until=UNTIL)
     tidy()

@@ -29,19 +29,19 @@ RATES = (0, 700, 770, 1900, 2000, 2550, 2700)
 MOST = (1, 2, 9, 100, 12_345, 99_999_999)
 
 
-def given_back_in_parts(chance: random.Random) -> tuple[bool, int]:
+def given_back_in_parts(rng: random.Random) -> tuple[bool, int]:
     """Credit a random invoice in parts; return whether the sum is exact.
 
     The number of notes is returned with it.
     """
-    rate = chance.choice(RATES)
-    amounts = [chance.randrange(1 + chance.choice(MOST)) for _ in range(chance.randrange(1, 9))]
+    rate = rng.choice(RATES)
+    amounts = [rng.randrange(1 + rng.choice(MOST)) for _ in range(rng.randrange(1, 9))]
     taxes, credited, back, notes = split_tax(amounts, rate), [0] * len(amounts), [0] * len(amounts), 0
     while any(done < minor for done, minor in zip(credited, amounts, strict=True)):
         lines = [LineCreditLimit(n, *row) for n, row in enumerate(zip(amounts, credited, taxes, back, strict=True))]
         open_ = [line for line in lines if line.left]
-        some = chance.sample(open_, chance.randrange(1, len(open_) + 1))
-        wanted = {line.n: line.left if chance.random() < 0.4 else chance.randrange(1, line.left + 1) for line in some}
+        some = rng.sample(open_, rng.randrange(1, len(open_) + 1))
+        wanted = {line.n: line.left if rng.random() < 0.4 else rng.randrange(1, line.left + 1) for line in some}
         check_credit(lines, wanted, "EUR")
         for line in some:
             back[line.n] += line.tax_with(wanted[line.n])
@@ -67,18 +67,18 @@ def _more_is_taken(amounts: list[int], taxes: list[int]) -> bool:
     return False
 
 
-def booked(chance: random.Random) -> bool:
+def booked(rng: random.Random) -> bool:
     """Credit a real invoice in parts; return whether notes, lines and ledger agree on zero."""
-    invoice = create_october_invoice(*[chance.randrange(1, 5000) for _ in range(chance.randrange(1, 5))], party=LUMEN)
+    invoice = create_october_invoice(*[rng.randrange(1, 5000) for _ in range(rng.randrange(1, 5))], party=LUMEN)
     while True:
         with tenant_scope(invoice.tenant_id):
             lines = [line for line in credit_notes.creditable_lines(invoice) if line.left]
         if not lines:
             break
-        some = chance.sample(lines, chance.randrange(1, len(lines) + 1))
+        some = rng.sample(lines, rng.randrange(1, len(lines) + 1))
         issue_note(
             invoice,
-            {line.n: chance.randrange(1, line.left + 1) if line.left > 50 else line.left for line in some},
+            {line.n: rng.randrange(1, line.left + 1) if line.left > 50 else line.left for line in some},
         )
     with tenant_scope(invoice.tenant_id):
         notes = list(CreditNote.objects.filter(invoice=invoice))
@@ -90,13 +90,13 @@ def booked(chance: random.Random) -> bool:
 
 
 def main(invoices: int = INVOICES) -> None:
-    figures, chance = Figures("billing_credits"), random.Random(SEED)
+    figures, rng = Figures("billing_credits"), random.Random(SEED)
     wrong = notes = 0
     for _ in range(invoices):
-        exact, took = given_back_in_parts(chance)
+        exact, took = given_back_in_parts(rng)
         wrong, notes = wrong + (not exact), notes + took
     set_tax_rate("DE", 19)
-    unlike = sum(not booked(chance) for _ in range(BOOKED))
+    unlike = sum(not booked(rng) for _ in range(BOOKED))
     with staff_scope():
         totals, drifts = ledger_balances.recomputed_trial_balance()
     figures.least("invoices_given_back", invoices, unit="1", at_least=invoices)

@@ -62,7 +62,7 @@ def build(leases: int) -> list[tuple[str, bytes]]:
     return found
 
 
-def copied(handed: list[tuple[str, bytes]]) -> float:
+def time_copy(handed: list[tuple[str, bytes]]) -> float:
     begun = perf_counter()
     with transaction.atomic():
         for _, rows in handed:
@@ -72,7 +72,7 @@ def copied(handed: list[tuple[str, bytes]]) -> float:
     return spent
 
 
-def taken_in(handed: list[tuple[str, bytes]]) -> float:
+def time_ingestion(handed: list[tuple[str, bytes]]) -> float:
     """Time the ingestion of everything; rolled back."""
     begun = perf_counter()
     with transaction.atomic():
@@ -103,8 +103,8 @@ def main(leases: int = LEASES) -> None:
     for _ in range(REPEATS):
         with connections["owner"].cursor() as cursor:
             cursor.execute("VACUUM")
-        raw.append(copied(handed))
-        whole.append(taken_in(handed))
+        raw.append(time_copy(handed))
+        whole.append(time_ingestion(handed))
     figures.rate("ingest", steps / median(whole), baseline=steps / median(raw), at_least=0.20)
     figures.least("ingest_a_second", steps / median(whole), unit="1/s", at_least=50_000)
     figures.leave()

@@ -30,15 +30,15 @@ def main(orders: int = ORDERS) -> None:
     figures, found, differ, lines = Figures("billing_metamorphic"), Counter[str](), Counter[str](), 0
     set_tax_rate("DE", 19)
     for number in range(orders // OF_A_TALE):
-        chance = random.Random(SEED + number)
+        rng = random.Random(SEED + number)
         with transaction.atomic():
-            tale = LeaseHistory.by_chance(chance)
-            wanted = invoice_history(tale, chance)
+            tale = LeaseHistory.by_chance(rng)
+            wanted = invoice_history(tale, rng)
             lines += len(wanted)
             for change, otherwise in CHANGES.items():
                 for _ in range(OF_A_TALE if change == ARRIVAL else 1):
                     found[change] += 1
-                    differ[change] += invoice_history(otherwise(tale, chance), chance) != wanted
+                    differ[change] += invoice_history(otherwise(tale, rng), rng) != wanted
             transaction.set_rollback(True)
     figures.least("lines_and_totals", lines, unit="1", at_least=orders // OF_A_TALE)
     for change, many in found.items():

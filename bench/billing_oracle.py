@@ -38,14 +38,14 @@ NOW = datetime(2028, 1, 1, tzinfo=UTC)
 SHOWN = 5
 
 
-def some(chance: random.Random, sells: Market, first: int) -> list[RandomTenant]:
+def some(rng: random.Random, sells: Market, first: int) -> list[RandomTenant]:
     """Run some tenants through all the months, alternating over the time zones."""
     written = []
     for n in range(first, first + TENANTS_AT_ONCE):
         story = random_tenants.create_random_tenant(random_tenants.ZONES[n % len(random_tenants.ZONES)])
         if n % 2:
-            random_tenants.add_tenant_prices(chance, story, sells, cuts=8)
-        random_tenants.add_random_leases(chance, story, sells, START, END, leases=MONTHS * LEASES_A_MONTH)
+            random_tenants.add_tenant_prices(rng, story, sells, cuts=8)
+        random_tenants.add_random_leases(rng, story, sells, START, END, leases=MONTHS * LEASES_A_MONTH)
         written.append(story)
     return written
 
@@ -64,13 +64,13 @@ def bundled(story: RandomTenant) -> tuple[int, int, list[str]]:
 
 
 def main(tenant_months: int = TENANT_MONTHS, seed: int = SEED) -> None:
-    figures, chance, found = Figures("billing_oracle"), random.Random(seed), Counter[str]()
-    sells = random_tenants.create_market(chance, START, END, offerings=9, changes=10)
+    figures, rng, found = Figures("billing_oracle"), random.Random(seed), Counter[str]()
+    sells = random_tenants.create_market(rng, START, END, offerings=9, changes=10)
     wrong, unfit = list[object](), list[str]()
     for first in count(0, TENANTS_AT_ONCE):
         if found["months"] >= tenant_months:
             break
-        written = some(chance, sells, first)
+        written = some(rng, sells, first)
         began = perf_counter()
         if lease_rating.rate_all_leases(now=NOW).gaps:
             raise RuntimeError("there are gaps in the prices")

@@ -43,7 +43,7 @@ SO_MUCH = Path(__file__).with_name("aggregate.sql").read_text()
 
 
 def build(tenants: int) -> list[str]:
-    """Write everybody's history and rate it, since a run begins after rating."""
+    """Write every tenant's history and rate it, since a run begins after rating."""
     billing.TENANTS, billing.LEASES = tenants, LEASES
     billing.build()
     billing.make_months(OVER)

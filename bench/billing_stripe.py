@@ -52,13 +52,13 @@ def collect(fake: FakeStripe, gateway: StripeGateway, wanted: GatewayCharge) -> 
 
 
 def main(charges: int = CHARGES) -> None:
-    figures, chance = Figures("billing"), Random(20)
+    figures, rng = Figures("billing"), Random(20)
     fake, gateway = FakeStripe(now=START), StripeGateway()
     for n in range(TENANTS):
         create_card_holder(fake, f"ten_{n:026d}")
 
     def ill(call: Call) -> str:
-        return chance.choice(ILLS) if chance.randrange(100) < FAULTS_PERCENT else ""
+        return rng.choice(ILLS) if rng.randrange(100) < FAULTS_PERCENT else ""
 
     fake.ill = ill
     begun = perf_counter()

@@ -95,9 +95,9 @@ def build(months: int) -> list[tuple[str, str]]:
 
 def collect(number: int) -> None:
     """Open and collect every payment, in each worker's own order, until none is found."""
-    chance = random.Random(SEED + number)
+    rng = random.Random(SEED + number)
     while payment_creation.open_due_payments(now=LATER) + len(due := payment_collection.PAYMENTS.due(now=LATER)):
-        chance.shuffle(due)
+        rng.shuffle(due)
         for _, payment_id, tenant_id in due:
             payment_collection.PAYMENTS.collect(payment_id, tenant_id, now=LATER)
 

@@ -140,8 +140,8 @@ def serve(tenant: str) -> tuple["subprocess.Popen[bytes]", int]:
         sleep(0.1)
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}")
-        with socket() as knock:
-            if knock.connect_ex(("127.0.0.1", port)) == 0:
+        with socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return process, port
     raise RuntimeError("the server did not start within 20 s")
 

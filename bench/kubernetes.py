@@ -152,14 +152,14 @@ class Bench:
 
     def sustained(self, sightings: Sightings) -> None:
         """Request as many leases as possible; count the pods started per second."""
-        count, began, before, hints = AT_ONCE // self.size.part, clock.monotonic(), self.effort(), rung()
+        count, began, before, earlier = AT_ONCE // self.size.part, clock.monotonic(), self.effort(), enqueued_count()
         self.at_rate(count, 120, sightings, self.ask)
         took = max(sightings.running.values()) - began
         ours, theirs = (1000 * (b - a) / count for a, b in zip(before, self.effort(), strict=True))
         print(f"a lease took {ours:.0f} ms CPU of the product and {theirs:.0f} of the cluster", file=sys.stderr)
         self.figures.least("sustained", count / took, unit="1/s", at_least=60)
         # One of its own, that it be looked at, and one for its end: any other is a look at what nobody changed.
-        self.figures.most("hints_a_launch", (rung() - hints - 1) / count, unit="hints", at_most=2.1)
+        self.figures.most("messages_per_launch", (enqueued_count() - earlier - 1) / count, unit="messages", at_most=2.1)
 
     def effort(self) -> tuple[float, float]:
         """Return the CPU seconds used by the product's processes and the cluster's."""
@@ -175,7 +175,7 @@ class Bench:
         if missing > 0:
             self.at_rate(missing, 60, sightings, self.ask)
             held += missing
-        until(self.at_rest, self.size.patience_s, "every lease is active and nobody is rung for")
+        until(self.at_rest, self.size.patience_s, "every lease is active and no message is pending")
         self.calls.forget()
         began = clock.monotonic()
         outbox.enqueue("broker.sweep_all", "", now=clock.now())
@@ -202,12 +202,12 @@ class Bench:
         self.plane.kill(API)
         self.calls.forget()
         self.plane.restart(API)
-        began, news = (
+        began, versions = (
             clock.monotonic(),
             {kind: self.change_one(kind, *found) for kind, found in FOLLOWED.items()},
         )
         until(
-            lambda: all(self.heard(kind) >= version for kind, version in news.items()),
+            lambda: all(self.heard(kind) >= version for kind, version in versions.items()),
             PATIENCE_S,
             "every watch told of what changed after the restart",
         )
@@ -229,7 +229,7 @@ class Bench:
         return ClusterWatch.objects.values_list("version", flat=True).get(kind=kind)
 
 
-def rung() -> int:
+def enqueued_count() -> int:
     """Return how many messages were ever enqueued, by taking the next sequence value."""
     with transaction.atomic():
         number = OutboxMessage.objects.create(task="none", subject="", at=clock.now()).pk

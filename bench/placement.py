@@ -15,12 +15,12 @@ from statistics import mean
 from time import monotonic
 
 from bench.figures import Figures
-from bench.placing import choosing, drifting, exact, planning, speed, warming
-from bench.placing.experiments import FLUID, LOADS, Job, Results, run
-from bench.placing.policies import MOVING, ORACLE, OURS, PEERS, UNTOLD
-from bench.placing.report import Rows, table
-from bench.placing.selling import SOLD
-from bench.placing.workloads import MADE, MIXES
+from bench.placement_policies import choosing, drifting, exact, planning, speed, warming
+from bench.placement_policies.experiments import FLUID, LOADS, Job, Results, run
+from bench.placement_policies.policies import MOVING, ORACLE, OURS, PEERS, UNTOLD
+from bench.placement_policies.report import Rows, table
+from bench.placement_policies.selling import SOLD
+from bench.placement_policies.workloads import MADE, MIXES
 
 PROCESSES = 2
 FILLING_SEEDS, ONLINE_SEEDS, MANY_SEEDS = 10, 4, 40

@@ -13,10 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 from statistics import mean, stdev
 
 from bench.figures import Figures
-from bench.placing_shared import trace
-from bench.placing_shared.ceiling import ceiling
-from bench.placing_shared.rules import BestFit, Gradient, Packing, PublishedGradient
-from bench.placing_shared.run import Outcome, run
+from bench.shared_placement import trace
+from bench.shared_placement.ceiling import ceiling
+from bench.shared_placement.rules import BestFit, Gradient, Packing, PublishedGradient
+from bench.shared_placement.run import Outcome, run
 from broker.domain.placement.shares.fragmentation import FragmentationMeasure
 from broker.domain.placement.shares.least_stranded import LeastStranded
 from broker.domain.placement.shares.shared_nodes import ShareRule

@@ -61,8 +61,8 @@ def _log_open_months(closed: close_month.CloseResult) -> None:
     for gap in closed.gaps:
         log.error("price gap keeps a month open", lease_id=gap.lease, gap=str(gap))
     for month in closed.waiting:
-        tell = log.error if month.broken else log.warning
-        tell("month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
+        write_log = log.error if month.broken else log.warning
+        write_log("month could not be closed yet", tenant=month.tenant_id, month=month.label, why=month.why)
 
 
 @task("billing.post_and_seal_ledger")
@@ -123,21 +123,21 @@ def stop_budgets() -> None:
 
 
 @task("billing.send_email")
-def send_email(letter_id: str, tenant_id: str) -> None:
+def send_email(email_id: str, tenant_id: str) -> None:
     """Send one e-mail; any failure is recorded with it."""
     now = clock.now()
     try:
-        email_delivery.deliver_email(letter_id, tenant_id, now=now)
+        email_delivery.deliver_email(email_id, tenant_id, now=now)
     except Exception as error:
-        if not email_delivery.record_unexpected_failure(letter_id, tenant_id, error, now=now):
+        if not email_delivery.record_unexpected_failure(email_id, tenant_id, error, now=now):
             raise
 
 
 @task("billing.send_due_emails")
 def send_due_emails() -> None:
-    """Resend lost hints of e-mails and retry failed ones."""
-    for hint in email_delivery.due_emails(now=clock.now()):
-        outbox.send(*hint)
+    """Send lost messages of e-mails again and retry failed ones."""
+    for message in email_delivery.due_emails(now=clock.now()):
+        outbox.send(*message)
 
 
 def _advance(moving: GatewayTransactions[Any], row_id: str, tenant_id: str) -> None:

@@ -62,8 +62,12 @@ def sweep_due() -> None:
     """
     now = clock.now()
     layouts_and_plans = (*repartition_reconciler.due_repartitions(now=now), *moving.due_plans(now=now))
-    for hint in (*lease_reconciler.due_messages(now=now), *layouts_and_plans, *volume_lifecycle.due_volumes(now=now)):
-        outbox.send(*hint)
+    for message in (
+        *lease_reconciler.due_messages(now=now),
+        *layouts_and_plans,
+        *volume_lifecycle.due_volumes(now=now),
+    ):
+        outbox.send(*message)
 
 
 @task("broker.sweep_all")
@@ -74,8 +78,8 @@ def sweep_all(_subject: str = "") -> None:
     """
     now = clock.now()
     plans = (*repartition_planner.clusters_to_plan(), *plan_proposals.clusters_to_plan(now=now))
-    for hint in (*lease_reconciler.messages_for_all_live(), *plans):
-        outbox.send(*hint)
+    for message in (*lease_reconciler.messages_for_all_live(), *plans):
+        outbox.send(*message)
     orphan_removal.remove_orphans(now=now)
 
 

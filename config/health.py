@@ -58,7 +58,7 @@ def missing_requirements() -> dict[str, str]:
         lacks["database"] = "PostgreSQL does not answer; see its log and GPUBROKER_DATABASE_URL."
     except LookupError:
         lacks["migrations"] = "Migrations are not applied; run manage.py migrate --database owner."
-    if not outbox.reachable():
+    if not outbox.is_broker_reachable():
         lacks["valkey"] = "Valkey does not answer; see its log and GPUBROKER_BROKER_URL."
     return lacks
 
@@ -80,7 +80,7 @@ def _may_read(request: HttpRequest) -> bool:
 
 @require_safe
 def metrics_view(request: HttpRequest) -> HttpResponse:
-    """Serve metrics to this machine, or to whoever has the metrics token."""
+    """Serve metrics to this host, or to holders of the metrics token."""
     if not _may_read(request):
         return problem_response(
             request,

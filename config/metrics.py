@@ -93,12 +93,14 @@ class DatabaseCollector(Collector):
             oldest = cursor.fetchone()[0]
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM ports_outboxmessage")
-            rings = cursor.fetchone()[0]
+            pending_messages = cursor.fetchone()[0]
         yield leases
         yield from cluster_gauges()
         yield GaugeMetricFamily("gpubroker_queue_oldest_wait_seconds", "Age of the oldest queued lease.", value=oldest)
         yield from billing_gauges()
-        yield GaugeMetricFamily("gpubroker_outbox_pending", "Outbox messages that are not sent yet.", value=rings)
+        yield GaugeMetricFamily(
+            "gpubroker_outbox_pending", "Outbox messages that are not sent yet.", value=pending_messages
+        )
 
 
 def cluster_gauges() -> Iterator[GaugeMetricFamily]:
@@ -143,16 +145,16 @@ def billing_gauges() -> Iterator[GaugeMetricFamily]:
             "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(made_at)), 0)::float"
             " FROM billing_queuedemail WHERE due_at IS NOT NULL"
         )
-        letters, letter_age = cursor.fetchone()
+        unsent_emails, oldest_email_age = cursor.fetchone()
         cursor.execute(
             "SELECT count(*) FROM billing_queuedemail WHERE undelivered_reason IN ('no_recipient', 'given_up')"
         )
         unsent = cursor.fetchone()[0]
         stops = budget_stops.count_late_stops(now=clock.now())
         waiting = pending_decisions.count_pending_decisions()
-    yield GaugeMetricFamily("gpubroker_emails_pending", "E-mails that are not sent yet.", value=letters)
+    yield GaugeMetricFamily("gpubroker_emails_pending", "E-mails that are not sent yet.", value=unsent_emails)
     yield GaugeMetricFamily(
-        "gpubroker_email_oldest_pending_seconds", "Age of the oldest unsent e-mail.", value=letter_age
+        "gpubroker_email_oldest_pending_seconds", "Age of the oldest unsent e-mail.", value=oldest_email_age
     )
     yield GaugeMetricFamily("gpubroker_emails_undeliverable", "E-mails that need attention.", value=unsent)
     yield GaugeMetricFamily(

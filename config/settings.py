@@ -190,7 +190,7 @@ SOCIALACCOUNT_EMAIL_VERIFICATION = "mandatory"  # for addresses that the company
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_ADAPTER = "web.portal.account.allauth_overrides.AccountAdapter"
-# Else everybody behind a proxy shares one address and one rate limit.
+# Else all clients behind a proxy share one address and one rate limit.
 ALLAUTH_TRUSTED_PROXY_COUNT = env.trusted_proxy_count
 ACCOUNT_RATE_LIMITS = {"login_failed": "10/m/ip,5/5m/key"}
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]

@@ -6,8 +6,8 @@
 \getenv owner OWNER_PASSWORD
 \getenv web WEB_PASSWORD
 \getenv worker WORKER_PASSWORD
-SELECT (:{?owner} AND :{?web} AND :{?worker})::int AS told \gset
-\if :told
+SELECT (:{?owner} AND :{?web} AND :{?worker})::int AS given \gset
+\if :given
 \else
   \echo 'OWNER_PASSWORD, WEB_PASSWORD and WORKER_PASSWORD must be set: nobody may log in without a password. Nothing was changed.'
   SELECT 1/0 AS "set the three passwords and try again";

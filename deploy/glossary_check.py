@@ -54,7 +54,7 @@ def find_definitions(path: Path) -> Iterator[Definition]:
 
 
 def _find_members(path: Path, parent: ast.Module | ast.ClassDef) -> Iterator[Definition]:
-    """Yield classes and functions, without those inside functions: nobody else can call them."""
+    """Yield classes and functions, without those inside functions, which are local."""
     for node in parent.body:
         if isinstance(node, ast.ClassDef):
             yield Definition(f"{path}:{node.lineno}", "class", node.name, _summary(node))

@@ -51,9 +51,9 @@ def new(prefix: str) -> str:
     return f"{prefix}_{_source()}"
 
 
-def random_token(letters: int = 40) -> str:
+def random_token(length: int = 40) -> str:
     """Return a random secret of this many letters, five bits each."""
-    return _encode(secrets.randbits(letters * 5), letters)
+    return _encode(secrets.randbits(length * 5), length)
 
 
 @contextmanager

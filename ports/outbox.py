@@ -1,6 +1,6 @@
 """Transactional outbox: messages to workers, written in the transaction of their cause.
 
-The row is the queue; the Celery message only shortens the wait (house.md §3).
+The row is the queue; the Celery message only shortens the wait.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -115,7 +115,7 @@ def _log_fields(subject: str = "", tenant_id: str = "", *_: Any) -> dict[str, st
     return {name: value for name, value in fields.items() if value}
 
 
-def reachable() -> bool:
+def is_broker_reachable() -> bool:
     """Return whether the queue's server responds."""
     queue = current_app.connection_for_write()
     away: tuple[type[Exception], ...] = (*queue.connection_errors, OperationalError)

@@ -24,16 +24,16 @@ def send_due_messages(*, now: datetime) -> int:
     with transaction.atomic():
         values = {"now": now, "until": now + CLAIM_DURATION, "batch": BATCH}
         rows = sorted(query_rows("ports/outbox/claim_due", values))
-    hints: dict[outbox.TaskMessage, list[int]] = {}
+    messages: dict[outbox.TaskMessage, list[int]] = {}
     headers: dict[outbox.TaskMessage, dict[str, str]] = {}
     for _, number, task, subject, tenant_id, request_id in rows:
         # Equal messages in one batch are sent once, with the first request id.
-        hints.setdefault((task, subject, tenant_id), []).append(number)
+        messages.setdefault((task, subject, tenant_id), []).append(number)
         if request_id:
             headers.setdefault((task, subject, tenant_id), {"request_id": request_id})
     sent: list[int] = []
     try:
-        for each, numbers in hints.items():
+        for each, numbers in messages.items():
             outbox.send(*each, **headers.get(each, {}))
             sent += numbers
     except OperationalError:

@@ -61,7 +61,7 @@ class BudgetTerms:
         """Return the percentage at which leases of this scope are stopped."""
         return self.stop_all_at if what is StopScope.ALL else self.stop_idle_at
 
-    def told_of(self, measure: BudgetMeasure) -> tuple[int, ...]:
+    def alert_thresholds(self, measure: BudgetMeasure) -> tuple[int, ...]:
         return self.thresholds if measure is BudgetMeasure.SPENT else self.forecast_thresholds
 
 

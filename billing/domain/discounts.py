@@ -26,13 +26,13 @@ def amount_discount(lines: Mapping[Key, int], minor: int, *, exponent: int) -> d
     """
     if minor < 0:
         raise ValueError("an amount off is not less than nought")
-    coin = EXACT_PER_UNIT // 10**exponent
-    coins = {key: max(num, 0) // coin for key, num in lines.items()}
-    if minor <= sum(coins.values()):
-        return {key: many * coin for key, many in apportion(minor, coins).items() if many}
-    left, found = minor * coin, dict[Key, int]()
+    minor_unit = EXACT_PER_UNIT // 10**exponent
+    whole_minors = {key: max(num, 0) // minor_unit for key, num in lines.items()}
+    if minor <= sum(whole_minors.values()):
+        return {key: many * minor_unit for key, many in apportion(minor, whole_minors).items() if many}
+    left, found = minor * minor_unit, dict[Key, int]()
     for key in lines:
-        found[key] = coins[key] * coin
+        found[key] = whole_minors[key] * minor_unit
         left -= found[key]
     for key, num in lines.items():
         more = min(max(num, 0) - found[key], left)

@@ -52,15 +52,15 @@ class LinePart:
     minor: int
 
 
-def split_line(line: LinePart, borders: Mapping[datetime, int]) -> list[LinePart]:
+def split_line(line: LinePart, amounts_until: Mapping[datetime, int]) -> list[LinePart]:
     """Split a line at given times into parts; the last part is the rest.
 
-    `borders` maps each time to the amount used by then. Rounding may make an intermediate amount larger
+    `amounts_until` maps each time to the amount used by then. Rounding may make an intermediate amount larger
     than the total; no part is ever negative.
     """
     found, before = [], 0
-    for moment in sorted(moment for moment in borders if moment < line.until):
-        come_to = min(max(borders[moment], before), line.minor)
+    for moment in sorted(moment for moment in amounts_until if moment < line.until):
+        come_to = min(max(amounts_until[moment], before), line.minor)
         found.append(replace(line, until=moment, minor=come_to - before))
         before = come_to
     return [part for part in (*found, replace(line, minor=line.minor - before)) if part.minor > 0]

@@ -58,8 +58,8 @@ def sum_by_month(*parts: Mapping[int, int]) -> dict[int, int]:
 
 
 def _spans_by_price(span: Period, prices: Sequence[PricePoint]) -> Iterable[tuple[Period, int]]:
-    borders = [since for since, _ in prices[1:]]
-    edges = [span.start, *(max(min(border, span.end), span.start) for border in borders), span.end]
+    boundaries = [since for since, _ in prices[1:]]
+    edges = [span.start, *(max(min(boundary, span.end), span.start) for boundary in boundaries), span.end]
     for (start, end), (_, nano) in zip(pairwise(edges), prices, strict=True):
         if start < end:
             yield Period(start, end), nano

@@ -123,9 +123,9 @@ def parse_amount(text: str, currency: str) -> int:
     places = exponent_of(currency)
     found = AMOUNT_FORMAT.fullmatch(text.strip())
     if found is None or len(found["parts"] or "") > places:
-        coins = f"at most {places} decimals" if places else "no decimals"
+        decimals = f"at most {places} decimals" if places else "no decimals"
         raise InvalidAmount(
-            f"{text.strip()[:MAX_ECHO_LENGTH]!r} is not an amount in {currency}: it has digits and {coins}."
+            f"{text.strip()[:MAX_ECHO_LENGTH]!r} is not an amount in {currency}: it has digits and {decimals}."
         )
     return int(found["whole"] + (found["parts"] or "").ljust(places, "0"))
 

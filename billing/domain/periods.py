@@ -72,12 +72,12 @@ def month_of(tz: str, instant: datetime, *, anchor: int = 1) -> Period:
     zone = ZoneInfo(tz)
     local = instant.astimezone(zone)
     index = local.year * 12 + local.month - 1
-    while _border(zone, index, anchor) > instant:
+    while _boundary(zone, index, anchor) > instant:
         index -= 1
-    return Period(_border(zone, index, anchor), _border(zone, index + 1, anchor))
+    return Period(_boundary(zone, index, anchor), _boundary(zone, index + 1, anchor))
 
 
-def _border(zone: ZoneInfo, index: int, anchor: int) -> datetime:
+def _boundary(zone: ZoneInfo, index: int, anchor: int) -> datetime:
     """Return the start of a month, given its number counted from year 0."""
     year, month = divmod(index, 12)
     day = min(anchor, monthrange(year, month + 1)[1])

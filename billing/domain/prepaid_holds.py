@@ -22,9 +22,9 @@ def max_gross(num: int, *, rate_bp: int, pieces: int, currency: str) -> int:
     """
     if num <= 0:
         return 0
-    coin: int = EXACT_PER_UNIT // 10 ** exponent_of(currency)
+    minor_unit: int = EXACT_PER_UNIT // 10 ** exponent_of(currency)
     taxed = -(-num * (FULL_BP + rate_bp) // FULL_BP)
-    return -(-taxed // coin) * coin + ROUNDING_MARGIN * max(pieces, 1) * coin
+    return -(-taxed // minor_unit) * minor_unit + ROUNDING_MARGIN * max(pieces, 1) * minor_unit
 
 
 def cap_amounts(parts: Mapping[int, int], most: int) -> dict[int, int]:

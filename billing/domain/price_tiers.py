@@ -57,10 +57,10 @@ class TieredPrice:
         return self.prices[at - 1] if at else self.nano_per_hour
 
     def _graduated(self, used: int) -> int:
-        borders = [*self.starts, used]
+        boundaries = [*self.starts, used]
         return sum(
             (min(end, used) - start) * (self.nano_per_hour - price)
-            for start, end, price in zip(borders, borders[1:], self.prices, strict=False)
+            for start, end, price in zip(boundaries, boundaries[1:], self.prices, strict=False)
             if start < used
         )
 

@@ -20,7 +20,7 @@ class RefundLimits:
     currency: str
 
     @property
-    def most(self) -> int:
+    def max_minor(self) -> int:
         return max(min(self.took - self.back, self.credited - self.back, self.balance), 0)
 
 

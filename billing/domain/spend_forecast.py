@@ -23,7 +23,7 @@ class ExpectedCost:
     low: int
     high: int
 
-    def after(self, known: int) -> "ExpectedCost":
+    def plus(self, known: int) -> "ExpectedCost":
         """Return the amount with a known amount added."""
         return ExpectedCost(known + self.amount, known + self.low, known + self.high)
 
@@ -54,11 +54,11 @@ class WeeklyPattern:
         self.seen = [len(days) for days in alike]
 
     @property
-    def known(self) -> bool:
+    def has_enough_history(self) -> bool:
         """Whether there are enough days for a forecast."""
         return len(self.past) >= MIN_DAYS
 
-    def ahead(self, days: int, *, left_of_first: Fraction = Fraction(1)) -> Iterator[ForecastDay]:
+    def forecast_days(self, days: int, *, left_of_first: Fraction = Fraction(1)) -> Iterator[ForecastDay]:
         """Yield the forecast of the next days.
 
         The first is today, which counts with the fraction that is left of it.

@@ -62,12 +62,12 @@ def from_stripe(amount: int, currency: str) -> int:
 
 def lines_to_stripe(amounts: Iterable[tuple[int, int]], currency: str) -> list[StripeLine]:
     """Convert lines of (amount, tax) so that they add up to Stripe's total."""
-    parts, ours, sent = [], 0, 0
+    parts, our_sum, sent = [], 0, 0
     for minor, tax in amounts:
         pair = []
         for each in (minor, tax):
-            ours += each
-            pair.append(to_stripe(ours, currency) - sent)
+            our_sum += each
+            pair.append(to_stripe(our_sum, currency) - sent)
             sent += pair[-1]
         parts.append(StripeLine(*pair))
     return parts

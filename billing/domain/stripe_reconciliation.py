@@ -119,21 +119,21 @@ def find_differences(
 
 
 def _differences_of(one: OurCharge, there: Sequence[StripeInvoiceRecord]) -> list[ReconciliationDifference]:
-    mine = next((each for each in there if each.stripe_id == one.stripe_id), None)
+    remote = next((each for each in there if each.stripe_id == one.stripe_id), None)
     # Abandoned drafts are deleted or voided there; a second finalized invoice is not.
     found = [
-        _unknown_invoice(each) for each in there if each is not mine and each.status not in (*VOIDED_STATES, "draft")
+        _unknown_invoice(each) for each in there if each is not remote and each.status not in (*VOIDED_STATES, "draft")
     ]
-    took = mine.amount_paid if mine else 0
+    took = remote.amount_paid if remote else 0
     back, booked_back = to_stripe(one.back, one.currency), to_stripe(one.back_booked, one.currency)
 
     def differs(kind: DifferenceKind) -> None:
         found.append(ReconciliationDifference(kind, one.payment, one.minor, took, one.booked, one.back or None))
 
     if one.outcome == "succeeded":
-        if mine is None or mine.status != "paid":
+        if remote is None or remote.status != "paid":
             differs(DifferenceKind.PAID_HERE_NOT_THERE)
-        elif _is_other_amount(one.sent, mine.total, took, unbooked=back - booked_back):
+        elif _is_other_amount(one.sent, remote.total, took, unbooked=back - booked_back):
             differs(DifferenceKind.OTHER_AMOUNT)
         if one.booked is None:
             differs(DifferenceKind.NOT_BOOKED)
@@ -149,7 +149,7 @@ def _differences_of(one: OurCharge, there: Sequence[StripeInvoiceRecord]) -> lis
     declined = one.outcome == "declined"
     if took > back:
         differs(DifferenceKind.PAID_THERE_DECLINED_HERE if declined else DifferenceKind.PAID_THERE_OPEN_HERE)
-    elif declined and mine and mine.status == "open":
+    elif declined and remote and remote.status == "open":
         differs(DifferenceKind.OPEN_THERE_DECLINED_HERE)
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class ChargeVerdict(StrEnum):
+class ChargeState(StrEnum):
     PAID = "paid"
     REFUSED = "refused"  # nothing was collected, and nothing will be
     UNDER_WAY = "under_way"
@@ -27,15 +27,15 @@ class StripeInvoiceState:
 
 
 # The outcome of an open invoice by the state of its payment intent.
-INTENT_VERDICTS: dict[str, ChargeVerdict] = {
-    "": ChargeVerdict.UNDER_WAY,
-    "processing": ChargeVerdict.UNDER_WAY,
-    "succeeded": ChargeVerdict.UNDER_WAY,  # the invoice follows in a moment
-    "requires_capture": ChargeVerdict.UNEXPECTED,  # we never use manual capture
-    "requires_confirmation": ChargeVerdict.REFUSED,
-    "requires_action": ChargeVerdict.REFUSED,  # the bank wants the cardholder to confirm, who is not there
-    "requires_payment_method": ChargeVerdict.REFUSED,
-    "canceled": ChargeVerdict.REFUSED,
+INTENT_STATES: dict[str, ChargeState] = {
+    "": ChargeState.UNDER_WAY,
+    "processing": ChargeState.UNDER_WAY,
+    "succeeded": ChargeState.UNDER_WAY,  # the invoice follows in a moment
+    "requires_capture": ChargeState.UNEXPECTED,  # we never use manual capture
+    "requires_confirmation": ChargeState.REFUSED,
+    "requires_action": ChargeState.REFUSED,  # the bank wants the cardholder to confirm, who is not there
+    "requires_payment_method": ChargeState.REFUSED,
+    "canceled": ChargeState.REFUSED,
 }
 # Progress of an invoice at Stripe; it only ever increases.
 INVOICE_RANKS: dict[str, int] = {"draft": 1, "open": 2, "paid": 3, "uncollectible": 3, "void": 3}
@@ -67,17 +67,17 @@ ACTION = (
 REFUSAL = "card_declined", "The payment card was declined."
 
 
-def judge_invoice(seen: StripeInvoiceState, expected: int) -> ChargeVerdict:
+def classify_invoice(seen: StripeInvoiceState, expected: int) -> ChargeState:
     """Return the outcome of a Stripe invoice that should be of `expected`."""
     if seen.total != expected:
-        return ChargeVerdict.UNEXPECTED
+        return ChargeState.UNEXPECTED
     if seen.status == "paid":
-        return ChargeVerdict.PAID if seen.amount_paid == expected else ChargeVerdict.UNEXPECTED
+        return ChargeState.PAID if seen.amount_paid == expected else ChargeState.UNEXPECTED
     if seen.status in VOIDED_STATES:
-        return ChargeVerdict.REFUSED if not seen.amount_paid else ChargeVerdict.UNEXPECTED
+        return ChargeState.REFUSED if not seen.amount_paid else ChargeState.UNEXPECTED
     if seen.status == "open" and not seen.amount_paid:
-        return INTENT_VERDICTS.get(seen.intent, ChargeVerdict.UNEXPECTED)
-    return ChargeVerdict.UNEXPECTED
+        return INTENT_STATES.get(seen.intent, ChargeState.UNEXPECTED)
+    return ChargeState.UNEXPECTED
 
 
 def decline_reason(seen: StripeInvoiceState) -> tuple[str, str]:

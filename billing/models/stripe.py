@@ -122,7 +122,7 @@ class PaymentCardFormState(models.TextChoices):
 
 
 class PaymentCardForm(TenantOwned):
-    """A Stripe form that somebody requested to save a card. The row is the queue."""
+    """A requested Stripe form to save a card. The row is the queue."""
 
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=payment_card_form_id)
     state = models.CharField(max_length=6, choices=PaymentCardFormState, default=PaymentCardFormState.WANTED)

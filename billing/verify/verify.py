@@ -16,7 +16,7 @@ These are the rules, and all that it assumes:
 * A volume is charged like a lease of as many units as it has GiB: from its first step until one that leaves
   it none, and for nothing before storage was first sold (`sold_since`).
 * A line is everything that one project used of one offering at one price. It is exact until it is rounded
-  once to the smallest coin, half up. The total is the sum of the lines, and of the tax on them if any.
+  once to the minor unit, half up. The total is the sum of the lines, and of the tax on them if any.
 * A commitment covers, in every second of the invoice's month in which it is valid, as many active units of
   its offering as were committed to, in the order of the leases' ids; not usage that is quoted, preempted
   for free, or late. Covered seconds cost the committed price where that is lower than their own. Units that
@@ -27,12 +27,12 @@ These are the rules, and all that it assumes:
   sum reaches. With `package`, whole packages cost the tier's price each, and the rest costs its hours, but
   at most one more package.
 * Then each percentage discount, in the given order, reduces what is left of each of its lines, rounded down
-  to a 3600·10⁹th. Then each fixed discount takes whole coins from its lines in proportion to theirs, with
-  the missing coins from the largest remainders; if whole coins are not enough, it takes everything.
+  to a 3600·10⁹th. Then each fixed discount takes whole minor units from its lines in proportion to theirs, with
+  the missing minor units from the largest remainders; if whole minor units are not enough, it takes everything.
 * If all rounded lines fall short of the agreed minimum of the month, pro-rated by the second, half up, the
   difference is a line.
 * Tax is the sum of a category's lines × its rate, rounded once, half up. Each line has its share of that,
-  rounded down; missing coins go to the lines with the largest remainders, the first of equal ones first.
+  rounded down; missing minor units go to the lines with the largest remainders, the first of equal ones first.
 * Usage that became known after its month was closed is listed as `late` and is on a later invoice.
 * Approved corrections are listed as `corrected`: more or less usage, or another price for it. Whether they
   are justified is not checked; that they are computed correctly, and make no line negative, is.
@@ -77,7 +77,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Invoice:
-    """The invoice header; `total` is in the smallest coin, 10**decimals of which are one unit."""
+    """The invoice header; `total` is in the minor unit, 10**decimals of which are one unit."""
 
     id: str
     tenant: str
@@ -142,7 +142,7 @@ class Discount:
 
 @dataclass(frozen=True)
 class Minimum:
-    """The agreed minimum of a whole month, in the smallest coin.
+    """The agreed minimum of a whole month, in the minor unit.
 
     `until` None means that it is valid beyond this month.
     """
@@ -356,7 +356,7 @@ def read(raw: bytes) -> Bundle:
     whole = {"format": _text, "version": _count, "invoice": invoice, "months": _list(_month), "prices": _list(price),
              "lines": _list(line), "leases": _list(lease), "sha256": _text}  # fmt: skip
     taxes = {"taxes": _list(_tax)} if version != UNTAXED else {}
-    more = (MONTH if version >= MONTHLY else {}) | (MENDED if version >= CORRECTED else {})
+    more = (MONTH if version >= MONTHLY else {}) | (REPAIRED if version >= CORRECTED else {})
     volumes = {"volumes": _list(_volume)} if version >= VOLUMES else {}
     volumes |= {"commitments": _list(_commitment)} if version >= COMMITTED else {}
     parts = _shaped(found, whole | taxes | more | volumes, "the bundle")
@@ -365,7 +365,7 @@ def read(raw: bytes) -> Bundle:
     names = ("invoice", "months", "prices", "lines", "leases")
     return Bundle(
         **{name: parts[name] for name in names},
-        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *MENDED, "volumes", "commitments")},
+        **{name: parts.get(name, ()) for name in ("taxes", *MONTH, *REPAIRED, "volumes", "commitments")},
         sealed=digest == b'"%s"}\n' % mine.encode(),
     )
 
@@ -387,8 +387,8 @@ def _no_number(text: str) -> Any:
 def _shaped(thing: Any, shape: dict[str, Parser], where: str) -> dict[str, Any]:
     if not isinstance(thing, dict):
         raise Unreadable(f"{where} is not an object")
-    if odd := sorted(set(thing) ^ set(shape)):
-        raise Unreadable(f"{where} has missing or unknown names: {odd!a}")
+    if unexpected := sorted(set(thing) ^ set(shape)):
+        raise Unreadable(f"{where} has missing or unknown names: {unexpected!a}")
     return {name: parse(thing[name], f"{where}: {name}") for name, parse in shape.items()}
 
 
@@ -474,7 +474,7 @@ _price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_m
 _tier = _made(Tier, from_s=_count, nano_per_hour=_digits)
 _tiered_price = _made(Price, id=_count, offering=_text, nano_per_hour=_digits, since=_moment, until=_or_none(_moment),
                       own=_whether, free_start_s=_count, model=_text, tiers=_list(_tier))  # fmt: skip
-MENDED: dict[str, Parser] = {
+REPAIRED: dict[str, Parser] = {
     "corrected": _list(
         _made(
             Corrected,
@@ -580,9 +580,9 @@ class Report:
     def unit_seconds(self) -> int:
         return sum(each.unit_seconds for each in self.sums.values())
 
-    def differs(self, where: str, said: object, found: object) -> None:
-        if said != found:
-            self.differences.append(f"{where}: the invoice says {_grouped(said)}, recomputed is {_grouped(found)}")
+    def differs(self, where: str, stated: object, found: object) -> None:
+        if stated != found:
+            self.differences.append(f"{where}: the invoice says {_grouped(stated)}, recomputed is {_grouped(found)}")
 
 
 def check(raw: bytes) -> Report:
@@ -590,7 +590,7 @@ def check(raw: bytes) -> Report:
     report = Report(read(raw))
     if not report.bundle.sealed:
         report.differences.append("the file: its SHA-256 does not match; the file was changed")
-    _borders(report)
+    _check_boundaries(report)
     _prices(report)
     seen, quotes = set[str](), set[str]()
     for lease in report.bundle.leases:
@@ -617,13 +617,13 @@ def check(raw: bytes) -> Report:
     return report
 
 
-def _borders(report: Report) -> None:
+def _check_boundaries(report: Report) -> None:
     """Check the months' boundaries against this computer's time zone data."""
     labels = [month.label for month in report.bundle.months]
     if len(set(labels)) != len(labels) or report.bundle.invoice.month not in labels:
         report.differences.append(f"the months: {', '.join(labels)} are not unique or lack the invoice's month")
     for month in report.bundle.months:
-        for name, said, zone, ahead in (
+        for name, stated, zone, ahead in (
             ("begins", month.start, month.start_zone, 0),
             ("ends", month.end, month.end_zone, 1),
         ):
@@ -632,9 +632,9 @@ def _borders(report: Report) -> None:
             except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError):
                 report.unchecked.append(f"this computer does not know the time zone {zone} for {month.label}")
                 continue
-            if said != mine:
+            if stated != mine:
                 report.differences.append(
-                    f"the month {month.label}: the bundle says it {name} at {_utc(said)}; midnight of the first in"
+                    f"the month {month.label}: the bundle says it {name} at {_utc(stated)}; midnight of the first in"
                     f" {zone} is {_utc(mine)} by the time zones of this computer"
                 )
 
@@ -648,11 +648,11 @@ def midnight_of_first(label: str, ahead: int, zone: ZoneInfo) -> datetime:
     if not (found := re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", label, re.ASCII)):
         raise ValueError(label)
     year, month = divmod(int(found[1]) * 12 + int(found[2]) - 1 + ahead, 12)
-    wall = datetime(year, month + 1, 1)  # noqa: DTZ001  # what clocks on walls there show
+    local_time = datetime(year, month + 1, 1)  # noqa: DTZ001  # what clocks on walls there show
     day = timedelta(days=1)
-    offsets = {(wall + shift).replace(tzinfo=zone).utcoffset() or timedelta(0) for shift in (-day, day)}
-    tries = [(wall - offset).replace(tzinfo=UTC) for offset in offsets]
-    fits = [at for at in tries if at.astimezone(zone).replace(tzinfo=None) == wall]
+    offsets = {(local_time + shift).replace(tzinfo=zone).utcoffset() or timedelta(0) for shift in (-day, day)}
+    tries = [(local_time - offset).replace(tzinfo=UTC) for offset in offsets]
+    fits = [at for at in tries if at.astimezone(zone).replace(tzinfo=None) == local_time]
     return max(fits or tries)
 
 
@@ -847,18 +847,18 @@ def _carry(report: Report) -> None:
     if report.bundle.minimums and (lacks := max(0, _least(report) - lines)):
         report.sums[NO_LINE] = Sum()
         first = report.bundle.minimums[0].id
-        _carried(report, NO_LINE, "minimum", first, lacks * _coin(invoice), base=lines * _coin(invoice))
-    said, mine = report.bundle.carried, tuple(report.carried)
-    for n, (theirs, found) in enumerate(zip(said, mine, strict=False), 1):
+        _carried(report, NO_LINE, "minimum", first, lacks * _minor_unit(invoice), base=lines * _minor_unit(invoice))
+    stated, mine = report.bundle.carried, tuple(report.carried)
+    for n, (theirs, found) in enumerate(zip(stated, mine, strict=False), 1):
         report.differs(f"monthly adjustment {n}", _of_month(theirs), _of_month(found))
-    report.differs("monthly adjustments, total", len(said), len(mine))
+    report.differs("monthly adjustments, total", len(stated), len(mine))
 
 
 NO_LINE: Key = ("", "minimum", 0)
 SHORT: Key = ("", "shortfall", 0)
 
 
-def _coin(invoice: Invoice) -> int:
+def _minor_unit(invoice: Invoice) -> int:
     return int(HOUR * NANO // 10**invoice.decimals)
 
 
@@ -977,22 +977,22 @@ def _discount(report: Report, discount: Discount) -> None:
             report.differences.append(f"discount {discount.id}: it is negative or more than 100 %")
         parts = {key: num * discount.percent_bp // WHOLE for key, num in lines.items()}
     else:
-        parts = off(lines, discount.minor or 0, _coin(report.bundle.invoice))
+        parts = off(lines, discount.minor or 0, _minor_unit(report.bundle.invoice))
     kind = "amount" if discount.percent_bp is None else "percent"
     for key, num in parts.items():
         if num > 0:
             _carried(report, key, kind, discount.id, -num, base=lines[key])
 
 
-def off(lines: dict[Key, int], minor: int, coin: int) -> dict[Key, int]:
+def off(lines: dict[Key, int], minor: int, minor_unit: int) -> dict[Key, int]:
     """Return how a fixed discount is split over the lines."""
-    whole = [num // coin for num in lines.values()]
+    whole = [num // minor_unit for num in lines.values()]
     if minor <= sum(whole):
-        return {key: each * coin for key, each in zip(lines, _split(whole, minor), strict=True)}
-    found, left = dict[Key, int](), (minor - sum(whole)) * coin
+        return {key: each * minor_unit for key, each in zip(lines, _split(whole, minor), strict=True)}
+    found, left = dict[Key, int](), (minor - sum(whole)) * minor_unit
     for key, num in lines.items():
-        rest = min(num % coin, left)
-        found[key], left = num - num % coin + rest, left - rest
+        rest = min(num % minor_unit, left)
+        found[key], left = num - num % minor_unit + rest, left - rest
     return found
 
 

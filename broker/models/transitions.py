@@ -106,8 +106,8 @@ def log_transition(lease_id: str, tenant_id: str, *, before: str, after: str, re
     """Log a transition once it is committed; one that is rolled back is never logged."""
     if _level.isEnabledFor(logging.INFO):
         ended = {"reason": reason} if reason else {}
-        said = partial(log.info, lease_id=lease_id, tenant_id=tenant_id, before=before, after=after, **ended)
-        transaction.on_commit(partial(said, "lease state changed"), robust=True)
+        log_change = partial(log.info, lease_id=lease_id, tenant_id=tenant_id, before=before, after=after, **ended)
+        transaction.on_commit(partial(log_change, "lease state changed"), robust=True)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class ProvisionSlice:
     uuid: str = ""  # the GPU's UUID
     grid: int = 0  # memory slices of the whole GPU
     memory_gb: int = 0  # of the whole GPU
-    asks: str = ""  # resource name in its cluster, where not the usual one
+    resource_name: str = ""  # resource name in its cluster, where not the usual one
     cutting: CutEffort | None = None  # what partitioning it needs, where we know: in a simulated cluster
 
 

@@ -40,5 +40,5 @@ class NodePartitioner(Protocol):
     def taint(self, machine: PartitionedNode, *, on: bool) -> None:
         """Set or remove the taint that keeps new pods off the node."""
 
-    def tell(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
+    def apply_config(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
         """Set the layout a node must apply; False if it changed since it was observed."""

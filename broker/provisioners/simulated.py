@@ -151,9 +151,9 @@ class SimulatedProvisioner:
         return Observation(ObservedState.PENDING, "starting", again_in_s=min(left, 0.7))
 
     def _latencies(self, spec: ProvisionSpec) -> tuple[float, float]:
-        chance = Rng(spec.name)
-        pull_s = SLOW_S if spec.image.startswith("slow/") else chance.lognormal(PULL_S, SPREAD)
-        return pull_s / settings.SIMULATED_SPEED, chance.lognormal(START_S, SPREAD) / settings.SIMULATED_SPEED
+        rng = Rng(spec.name)
+        pull_s = SLOW_S if spec.image.startswith("slow/") else rng.lognormal(PULL_S, SPREAD)
+        return pull_s / settings.SIMULATED_SPEED, rng.lognormal(START_S, SPREAD) / settings.SIMULATED_SPEED
 
     def _refusal(self, spec: ProvisionSpec) -> str:
         if spec.image.startswith("refuse/"):
@@ -163,9 +163,9 @@ class SimulatedProvisioner:
 
 def _partition_seconds(spec: ProvisionSpec) -> float:
     """Return the seconds the GPUs need to create a spec's slices, in parallel."""
-    chance = Rng(f"partition {spec.name}")
+    rng = Rng(f"partition {spec.name}")
     cut_s, destroy_s = (
-        chance.lognormal(median, SPREAD) if median else 0.0
+        rng.lognormal(median, SPREAD) if median else 0.0
         for median in (settings.SIMULATED_PARTITION_S, settings.SIMULATED_DESTROY_S)
     )
     ways = {each.cutting for each in spec.slices}

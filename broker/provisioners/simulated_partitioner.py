@@ -59,7 +59,7 @@ class SimulatedPartitioner:
         nodes = SimulatedNode.objects.filter(node=machine.id, tainted=not on)
         nodes.update(tainted=on, version=F("version") + 1)
 
-    def tell(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
+    def apply_config(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
         node = SimulatedNode.objects.get(node=machine.id)
         changed = node.config != config  # a node only reacts to a changed name
         updated = SimulatedNode.objects.filter(node=machine.id, version=int(version)).update(
@@ -89,8 +89,8 @@ class SimulatedPartitioner:
             return ""
         if node.fault == "wedges":
             return "pending"
-        chance = Rng(f"{node.node} {node.version} {node.configured_at}")
-        takes = chance.uniform(*DAWDLE_S) if node.fault == "dawdles" else chance.lognormal(CUT_S, SPREAD)
+        rng = Rng(f"{node.node} {node.version} {node.configured_at}")
+        takes = rng.uniform(*DAWDLE_S) if node.fault == "dawdles" else rng.lognormal(CUT_S, SPREAD)
         if node.fault == "fails":
             return "pending" if elapsed < self._lasts(FAIL_S) else "failed"
         return "pending" if elapsed < self._lasts(takes) else "success"

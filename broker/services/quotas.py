@@ -64,7 +64,7 @@ def send_quota_query(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: date
     if more:
         cursor.execute(load_sql("broker/quotas/take_quota"), _query_parameters(more, lease.project, window))
 
-    def judge() -> None:
+    def check() -> None:
         with cursor:
             rows = [CheckedQuota(*row) for row in cursor.fetchall()] if more else []
         _check_all_taken(rows, lease.project_id)
@@ -78,7 +78,7 @@ def send_quota_query(lease: Lease, wanted: Mapping[QuotaKind, int], *, now: date
                 [row.id, row.requested, (row.counted_in or window).isoformat()] for row in rows if row.kind == kind
             ]
 
-    return judge
+    return check
 
 
 def note_unlimited_use(lease: Lease, wanted: Mapping[QuotaKind, int]) -> None:

@@ -104,7 +104,7 @@ class Product:
         command = [PYTHON, str(CHECKOUT / "manage.py"), *arguments, "--skip-checks"]
         return ProcessSpec(name, command, env, account=self.account, cwd=CHECKOUT, output=output)
 
-    def doors(self) -> list[ProcessSpec]:
+    def web_processes(self) -> list[ProcessSpec]:
         """Return the specifications of the processes that serve requests."""
         web = [PYTHON, "-m", "gunicorn", "config.wsgi:application", "--bind", f"{self.host}:{self.port}"]
         web += ["--workers", "2", "--threads", "4", "--worker-class", "gthread", "--preload"]
@@ -116,7 +116,7 @@ class Product:
             self._part("events", events, WEB, ready=self._answers(self.port + 1)),
         ]
 
-    def labour(self) -> list[ProcessSpec]:
+    def background_processes(self) -> list[ProcessSpec]:
         """Return the specifications of the background processes."""
         celery = [PYTHON, "-m", "celery", "-A", "config.celery"]
         worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "-n", "worker@gpubroker"]
@@ -153,14 +153,14 @@ class Product:
         host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
 
         def answers(process: Process) -> bool:
-            door = http.client.HTTPConnection(host, port, timeout=10)
+            connection = http.client.HTTPConnection(host, port, timeout=10)
             try:
-                door.request("GET", path)
-                return door.getresponse().status == 200
+                connection.request("GET", path)
+                return connection.getresponse().status == 200
             except (OSError, http.client.HTTPException):
                 return False
             finally:
-                door.close()
+                connection.close()
 
         return answers
 

@@ -154,7 +154,7 @@ def without_sync_commit(server: Server, name: str) -> Iterator[None]:
 
 
 def rename_database(server: Server, name: str, new: str) -> None:
-    """Rename a database that nobody uses."""
+    """Rename an unused database."""
     with server.as_administrator() as connection:
         connection.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*map(sql.Identifier, (name, new))))
 

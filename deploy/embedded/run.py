@@ -90,10 +90,10 @@ def run(options: Namespace) -> int:
         with installation(options, progress) as (product, supervisor):
             new = prepare_database_for_start(product, supervisor)
             # Web and events start during the seed; the worker must not act on an incomplete history.
-            doors = supervisor.launch(*product.doors())
+            web_processes = supervisor.launch(*product.web_processes())
             demo = seed_demo(product, supervisor, new=new)
             with progress.step("Processes: start web server, worker and scheduler"):
-                supervisor.until_ready(doors + supervisor.launch(*product.labour()))
+                supervisor.until_ready(web_processes + supervisor.launch(*product.background_processes()))
             took = time.monotonic() - began
             logs = product.folders.logs
             print("\n" + startup_text(address=product.address, demo=demo, logs=logs, seconds=took), flush=True)

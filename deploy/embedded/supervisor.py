@@ -42,9 +42,9 @@ class Supervisor:
     def pause(self, seconds: float) -> None:
         """Sleep until a child changes state; raise StopRequested when a signal asks us to end."""
         self.progress.tick()
-        news = wait_for_signal(seconds)
-        if news is not None and news != signal.SIGCHLD:
-            raise StopRequested(signal.Signals(news).name)
+        received = wait_for_signal(seconds)
+        if received is not None and received != signal.SIGCHLD:
+            raise StopRequested(signal.Signals(received).name)
 
     def launch(self, *parts: ProcessSpec) -> list[Process]:
         """Start processes in parallel."""

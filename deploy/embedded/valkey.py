@@ -46,8 +46,8 @@ class Valkey:
 
     def say(self, command: bytes) -> bytes:
         """Send one command and return the start of its reply."""
-        with socket.socket(socket.AF_UNIX) as door:
-            door.settimeout(2)
-            door.connect(str(self.socket))
-            door.sendall(command + b"\r\n")
-            return door.recv(256)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(2)
+            connection.connect(str(self.socket))
+            connection.sendall(command + b"\r\n")
+            return connection.recv(256)

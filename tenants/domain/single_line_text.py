@@ -11,7 +11,7 @@ def has_control(text: str) -> bool:
 
     Line breaks count as well.
     """
-    return any(unicodedata.category(letter) in HIDDEN_CATEGORIES for letter in text)
+    return any(unicodedata.category(character) in HIDDEN_CATEGORIES for character in text)
 
 
 def is_name(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Time zones a tenant may use: those of cities.
+"""Time zones that a tenant may choose: IANA zones named after a city, no fixed offsets.
 
 The law of a place defines when its months begin.
 """
@@ -24,7 +24,7 @@ def permitted_zones() -> frozenset[str]:
     return frozenset({UTC, *cities}) - STATE_ZONES
 
 
-def zone_refusal(name: str) -> str:
+def time_zone_error(name: str) -> str:
     """Return why a time zone is not permitted; empty if it is."""
     if name in permitted_zones():
         return ""

@@ -108,8 +108,8 @@ def delete_expired(*, now: datetime) -> int:
 
 def is_duplicate_effect(error: Exception) -> bool:
     """Return whether PostgreSQL refused a second effect under one key."""
-    said = getattr(error.__cause__, "diag", None)
-    return said is not None and said.constraint_name == "answer_once_per_key"
+    diagnostics = getattr(error.__cause__, "diag", None)
+    return diagnostics is not None and diagnostics.constraint_name == "answer_once_per_key"
 
 
 def request_in_flight() -> RequestInFlight:

@@ -22,7 +22,7 @@ class CurrencyFixed(ProblemError):
 
 
 def _valid_time_zone(name: str) -> str:
-    if why := time_zones.zone_refusal(name):
+    if why := time_zones.time_zone_error(name):
         raise InvalidValue("time_zone", why, fix="Use the nearest city, such as Europe/Berlin, or UTC.")
     return name
 
@@ -89,8 +89,8 @@ def _update(tenant: Tenant, differs: dict[str, Any]) -> int:
         with transaction.atomic():
             return rows.update(version=F("version") + 1, **differs)
     except IntegrityError as error:
-        said = getattr(error.__cause__, "diag", None)
-        if said is None or said.constraint_name != "tenant_currency_stays":
+        diagnostics = getattr(error.__cause__, "diag", None)
+        if diagnostics is None or diagnostics.constraint_name != "tenant_currency_stays":
             raise
         raise CurrencyFixed(
             f"{tenant.name} already has charges or agreements in {tenant.currency}.",
@@ -100,7 +100,7 @@ def _update(tenant: Tenant, differs: dict[str, Any]) -> int:
 
 @transaction.atomic
 def suspend(tenant: Tenant, *, actor: Actor, now: datetime, why: str) -> None:
-    """Make a tenant read-only; running leases go on until somebody ends them."""
+    """Make a tenant read-only; running leases go on until they are ended."""
     _set_suspended(tenant, "tenant.suspend", at=now, actor=actor, now=now, why=why)
 
 

@@ -114,10 +114,10 @@ def tokens_known_to(*, tenant: Tenant, user_id: str, now: datetime) -> QuerySet[
     These outlive the user who created them. A service account's token can create further tokens of that
     account, so tokens created by such an account count as the user's too.
     """
-    of_machines, hands = ApiToken.objects.filter(tenant=tenant, user=None), {user_id}
-    while (reach := hands.union(_accounts_created_by(of_machines, hands))) != hands:
-        hands = reach
-    alive = of_machines.filter(made_by__in=hands, revoked_at=None, expires_at__gt=now)
+    of_machines, owner_ids = ApiToken.objects.filter(tenant=tenant, user=None), {user_id}
+    while (reach := owner_ids.union(_accounts_created_by(of_machines, owner_ids))) != owner_ids:
+        owner_ids = reach
+    alive = of_machines.filter(made_by__in=owner_ids, revoked_at=None, expires_at__gt=now)
     return alive.select_related("service_account").order_by("id")
 
 

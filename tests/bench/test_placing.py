@@ -8,11 +8,11 @@ from random import Random
 import pytest
 
 import bench
-from bench.placing import rules
-from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
-from bench.placing.gpu_profiles import DOUBLE, FOUR, ONE, PROFILES, TABLE, THREE, TWO, WHOLE
-from bench.placing.policies import MOVING, ORACLE, policies
-from bench.placing.workloads import Request
+from bench.placement_policies import rules
+from bench.placement_policies.fleets import Bucketed, FirstFit, Fleet, Oracle
+from bench.placement_policies.gpu_profiles import DOUBLE, FOUR, ONE, PROFILES, TABLE, THREE, TWO, WHOLE
+from bench.placement_policies.policies import MOVING, ORACLE, policies
+from bench.placement_policies.workloads import Request
 from broker.domain.placement.costs.state_ranks import CostRule, rank_states
 from broker.domain.placement.costs.state_tables import EMPTY
 

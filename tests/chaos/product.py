@@ -41,9 +41,9 @@ def main(data: str, port: str, nodes: str) -> int:
         with installation(options) as (product, supervisor):
             supervisor.say = lambda line: print(line, flush=True)
             prepare_database_for_start(product, supervisor)
-            web_processes = supervisor.launch(*product.doors())
+            web_processes = supervisor.launch(*product.web_processes())
             furnish(product, supervisor, nodes)
-            supervisor.until_ready(web_processes + supervisor.launch(*product.labour()))
+            supervisor.until_ready(web_processes + supervisor.launch(*product.background_processes()))
             print("ready", flush=True)
             supervisor.watch()
     except StopRequested:

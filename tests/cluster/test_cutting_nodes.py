@@ -119,7 +119,7 @@ def tell(stage: Stage, name: str) -> None:
     assert stage.hands.prepare(stage.machine, WANTED, now=stage.now) == timedelta()
     for _ in range(20):
         version = stage.hands.observe(stage.machine, now=stage.now).version
-        if stage.hands.tell(stage.machine, name, version=version, now=stage.now):
+        if stage.hands.apply_config(stage.machine, name, version=version, now=stage.now):
             return
     raise AssertionError("the node never stands still")
 
@@ -160,7 +160,7 @@ def test_a_node_is_told_nothing_on_old_knowledge(stage: Callable[[str], Stage]) 
     old = here.hands.observe(here.machine, now=here.now).version
     here.hands.prepare(here.machine, WANTED, now=here.now)
     here.hands.taint(here.machine, on=True)
-    assert not here.hands.tell(here.machine, NAME, version=old, now=here.now)
+    assert not here.hands.apply_config(here.machine, NAME, version=old, now=here.now)
     assert here.hands.observe(here.machine, now=here.now).config == ""
 
 
@@ -216,7 +216,7 @@ class TestReal:
         gpu_nodes.remove(here.machine.name)
         until(here, lambda seen: not seen.there)
         here.hands.taint(here.machine, on=False)
-        assert not here.hands.tell(here.machine, NAME, version="1", now=here.now)
+        assert not here.hands.apply_config(here.machine, NAME, version="1", now=here.now)
 
     def test_layouts_are_added_to_those_that_are_known(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")

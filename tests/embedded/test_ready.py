@@ -30,12 +30,12 @@ def installed(tmp_path: Path, port: int) -> Product:
 @pytest.fixture
 def labour(installed: Product) -> Labour:
     """Return a function that describes background processes."""
-    return lambda: {part.name: part for part in installed.labour()}
+    return lambda: {part.name: part for part in installed.background_processes()}
 
 
 def test_nothing_is_taken_for_ready_just_because_it_was_started(installed: Product) -> None:
     trusted = ProcessSpec.__dataclass_fields__["ready"].default
-    parts = {part.name: part for part in (*installed.doors(), *installed.labour())}
+    parts = {part.name: part for part in (*installed.web_processes(), *installed.background_processes())}
     assert set(parts) == {"web", "events", "worker", "beat", "relay"}
     assert {name for name, part in parts.items() if part.ready is trusted} == set()
 
@@ -70,7 +70,7 @@ def answering(port: int, status: int) -> Iterator[list[str]]:
 
 
 def test_a_web_process_is_ready_once_it_answers_with_200(installed: Product) -> None:
-    for number, (web_process, path) in enumerate(zip(installed.doors(), ("/ready", "/health"), strict=True)):
+    for number, (web_process, path) in enumerate(zip(installed.web_processes(), ("/ready", "/health"), strict=True)):
         assert not web_process.ready(None)  # type: ignore[arg-type]
         for status in (503, 200):
             with answering(installed.port + number, status) as wanted:

@@ -136,9 +136,9 @@ def test_a_listener_hears_instead_of_the_outbox_until_its_block_ends() -> None:
 
 
 def test_whether_the_queue_answers_is_told_and_not_guessed(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not outbox.reachable()
+    assert not outbox.is_broker_reachable()
     monkeypatch.setattr(current_app.conf, "broker_write_url", valkey_url)
-    assert outbox.reachable()
+    assert outbox.is_broker_reachable()
 
 
 def test_a_function_answers_to_a_name() -> None:

@@ -52,12 +52,12 @@ class WatchedHands(SimulatedPartitioner):
         super().taint(machine, on=on)
         self._break(0.03)
 
-    def tell(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
+    def apply_config(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
         with system_scope():
             held = Allocation.objects.filter(gpu__node=machine.id, released_at=None).count()
         pods = SimulatedPod.objects.filter(nodes__contains=[machine.id]).count()
         assert (held, pods) == (0, 0), f"{machine.name} is told to change under {held} leases and {pods} pods"
-        found = super().tell(machine, config, version=version, now=now)
+        found = super().apply_config(machine, config, version=version, now=now)
         self.world.did["told"] += found
         ill = SimulatedNode.objects.get(node=machine.id).fault
         self.world.suffered |= dict.fromkeys(Repartition.objects.under_way().filter(node=machine.id), ill)

@@ -58,8 +58,8 @@ def require_amount(field: str, text: str, currency: str, *, example: str = "12.5
     """Parse an amount of a request body, or raise Invalid, which names the field."""
     try:
         return parse_amount(text, currency)
-    except InvalidAmount as odd:
-        raise InvalidValue(field, str(odd), fix=f"Send an amount such as {example}.") from odd
+    except InvalidAmount as error:
+        raise InvalidValue(field, str(error), fix=f"Send an amount such as {example}.") from error
 
 
 @extend_schema_field(dict[str, str])

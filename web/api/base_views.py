@@ -45,10 +45,12 @@ def _cached_serializer(serializer: type[BaseSerializer[Any]], partial: bool) -> 
 
 def refuse_nul(request: Request) -> None:
     """Refuse NUL characters in the query string, since no column can hold one."""
-    odd = [name for name, values in request.query_params.lists() if any("\x00" in text for text in (name, *values))]
-    if odd:
-        said = ["Contains a NUL character. Remove it."]
-        raise ValidationError({name.replace("\x00", "\N{REPLACEMENT CHARACTER}"): said for name in odd})
+    with_null = [
+        name for name, values in request.query_params.lists() if any("\x00" in text for text in (name, *values))
+    ]
+    if with_null:
+        messages = ["Contains a NUL character. Remove it."]
+        raise ValidationError({name.replace("\x00", "\N{REPLACEMENT CHARACTER}"): messages for name in with_null})
 
 
 NEWEST_FIRST, OLDEST_FIRST = ("-id", "id"), ("id", "-id")
@@ -110,7 +112,7 @@ class TenantViewSet(RowViewSet):
 
     request: TenantRequest
     actions_needed: ClassVar[dict[str, str]] = {}
-    asks_only: ClassVar[bool] = False  # its POST changes nothing: a suspended tenant may send it too
+    changes_nothing: ClassVar[bool] = False  # its POST changes nothing: a suspended tenant may send it too
     project_field: ClassVar[str | None] = None  # field with the row's project
 
     def get_queryset(self) -> QuerySet[Any]:

@@ -167,8 +167,8 @@ def parse_budget_terms(wanted: dict[str, Any], before: BudgetTerms) -> BudgetTer
     }
     try:
         return replace(before, **changes)
-    except InvalidBudgetTerms as odd:
-        raise InvalidValue(odd.field, str(odd), fix="Send whole percentages such as 80.") from odd
+    except InvalidBudgetTerms as error:
+        raise InvalidValue(error.field, str(error), fix="Send whole percentages such as 80.") from error
 
 
 class BudgetAlertOut(serializers.ModelSerializer[BudgetAlert]):
@@ -189,7 +189,7 @@ class BudgetAlertOut(serializers.ModelSerializer[BudgetAlert]):
 
 
 class BudgetStopOut(serializers.ModelSerializer[BudgetStop]):
-    """Ending of leases below a budget from `due_at` on.
+    """A scheduled stop of the leases under a budget, from `due_at` on.
 
     Idle leases (`idle`) are looked for until the month ends.
     """

@@ -129,7 +129,7 @@ class QuoteViewSet(ListModelMixin, RetrieveModelMixin, TenantViewSet):
         "offering": QueryFilter("offering_id"),
     }
     actions_needed = needs("offerings.read", "list", "retrieve", "create")
-    asks_only = True
+    changes_nothing = True
 
     @extend_schema(
         request=QuoteRequestBody,
@@ -166,8 +166,8 @@ def _quote_body(quote: QuoteAnswer) -> dict[str, Any]:
                 "cluster": place.gpu.cluster,
                 "node": place.gpu.node_name,
                 "gpu_index": place.gpu.index,
-                "start": place.seat.placement.start,
-                "size": place.seat.placement.size,
+                "start": place.slot.placement.start,
+                "size": place.slot.placement.size,
             }
             for place in quote.places
         ],

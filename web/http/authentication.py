@@ -89,7 +89,7 @@ class TenantPermission(BasePermission):
         visitor = getattr(request, "visitor", None)
         if not isinstance(visitor, Visitor):
             return False
-        if request.method not in SAFE_METHODS and not getattr(view, "asks_only", False):
+        if request.method not in SAFE_METHODS and not getattr(view, "changes_nothing", False):
             require_not_suspended(visitor.tenant)
         needed = action_needed_by(view)
         if needed is None:

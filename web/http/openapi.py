@@ -58,5 +58,5 @@ def openapi_document() -> bytes:
 
 @require_GET
 def serve_openapi(request: HttpRequest) -> HttpResponse:
-    """Serve the description to anybody; it contains no tenant's data."""
+    """Serve the description without authentication; it contains no tenant's data."""
     return HttpResponse(openapi_document(), content_type="application/json", headers={"Cache-Control": "max-age=300"})

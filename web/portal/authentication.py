@@ -27,11 +27,13 @@ SESSION_NO_TENANT = "create-tenant"  # an operator without a tenant, for the pag
 AUDIT_POLL_INTERVAL = timedelta(minutes=1)
 
 
-def tenant_required(action: str = "tenant.read", *, asks_only: bool = False) -> Callable[[PortalView], PortalView]:
+def tenant_required(
+    action: str = "tenant.read", *, changes_nothing: bool = False
+) -> Callable[[PortalView], PortalView]:
     """Decorate a page: require an action somewhere in the open tenant.
 
     Sets `request.tenant`, `.project` (where the visitor works now), `.actor` and `.roles`, and renders
-    in the tenant's time zone. A form that changes nothing (`asks_only`) may be sent in a suspended
+    in the tenant's time zone. A form that changes nothing (`changes_nothing`) may be sent in a suspended
     tenant too.
     """
 
@@ -42,7 +44,7 @@ def tenant_required(action: str = "tenant.read", *, asks_only: bool = False) -> 
                 return redirect_to_login(request.get_full_path())
             if not enter_tenant_of_session(request):
                 return redirect("create-tenant")
-            if request.method not in SAFE_HTTP_METHODS and not asks_only:
+            if request.method not in SAFE_HTTP_METHODS and not changes_nothing:
                 require_not_suspended(request.tenant)
             if not request.roles.anywhere(action):
                 refuse(action, request.roles)

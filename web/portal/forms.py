@@ -77,10 +77,10 @@ class ProjectChoiceForm(forms.Form):
 
     def clean_project(self) -> str:
         """Return the id of the chosen or named project."""
-        said = str(self.cleaned_data["project"])
-        if not said or said in self.projects:
-            return said
-        named = [p for p in self.projects.values() if p.name.casefold() == said.casefold()]
+        entered = str(self.cleaned_data["project"])
+        if not entered or entered in self.projects:
+            return entered
+        named = [p for p in self.projects.values() if p.name.casefold() == entered.casefold()]
         if len(named) != 1:
             wrong = (
                 _("{named} projects have this name. Enter the id of one.").format(named=len(named))

@@ -76,15 +76,15 @@ def scope_of(request: Any) -> Scope:
     return request.scope  # type: ignore[no-any-return]
 
 
-def tenant_page(action: str = "tenant.read", *, asks_only: bool = False) -> Callable[[View], View]:
+def tenant_page(action: str = "tenant.read", *, changes_nothing: bool = False) -> Callable[[View], View]:
     """Decorate a page: require an action and set the time, scope and time zone.
 
-    A page that takes forms and changes nothing (`asks_only`) works in a suspended tenant too. A refusal
+    A page that takes forms and changes nothing (`changes_nothing`) works in a suspended tenant too. A refusal
     that the page does not show beside its field becomes the error page and rolls back.
     """
 
     def wrap(view: View) -> View:
-        @tenant_required(action, asks_only=asks_only)
+        @tenant_required(action, changes_nothing=changes_nothing)
         @wraps(view)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
             if request.project is None:

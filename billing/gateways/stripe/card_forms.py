@@ -17,15 +17,15 @@ from billing.gateways.stripe.commands import Answer, Params, StripeWrite
 def ensure_customer(tenant_id: str, name: str, *, now: datetime) -> str:
     """Return a tenant's customer id at Stripe, creating the customer if needed."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.customers.create(cast(CustomerCreateParams, frozen), {"idempotency_key": idem})
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.customers.create(cast(CustomerCreateParams, frozen), {"idempotency_key": idem})
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        found = speaks.v1.customers.search({"query": f"metadata['tenant']:'{tenant_id}'"}).data
+    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+        found = client.v1.customers.search({"query": f"metadata['tenant']:'{tenant_id}'"}).data
         return {"id": found[0].id} if found else None
 
     params: Params = {"name": name, "metadata": {"tenant": tenant_id}}
-    write = StripeWrite(tenant_id, tenant_id, "customer", 0, params, send, look, _id)
+    write = StripeWrite(tenant_id, tenant_id, "customer", 0, params, send, lookup, _id)
     return str(commands.perform_write(write, now=now)["id"])
 
 
@@ -37,8 +37,8 @@ def open_card_session(
     `back` is where people return to from there.
     """
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.checkout.sessions.create(cast(SessionCreateParams, frozen), {"idempotency_key": idem})
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.checkout.sessions.create(cast(SessionCreateParams, frozen), {"idempotency_key": idem})
 
     params: Params = {
         "mode": "setup",
@@ -56,7 +56,7 @@ def open_card_session(
         0,
         params,
         send,
-        lambda speaks, since: None,
+        lambda client, since: None,
         lambda made: {"id": made.id, "url": made.url},
     )
     return commands.perform_write(write, now=now)

@@ -39,10 +39,10 @@ def open_record(charge: GatewayCharge, *, now: datetime) -> StripeCharge:
             fresh.outcome, fresh.settled_at = StripeOutcome.DECLINED, now
             fresh.code, fresh.reason = NO_CARD, NO_CARD_MESSAGE
         StripeCharge.objects.bulk_create([fresh], ignore_conflicts=True)
-        book = StripeCharge.objects.filter(pk=charge.key).first()
-    if book is None or (book.minor, book.currency) != (charge.minor, charge.currency):
+        record = StripeCharge.objects.filter(pk=charge.key).first()
+    if record is None or (record.minor, record.currency) != (charge.minor, charge.currency):
         raise ChargeKeyTaken(f"The key {charge.key} stands for another charge.")
-    return book
+    return record
 
 
 def open_withdrawal_record(charge: GatewayCharge, *, now: datetime) -> StripeCharge:
@@ -61,33 +61,33 @@ def open_withdrawal_record(charge: GatewayCharge, *, now: datetime) -> StripeCha
     )
     with tenant_scope(charge.payer):
         StripeCharge.objects.bulk_create([fresh], ignore_conflicts=True)
-        book = StripeCharge.objects.filter(pk=charge.key).first()
-    if book is None or (book.minor, book.currency) != (charge.minor, charge.currency):
+        record = StripeCharge.objects.filter(pk=charge.key).first()
+    if record is None or (record.minor, record.currency) != (charge.minor, charge.currency):
         raise ChargeKeyTaken(f"The key {charge.key} stands for another charge.")
-    return book
+    return record
 
 
-def set_stripe_invoice(book: StripeCharge, stripe_id: str) -> None:
+def set_stripe_invoice(record: StripeCharge, stripe_id: str) -> None:
     """Store the Stripe invoice of a charge, which is known before it has lines."""
-    if book.stripe_id != stripe_id:
-        book.stripe_id = stripe_id
-        _update_open(book, stripe_id=stripe_id)
+    if record.stripe_id != stripe_id:
+        record.stripe_id = stripe_id
+        _update_open(record, stripe_id=stripe_id)
 
 
-def abandon_stripe_invoice(book: StripeCharge) -> None:
+def abandon_stripe_invoice(record: StripeCharge) -> None:
     """Abandon the current Stripe invoice, so that the next attempt creates another."""
-    _update_open(book, round=book.round + 1, stripe_id="")
+    _update_open(record, round=record.round + 1, stripe_id="")
 
 
 def settle_record(
-    book: StripeCharge, outcome: StripeOutcome, *, code: str = "", reason: str = "", now: datetime
+    record: StripeCharge, outcome: StripeOutcome, *, code: str = "", reason: str = "", now: datetime
 ) -> StripeCharge:
     """Settle a charge once; an earlier settlement stays."""
-    _update_open(book, outcome=outcome, code=code[:60], reason=reason[:200], settled_at=now)
-    with tenant_scope(book.tenant_id):
-        return StripeCharge.objects.get(pk=book.pk)
+    _update_open(record, outcome=outcome, code=code[:60], reason=reason[:200], settled_at=now)
+    with tenant_scope(record.tenant_id):
+        return StripeCharge.objects.get(pk=record.pk)
 
 
-def _update_open(book: StripeCharge, **fields: object) -> None:
-    with tenant_scope(book.tenant_id):
-        StripeCharge.objects.filter(pk=book.pk, outcome=StripeOutcome.OPEN).update(**fields)
+def _update_open(record: StripeCharge, **fields: object) -> None:
+    with tenant_scope(record.tenant_id):
+        StripeCharge.objects.filter(pk=record.pk, outcome=StripeOutcome.OPEN).update(**fields)

@@ -38,7 +38,7 @@ class StripeWrite:
     round: int
     params: Params
     send: Send
-    look: Lookup
+    lookup: Lookup
     keep: Callable[[Any], Answer]  # the part of Stripe's answer that we store
 
 
@@ -50,13 +50,13 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
     command = _stored_command(write)
     if command.state == StripeCommandState.DONE:
         return _read(command.answer)
-    speaks = stripe_client()
+    client = stripe_client()
     if command.state == StripeCommandState.UNKNOWN_OUTCOME or (
         command.sent_at and command.sent_at <= now - KEY_LIFETIME
     ):
         rate_limit.reserve_call()
         try:
-            found = write.look(speaks, command.sent_at or now)
+            found = write.lookup(client, command.sent_at or now)
         except StripeError as error:
             raise to_gateway_error(error) from None
         if found is not None:
@@ -65,7 +65,7 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
     rate_limit.reserve_call()
     _record_sending(command, now)
     try:
-        said_ = write.send(speaks, _read(command.params), command.idem)
+        said_ = write.send(client, _read(command.params), command.idem)
     except CardError as refusal:
         return _done(command, {"declined": error_code(refusal), "reason": safe_message(refusal)})
     except StripeError as error:

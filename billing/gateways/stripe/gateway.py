@@ -9,7 +9,13 @@ with an invoice of its own there.
 from datetime import datetime
 
 from billing.domain.stripe_events import GATEWAY
-from billing.domain.stripe_states import VOIDED_STATES, ChargeVerdict, StripeInvoiceState, decline_reason, judge_invoice
+from billing.domain.stripe_states import (
+    VOIDED_STATES,
+    ChargeState,
+    StripeInvoiceState,
+    classify_invoice,
+    decline_reason,
+)
 from billing.gateways.stripe import charge_records, invoice_steps, refunds
 from billing.gateways.stripe.commands import Answer
 from billing.models import StripeCharge, StripeOutcome
@@ -37,143 +43,143 @@ class StripeGateway:
     name = GATEWAY
 
     def charge(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
-        book = charge_records.open_record(charge, now=now)
-        if book.outcome == StripeOutcome.OPEN:
-            book = _prepare_invoice(book, charge, now)
-        if book.outcome == StripeOutcome.OPEN:
-            book = _pay(book, now)
-        if book.outcome == StripeOutcome.SUCCEEDED:
-            return Succeeded(book.stripe_id)
-        return Declined(book.reason, book.code)
+        record = charge_records.open_record(charge, now=now)
+        if record.outcome == StripeOutcome.OPEN:
+            record = _prepare_invoice(record, charge, now)
+        if record.outcome == StripeOutcome.OPEN:
+            record = _pay(record, now)
+        if record.outcome == StripeOutcome.SUCCEEDED:
+            return Succeeded(record.stripe_id)
+        return Declined(record.reason, record.code)
 
     def withdraw(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
-        book = charge_records.open_withdrawal_record(charge, now=now)
-        if book.outcome == StripeOutcome.OPEN:
-            book = _withdraw(book, now)
-        if book.outcome == StripeOutcome.SUCCEEDED:
-            return Succeeded(book.stripe_id)
-        return Declined(book.reason, book.code)
+        record = charge_records.open_withdrawal_record(charge, now=now)
+        if record.outcome == StripeOutcome.OPEN:
+            record = _withdraw(record, now)
+        if record.outcome == StripeOutcome.SUCCEEDED:
+            return Succeeded(record.stripe_id)
+        return Declined(record.reason, record.code)
 
     def refund(self, back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
         return refunds.send_refund(back, now=now)
 
 
-def _withdraw(book: StripeCharge, now: datetime) -> StripeCharge:
+def _withdraw(record: StripeCharge, now: datetime) -> StripeCharge:
     """Void or delete the Stripe invoice, then report the charge as declined.
 
     If it was paid there meanwhile, the charge has succeeded.
     """
-    found = book.stripe_id or invoice_steps.find_lost_invoice(book, now=now)
+    found = record.stripe_id or invoice_steps.find_lost_invoice(record, now=now)
     if not found:
         return charge_records.settle_record(
-            book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
+            record, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
         )
-    charge_records.set_stripe_invoice(book, found)
-    seen = invoice_steps.get_invoice_state(book)
+    charge_records.set_stripe_invoice(record, found)
+    seen = invoice_steps.get_invoice_state(record)
     if seen is None or seen.status == "draft":
         if seen is not None:
-            invoice_steps.delete_draft(book, now=now)
+            invoice_steps.delete_draft(record, now=now)
         return charge_records.settle_record(
-            book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
+            record, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
         )
-    verdict = judge_invoice(seen, book.sent_minor)
-    if verdict is ChargeVerdict.PAID:
-        return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
-    if verdict is ChargeVerdict.UNEXPECTED:
-        raise _unexpected_state(book, seen)
+    state = classify_invoice(seen, record.sent_minor)
+    if state is ChargeState.PAID:
+        return charge_records.settle_record(record, StripeOutcome.SUCCEEDED, now=now)
+    if state is ChargeState.UNEXPECTED:
+        raise _unexpected_state(record, seen)
     if seen.status in VOIDED_STATES:
         return charge_records.settle_record(
-            book, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
+            record, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
         )
     if seen.intent in ("processing", "succeeded"):
         raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=SLOW_S)
-    return _decline(book, WITHDRAWN, WITHDRAWN_MESSAGE, now)
+    return _decline(record, WITHDRAWN, WITHDRAWN_MESSAGE, now)
 
 
-def _prepare_invoice(book: StripeCharge, charge: GatewayCharge, now: datetime) -> StripeCharge:
+def _prepare_invoice(record: StripeCharge, charge: GatewayCharge, now: datetime) -> StripeCharge:
     """Create, fill and finalize the Stripe invoice, without charging the card."""
     try:
-        charge_records.set_stripe_invoice(book, str(invoice_steps.create_invoice(book, charge, now=now)["id"]))
-        filled = invoice_steps.add_lines(book, charge, now=now)
-        if (filled["total"], filled["amount_due"]) != (book.sent_minor, book.sent_minor):
-            return _delete_wrong_draft(book, filled, now)
-        invoice_steps.finalize_invoice(book, now=now)
+        charge_records.set_stripe_invoice(record, str(invoice_steps.create_invoice(record, charge, now=now)["id"]))
+        filled = invoice_steps.add_lines(record, charge, now=now)
+        if (filled["total"], filled["amount_due"]) != (record.sent_minor, record.sent_minor):
+            return _delete_wrong_draft(record, filled, now)
+        invoice_steps.finalize_invoice(record, now=now)
     except GatewayUnreachable:
         raise
-    except OutcomeUnknown as silence:  # whatever happened, nothing was collected
-        raise GatewayUnreachable(str(silence), again_in_s=silence.again_in_s) from None
-    return book
+    except OutcomeUnknown as error:  # whatever happened, nothing was collected
+        raise GatewayUnreachable(str(error), again_in_s=error.again_in_s) from None
+    return record
 
 
-def _delete_wrong_draft(book: StripeCharge, filled: Answer, now: datetime) -> StripeCharge:
+def _delete_wrong_draft(record: StripeCharge, filled: Answer, now: datetime) -> StripeCharge:
     """Delete a draft that would not collect the due amount.
 
     Once finalized, Stripe would settle it from its own balance.
     """
-    invoice_steps.delete_draft(book, now=now)
+    invoice_steps.delete_draft(record, now=now)
     total, due = filled["total"], filled["amount_due"]
-    if total == book.sent_minor and due == 0:
+    if total == record.sent_minor and due == 0:
         return charge_records.settle_record(
-            book, StripeOutcome.DECLINED, code=TOO_SMALL, reason=TOO_SMALL_MESSAGE, now=now
+            record, StripeOutcome.DECLINED, code=TOO_SMALL, reason=TOO_SMALL_MESSAGE, now=now
         )
-    charge_records.abandon_stripe_invoice(book)
-    if total == book.sent_minor:
+    charge_records.abandon_stripe_invoice(record)
+    if total == record.sent_minor:
         raise GatewayRejected(
             f"Stripe keeps a balance for this tenant and would take {due} and not {total}, so nothing was charged."
             " Set that balance to nothing in Stripe's dashboard.",
             code="balance_at_stripe",
         )
     raise GatewayRejected(
-        f"Stripe added our lines up to {total} and not to {book.sent_minor}, so nothing was charged.",
+        f"Stripe added our lines up to {total} and not to {record.sent_minor}, so nothing was charged.",
         code="total_differs",
     )
 
 
-def _pay(book: StripeCharge, now: datetime) -> StripeCharge:
+def _pay(record: StripeCharge, now: datetime) -> StripeCharge:
     """Charge the card or look up the result, and store it.
 
     Raises Unanswered while the result is unknown.
     """
-    answer = invoice_steps.pay_invoice(book, now=now)
+    answer = invoice_steps.pay_invoice(record, now=now)
     if "declined" in answer:
-        return _decline(book, answer["declined"], answer["reason"], now)
+        return _decline(record, answer["declined"], answer["reason"], now)
     seen = invoice_steps.state_in_answer(answer)
     if seen.status == "open":
-        seen = _current_state(book)
-    verdict = judge_invoice(seen, book.sent_minor)
-    if verdict is ChargeVerdict.PAID:
-        return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
-    if verdict is ChargeVerdict.REFUSED:
-        return _decline(book, *decline_reason(seen), now)
-    if verdict is ChargeVerdict.UNDER_WAY:
+        seen = _current_state(record)
+    state = classify_invoice(seen, record.sent_minor)
+    if state is ChargeState.PAID:
+        return charge_records.settle_record(record, StripeOutcome.SUCCEEDED, now=now)
+    if state is ChargeState.REFUSED:
+        return _decline(record, *decline_reason(seen), now)
+    if state is ChargeState.UNDER_WAY:
         raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=SLOW_S)
-    raise _unexpected_state(book, seen)
+    raise _unexpected_state(record, seen)
 
 
-def _decline(book: StripeCharge, code: str, reason: str, now: datetime) -> StripeCharge:
+def _decline(record: StripeCharge, code: str, reason: str, now: datetime) -> StripeCharge:
     """Void the Stripe invoice, then report the charge as declined.
 
     If it was paid there meanwhile, the charge has succeeded.
     """
     try:
-        invoice_steps.void_invoice(book, now=now)
+        invoice_steps.void_invoice(record, now=now)
     except GatewayRejected:
-        if judge_invoice(_current_state(book), book.sent_minor) is ChargeVerdict.PAID:
-            return charge_records.settle_record(book, StripeOutcome.SUCCEEDED, now=now)
+        if classify_invoice(_current_state(record), record.sent_minor) is ChargeState.PAID:
+            return charge_records.settle_record(record, StripeOutcome.SUCCEEDED, now=now)
         raise
-    return charge_records.settle_record(book, StripeOutcome.DECLINED, code=code, reason=reason, now=now)
+    return charge_records.settle_record(record, StripeOutcome.DECLINED, code=code, reason=reason, now=now)
 
 
-def _current_state(book: StripeCharge) -> StripeInvoiceState:
+def _current_state(record: StripeCharge) -> StripeInvoiceState:
     """Return the state of the Stripe invoice, which must exist."""
-    if (seen := invoice_steps.get_invoice_state(book)) is None:
-        raise GatewayRejected(f"Stripe has no invoice {book.stripe_id} any longer.", code="resource_missing")
+    if (seen := invoice_steps.get_invoice_state(record)) is None:
+        raise GatewayRejected(f"Stripe has no invoice {record.stripe_id} any longer.", code="resource_missing")
     return seen
 
 
-def _unexpected_state(book: StripeCharge, seen: StripeInvoiceState) -> GatewayRejected:
+def _unexpected_state(record: StripeCharge, seen: StripeInvoiceState) -> GatewayRejected:
     return GatewayRejected(
-        f"Stripe's invoice {book.stripe_id} is {seen.status} {seen.intent}, {seen.amount_paid} of {seen.total} paid,"
+        f"Stripe's invoice {record.stripe_id} is {seen.status} {seen.intent}, {seen.amount_paid} of {seen.total} paid,"
         " which was not foreseen. Look at it in Stripe's dashboard.",
         code="unforeseen_at_stripe",
     )

@@ -21,64 +21,64 @@ PAYMENTS = "payments.data.payment.payment_intent"
 MAX_LINE_LENGTH = 240
 
 
-def create_invoice(book: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
+def create_invoice(record: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
     """Create an empty draft with our number, which Stripe does not advance by itself."""
     params: Params = {
-        "customer": book.customer_id,
-        "currency": book.currency.lower(),
+        "customer": record.customer_id,
+        "currency": record.currency.lower(),
         "collection_method": "charge_automatically",
         "auto_advance": False,
         "automatic_tax": {"enabled": False},
         "pending_invoice_items_behavior": "exclude",
         "description": charge.text,
-        "metadata": {"payment": book.pk, "tenant": book.tenant_id, "round": str(book.round)},
+        "metadata": {"payment": record.pk, "tenant": record.tenant_id, "round": str(record.round)},
     }
     if charge.number:
-        params["number"] = charge.number if not book.round else f"{charge.number}-r{book.round}"
+        params["number"] = charge.number if not record.round else f"{charge.number}-r{record.round}"
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.create(cast(InvoiceCreateParams, frozen), {"idempotency_key": idem})
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.create(cast(InvoiceCreateParams, frozen), {"idempotency_key": idem})
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        return _find_created(speaks, book, since)
+    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+        return _find_created(client, record, since)
 
-    return commands.perform_write(_step_write(book, "invoice", params, send, look), now=now)
+    return commands.perform_write(_step_write(record, "invoice", params, send, lookup), now=now)
 
 
-def find_lost_invoice(book: StripeCharge, *, now: datetime) -> str:
+def find_lost_invoice(record: StripeCharge, *, now: datetime) -> str:
     """Return the Stripe invoice of a charge whose creation was not answered, or ""."""
-    since = commands.sent_since(book.tenant_id, book.pk, "invoice", book.round)
+    since = commands.sent_since(record.tenant_id, record.pk, "invoice", record.round)
     if since is None:
         return ""
     rate_limit.reserve_call()
     try:
-        made = _find_created(stripe_client(), book, since)
+        made = _find_created(stripe_client(), record, since)
     except StripeError as error:
         raise to_gateway_error(error) from None
     return str(made["id"]) if made else ""
 
 
-def _find_created(speaks: StripeClient, book: StripeCharge, since: datetime) -> Answer | None:
+def _find_created(client: StripeClient, record: StripeCharge, since: datetime) -> Answer | None:
     """Find the Stripe invoice created for this round of a charge."""
     parameters: InvoiceListParams = {
-        "customer": book.customer_id,
+        "customer": record.customer_id,
         "created": {"gte": int((since - CLOCK_TOLERANCE).timestamp())},
         "limit": 100,
     }
-    for invoice in speaks.v1.invoices.list(parameters).auto_paging_iter():
+    for invoice in client.v1.invoices.list(parameters).auto_paging_iter():
         meant = invoice.metadata.to_dict() if invoice.metadata else {}
-        if (meant.get("payment"), meant.get("round")) == (book.pk, str(book.round)):
+        if (meant.get("payment"), meant.get("round")) == (record.pk, str(record.round)):
             return stored_invoice(invoice)
     return None
 
 
-def add_lines(book: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
+def add_lines(record: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
     """Add the lines to the draft, in Stripe's integers, with our tax amounts."""
     parts = charge.parts or (ChargeLine(charge.text, charge.minor),)
     if sum(part.minor + part.tax for part in parts) != charge.minor:
         raise GatewayRejected("The sum of its lines differs from the amount to charge.", code="lines_differ")
     parts = tuple(each for part in parts for each in _without_unnamed_tax(part))
-    amounts = lines_to_stripe([(part.minor, part.tax) for part in parts], book.currency)
+    amounts = lines_to_stripe([(part.minor, part.tax) for part in parts], record.currency)
     params: Params = {
         "lines": [
             {
@@ -92,13 +92,13 @@ def add_lines(book: StripeCharge, charge: GatewayCharge, *, now: datetime) -> An
         ]
     }
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.add_lines(
-            book.stripe_id, cast(InvoiceAddLinesParams, frozen), {"idempotency_key": idem}
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.add_lines(
+            record.stripe_id, cast(InvoiceAddLinesParams, frozen), {"idempotency_key": idem}
         )
 
     return commands.perform_write(
-        _step_write(book, "lines", params, send, _lookup_by(book, lambda invoice: invoice.lines.data)), now=now
+        _step_write(record, "lines", params, send, _lookup_by(record, lambda invoice: invoice.lines.data)), now=now
     )
 
 
@@ -117,73 +117,73 @@ def _tax_amounts(part: ChargeLine, taxable: int, tax: int) -> dict[str, Any]:
     }
 
 
-def finalize_invoice(book: StripeCharge, *, now: datetime) -> Answer:
+def finalize_invoice(record: StripeCharge, *, now: datetime) -> Answer:
     """Finalize the draft so that it can be paid."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.finalize_invoice(
-            book.stripe_id, {"auto_advance": frozen["auto_advance"]}, {"idempotency_key": idem}
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.finalize_invoice(
+            record.stripe_id, {"auto_advance": frozen["auto_advance"]}, {"idempotency_key": idem}
         )
 
-    done = _lookup_by(book, lambda invoice: invoice.status != "draft")
-    return commands.perform_write(_step_write(book, "finalize", {"auto_advance": False}, send, done), now=now)
+    done = _lookup_by(record, lambda invoice: invoice.status != "draft")
+    return commands.perform_write(_step_write(record, "finalize", {"auto_advance": False}, send, done), now=now)
 
 
-def pay_invoice(book: StripeCharge, *, now: datetime) -> Answer:
+def pay_invoice(record: StripeCharge, *, now: datetime) -> Answer:
     """Pay it with the saved card, off-session; a declined card is an answer."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
         try:
-            return speaks.v1.invoices.pay(book.stripe_id, cast(InvoicePayParams, frozen), {"idempotency_key": idem})
+            return client.v1.invoices.pay(record.stripe_id, cast(InvoicePayParams, frozen), {"idempotency_key": idem})
         except InvalidRequestError as refusal:
             if refusal.param == "payment_method":  # the card was removed at Stripe meanwhile
                 return {"declined": error_code(refusal), "reason": safe_message(refusal)}
             raise
 
-    params = {"payment_method": book.card_id, "off_session": True}
+    params = {"payment_method": record.card_id, "off_session": True}
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        now_ = _fetch_invoice_state(speaks, book)
+    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+        now_ = _fetch_invoice_state(client, record)
         in_progress = now_.intent in ("processing", "succeeded")
-        return {"id": book.stripe_id, **_state_fields(now_)} if in_progress or now_.status != "open" else None
+        return {"id": record.stripe_id, **_state_fields(now_)} if in_progress or now_.status != "open" else None
 
-    return commands.perform_write(_step_write(book, "pay", params, send, look), now=now)
+    return commands.perform_write(_step_write(record, "pay", params, send, lookup), now=now)
 
 
-def void_invoice(book: StripeCharge, *, now: datetime) -> Answer:
+def void_invoice(record: StripeCharge, *, now: datetime) -> Answer:
     """Void the invoice so that it can never be paid."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        return speaks.v1.invoices.void_invoice(book.stripe_id, None, {"idempotency_key": idem})
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        return client.v1.invoices.void_invoice(record.stripe_id, None, {"idempotency_key": idem})
 
-    done = _lookup_by(book, lambda invoice: invoice.status in ("void", "uncollectible"))
-    return commands.perform_write(_step_write(book, "void", {}, send, done), now=now)
+    done = _lookup_by(record, lambda invoice: invoice.status in ("void", "uncollectible"))
+    return commands.perform_write(_step_write(record, "void", {}, send, done), now=now)
 
 
-def delete_draft(book: StripeCharge, *, now: datetime) -> Answer:
+def delete_draft(record: StripeCharge, *, now: datetime) -> Answer:
     """Delete a draft; Stripe voids only finalized invoices."""
 
-    def send(speaks: StripeClient, frozen: Params, idem: str) -> Any:
-        speaks.v1.invoices.delete(book.stripe_id, None, {"idempotency_key": idem})
-        return {"id": book.stripe_id, "status": "deleted"}
+    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+        client.v1.invoices.delete(record.stripe_id, None, {"idempotency_key": idem})
+        return {"id": record.stripe_id, "status": "deleted"}
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> Answer | None:
         try:
-            speaks.v1.invoices.retrieve(book.stripe_id)
+            client.v1.invoices.retrieve(record.stripe_id)
         except InvalidRequestError as gone:
             if gone.http_status == 404:
-                return {"id": book.stripe_id, "status": "deleted"}
+                return {"id": record.stripe_id, "status": "deleted"}
             raise
         return None
 
-    return commands.perform_write(_step_write(book, "drop", {}, send, look), now=now)
+    return commands.perform_write(_step_write(record, "drop", {}, send, lookup), now=now)
 
 
-def get_invoice_state(book: StripeCharge) -> StripeInvoiceState | None:
+def get_invoice_state(record: StripeCharge) -> StripeInvoiceState | None:
     """Return the invoice's current state and latest payment attempt, or None."""
     rate_limit.reserve_call()
     try:
-        return _fetch_invoice_state(stripe_client(), book)
+        return _fetch_invoice_state(stripe_client(), record)
     except InvalidRequestError as error:
         if error.http_status == 404:
             return None
@@ -192,8 +192,8 @@ def get_invoice_state(book: StripeCharge) -> StripeInvoiceState | None:
         raise to_gateway_error(error) from None
 
 
-def _fetch_invoice_state(speaks: StripeClient, book: StripeCharge) -> StripeInvoiceState:
-    invoice = speaks.v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+def _fetch_invoice_state(client: StripeClient, record: StripeCharge) -> StripeInvoiceState:
+    invoice = client.v1.invoices.retrieve(record.stripe_id, {"expand": [PAYMENTS]}).to_dict()
     intents = [each["payment"].get("payment_intent") for each in invoice.get("payments", {}).get("data", [])]
     latest = next((each for each in intents if isinstance(each, dict)), {})
     error = latest.get("last_payment_error") or {}
@@ -229,15 +229,15 @@ def stored_invoice(invoice: Any) -> Answer:
     }
 
 
-def _lookup_by(book: StripeCharge, done: Callable[[Any], object]) -> commands.Lookup:
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        invoice = speaks.v1.invoices.retrieve(book.stripe_id)
+def _lookup_by(record: StripeCharge, done: Callable[[Any], object]) -> commands.Lookup:
+    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+        invoice = client.v1.invoices.retrieve(record.stripe_id)
         return stored_invoice(invoice) if done(invoice) else None
 
-    return look
+    return lookup
 
 
 def _step_write(
-    book: StripeCharge, step: str, params: Params, send: commands.Send, look: commands.Lookup
+    record: StripeCharge, step: str, params: Params, send: commands.Send, lookup: commands.Lookup
 ) -> StripeWrite:
-    return StripeWrite(book.tenant_id, book.pk, step, book.round, params, send, look, stored_invoice)
+    return StripeWrite(record.tenant_id, record.pk, step, record.round, params, send, lookup, stored_invoice)

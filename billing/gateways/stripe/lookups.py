@@ -65,38 +65,38 @@ class StripeCard:
 
 def get_invoice(stripe_id: str) -> StripeInvoice | None:
     """Return the current state of an invoice, or None."""
-    return _get_or_none(lambda speaks: _parse_invoice(speaks.v1.invoices.retrieve(stripe_id).to_dict()))
+    return _get_or_none(lambda client: _parse_invoice(client.v1.invoices.retrieve(stripe_id).to_dict()))
 
 
 def get_dispute(stripe_id: str) -> StripeDisputeOrRefund | None:
     """Return the current state of a dispute with its invoice, or None."""
     return _get_or_none(
-        lambda speaks: _parse_dispute_or_refund(speaks, speaks.v1.disputes.retrieve(stripe_id).to_dict())
+        lambda client: _parse_dispute_or_refund(client, client.v1.disputes.retrieve(stripe_id).to_dict())
     )
 
 
 def get_refund(stripe_id: str) -> StripeDisputeOrRefund | None:
     """Return the current state of a refund with its invoice, or None."""
     return _get_or_none(
-        lambda speaks: _parse_dispute_or_refund(speaks, speaks.v1.refunds.retrieve(stripe_id).to_dict())
+        lambda client: _parse_dispute_or_refund(client, client.v1.refunds.retrieve(stripe_id).to_dict())
     )
 
 
 def get_saved_card(session_id: str) -> tuple[str, StripeCard | None]:
     """Return the state of a card form, and the card once one is saved."""
 
-    def look(speaks: StripeClient) -> tuple[str, StripeCard | None]:
-        form = speaks.v1.checkout.sessions.retrieve(session_id, {"expand": ["setup_intent"]}).to_dict()
+    def lookup(client: StripeClient) -> tuple[str, StripeCard | None]:
+        form = client.v1.checkout.sessions.retrieve(session_id, {"expand": ["setup_intent"]}).to_dict()
         intent = form.get("setup_intent") or {}
         if form["status"] != "complete" or intent.get("status") != "succeeded":
             return str(form["status"]), None
         rate_limit.reserve_call()
-        method = speaks.v1.payment_methods.retrieve(intent["payment_method"]).to_dict()
+        method = client.v1.payment_methods.retrieve(intent["payment_method"]).to_dict()
         card = method.get("card") or {}
         ends = f"{card['exp_year']}-{card['exp_month']:02d}" if card else ""
         return "complete", StripeCard(method["id"], card.get("brand", method["type"]), card.get("last4", ""), ends)
 
-    return _get_or_none(look) or ("missing", None)
+    return _get_or_none(lookup) or ("missing", None)
 
 
 def list_invoices(since: datetime, until: datetime, *, after: str = "") -> tuple[list[StripeInvoice], str]:
@@ -106,8 +106,8 @@ def list_invoices(since: datetime, until: datetime, *, after: str = "") -> tuple
     """
     parameters: InvoiceListParams = {"created": _window(since, until), "limit": PAGE}
 
-    def page(speaks: StripeClient, after: str) -> Any:
-        return speaks.v1.invoices.list({**parameters, "starting_after": after} if after else parameters)
+    def page(client: StripeClient, after: str) -> Any:
+        return client.v1.invoices.list({**parameters, "starting_after": after} if after else parameters)
 
     invoices, after = _page(page, after)
     return [_parse_invoice(each) for each in invoices], after
@@ -117,8 +117,8 @@ def list_events(since: datetime, until: datetime, *, after: str = "") -> tuple[l
     """Return a page of a period's dispute, refund and card events, and the next cursor."""
     parameters: EventListParams = {"created": _window(since, until), "types": list(POLLED_EVENT_TYPES), "limit": PAGE}
 
-    def page(speaks: StripeClient, after: str) -> Any:
-        return speaks.v1.events.list({**parameters, "starting_after": after} if after else parameters)
+    def page(client: StripeClient, after: str) -> Any:
+        return client.v1.events.list({**parameters, "starting_after": after} if after else parameters)
 
     events, after = _page(page, after)
     return [parse_event(each) for each in events], after
@@ -128,25 +128,25 @@ def _window(since: datetime, until: datetime) -> Any:
     return {"gte": int(since.timestamp()), "lt": int(until.timestamp())}
 
 
-def _page(ask: Callable[[StripeClient, str], Any], after: str) -> tuple[list[dict[str, Any]], str]:
-    speaks = stripe_client()
+def _page(fetch: Callable[[StripeClient, str], Any], after: str) -> tuple[list[dict[str, Any]], str]:
+    client = stripe_client()
     rate_limit.reserve_call()
     try:
-        page = ask(speaks, after).to_dict()
+        page = fetch(client, after).to_dict()
     except StripeError as error:
         raise to_gateway_error(error) from None
     return page["data"], page["data"][-1]["id"] if page["has_more"] else ""
 
 
-def _get_or_none(ask: Callable[[StripeClient], T]) -> T | None:
+def _get_or_none(fetch: Callable[[StripeClient], T]) -> T | None:
     """Return the result of one call, or None for not found.
 
     Raises what a gateway raises.
     """
-    speaks = stripe_client()
+    client = stripe_client()
     rate_limit.reserve_call()
     try:
-        return ask(speaks)
+        return fetch(client)
     except InvalidRequestError as error:
         if error.http_status == 404:
             return None
@@ -169,9 +169,9 @@ def _parse_invoice(invoice: dict[str, Any]) -> StripeInvoice:
     )
 
 
-def _parse_dispute_or_refund(speaks: StripeClient, found: dict[str, Any]) -> StripeDisputeOrRefund:
+def _parse_dispute_or_refund(client: StripeClient, found: dict[str, Any]) -> StripeDisputeOrRefund:
     rate_limit.reserve_call()
-    paid = speaks.v1.invoice_payments.list(
+    paid = client.v1.invoice_payments.list(
         {"payment": {"type": "payment_intent", "payment_intent": found["payment_intent"]}}
     ).to_dict()
     return StripeDisputeOrRefund(

@@ -38,12 +38,12 @@ FAILED_MESSAGE = "The bank returned the refund. Agree on another way with the te
 def send_refund(back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
     """Send a refund, or return the outcome of the one with this key."""
     with tenant_scope(back.payer):
-        book = StripeCharge.objects.filter(pk=back.charge, outcome=StripeOutcome.SUCCEEDED).first()
-    if book is None:
+        record = StripeCharge.objects.filter(pk=back.charge, outcome=StripeOutcome.SUCCEEDED).first()
+    if record is None:
         return NOT_CHARGED
-    if back.minor > book.minor:
+    if back.minor > record.minor:
         return Declined("The refund exceeds the charge.", "amount_too_large")
-    answer = commands.perform_write(_refund_write(back, book, _payment_intent(book)), now=now)
+    answer = commands.perform_write(_refund_write(back, record, _payment_intent(record)), now=now)
     if "declined" in answer:
         return Declined(answer["reason"], answer["declined"])
     # Look up the current status, not the stored one: a bank may send back even a refund that had succeeded.
@@ -59,7 +59,7 @@ def send_refund(back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
     )
 
 
-def _refund_write(back: GatewayRefund, book: StripeCharge, intent: str) -> StripeWrite:
+def _refund_write(back: GatewayRefund, record: StripeCharge, intent: str) -> StripeWrite:
     params: Params = {
         "payment_intent": intent,
         "amount": to_stripe(back.minor, back.currency),
@@ -67,37 +67,37 @@ def _refund_write(back: GatewayRefund, book: StripeCharge, intent: str) -> Strip
         "metadata": {"refund": back.key, "payment": back.charge, "tenant": back.payer},
     }
 
-    def send_(speaks: StripeClient, frozen: Params, idem: str) -> Any:
+    def send_(client: StripeClient, frozen: Params, idem: str) -> Any:
         try:
-            return speaks.v1.refunds.create(cast(RefundCreateParams, frozen), {"idempotency_key": idem})
+            return client.v1.refunds.create(cast(RefundCreateParams, frozen), {"idempotency_key": idem})
         except InvalidRequestError as refusal:
             if error_code(refusal) in PERMANENT_CODES or refusal.param == "amount":
                 return {"declined": error_code(refusal), "reason": safe_message(refusal)}
             raise
 
-    def look(speaks: StripeClient, since: datetime) -> Answer | None:
-        listed = speaks.v1.refunds.list({"payment_intent": intent, "limit": 100})
+    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+        listed = client.v1.refunds.list({"payment_intent": intent, "limit": 100})
         for each in listed.auto_paging_iter():
             meant = each.metadata.to_dict() if each.metadata else {}
             if meant.get("refund") == back.key:
                 return _stored_refund(each)
         return None
 
-    return StripeWrite(back.payer, back.key, "refund", 0, params, send_, look, _stored_refund)
+    return StripeWrite(back.payer, back.key, "refund", 0, params, send_, lookup, _stored_refund)
 
 
-def _payment_intent(book: StripeCharge) -> str:
+def _payment_intent(record: StripeCharge) -> str:
     """Return the payment intent that paid the charge."""
     rate_limit.reserve_call()
     try:
-        invoice = stripe_client().v1.invoices.retrieve(book.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+        invoice = stripe_client().v1.invoices.retrieve(record.stripe_id, {"expand": [PAYMENTS]}).to_dict()
     except StripeError as error:
         raise to_gateway_error(error) from None
     for each in invoice.get("payments", {}).get("data", []):
         intent = each["payment"].get("payment_intent")
         if isinstance(intent, dict) and intent.get("status") == "succeeded":
             return str(intent["id"])
-    raise GatewayRejected(f"Stripe's invoice {book.stripe_id} was paid by no card.", code="no_card_payment")
+    raise GatewayRejected(f"Stripe's invoice {record.stripe_id} was paid by no card.", code="no_card_payment")
 
 
 def _refund_status(refund_id: str) -> str:

@@ -20,7 +20,7 @@ class Command(BaseCommand):
         with staff_scope():
             totals, drifts = ledger_balances.recomputed_trial_balance()
             uncleared, missing = ledger_balances.uncleared_invoices(), ledger_balances.missing_events()
-            verdict = ledger_seal.verify_seals(now=now)
+            verification = ledger_seal.verify_seals(now=now)
         for each in totals:
             sides = format_minor(each.debit, each.currency), format_minor(each.credit, each.currency)
             self._say(f"trial balance {each.currency}", f"debit {sides[0]}, credit {sides[1]}")
@@ -28,13 +28,15 @@ class Command(BaseCommand):
         wrong += [str(drift) for drift in drifts]
         wrong += [f"{ref}: the accrued account is not cleared" for ref in uncleared]
         wrong += [f"{subject} of {tenant} was {what} and has no transfer" for tenant, what, subject in missing]
-        wrong += verdict.wrong
+        wrong += verification.wrong
         self._say("accounts with a wrong balance", str(len(drifts)))
         self._say("invoices not cleared", str(len(uncleared)))
         self._say("events without a transfer", str(len(missing)))
-        self._say("chains", f"{verdict.tenants}, {verdict.seals} seals over {verdict.transfers} transfers")
-        self._say("transfers not sealed yet", str(verdict.unsealed))
-        self._say("hash over all chains", verdict.head)
+        self._say(
+            "chains", f"{verification.tenants}, {verification.seals} seals over {verification.transfers} transfers"
+        )
+        self._say("transfers not sealed yet", str(verification.unsealed))
+        self._say("hash over all chains", verification.head)
         if wrong:
             listed = "\n".join(f"  {each}" for each in wrong[:SHOWN])
             more = f"\n  and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""

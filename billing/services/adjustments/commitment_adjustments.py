@@ -38,7 +38,7 @@ def apply_commitments(month: MonthAmounts) -> None:
     for each in found:
         agreed = each.agreed
         for line, seconds in sorted(each.lines.items()):
-            month.take_off(
+            month.reduce_line(
                 line,
                 max(nano[line[2]] - agreed.nano_per_hour, 0) * seconds,
                 kind=AdjustmentKind.COMMIT,
@@ -52,7 +52,7 @@ def apply_commitments(month: MonthAmounts) -> None:
             month.covered[use] = month.covered.get(use, 0) + seconds
     for each in found:
         agreed = each.agreed
-        month.add(
+        month.add_line(
             each.unused * agreed.nano_per_hour,
             base=each.committed * agreed.nano_per_hour,
             kind=AdjustmentKind.SHORTFALL,

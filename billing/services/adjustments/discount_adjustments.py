@@ -14,7 +14,7 @@ def apply_percent_discounts(month: MonthAmounts) -> None:
     """Take percentage discounts off their lines."""
     for discount, lines in _discounts_with_lines(month, percent=True):
         for line in lines:
-            month.take_off(
+            month.reduce_line(
                 line,
                 percent_discount(month.lines[line], discount.percent_bp or 0),
                 kind=AdjustmentKind.PERCENT,
@@ -29,7 +29,7 @@ def apply_amount_discounts(month: MonthAmounts) -> None:
     for discount, lines in _discounts_with_lines(month, percent=False):
         held = {line: month.lines[line] for line in lines}
         for line, num in amount_discount(held, discount.minor or 0, exponent=month.exponent).items():
-            month.take_off(
+            month.reduce_line(
                 line,
                 num,
                 kind=AdjustmentKind.AMOUNT,

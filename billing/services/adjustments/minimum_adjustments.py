@@ -12,12 +12,12 @@ def apply_minimum(month: MonthAmounts) -> None:
     """Add the missing amount, as a line of its own."""
     agreed = minimums_in_force(month.tenant_id, month.period, month.currency)
     least = sum(part for _, part in agreed)
-    lines = month.minor
-    coin = EXACT_PER_UNIT // 10**month.exponent
+    lines = month.total_minor
+    minor_unit = EXACT_PER_UNIT // 10**month.exponent
     if agreed:
-        month.add(
-            minimum_shortfall(least, lines) * coin,
-            base=lines * coin,
+        month.add_line(
+            minimum_shortfall(least, lines) * minor_unit,
+            base=lines * minor_unit,
             kind=AdjustmentKind.MINIMUM,
             source=agreed[0][0].pk,
             label=LineKind.MINIMUM.label,

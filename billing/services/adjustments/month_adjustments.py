@@ -52,11 +52,11 @@ def compute_adjustments(invoice: Invoice) -> list[InvoiceAdjustment]:
     for rule in RULES:
         try:
             rule(month)
-        except RULE_ERRORS as odd:
+        except RULE_ERRORS as error:
             raise AdjustmentFailed(
-                f"{rule.__module__.rpartition('.')[2]} of {month.period}: {odd or type(odd).__name__}",
+                f"{rule.__module__.rpartition('.')[2]} of {month.period}: {error or type(error).__name__}",
                 fix="Check the tenant's discounts, minimums and prices, and contact the operator of this installation.",
-            ) from odd
+            ) from error
     return month.charges
 
 

@@ -1,4 +1,4 @@
-"""Month under computation: its lines, and the adjustments made so far."""
+"""Amounts of a month while adjustments are applied."""
 
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -32,18 +32,18 @@ class MonthAmounts:
         return exponent_of(self.currency)
 
     @property
-    def minor(self) -> int:
+    def total_minor(self) -> int:
         """Sum of all lines, each rounded once; minor units."""
         return sum(to_minor(num, self.exponent) for num in self.lines.values())
 
-    def take_off(self, line: LineKey, num: int, *, kind: str, source: str, label: str, **more: Any) -> None:
+    def reduce_line(self, line: LineKey, num: int, *, kind: str, source: str, label: str, **more: Any) -> None:
         """Reduce a line, at most to zero; a reduction of zero is not recorded."""
         off = min(num, self.lines[line])
         if off > 0:
             self._write(line, -off, base=self.lines[line], kind=kind, source=source, label=label, **more)
             self.lines[line] -= off
 
-    def add(
+    def add_line(
         self, num: int, *, base: int, kind: str, source: str, label: str, project: str = "", price: int = 0, **more: Any
     ) -> None:
         """Add a line without an offering; an amount of zero is not recorded."""

@@ -31,7 +31,7 @@ def apply_tiers(month: MonthAmounts) -> None:
             units[line] = units.get(line, 0) + until - since
     for line in sorted(less):
         version = versions[line[2]]
-        month.take_off(
+        month.reduce_line(
             line,
             less[line],
             kind=AdjustmentKind.TIER,

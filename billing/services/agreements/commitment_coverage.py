@@ -74,7 +74,7 @@ def coverage_in_month(agreed: Commitment, month: BillingPeriod, *, until: dateti
     ends = min(ends, until.replace(microsecond=0))
     if since >= ends:
         return None
-    borders = _day_borders(since, ends, ZoneInfo(month.time_zone))
+    boundaries = _day_boundaries(since, ends, ZoneInfo(month.time_zone))
     rows = query_rows(
         "billing/agreements/commitment_coverage",
         tenant=agreed.tenant_id,
@@ -82,14 +82,14 @@ def coverage_in_month(agreed: Commitment, month: BillingPeriod, *, until: dateti
         units=agreed.units,
         period=month.pk,
         until=ends,
-        borders=borders,
+        boundaries=boundaries,
     )
     found = {part: sums for part, *sums in rows}
-    days = [CoverageDay(start, end, *found[n]) for n, (start, end) in enumerate(pairwise(borders), 1)]
+    days = [CoverageDay(start, end, *found[n]) for n, (start, end) in enumerate(pairwise(boundaries), 1)]
     return CommitmentCoverage(agreed, month.label, tuple(days))
 
 
-def _day_borders(since: datetime, until: datetime, zone: ZoneInfo) -> list[datetime]:
+def _day_boundaries(since: datetime, until: datetime, zone: ZoneInfo) -> list[datetime]:
     found, day = [since], since.astimezone(zone).date()
     while (at := midnight(day := day + DAY, zone)) < until:
         found.append(at)

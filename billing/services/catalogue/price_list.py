@@ -276,7 +276,7 @@ def to_price(row: PriceVersion) -> OfferingPrice:
 
 
 def offerings_without_price(*, currency: str, moment: datetime) -> list[Offering]:
-    """Return published offerings without a price, which nobody can buy."""
+    """Return published offerings without a price, which cannot be bought."""
     known = prices_at(moment, currency=currency)
     return [offering for offering in Offering.objects.published().order_by("pk") if offering.pk not in known]
 

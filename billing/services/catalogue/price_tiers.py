@@ -28,42 +28,42 @@ class TierInput:
     end: str | None = None
 
 
-def parse_tiers(model: str, nano_per_hour: int, said: Sequence[TierInput]) -> dict[str, Any]:
+def parse_tiers(model: str, nano_per_hour: int, inputs: Sequence[TierInput]) -> dict[str, Any]:
     """Return a price version's tier columns, or raise Invalid."""
     if model not in PriceModel.values:
         raise InvalidValue(
             "model", f"Pricing model {model[:20]!a} does not exist.", fix=f"Known: {', '.join(PriceModel.values)}."
         )
     if model == PriceModel.FLAT:
-        if said:
+        if inputs:
             raise InvalidValue("tiers", "A flat price has no tiers.", fix="Remove the tiers, or choose another model.")
         return {}
-    if not said or len(said) > MAX_TIERS:
+    if not inputs or len(inputs) > MAX_TIERS:
         raise InvalidValue(
             "tiers",
             f"The price must have 1 to {MAX_TIERS} tiers.",
             fix="Enter each tier with its first hour and its price.",
         )
     try:
-        found = _build_tiers(model, nano_per_hour, said)
-    except ValueError as odd:
+        found = _build_tiers(model, nano_per_hour, inputs)
+    except ValueError as error:
         raise InvalidValue(
-            "tiers", f"{odd}.", fix="Enter the tiers in ascending order from 0, none above the list price."
-        ) from odd
+            "tiers", f"{error}.", fix="Enter the tiers in ascending order from 0, none above the list price."
+        ) from error
     return {"model": model, "tier_from_s": list(found.starts), "tier_nano": list(found.prices)}
 
 
-def _build_tiers(model: str, nano: int, said: Sequence[TierInput]) -> TieredPrice:
-    costs = [price_list.parse_nano_per_hour(each.price) for each in said]
+def _build_tiers(model: str, nano: int, inputs: Sequence[TierInput]) -> TieredPrice:
+    costs = [price_list.parse_nano_per_hour(each.price) for each in inputs]
     if model == PriceModel.PACKAGE:
-        return TieredPrice(model, nano, tuple(parse_hours(each.start) for each in said), tuple(costs))
-    starts = [parse_hours(each.start) for each in said]
+        return TieredPrice(model, nano, tuple(parse_hours(each.start) for each in inputs), tuple(costs))
+    starts = [parse_hours(each.start) for each in inputs]
     if starts[0] == 0:  # the base price, repeated
         if costs[0] != nano:
             raise ValueError("the first tier is at the price itself")
-        ends = [parse_hours(each.end) if each.end is not None else None for each in said]
+        ends = [parse_hours(each.end) if each.end is not None else None for each in inputs]
         return TieredPrice(model, nano, tier_starts(list(zip(starts, ends, strict=True))), tuple(costs[1:]))
-    if any(each.end is not None for each in said):
+    if any(each.end is not None for each in inputs):
         raise ValueError("tiers with an end begin at 0")
     return TieredPrice(model, nano, tuple(starts), tuple(costs))
 
@@ -99,11 +99,11 @@ def describe_tiers(version: PriceVersion) -> list[dict[str, str | None]]:
     starts, costs = version.tier_from_s or [], version.tier_nano or []
     if version.model == PriceModel.PACKAGE:
         return [{"from": format_hours(starts[0]), "until": None, "price": format_price(costs[0])}]
-    borders = [0, *starts] if starts else []
+    boundaries = [0, *starts] if starts else []
     ends = [*starts, None]
     return [
         {"from": format_hours(start), "until": None if end is None else format_hours(end), "price": format_price(cost)}
-        for start, end, cost in zip(borders, ends, [version.nano_per_hour, *costs], strict=False)
+        for start, end, cost in zip(boundaries, ends, [version.nano_per_hour, *costs], strict=False)
     ]
 
 

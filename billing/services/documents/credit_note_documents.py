@@ -89,14 +89,14 @@ def credit_note_document(note: CreditNote) -> Document:
 
 def _describe_effect(note: CreditNote) -> str:
     """Describe the effect: lower amount due, money on the balance, credit on grants."""
-    said = []
+    sentences = []
     if note.reduced_due:
-        said.append(f"The amount due is reduced by {format_minor(note.reduced_due, note.currency)}.")
+        sentences.append(f"The amount due is reduced by {format_minor(note.reduced_due, note.currency)}.")
     if note.to_balance:
-        said.append(
+        sentences.append(
             f"{format_minor(note.to_balance, note.currency)} was already paid and is added to your balance,"
             " which pays your next invoice first."
         )
     if note.to_grants:
-        said.append(f"{format_minor(note.to_grants, note.currency)} was paid by credits and is returned to them.")
-    return " ".join(said)
+        sentences.append(f"{format_minor(note.to_grants, note.currency)} was paid by credits and is returned to them.")
+    return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""CSV exports of an invoice: its lines, its charges, and its charges as FOCUS."""
+"""CSV exports of an invoice: rows and columns of its lines, charges and FOCUS records."""
 
 from collections.abc import Iterator, Mapping
 

@@ -37,10 +37,10 @@ def invoice_pdf(invoice: Invoice, *, now: datetime) -> PdfFile:
     with own_scope(), tenant_scope(invoice.tenant_id):  # operators' pages read as staff, which may not write
         if kept := StoredDocument.objects.filter(invoice=invoice).first():
             return PdfFile(bytes(kept.pdf), name, kept.pdf_sha256)
-        paper = invoice_document(invoice)
+        document = invoice_document(invoice)
     if invoice.finalized_at is None:
-        return _pdf_file(render_pdf(paper, at=invoice.refreshed_at), name)
-    return _store(paper, invoice, name, at=invoice.finalized_at, now=now)
+        return _pdf_file(render_pdf(document, at=invoice.refreshed_at), name)
+    return _store(document, invoice, name, at=invoice.finalized_at, now=now)
 
 
 def credit_note_pdf(note: CreditNote, *, now: datetime) -> PdfFile:
@@ -49,8 +49,8 @@ def credit_note_pdf(note: CreditNote, *, now: datetime) -> PdfFile:
     with own_scope(), tenant_scope(note.tenant_id):
         if kept := StoredDocument.objects.filter(credit_note=note).first():
             return PdfFile(bytes(kept.pdf), name, kept.pdf_sha256)
-        paper = credit_note_document(note)
-    return _store(paper, note, name, at=note.issued_at, now=now)
+        document = credit_note_document(note)
+    return _store(document, note, name, at=note.issued_at, now=now)
 
 
 def account_statement_pdf(tenant: Tenant, account: TenantAccount) -> PdfFile:
@@ -64,18 +64,18 @@ def account_statement_pdf(tenant: Tenant, account: TenantAccount) -> PdfFile:
     return _pdf_file(render_pdf(account_statement_document(tenant, account), at=account.until), name)
 
 
-def _store(paper: Document, of: Invoice | CreditNote, name: str, *, at: datetime, now: datetime) -> PdfFile:
+def _store(document: Document, of: Invoice | CreditNote, name: str, *, at: datetime, now: datetime) -> PdfFile:
     """Render a document outside any transaction and store it.
 
     If another process stored it first, that one is returned.
     """
-    made = _pdf_file(render_pdf(paper, at=at), name)
+    made = _pdf_file(render_pdf(document, at=at), name)
     with own_scope(), tenant_scope(of.tenant_id):
         kept, _ = StoredDocument.objects.get_or_create(
             **({"invoice": of} if isinstance(of, Invoice) else {"credit_note": of}),
             defaults={
                 "tenant_id": of.tenant_id,
-                "content_sha256": paper.sha256,
+                "content_sha256": document.sha256,
                 "pdf": made.pdf,
                 "pdf_sha256": made.sha256,
                 "made_at": now,

@@ -203,11 +203,11 @@ def _is_draft_current(
     invoice: Invoice, lines: list[InvoiceLine], charged: ChargedUsage, carried: list[InvoiceAdjustment]
 ) -> bool:
     """Return whether a draft matches its charges and its adjustments."""
-    said = {_key(line): (line.leases, line.unit_seconds, line.charged_num) for line in lines if line.is_usage}
+    stored = {_key(line): (line.leases, line.unit_seconds, line.charged_num) for line in lines if line.is_usage}
     month = {_key(line): int(line.month_num) for line in lines if line.month_num}
     if month != month_adjustments.adjustment_by_line(carried):
         return False
-    return said == charged.sums and invoice.total == sum(line.minor + line.tax_minor for line in lines)
+    return stored == charged.sums and invoice.total == sum(line.minor + line.tax_minor for line in lines)
 
 
 def _key(line: InvoiceLine) -> LineKey:
@@ -290,20 +290,20 @@ def _correction_json(part: CorrectedInterval) -> dict[str, Any]:
 
 
 def _month_json(month: BillingPeriod) -> dict[str, Any]:
-    """Describe a month and the time zone of each border.
+    """Describe a month and the time zone of each boundary.
 
     The two zones differ if the tenant changed its time zone in between.
     """
     around = BillingPeriod.objects.filter(tenant_id=month.tenant_id)
     zones = []
-    for border, neighbour in (
+    for boundary, neighbour in (
         (month.span.lower, {"span__endswith": month.span.lower}),
         (month.span.upper, {"span__startswith": month.span.upper}),
     ):
         zone = month.time_zone
-        if not _is_month_start(border, zone):
+        if not _is_month_start(boundary, zone):
             beside = around.filter(**neighbour).values_list("time_zone", flat=True).first()
-            zone = beside if beside and _is_month_start(border, beside) else zone
+            zone = beside if beside and _is_month_start(boundary, beside) else zone
         zones.append(zone)
     return {
         "label": month.label,
@@ -314,8 +314,8 @@ def _month_json(month: BillingPeriod) -> dict[str, Any]:
     }
 
 
-def _is_month_start(border: datetime, zone: str) -> bool:
-    return month_of(zone, border.astimezone(UTC)).start == border
+def _is_month_start(boundary: datetime, zone: str) -> bool:
+    return month_of(zone, boundary.astimezone(UTC)).start == boundary
 
 
 def _price_json(version: PriceVersion, end: datetime, *, terms: bool) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from django.conf import settings
 
 from billing.domain.documents import Document
 
-FOLDER = Path(__file__).resolve().parents[2] / "papers"
-TEMPLATE = FOLDER / "paper.typ"
+FOLDER = Path(__file__).resolve().parents[2] / "document_templates"
+TEMPLATE = FOLDER / "document.typ"
 
 
-def render_pdf(paper: Document, *, at: datetime) -> bytes:
+def render_pdf(document: Document, *, at: datetime) -> bytes:
     """Return a document as a PDF dated at a time.
 
     It takes milliseconds and releases the GIL.
@@ -27,7 +27,7 @@ def render_pdf(paper: Document, *, at: datetime) -> bytes:
         font_paths=load_fonts(settings.INVOICE_FONT_DIR),
         ignore_system_fonts=True,
         format="pdf",
-        sys_inputs={"paper": paper.text()},
+        sys_inputs={"document": document.text()},
         timestamp=at.astimezone(UTC).replace(microsecond=0),
     )
 

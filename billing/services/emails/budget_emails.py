@@ -59,10 +59,10 @@ See the budgets and the running leases:
 """
 
 
-def write_budget_alert(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_budget_alert(email: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a budget threshold that is reached or forecast."""
     rows = BudgetAlert.objects.select_related("budget__project__tenant", "period")
-    found = rows.filter(pk=letter.subject_id).first()
+    found = rows.filter(pk=email.subject_id).first()
     if found is None:
         return None
     budget, amount = found.budget, Money(found.minor, found.budget.currency)
@@ -84,9 +84,9 @@ def write_budget_alert(letter: QueuedEmail, now: datetime) -> OutgoingEmail | No
     )
 
 
-def write_stop_announcement(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_stop_announcement(email: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail that announces a stop and its time."""
-    found = _find_stop(letter)
+    found = _find_stop(email)
     if found is None or found.lifted_at is not None:
         return None  # cancelled before this was sent: the other e-mail reports that
     what = StopScope(found.what)
@@ -98,9 +98,9 @@ def write_stop_announcement(letter: QueuedEmail, now: datetime) -> OutgoingEmail
     )
 
 
-def write_stop_cancelled(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_stop_cancelled(email: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail that a stop is cancelled."""
-    found = _find_stop(letter)
+    found = _find_stop(email)
     if found is None or found.done_at is not None:
         return None  # the stop happened: whoever raised the budget afterwards knows
     deed = STOP_ACTIONS[StopScope(found.what)]
@@ -113,12 +113,12 @@ def write_stop_cancelled(letter: QueuedEmail, now: datetime) -> OutgoingEmail | 
     )
 
 
-def write_budget_removed(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_budget_removed(email: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail that announced stops are cancelled because the budget was removed.
 
     The announcement is read from the audit log.
     """
-    event = AuditEvent.objects.filter(action="budget.remove", subject_id=letter.subject_id).first()
+    event = AuditEvent.objects.filter(action="budget.remove", subject_id=email.subject_id).first()
     project = Project.objects.filter(pk=event.detail["project"]).first() if event else None
     if event is None or project is None:
         return None
@@ -131,9 +131,9 @@ def write_budget_removed(letter: QueuedEmail, now: datetime) -> OutgoingEmail | 
     )
 
 
-def write_leases_ended(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_leases_ended(email: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail that all leases were ended."""
-    found = _find_stop(letter)
+    found = _find_stop(email)
     if found is None or found.done_at is None:
         return None
     leases = f"{found.ended} lease{'' if found.ended == 1 else 's'} {'was' if found.ended == 1 else 'were'}"
@@ -159,15 +159,17 @@ def project_recipients(project: Project) -> list[str]:
 
 def describe_thresholds(budget: Budget) -> str:
     """Describe what happens at which percentage of a budget."""
-    terms, said = budget.terms, []
+    terms, sentences = budget.terms, []
     if terms.stop_new_at is None:
-        said.append("The limit blocks nothing: new leases can still start.")
+        sentences.append("The limit blocks nothing: new leases can still start.")
     else:
-        said.append(f"At {terms.stop_new_at} %, including reservations, new leases that exceed it are refused.")
+        sentences.append(f"At {terms.stop_new_at} %, including reservations, new leases that exceed it are refused.")
     for what, share in ((StopScope.IDLE, terms.stop_idle_at), (StopScope.ALL, terms.stop_all_at)):
         if share is not None:
-            said.append(f"At {share} % {STOP_ACTIONS[what]}, {terms.grace_minutes} minutes after an e-mail like this.")
-    return " ".join(said)
+            sentences.append(
+                f"At {share} % {STOP_ACTIONS[what]}, {terms.grace_minutes} minutes after an e-mail like this."
+            )
+    return " ".join(sentences)
 
 
 def month_name(of: BudgetAlert | BudgetStop) -> str:
@@ -178,9 +180,9 @@ def format_stop_time(of: BudgetStop) -> str:
     return format_local_time(of.due_at, of.budget.project.tenant.time_zone)
 
 
-def _find_stop(letter: QueuedEmail) -> BudgetStop | None:
+def _find_stop(email: QueuedEmail) -> BudgetStop | None:
     rows = BudgetStop.objects.select_related("budget__project__tenant", "period")
-    return rows.filter(pk=letter.subject_id).first()
+    return rows.filter(pk=email.subject_id).first()
 
 
 def _stop_values(found: BudgetStop) -> dict[str, object]:

@@ -24,15 +24,15 @@ INVOICE_EMAILS: dict[str, EmailWriter] = {
 EMAIL_WRITERS = {**BUDGET_EMAILS, **INVOICE_EMAILS}
 
 
-def compose_email(letter: QueuedEmail, *, now: datetime) -> OutgoingEmail | UndeliveredReason:
+def compose_email(email: QueuedEmail, *, now: datetime) -> OutgoingEmail | UndeliveredReason:
     """Write an e-mail from the rows it is about, or return why not.
 
     Runs in the tenant's row-level security scope.
     """
-    writer = EMAIL_WRITERS[letter.kind]
-    if letter.kind in INVOICE_EMAILS and not invoice_emails.wants_invoice_emails(letter.tenant_id):
+    writer = EMAIL_WRITERS[email.kind]
+    if email.kind in INVOICE_EMAILS and not invoice_emails.wants_invoice_emails(email.tenant_id):
         return UndeliveredReason.UNWANTED
-    written = writer(letter, now)
+    written = writer(email, now)
     if written is None:
         return UndeliveredReason.OUTDATED
     return written if written.to else UndeliveredReason.NO_RECIPIENT

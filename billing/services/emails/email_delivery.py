@@ -34,49 +34,49 @@ class EmailNotWaiting(ProblemError):
 
 
 def due_emails(*, now: datetime) -> list[outbox.TaskMessage]:
-    """Return the e-mails that are due for a worker, as hints."""
+    """Return the e-mails that are due for a worker, as messages."""
     with system_scope():
         rows = QueuedEmail.objects.filter(_unclaimed(now), due_at__lte=now).order_by("due_at", "pk")
         return [("billing.send_email", *row) for row in rows.values_list("pk", "tenant_id")[:BATCH]]
 
 
-def deliver_email(letter_id: str, tenant_id: str, *, now: datetime) -> None:
+def deliver_email(email_id: str, tenant_id: str, *, now: datetime) -> None:
     """Send an e-mail to all recipients who have not got it yet; idempotent."""
-    letter = _claim(letter_id, tenant_id, now)
-    if letter is None:
+    email = _claim(email_id, tenant_id, now)
+    if email is None:
         return
     with tenant_scope(tenant_id):
-        written = compose_email(letter, now=now)
+        written = compose_email(email, now=now)
     if isinstance(written, UndeliveredReason):
-        _close(letter, undelivered_reason=written)
-    elif refused := _send(letter, written):
-        _record_failure(letter, refused)
+        _close(email, undelivered_reason=written)
+    elif refused := _send(email, written):
+        _record_failure(email, refused)
     else:
-        _close(letter, sent_at=now)
+        _close(email, sent_at=now)
 
 
-def record_unexpected_failure(letter_id: str, tenant_id: str, error: Exception, *, now: datetime) -> bool:
+def record_unexpected_failure(email_id: str, tenant_id: str, error: Exception, *, now: datetime) -> bool:
     """Record an unexpected failure of an attempt begun at `now`.
 
     Returns whether the attempt had claimed an e-mail.
     """
     with tenant_scope(tenant_id):
-        letter = QueuedEmail.objects.filter(pk=letter_id, claimed_until=now + CLAIM).first()
-    if letter is None:
+        email = QueuedEmail.objects.filter(pk=email_id, claimed_until=now + CLAIM).first()
+    if email is None:
         return False
-    log.error("e-mail failed unexpectedly", letter=letter.pk, exc_info=error)
-    _record_failure(letter, f"The e-mail could not be written or sent: {type(error).__name__}.")
+    log.error("e-mail failed unexpectedly", email=email.pk, exc_info=error)
+    _record_failure(email, f"The e-mail could not be written or sent: {type(error).__name__}.")
     return True
 
 
 @transaction.atomic
-def requeue_email(letter: QueuedEmail, *, actor: Actor, now: datetime) -> QueuedEmail:
+def requeue_email(email: QueuedEmail, *, actor: Actor, now: datetime) -> QueuedEmail:
     """Requeue an e-mail that waits for a person, with a full number of attempts.
 
     Raises EmailNotWaiting for any other.
     """
-    with tenant_scope(letter.tenant_id):
-        found = QueuedEmail.objects.select_for_update().get(pk=letter.pk)
+    with tenant_scope(email.tenant_id):
+        found = QueuedEmail.objects.select_for_update().get(pk=email.pk)
         if found.undelivered_reason not in NEEDS_ATTENTION:
             raise EmailNotWaiting(
                 f"E-mail {found.pk} cannot be retried: it was sent, is retried automatically, or is not wanted.",
@@ -88,59 +88,59 @@ def requeue_email(letter: QueuedEmail, *, actor: Actor, now: datetime) -> Queued
         return found
 
 
-def _record_failure(letter: QueuedEmail, trouble: str) -> None:
+def _record_failure(email: QueuedEmail, trouble: str) -> None:
     """Record an error; after the last attempt the e-mail is left to people."""
-    log.error("e-mail not accepted", letter=letter.pk, kind=letter.kind, attempts=letter.attempts, why=trouble)
-    if letter.attempts >= MAX_TRIES:
-        _close(letter, undelivered_reason=UndeliveredReason.GIVEN_UP, last_error=trouble)
+    log.error("e-mail not accepted", email=email.pk, kind=email.kind, attempts=email.attempts, why=trouble)
+    if email.attempts >= MAX_TRIES:
+        _close(email, undelivered_reason=UndeliveredReason.GIVEN_UP, last_error=trouble)
     else:
-        with tenant_scope(letter.tenant_id):
-            _claimed_rows(letter).update(last_error=trouble, claimed_until=None)
+        with tenant_scope(email.tenant_id):
+            _claimed_rows(email).update(last_error=trouble, claimed_until=None)
 
 
-def _close(letter: QueuedEmail, **outcome: object) -> None:
+def _close(email: QueuedEmail, **outcome: object) -> None:
     """Stop automatic attempts for an e-mail."""
-    with tenant_scope(letter.tenant_id):
-        _claimed_rows(letter).update(**{"due_at": None, "claimed_until": None, "last_error": "", **outcome})
+    with tenant_scope(email.tenant_id):
+        _claimed_rows(email).update(**{"due_at": None, "claimed_until": None, "last_error": "", **outcome})
 
 
-def _claimed_rows(letter: QueuedEmail) -> QuerySet[QueuedEmail]:
+def _claimed_rows(email: QueuedEmail) -> QuerySet[QueuedEmail]:
     """Return the e-mail as a queryset while our claim is valid."""
-    return QueuedEmail.objects.filter(pk=letter.pk, claimed_until=letter.claimed_until)
+    return QueuedEmail.objects.filter(pk=email.pk, claimed_until=email.claimed_until)
 
 
-def _claim(letter_id: str, tenant_id: str, now: datetime) -> QueuedEmail | None:
+def _claim(email_id: str, tenant_id: str, now: datetime) -> QueuedEmail | None:
     """Claim an e-mail and set when another worker should retry."""
     with tenant_scope(tenant_id):
-        mine = QueuedEmail.objects.select_for_update().filter(_unclaimed(now), pk=letter_id, due_at__lte=now)
-        letter = mine.first()
-        if letter is None:
+        own_row = QueuedEmail.objects.select_for_update().filter(_unclaimed(now), pk=email_id, due_at__lte=now)
+        email = own_row.first()
+        if email is None:
             return None
-        if letter.attempts >= MAX_TRIES:  # the worker of the last attempt died
-            mine.update(due_at=None, claimed_until=None, undelivered_reason=UndeliveredReason.GIVEN_UP)
+        if email.attempts >= MAX_TRIES:  # the worker of the last attempt died
+            own_row.update(due_at=None, claimed_until=None, undelivered_reason=UndeliveredReason.GIVEN_UP)
             return None
-        letter.attempts += 1
-        letter.due_at = now + min(FIRST_BACKOFF * 2 ** (letter.attempts - 1), MAX_BACKOFF)
-        letter.claimed_until = now + CLAIM
-        letter.save(update_fields=["attempts", "due_at", "claimed_until"])
-        return letter
+        email.attempts += 1
+        email.due_at = now + min(FIRST_BACKOFF * 2 ** (email.attempts - 1), MAX_BACKOFF)
+        email.claimed_until = now + CLAIM
+        email.save(update_fields=["attempts", "due_at", "claimed_until"])
+        return email
 
 
-def _send(letter: QueuedEmail, written: OutgoingEmail) -> str:
+def _send(email: QueuedEmail, written: OutgoingEmail) -> str:
     """Send to all remaining recipients; return the mail server's errors."""
     troubles = []
-    enclosed = [written.paper()] if written.paper and set(written.to) - set(letter.sent_to) else []
+    enclosed = [written.attachment()] if written.attachment and set(written.to) - set(email.sent_to) else []
     for address in written.to:
-        if address in letter.sent_to:
+        if address in email.sent_to:
             continue
         try:
-            mail.send_now(to=address, subject=written.subject, text=written.text, ident=letter.pk, enclosed=enclosed)
+            mail.send_now(to=address, subject=written.subject, text=written.text, ident=email.pk, enclosed=enclosed)
         except OSError as refusal:
             troubles.append(f"{address}: {refusal}")
             continue
-        with tenant_scope(letter.tenant_id):
+        with tenant_scope(email.tenant_id):
             added = Func(F("sent_to"), Value(address), function="array_append")
-            QueuedEmail.objects.filter(pk=letter.pk).update(sent_to=added)
+            QueuedEmail.objects.filter(pk=email.pk).update(sent_to=added)
     return "; ".join(troubles).replace("\0", "")[:MAX_ERROR_LENGTH]
 
 

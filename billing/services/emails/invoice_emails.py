@@ -35,9 +35,9 @@ CREDITED = """Credit note {note} credits {total} of invoice {invoice} for {month
 """
 
 
-def write_invoice_finalized(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_invoice_finalized(queued: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a final invoice and how it is paid, with its PDF."""
-    invoice = _get_invoice(letter.subject_id)
+    invoice = _get_invoice(queued.subject_id)
     return OutgoingEmail(
         invoice_recipients(invoice.tenant_id),
         f"Invoice {invoice} for {invoice.month}: {Money(invoice.total, invoice.currency)}",
@@ -50,9 +50,9 @@ def write_invoice_finalized(letter: QueuedEmail, now: datetime) -> OutgoingEmail
     )
 
 
-def write_invoice_paid(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_invoice_paid(queued: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail that an invoice is paid."""
-    invoice = _get_invoice(letter.subject_id)
+    invoice = _get_invoice(queued.subject_id)
     at = invoice.paid_at or now
     return OutgoingEmail(
         invoice_recipients(invoice.tenant_id),
@@ -63,9 +63,9 @@ def write_invoice_paid(letter: QueuedEmail, now: datetime) -> OutgoingEmail | No
     )
 
 
-def write_payment_failed(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_payment_failed(queued: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a failed payment; None if the invoice was paid meanwhile."""
-    payment = Payment.objects.get(pk=letter.subject_id)
+    payment = Payment.objects.get(pk=queued.subject_id)
     invoice = _get_invoice(payment.invoice_id)
     if not invoice.due:
         return None
@@ -82,10 +82,10 @@ def write_payment_failed(letter: QueuedEmail, now: datetime) -> OutgoingEmail | 
     )
 
 
-def write_credit_note_issued(letter: QueuedEmail, now: datetime) -> OutgoingEmail | None:
+def write_credit_note_issued(queued: QueuedEmail, now: datetime) -> OutgoingEmail | None:
     """Write the e-mail about a credit note, with its PDF."""
     rows = CreditNote.objects.prefetch_related("lines")
-    note = rows.get(pk=letter.subject_id)
+    note = rows.get(pk=queued.subject_id)
     note.invoice = invoice = _get_invoice(note.invoice_id)
     return OutgoingEmail(
         invoice_recipients(note.tenant_id),

@@ -57,12 +57,12 @@ def set_billing_details(
     before, taxed = row.party.as_dict(), tax_determination.get_tax_status(tenant)
     for name, value in party.as_dict().items():
         setattr(row, name, value)
-    said, row.emails_enabled = row.emails_enabled, wanted
+    had_emails, row.emails_enabled = row.emails_enabled, wanted
     row.version, row.changed_at = row.version + 1, now
     row.save()
     tax_reserves.reserve_additional_tax(tenant, taxed, tax_determination.get_tax_status(tenant), now=now)
     changed = {name: value for name, value in party.as_dict().items() if before[name] != value}
-    if said != wanted:
+    if had_emails != wanted:
         changed["emails_enabled"] = "yes" if wanted else "no"
     audit.record(
         "billing.details",
@@ -110,7 +110,7 @@ def _validated(party: InvoiceParty) -> InvoiceParty:
 def _validated_vat_number(texts: dict[str, str]) -> str:
     try:
         return normalize_vat_number(texts["vat_id"], texts["country"])
-    except InvalidVatNumber as odd:
+    except InvalidVatNumber as error:
         raise InvalidValue(
-            "vat_id", str(odd), fix="Correct it or leave it empty; VAT is then charged as for consumers."
-        ) from odd
+            "vat_id", str(error), fix="Correct it or leave it empty; VAT is then charged as for consumers."
+        ) from error

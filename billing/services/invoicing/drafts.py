@@ -64,7 +64,7 @@ def _write_drafts(
     tenants: Sequence[Tenant], carried: Mapping[Invoice, Sequence[InvoiceAdjustment]], now: datetime
 ) -> int:
     taxed, by_key = tax_determination.get_tax_statuses(tenants), {tenant.pk: tenant for tenant in tenants}
-    standings = [
+    tenant_taxes = [
         {
             "tenant": tenant_id,
             "treatment": each.treatment,
@@ -75,7 +75,7 @@ def _write_drafts(
         for tenant_id, each in taxed.items()
     ]
     carried_json = json.dumps(_adjustments_json(carried))
-    values = {"standings": json.dumps(standings), "now": now, "per_unit": EXACT_PER_UNIT, "carried": carried_json}
+    values = {"tenants": json.dumps(tenant_taxes), "now": now, "per_unit": EXACT_PER_UNIT, "carried": carried_json}
     return int(query_rows("billing/invoicing/refresh_drafts", **values)[0][0])
 
 

@@ -15,7 +15,7 @@ class OutgoingEmail:
     to: Sequence[str]
     subject: str
     text: str
-    paper: Callable[[], Attachment] | None = None  # rendered only when no transaction is open
+    attachment: Callable[[], Attachment] | None = None  # rendered only when no transaction is open
 
 
 def portal_link(path: str) -> str:

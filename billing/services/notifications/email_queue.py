@@ -17,8 +17,8 @@ def enqueue_email(kind: str, about: str, *, tenant_id: str, now: datetime) -> No
 
 def enqueue_emails(kind: str, about: Iterable[tuple[str, str]], *, now: datetime) -> None:
     """Queue one e-mail for each (tenant id, subject id)."""
-    letters = [
+    emails = [
         QueuedEmail(tenant_id=tenant_id, kind=kind, subject_id=subject, made_at=now, due_at=now)
         for tenant_id, subject in about
     ]
-    QueuedEmail.objects.bulk_create(letters, ignore_conflicts=True)
+    QueuedEmail.objects.bulk_create(emails, ignore_conflicts=True)

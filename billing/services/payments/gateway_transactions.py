@@ -88,11 +88,11 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             return
         try:
             outcome = self.request_outcome(row, now)
-        except OutcomeUnknown as silence:
+        except OutcomeUnknown as error:
             log.warning(
-                f"{self.title} has no response yet", **{self.name: row.pk}, attempts=row.attempts, why=str(silence)
+                f"{self.title} has no response yet", **{self.name: row.pk}, attempts=row.attempts, why=str(error)
             )
-            self.wait(row, silence.again_in_s or backoff_s(row.attempts), str(silence), now)
+            self.wait(row, error.again_in_s or backoff_s(row.attempts), str(error), now)
         except GatewayRejected as rejection:
             self.mark_stuck(row, rejection.reason, rejection.code, now)
         else:
@@ -168,7 +168,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         """Return the row if it is unchanged since it was read, and not claimed since."""
         return self.rows().filter(pk=row.pk, status=row.status, claimed_until=row.claimed_until)
 
-    def asks_here(self, row: GatewayTransaction) -> bool:
+    def uses_current_gateway(self, row: GatewayTransaction) -> bool:
         """Return whether the row's gateway is the one configured now."""
         gateway = payments.gateway()
         return gateway is not None and gateway.name == row.gateway
@@ -180,9 +180,9 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         """
         free = Q(claimed_until=None) | Q(claimed_until__lt=now)
         with tenant_scope(tenant_id):
-            mine = self.rows().filter(free, pk=row_id, status=PaymentStatus.PENDING, due_at__lte=now)
+            own_row = self.rows().filter(free, pk=row_id, status=PaymentStatus.PENDING, due_at__lte=now)
             died = Case(When(claimed_until=None, then=F("consecutive_failures")), default=F("consecutive_failures") + 1)
-            if not mine.update(
+            if not own_row.update(
                 claimed_until=now + CLAIM_DURATION,
                 due_at=now + CLAIM_DURATION,
                 attempts=F("attempts") + 1,
@@ -234,14 +234,14 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         """
         with tenant_scope(row.tenant_id):
             self.lock(row)
-            mine = self.rows().filter(pk=row.pk, status__in=UNSETTLED)
+            own_row = self.rows().filter(pk=row.pk, status__in=UNSETTLED)
             if isinstance(outcome, Declined):
                 outcome = declined_as_marked_failed(row.mark_failed_reason) if row.mark_failed_reason else outcome
                 columns = decline_columns(outcome, now)
-                if mine.update(**columns):
+                if own_row.update(**columns):
                     self.record("decline", row, actor=BILLING, now=now, code=columns["code"])
                     self.declined(row, columns["reason"], now=now)
-            elif mine.update(**_success_columns(outcome, now)):
+            elif own_row.update(**_success_columns(outcome, now)):
                 self.record("succeed", row, actor=BILLING, now=now)
                 self.book(row, now=now)
 

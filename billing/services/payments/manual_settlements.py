@@ -47,7 +47,7 @@ def settle_as_not_taken(
         _check_no_answer_expected(moving, found, now)
         log.warning("settled manually", **{moving.name: found.pk}, by=actor.label, why=reason)
         detail = {"gateway": found.gateway, "code": found.code, "reason": reason}
-        if moving.asks_here(found):
+        if moving.uses_current_gateway(found):
             moving.anew(found, now=now, mark_failed_reason=clean_text(reason))
         else:
             columns = decline_columns(declined_as_marked_failed(reason), now)
@@ -66,7 +66,7 @@ def _check_no_answer_expected(moving: GatewayTransactions[TransactionRow], row: 
     what = f"{moving.title.capitalize()} {row.pk}"
     if row.status == PaymentStatus.STUCK:
         quiet_at = row.stuck_at + CLAIM_DURATION if row.stuck_at else now  # the worker that asked has ended by then
-    elif row.status == PaymentStatus.PENDING and not moving.asks_here(row):
+    elif row.status == PaymentStatus.PENDING and not moving.uses_current_gateway(row):
         quiet_at = row.claimed_until or now
     else:
         raise ManualSettlementRefused(

@@ -134,7 +134,7 @@ def _retry_payment(payment: Payment, *, actor: Actor, now: datetime) -> Payment:
 
     It may have taken the money already, so that another one could take it twice.
     """
-    if not PAYMENTS.asks_here(payment):
+    if not PAYMENTS.uses_current_gateway(payment):
         raise NotPayable(
             f"Payment {payment.pk} was started through {payment.gateway}, and only this gateway knows its result."
             " It is no longer configured.",

@@ -39,7 +39,7 @@ class InvoicePaymentStatus:
         return self.attempts[0] if self.attempts else None
 
     @property
-    def tried_again_at(self) -> datetime | None:
+    def next_retry_at(self) -> datetime | None:
         """When a declined payment is retried automatically; None if it is not."""
         if self.how is not InvoicePaymentState.DECLINED or not self.unasked:
             return None
@@ -49,7 +49,7 @@ class InvoicePaymentStatus:
     def payable(self) -> bool:
         """Whether requesting a payment now makes sense."""
         if self.how is InvoicePaymentState.STUCK:
-            return PAYMENTS.asks_here(self.attempts[0])
+            return PAYMENTS.uses_current_gateway(self.attempts[0])
         return self.how in (InvoicePaymentState.DUE, InvoicePaymentState.DECLINED)
 
 

@@ -18,7 +18,7 @@ from ports.postgres.sql_statements import query_rows
 from tenants.models import Tenant
 from tenants.services.rls import system_scope, tenant_scope
 
-# Two weeks after a border is inside the month in every time zone: a tenant that changes its time zone
+# Two weeks after a boundary is inside the month in every time zone: a tenant that changes its time zone
 # gets one period that is hours longer or shorter, never a second one with the same label.
 MONTH_INSIDE = timedelta(days=14)
 MAX_TZDATA_VERSION_LENGTH = 20  # characters of it that a run stores
@@ -54,17 +54,17 @@ def ensure_following_periods(months: Sequence[tuple[Tenant, BillingPeriod]], *, 
 
     Call in the RLS scope of all their tenants.
     """
-    borders = {tenant.pk: month.span.upper for tenant, month in months}
+    last_ends = {tenant.pk: month.span.upper for tenant, month in months}
     latest = (
-        BillingPeriod.objects.filter(tenant__in=list(borders))
+        BillingPeriod.objects.filter(tenant__in=list(last_ends))
         .values_list("tenant")
         .annotate(end=Max(Upper("span")))
         .order_by()
     )
     for tenant_id, end in latest:
-        borders[tenant_id] = max(borders[tenant_id], end)
+        last_ends[tenant_id] = max(last_ends[tenant_id], end)
     _create_periods(
-        (tenant, span) for tenant, _ in months for span in _months_after(tenant.time_zone, borders[tenant.pk], until)
+        (tenant, span) for tenant, _ in months for span in _months_after(tenant.time_zone, last_ends[tenant.pk], until)
     )
 
 
@@ -91,10 +91,10 @@ def record_blocked_reason(tenant_id: str, label: str, why: str) -> None:
 
     The same reason again writes nothing.
     """
-    said = why[:MAX_BLOCKED_REASON_LENGTH]
+    reason = why[:MAX_BLOCKED_REASON_LENGTH]
     with tenant_scope(tenant_id):
         months = BillingPeriod.objects.filter(tenant=tenant_id, label=label, status=OPEN)
-        months.exclude(blocked_reason=said).update(blocked_reason=said)
+        months.exclude(blocked_reason=reason).update(blocked_reason=reason)
 
 
 def period_label(time_zone: str, span: Period) -> str:
@@ -128,17 +128,17 @@ def _create_periods(spans: Iterable[tuple[Tenant, Period]]) -> None:
     )
 
 
-def _months_after(time_zone: str, border: datetime, until: datetime) -> Iterator[Period]:
-    border = border.astimezone(UTC)
-    while border <= until:
-        end = month_of(time_zone, border + MONTH_INSIDE).end
-        yield Period(border, end)
-        border = end
+def _months_after(time_zone: str, boundary: datetime, until: datetime) -> Iterator[Period]:
+    boundary = boundary.astimezone(UTC)
+    while boundary <= until:
+        end = month_of(time_zone, boundary + MONTH_INSIDE).end
+        yield Period(boundary, end)
+        boundary = end
 
 
-def _months_before(time_zone: str, border: datetime, since: datetime) -> Iterator[Period]:
-    border = border.astimezone(UTC)
-    while border > since:
-        start = month_of(time_zone, border - MONTH_INSIDE).start
-        yield Period(start, border)
-        border = start
+def _months_before(time_zone: str, boundary: datetime, since: datetime) -> Iterator[Period]:
+    boundary = boundary.astimezone(UTC)
+    while boundary > since:
+        start = month_of(time_zone, boundary - MONTH_INSIDE).start
+        yield Period(start, boundary)
+        boundary = start

@@ -30,7 +30,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     cursor = sql_statements.prepared_cursor()
     cursor.execute(load_sql("billing/quotes/price_and_quota"), values)
 
-    def judge() -> None:
+    def check() -> None:
         with cursor:
             currency, nano_per_hour, limited = cursor.fetchone()
         if cited:
@@ -46,4 +46,4 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
         else:
             quotas.note_unlimited_use(lease, burns)
 
-    return judge
+    return check

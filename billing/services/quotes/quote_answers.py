@@ -37,7 +37,7 @@ QUOTE_GATE = "billing.services.quotes.burn_rate_gate.gate"  # the gate that rede
 class QuotedSlot:
     """A slot and the GPU it is on."""
 
-    seat: Slot
+    slot: Slot
     gpu: PlacementGpu
 
 
@@ -76,7 +76,7 @@ def answer_quote(wanted: LeaseRequest, *, project: Project, actor: Actor, now: d
     price = found.get(offering.pk)
     refusal = _run_gates(lease, now)
     home = volume_mounts.cluster_name_of(lease.volume_id)
-    seating = open_capacity.preview_open_placement(
+    found_slots = open_capacity.preview_open_placement(
         offering, now=now, quantity=lease.quantity, same_node=lease.same_node, topology=lease.topology, cluster=home
     )
     cost = _hold_amount(lease, price, currency)
@@ -88,9 +88,9 @@ def answer_quote(wanted: LeaseRequest, *, project: Project, actor: Actor, now: d
         price=price,
         nano_per_hour=price.nano_per_hour * lease.quantity if price else 0,
         at_most_minor=cost,
-        starts=NOW if seating else _start_if_busy(lease, home),
+        starts=NOW if found_slots else _start_if_busy(lease, home),
         refusal=refusal,
-        places=tuple(QuotedSlot(seat, seating.gpus[seat.gpu]) for seat in seating.slots) if seating else (),
+        places=tuple(QuotedSlot(slot, found_slots.gpus[slot.gpu]) for slot in found_slots.slots) if found_slots else (),
         room=tuple(rooms),
         alternatives=find_alternatives(lease, currency=currency, cost=cost, now=now) if price else (),
         offer=offer_price(lease, price, now=now),

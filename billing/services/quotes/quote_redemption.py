@@ -61,7 +61,7 @@ def redeem_quote(lease: Lease, *, now: datetime) -> Callable[[str], None]:
         cursor.execute(INSERT_QUOTE_SQL, _quote_row(offer, lease, now))
     lease.quote_id = offer.id
 
-    def judge(currency: str) -> None:
+    def check(currency: str) -> None:
         if currency != offer.currency:
             raise QuoteMismatch(
                 f"The quote is in {offer.currency}, not {currency}.", fix=REQUEST_NEW_QUOTE, quote=offer.id
@@ -74,7 +74,7 @@ def redeem_quote(lease: Lease, *, now: datetime) -> Callable[[str], None]:
                     quote=offer.id,
                 )
 
-    return judge
+    return check
 
 
 @contextmanager
@@ -96,15 +96,15 @@ def _check_offer(offer: QuoteOffer, lease: Lease, now: datetime) -> None:
     if now >= offer.expires_at:
         ago = int((now - offer.expires_at).total_seconds())
         raise QuoteExpired(f"The quote expired {_format_age(ago)} ago.", fix=REQUEST_NEW_QUOTE, quote=offer.id)
-    odd = []
+    mismatches = []
     if lease.offering_id != offer.offering:
-        odd.append(f"offering {offer.offering}, not {lease.offering_id}")
+        mismatches.append(f"offering {offer.offering}, not {lease.offering_id}")
     if lease.quantity != offer.quantity:
-        odd.append(f"quantity {offer.quantity}, not {lease.quantity}")
+        mismatches.append(f"quantity {offer.quantity}, not {lease.quantity}")
     if lease.max_duration_s > offer.max_duration_s:
-        odd.append(f"at most {offer.max_duration_s} s, not {lease.max_duration_s} s")
-    if odd:
-        raise QuoteMismatch(f"The quote is for {'; for '.join(odd)}.", fix=REQUEST_NEW_QUOTE, quote=offer.id)
+        mismatches.append(f"at most {offer.max_duration_s} s, not {lease.max_duration_s} s")
+    if mismatches:
+        raise QuoteMismatch(f"The quote is for {'; for '.join(mismatches)}.", fix=REQUEST_NEW_QUOTE, quote=offer.id)
 
 
 def _format_age(seconds: int) -> str:

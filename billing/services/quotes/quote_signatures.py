@@ -33,7 +33,7 @@ SIGNED_FIELDS = (
 
 
 class UnknownQuote(ObjectNotFound):
-    """The quote is not ours, or belongs to somebody else."""
+    """The quote is not ours, or belongs to another tenant."""
 
 
 @dataclass(frozen=True, slots=True)

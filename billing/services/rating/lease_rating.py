@@ -116,11 +116,11 @@ def rate_all_leases(*, now: datetime, whole: bool = False) -> RatingOutcome:
     examines everything again, which writes nothing that is already there.
     """
     with system_scope():
-        news = _unrated_tenants(whole=whole)
-    if not news:
+        changed_tenants = _unrated_tenants(whole=whole)
+    if not changed_tenants:
         return RatingOutcome()
     run, rate_card, outcome = rating_run_at(now), list_rate_card().pk, RatingOutcome()
-    for batch in _split_backlog(news):
+    for batch in _split_backlog(changed_tenants):
         outcome += _charge_or_split(batch, run=run, rate_card=rate_card, whole=whole)
     return outcome
 
@@ -133,15 +133,15 @@ def rate_tenant_leases(tenant: Tenant, *, now: datetime) -> RatingOutcome:
     """
     with tenant_scope(tenant.pk):
         billing_periods.take_billing_lock()
-        news = _unrated_tenants(whole=False, tenants=[tenant.pk])
-        if not news:
+        changed_tenants = _unrated_tenants(whole=False, tenants=[tenant.pk])
+        if not changed_tenants:
             return RatingOutcome()
-        _ensure_periods(news)
+        _ensure_periods(changed_tenants)
         rate_card = list_rate_card().pk
         try:
-            return _charge_usage(news, run=rating_run_at(now), rate_card=rate_card, whole=False)
+            return _charge_usage(changed_tenants, run=rating_run_at(now), rate_card=rate_card, whole=False)
         except UsageNotCovered:
-            raise PriceGap(_find_gaps(news, whole=False)) from None
+            raise PriceGap(_find_gaps(changed_tenants, whole=False)) from None
 
 
 def rate_leases_of(tenants: Collection[str], *, run: int) -> set[str]:
@@ -151,52 +151,54 @@ def rate_leases_of(tenants: Collection[str], *, run: int) -> set[str]:
     transaction is over.
     """
     billing_periods.take_billing_lock()
-    news = _unrated_tenants(whole=False, tenants=list(tenants))
-    left = {one.tenant for one in news if not one.tiled}
-    if news := [one for one in news if one.tiled]:
+    changed_tenants = _unrated_tenants(whole=False, tenants=list(tenants))
+    left = {one.tenant for one in changed_tenants if not one.tiled}
+    if changed_tenants := [one for one in changed_tenants if one.tiled]:
         rate_card = list_rate_card().pk
-        outcome = _charge_all_but_gaps(news, run=run, rate_card=rate_card, whole=False)
+        outcome = _charge_all_but_gaps(changed_tenants, run=run, rate_card=rate_card, whole=False)
         left |= {gap.tenant for gap in outcome.gaps}
     return left
 
 
-def _charge_or_split(news: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
+def _charge_or_split(changed_tenants: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
     """Charge tenants together; halve the batch on an error until the culprit is alone."""
     try:
-        _ensure_periods(news)
-        return _charge_all_but_gaps(news, run=run, rate_card=rate_card, whole=whole)
+        _ensure_periods(changed_tenants)
+        return _charge_all_but_gaps(changed_tenants, run=run, rate_card=rate_card, whole=whole)
     except OperationalError:
         raise  # the server is unavailable or busy: no tenant's rows are to blame, and the next run comes soon
     except DatabaseError as error:
-        if len(news) == 1:
-            return RatingOutcome(broken=(RatingFailure(news[0].tenant, str(error).strip()),))
-    half = len(news) // 2
-    first, second = news[:half], news[half:]
+        if len(changed_tenants) == 1:
+            return RatingOutcome(broken=(RatingFailure(changed_tenants[0].tenant, str(error).strip()),))
+    half = len(changed_tenants) // 2
+    first, second = changed_tenants[:half], changed_tenants[half:]
     charged = _charge_or_split(first, run=run, rate_card=rate_card, whole=whole)
     return charged + _charge_or_split(second, run=run, rate_card=rate_card, whole=whole)
 
 
-def _charge_all_but_gaps(news: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
+def _charge_all_but_gaps(
+    changed_tenants: list[UnratedTenant], *, run: int, rate_card: int, whole: bool
+) -> RatingOutcome:
     try:
         with system_scope():
-            return _charge_usage(news, run=run, rate_card=rate_card, whole=whole)
+            return _charge_usage(changed_tenants, run=run, rate_card=rate_card, whole=whole)
     except UsageNotCovered:
         with system_scope():
-            gaps = _find_gaps(news, whole=whole)
+            gaps = _find_gaps(changed_tenants, whole=whole)
             held = {gap.tenant for gap in gaps}
-            rest = [one for one in news if one.tenant not in held]
+            rest = [one for one in changed_tenants if one.tenant not in held]
             outcome = _charge_usage(rest, run=run, rate_card=rate_card, whole=whole) if rest else RatingOutcome()
         return replace(outcome, gaps=gaps)
 
 
-def _split_backlog(news: list[UnratedTenant]) -> Iterator[list[UnratedTenant]]:
+def _split_backlog(changed_tenants: list[UnratedTenant]) -> Iterator[list[UnratedTenant]]:
     """Split a backlog into batches that one statement can charge in time.
 
     A tenant is never split.
     """
     batch: list[UnratedTenant] = []
     size = 0
-    for one in news:
+    for one in changed_tenants:
         if batch and size + one.stretches > MAX_BATCH_INTERVALS:
             yield batch
             batch, size = [], 0
@@ -211,36 +213,38 @@ def _unrated_tenants(*, whole: bool, tenants: list[str] | None = None) -> list[U
         return [UnratedTenant(*row) for row in cursor.fetchall()]
 
 
-def _ensure_periods(news: list[UnratedTenant]) -> None:
+def _ensure_periods(changed_tenants: list[UnratedTenant]) -> None:
     """Create missing months, once a month for each tenant with usage."""
-    for one in news:
+    for one in changed_tenants:
         if not one.tiled:
             with tenant_scope(one.tenant):
                 billing_periods.ensure_periods(Tenant.objects.get(pk=one.tenant), since=one.first, until=one.last)
 
 
-def _charge_usage(news: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
+def _charge_usage(changed_tenants: list[UnratedTenant], *, run: int, rate_card: int, whole: bool) -> RatingOutcome:
     values = {
-        "tenants": [one.tenant for one in news],
-        "first": min(one.first for one in news),
-        "last": max(one.last for one in news),
+        "tenants": [one.tenant for one in changed_tenants],
+        "first": min(one.first for one in changed_tenants),
+        "last": max(one.last for one in changed_tenants),
         "rate_card": rate_card,
         "run": run,
         "whole": whole,
     }
     billing_periods.take_billing_lock()
-    with _planned_cursor(BULK_PLAN if sum(one.stretches for one in news) > BULK_THRESHOLD else INDEX_PLAN) as cursor:
+    with _planned_cursor(
+        BULK_PLAN if sum(one.stretches for one in changed_tenants) > BULK_THRESHOLD else INDEX_PLAN
+    ) as cursor:
         cursor.execute(load_sql("billing/rating/rate_leases"), values)
         used, charged, written = cursor.fetchone()
         # Charged pieces lie inside their interval and never overlap, so equal sums mean full coverage.
         if used != charged:
             raise UsageNotCovered
-    return RatingOutcome(written, used, tuple(one.tenant for one in news))
+    return RatingOutcome(written, used, tuple(one.tenant for one in changed_tenants))
 
 
-def _find_gaps(news: list[UnratedTenant], *, whole: bool) -> tuple[UnratedInterval, ...]:
+def _find_gaps(changed_tenants: list[UnratedTenant], *, whole: bool) -> tuple[UnratedInterval, ...]:
     with _planned_cursor(INDEX_PLAN) as cursor:
-        values = {"tenants": [one.tenant for one in news], "whole": whole}
+        values = {"tenants": [one.tenant for one in changed_tenants], "whole": whole}
         cursor.execute(load_sql("billing/rating/new_usage_gaps"), values)
         return tuple(UnratedInterval(*row) for row in cursor.fetchall())
 

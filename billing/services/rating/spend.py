@@ -58,7 +58,7 @@ class DailyUsage:
 class SpendLine:
     """A project's use of an offering at one price: an invoice line, unrounded."""
 
-    since: datetime  # the border at which its interval begins
+    since: datetime  # the boundary at which its interval begins
     project: str
     offering: str
     price_version: int
@@ -77,14 +77,19 @@ def spend_between(tenant: Tenant, since: datetime, until: datetime, projects: It
 
 
 def spend_lines(
-    borders: Sequence[datetime], *, until: datetime, projects: Iterable[str] | None = None, cut: str = "", tag: str = ""
+    boundaries: Sequence[datetime],
+    *,
+    until: datetime,
+    projects: Iterable[str] | None = None,
+    cut: str = "",
+    tag: str = "",
 ) -> list[SpendLine]:
-    """Return the lines between consecutive borders, up to `until`; one query.
+    """Return the lines between consecutive boundaries, up to `until`; one query.
 
-    Borders are whole seconds. A line is what the invoice will round once; it is split by the requesting
+    Boundaries are whole seconds. A line is what the invoice will round once; it is split by the requesting
     user (`user`) or by a lease tag (`tag`, and which).
     """
-    begins, ends = list(borders[:-1]), list(borders[1:])
+    begins, ends = list(boundaries[:-1]), list(boundaries[1:])
     rows = _query_usage(
         "billing/rating/usage_lines",
         since=begins[0],
@@ -165,11 +170,11 @@ def local_days(time_zone: str, since: datetime, until: datetime) -> tuple[list[d
     """Return the beginnings and ends of the local days that overlap [since, until)."""
     zone = ZoneInfo(time_zone)
     day = since.astimezone(zone).date()
-    borders = [midnight(day, zone)]
-    while borders[-1] < until:
+    boundaries = [midnight(day, zone)]
+    while boundaries[-1] < until:
         day += timedelta(days=1)
-        borders.append(midnight(day, zone))
-    return borders[:-1], borders[1:]
+        boundaries.append(midnight(day, zone))
+    return boundaries[:-1], boundaries[1:]
 
 
 class _ActiveCost(NamedTuple):

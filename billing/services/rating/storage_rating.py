@@ -38,8 +38,8 @@ def rate_volumes(*, now: datetime, whole: bool = False) -> RatingOutcome:
     if since is None:
         return outcome
     with system_scope():
-        news = _new_usage(since, whole=whole)
-    for tenant_id, _, _ in news:
+        changed_tenants = _new_usage(since, whole=whole)
+    for tenant_id, _, _ in changed_tenants:
         try:
             with tenant_scope(tenant_id):
                 outcome += rate_tenant_volumes(Tenant.objects.get(pk=tenant_id), now=now, whole=whole)
@@ -59,10 +59,10 @@ def rate_tenant_volumes(tenant: Tenant, *, now: datetime, whole: bool = False) -
     with tenant_scope(tenant.pk):
         billing_periods.take_billing_lock()
         since = PriceVersion.objects.storage_sold_since()
-        news = _new_usage(since, whole=whole, tenants=[tenant.pk]) if since else []
-        if since is None or not news:
+        changed_tenants = _new_usage(since, whole=whole, tenants=[tenant.pk]) if since else []
+        if since is None or not changed_tenants:
             return NO_OUTCOME
-        for _, first, last in news:
+        for _, first, last in changed_tenants:
             billing_periods.ensure_periods(tenant, since=first, until=last)
         try:
             return _charge(tenant, since, now=now, whole=whole)

@@ -55,15 +55,15 @@ def forecast_spend(tenant: Tenant, *, now: datetime, projects: Iterable[str] | N
     for line in spend.spend_lines(begins, until=now, projects=projects):
         cost[line.since] += line.exact_num
     *past, current, tomorrow = begins
-    rhythm = WeeklyPattern([cost[day] for day in past])
-    if not rhythm.known:
+    pattern = WeeklyPattern([cost[day] for day in past])
+    if not pattern.has_enough_history:
         return None
     so_far = sum(amount for day, amount in cost.items() if day >= month.start)
     left = Fraction((tomorrow - now) // SECOND, (tomorrow - current) // SECOND)
     count = ((month.end - SECOND).astimezone(zone).date() - today).days + 1
-    forecast = rhythm.ahead(count, left_of_first=left)
+    forecast = pattern.forecast_days(count, left_of_first=left)
     days = (
-        SpendForecastDay(today + timedelta(days=n), each.day, each.until_then.after(so_far))
+        SpendForecastDay(today + timedelta(days=n), each.day, each.until_then.plus(so_far))
         for n, each in enumerate(forecast)
     )
     still = spend.cost_of_running(projects, tenant, now=now, until=month.end)

@@ -29,8 +29,8 @@ def get_supplier() -> InvoiceParty | None:
         )
     try:
         number = normalize_vat_number(supplier["vat_id"], supplier["country"]) if supplier["vat_id"] else ""
-    except InvalidVatNumber as odd:
-        raise ImproperlyConfigured(f"GPUBROKER_SUPPLIER_VAT_ID: {odd}") from odd
+    except InvalidVatNumber as error:
+        raise ImproperlyConfigured(f"GPUBROKER_SUPPLIER_VAT_ID: {error}") from error
     return InvoiceParty(**{**supplier, "vat_id": number})
 
 

@@ -1,8 +1,8 @@
 -- Count the active units of an offering in every second between two moments, and how many units of a commitment
--- remain: a running sum of starts and ends, cut at given borders. An active lease counts until the last border.
+-- remain: a running sum of starts and ends, cut at given boundaries. An active lease counts until the last boundary.
 -- Excludes use that cites a quote, was refunded, or was charged after its month had closed.
 WITH stretch AS (
-  SELECT greatest(begun.at, (%(borders)s::timestamptz[])[1]) AS s,
+  SELECT greatest(begun.at, (%(boundaries)s::timestamptz[])[1]) AS s,
          least(coalesce(ended.at, l.ends_at, 'infinity'), %(until)s) AS e, begun.quantity
     FROM broker_lease l
     JOIN broker_transition begun
@@ -18,14 +18,14 @@ WITH stretch AS (
    UNION ALL
   SELECT e, -quantity FROM stretch WHERE e > s
    UNION ALL
-  SELECT border, 0 FROM unnest(%(borders)s::timestamptz[]) AS border
+  SELECT boundary, 0 FROM unnest(%(boundaries)s::timestamptz[]) AS boundary
 ), step AS (
   SELECT at, sum(sum(change)) OVER (ORDER BY at) AS active,
          extract(epoch FROM lead(at) OVER (ORDER BY at) - at)::bigint AS seconds
     FROM edge
    GROUP BY at
 )
-SELECT width_bucket(at, %(borders)s::timestamptz[]) AS part, sum(least(active, %(units)s) * seconds)::bigint,
+SELECT width_bucket(at, %(boundaries)s::timestamptz[]) AS part, sum(least(active, %(units)s) * seconds)::bigint,
        sum(greatest(active - %(units)s, 0) * seconds)::bigint, sum(greatest(%(units)s - active, 0) * seconds)::bigint
   FROM step
  WHERE seconds IS NOT NULL

@@ -18,4 +18,4 @@ SELECT coalesce(sum(units * s) FILTER (WHERE waiting > 0), 0)::bigint,
        coalesce(sum(s) FILTER (WHERE waiting > 0), 0)::bigint,
        coalesce(sum(units * s) FILTER (WHERE at < last), 0)::bigint,
        coalesce(extract(epoch FROM max(last) - %(first)s::timestamptz), 0)::bigint
-  FROM line, (SELECT max(created_at) AS last FROM broker_lease) asked
+  FROM line, (SELECT max(created_at) AS last FROM broker_lease) newest

@@ -3,21 +3,21 @@
 -- the month (`carried`) is joined to the line that it reduces, or is a line of its own. Tax is rounded once for each
 -- category, by the rate of the month's last day, and shared exactly among its lines: each share is rounded down, and
 -- the largest remainders get one more.
-WITH told AS MATERIALIZED (  -- tenants and their tax; only a LEFT JOIN makes the planner expect many rows
+WITH drafts AS MATERIALIZED (  -- tenants and their tax; only a LEFT JOIN makes the planner expect many rows
   SELECT i.id AS invoice_id, i.period_id, s.tenant AS tenant_id, s.treatment, s.jurisdiction, s.untaxed, s.scale,
          coalesce((SELECT max(l.n) FROM billing_invoiceline l WHERE l.invoice_id = i.id), 0) AS lines
-    FROM jsonb_to_recordset(%(standings)s::jsonb)
+    FROM jsonb_to_recordset(%(tenants)s::jsonb)
          AS s (tenant text, treatment text, jurisdiction text, untaxed boolean, scale numeric)
     LEFT JOIN billing_invoice i ON i.tenant_id = s.tenant AND i.status = 'draft'
 ), carried AS (
   SELECT i.invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
          CASE WHEN c.correction_id = '' THEN c.kind ELSE 'corrected' END AS kind, 0::numeric AS month_num, 'usage'::text AS line_kind
-    FROM told i
+    FROM drafts i
     JOIN billing_ratedcharge c ON c.period_id = i.period_id AND c.billed_period_id = c.period_id
    UNION ALL  -- late seconds of a month that is closed
   SELECT i.invoice_id, c.lease_id, c.project_id, c.offering_id, c.price_version_id, c.unit_seconds, c.exact_num,
          CASE WHEN c.correction_id = '' THEN c.kind ELSE 'corrected' END, 0, 'usage'
-    FROM told i
+    FROM drafts i
     JOIN billing_ratedcharge c ON c.billed_period_id = i.period_id AND c.billed_period_id <> c.period_id
    UNION ALL  -- adjustments of the month
   SELECT m.invoice, NULL, m.project, m.offering, m.price, 0, m.num, 'month', m.num, m.kind
@@ -31,9 +31,9 @@ WITH told AS MATERIALIZED (  -- tenants and their tax; only a LEFT JOIN makes th
     FROM carried
    GROUP BY invoice_id, project_id, offering_id, price_version_id, line_kind
 ), rounded AS (
-  SELECT summed.*, told.lines, (sign(exact_num)
-           * div(2 * abs(exact_num) * told.scale + %(per_unit)s, 2 * %(per_unit)s::numeric))::bigint AS minor
-    FROM summed JOIN told USING (invoice_id)
+  SELECT summed.*, drafts.lines, (sign(exact_num)
+           * div(2 * abs(exact_num) * drafts.scale + %(per_unit)s, 2 * %(per_unit)s::numeric))::bigint AS minor
+    FROM summed JOIN drafts USING (invoice_id)
 ), numbered AS (
   SELECT rounded.*, coalesce(t.category, 'standard') AS tax_category,
          coalesce(l.n, rounded.lines + row_number() OVER (PARTITION BY rounded.invoice_id, l.n IS NULL
@@ -47,7 +47,7 @@ WITH told AS MATERIALIZED (  -- tenants and their tax; only a LEFT JOIN makes th
 ), categories AS (
   SELECT c.*, i.tenant_id, i.treatment, r.id AS rate_id, CASE WHEN i.untaxed THEN 0 ELSE r.rate_bp END AS rate_bp
     FROM nets c
-    JOIN told i USING (invoice_id)
+    JOIN drafts i USING (invoice_id)
     JOIN billing_billingperiod p ON p.id = i.period_id
     LEFT JOIN billing_taxrate r
            ON r.jurisdiction = i.jurisdiction AND r.category = c.tax_category
@@ -91,7 +91,7 @@ WITH told AS MATERIALIZED (  -- tenants and their tax; only a LEFT JOIN makes th
          IS DISTINCT FROM (excluded.rate_id, excluded.rate_bp, excluded.net, excluded.tax)
 ), untold AS (  -- an offering may have changed its tax category since
   DELETE FROM billing_invoicetax t
-   USING told i
+   USING drafts i
    WHERE i.invoice_id = t.invoice_id
      AND NOT EXISTS (SELECT FROM taxed x WHERE x.invoice_id = t.invoice_id AND x.tax_category = t.category)
 ), totalled AS (

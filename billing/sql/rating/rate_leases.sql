@@ -11,7 +11,7 @@
 -- A lease that cites a quote has the quote's price version for its whole life, whenever that was valid: such intervals
 -- and prices are joined by `fixed`, which is that version. Where a tenant has its own prices for an offering, `fixed`
 -- is minus their rate card, and list prices apply in the remaining parts; otherwise it is 0.
-WITH news AS (
+WITH changed_tenants AS (
   SELECT t.id, t.currency, snapshot.xmin,
          CASE WHEN %(whole)s OR m.xid IS NULL OR m.xid > snapshot.xmin THEN 0 ELSE m.xid END AS since
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin) snapshot
@@ -24,12 +24,13 @@ WITH news AS (
    WHERE tenant_id = ANY(%(tenants)s)
 ), taken AS MATERIALIZED (  -- preempted runs, which are few; only for these is the run time computed
   SELECT over.lease_id
-    FROM news
+    FROM changed_tenants
     JOIN broker_transition over
-      ON over.tenant_id = news.id AND over.xid >= news.since AND over.before = 'active' AND over.reason = 'preempted'
+      ON over.tenant_id = changed_tenants.id AND over.xid >= changed_tenants.since AND over.before = 'active'
+     AND over.reason = 'preempted'
 ), stretch AS (
   SELECT begun.lease_id, begun.seq, begun.tenant_id, begun.project_id, begun.offering_id, begun.quantity,
-         begun.at AS s, ended.at AS e, news.currency, coalesce(q.price_version_id, -own.rate_card, 0) AS fixed,
+         begun.at AS s, ended.at AS e, changed_tenants.currency, coalesce(q.price_version_id, -own.rate_card, 0) AS fixed,
          ended.reason = 'preempted' AND begun.before = 'active' AS ends_it,
          CASE WHEN begun.lease_id IN (SELECT lease_id FROM taken) THEN (
            SELECT extract(epoch FROM over.at - run.at)::bigint
@@ -42,14 +43,14 @@ WITH news AS (
                          ORDER BY t.seq DESC LIMIT 1) run
             WHERE over.reason = 'preempted'
          ) END AS ran  -- without interruption, until it was preempted
-    FROM news
+    FROM changed_tenants
     JOIN broker_transition ended
-      ON ended.tenant_id = news.id AND ended.xid >= news.since AND ended.before = 'active'
+      ON ended.tenant_id = changed_tenants.id AND ended.xid >= changed_tenants.since AND ended.before = 'active'
     JOIN broker_transition begun
       ON begun.lease_id = ended.lease_id AND begun.seq = ended.prev_seq AND begun.after = 'active'
     LEFT JOIN billing_quote q ON q.lease_id = begun.lease_id AND q.offering_id = begun.offering_id
     LEFT JOIN own ON own.tenant_id = begun.tenant_id AND own.offering_id = begun.offering_id
-                 AND own.currency = news.currency
+                 AND own.currency = changed_tenants.currency
    WHERE (ended.at > begun.at OR ended.reason = 'preempted')
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c WHERE c.lease_id = ended.lease_id AND c.seq = ended.prev_seq)
 ), price AS MATERIALIZED (
@@ -129,7 +130,7 @@ WITH news AS (
     FROM given
   RETURNING unit_seconds
 ), marked AS (
-  INSERT INTO billing_ratingwatermark (tenant_id, xid) SELECT id, xmin FROM news
+  INSERT INTO billing_ratingwatermark (tenant_id, xid) SELECT id, xmin FROM changed_tenants
       ON CONFLICT (tenant_id) DO UPDATE SET xid = excluded.xid
 )
 SELECT coalesce(used.unit_seconds, 0)::bigint, coalesce(charged.unit_seconds, 0)::bigint, charged.charges

@@ -3,7 +3,7 @@
 -- An interval lies between two steps of a volume; its quantity is in GiB. Nothing is charged from before storage was
 -- first sold; from then on every second has a price, or the run writes nothing. An interval with any charge is left
 -- alone, and the key of a charge makes a second one impossible.
-WITH news AS (
+WITH changed_tenants AS (
   SELECT t.id, t.currency, snapshot.xmin,
          CASE WHEN %(whole)s OR m.storage_xid IS NULL OR m.storage_xid > snapshot.xmin THEN 0 ELSE m.storage_xid END AS since
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin) snapshot
@@ -12,9 +12,9 @@ WITH news AS (
    WHERE t.id = %(tenant)s
 ), stretch AS (
   SELECT step.volume_id, step.prev_seq AS seq, step.tenant_id, step.project_id, step.offering_id, step.prev_gib AS gib,
-         greatest(step.prev_at, %(sold_since)s) AS s, step.at AS e, news.currency
-    FROM news
-    JOIN broker_volumesizechange step ON step.tenant_id = news.id AND step.xid >= news.since
+         greatest(step.prev_at, %(sold_since)s) AS s, step.at AS e, changed_tenants.currency
+    FROM changed_tenants
+    JOIN broker_volumesizechange step ON step.tenant_id = changed_tenants.id AND step.xid >= changed_tenants.since
    WHERE step.seq > 0 AND step.at > greatest(step.prev_at, %(sold_since)s::timestamptz)
      AND NOT EXISTS (SELECT FROM billing_ratedcharge c WHERE c.lease_id = step.volume_id AND c.seq = step.prev_seq)
 ), month AS MATERIALIZED (
@@ -47,7 +47,7 @@ WITH news AS (
     FROM piece
   RETURNING unit_seconds
 ), marked AS (
-  INSERT INTO billing_ratingwatermark (tenant_id, xid, storage_xid) SELECT id, 0, xmin FROM news
+  INSERT INTO billing_ratingwatermark (tenant_id, xid, storage_xid) SELECT id, 0, xmin FROM changed_tenants
       ON CONFLICT (tenant_id) DO UPDATE SET storage_xid = excluded.storage_xid
 )
 SELECT (SELECT coalesce(sum(extract(epoch FROM e - s)::bigint * gib), 0) FROM stretch)::bigint,

@@ -21,7 +21,7 @@ WITH stretch AS (
   SELECT DISTINCT tenant_id, offering_id, currency, rate_card_id AS rate_card
     FROM billing_priceversion
    WHERE tenant_id IS NOT NULL
-), odd AS MATERIALIZED (
+), unpriced AS MATERIALIZED (
   SELECT stretch.*, t.name, t.currency, coalesce(own.rate_card, 0) AS rate_card
     FROM stretch
     JOIN tenants_tenant t ON t.id = stretch.tenant_id
@@ -32,15 +32,17 @@ WITH stretch AS (
      AND NOT EXISTS (SELECT FROM billing_quote q
                       WHERE q.lease_id = stretch.lease_id AND q.offering_id = stretch.offering_id)
 )
-SELECT odd.tenant_id, odd.name, odd.lease_id, odd.seq, odd.offering_id, o.label, odd.currency, odd.s, odd.e,
-       (extract(epoch FROM odd.e - odd.s)::bigint - covered.seconds) * odd.quantity
-  FROM odd
-  JOIN broker_offering o ON o.id = odd.offering_id
+SELECT unpriced.tenant_id, unpriced.name, unpriced.lease_id, unpriced.seq, unpriced.offering_id, o.label,
+       unpriced.currency, unpriced.s, unpriced.e,
+       (extract(epoch FROM unpriced.e - unpriced.s)::bigint - covered.seconds) * unpriced.quantity
+  FROM unpriced
+  JOIN broker_offering o ON o.id = unpriced.offering_id
  CROSS JOIN LATERAL (
    SELECT coalesce(sum(extract(epoch FROM upper(shared) - lower(shared))::bigint), 0)::bigint AS seconds
      FROM price
-    CROSS JOIN LATERAL (SELECT price.valid * tstzrange(odd.s, odd.e) AS shared) met
-    WHERE price.offering_id = odd.offering_id AND price.currency = odd.currency AND price.rate_card = odd.rate_card AND NOT isempty(shared)
+    CROSS JOIN LATERAL (SELECT price.valid * tstzrange(unpriced.s, unpriced.e) AS shared) met
+    WHERE price.offering_id = unpriced.offering_id AND price.currency = unpriced.currency
+      AND price.rate_card = unpriced.rate_card AND NOT isempty(shared)
  ) covered
- WHERE extract(epoch FROM odd.e - odd.s)::bigint > covered.seconds
- ORDER BY odd.name, odd.lease_id, odd.seq
+ WHERE extract(epoch FROM unpriced.e - unpriced.s)::bigint > covered.seconds
+ ORDER BY unpriced.name, unpriced.lease_id, unpriced.seq

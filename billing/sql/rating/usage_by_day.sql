@@ -1,4 +1,4 @@
--- After usage_costs.sql: unit-seconds and cost by day and key. Days are passed as borders in the tenant's time zone, so that a
+-- After usage_costs.sql: unit-seconds and cost by day and key. Days are passed as boundaries in the tenant's time zone, so that a
 -- day of 23 or 25 hours is one day. The requesting user and the tags are those of the lease.
 SELECT d.number,
        CASE %(group)s WHEN 'offering' THEN m.offering_id WHEN 'project' THEN m.project_id WHEN 'lease' THEN m.lease_id

@@ -1,4 +1,4 @@
--- After usage_costs.sql: unit-seconds and cost of each line between two borders; split by the requesting user or by the value
+-- After usage_costs.sql: unit-seconds and cost of each line between two boundaries; split by the requesting user or by the value
 -- of a tag, if asked for.
 SELECT d.number, m.project_id, m.offering_id, m.version,
        CASE %(cut)s WHEN 'user' THEN coalesce((SELECT l.requested_by FROM broker_lease l WHERE l.id = m.lease_id),

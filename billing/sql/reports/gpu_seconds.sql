@@ -28,15 +28,15 @@ WITH gpu AS (
                   CASE WHEN of_node THEN gpu.state ELSE gpu.health END)
     FROM gpu
    CROSS JOIN (VALUES (true), (false)) AS kind(of_node)
-), standing AS (
+), reported_span AS (
   SELECT id, after, at AS s,
          lead(at, 1, 'infinity') OVER (PARTITION BY id, of_node ORDER BY at, n) AS e
     FROM word
 ), outage AS MATERIALIZED (
-  SELECT standing.id, greatest(standing.s, gpu.since) AS s, least(standing.e, %(last)s) AS e
-    FROM standing
+  SELECT reported_span.id, greatest(reported_span.s, gpu.since) AS s, least(reported_span.e, %(last)s) AS e
+    FROM reported_span
     JOIN gpu USING (id)
-   WHERE standing.after NOT IN ('ready', 'healthy') AND standing.s < %(last)s AND standing.e > gpu.since
+   WHERE reported_span.after NOT IN ('ready', 'healthy') AND reported_span.s < %(last)s AND reported_span.e > gpu.since
 ), cut AS (
   SELECT id, since AS at FROM gpu UNION SELECT id, %(last)s FROM gpu
    UNION SELECT gpu_id, s FROM hold UNION SELECT gpu_id, e FROM hold

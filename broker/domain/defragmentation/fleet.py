@@ -41,14 +41,14 @@ class SliceFleet:
 
     def copy(self) -> "SliceFleet":
         """Return an independent copy with the same GPUs and slices."""
-        twin = object.__new__(SliceFleet)
-        twin.table, twin.ranks = self.table, self.ranks
-        twin.worth, twin.room = self.worth, self.room
-        twin.buckets = StateBuckets(self.ranks, self.buckets.node, self.buckets.state)
-        twin.on = [dict(sorted(on.items())) for on in self.on]
-        twin.gpu, twin.start = dict(self.gpu), dict(self.start)
-        twin.shapes = self.shapes.copy()
-        return twin
+        clone = object.__new__(SliceFleet)
+        clone.table, clone.ranks = self.table, self.ranks
+        clone.worth, clone.room = self.worth, self.room
+        clone.buckets = StateBuckets(self.ranks, self.buckets.node, self.buckets.state)
+        clone.on = [dict(sorted(on.items())) for on in self.on]
+        clone.gpu, clone.start = dict(self.gpu), dict(self.start)
+        clone.shapes = self.shapes.copy()
+        return clone
 
     @property
     def in_use(self) -> int:

@@ -39,12 +39,12 @@ class GpuShapes:
 
     def copy(self) -> "GpuShapes":
         """Return a copy, with GPUs in the order of their numbers."""
-        twin = GpuShapes(self._table, 0)
-        twin.of, twin._ways = list(self.of), {}
-        twin.gpus = {}
+        clone = GpuShapes(self._table, 0)
+        clone.of, clone._ways = list(self.of), {}
+        clone.gpus = {}
         for gpu, shape in enumerate(self.of):
-            twin.gpus.setdefault(shape, {})[gpu] = None
-        return twin
+            clone.gpus.setdefault(shape, {})[gpu] = None
+        return clone
 
     def put(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
         self._become(gpu, self.of[gpu] + self._part(profile, start, relocatable))

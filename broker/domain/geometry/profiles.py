@@ -74,7 +74,7 @@ class Profile:
 
 
 def whole_gpu(*, grid: int, compute: int) -> Profile:
-    """Return the profile of the whole GPU, shared with nobody."""
+    """Return the profile of the whole GPU, not shared."""
     return Profile(
         name=WHOLE_GPU,
         compute=compute,

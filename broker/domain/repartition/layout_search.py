@@ -21,10 +21,10 @@ def best_gpu_layouts(
     if not filling.cuts or not now:
         return tuple(now)
     beside = filling.supply(fixed)
-    mended = _improve_layouts(filling, list(now), beside, least_gain)
+    repaired = _improve_layouts(filling, list(now), beside, least_gain)
     anew = _layouts_from_scratch(filling, now, beside)
-    gained = _served_worth(filling, anew, beside) - _served_worth(filling, mended, beside)
-    return tuple(anew if gained >= max(least_gain, 1) else mended)
+    gained = _served_worth(filling, anew, beside) - _served_worth(filling, repaired, beside)
+    return tuple(anew if gained >= max(least_gain, 1) else repaired)
 
 
 def _layouts_from_scratch(filling: ServedDemand, now: Sequence[GpuLayout], beside: ProfileSupply) -> list[GpuLayout]:

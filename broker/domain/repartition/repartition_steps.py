@@ -83,7 +83,7 @@ class RepartitionProgress:
     since: timedelta  # time since the step began
     held: int = 0  # slots that leases hold on the node
     attempts: int = 0  # how often the node was set to the layout
-    looked: bool = False  # this step was observed before; that worker may have configured the node and died
+    observed_before: bool = False  # this step was observed before; that worker may have configured the node and died
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class RepartitionDecision:
 
     step: RepartitionStep
     why: str
-    tell: str = ""
+    config_to_apply: str = ""
     taint: bool = False
 
 
@@ -126,13 +126,13 @@ def _after_draining(at: RepartitionProgress, observed: ObservedLayout) -> Repart
 
 def _after_labelling(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
     if observed.config == wanted.config:
-        if at.looked or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
+        if at.observed_before or (observed.state == "success" and dict(observed.slots) == dict(wanted.slots)):
             return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested")
         # An earlier failed change set the same name: the node would not react to it.
         return RepartitionDecision(S.RETRYING, f"config {wanted.config} was requested before and failed")
     if at.held or observed.pods or not observed.tainted:  # a pod that started there is not evicted
         return RepartitionDecision(S.DRAINING, "a pod returned before the config was requested")
-    return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested", tell=wanted.config)
+    return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested", config_to_apply=wanted.config)
 
 
 def _after_cutting(at: RepartitionProgress, observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
@@ -161,9 +161,13 @@ def _describe_state(observed: ObservedLayout) -> str:
 
 def _after_nudging(observed: ObservedLayout, wanted: TargetLayout) -> RepartitionDecision:
     if observed.config == wanted.alias:
-        return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested again", tell=wanted.config)
+        return RepartitionDecision(
+            S.REPARTITIONING, f"config {wanted.config} is requested again", config_to_apply=wanted.config
+        )
     if observed.config == wanted.config:
-        return RepartitionDecision(S.RETRYING, "the same config is requested under another name", tell=wanted.alias)
+        return RepartitionDecision(
+            S.RETRYING, "the same config is requested under another name", config_to_apply=wanted.alias
+        )
     return RepartitionDecision(
         S.QUARANTINED, f"the requested config was changed to {observed.config or 'nothing'} by someone else"
     )

@@ -35,7 +35,7 @@ def image_reference_fault(image: str) -> str:
 
 
 def _explain_fault(image: str) -> str:
-    if image != image.strip() or any(letter.isspace() for letter in image):
+    if image != image.strip() or any(character.isspace() for character in image):
         return "An image reference cannot contain spaces."
     if "://" in image:
         return "An image reference has no scheme. Remove everything up to ://."

@@ -79,12 +79,12 @@ class Command(BaseCommand):
             if each.outcome is not CheckOutcome.OK:
                 self.stdout.write(f"        {each.why}\n        -> {each.fix}")
         counts = ", ".join(f"{sum(each.outcome is outcome for each in findings)} {outcome}" for outcome in CheckOutcome)
-        verdict = (
+        conclusion = (
             "Leases can run in this cluster."
             if has_no_bad_finding(findings)
             else "Leases would fail in this cluster. Fix the bad findings first."
         )
-        self.stdout.write(f"\n{counts}. {verdict}")
+        self.stdout.write(f"\n{counts}. {conclusion}")
 
 
 def add_kubeconfig_arguments(parser: CommandParser) -> None:

@@ -28,18 +28,18 @@ class Command(BaseCommand):
                 f"NVML is not available: {error}. Run this on a node with NVIDIA's driver, as root or in a container"
                 " with a GPU."
             ) from error
-        document, said = settings.EXTRA_GPU_MODELS, list[str]()
+        document, problems = settings.EXTRA_GPU_MODELS, list[str]()
         for index, report in enumerate(reports):
             its = f"GPU {index}, {report.product} {report.pci}"
             try:
                 document, other = _extend_document(document, report)
             except ValueError as error:
                 raise CommandError(f"{its} cannot be used: {error}") from error
-            said += [f"{its}: {each}" for each in other]
+            problems += [f"{its}: {each}" for each in other]
         if document:
             self.stdout.write(document)
-        if said:
-            raise CommandError("\n".join(said))
+        if problems:
+            raise CommandError("\n".join(problems))
         self.stderr.write(f"{len(reports)} GPUs match the known models")
 
 

@@ -67,7 +67,7 @@ def create_children(api: KubernetesApi, driver: SliceDriver, spec: LeaseSpec, *,
 
 
 def repair_children(api: KubernetesApi, driver: SliceDriver, spec: LeaseSpec, found: LeaseObjects) -> None:
-    """Apply every child again, whoever changed or deleted it.
+    """Apply every child again, even if it was changed or deleted.
 
     An existing volume claim stays as it is: it outlives this lease, and we may not change it. A Job
     counts its time from its own start, before the lease was active, so it keeps the deadline that was
@@ -89,7 +89,7 @@ def repair_children(api: KubernetesApi, driver: SliceDriver, spec: LeaseSpec, fo
 
 
 def restore_object(api: KubernetesApi, manifest: Manifest) -> bool:
-    """Apply one object of a project or lease; tell whether somebody had changed it.
+    """Apply one object of a project or lease; return whether it had been changed.
 
     It is read first only if another field manager owns fields of it: a foreign object is left alone.
     Anything in a project's own namespace that has the name of a project object counts as ours.

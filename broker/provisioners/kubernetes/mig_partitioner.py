@@ -68,8 +68,8 @@ class _SlicePod(objects.ApiStruct):
     @property
     def holds(self) -> bool:
         limits = (container.resources.get("limits") or {} for container in self.spec.containers)
-        asks = any(str(name).startswith("nvidia.com/") for each in limits for name in each)
-        return self.status.phase not in FINAL_PHASES and (asks or bool(self.spec.resource_claims))
+        requests_gpu = any(str(name).startswith("nvidia.com/") for each in limits for name in each)
+        return self.status.phase not in FINAL_PHASES and (requests_gpu or bool(self.spec.resource_claims))
 
 
 class _TaintsSpec(objects.ApiStruct):
@@ -174,7 +174,7 @@ class MigManagerPartitioner:
                     return
         raise ClusterUnreachable(f"node {machine.name} changes too often to be tainted")
 
-    def tell(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
+    def apply_config(self, machine: PartitionedNode, config: str, *, version: str, now: datetime) -> bool:
         # Clear the state of the last layout, so that any later state is about this one.
         labels = {MIG_CONFIG: config, MIG_CONFIG_STATE: None}
         patch = {"metadata": {"resourceVersion": version, "labels": labels}}

@@ -297,7 +297,7 @@ class KubernetesProvisioner:
 
     def _holds(self, known: CachedObservation, lease_spec: LeaseSpec, observation: Observation) -> bool:
         """Tell whether its claims hold what was sold, if the agent follows claims."""
-        if known.claims is None or not self._cluster_connection.driver.by_claims:
+        if known.claims is None or not self._cluster_connection.driver.uses_resource_claims:
             return True
         if any(claim.strange for claim in known.claims):
             return False
@@ -321,7 +321,7 @@ class KubernetesProvisioner:
         observation = observe_pods(found.pods, ranks=len(lease_spec.nodes), now=now)
         made = found.anchor.metadata.creation_timestamp if found.anchor else None
         lacks_pod, lacks_claim = len(found.pods) < len(lease_spec.nodes), False
-        if self._cluster_connection.driver.by_claims:
+        if self._cluster_connection.driver.uses_resource_claims:
             claims = read_claims(api, lease_spec)
             if why := claims_fault(api, lease_spec, claims, runs=_is_running(observation)):
                 # A pod that ended since then returned its devices: nothing is lost.

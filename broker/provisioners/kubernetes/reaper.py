@@ -65,11 +65,11 @@ def delete_overdue(api: KubernetesApi) -> ReapResult:
 
 def _cluster_time(api: KubernetesApi) -> datetime:
     """Return the API server's time, never our own clock's."""
-    said = api.send("GET", "/version").headers.get("Date", "")
+    date = api.send("GET", "/version").headers.get("Date", "")
     try:
-        return parsedate_to_datetime(said)
+        return parsedate_to_datetime(date)
     except ValueError:
-        raise ClusterUnreachable(f"its response has no valid Date header: {said!r}") from None
+        raise ClusterUnreachable(f"its response has no valid Date header: {date!r}") from None
 
 
 def pod_kubeconfig() -> dict[str, Any]:

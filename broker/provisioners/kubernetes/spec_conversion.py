@@ -37,7 +37,7 @@ def lease_spec(spec: ProvisionSpec, installation: str = "") -> LeaseSpec:
                 size=each.size,
                 grid=each.grid,
                 gpu_memory_gb=each.memory_gb,
-                asks=each.asks,
+                resource_name=each.resource_name,
             )
             for each in spec.slices
         ),

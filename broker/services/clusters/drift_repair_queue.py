@@ -73,7 +73,7 @@ class DriftRepairQueue:
             queue.begin_anew()
 
     def hurry_project(self, project: RepairSubject) -> None:
-        """Schedule a project at once, because somebody changed its quota."""
+        """Schedule a project at once, because its quota was changed."""
         last = self._hurried.get(project, -URGENT_REPEAT_AFTER_S)
         self._urgent.setdefault(project, max(clock.monotonic(), last + URGENT_REPEAT_AFTER_S))
 

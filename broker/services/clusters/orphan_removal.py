@@ -47,8 +47,8 @@ def _remove_from(cluster_id: str | None, provisioner: Provisioner, now: datetime
             provisioner.remove_named(orphan.name, now=now)
             Orphan.objects.filter(pk=orphan.pk, deletion_requested_at=None).update(deletion_requested_at=now)
             gone += 1
-    except ClusterUnreachable as silence:  # other clusters must not wait for this one
-        log.warning("cluster did not list its objects", cluster=cluster_id or SIMULATED, why=str(silence))
+    except ClusterUnreachable as error:  # other clusters must not wait for this one
+        log.warning("cluster did not list its objects", cluster=cluster_id or SIMULATED, why=str(error))
     return gone
 
 
@@ -78,18 +78,18 @@ def _update_orphans(cluster_id: str | None, there: Collection[str], now: datetim
 
 def _choose_removable(orphans: Sequence[Orphan], there: int, now: datetime) -> list[Orphan]:
     """Return the orphans to remove now; newly ripe ones go all together or not."""
-    said = [each for each in orphans if each.deletion_approved_at or each.deletion_requested_at]
-    open_question = any(each.held_at for each in orphans if each not in said)
+    confirmed = [each for each in orphans if each.deletion_approved_at or each.deletion_requested_at]
+    open_question = any(each.held_at for each in orphans if each not in confirmed)
     ripe = [
         each
         for each in orphans
-        if each not in said and not each.held_at and _is_ripe(each, now, in_doubt=open_question)
+        if each not in confirmed and not each.held_at and _is_ripe(each, now, in_doubt=open_question)
     ]
     if len(ripe) <= max(ALWAYS_ALLOWED, there // MASS_REMOVAL_SHARE):
-        return said + ripe
+        return confirmed + ripe
     Orphan.objects.filter(pk__in=[each.pk for each in ripe]).update(held_at=now)
     log.error("too many objects would be deleted at once; an operator must confirm", held=len(ripe), of=there)
-    return said
+    return confirmed
 
 
 def _is_ripe(orphan: Orphan, now: datetime, *, in_doubt: bool) -> bool:

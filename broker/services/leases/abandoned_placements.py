@@ -37,13 +37,13 @@ def count_abandoned(lease: Lease) -> int:
 
 
 def free_abandoned_placements(
-    lease_id: str, tenant_id: str, *, now: datetime, beside: str = "", asks_by: datetime | None = None
+    lease_id: str, tenant_id: str, *, now: datetime, beside: str = "", requests_until: datetime | None = None
 ) -> dict[str, Observation]:
     """Delete a lease's objects at abandoned placements and free those proven empty.
 
     Returns what each cluster answered, by its id, in which some of the lease may still run. A lost node does
     not count: nobody could wait for its proof. With `beside`, the cluster in which the lease is about to
-    begin, other clusters that are known to be unreachable are not asked; after `asks_by` none is asked, and
+    begin, other clusters that are known to be unreachable are not asked; after `requests_until` none is asked, and
     what was not asked may still run.
     """
     going: dict[str, Observation] = {}
@@ -57,13 +57,13 @@ def free_abandoned_placements(
     for spec in specs:
         if (before := going.get(spec.cluster)) and not before.answered:
             continue  # it did not answer a moment ago
-        if asks_by and clock.now() > asks_by:
+        if requests_until and clock.now() > requests_until:
             going.setdefault(spec.cluster, Observation(ObservedState.PENDING, again_in_s=SOON_S))
             continue
         try:
             observation = cluster_provisioners.provisioner_of(spec).remove(spec, now=now)
-        except ClusterUnreachable as silence:  # the sweep tries again
-            again_in_s = silence.again_in_s or Observation.again_in_s
+        except ClusterUnreachable as error:  # the sweep tries again
+            again_in_s = error.again_in_s or Observation.again_in_s
             going[spec.cluster] = Observation(ObservedState.PENDING, again_in_s=again_in_s, answered=False)
             continue
         if observation.seen is ObservedState.GONE:

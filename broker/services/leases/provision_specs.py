@@ -31,7 +31,7 @@ class _HeldPlacement(NamedTuple):
     uuid: str
     grid: int
     memory_gb: int
-    asks: str
+    resource_name: str
     node_id: str
     host: str
     cluster: str
@@ -114,7 +114,7 @@ def _slice(held: _HeldPlacement, cutting: CutEffort | None) -> ProvisionSlice:
         uuid=held.uuid,
         grid=held.grid or NOTIONAL_GRID,
         memory_gb=held.memory_gb,
-        asks=held.asks,
+        resource_name=held.resource_name,
         cutting=cutting,
     )
 

@@ -31,9 +31,9 @@ def set_plan_state(
     """Change a plan's state; return False if another worker was faster."""
     if state not in NEXT_PLAN_STATES[RelocationPlanState(plan.state)]:
         raise ValueError(f"a plan that is {plan.state} cannot become {state}")
-    standing = RelocationPlan.objects.filter(pk=plan.pk, state=plan.state)
+    unchanged = RelocationPlan.objects.filter(pk=plan.pk, state=plan.state)
     values = {"state": state.value, "state_at": now, "why": why[:MAX_REASON_LENGTH], "claimed_until": None, **changes}
-    if not standing.update(**values):
+    if not unchanged.update(**values):
         return False
     append_log_entry(plan.pk, state.value, why=why, now=now, actor_label=actor_label)
     plan.refresh_from_db()
@@ -49,8 +49,8 @@ def set_relocation_state(
     """
     if state not in NEXT_RELOCATION_STATES[RelocationState(move.state)]:
         raise ValueError(f"a move that is {move.state} cannot become {state}")
-    standing = Relocation.objects.filter(pk=move.pk, state=move.state)
-    if not standing.update(state=state.value, state_at=now, why=why[:MAX_REASON_LENGTH], **changes):
+    unchanged = Relocation.objects.filter(pk=move.pk, state=move.state)
+    if not unchanged.update(state=state.value, state_at=now, why=why[:MAX_REASON_LENGTH], **changes):
         return False
     append_log_entry(move.plan_id, state.value, n=move.n, why=why, now=now)
     move.refresh_from_db()

@@ -89,7 +89,10 @@ def max_when_empty(
                 near[gpu.node] += [gpu.gpu] * (fits > 0)
         if topology:
             linked = (node for node in near if node in stock.links)
-            return max((stock.links[node].most(near[node], LINK_LIMITS[topology]) for node in linked), default=0)
+            return max(
+                (stock.links[node].largest_linked_count(near[node], LINK_LIMITS[topology]) for node in linked),
+                default=0,
+            )
     return max(together.values(), default=0)
 
 

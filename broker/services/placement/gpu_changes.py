@@ -121,7 +121,7 @@ def _to_placement_gpu(row: GpuRow) -> PlacementGpu:
         if layout is None and publishes is None and keeps_slices(row.driver):
             warm = parse_warm_slices(row.model, row.slices or "", row.ended or "")
     except (ValueError, KeyError) as error:
-        # Its rows cannot be right: nothing is placed on it until somebody has checked.
+        # Its rows cannot be right: nothing is placed on it until an operator has checked.
         log.error("GPU cannot be read", gpu_id=row.gpu, reason=str(error))
         sellable = False
     return PlacementGpu(

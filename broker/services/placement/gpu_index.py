@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.costs.engines import PlacementEngine
-from broker.domain.placement.gangs.topology import GpuWiring, Topology, topology_of
+from broker.domain.placement.gangs.topology import GpuLinks, Topology, topology_of
 from broker.domain.placement.pool import GpuView, PoolIndex
 from broker.domain.placement.shares.share_pool import SharePool
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
@@ -74,7 +74,7 @@ class NodeTopologies(Mapping[str, Topology]):
     def __getitem__(self, node: str) -> Topology:
         if node not in self._known:
             gpus = sorted(self._by_node.get(node, {}).values(), key=lambda gpu: gpu.index)
-            self._known[node] = topology_of([GpuWiring(gpu.gpu, gpu.fabric, gpu.numa) for gpu in gpus])
+            self._known[node] = topology_of([GpuLinks(gpu.gpu, gpu.fabric, gpu.numa) for gpu in gpus])
         if (known := self._known[node]) is None:
             raise KeyError(node)
         return known

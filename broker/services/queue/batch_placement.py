@@ -47,7 +47,7 @@ class BatchChoice(NamedTuple):
 
     row: BatchLease
     profile: Profile
-    seat: Slot
+    slot: Slot
     gpu: PlacementGpu
 
 
@@ -58,32 +58,32 @@ class BatchResult(NamedTuple):
     """
 
     settled: set[str]
-    crowded: bool
+    contended: bool
 
 
 def place_batch(
-    pool: PoolKey, tenant_id: str, lease_ids: Sequence[str], *, rings_for: Collection[str], now: datetime
+    pool: PoolKey, tenant_id: str, lease_ids: Sequence[str], *, notify_leases: Collection[str], now: datetime
 ) -> BatchResult:
     """Place as many leases of a tenant as fit, oldest first, in a transaction.
 
-    No younger lease is placed after the first that finds no slot. Those of `rings_for` get an outbox message
+    No younger lease is placed after the first that finds no slot. Those of `notify_leases` get an outbox message
     to go on with. When another placer took a slot first, the batch is rolled back and tried again.
     """
     for _ in range(TRIES):
         try:
             with tenant_scope(tenant_id):
                 rows = _lock_queued(lease_ids)
-                placed, crowded = _place_locked(pool, rows, now)
+                placed, contended = _place_locked(pool, rows, now)
                 for lease_id in placed:
                     log_transition(lease_id, tenant_id, before=LeaseState.QUEUED, after=LeaseState.PROVISIONING)
-                rung = sorted(placed.intersection(rings_for))
-                outbox.enqueue_for_each("broker.reconcile_lease", rung, tenant_id=tenant_id, now=now)
+                to_notify = sorted(placed.intersection(notify_leases))
+                outbox.enqueue_for_each("broker.reconcile_lease", to_notify, tenant_id=tenant_id, now=now)
                 waits = {row.id for row in rows if row.id not in placed}
-                return BatchResult(placed.union(lease_ids).difference(waits), crowded)
+                return BatchResult(placed.union(lease_ids).difference(waits), contended)
         except DATA_ERRORS as error:
             if not is_lost_race(error):  # one of them has bad data: nothing was written, and they are placed one by one
-                return BatchResult(set(), crowded=True)
-    return BatchResult(set(), crowded=False)  # the first is placed alone, and those behind it as a batch again
+                return BatchResult(set(), contended=True)
+    return BatchResult(set(), contended=False)  # the first is placed alone, and those behind it as a batch again
 
 
 def is_lost_race(error: Exception) -> bool:
@@ -106,11 +106,11 @@ def _place_locked(pool: PoolKey, rows: Sequence[BatchLease], now: datetime) -> B
         taken = _write_placements(choices, now) if choices else set()
         placed |= taken
         if len(choices) < len(rows):
-            return BatchResult(placed, crowded=True)
+            return BatchResult(placed, contended=True)
         if len(taken) == len(rows):
             break
-        locked_elsewhere |= {choice.seat.gpu for choice in choices if choice.row.id not in taken}
-    return BatchResult(placed, crowded=False)
+        locked_elsewhere |= {choice.slot.gpu for choice in choices if choice.row.id not in taken}
+    return BatchResult(placed, contended=False)
 
 
 def _choose_slots(pool: PoolKey, rows: Sequence[BatchLease], without: set[str]) -> list[BatchChoice]:
@@ -138,11 +138,11 @@ def _write_placements(choices: Sequence[BatchChoice], now: datetime) -> set[str]
         "seq": [c.row.seq for c in choices],
         "at": [c.row.at for c in choices],
         "lasts": [c.row.lasts for c in choices],
-        "gpu": [c.seat.gpu for c in choices],
-        "start": [c.seat.placement.start for c in choices],
-        "size": [c.seat.placement.size for c in choices],
+        "gpu": [c.slot.gpu for c in choices],
+        "start": [c.slot.placement.start for c in choices],
+        "size": [c.slot.placement.size for c in choices],
         "place": [allocation_id() for _ in choices],
-        "cause": [describe_placement([c.seat], {c.seat.gpu: c.gpu}, c.profile) for c in choices],
+        "cause": [describe_placement([c.slot], {c.slot.gpu: c.gpu}, c.profile) for c in choices],
         "now": now,
         "now_at": now.replace(microsecond=0),
         "due": now + RECHECK_AFTER,

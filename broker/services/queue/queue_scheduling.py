@@ -1,4 +1,4 @@
-"""The queue of a pool: oldest first, small requests may overtake, nobody starves."""
+"""The queue of a pool: oldest first, small requests may overtake, no lease starves."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,18 +28,18 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     """
     hopeless: dict[TenantRequestShape, str] = {}  # requests that found no slot, and why: equal ones need not be tried
     queue, first = load_queue(pool, upto=upto), StarvationGuard(pool, now=now)
-    placed, together, crowded, reserved = 0, set[str](), False, first.kept
+    placed, together, contended, reserved = 0, set[str](), False, first.kept
     for number, entry in enumerate(queue, 1):
         reason = hopeless.get(entry.wants)
-        if reason is None and not crowded and not reserved.gpus and entry.lease_id not in together:
+        if reason is None and not contended and not reserved.gpus and entry.lease_id not in together:
             burst = _batch_head(queue[number - 1 : number - 1 + batch_placement.MAX_BATCH])
-            settled, crowded = _place_as_batch(pool, burst, now, hinted=bool(upto))
+            settled, contended = _place_as_batch(pool, burst, now, targeted=bool(upto))
             together |= settled
         if entry.lease_id in together:
             placed += 1
             continue
         try:
-            if reason is None and _place_single(entry, hopeless, now, reserved, hinted=bool(upto)):
+            if reason is None and _place_single(entry, hopeless, now, reserved, targeted=bool(upto)):
                 placed += 1
                 continue
         except DATA_ERRORS:  # one unexpected row must not stop the queue
@@ -64,36 +64,41 @@ def _batch_head(queue: Sequence[QueuedLease]) -> list[QueuedLease]:
 
 
 def _place_as_batch(
-    pool: PoolKey, burst: Sequence[QueuedLease], now: datetime, *, hinted: bool
+    pool: PoolKey, burst: Sequence[QueuedLease], now: datetime, *, targeted: bool
 ) -> batch_placement.BatchResult:
     if len(burst) <= 1:
-        return batch_placement.BatchResult(set(), crowded=False)
+        return batch_placement.BatchResult(set(), contended=False)
     ids = [each.lease_id for each in burst]
     # With a message of one lease, untried others have messages of their own on the way.
-    rings_for = [each.lease_id for each in burst if not hinted or each.pending_reason]
-    return batch_placement.place_batch(pool, burst[0].tenant_id, ids, rings_for=rings_for, now=now)
+    notify_leases = [each.lease_id for each in burst if not targeted or each.pending_reason]
+    return batch_placement.place_batch(pool, burst[0].tenant_id, ids, notify_leases=notify_leases, now=now)
 
 
 def _make_younger_wait(younger: Iterable[QueuedLease], reason: str) -> None:
     """Make younger leases wait, so that freed capacity goes to an older one."""
-    untold: defaultdict[str, list[str]] = defaultdict(list)
+    to_update: defaultdict[str, list[str]] = defaultdict(list)
     for entry in younger:
         if entry.pending_reason != reason:
-            untold[entry.tenant_id].append(entry.lease_id)
-    for tenant_id, lease_ids in untold.items():
+            to_update[entry.tenant_id].append(entry.lease_id)
+    for tenant_id, lease_ids in to_update.items():
         with tenant_scope(tenant_id):
             lease_placement.write_pending_reason(lease_ids, reason)
 
 
 def _place_single(
-    entry: QueuedLease, hopeless: dict[TenantRequestShape, str], now: datetime, reserved: ReservedGpus, *, hinted: bool
+    entry: QueuedLease,
+    hopeless: dict[TenantRequestShape, str],
+    now: datetime,
+    reserved: ReservedGpus,
+    *,
+    targeted: bool,
 ) -> bool:
     with tenant_scope(entry.tenant_id):
         lease = Lease.objects.select_related("offering").filter(pk=entry.lease_id, state="queued").first()
         if lease is None:
             return True  # another worker was faster: it is not queued any more
         if lease_placement.place_lease(lease, now=now, reserved=reserved):
-            if not hinted or entry.pending_reason:
+            if not targeted or entry.pending_reason:
                 outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
             # else it was never tried: its own message is on the way, and goes on with it
             return True

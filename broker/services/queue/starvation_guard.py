@@ -47,8 +47,8 @@ class QueuedLease:
     @property
     def is_plain(self) -> bool:
         """Return whether it takes any slot: no volume, gang, share or second attempt."""
-        walled = Isolation(self.isolation) in DEDICATED
-        return self.quantity == 1 and self.volume_id is None and self.generation == 1 and walled
+        dedicated = Isolation(self.isolation) in DEDICATED
+        return self.quantity == 1 and self.volume_id is None and self.generation == 1 and dedicated
 
     @property
     def wants(self) -> TenantRequestShape:

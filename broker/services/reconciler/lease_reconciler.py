@@ -78,8 +78,8 @@ def apply_agent_observation(
     """Apply an agent's observation of a healthy lease; return False if a worker must check."""
     try:
         with tenant_scope(tenant_id):
-            standing = Lease.objects.select_related("offering").filter(pk=lease_id, generation=generation)
-            lease = standing.first()
+            unchanged = Lease.objects.select_related("offering").filter(pk=lease_id, generation=generation)
+            lease = unchanged.first()
             if lease is None or termination.is_over(lease, now):
                 return False
             match S(lease.state), observation.seen:
@@ -119,23 +119,25 @@ def _clear_claim(lease: Lease, now: datetime) -> None:
 
 
 def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_by: datetime) -> None:
-    asked_at, observation, seq = clock.now(), _call_provisioner(lease, spec, now, starts_by), lease.seq
+    requested_at, observation, seq = clock.now(), _call_provisioner(lease, spec, now, starts_by), lease.seq
     if observation is None:
         with tenant_scope(lease.tenant_id):
             _clear_claim(lease, now)
             outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
-    said = now + (clock.now() - asked_at)  # The call may be slow: date the result at the answer, not at the request.
+    observed_at = now + (
+        clock.now() - requested_at
+    )  # The call may be slow: date the result at the answer, not at the request.
     if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.runs):
         observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
     with tenant_scope(lease.tenant_id):
         try:
-            observation_outcomes.apply_observation(lease, observation, said)
+            observation_outcomes.apply_observation(lease, observation, observed_at)
             outdated, written = False, True
         except StaleLease:
             written = False
-            standing = Lease.objects.holding().filter(pk=lease.pk, generation=spec.generation)
-            outdated = (state := standing.values_list("state", flat=True).first()) is None
+            unchanged = Lease.objects.holding().filter(pk=lease.pk, generation=spec.generation)
+            outdated = (state := unchanged.values_list("state", flat=True).first()) is None
             # Its state changed while we worked, and our claim kept out the worker of that message: enqueue it again.
             # Not if its agent was faster and made it active, as we would have.
             if (lease.state, state) != (S.PROVISIONING, S.ACTIVE):
@@ -165,14 +167,14 @@ def _call_provisioner(lease: Lease, spec: ProvisionSpec, now: datetime, starts_b
     acts = {S.PROVISIONING: provisioner.ensure, **dict.fromkeys(ENDING_STATES, provisioner.remove)}
     try:
         return acts.get(S(lease.state), provisioner.observe)(spec, now=now)
-    except ClusterUnreachable as silence:
-        text = f"the cluster does not respond: {silence}"
-        again_in_s = silence.again_in_s or Observation.again_in_s
+    except ClusterUnreachable as error:
+        text = f"the cluster does not respond: {error}"
+        again_in_s = error.again_in_s or Observation.again_in_s
         return Observation(ObservedState.PENDING, text, again_in_s=again_in_s, answered=False)
 
 
 def _observe_earlier_attempts(
-    lease: Lease, spec: ProvisionSpec, now: datetime, asks_by: datetime
+    lease: Lease, spec: ProvisionSpec, now: datetime, requests_until: datetime
 ) -> Observation | None:
     """Return an observation if an earlier attempt may still run, so this must wait.
 
@@ -182,7 +184,7 @@ def _observe_earlier_attempts(
     if lease.generation <= FIRST_PLACED_GENERATION:
         return None
     going = abandoned_placements.free_abandoned_placements(
-        lease.pk, lease.tenant_id, now=now, beside=spec.cluster, asks_by=asks_by
+        lease.pk, lease.tenant_id, now=now, beside=spec.cluster, requests_until=requests_until
     )
     waits = [each for cluster, each in going.items() if each.answered or cluster == spec.cluster]
     if not waits:

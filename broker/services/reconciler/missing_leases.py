@@ -44,9 +44,9 @@ def _missing_times(progress: dict[str, str], seen_at: datetime | None, now: date
     """Return since when a lease is missing; None if that is outdated."""
     if "gone_since" not in progress:
         return None
-    since, looked = (datetime.fromisoformat(progress[key]) for key in ("gone_since", "gone_at"))
-    is_news = now - looked <= CHECK_VALID_FOR and (seen_at is None or seen_at <= since)
-    return (since, looked) if is_news else None
+    since, checked_at = (datetime.fromisoformat(progress[key]) for key in ("gone_since", "gone_at"))
+    is_recent = now - checked_at <= CHECK_VALID_FOR and (seen_at is None or seen_at <= since)
+    return (since, checked_at) if is_recent else None
 
 
 def _count_if_many(lease: Lease, now: datetime) -> int:

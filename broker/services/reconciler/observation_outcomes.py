@@ -305,7 +305,7 @@ def _finish_stop(lease: Lease, _observation: Observation, now: datetime) -> None
 
 
 def _handle_node_loss_while_stopping(lease: Lease, observation: Observation, now: datetime) -> None:
-    if not _needs_no_proof(lease, now) or not relocation_steps.start_at_target_unproven(lease, now=now):
+    if not _needs_no_observation(lease, now) or not relocation_steps.start_at_target_unproven(lease, now=now):
         schedule_check(lease, observation, now)
 
 
@@ -314,13 +314,13 @@ def _finish_release(lease: Lease, _observation: Observation, now: datetime) -> N
 
 
 def _handle_node_loss_while_releasing(lease: Lease, observation: Observation, now: datetime) -> None:
-    if _needs_no_proof(lease, now):
+    if _needs_no_observation(lease, now):
         termination.finish_release(lease, now=now)
     else:
         schedule_check(lease, observation, now)
 
 
-def _needs_no_proof(lease: Lease, now: datetime) -> bool:
+def _needs_no_observation(lease: Lease, now: datetime) -> bool:
     """Return whether a lost lease writes to no volume and was waited for long enough."""
     return lease.volume_id is None and now - lease.state_since > LOST_AFTER
 

@@ -69,14 +69,14 @@ def _replace_proposal(
     pool: RelocationPool, choice: RelocationChoice, before: dict[int, list[list[int]]], now: datetime
 ) -> RelocationPlan | None:
     open_plans = RelocationPlan.objects.open().filter(cluster=pool.cluster, gpu_model=pool.model)
-    standing = open_plans.select_for_update(of=("self",)).first()
-    if standing and standing.state != RelocationPlanState.PROPOSED:
+    existing = open_plans.select_for_update(of=("self",)).first()
+    if existing and existing.state != RelocationPlanState.PROPOSED:
         return None
-    if standing and (_is_same_plan(standing, pool, choice) or _still_serves_lease(standing, choice, now)):
-        return standing
-    if standing:
+    if existing and (_is_same_plan(existing, pool, choice) or _still_serves_lease(existing, choice, now)):
+        return existing
+    if existing:
         why = "replaced by another plan" if choice.steps else "it no longer has a benefit"
-        set_plan_state(standing, RelocationPlanState.DECLINED, why=why, now=now, due_at=None)
+        set_plan_state(existing, RelocationPlanState.DECLINED, why=why, now=now, due_at=None)
     return _create_plan(pool, choice, before, now) if choice.steps else None
 
 

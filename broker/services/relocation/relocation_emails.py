@@ -7,7 +7,7 @@ from ports import mail
 from tenants.domain.roles import Role
 from tenants.models import Member
 
-EMAIL_TEXT = """{name} {news}.
+EMAIL_TEXT = """{name} {message}.
 
 The lease is then stopped and restarted on another GPU, which takes about {cost_s} seconds. {stays}
 Downtime is free; price and duration do not change. You get this e-mail because relocation is allowed for this lease.
@@ -17,7 +17,7 @@ To keep the lease where it is, disallow relocation before then:
 """
 
 
-def send_relocation_email(lease: Lease, *, news: str, cost_s: int) -> None:
+def send_relocation_email(lease: Lease, *, message: str, cost_s: int) -> None:
     """E-mail the requester of the lease, or else its tenant's owners and admins.
 
     Runs inside its tenant's transaction.
@@ -26,7 +26,7 @@ def send_relocation_email(lease: Lease, *, news: str, cost_s: int) -> None:
     stays = f"Volume {volume} is kept; data outside /home is lost." if volume else "All data on the lease is lost."
     text = EMAIL_TEXT.format(
         name=lease.name,
-        news=news,
+        message=message,
         cost_s=cost_s,
         stays=stays,
         link=f"{settings.PUBLIC_URL.rstrip('/')}/leases/{lease.pk}/",

@@ -12,7 +12,7 @@ from broker.domain.lifecycle.states import Isolation, LeaseState
 from broker.domain.placement.buckets.state_buckets import StateBuckets
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_ranks
-from broker.domain.placement.gangs.topology import GpuLink, GpuWiring, topology_of
+from broker.domain.placement.gangs.topology import GpuLink, GpuLinks, topology_of
 from broker.models import Allocation, Cluster, Gpu, LayoutPolicy
 from broker.provisioners.kubernetes.drivers.driver_registry import cluster_picks_gpus, dynamic_isolations
 from broker.services.inventory.gpu_catalogue import gpu_model_spec
@@ -47,14 +47,16 @@ class RelocationPool:
 
     def near(self, within: GpuLink) -> AreNear:
         """Return a function that tells whether GPUs are linked at least this closely."""
-        on_node: dict[str, list[GpuWiring]] = {}
+        on_node: dict[str, list[GpuLinks]] = {}
         for gpu in self.gpus:
-            on_node.setdefault(gpu.node_id, []).append(GpuWiring(gpu.pk, gpu.fabric, gpu.numa))
+            on_node.setdefault(gpu.node_id, []).append(GpuLinks(gpu.pk, gpu.fabric, gpu.numa))
         links = {node: topology_of(gpus) for node, gpus in on_node.items()}
 
         def are_near(gpus: tuple[int, ...]) -> bool:
             known = links[self.gpus[gpus[0]].node_id]
-            return known is not None and known.most([self.gpus[n].pk for n in gpus], within) == len(gpus)
+            return known is not None and known.largest_linked_count([self.gpus[n].pk for n in gpus], within) == len(
+                gpus
+            )
 
         return are_near
 
@@ -103,18 +105,18 @@ def _build_pool(
     profiles = published.only(profiles) if published else profiles
     numbers = {(each.name, each.isolation.value): n for n, each in enumerate(profiles)}
     # A share, or a profile that its GPU no longer publishes, has no number: that GPU is left out.
-    walled = [gpu for gpu in gpus if all((each.profile, each.isolation) in numbers for each in held[gpu.pk])]
+    dedicated = [gpu for gpu in gpus if all((each.profile, each.isolation) in numbers for each in held[gpu.pk])]
     ranks = bid_price_ranks(profiles, spec.grid, slice_prices.default_prices(profiles, spec.grid))
-    nodes = {node: n for n, node in enumerate(sorted({gpu.node_id for gpu in walled}))}
-    fleet = SliceFleet(StateBuckets(ranks, [nodes[gpu.node_id] for gpu in walled]))
+    nodes = {node: n for n, node in enumerate(sorted({gpu.node_id for gpu in dedicated}))}
+    fleet = SliceFleet(StateBuckets(ranks, [nodes[gpu.node_id] for gpu in dedicated]))
     cost_s = STOP_ESTIMATE_S + _median_start_s(model, cluster.region)
-    for number, gpu in enumerate(walled):
+    for number, gpu in enumerate(dedicated):
         for each in held[gpu.pk]:
             profile, start = numbers[each.profile, each.isolation], each.placement.lower
             cost = cost_s if _is_relocatable(each, now) else None
             fleet.hold(number, LiveSlice(each.pk, profile, start, cost, each.tenant_id))
     everything = {each.pk: each for its in held.values() for each in its}
-    return RelocationPool(cluster, model, tuple(walled), everything, fleet, numbers)
+    return RelocationPool(cluster, model, tuple(dedicated), everything, fleet, numbers)
 
 
 def _is_relocatable(held: Allocation, now: datetime) -> bool:

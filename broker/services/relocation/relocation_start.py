@@ -26,13 +26,13 @@ def announce_relocation(move: Relocation, *, at: datetime, now: datetime) -> Non
             set_relocation_state(move, M.UNDONE, why=why, now=now)
             return
         day = "" if at.date() == now.date() else f" on {at.day} {at:%B}"
-        news = f"will be moved to another GPU, not before {at:%H:%M} UTC{day}"
+        message = f"will be moved to another GPU, not before {at:%H:%M} UTC{day}"
         # In the ledger, which every event comes from. Not later than its last observation: what comes after that
         # is not certain to be charged.
-        lease.transition(LeaseState.ACTIVE, now=lease.seen_at or lease.state_since, cause=news)
-        set_relocation_state(move, M.NOTICED, why=news, now=now, not_before=at)
+        lease.transition(LeaseState.ACTIVE, now=lease.seen_at or lease.state_since, cause=message)
+        set_relocation_state(move, M.NOTICED, why=message, now=now, not_before=at)
         if at > now:
-            relocation_emails.send_relocation_email(lease, news=news, cost_s=move.cost_s)
+            relocation_emails.send_relocation_email(lease, message=message, cost_s=move.cost_s)
 
 
 def _other_relocation_reason(move: Relocation) -> str:

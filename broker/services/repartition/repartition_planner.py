@@ -61,8 +61,8 @@ def propose_repartitions(cluster_id: str, *, now: datetime) -> list[Repartition]
         try:
             if plans:
                 plans = _plans_with_gain(pool, partitioner.profiles([machine_of(node) for node in pool.nodes.values()]))
-        except ClusterUnreachable as silence:
-            log.warning("no layout planned: cluster does not respond", model=pool.model, why=str(silence))
+        except ClusterUnreachable as error:
+            log.warning("no layout planned: cluster does not respond", model=pool.model, why=str(error))
             continue
         proposed += _store_plans(pool, {each.node: each for each in plans}, now)
     return proposed

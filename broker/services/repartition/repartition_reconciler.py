@@ -42,10 +42,10 @@ def reconcile_repartition(change_id: str, *, now: datetime) -> None:
     if change is None or partitioner is None:
         return
     try:
-        verdict = _act(change, partitioner, now)
-    except ClusterUnreachable as silence:
-        verdict = RepartitionDecision(S(change.step), f"the cluster does not respond: {silence}")
-    _apply_decision(change, verdict, now)
+        decision = _act(change, partitioner, now)
+    except ClusterUnreachable as error:
+        decision = RepartitionDecision(S(change.step), f"the cluster does not respond: {error}")
+    _apply_decision(change, decision, now)
 
 
 def _claim(change_id: str, now: datetime) -> Repartition | None:
@@ -71,23 +71,25 @@ def _act(change: Repartition, partitioner: NodePartitioner, now: datetime) -> Re
         )
     held = _count_placements(change)  # before the node is observed: nothing can be placed while its GPUs are closed
     observed = partitioner.observe(machine, now=now)
-    verdict = decide_next_step(_progress_of(change, held, now), observed, target_layout_of(change))
-    if verdict.taint:
+    decision = decide_next_step(_progress_of(change, held, now), observed, target_layout_of(change))
+    if decision.taint:
         partitioner.taint(machine, on=True)
-    return _instruct_node(change, partitioner, verdict, observed.version, now) if verdict.tell else verdict
+    return (
+        _instruct_node(change, partitioner, decision, observed.version, now) if decision.config_to_apply else decision
+    )
 
 
 def _instruct_node(
-    change: Repartition, partitioner: NodePartitioner, verdict: RepartitionDecision, version: str, now: datetime
+    change: Repartition, partitioner: NodePartitioner, decision: RepartitionDecision, version: str, now: datetime
 ) -> RepartitionDecision:
     machine = machine_of(change.node)
     if wait := partitioner.prepare(machine, change.cuts, now=now):
         return RepartitionDecision(
             S(change.step), f"waiting for the node to read the layout, another {wait.total_seconds():.0f} s"
         )
-    if not partitioner.tell(machine, verdict.tell, version=version, now=now):
+    if not partitioner.apply_config(machine, decision.config_to_apply, version=version, now=now):
         return RepartitionDecision(S(change.step), "the node changed while it was read")
-    return verdict
+    return decision
 
 
 def target_layout_of(change: Repartition) -> TargetLayout:
@@ -105,11 +107,11 @@ def _count_placements(change: Repartition) -> int:
 
 
 @transaction.atomic
-def _apply_decision(change: Repartition, verdict: RepartitionDecision, now: datetime) -> None:
-    if verdict.step == change.step:
-        _schedule_check(change, verdict, now)
+def _apply_decision(change: Repartition, decision: RepartitionDecision, now: datetime) -> None:
+    if decision.step == change.step:
+        _schedule_check(change, decision, now)
         return
-    if not set_repartition_step(change, verdict.step, why=verdict.why, now=now):
+    if not set_repartition_step(change, decision.step, why=decision.why, now=now):
         return  # another worker was faster; the observation is outdated
     if change.step == S.DONE:
         layout_rows.store_node_layout(change.node_id, change.cuts)
@@ -119,11 +121,11 @@ def _apply_decision(change: Repartition, verdict: RepartitionDecision, now: date
         outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)
 
 
-def _schedule_check(change: Repartition, verdict: RepartitionDecision, now: datetime) -> None:
+def _schedule_check(change: Repartition, decision: RepartitionDecision, now: datetime) -> None:
     after = RECHECK_LEASES_AFTER if change.step == S.DRAINING else RECHECK_AFTER
-    after = RENAME_PAUSE if verdict.tell else after
+    after = RENAME_PAUSE if decision.config_to_apply else after
     Repartition.objects.filter(pk=change.pk, seq=change.seq).update(
-        why=verdict.why[:MAX_REASON_LENGTH], due_at=now + after, claimed_until=None
+        why=decision.why[:MAX_REASON_LENGTH], due_at=now + after, claimed_until=None
     )
 
 

@@ -111,9 +111,9 @@ def _queue_items(queue: QueueFigures, now: datetime) -> Iterable[AttentionItem]:
 
 
 def _unsold_pools(gpus: Iterable[FleetGpu]) -> Iterable[AttentionItem]:
-    pools = {(gpu.model, gpu.region): 0 for gpu in gpus if not gpu.wares.offered}
+    pools = {(gpu.model, gpu.region): 0 for gpu in gpus if not gpu.sellable.offered}
     for gpu in gpus:
-        if not gpu.wares.offered:
+        if not gpu.sellable.offered:
             pools[gpu.model, gpu.region] += 1
     for (model, region), count in sorted(pools.items()):
         yield AttentionItem(

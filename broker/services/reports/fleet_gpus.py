@@ -74,7 +74,7 @@ class _GpuLoader:
 
     def __init__(self, offered: dict[PoolKey, tuple[Profile, ...]]) -> None:
         self._offered = offered
-        self._wares: dict[tuple[str, str, str | None, str | None], SellableProfiles] = {}
+        self._sellable: dict[tuple[str, str, str | None, str | None], SellableProfiles] = {}
 
     def read_gpu(self, row: GpuRow) -> FleetGpu:
         why = ""
@@ -100,18 +100,18 @@ class _GpuLoader:
             since_s=row.since_s,
             shares=row.shares,
             cutting=row.cutting,
-            wares=sold,
+            sellable=sold,
             unreadable=why,
         )
 
     def _sold(self, row: GpuRow, layout: str | None) -> SellableProfiles:
         key = row.model, row.region, layout, row.published
-        if key not in self._wares:
+        if key not in self._sellable:
             sold = self._offered.get((row.model, row.region), ())
             cut = parse_layout(row.model, layout) if layout else None
             publishes = parse_published(row.published).only(sold) if row.published else sold
-            self._wares[key] = sellable_profiles(publishes, gpu_model_spec(row.model).grid, cut)
-        return self._wares[key]
+            self._sellable[key] = sellable_profiles(publishes, gpu_model_spec(row.model).grid, cut)
+        return self._sellable[key]
 
 
 def _attach_slices(gpu: FleetGpu, placements: Iterable[tuple[str, LeasedSlice]]) -> None:

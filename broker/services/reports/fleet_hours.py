@@ -80,7 +80,7 @@ def _free_unit_seconds(
         state = _state_at(held, at)
         idle = next((use for since, until, use in outages if since <= at < until), None)
         free = gpu.grid - state.mask.bit_count()
-        lost = 0 if idle or not free else gpu.wares.lost(state).bit_count()
+        lost = 0 if idle or not free else gpu.sellable.lost(state).bit_count()
         yield idle or UnitUse.FREE, free - lost, then - at
         yield UnitUse.FRAGMENTED, lost, then - at
 

@@ -102,7 +102,7 @@ class FleetGpu:
     region: str
     since_s: int  # when its cluster was added
     shares: bool  # its cluster's owner lets two tenants share one GPU of isolation soft or none
-    wares: SellableProfiles
+    sellable: SellableProfiles
     cutting: str = ""  # step of the repartition while its node is closed for one
     unreadable: str = ""  # why its rows cannot be right; nothing new is placed on it then
     state: GpuState = field(default_factory=GpuState)
@@ -131,7 +131,7 @@ class FleetGpu:
     def use_layout(self) -> GpuUseLayout:
         """Return the layout of its units; many GPUs share one."""
         return use_layout_of(
-            self.wares, self.state, self.idle_use, tuple((s.start, s.size, s.use) for s in self.slices)
+            self.sellable, self.state, self.idle_use, tuple((s.start, s.size, s.use) for s in self.slices)
         )
 
     @cached_property
@@ -149,12 +149,12 @@ class FleetGpu:
 # A thousand GPUs have few layouts; each is computed once.
 @lru_cache(maxsize=16384)
 def use_layout_of(
-    wares: SellableProfiles, state: GpuState, idle: UnitUse | None, held: tuple[tuple[int, int, UnitUse], ...]
+    sellable: SellableProfiles, state: GpuState, idle: UnitUse | None, held: tuple[tuple[int, int, UnitUse], ...]
 ) -> GpuUseLayout:
     """Return the layout of a GPU; adjacent free units of one use form one run."""
     runs: list[tuple[int, int, UnitUse, int | None]] = [(*each, which) for which, each in enumerate(held)]
-    lost = wares.lost(state)
-    for unit in range(wares.grid):
+    lost = sellable.lost(state)
+    for unit in range(sellable.grid):
         if state.mask >> unit & 1:
             continue
         use = idle or (UnitUse.FRAGMENTED if lost >> unit & 1 else UnitUse.FREE)

@@ -19,11 +19,11 @@ class QueueHealth:
     `oldest` is the age of the oldest unsent message; `overdue` leases wait for any worker.
     """
 
-    hints: int
+    messages: int
     oldest: timedelta | None
     due: int
     overdue: int
-    looked: datetime | None  # when a worker last observed a lease running
+    last_observed_at: datetime | None  # when a worker last observed a lease running
     valkey: bool  # whether it answers
 
     @property
@@ -33,11 +33,18 @@ class QueueHealth:
 
 def measure_queue_health(*, now: datetime) -> QueueHealth:
     """Count pending work and check that Valkey answers; two queries."""
-    rung = OutboxMessage.objects.filter(at__lte=now).aggregate(count=Count("id"), first=Min("at"))
+    pending = OutboxMessage.objects.filter(at__lte=now).aggregate(count=Count("id"), first=Min("at"))
     leases = Lease.objects.live().aggregate(
         due=Count("id", filter=Q(due_at__lte=now)),
         late=Count("id", filter=Q(due_at__lt=now - LATE_AFTER)),
-        looked=Max("seen_at"),
+        last_observed_at=Max("seen_at"),
     )
-    oldest = now - rung["first"] if rung["first"] else None
-    return QueueHealth(rung["count"], oldest, leases["due"], leases["late"], leases["looked"], outbox.reachable())
+    oldest = now - pending["first"] if pending["first"] else None
+    return QueueHealth(
+        pending["count"],
+        oldest,
+        leases["due"],
+        leases["late"],
+        leases["last_observed_at"],
+        outbox.is_broker_reachable(),
+    )

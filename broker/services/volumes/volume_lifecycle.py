@@ -117,8 +117,8 @@ def _is_deleted_in(volume: Volume, cluster: Cluster, now: datetime) -> bool:
     volume_ref = VolumeRef(volume.pk, volume.size_gib, tenant_id=volume.tenant_id, project_id=volume.project_id)
     try:
         observation = cluster_provisioners.provisioner_of_cluster(cluster).remove_volume(volume_ref, now=now)
-    except ClusterUnreachable as silence:
-        log.warning("volume not deleted yet", volume=volume.pk, cluster=cluster.name, why=str(silence))
+    except ClusterUnreachable as error:
+        log.warning("volume not deleted yet", volume=volume.pk, cluster=cluster.name, why=str(error))
         return False
     if observation.seen is not ObservedState.GONE:
         again_s = observation.again_in_s

@@ -4,7 +4,7 @@
 WITH heard AS (
   INSERT INTO broker_clusterwatch (cluster_id, kind, version, last_event_at, synced_at)
   SELECT %(cluster)s, h.kind, h.version, %(now)s, %(now)s
-    FROM jsonb_to_recordset(%(heard)s::jsonb) AS h(kind text, version bigint)
+    FROM jsonb_to_recordset(%(watch_versions)s::jsonb) AS h(kind text, version bigint)
       ON CONFLICT (cluster_id, kind) DO UPDATE
      SET version = excluded.version, last_event_at = excluded.last_event_at,
          synced_at = CASE WHEN %(listed)s THEN excluded.synced_at ELSE broker_clusterwatch.synced_at END

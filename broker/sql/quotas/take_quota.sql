@@ -1,12 +1,12 @@
--- Rows are locked from the root down by everybody, so that paths through one tree never deadlock. GPU-hour usage
+-- Every transaction locks rows from the root down, so that paths through one tree never deadlock. GPU-hour usage
 -- resets each month, and a row never goes back to an earlier window: a request that read the clock just before
 -- midnight but locks the row after a later request counts in the new month. Burn is taken by a later gate, once the
 -- path is locked for the other kinds, so it is returned last, too.
-WITH asked AS (SELECT * FROM unnest(%(kinds)s::text[], %(amounts)s::bigint[]) AS a(kind, amount)),
+WITH requested AS (SELECT * FROM unnest(%(kinds)s::text[], %(amounts)s::bigint[]) AS a(kind, amount)),
 locked AS (
   SELECT q.id, q.kind, q.project_id, q.soft_limit, a.amount, q.used, q.window_start,
          CASE WHEN q.kind = 'gpu_seconds' THEN greatest(q.window_start, %(window)s::timestamptz) END AS counted_in
-    FROM tenants_quota q JOIN asked a USING (kind)
+    FROM tenants_quota q JOIN requested a USING (kind)
    WHERE q.project_id = ANY(%(path)s::text[])
    ORDER BY array_position(%(path)s::text[], q.project_id::text), q.kind
      FOR NO KEY UPDATE OF q

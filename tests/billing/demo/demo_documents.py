@@ -90,7 +90,7 @@ def _pictured(paper: Document, beside: Path, *, at: datetime) -> int:
         ignore_system_fonts=True,
         format="png",
         ppi=DOTS_PER_INCH,
-        sys_inputs={"paper": paper.text()},
+        sys_inputs={"document": paper.text()},
         timestamp=at.replace(microsecond=0),
     )
     pages = drawn if isinstance(drawn, list) else [drawn]

@@ -75,7 +75,7 @@ def test_terms_that_cannot_be_name_their_field(terms: dict[str, tuple[int, ...]]
 def test_terms_tell_at_which_share_what_happens() -> None:
     terms = BudgetTerms(stop_idle_at=70, stop_all_at=90)
     assert (terms.stops_at(StopScope.IDLE), terms.stops_at(StopScope.ALL)) == (70, 90)
-    assert (terms.told_of(BudgetMeasure.SPENT), terms.told_of(BudgetMeasure.FORECAST)) == (
+    assert (terms.alert_thresholds(BudgetMeasure.SPENT), terms.alert_thresholds(BudgetMeasure.FORECAST)) == (
         (50, 80, 100),
         (80, 100),
     )

@@ -15,18 +15,18 @@ PAST = st.lists(AMOUNTS, min_size=MIN_DAYS, max_size=2 * MAX_DAYS)
 
 def test_a_repeating_week_is_forecast_exactly() -> None:
     week = [10, 20, 30, 40, 50, 0, 0]
-    rows = list(WeeklyPattern(week * 4).ahead(9))
+    rows = list(WeeklyPattern(week * 4).forecast_days(9))
     assert [each.day.amount for each in rows] == [10, 20, 30, 40, 50, 0, 0, 10, 20]
     assert rows[-1].until_then == ExpectedCost(180, 180, 180)
 
 
 def test_only_the_rest_of_today_is_forecast() -> None:
-    first, second = WeeklyPattern([100] * 14).ahead(2, left_of_first=Fraction(1, 4))
+    first, second = WeeklyPattern([100] * 14).forecast_days(2, left_of_first=Fraction(1, 4))
     assert (first.day.amount, second.until_then.amount) == (25, 125)
 
 
 def test_days_that_differ_widen_what_is_likely() -> None:
-    first, *_, last = WeeklyPattern([90] * 7 + [110] * 7).ahead(14)
+    first, *_, last = WeeklyPattern([90] * 7 + [110] * 7).forecast_days(14)
     # Each differs by 10, fourteen squares shared by the seven days that are free to differ: 200, of which t is 1.42. A
     # day differs by itself and by half of it again, for what is usual was seen twice.
     assert first.day == ExpectedCost(100, 100 - 24, 100 + 24)
@@ -41,25 +41,25 @@ def test_four_of_five_times_a_month_lies_where_it_is_said_to(days: int) -> None:
     for _ in range(tries):
         usual = [chance.uniform(500, 2000) for _ in range(7)]
         went = [int(1000 * chance.gauss(usual[n % 7], 100)) for n in range(days + 28)]
-        *_, found = WeeklyPattern(went[:days]).ahead(28)
+        *_, found = WeeklyPattern(went[:days]).forecast_days(28)
         hits += found.until_then.low <= sum(went[days:]) <= found.until_then.high
     assert 760 <= hits <= 840
 
 
 def test_fewer_than_two_weeks_of_use_tell_nothing() -> None:
-    assert not WeeklyPattern([]).known
-    assert not WeeklyPattern([0] * 50).known
-    assert not WeeklyPattern([0] * 50 + [5] * (MIN_DAYS - 1)).known
-    assert WeeklyPattern([5] + [0] * (MIN_DAYS - 1)).known
+    assert not WeeklyPattern([]).has_enough_history
+    assert not WeeklyPattern([0] * 50).has_enough_history
+    assert not WeeklyPattern([0] * 50 + [5] * (MIN_DAYS - 1)).has_enough_history
+    assert WeeklyPattern([5] + [0] * (MIN_DAYS - 1)).has_enough_history
 
 
 def test_days_of_another_time_are_not_counted() -> None:
-    assert next(WeeklyPattern([999] * 60 + [1] * MAX_DAYS).ahead(1)).day == ExpectedCost(1, 1, 1)
+    assert next(WeeklyPattern([999] * 60 + [1] * MAX_DAYS).forecast_days(1)).day == ExpectedCost(1, 1, 1)
 
 
 @given(PAST, st.integers(1, 31), st.fractions(0, 1))
 def test_it_never_falls_and_is_never_less_than_nothing(past: list[int], days: int, left: Fraction) -> None:
-    rows = list(WeeklyPattern(past).ahead(days, left_of_first=left))
+    rows = list(WeeklyPattern(past).forecast_days(days, left_of_first=left))
     assert len(rows) == days
     for each in rows:
         for likely in (each.day, each.until_then):
@@ -72,7 +72,7 @@ def test_it_never_falls_and_is_never_less_than_nothing(past: list[int], days: in
 
 @given(PAST, st.integers(0, 10**24))
 def test_what_is_known_is_added_and_widens_nothing(past: list[int], known: int) -> None:
-    likely = next(WeeklyPattern(past).ahead(1)).day
-    found = likely.after(known)
+    likely = next(WeeklyPattern(past).forecast_days(1)).day
+    found = likely.plus(known)
     assert found.amount - known == likely.amount
     assert found.high - found.low == likely.high - likely.low

@@ -8,16 +8,16 @@ import stripe
 from billing.domain.stripe_states import (
     ACTION,
     DISPUTE_RANKS,
-    INTENT_VERDICTS,
+    INTENT_STATES,
     INVOICE_RANKS,
     REFUND_RANKS,
     REFUSAL,
     VOIDED,
     VOIDED_STATES,
-    ChargeVerdict,
+    ChargeState,
     StripeInvoiceState,
+    classify_invoice,
     decline_reason,
-    judge_invoice,
 )
 
 
@@ -38,7 +38,7 @@ def words(thing: type, name: str) -> set[str]:
 
 def test_no_word_of_the_pinned_version_is_missing() -> None:
     assert words(stripe.Invoice, "status") == set(INVOICE_RANKS)
-    assert words(stripe.PaymentIntent, "status") == set(INTENT_VERDICTS) - {""}
+    assert words(stripe.PaymentIntent, "status") == set(INTENT_STATES) - {""}
     assert words(stripe.Dispute, "status") == set(DISPUTE_RANKS)
     assert set(REFUND_RANKS) == {"pending", "requires_action", "succeeded", "failed", "canceled"}
 
@@ -46,28 +46,28 @@ def test_no_word_of_the_pinned_version_is_missing() -> None:
 @pytest.mark.parametrize(
     ("status", "paid", "intent", "verdict"),
     [
-        ("paid", 200, "succeeded", ChargeVerdict.PAID),
-        ("paid", 0, "", ChargeVerdict.UNEXPECTED),
-        ("paid", 199, "", ChargeVerdict.UNEXPECTED),
-        ("void", 0, "", ChargeVerdict.REFUSED),
-        ("uncollectible", 0, "", ChargeVerdict.REFUSED),
-        ("void", 200, "", ChargeVerdict.UNEXPECTED),
-        ("draft", 0, "", ChargeVerdict.UNEXPECTED),
-        (None, 0, "", ChargeVerdict.UNEXPECTED),
-        ("teleported", 0, "", ChargeVerdict.UNEXPECTED),
-        ("open", 100, "processing", ChargeVerdict.UNEXPECTED),
-        ("open", 0, "teleported", ChargeVerdict.UNEXPECTED),
-        *[("open", 0, intent, verdict) for intent, verdict in INTENT_VERDICTS.items()],
+        ("paid", 200, "succeeded", ChargeState.PAID),
+        ("paid", 0, "", ChargeState.UNEXPECTED),
+        ("paid", 199, "", ChargeState.UNEXPECTED),
+        ("void", 0, "", ChargeState.REFUSED),
+        ("uncollectible", 0, "", ChargeState.REFUSED),
+        ("void", 200, "", ChargeState.UNEXPECTED),
+        ("draft", 0, "", ChargeState.UNEXPECTED),
+        (None, 0, "", ChargeState.UNEXPECTED),
+        ("teleported", 0, "", ChargeState.UNEXPECTED),
+        ("open", 100, "processing", ChargeState.UNEXPECTED),
+        ("open", 0, "teleported", ChargeState.UNEXPECTED),
+        *[("open", 0, intent, verdict) for intent, verdict in INTENT_STATES.items()],
     ],
 )
-def test_each_is_judged(status: str | None, paid: int, intent: str, verdict: ChargeVerdict) -> None:
-    assert judge_invoice(StripeInvoiceState(status, 200, paid, intent), 200) is verdict
+def test_each_is_judged(status: str | None, paid: int, intent: str, verdict: ChargeState) -> None:
+    assert classify_invoice(StripeInvoiceState(status, 200, paid, intent), 200) is verdict
 
 
 def test_an_invoice_of_another_total_is_never_believed() -> None:
-    assert judge_invoice(StripeInvoiceState("paid", 201, 201), 200) is ChargeVerdict.UNEXPECTED
-    assert judge_invoice(StripeInvoiceState("paid", 201, 200), 200) is ChargeVerdict.UNEXPECTED
-    assert judge_invoice(StripeInvoiceState("open", 201, 0, "processing"), 200) is ChargeVerdict.UNEXPECTED
+    assert classify_invoice(StripeInvoiceState("paid", 201, 201), 200) is ChargeState.UNEXPECTED
+    assert classify_invoice(StripeInvoiceState("paid", 201, 200), 200) is ChargeState.UNEXPECTED
+    assert classify_invoice(StripeInvoiceState("open", 201, 0, "processing"), 200) is ChargeState.UNEXPECTED
 
 
 def test_a_refusal_says_why() -> None:

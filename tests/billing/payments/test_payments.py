@@ -108,7 +108,7 @@ def test_a_declined_one_stays_due_says_why_and_can_be_tried_again() -> None:
     assert standing(invoice) == (InvoicePaymentState.DECLINED, True)
     with tenant_scope(invoice.tenant_id):
         status = payment_status(reload_invoice(invoice))
-    assert (status.payment, status.tried_again_at) == (first, NOW + DAY)
+    assert (status.payment, status.next_retry_at) == (first, NOW + DAY)
     second = process_payment(request_payment(invoice))
     assert second.pk != first.pk
     assert (second.status, reload_invoice(invoice).status, charged_amounts(invoice)) == ("succeeded", "paid", [200])
@@ -173,7 +173,7 @@ def test_without_a_gateway_an_invoice_is_payable_by_transfer_only() -> None:
     invoice = create_final_invoice()
     assert standing(invoice) == (InvoicePaymentState.DUE, True)
     with tenant_scope(invoice.tenant_id):
-        assert (payment_status(invoice).payment, payment_status(invoice).tried_again_at) == (None, None)
+        assert (payment_status(invoice).payment, payment_status(invoice).next_retry_at) == (None, None)
     with payments.using_gateway(None):
         with pytest.raises(NotPayable, match="does not collect payments") as refused:
             request_payment(invoice)
@@ -191,7 +191,7 @@ def test_what_was_to_be_paid_by_transfer_is_never_collected_unasked() -> None:
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
     with tenant_scope(invoice.tenant_id):
-        assert (payment_status(invoice).how, payment_status(invoice).tried_again_at) == (
+        assert (payment_status(invoice).how, payment_status(invoice).next_retry_at) == (
             InvoicePaymentState.DECLINED,
             None,
         )

@@ -47,7 +47,9 @@ class OperatorLeaseOut(serializers.ModelSerializer[Lease]):
     @extend_schema(responses=ConditionOut(many=True))
     def get_conditions(self, lease: Lease) -> list[dict[str, Any]]:
         """Return its conditions, beside its state."""
-        return [{"type": kind, "status": True, "message": said} for kind, said in sorted(lease.conditions.items())]
+        return [
+            {"type": kind, "status": True, "message": message} for kind, message in sorted(lease.conditions.items())
+        ]
 
     @extend_schema(responses=serializers.DateTimeField(allow_null=True))
     def get_queues_since(self, lease: Lease) -> Any:

@@ -197,8 +197,8 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     def preview(self, request: Request, pk: str) -> Response:
         """Return last month's real use of an offering, charged at this price; writes nothing."""
         query = request.query_params
-        if odd := set(query) - {"per_hour", "currency", "tenant", "model", "tiers"}:
-            raise ValidationError({name: "Is an unknown parameter." for name in odd})
+        if unknown := set(query) - {"per_hour", "currency", "tenant", "model", "tiers"}:
+            raise ValidationError({name: "Is an unknown parameter." for name in unknown})
         currency, text = query.get("currency", settings.CURRENCY), query.get("per_hour", "")
         tenant = tenant_or_missing(query["tenant"]) if query.get("tenant") else None
         with self.read_scope():
@@ -207,14 +207,14 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
             held = price_list.prices_at(self.now, currency=currency, offerings=[offering.pk], tenant=whose)
             present = held[offering.pk].nano_per_hour if offering.pk in held else 0
             nano = price_list.parse_nano_per_hour(text) if text else present
-            said = price_tiers.parse_tier_lines(query.get("tiers", "").replace(";", "\n"))
+            tier_inputs = price_tiers.parse_tier_lines(query.get("tiers", "").replace(";", "\n"))
             found = price_impact.preview_price(
                 offering,
                 currency=currency,
                 nano_per_hour=nano,
                 now=self.now,
                 tenant=whose or None,
-                tiers=price_tiers.parse_tiers(query.get("model", "flat"), nano, said),
+                tiers=price_tiers.parse_tiers(query.get("model", "flat"), nano, tier_inputs),
             )
         return Response(_preview_body(found))
 

@@ -40,17 +40,17 @@ class OperatorTenantOut(serializers.ModelSerializer[Tenant]):
         model = Tenant
         fields = ("id", "name", "time_zone", "currency", "created_at", "suspended_at", "members", "quotas")
 
-    def _standing(self, tenant: Tenant) -> TenantOverview:
+    def _overview(self, tenant: Tenant) -> TenantOverview:
         return self.context["standings"][tenant.pk]  # type: ignore[no-any-return]
 
     def get_members(self, tenant: Tenant) -> int:
         """Return the number of its members."""
-        return self._standing(tenant).members
+        return self._overview(tenant).members
 
     @extend_schema(responses=RootQuotaOut(many=True))
     def get_quotas(self, tenant: Tenant) -> Any:
         """Return the quotas of its root project."""
-        its = self._standing(tenant).quotas
+        its = self._overview(tenant).quotas
         return RootQuotaOut(
             [its[kind] for kind in QuotaKind.values if kind in its], many=True, context=self.context
         ).data

@@ -48,14 +48,14 @@ from web.api.quotes import QuoteViewSet
 from web.api.statements import StatementViewSet
 from web.api.topups import TopUpRuleViewSet, TopUpViewSet
 from web.api.usage import LeaseChargeViewSet, RatedChargeViewSet, UsageViewSet
-from web.api.usage_outlook import UsageOutlookViewSet
+from web.api.usage_forecast import UsageForecastViewSet
 from web.api.wallet import WalletViewSet
 from web.http.routers import ApiRouter
 
 router = ApiRouter()
 router.register("quotes", QuoteViewSet, "api-quote")
 router.register("usage", UsageViewSet, "api-usage")
-router.register("usage-forecast", UsageOutlookViewSet, "api-usage-forecast")
+router.register("usage-forecast", UsageForecastViewSet, "api-usage-forecast")
 router.register("rated-charges", RatedChargeViewSet, "api-rated-charge")
 router.register("invoices", InvoiceViewSet, "api-invoice")
 router.register("credit-notes", CreditNoteViewSet, "api-credit-note")

@@ -56,10 +56,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send after the request's transaction commits, so that it never waits for a mail server."""
         around = {"request": self.request, "email": email, "current_site": get_current_site(self.request)}
-        letter = self.render_mail(template_prefix, email, {**around, **context})
+        message = self.render_mail(template_prefix, email, {**around, **context})
 
         def post() -> None:
-            letter.send()
+            message.send()
 
         transaction.on_commit(post, robust=True)
 
@@ -91,10 +91,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
         return self.get_login_redirect_url(request)
 
 
-def record_account_change(request: HttpRequest, user: User, letter: str) -> None:
+def record_account_change(request: HttpRequest, user: User, message: str) -> None:
     """Record the account change that an allauth e-mail reports in the audit log."""
     own_accounts.audit_own_account(
-        AUDIT_ACTIONS[letter], user=user, request_id=getattr(request, "id", ""), now=clock.now()
+        AUDIT_ACTIONS[message], user=user, request_id=getattr(request, "id", ""), now=clock.now()
     )
 
 

@@ -1,4 +1,4 @@
-"""Audit events as people read them: names instead of ids, units instead of counts."""
+"""Audit events formatted for display: names instead of ids, units instead of counts."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

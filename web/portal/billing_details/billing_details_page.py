@@ -38,8 +38,8 @@ def edit_billing_details(request: PageRequest) -> HttpResponse:
         values = {name: request.POST.get(name, "")[:MAX_FIELD_LENGTH] for name in PARTY_FIELDS}
         try:
             return _save(request, InvoiceParty(**values), seen=request.POST.get("seen", ""))
-        except InvalidValue as odd:
-            wrong = {str(odd.field): f"{odd.detail} {odd.fix.text}"}
+        except InvalidValue as error:
+            wrong = {str(error.field): f"{error.detail} {error.fix.text}"}
         except StaleVersion as stale:
             messages.warning(request, f"{stale.detail} {stale.fix.text}")
     page = build_billing_details_page(request, values, wrong, version)
@@ -56,10 +56,10 @@ class BillingDetailsPage:
     emails_enabled: str
     may_tell: bool
     supplier: InvoiceParty | None
-    standing: tax.TaxStatus
+    tax_status: tax.TaxStatus
     rate_bp: int | None
 
-    letter_choices = EMAIL_CHOICES
+    email_choices = EMAIL_CHOICES
     countries = COUNTRIES
 
     @property
@@ -69,9 +69,9 @@ class BillingDetailsPage:
     @property
     def words(self) -> str:
         """Return how the tenant is taxed."""
-        if self.standing.treatment not in tax.TAXED_TREATMENTS:
-            return tax.TREATMENT_TEXTS[self.standing.treatment]
-        country = COUNTRY_NAMES.get(self.standing.jurisdiction, "")
+        if self.tax_status.treatment not in tax.TAXED_TREATMENTS:
+            return tax.TREATMENT_TEXTS[self.tax_status.treatment]
+        country = COUNTRY_NAMES.get(self.tax_status.jurisdiction, "")
         return (
             _("VAT of {country} is added to your charges.").format(country=country)
             if self.per_cent
@@ -87,7 +87,7 @@ def build_billing_details_page(
     request: PageRequest, values: dict[str, str], wrong: dict[str, str], version: int
 ) -> BillingDetailsPage:
     """Read how a tenant is taxed, beside what its form shows."""
-    standing = tax_determination.get_tax_status(request.tenant)
+    tax_status = tax_determination.get_tax_status(request.tenant)
     gets_emails = "yes" if billing_details.gets_invoice_emails(request.tenant) else "no"
     return BillingDetailsPage(
         values=values,
@@ -96,8 +96,8 @@ def build_billing_details_page(
         emails_enabled=request.POST.get("emails_enabled") or gets_emails,
         may_tell=may_pay(request),
         supplier=tax_determination.get_supplier(),
-        standing=standing,
-        rate_bp=tax_determination.standard_rate_on(standing, request.now),
+        tax_status=tax_status,
+        rate_bp=tax_determination.standard_rate_on(tax_status, request.now),
     )
 
 

@@ -43,47 +43,47 @@ MAX_HOLDS = 20
 class BudgetRow:
     """One budget with its current amounts, and whether the visitor may change it."""
 
-    standing: BudgetBalance
+    balance: BudgetBalance
     above: str  # the names of the projects above it
     may_set: bool
 
     @property
     def taken(self) -> int:
-        return self.standing.spent + self.standing.held
+        return self.balance.spent + self.balance.held
 
     @property
     def marks(self) -> list[int]:
         """Return every threshold at which an alert is sent or leases stop, ascending."""
-        terms = self.standing.budget.terms
+        terms = self.balance.budget.terms
         stops = (terms.stop_new_at, terms.stop_idle_at, terms.stop_all_at)
         return sorted({*terms.thresholds, *terms.forecast_thresholds, *filter(None, stops)})
 
     @property
     def words(self) -> str:
-        one = self.standing
-        said = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
+        one = self.balance
+        texts = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
         marks = _("; marks at {marks} %").format(marks=format_percents(self.marks)) if self.marks else ""
-        return _("{} spent, {} forecast, {} reserved of {}").format(*said) + marks
+        return _("{} spent, {} forecast, {} reserved of {}").format(*texts) + marks
 
     @property
     def acts(self) -> list[str]:
         """Return in words what happens at each threshold."""
-        terms = self.standing.budget.terms
+        terms = self.balance.budget.terms
         if terms.stop_new_at is None:
-            said = ["notify only"]
+            texts = ["notify only"]
         elif terms.stop_new_at == 100:
-            said = [_("blocks new leases")]
+            texts = [_("blocks new leases")]
         else:
-            said = [_("blocks new leases at {stop_new_at} %").format(stop_new_at=terms.stop_new_at)]
+            texts = [_("blocks new leases at {stop_new_at} %").format(stop_new_at=terms.stop_new_at)]
         if terms.stop_idle_at is not None:
-            said.append(_("ends idle leases at {stop_idle_at} %").format(stop_idle_at=terms.stop_idle_at))
+            texts.append(_("ends idle leases at {stop_idle_at} %").format(stop_idle_at=terms.stop_idle_at))
         if terms.stop_all_at is not None:
-            said.append(
+            texts.append(
                 _("ends all leases at {stop_all_at} %, {grace_minutes} min after an e-mail").format(
                     stop_all_at=terms.stop_all_at, grace_minutes=terms.grace_minutes
                 )
             )
-        return said
+        return texts
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class BudgetPage:
 
     @property
     def held_of(self) -> str:
-        return self.rows[0].standing.budget.project.name if self.rows else ""
+        return self.rows[0].balance.budget.project.name if self.rows else ""
 
 
 def build_budget_page(
@@ -150,7 +150,7 @@ def build_budget_page(
         rows=rows,
         notes=budget_alerts.budget_notices(request),
         alerts=budget_alerts.latest_alerts(request),
-        holders=_largest_holds(rows[0].standing.budget, request.now) if rows else [],
+        holders=_largest_holds(rows[0].balance.budget, request.now) if rows else [],
         projects=[project for project in request.projects if services.may_set_budget(request.roles, project)],
         form=form,
         wrong=wrong,
@@ -160,7 +160,7 @@ def build_budget_page(
 
 def _initial_form(rows: list[BudgetRow], of: str, project: str) -> dict[str, Any]:
     """Return the form's initial values: a new budget, or the one to be changed."""
-    known = next((row.standing.budget for row in rows if row.standing.budget.pk == of and row.may_set), None)
+    known = next((row.balance.budget for row in rows if row.balance.budget.pk == of and row.may_set), None)
     terms = known.terms if known else BudgetTerms()
     return {
         "open": known is not None,
@@ -203,8 +203,8 @@ def _set_budget(request: PageRequest, form: dict[str, Any]) -> HttpResponse:
     services.require_may_set_budget(request.roles, project)
     try:
         limit = parse_amount(form["limit"], request.tenant.currency)
-    except InvalidAmount as odd:
-        raise InvalidValue("limit", str(odd), fix=_("Enter an amount such as 500.00.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue("limit", str(error), fix=_("Enter an amount such as 500.00.")) from error
     terms = _parse_terms(form) if "thresholds" in request.POST else None
     budget = services.set_budget(project=project, limit_minor=limit, actor=request.actor, now=request.now, terms=terms)
     messages.success(
@@ -227,8 +227,8 @@ def _parse_terms(form: dict[str, Any]) -> BudgetTerms:
             stop_all_at=_parse_threshold(form, "stop_all_at"),
             grace_minutes=parse_percent(form["grace_minutes"] or "0", "grace_minutes"),
         )
-    except InvalidBudgetTerms as odd:
-        raise InvalidValue(odd.field, str(odd), fix=_("Enter whole numbers such as 80.")) from odd
+    except InvalidBudgetTerms as error:
+        raise InvalidValue(error.field, str(error), fix=_("Enter whole numbers such as 80.")) from error
 
 
 def _parse_threshold(form: dict[str, Any], field: str, *, empty: int | None = None) -> int | None:

@@ -33,9 +33,9 @@ def list_discounts(request: PageRequest) -> HttpResponse:
         require(request.roles, "billing.write", ())
         try:
             given = coupons.redeem_coupon(request.tenant, code, actor=request.actor, now=request.now)
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             messages.success(
                 request,

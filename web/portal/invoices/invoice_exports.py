@@ -1,4 +1,4 @@
-"""CSV exports of an invoice: its lines, its charges, and its charges as FOCUS."""
+"""Download views of the CSV exports of an invoice."""
 
 from typing import Any
 

@@ -39,7 +39,7 @@ from tenants.services.authentication import require
 from tenants.services.errors import ObjectNotFound
 from web.http import downloads
 from web.portal import api_examples
-from web.portal.invoices import cost_allocation, invoice_disputes, invoice_taxes, line_detail
+from web.portal.invoices import cost_allocation, invoice_disputes, invoice_taxes, line_explanation
 from web.portal.page_context import PageRequest, tenant_page
 
 LIST_HEADERS = [
@@ -144,7 +144,7 @@ class InvoicePage:
     disputes: invoice_disputes.InvoiceDisputes
     allocation: cost_allocation.CostAllocation
     at: int  # position of the line in the drawer, from 1; 0 if none is open
-    drawer: line_detail.ExplainDrawer | None
+    drawer: line_explanation.LineExplanationPanel | None
 
     @property
     def card_wanted(self) -> bool:
@@ -223,7 +223,7 @@ def build_invoice_page(request: PageRequest, invoice: Invoice, rows: list[Invoic
         disputes=invoice_disputes.read_invoice_disputes(invoice, money, now=request.now),
         allocation=cost_allocation.read_cost_allocation(request, invoice),
         at=at,
-        drawer=line_detail.explain_drawer(rows[at - 1].line) if at else None,
+        drawer=line_explanation.build_line_panel(rows[at - 1].line) if at else None,
     )
 
 

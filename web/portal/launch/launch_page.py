@@ -52,7 +52,7 @@ def show_launch(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@tenant_page("leases.read", asks_only=True)
+@tenant_page("leases.read", changes_nothing=True)
 def show_quote(request: PageRequest) -> HttpResponse:
     """Show the page with a quote for the form as filled in so far.
 
@@ -65,20 +65,20 @@ def show_quote(request: PageRequest) -> HttpResponse:
 
 def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = False) -> HttpResponse:
     """Read the form and launch if it was sent; else show it with its quote."""
-    wish = launch_form.parse_launch_form(request, fields)
+    form = launch_form.parse_launch_form(request, fields)
     all_items = offering_list.offering_list_items(offering_list.priced_offerings(request))
     model = chosen_model(all_items, fields)
-    each = pick_offering([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], wish)
+    each = pick_offering([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], form)
     if each is None:
         return render(request, "launch/nothing_on_sale.html")
-    wanted = wish.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
+    wanted = form.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
     stale = ""  # why the form's quote no longer holds
     reused = False  # after a launch somebody went back and changed the form, which still has its old key
     if sent:
-        if wish.offering != each.offering.pk:
-            wish.errors["offering"] = _("No offering was selected. Choose a slice from the list.")
+        if form.offering != each.offering.pk:
+            form.errors["offering"] = _("No offering was selected. Choose a slice from the list.")
         try:
-            if not wish.errors and (done := launch_lease(request, wanted, wish)):
+            if not form.errors and (done := launch_lease(request, wanted, form)):
                 return done
         except idempotency.IdempotencyKeyReused:
             reused = True
@@ -87,20 +87,20 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
     # Keys and variables are not sent with every change of the form: they are validated when it is submitted.
     quote = quote_panel.live_quote(request, each, wanted if sent else replace(wanted, workload="", env={}, ssh_keys=()))
     page = LaunchPage(
-        wish=wish,
+        form=form,
         each=each,
         all_items=all_items,
         model=model or each.offering.model,
         volumes=list(volume_mounts.available_volumes(request.project).select_related("cluster")),
         quote=quote,
-        refused=place_refusal(quote, wish),
+        refused=place_refusal(quote, form),
         may_write=may_in_project(request, "leases.write"),
         suspended=request.tenant.suspended_at is not None,
         reused=reused,
         stale=stale,
-        stays=why_not_relocatable(Isolation(each.offering.isolation), wanted.quantity) if wish.relocatable else "",
+        stays=why_not_relocatable(Isolation(each.offering.isolation), wanted.quantity) if form.relocatable else "",
         key=(not reused and fields.get("key")) or ids.random_token(),
-        body=api_body(request, each, wish, wanted),
+        body=api_body(request, each, form, wanted),
     )
     return render(request, "launch/launch.html", {"page": page}, status=409 if sent else 200)
 
@@ -109,7 +109,7 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
 class LaunchPage:
     """The launch form beside its quote."""
 
-    wish: launch_form.LaunchForm
+    form: launch_form.LaunchForm
     each: PricedOffering  # the chosen offering
     all_items: list[OfferingListItem]
     model: str
@@ -149,7 +149,7 @@ class LaunchPage:
 
     @property
     def stuck(self) -> bool:
-        return bool(self.refused or self.wish.errors)
+        return bool(self.refused or self.form.errors)
 
     @property
     def may_launch(self) -> bool:
@@ -164,14 +164,14 @@ class LaunchPage:
         }
 
 
-def place_refusal(quote: quote_panel.LiveQuote, wish: launch_form.LaunchForm) -> str:
+def place_refusal(quote: quote_panel.LiveQuote, form: launch_form.LaunchForm) -> str:
     """Put the quote's refusal beside its field; return the words of one that has none."""
     if quote.refused is None:
         return ""
     place, words = quote_panel.field_error(quote.refused)
     if place not in FIELDS_WITH_ERRORS:
         return words
-    wish.errors.setdefault(place, words)
+    form.errors.setdefault(place, words)
     return ""
 
 
@@ -217,28 +217,28 @@ def chosen_model(items: list[OfferingListItem], fields: QueryDict) -> str:
     return wanted if wanted in known else ""
 
 
-def pick_offering(items: list[OfferingListItem], wish: launch_form.LaunchForm) -> PricedOffering | None:
+def pick_offering(items: list[OfferingListItem], form: launch_form.LaunchForm) -> PricedOffering | None:
     """Return the offering and terms that the form names, else the best free slice."""
     for item in items:
-        if any(sold.offering.pk == wish.offering for sold in item.terms.values()):
-            chosen = next(s for s in item.terms.values() if s.offering.pk == wish.offering)
-            return item.terms.get(wish.price_class, chosen)
+        if any(sold.offering.pk == form.offering for sold in item.terms.values()):
+            chosen = next(s for s in item.terms.values() if s.offering.pk == form.offering)
+            return item.terms.get(form.price_class, chosen)
     free = [item for item in items if item.free and item.nano_per_hour is not None]
     # Half a GPU or less suits most first tries; of equal sizes, the one with most free.
     small = sorted((item for item in free if item.size * 2 <= item.grid), key=lambda i: (-i.size, -i.free))
     best = [item for item in small if item.offering.gpu_model_id == free[0].offering.gpu_model_id]
     found = next(iter(best or small or free or items), None)
-    return found.terms.get(wish.price_class, found.first) if found else None
+    return found.terms.get(form.price_class, found.first) if found else None
 
 
 def launch_lease(
-    request: PageRequest, wanted: asking.LeaseRequest, wish: launch_form.LaunchForm
+    request: PageRequest, wanted: asking.LeaseRequest, form: launch_form.LaunchForm
 ) -> HttpResponse | None:
     """Launch the lease once, however often the form is sent; None when it is refused.
 
     Raises the refusal of a quote that no longer holds: the page then offers a new one.
     """
-    stands_for = idempotency.KeyedRequest(
+    keyed_request = idempotency.KeyedRequest(
         tenant_id=request.tenant.pk,
         bearer=request.actor.id,
         method="POST",
@@ -246,13 +246,13 @@ def launch_lease(
         key=request.POST.get("key", "")[:255] or ids.random_token(),
         digest=idempotency.request_digest({k: v for k, v in request.POST.items() if k != "csrfmiddlewaretoken"}),
     )
-    if before := idempotency.find_record(stands_for):
+    if before := idempotency.find_record(keyed_request):
         return HttpResponseRedirect(before.headers["Location"])
     try:
-        if wish.volume == launch_form.NEW_VOLUME:
-            wanted = replace(wanted, volume=create_volume(request, wish).pk)
+        if form.volume == launch_form.NEW_VOLUME:
+            wanted = replace(wanted, volume=create_volume(request, form).pk)
     except ProblemError as refusal:
-        wish.errors["volume"] = f"{refusal.detail} {refusal.fix.text}"
+        form.errors["volume"] = f"{refusal.detail} {refusal.fix.text}"
         return None
     try:
         lease = asking.request_lease(wanted, project=request.project, actor=request.actor, now=request.now)
@@ -261,15 +261,15 @@ def launch_lease(
     except ProblemError:
         return None
     where = reverse("lease", args=[lease.pk])
-    idempotency.store_record(stands_for, status=302, headers={"Location": where}, body="", now=request.now)
+    idempotency.store_record(keyed_request, status=302, headers={"Location": where}, body="", now=request.now)
     messages.success(request, _("{lease_name} was requested. It is charged once active.").format(lease_name=lease.name))
     return redirect(where)
 
 
-def create_volume(request: PageRequest, wish: launch_form.LaunchForm) -> Volume:
+def create_volume(request: PageRequest, form: launch_form.LaunchForm) -> Volume:
     """Create a volume named after the lease; a refused lease rolls it back."""
     return volume_lifecycle.create_volume(
-        project=request.project, name=wish.name, size_gib=parse_gib(wish.gib), actor=request.actor, now=request.now
+        project=request.project, name=form.name, size_gib=parse_gib(form.gib), actor=request.actor, now=request.now
     )
 
 
@@ -298,13 +298,13 @@ def price_class_choices(items: list[OfferingListItem], each: PricedOffering) -> 
 
 
 def api_body(
-    request: PageRequest, each: PricedOffering, wish: launch_form.LaunchForm, wanted: asking.LeaseRequest
+    request: PageRequest, each: PricedOffering, form: launch_form.LaunchForm, wanted: asking.LeaseRequest
 ) -> dict[str, Any]:
     """Return the form as the body of an API call."""
     filled: dict[str, Any] = {
         "project": request.project.pk,
         "offering": each.offering.pk,
-        "name": wish.name,
+        "name": form.name,
         "quantity": wanted.quantity,
         "max_duration_s": wanted.max_duration_s,
         "workload": wanted.workload,

@@ -117,10 +117,10 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest)
     offering = each.offering
     nano = each.nano_per_hour * wanted.quantity if each.nano_per_hour is not None else None
     possible = 1 <= wanted.quantity <= asking.MAX_QUANTITY
-    seating = None
+    placement = None
     if possible:
         home = volume_mounts.cluster_name_of(wanted.volume)
-        seating = open_capacity.preview_open_placement(
+        placement = open_capacity.preview_open_placement(
             offering,
             now=request.now,
             quantity=wanted.quantity,
@@ -143,10 +143,10 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest)
         units=offering.milli_units * wanted.quantity,
         quota=next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None),
         budget=room,
-        drawings=tuple(placement_diagram.preview_drawings(seating, profile=profile_of(offering).name))
-        if seating
+        drawings=tuple(placement_diagram.preview_drawings(placement, profile=profile_of(offering).name))
+        if placement
         else (),
-        fits=seating is not None,
+        fits=placement is not None,
         starts=start_time_distribution(recent_start_times(request.tenant.pk, offering)),
         ends=earliest_end(request, wanted),
         refused=refused or exceeded_quota(each, wanted, bars) or no_funds,

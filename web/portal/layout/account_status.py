@@ -52,8 +52,8 @@ def runway_hours(minor: int, burn: int, currency: str) -> int | None:
     """
     if burn <= 0:
         return None
-    coin: int = usage_meters.NANO // 10 ** exponent_of(currency)
-    return minor * coin // burn
+    minor_unit: int = usage_meters.NANO // 10 ** exponent_of(currency)
+    return minor * minor_unit // burn
 
 
 def runway_text(hours: int | None) -> str:

@@ -76,7 +76,7 @@ def integrity_meter(request: Any) -> dict[str, Any]:
 
     Where the page has not run the checks, the meter fetches the count itself after the page has loaded.
     """
-    found = getattr(request, "proofs", None)
+    found = getattr(request, "integrity_checks", None)
     meter = {"label": _("Integrity checks"), "href": reverse("ops-system"), "id": "integrity-count", "phone": False}
     if found is None:
         own = request.resolver_match.url_name == "control-room"  # its checks at the foot of the page update the meter
@@ -86,7 +86,7 @@ def integrity_meter(request: Any) -> dict[str, Any]:
 
 def format_checks_passed(found: Sequence[InvariantResult]) -> dict[str, str]:
     """Return how many integrity checks hold."""
-    good = sum(proof.holds for proof in found)
+    good = sum(check.holds for check in found)
     return {
         "value": _("{good} of {found}").format(good=good, found=len(found)),
         "kind": "success" if good == len(found) else "danger",

@@ -28,10 +28,10 @@ def tenant_figures(request: Any) -> dict[str, Any]:
     scope = scope_of(request)
     now = getattr(request, "now", None) or clock.now()
     counts = live_lease_counts(scope)
-    purse = account_status.wallet_meter(scope, now=now) if request.roles.may("billing.read", ()) else []
+    meter = account_status.wallet_meter(scope, now=now) if request.roles.may("billing.read", ()) else []
     return {
         "counts": {"leases": sum(counts.values()), "queue": scope.known.get("queued", counts.get(S.QUEUED, 0))},
-        "meters": tenant_meters(scope, now=now, running=counts.get(S.ACTIVE, 0), wallet=purse),
+        "meters": tenant_meters(scope, now=now, running=counts.get(S.ACTIVE, 0), wallet=meter),
         "search_url": reverse("leases"),
         "search_hint": _("Search leases"),
         "note": account_status.account_status_notice(scope),

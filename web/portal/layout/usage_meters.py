@@ -51,12 +51,12 @@ class MonthSpend:
         return _("day {day} of {days}").format(day=self.day, days=self.days)
 
     @property
-    def ring_note(self) -> str:
+    def limit_note(self) -> str:
         places = exponent_of(self.currency)
         return _("of {amount}/h").format(amount=written(half_up(self.ceiling or 0, NANO // 10**places), self.currency))
 
     @property
-    def ring_words(self) -> str:
+    def limit_label(self) -> str:
         share = self.burn * 100 // self.ceiling if self.ceiling else 0
         return _("{share} % of the spend rate limit is running, {ceiling} % is reserved").format(
             share=share, ceiling=self.held * 100 // (self.ceiling or 1)

@@ -78,7 +78,7 @@ class LeasePage:
     drawings: list[placement_diagram.LeaseGpuDrawing]
     more_gpus: int
     may_write: bool
-    ways_in: list[LeaseConnection]
+    connections: list[LeaseConnection]
     open_move: Relocation | None
 
     @property
@@ -96,18 +96,18 @@ class LeasePage:
         return only and not self.drawings[0].shared
 
     @property
-    def no_way_in(self) -> bool:
+    def connections_missing(self) -> bool:
         """Return whether connection details are missing although its workload has ports."""
         template = TEMPLATES.get(self.lease.workload)
         has_ports = template is not None and bool(template.ports)
-        return self.may_write and not self.ways_in and self.row.active and has_ports
+        return self.may_write and not self.connections and self.row.active and has_ports
 
     @property
-    def most(self) -> Money | None:
+    def max_cost(self) -> Money | None:
         return maximum_cost(self.row, self.lease.max_duration_s)
 
     @property
-    def left_s(self) -> int:
+    def remaining_s(self) -> int:
         return remaining_seconds(self.lease)
 
     @property
@@ -135,7 +135,7 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         drawings=drawings,
         more_gpus=more,
         may_write=may_use,
-        ways_in=lease_connections_of(row.lease) if may_use else [],
+        connections=lease_connections_of(row.lease) if may_use else [],
         open_move=relocation_consent.announced_relocation(row.lease),
     )
 

@@ -51,12 +51,12 @@ class LeaseRow:
     nano_per_hour: int | None  # of all its slices together
     cost: LeaseCost
     position: QueuePosition | None = None
-    seats: tuple[SlicePosition, ...] = field(default=())
+    positions: tuple[SlicePosition, ...] = field(default=())
     promised: OfferingPrice | None = None  # the price of the quote it redeemed, whatever the list price is
 
     @property
     def glyph(self) -> SlicePosition:
-        return self.seats[0] if self.seats else SlicePosition(None, 0, "slice-held")
+        return self.positions[0] if self.positions else SlicePosition(None, 0, "slice-held")
 
     @property
     def active(self) -> bool:
@@ -218,7 +218,7 @@ def lease_rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list
             promised=promised.get(lease.pk),
             cost=cost.get(lease.pk, LeaseCost.nothing(currency)),
             position=places.get(lease.pk),
-            seats=slice_positions(lease, lease.allocations.all()),
+            positions=slice_positions(lease, lease.allocations.all()),
         )
         for lease in listed
     ]

@@ -28,17 +28,17 @@ class LeaseGpuDrawing:
 
     @property
     def shared(self) -> bool:
-        """Return whether somebody else is on the GPU."""
+        """Return whether another lease is on the GPU."""
         return any(kind == "other-slice" for _, _, kind, _ in self.spans)
 
 
 def lease_drawings(lease: Lease) -> tuple[list[LeaseGpuDrawing], int]:
     """Draw some GPUs of the lease's current generation, and count the rest; two queries."""
     rows = Allocation.objects.filter(lease=lease, generation=lease.generation, is_relocation=False)
-    seats = list(rows.select_related("gpu__node__cluster").order_by("gpu_id", "placement"))
+    allocations = list(rows.select_related("gpu__node__cluster").order_by("gpu_id", "placement"))
     by_gpu: defaultdict[str, list[Allocation]] = defaultdict(list)
-    for seat in seats:
-        by_gpu[seat.gpu_id].append(seat)
+    for allocation in allocations:
+        by_gpu[allocation.gpu_id].append(allocation)
     shown = dict(list(by_gpu.items())[:MAX_GPUS])
     grid = gpu_model_spec(lease.offering.model).grid
     taken = _occupied_slices(shown)
@@ -56,7 +56,7 @@ def _occupied_slices(gpus: Iterable[str]) -> defaultdict[str, list[tuple[int, in
 
 def _lease_drawing(own: list[Allocation], taken: list[tuple[int, int, str, bool]], grid: int) -> LeaseGpuDrawing:
     gpu = own[0].gpu
-    starts = {seat.placement.lower for seat in own if seat.released_at is None}
+    starts = {allocation.placement.lower for allocation in own if allocation.released_at is None}
     spans = [
         (start, size, _slice_kind(start in starts, mine), short_profile(profile) if mine else "")
         for start, size, profile, mine in taken
@@ -73,11 +73,11 @@ def _slice_kind(own: bool, mine: bool) -> str:
     return "fill-sold" if mine else "other-slice"
 
 
-def preview_drawings(seating: FoundSlots, *, profile: str) -> list[LeaseGpuDrawing]:
+def preview_drawings(free_slots: FoundSlots, *, profile: str) -> list[LeaseGpuDrawing]:
     """Draw the GPUs a request would be placed on now."""
     found = []
-    for gpu_id, gpu in list(seating.gpus.items())[:MAX_GPUS]:
-        mine = [seat.placement for seat in seating.slots if seat.gpu == gpu_id]
+    for gpu_id, gpu in list(free_slots.gpus.items())[:MAX_GPUS]:
+        mine = [slot.placement for slot in free_slots.slots if slot.gpu == gpu_id]
         spans = [
             (p.start, p.size, "fill-sold" if own else "other-slice", short_profile(name)) for name, p, own in gpu.held
         ]

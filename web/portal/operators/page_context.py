@@ -39,7 +39,7 @@ class OperatorRequest(HttpRequest):
     actor: Actor
     now: datetime
     sees_all: bool  # a page that only reads has staff access; a change has not
-    proofs: Sequence[InvariantResult]  # set by a page that ran the checks, so that the layout need not
+    integrity_checks: Sequence[InvariantResult]  # set by a page that ran the checks, so that the layout need not
 
 
 def operator_page(action: str, *, repeats: bool = False) -> Callable[[View], View]:
@@ -97,9 +97,9 @@ def form_page(
     if request.method == "POST":
         try:
             messages.success(request, change())
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             return redirect(back)
     return render_refused(request, template, build, refusal)

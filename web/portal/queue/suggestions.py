@@ -36,11 +36,11 @@ def start_now_suggestions(request: PageRequest, waiting: Sequence[LeaseRow]) -> 
 
 def nearest_offerings(row: LeaseRow, sold: Sequence[PricedOffering]) -> list[PricedOffering]:
     """Return the cheapest free offering with enough memory and the largest with less."""
-    wish, count = row.lease.offering, row.lease.quantity
-    free = [each for each in sold if each.free >= count and each.offering.pk != wish.pk]
-    enough = [each for each in free if each.offering.memory_gb >= wish.memory_gb]
-    smaller = [each for each in free if each.offering.memory_gb < wish.memory_gb]
-    terms = wish.price_class
+    requested, count = row.lease.offering, row.lease.quantity
+    free = [each for each in sold if each.free >= count and each.offering.pk != requested.pk]
+    enough = [each for each in free if each.offering.memory_gb >= requested.memory_gb]
+    smaller = [each for each in free if each.offering.memory_gb < requested.memory_gb]
+    terms = requested.price_class
     enough.sort(key=lambda each: (each.offering.price_class != terms, each.nano_per_hour, each.offering.pk))
     smaller.sort(key=lambda each: (each.offering.price_class != terms, -each.offering.memory_gb, each.nano_per_hour))
     return [*enough[:1], *smaller[: MAX_SUGGESTIONS - len(enough[:1])]]

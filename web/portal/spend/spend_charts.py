@@ -21,18 +21,18 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 
 def spend_columns(
-    used: list[SpendLine], totals: SpendTotals, borders: list[datetime], *, step: str, group: str, zone: ZoneInfo
+    used: list[SpendLine], totals: SpendTotals, boundaries: list[datetime], *, step: str, group: str, zone: ZoneInfo
 ) -> list[dict[str, Any]]:
     """Return one column per interval, stacked by coloured group; the rest is one group."""
     places = exponent_of(totals.currency)
     place = {row.key: i for i, (_, row) in enumerate(totals.series)}
     last = max(len(totals.series) - 1, 0)
-    exact = {border: [0] * (last + 1) for border in borders[:-1]}
+    exact = {boundary: [0] * (last + 1) for boundary in boundaries[:-1]}
     for line in used:
         exact[line.since][place.get(group_key(line, group), last)] += line.exact_num
     return [
-        {"label": axis_label(border.astimezone(zone), step), "amounts": tuple(to_minor(num, places) for num in sums)}
-        for border, sums in exact.items()
+        {"label": axis_label(boundary.astimezone(zone), step), "amounts": tuple(to_minor(num, places) for num in sums)}
+        for boundary, sums in exact.items()
     ]
 
 
@@ -42,10 +42,10 @@ def axis_label(day: datetime, step: str) -> str:
     return f"{day.day} {day:%b}" if step == "week" else f"{day:%b}"
 
 
-def with_forecast_columns(drawn: list[dict[str, Any]], outlook: SpendForecast, currency: str) -> list[dict[str, Any]]:
+def with_forecast_columns(drawn: list[dict[str, Any]], forecast: SpendForecast, currency: str) -> list[dict[str, Any]]:
     """Replace the columns of coming days by their forecast; today keeps its actual cost."""
     places = exponent_of(currency)
-    to_come = outlook.days[1:]
+    to_come = forecast.days[1:]
     known = drawn[: len(drawn) - len(to_come)]
     return [*known, *(forecast_column(day, places) for day in to_come)]
 
@@ -67,7 +67,7 @@ def columns_before_now(month: Period, now: datetime) -> Decimal:
 
 
 def running_total(
-    used: list[SpendLine], month: Period, *, tenant: Tenant, now: datetime, outlook: SpendForecast | None
+    used: list[SpendLine], month: Period, *, tenant: Tenant, now: datetime, forecast: SpendForecast | None
 ) -> dict[str, Any]:
     """Return the month's running total with its forecast."""
     places, zone = exponent_of(tenant.currency), ZoneInfo(tenant.time_zone)
@@ -83,13 +83,17 @@ def running_total(
         share = min(Decimal(day), columns_before_now(month, now))
         done.append((share / whole, to_minor(total, places)))
     ticks = tuple((Decimal(day - 1) / whole, str(day)) for day in (1, 10, 20, whole))
-    return {"done": tuple(done), "ticks": ticks, **(forecast_track(outlook, whole, tenant.currency) if outlook else {})}
+    return {
+        "done": tuple(done),
+        "ticks": ticks,
+        **(forecast_track(forecast, whole, tenant.currency) if forecast else {}),
+    }
 
 
-def forecast_track(outlook: SpendForecast, whole: int, currency: str) -> dict[str, Any]:
+def forecast_track(forecast: SpendForecast, whole: int, currency: str) -> dict[str, Any]:
     """Return the forecast running total of the coming days, with its interval."""
     places = exponent_of(currency)
-    points = [(day.day.day, round_forecast(day.month_by_then, places)) for day in outlook.days]
+    points = [(day.day.day, round_forecast(day.month_by_then, places)) for day in forecast.days]
     return {
         "forecast": tuple((Decimal(day) / whole, each.amount, each.low, each.high) for day, each in points),
         "forecast_word": _("{amount} likely").format(amount=written(points[-1][1].amount, currency)),

@@ -76,7 +76,7 @@ class SpendRow:
 @tenant_page("usage.read")
 def show_spend(request: PageRequest) -> HttpResponse:
     query = read_spend_query(request)
-    used = usage_lines(request, query.borders, until=request.now, group=query.group)
+    used = usage_lines(request, query.boundaries, until=request.now, group=query.group)
     own = used
     if query.step != "day":
         own = usage_lines(request, [query.month.start, query.month.end], until=query.until, group=query.group)
@@ -98,7 +98,7 @@ class SpendQuery:
     months: dict[str, str]
     month: Period
     until: datetime
-    borders: list[datetime]
+    boundaries: list[datetime]
 
 
 def read_spend_query(request: PageRequest) -> SpendQuery:
@@ -117,7 +117,7 @@ def read_spend_query(request: PageRequest) -> SpendQuery:
         months=months,
         month=month,
         until=until,
-        borders=column_borders(step, month, until, request.tenant.time_zone),
+        boundaries=column_boundaries(step, month, until, request.tenant.time_zone),
     )
 
 
@@ -195,9 +195,9 @@ def build_spend_page(request: PageRequest, query: SpendQuery, used: list[SpendLi
     before = spend_totals_by_group(request, [line for line in earlier if line.since < middle], group=group)
     in_all = spend_totals_by_group(request, earlier, group=group).minor
     running = query.label == next(iter(query.months)) and query.until == now
-    outlook = month_forecast(request, running=running, step=query.step)
-    likely = round_forecast(outlook.month, exponent_of(tenant.currency)) if outlook else None
-    drawn = spend_columns(used, totals, query.borders, step=query.step, group=group, zone=zone)
+    forecast = month_forecast(request, running=running, step=query.step)
+    likely = round_forecast(forecast.month, exponent_of(tenant.currency)) if forecast else None
+    drawn = spend_columns(used, totals, query.boundaries, step=query.step, group=group, zone=zone)
     budget = usage_meters.project_budget(request.scope)
     invoice = month_invoice(request, query.label)
     of_project = "" if request.scope.whole else f"?project={request.project.pk}"
@@ -212,12 +212,12 @@ def build_spend_page(request: PageRequest, query: SpendQuery, used: list[SpendLi
         past=past_name,
         days=(query.until.astimezone(zone) - timedelta(microseconds=1)).day,
         running=running,
-        columns=with_forecast_columns(drawn, outlook, tenant.currency) if outlook else drawn,
-        now_at=columns_before_now(month, now) if outlook else None,
+        columns=with_forecast_columns(drawn, forecast, tenant.currency) if forecast else drawn,
+        now_at=columns_before_now(month, now) if forecast else None,
         likely=likely,
-        likely_between=forecast_interval_text(likely, outlook, tenant.currency) if likely and outlook else "",
+        likely_between=forecast_interval_text(likely, forecast, tenant.currency) if likely and forecast else "",
         track={
-            **running_total(used, month, tenant=tenant, now=now, outlook=outlook),
+            **running_total(used, month, tenant=tenant, now=now, forecast=forecast),
             **reference_line(budget, in_all, past_name),
         }
         if by_day
@@ -231,7 +231,7 @@ def build_spend_page(request: PageRequest, query: SpendQuery, used: list[SpendLi
         calls={
             "usage": usage_call(request, month.start, query.until, group),
             "forecast": api_examples.curl_get("/usage-forecast" + of_project),
-            "columns": "" if by_day else usage_call(request, query.borders[0], now, group),
+            "columns": "" if by_day else usage_call(request, query.boundaries[0], now, group),
         },
     )
 
@@ -243,12 +243,12 @@ def month_forecast(request: PageRequest, *, running: bool, step: str) -> ahead.S
     return ahead.forecast_spend(request.tenant, now=request.now, projects=request.scope.ids)
 
 
-def forecast_interval_text(likely: ExpectedCost, outlook: ahead.SpendForecast, currency: str) -> str:
+def forecast_interval_text(likely: ExpectedCost, forecast: ahead.SpendForecast, currency: str) -> str:
     """Return the forecast's 80 % interval, and the amount if everything keeps running."""
     words = _("80 % likely: {amount} – {amount_2}").format(
         amount=written(likely.low, currency), amount_2=written(likely.high, currency)
     )
-    going_on = to_minor(outlook.going_on, exponent_of(currency))
+    going_on = to_minor(forecast.going_on, exponent_of(currency))
     return (
         _("{words}; {amount} if everything keeps running").format(words=words, amount=written(going_on, currency))
         if going_on > likely.high
@@ -269,8 +269,8 @@ def month_span(label: str, time_zone: str) -> Period:
     return month_of(time_zone, middle)
 
 
-def column_borders(step: str, month: Period, until: datetime, time_zone: str) -> list[datetime]:
-    """Return the borders of the columns: the month's days, or recent weeks or months."""
+def column_boundaries(step: str, month: Period, until: datetime, time_zone: str) -> list[datetime]:
+    """Return the boundaries of the columns: the month's days, or recent weeks or months."""
     if step == "day":
         begins, ends = services.local_days(time_zone, month.start, month.end)
         return [*begins, ends[-1]]

@@ -82,15 +82,17 @@ class SpendTotals:
         return f"{tenths // 10}.{tenths % 10} %"
 
 
-def usage_lines(request: PageRequest, borders: Sequence[datetime], *, until: datetime, group: str) -> list[SpendLine]:
+def usage_lines(
+    request: PageRequest, boundaries: Sequence[datetime], *, until: datetime, group: str
+) -> list[SpendLine]:
     """Return the open project's usage lines per interval; one query.
 
     Only those of the price class in the query string.
     """
-    if until <= borders[0]:
+    if until <= boundaries[0]:
         return []
     cut, _, tag = group.partition(":")
-    found = spend.spend_lines(borders, until=until, projects=request.scope.ids, cut=cut, tag=tag)
+    found = spend.spend_lines(boundaries, until=until, projects=request.scope.ids, cut=cut, tag=tag)
     return [line for line in found if group != "offering" or has_price_class(request, line.offering)]
 
 

@@ -74,15 +74,15 @@ def show_tokens(request: Any) -> HttpResponse:
 
     The new token's secret is shown this once.
     """
-    return token_pages.tokens_page(request, form_of=CappedTokenForm, make=_create_token, tell=_annotate_caps)
+    return token_pages.tokens_page(request, form_of=CappedTokenForm, make=_create_token, annotate=_annotate_caps)
 
 
 def _create_token(request: Any, form: Any, accounts: dict[str, ServiceAccount]) -> CreatedToken:
-    said, currency = form.cleaned_data, request.tenant.currency
+    lines, currency = form.cleaned_data, request.tenant.currency
     wanted = TokenCapRequest(
-        _parse_minor("daily", said["daily"], currency),
-        _parse_minor("total", said["total"], currency),
-        said["offerings"],
+        _parse_minor("daily", lines["daily"], currency),
+        _parse_minor("total", lines["total"], currency),
+        lines["offerings"],
     )
     with transaction.atomic():
         token, text = token_pages.issue_token(request, form, accounts)
@@ -99,17 +99,17 @@ def _annotate_caps(request: Any, rows: Iterable[ApiToken], now: datetime) -> Non
 
 def cap_lines(used: TokenCapUse) -> list[TokenCapLine]:
     """Return a token's caps in words, with what is used of them."""
-    cap, said = used.cap, []
+    cap, lines = used.cap, []
     for minor, taken, when in ((cap.daily_minor, used.today, "today"), (cap.total_minor, used.in_all, "total")):
         if minor is not None:
             amounts = _("{amount} of {amount_2}").format(
                 amount=Money(taken, cap.currency), amount_2=Money(minor, cap.currency)
             )
-            said.append(TokenCapLine(f"{amounts} {when}", taken, minor))
+            lines.append(TokenCapLine(f"{amounts} {when}", taken, minor))
     if cap.offerings:
         many = len(cap.offerings)
-        said.append(TokenCapLine(ngettext("only {n} offering", "only {n} offerings", many).format(n=many)))
-    return said
+        lines.append(TokenCapLine(ngettext("only {n} offering", "only {n} offerings", many).format(n=many)))
+    return lines
 
 
 def _parse_minor(field: str, text: str, currency: str) -> int | None:
@@ -117,5 +117,5 @@ def _parse_minor(field: str, text: str, currency: str) -> int | None:
         return None
     try:
         return parse_amount(text, currency)
-    except InvalidAmount as odd:
-        raise InvalidValue(field, str(odd), fix=_("Enter an amount such as 20.00.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue(field, str(error), fix=_("Enter an amount such as 20.00.")) from error

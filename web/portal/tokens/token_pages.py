@@ -51,11 +51,11 @@ def tokens_page(
     *,
     form_of: type[TokenForm],
     make: Callable[[Any, Any, dict[str, ServiceAccount]], CreatedToken],
-    tell: Callable[[Any, Iterable[ApiToken], datetime], None],
+    annotate: Callable[[Any, Iterable[ApiToken], datetime], None],
 ) -> HttpResponse:
     """List tokens; a POST creates one and shows its secret, this once.
 
-    `make` creates the token of a `form_of` form, and `tell` annotates each token for its row.
+    `make` creates the token of a `form_of` form, and `annotate` annotates each token for its row.
     """
     accounts, made, text, status = usable_service_accounts(request), None, "", 200
     form = form_of(
@@ -79,7 +79,7 @@ def tokens_page(
     team_pages.annotate_creators(request, (row for row in shown.rows if row.service_account_id))
     for row in shown.rows:
         row.alive = row.revoked_at is None and row.expires_at > now
-    tell(request, shown.rows, now)
+    annotate(request, shown.rows, now)
     context = {
         "tokens": shown,
         "form": form,

@@ -30,12 +30,12 @@ MAX_DRAWS = 30  # latest payments by grants on the page
 class GrantRow:
     """A grant with its state, and its scope in words."""
 
-    stands: GrantBalance
+    grant_balance: GrantBalance
     scope: str
 
     @property
     def percent(self) -> int:
-        return self.stands.left * 100 // self.stands.grant.minor
+        return self.grant_balance.left * 100 // self.grant_balance.grant.minor
 
 
 @require_GET
@@ -63,16 +63,16 @@ class WalletPage:
 
     @property
     def usable(self) -> list[GrantBalance]:
-        return [row.stands for row in self.rows if row.stands.state == GrantState.USABLE]
+        return [row.grant_balance for row in self.rows if row.grant_balance.state == GrantState.USABLE]
 
     @property
     def credit(self) -> int:
-        return sum(stands.left for stands in self.usable)
+        return sum(each.left for each in self.usable)
 
     @property
     def ends(self) -> datetime | None:
         """Return when the first usable grant expires."""
-        return min((at for stands in self.usable if (at := stands.grant.expires_at)), default=None)
+        return min((at for each in self.usable if (at := each.grant.expires_at)), default=None)
 
 
 def build_wallet_page(request: PageRequest) -> WalletPage:

@@ -61,11 +61,13 @@ class DiscountTerms:
 
     def _check_scope(self) -> None:
         known = dict(Offering.objects.filter(pk__in=self.offerings).values_list("pk", "price_class"))
-        if odd := set(self.offerings) - set(known):
-            raise InvalidValue("offerings", f"Offering {min(odd)!a} was not found.", fix="Select published offerings.")
-        if odd := set(self.price_classes) - set(PriceClass):
+        if error := set(self.offerings) - set(known):
             raise InvalidValue(
-                "price_classes", f"Price class {min(odd)!a} does not exist.", fix=f"Known: {', '.join(PriceClass)}."
+                "offerings", f"Offering {min(error)!a} was not found.", fix="Select published offerings."
+            )
+        if error := set(self.price_classes) - set(PriceClass):
+            raise InvalidValue(
+                "price_classes", f"Price class {min(error)!a} does not exist.", fix=f"Known: {', '.join(PriceClass)}."
             )
         if known and self.price_classes and not set(known.values()) & set(self.price_classes):
             raise InvalidValue(
@@ -91,6 +93,6 @@ def parse_discount_amount(text: str, currency: str) -> int:
         raise InvalidValue("currency", f"{currency[:3]!a} is not a supported currency.", fix="Send a code such as EUR.")
     try:
         return parse_amount(text, currency)
-    except InvalidAmount as odd:
+    except InvalidAmount as error:
         such = format_fixed_point(100 * 10 ** EXPONENTS[currency], EXPONENTS[currency])
-        raise InvalidValue("amount", str(odd), fix=f"Enter an amount such as {such}.") from odd
+        raise InvalidValue("amount", str(error), fix=f"Enter an amount such as {such}.") from error

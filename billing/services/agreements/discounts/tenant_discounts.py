@@ -60,8 +60,8 @@ def give_discount(
                 fix="Use a credit note for earlier charges.",
             )
         fields |= {"first_month": first, "last_month": add_months(first, months - 1) if months else None}
-        if standing := Discount.objects.filter(tenant=tenant, campaign=campaign, **fields).first():
-            return standing
+        if existing := Discount.objects.filter(tenant=tenant, campaign=campaign, **fields).first():
+            return existing
         given = Discount.objects.create(tenant=tenant, campaign=campaign, given_by=actor.label, given_at=now, **fields)
         _record("discount.assign", given, actor, now)
         drafts.refresh_drafts(tenant, now=now)

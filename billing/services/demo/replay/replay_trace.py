@@ -8,7 +8,7 @@ from pathlib import Path
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.workloads.openb_trace import map_trace_request
 
-OPENB_PATH = Path(__file__).resolve().parents[4] / "broker" / "traces" / "openb.csv"
+OPENB_PATH = Path(__file__).resolve().parents[4] / "broker" / "sample_data" / "openb.csv"
 COLUMNS = ["created", "scheduled", "deleted", "num_gpu", "gpu_milli"]
 
 

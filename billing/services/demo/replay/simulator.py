@@ -42,9 +42,9 @@ class Simulation:
 
     def live(self, requests: Sequence[ReplayRequest]) -> datetime:
         """Run the whole trace; return the time of the last event."""
-        chance = Rng(self.seed)
+        rng = Rng(self.seed)
         for each in requests:
-            project = self.world.projects[int(chance.uniform(0, len(self.world.projects)))]
+            project = self.world.projects[int(rng.uniform(0, len(self.world.projects)))]
             self.at(REPLAY_START + timedelta(seconds=each.arrives), partial(self._ask, each, project))
         last = REPLAY_START + timedelta(seconds=max(each.arrives + each.runs_s for each in requests))
         self._go_on_until(last)

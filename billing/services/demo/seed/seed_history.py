@@ -72,9 +72,9 @@ def run_plans(plans: Iterable[PlannedLease], *, until: datetime) -> int:
     return count
 
 
-def _is_ready(look: PlannedCheck) -> bool:
-    with tenant_scope(look.tenant_id):
-        return Lease.objects.filter(pk=look.lease_id, state=LeaseState.ACTIVE).exists()
+def _is_ready(check: PlannedCheck) -> bool:
+    with tenant_scope(check.tenant_id):
+        return Lease.objects.filter(pk=check.lease_id, state=LeaseState.ACTIVE).exists()
 
 
 def _request_lease(plan: PlannedLease, offering: Offering, now: datetime) -> tuple[str, str]:
@@ -104,7 +104,7 @@ def _check_times(plan: PlannedLease, start: datetime) -> Iterator[tuple[datetime
 
 def kestrel_plans(cast: DemoTenant, *, now: datetime, days: int) -> list[PlannedLease]:
     """Return Kestrel Bio's past leases: training, folding batches and notebooks, fewer on weekends."""
-    chance = Rng("kestrel")
+    rng = Rng("kestrel")
     design, docking = cast.projects["protein-design"], cast.projects["docking"]
     mira, jonas, aiko = cast.actors["mira"], cast.actors["jonas"], cast.actors["aiko"]
     plans = []
@@ -118,9 +118,9 @@ def kestrel_plans(cast: DemoTenant, *, now: datetime, days: int) -> list[Planned
             (60, docking, aiko, "A100 2g.20gb", "dock-screen", (3, 10)),
             (35, design, jonas, "H100 3g.40gb", "chat-eval", (1, 6)),
         ):
-            if chance.uniform(0, 100 * 100) < percent * busy:
-                planned = morning + timedelta(seconds=int(chance.uniform(0, 8 * 3600)))
-                seconds = int(chance.uniform(hours[0], hours[1]) * 3600)
+            if rng.uniform(0, 100 * 100) < percent * busy:
+                planned = morning + timedelta(seconds=int(rng.uniform(0, 8 * 3600)))
+                seconds = int(rng.uniform(hours[0], hours[1]) * 3600)
                 # In the past, whatever the time of day is.
                 start = min(planned, now.replace(microsecond=0) - timedelta(seconds=seconds + 2 * 3600))
                 plans.append(PlannedLease(project, actor, label, f"{stem}-{days - ago + 1}", start, seconds))
@@ -158,7 +158,7 @@ def kestrel_now(cast: DemoTenant, *, now: datetime) -> list[PlannedLease]:
 
 def neighbour_plans(cast: DemoTenant, *, now: datetime, seed: str, live: int, gang: int) -> list[PlannedLease]:
     """Return another tenant's running leases, so that the fleet looks used."""
-    chance = Rng(seed)
+    rng = Rng(seed)
     (project,), (actor,) = cast.projects.values(), cast.actors.values()
     shapes = (
         "H200 whole GPU",
@@ -188,10 +188,10 @@ def neighbour_plans(cast: DemoTenant, *, now: datetime, seed: str, live: int, ga
         )
     ]
     for number in range(live):
-        label = shapes[int(chance.uniform(0, len(shapes)))]
-        start = now - timedelta(seconds=int(chance.uniform(600, 60 * 3600)))
-        seconds = int((now - start).total_seconds() + chance.uniform(1800, 90 * 3600))
-        spot = PriceClass.SPOT if chance.uniform(0, 4) < 1 else PriceClass.ON_DEMAND
+        label = shapes[int(rng.uniform(0, len(shapes)))]
+        start = now - timedelta(seconds=int(rng.uniform(600, 60 * 3600)))
+        seconds = int((now - start).total_seconds() + rng.uniform(1800, 90 * 3600))
+        spot = PriceClass.SPOT if rng.uniform(0, 4) < 1 else PriceClass.ON_DEMAND
         plans.append(
             PlannedLease(
                 project, actor, label, f"{seed}-{number + 1}", start.replace(microsecond=0), seconds, price_class=spot

@@ -8,7 +8,7 @@ from billing.services.invoicing import billing_details
 from billing.services.tax import tax_rates
 from tenants.services.rls import tenant_scope
 
-# Standard rates in basis points. Verify them before charging anybody.
+# Standard rates in basis points. Verify them before charging customers.
 STANDARD = {
     "AT": 2000, "BE": 2100, "BG": 2000, "CY": 1900, "CZ": 2100, "DE": 1900, "DK": 2500, "EE": 2400, "ES": 2100,
     "FI": 2550, "FR": 2000, "GR": 2400, "HR": 2500, "HU": 2700, "IE": 2300, "IT": 2200, "LT": 2100, "LU": 1700,

@@ -19,7 +19,7 @@ from tenants.services.rls import tenant_scope
 
 
 def terms_of(tenant: Tenant) -> AccountTerms:
-    """Return a tenant's terms; unsaved defaults if nobody set any. One query.
+    """Return a tenant's terms; unsaved defaults if none were set. One query.
 
     The defaults are payment by invoice and status good.
     """

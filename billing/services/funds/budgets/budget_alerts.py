@@ -41,12 +41,12 @@ def check_budgets(*, now: datetime) -> int:
     with system_scope():
         found = [(tenant_id, tenant_id) for tenant_id in _tenants_near_threshold(now)]
 
-    def look(_: str, tenant_id: str, over: TimeIsOver) -> int:
+    def check_tenant(_: str, tenant_id: str, over: TimeIsOver) -> int:
         _record_check(tenant_id, now)
         _check_tenant(tenant_id, now)
         return 1
 
-    return sum(process_fairly(found, look, trouble="budgets could not be checked"))
+    return sum(process_fairly(found, check_tenant, trouble="budgets could not be checked"))
 
 
 def _record_check(tenant_id: str, now: datetime) -> None:
@@ -83,22 +83,24 @@ def _check_tenant(tenant_id: str, now: datetime) -> None:
         tenant = Tenant.objects.get(pk=tenant_id)
         month = billing_periods.current_period(tenant, now=now)
         budgets = Budget.objects.select_related("project__tenant").filter(tenant=tenant).order_by("pk")
-        for stands in budget_balances(budgets, tenant=tenant, now=now):
+        for balance in budget_balances(budgets, tenant=tenant, now=now):
             for measure in BudgetMeasure:
-                _record_alerts(stands, measure, month, now)
+                _record_alerts(balance, measure, month, now)
             for what in StopScope:
-                _announce_stop(stands, what, month, now)
+                _announce_stop(balance, what, month, now)
 
 
-def _record_alerts(stands: BudgetBalance, measure: BudgetMeasure, month: BillingPeriod, now: datetime) -> None:
+def _record_alerts(balance: BudgetBalance, measure: BudgetMeasure, month: BillingPeriod, now: datetime) -> None:
     """Record every share that was newly reached, and e-mail about the highest."""
-    budget, minor = stands.budget, measured_amount(stands, measure)
+    budget, minor = balance.budget, measured_amount(balance, measure)
     open_alerts = BudgetAlert.objects.filter(budget=budget, period=month, measure=measure, lifted_at=None)
     known = set(open_alerts.values_list("percent", flat=True))
-    fresh = _new_thresholds(budget.terms.told_of(measure), known, minor, stands.limit)
-    said = {"minor": minor, "limit_minor": stands.limit, "at": now}
+    fresh = _new_thresholds(budget.terms.alert_thresholds(measure), known, minor, balance.limit)
+    amounts = {"minor": minor, "limit_minor": balance.limit, "at": now}
     rows = [
-        BudgetAlert(tenant_id=budget.tenant_id, budget=budget, period=month, measure=measure, percent=percent, **said)
+        BudgetAlert(
+            tenant_id=budget.tenant_id, budget=budget, period=month, measure=measure, percent=percent, **amounts
+        )
         for percent in fresh
     ]
     BudgetAlert.objects.bulk_create(rows)
@@ -110,11 +112,11 @@ def _new_thresholds(shares: Iterable[int], known: set[int], minor: int, limit: i
     return [each for each in shares if each not in known and has_reached(minor, limit, each)]
 
 
-def _announce_stop(stands: BudgetBalance, what: StopScope, month: BillingPeriod, now: datetime) -> None:
+def _announce_stop(balance: BudgetBalance, what: StopScope, month: BillingPeriod, now: datetime) -> None:
     """Announce a stop and its time, once its share is reached."""
-    budget = stands.budget
+    budget = balance.budget
     percent = budget.terms.stops_at(what)
-    if percent is None or not has_reached(stands.spent, stands.limit, percent):
+    if percent is None or not has_reached(balance.spent, balance.limit, percent):
         return
     stop, first = BudgetStop.objects.get_or_create(
         tenant_id=budget.tenant_id,
@@ -124,8 +126,8 @@ def _announce_stop(stands: BudgetBalance, what: StopScope, month: BillingPeriod,
         lifted_at=None,
         defaults={
             "percent": percent,
-            "minor": stands.spent,
-            "limit_minor": stands.limit,
+            "minor": balance.spent,
+            "limit_minor": balance.limit,
             "notified_at": now,
             "due_at": now + timedelta(minutes=budget.grace_minutes),
         },

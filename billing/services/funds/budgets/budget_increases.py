@@ -17,16 +17,16 @@ def apply_budget_change(budget: Budget, *, now: datetime) -> None:
     stops = list(BudgetStop.objects.filter(budget=budget, lifted_at=None, period__span__contains=now))
     if not alerts and not stops:
         return
-    (stands,) = budget_balances([budget], tenant=budget.project.tenant, now=now)
+    (balance,) = budget_balances([budget], tenant=budget.project.tenant, now=now)
     over = [
-        one.pk for one in alerts if not has_reached(measured_amount(stands, one.measure), stands.limit, one.percent)
+        one.pk for one in alerts if not has_reached(measured_amount(balance, one.measure), balance.limit, one.percent)
     ]
     BudgetAlert.objects.filter(pk__in=over).update(lifted_at=now)
     for stop in stops:
-        if not is_stop_due(stop, stands):
+        if not is_stop_due(stop, balance):
             cancel_stop(stop, now=now)
         else:
-            _postpone_stop(stop, stands, now)
+            _postpone_stop(stop, balance, now)
 
 
 def cancel_stop(stop: BudgetStop, *, now: datetime) -> None:
@@ -35,23 +35,23 @@ def cancel_stop(stop: BudgetStop, *, now: datetime) -> None:
     email_queue.enqueue_email("budget-stop-off", stop.pk, tenant_id=stop.tenant_id, now=now)
 
 
-def _postpone_stop(stop: BudgetStop, stands: BudgetBalance, now: datetime) -> None:
+def _postpone_stop(stop: BudgetStop, balance: BudgetBalance, now: datetime) -> None:
     """Postpone a stop to the end of a longer grace period, with a new e-mail.
 
     The grace period counts from the first announcement. A shorter one brings no stop forward.
     """
-    due_at = stop.notified_at + timedelta(minutes=stands.budget.grace_minutes)
+    due_at = stop.notified_at + timedelta(minutes=balance.budget.grace_minutes)
     if stop.done_at is not None or due_at <= max(stop.due_at, now):
         return
     BudgetStop.objects.filter(pk=stop.pk).update(lifted_at=now)
     later = BudgetStop.objects.create(
         tenant_id=stop.tenant_id,
-        budget=stands.budget,
+        budget=balance.budget,
         period_id=stop.period_id,
         what=stop.what,
-        percent=stands.budget.terms.stops_at(StopScope(stop.what)) or stop.percent,
-        minor=stands.spent,
-        limit_minor=stands.limit,
+        percent=balance.budget.terms.stops_at(StopScope(stop.what)) or stop.percent,
+        minor=balance.spent,
+        limit_minor=balance.limit,
         notified_at=stop.notified_at,
         due_at=due_at,
         ended=stop.ended,
@@ -59,12 +59,12 @@ def _postpone_stop(stop: BudgetStop, stands: BudgetBalance, now: datetime) -> No
     email_queue.enqueue_email("budget-stop", later.pk, tenant_id=stop.tenant_id, now=now)
 
 
-def measured_amount(stands: BudgetBalance, measure: str) -> int:
+def measured_amount(balance: BudgetBalance, measure: str) -> int:
     """Return the spent or the forecast amount, in minor units."""
-    return stands.forecast if measure == BudgetMeasure.FORECAST else stands.spent
+    return balance.forecast if measure == BudgetMeasure.FORECAST else balance.spent
 
 
-def is_stop_due(stop: BudgetStop, stands: BudgetBalance) -> bool:
+def is_stop_due(stop: BudgetStop, balance: BudgetBalance) -> bool:
     """Return whether a stop is still due under its budget's current terms."""
-    percent = stands.budget.terms.stops_at(StopScope(stop.what))
-    return percent is not None and has_reached(stands.spent, stands.limit, percent)
+    percent = balance.budget.terms.stops_at(StopScope(stop.what))
+    return percent is not None and has_reached(balance.spent, balance.limit, percent)

@@ -41,7 +41,7 @@ def require_may_set_budget(grants: RoleGrants, project: Project) -> None:
 
 
 def lock_tenant_funds(tenant_id: str) -> None:
-    """Lock the tenant so that nobody takes money until this transaction ends.
+    """Lock the tenant so that no money is taken until this transaction ends.
 
     Whoever took money before is counted; whoever comes later finds the budget. It is the first of all
     locks, as for everyone who takes money.
@@ -93,11 +93,11 @@ def remove_budget(budget: Budget, *, actor: Actor, now: datetime) -> None:
     People who were told of a planned stop are told that it is cancelled.
     """
     lock_tenant_funds(budget.tenant_id)
-    said = {"before": str(Money(budget.limit_minor, budget.currency))}
+    details = {"before": str(Money(budget.limit_minor, budget.currency))}
     if announced := _announced_stops(budget, now):
-        said["cancelled"] = announced
+        details["cancelled"] = announced
         email_queue.enqueue_email("budget-removed", budget.pk, tenant_id=budget.tenant_id, now=now)
-    _record_budget("budget.remove", budget, actor=actor, now=now, **said)
+    _record_budget("budget.remove", budget, actor=actor, now=now, **details)
     budget.delete()
 
 
@@ -145,18 +145,18 @@ def _describe_budget(budget: Budget) -> dict[str, str]:
 
 def _describe_changes(before: dict[str, str], after: dict[str, str]) -> dict[str, str]:
     """Return a change for the audit log: the limit, and other terms that differ."""
-    said = {"after": after["limit"]} if before.get("limit") != after["limit"] else {}
-    if before and said:
-        said["before"] = before["limit"]
+    details = {"after": after["limit"]} if before.get("limit") != after["limit"] else {}
+    if before and details:
+        details["before"] = before["limit"]
     usual = before or _DEFAULTS
     rest = {name: text for name, text in after.items() if name != "limit" and usual[name] != text}
-    return {**said, **rest}
+    return {**details, **rest}
 
 
 _DEFAULTS = _describe_budget(Budget(limit_minor=0, currency="EUR"))
 
 
-def _record_budget(action: str, budget: Budget, *, actor: Actor, now: datetime, **said: str) -> None:
+def _record_budget(action: str, budget: Budget, *, actor: Actor, now: datetime, **details: str) -> None:
     audit.record_row(
-        action, budget, f"budget of {budget.project.name}", actor=actor, now=now, project=budget.project_id, **said
+        action, budget, f"budget of {budget.project.name}", actor=actor, now=now, project=budget.project_id, **details
     )

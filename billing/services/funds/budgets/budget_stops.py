@@ -45,13 +45,13 @@ def execute_due_stops(*, now: datetime) -> int:
         rows = rows.order_by("what", F("checked_at").asc(nulls_first=True), "due_at", "pk")
         found = list(rows.values_list("pk", "tenant_id")[:BATCH_SIZE])
 
-    def look(stop_id: str, tenant_id: str, over: TimeIsOver) -> int:
+    def process_stop(stop_id: str, tenant_id: str, over: TimeIsOver) -> int:
         with tenant_scope(tenant_id):  # recorded before, so that a crashing stop does not stay first
             BudgetStop.objects.filter(pk=stop_id).update(checked_at=now)
         with tenant_scope(tenant_id):
             return _execute_stop(stop_id, tenant_id, now, over=over)
 
-    return sum(process_fairly(found, look, trouble="budget stop failed"))
+    return sum(process_fairly(found, process_stop, trouble="budget stop failed"))
 
 
 def count_late_stops(*, now: datetime) -> int:
@@ -73,8 +73,8 @@ def _execute_stop(stop_id: str, tenant_id: str, now: datetime, *, over: TimeIsOv
     stop = due.filter(pk=stop_id).first()
     if stop is None:
         return 0  # cancelled, postponed, or done by another worker
-    (stands,) = budget_balances([stop.budget], tenant=stop.budget.project.tenant, now=now)
-    if not budget_increases.is_stop_due(stop, stands):
+    (balance,) = budget_balances([stop.budget], tenant=stop.budget.project.tenant, now=now)
+    if not budget_increases.is_stop_due(stop, balance):
         budget_increases.cancel_stop(stop, now=now)  # spending was corrected below the share
         return 0
     ended, left, trouble = _end_leases(stop, now, over)
@@ -101,9 +101,11 @@ def _end_leases(stop: BudgetStop, now: datetime, over: TimeIsOver) -> tuple[int,
             with transaction.atomic():
                 termination.release_lease(lease, reason=EndReason.BUDGET, now=now, actor=BILLING, cause=why)
             ended += 1
-        except ROW_ERRORS as odd:
-            trouble = f"{lease.name} could not be ended yet and is retried: {odd}".replace("\0", "")
-            log.error("lease not ended by its budget yet", lease_id=lease.pk, stop=stop.pk, why=str(odd), exc_info=odd)
+        except ROW_ERRORS as error:
+            trouble = f"{lease.name} could not be ended yet and is retried: {error}".replace("\0", "")
+            log.error(
+                "lease not ended by its budget yet", lease_id=lease.pk, stop=stop.pk, why=str(error), exc_info=error
+            )
     return ended, len(leases) - ended, trouble[:MAX_ERROR_LENGTH]
 
 

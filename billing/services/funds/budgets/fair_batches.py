@@ -29,7 +29,7 @@ ROW_ERRORS = (
 
 
 def process_fairly(
-    found: Sequence[tuple[str, str]], look: Callable[[str, str, TimeIsOver], int], *, trouble: str
+    found: Sequence[tuple[str, str]], process: Callable[[str, str, TimeIsOver], int], *, trouble: str
 ) -> Iterator[int]:
     """Process every (subject, tenant) and yield each result, until the time is over.
 
@@ -47,6 +47,6 @@ def process_fairly(
             log.warning("batch incomplete", left=len(found) - n, of=len(found))
             return
         try:
-            yield look(subject, tenant_id, over)
-        except ROW_ERRORS as odd:
-            log.error(trouble, subject=subject, tenant_id=tenant_id, why=str(odd).strip(), exc_info=odd)
+            yield process(subject, tenant_id, over)
+        except ROW_ERRORS as error:
+            log.error(trouble, subject=subject, tenant_id=tenant_id, why=str(error).strip(), exc_info=error)

@@ -31,8 +31,8 @@ def open_budget_month(budget: Budget, *, now: datetime) -> None:
     base = charges.exclude(lease_id__in=list(living)).aggregate(num=Sum("exact_num", default=0))
     sums = dict.fromkeys(("base_num", "taken_num", "spent_num"), base["num"])
     BudgetMonth.objects.create(tenant_id=tenant.pk, budget=budget, period=month, **sums)
-    outlook = MaxCost(tenant, living.values())
-    wanted = {key: _wanted_hold(outlook, lease, used.get(key, NO_USAGE), now) for key, lease in living.items()}
+    max_cost = MaxCost(tenant, living.values())
+    wanted = {key: _wanted_hold(max_cost, lease, used.get(key, NO_USAGE), now) for key, lease in living.items()}
     opened = {"tenant": tenant, "currency": tenant.currency, "opened_at": now, "checked_at": now}
     Hold.objects.bulk_create([Hold(lease_id=key, **opened) for key in living], ignore_conflicts=True)
     Hold.objects.filter(lease__in=list(living)).update(settled_at=None)
@@ -50,7 +50,7 @@ def open_budget_month(budget: Budget, *, now: datetime) -> None:
     )
 
 
-def _wanted_hold(outlook: MaxCost, lease: Lease, use: LeaseUsage, now: datetime) -> dict[int, int]:
+def _wanted_hold(max_cost: MaxCost, lease: Lease, use: LeaseUsage, now: datetime) -> dict[int, int]:
     if lease.ended_at or lease.state == LeaseState.STOPPED:
-        return outlook.over(lease, use, now=now)
-    return outlook.needed(lease, use, now=now)
+        return max_cost.over(lease, use, now=now)
+    return max_cost.needed(lease, use, now=now)

@@ -33,7 +33,7 @@ class LeaseCostContext:
     lease: Lease
     hold: LeaseHold
     use: LeaseUsage
-    outlook: MaxCost
+    max_cost: MaxCost
 
 
 def lease_usage(lease: Lease) -> LeaseUsage:

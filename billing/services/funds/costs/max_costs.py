@@ -164,8 +164,8 @@ def usage_by_day(use: LeaseUsage, lease: Lease, time_zone: str) -> LeaseUsage:
     for start, end, num in rows:
         whole = Period(start, end)
         begins, ends = spend.local_days(time_zone, start, end)
-        for border, until in zip(begins, ends, strict=True):
-            piece = Period(max(start, border), min(end, until))
-            day = border.astimezone(zone).toordinal()
+        for boundary, until in zip(begins, ends, strict=True):
+            piece = Period(max(start, boundary), min(end, until))
+            day = boundary.astimezone(zone).toordinal()
             found[day] = found.get(day, 0) + int(num) * piece.seconds // whole.seconds
     return LeaseUsage(use.used, use.charged, found)

@@ -34,7 +34,7 @@ def _split_lines(
 ) -> list[LinePart]:
     """Split the lines where grants expire; two queries at most."""
     ends = sorted({each.expires_at for each in credits if each.expires_at and each.expires_at < month.span.upper})
-    borders = _cost_until(invoice, ends)
+    amounts_until = _cost_until(invoice, ends)
     nodes = {line.project_id for line in lines.values()}
     paths = dict(Project.objects.filter(pk__in=nodes).values_list("pk", "path"))
     return [
@@ -49,7 +49,7 @@ def _split_lines(
                 month.span.upper,
                 line.minor + line.tax_minor,
             ),
-            {at: borders.get((n, at), 0) * (line.minor + line.tax_minor) // line.minor for at in ends},
+            {at: amounts_until.get((n, at), 0) * (line.minor + line.tax_minor) // line.minor for at in ends},
         )
     ]
 

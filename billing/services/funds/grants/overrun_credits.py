@@ -59,16 +59,18 @@ def limit_overrun_credit(
     Only the grants among `credits` are considered; two queries at most.
     """
     given = Grant.objects.filter(pk__in=[each.id for each in credits], idem__startswith=OVERRUN_PREFIX)
-    ours = set(given.values_list("pk", flat=True))
-    if not ours:
+    overrun_grant_ids = set(given.values_list("pk", flat=True))
+    if not overrun_grant_ids:
         return credits
     aside = WalletPart.objects.filter(period=invoice.period_id).aggregate(all=Sum("num"))["all"] or 0
     lacks = max(invoice.total - int(aside) * 10 ** exponent_of(invoice.currency) // EXACT_PER_UNIT, 0)
     pays = Counter[str]()
-    for (grant, _), minor in allocate_grants((each for each in credits if each.id in ours), parts).items():
+    for (grant, _), minor in allocate_grants((each for each in credits if each.id in overrun_grant_ids), parts).items():
         pays[grant] += minor
-    found = [each for each in credits if each.id not in ours]
-    for each in sorted((each for each in credits if each.id in ours), key=lambda credit: credit.draw_order):
+    found = [each for each in credits if each.id not in overrun_grant_ids]
+    for each in sorted(
+        (each for each in credits if each.id in overrun_grant_ids), key=lambda credit: credit.draw_order
+    ):
         left = min(pays[each.id], lacks)
         lacks -= left
         if left:

@@ -108,7 +108,7 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
     values: dict[str, Any] = {"path": lease.project.path, "now": now, "token": lease.requested_with_token}
     cursor.execute(load_sql("billing/funds/budget_gate"), {**values, "lease": lease.pk, "tenant": lease.tenant_id})
 
-    def judge() -> None:
+    def check() -> None:
         with cursor:
             found = _GateFacts(*cursor.fetchone())
         if found.account_status == AccountStatus.SUSPENDED:
@@ -119,17 +119,17 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
         limited = found.budgeted or found.capped or found.counted
         if not (limited or prepaid):
             return
-        look = open_cost_context(lease, now=now)
+        context = open_cost_context(lease, now=now)
         if limited:
-            set_budget_holds(look, look.outlook.needed(lease, look.use, now=now))
+            set_budget_holds(context, context.max_cost.needed(lease, context.use, now=now))
             if found.capped:
-                token_cap_holds.take_token_cap(lease, look.use, now=now)
+                token_cap_holds.take_token_cap(lease, context.use, now=now)
             elif found.counted:  # somebody without a cap extends or starts it
-                token_cap_holds.update_token_cap_hold(lease, look.use, now=now, force=True)
+                token_cap_holds.update_token_cap_hold(lease, context.use, now=now, force=True)
         if prepaid:
-            prepaid_holds.reserve_next_hour(look, now=now)
+            prepaid_holds.reserve_next_hour(context, now=now)
 
-    return judge
+    return check
 
 
 def find_refusal(lease: Lease, *, now: datetime) -> ProblemError | None:
@@ -139,27 +139,27 @@ def find_refusal(lease: Lease, *, now: datetime) -> ProblemError | None:
             block_new_quotas(lease.tenant_id)
             gate(lease, now=now)()
             transaction.set_rollback(True)
-    except (BudgetExceeded, BudgetStopped, TokenCapReached, PaymentRequired, PaymentOverdue) as said:
-        return said
+    except (BudgetExceeded, BudgetStopped, TokenCapReached, PaymentRequired, PaymentOverdue) as refusal:
+        return refusal
     return None
 
 
-def set_budget_holds(look: LeaseCostContext, wanted: Mapping[int, int], *, force: bool = False) -> None:
+def set_budget_holds(context: LeaseCostContext, wanted: Mapping[int, int], *, force: bool = False) -> None:
     """Set a lease's holds by month in every budget on its path.
 
     Raises BudgetExceeded. `force` takes them even beyond the limit: the cost is already charged, or
     will be. The caller has blocked new budgets, so that those on the path stay.
     """
-    lease, parts = look.lease, list[BudgetHoldPart]()
+    lease, parts = context.lease, list[BudgetHoldPart]()
     ensure_budget_months(lease.project.path, wanted)
-    for month in _lock_budget_months(look.hold, lease.project, wanted):
-        part = budget_hold_for(look.hold.id, month.id, month.period_id, wanted, look.use)
+    for month in _lock_budget_months(context.hold, lease.project, wanted):
+        part = budget_hold_for(context.hold.id, month.id, month.period_id, wanted, context.use)
         more = part.num - month.held_num
         if more > 0 and not force and _exceeds_ceiling(month, month.taken_num + more):
             raise _budget_exceeded(lease, month, more)
         if (part.num, part.spent_num) != (month.held_num, month.held_spent_num):
             parts.append(part)
-    write_budget_holds(look.hold.tenant_id, parts)
+    write_budget_holds(context.hold.tenant_id, parts)
 
 
 def budget_hold_for(

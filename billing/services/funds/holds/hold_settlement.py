@@ -81,32 +81,32 @@ def _update_holds(lease: Lease, now: datetime) -> None:
     moves = relocation_steps.started_relocation(lease) is not None  # to another GPU: it was admitted for its whole time
     if state in WAITING_STATES or state == LeaseState.ACTIVE:
         force = state == LeaseState.ACTIVE or moves
-        look = open_cost_context(lease, use, now=now)
-        set_budget_holds(look, look.outlook.needed(lease, use, now=now), force=force or look.hold.new)
+        context = open_cost_context(lease, use, now=now)
+        set_budget_holds(context, context.max_cost.needed(lease, use, now=now), force=force or context.hold.new)
         token_cap_holds.update_token_cap_hold(lease, use, now=now, force=force)
-        _update_wallet_hold(look, state, now)
+        _update_wallet_hold(context, state, now)
     elif state == LeaseState.STOPPING or use.uncharged or (moves and state not in ENDED_STATES):
         # It may continue, or is not fully charged yet.
         Hold.objects.filter(lease=lease).update(checked_at=now, seq=lease.seq)
     else:
-        look = open_cost_context(lease, use, now=now)
-        set_budget_holds(look, use.by_month, force=True)
+        context = open_cost_context(lease, use, now=now)
+        set_budget_holds(context, use.by_month, force=True)
         token_cap_holds.settle_token_cap_hold(lease, use)
-        _update_wallet_hold(look, state, now)
+        _update_wallet_hold(context, state, now)
         if state in ENDED_STATES:
             Hold.objects.filter(lease=lease).update(settled_at=now)
 
 
-def _update_wallet_hold(look: LeaseCostContext, state: LeaseState, now: datetime) -> None:
+def _update_wallet_hold(context: LeaseCostContext, state: LeaseState, now: datetime) -> None:
     """Keep a lease covered by a prepaid wallet while it may run.
 
     After that, only what it was charged stays reserved.
     """
-    if not wallet_balances.is_prepaid(look.hold.tenant_id):
-        prepaid_holds.release_hold(look.lease)
+    if not wallet_balances.is_prepaid(context.hold.tenant_id):
+        prepaid_holds.release_hold(context.lease)
     elif state == LeaseState.ACTIVE:
-        prepaid_holds.extend_cover(look, now=now)
+        prepaid_holds.extend_cover(context, now=now)
     elif state in WAITING_STATES:
-        prepaid_holds.reserve_next_hour(look, now=now)
+        prepaid_holds.reserve_next_hour(context, now=now)
     else:
-        prepaid_holds.settle_hold(look, now=now)
+        prepaid_holds.settle_hold(context, now=now)

@@ -68,14 +68,14 @@ def set_token_cap(token: ApiToken, wanted: TokenCapRequest, *, actor: Actor, now
         offerings=_check_offerings(wanted.offerings),
         set_at=now,
     )
-    said = {"daily": wanted.daily_minor, "total": wanted.total_minor}
+    limits = {"daily": wanted.daily_minor, "total": wanted.total_minor}
     audit.record_row(
         "token.cap",
         token,
         token.name,
         actor=actor,
         now=now,
-        **{name: str(Money(minor, cap.currency)) for name, minor in said.items() if minor is not None},
+        **{name: str(Money(minor, cap.currency)) for name, minor in limits.items() if minor is not None},
         **({"offerings": cap.offerings} if cap.offerings else {}),
     )
     return cap

@@ -39,13 +39,13 @@ def _settle_lease(lease_id: str, tenant: Tenant, now: datetime) -> None:
     block_new_quotas(tenant.pk)
     rows = Lease.objects.select_for_update(of=("self",)).select_related("project__tenant", "offering")
     lease = rows.get(pk=lease_id)
-    look = open_cost_context(lease, now=now)
+    context = open_cost_context(lease, now=now)
     if lease.state == LeaseState.ACTIVE:
         try:
             with transaction.atomic():
-                prepaid_holds.extend_cover(look, now=now)
+                prepaid_holds.extend_cover(context, now=now)
             return
         except PaymentRequired:
             termination.release_lease(lease, reason=EndReason.UNPAID, now=now)
-            look = open_cost_context(lease, now=now)
-    prepaid_holds.settle_hold(look, now=now)
+            context = open_cost_context(lease, now=now)
+    prepaid_holds.settle_hold(context, now=now)

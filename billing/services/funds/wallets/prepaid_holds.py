@@ -28,41 +28,41 @@ class PaymentRequired(ProblemError):
     code, status, title = "payment-required", 402, "Insufficient wallet balance"
 
 
-def reserve_next_hour(look: LeaseCostContext, *, now: datetime) -> None:
+def reserve_next_hour(context: LeaseCostContext, *, now: datetime) -> None:
     """Reserve the next hour's possible cost of a lease, or raise PaymentRequired.
 
     It takes nothing if it raises.
     """
-    _set_hold(look, _cost_ahead(look, COVER_AHEAD, now), now=now, until=now + COVER_AHEAD)
+    _set_hold(context, _cost_ahead(context, COVER_AHEAD, now), now=now, until=now + COVER_AHEAD)
 
 
-def extend_cover(look: LeaseCostContext, *, now: datetime) -> None:
+def extend_cover(context: LeaseCostContext, *, now: datetime) -> None:
     """Cover a running lease for another hour, or until the next check.
 
     The shorter cover is used if money runs out. Raises PaymentRequired if there is not even so much;
     the existing cover still lasts for a few minutes.
     """
     try:
-        _set_hold(look, _cost_ahead(look, COVER_AHEAD, now), now=now, until=now + COVER_AHEAD)
+        _set_hold(context, _cost_ahead(context, COVER_AHEAD, now), now=now, until=now + COVER_AHEAD)
     except PaymentRequired:
-        _set_hold(look, _cost_ahead(look, MIN_COVER, now), now=now, until=now + MIN_COVER)
+        _set_hold(context, _cost_ahead(context, MIN_COVER, now), now=now, until=now + MIN_COVER)
 
 
-def settle_hold(look: LeaseCostContext, *, now: datetime) -> None:
+def settle_hold(context: LeaseCostContext, *, now: datetime) -> None:
     """Reduce the hold of an ended lease to what was charged.
 
     We bear what it used beyond the available money.
     """
-    _set_hold(look, {}, now=now, until=now, over=True)
+    _set_hold(context, {}, now=now, until=now, over=True)
 
 
-def reserve_past_use(look: LeaseCostContext, *, now: datetime) -> None:
+def reserve_past_use(context: LeaseCostContext, *, now: datetime) -> None:
     """Reserve what a lease has used so far, even without enough money."""
-    lease, uncovered = look.lease, replace(look, hold=replace(look.hold, covers_until=None))
+    lease, uncovered = context.lease, replace(context, hold=replace(context.hold, covers_until=None))
     if lease.ended_at or lease.state == LeaseState.STOPPED:
-        wanted = look.outlook.over(lease, look.use, now=now)
+        wanted = context.max_cost.over(lease, context.use, now=now)
     else:
-        wanted = _cost_ahead(look, timedelta(0), now)
+        wanted = _cost_ahead(context, timedelta(0), now)
     _set_hold(uncovered, wanted, now=now, until=None, over=True)
 
 
@@ -81,12 +81,12 @@ def release_invoiced_month(month: BillingPeriod) -> None:
         WalletPart.objects.filter(period=month).delete()
 
 
-def _cost_ahead(look: LeaseCostContext, within: timedelta, now: datetime) -> dict[int, int]:
-    return look.outlook.needed(look.lease, look.use, now=now, within=within)
+def _cost_ahead(context: LeaseCostContext, within: timedelta, now: datetime) -> dict[int, int]:
+    return context.max_cost.needed(context.lease, context.use, now=now, within=within)
 
 
 def _set_hold(
-    look: LeaseCostContext, wanted: Mapping[int, int], *, now: datetime, until: datetime | None, over: bool = False
+    context: LeaseCostContext, wanted: Mapping[int, int], *, now: datetime, until: datetime | None, over: bool = False
 ) -> None:
     """Set the wallet holds of a lease to what is wanted.
 
@@ -94,18 +94,18 @@ def _set_hold(
     behind the wallet's lock, because an invoice that became final meanwhile has it. So is the tax rate:
     a tenant that comes to owe more tax reserves it for the existing parts behind the same lock.
     """
-    lease, hold = look.lease, look.hold
+    lease, hold = context.lease, context.hold
     tenant = lease.project.tenant
     wallet = wallet_balances.lock_wallet(tenant)
     rate_bp = max_tax_rate_bp(tenant, tax_determination.get_tax_status(tenant), on=now)
     months, spent, lines, held = _read_unbilled(lease, hold)
     ahead: AmountByMonth = {}
     for month, num in wanted.items():
-        rest = num - look.use.by_month.get(month, 0)
+        rest = num - context.use.by_month.get(month, 0)
         if rest > 0:
             key = month if month in months else months[0]
             ahead[key] = ahead.get(key, 0) + rest
-    pieces = look.outlook.pieces(lease)
+    pieces = context.max_cost.pieces(lease)
     parts = {
         key: max_gross(
             spent.get(key, 0) + ahead.get(key, 0),

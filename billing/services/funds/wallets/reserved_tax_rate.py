@@ -13,15 +13,15 @@ SELECT r.rate_bp, upper(r.valid), (SELECT p.label FROM billing_billingperiod p
 """
 
 
-def max_tax_rate_bp(tenant: Tenant, standing: TaxStatus, *, on: datetime) -> int:
+def max_tax_rate_bp(tenant: Tenant, status: TaxStatus, *, on: datetime) -> int:
     """Return the highest rate, in basis points, that may apply to an open month.
 
     A month is taxed by its last day, and may be over for a while before its invoice is made. Zero if no
     tax is owed, or if no rate is known: then the month stays a draft until one is.
     """
-    if standing.treatment not in TAXED_TREATMENTS:
+    if status.treatment not in TAXED_TREATMENTS:
         return 0
-    rates = sql_statements.fetch_rows(RATES_SQL, [tenant.pk, standing.jurisdiction])
+    rates = sql_statements.fetch_rows(RATES_SQL, [tenant.pk, status.jurisdiction])
     today = on.astimezone(UTC).date()
     return max((rate_bp for rate_bp, ends, first in rates if ends is None or ends > _tax_day(first, today)), default=0)
 

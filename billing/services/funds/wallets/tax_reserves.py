@@ -25,7 +25,7 @@ def reserve_additional_tax(tenant: Tenant, before: TaxStatus, after: TaxStatus, 
     """
     if before == after or not wallet_balances.is_prepaid(tenant.pk):
         return
-    was, becomes = (FULL_BP + max_tax_rate_bp(tenant, standing, on=now) for standing in (before, after))
+    was, becomes = (FULL_BP + max_tax_rate_bp(tenant, status, on=now) for status in (before, after))
     if becomes <= was:
         return
     wallet = wallet_balances.lock_wallet(tenant)

@@ -49,8 +49,8 @@ def _try_book(correction: Correction, share: TenantCorrection, now: datetime) ->
         book_tenant_correction(correction, share.tenant_id, now=now)
     except (ProblemError, DatabaseError) as held_up:
         why = f"{held_up.detail} {held_up.fix.text}" if isinstance(held_up, ProblemError) else str(held_up).strip()
-        tell = log.warning if isinstance(held_up, NotCreditable) else log.error
-        tell("correction postponed", correction=correction.pk, tenant=share.tenant_id, why=why)
+        write_log = log.warning if isinstance(held_up, NotCreditable) else log.error
+        write_log("correction postponed", correction=correction.pk, tenant=share.tenant_id, why=why)
         with tenant_scope(share.tenant_id):
             TenantCorrection.objects.filter(pk=share.pk).update(last_error=why[:MAX_ERROR_LENGTH])
         return False

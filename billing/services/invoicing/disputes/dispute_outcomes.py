@@ -5,7 +5,7 @@ from billing.models import CreditNote, Invoice, PaymentStatus
 from billing.models.gateway_transactions import UNSETTLED
 from ports import payments
 
-CARD_HINT = " and can be refunded to your payment card"
+REFUND_NOTE = " and can be refunded to your payment card"
 
 
 def has_pending_payment(invoice: Invoice) -> bool:
@@ -34,7 +34,7 @@ def describe_open_dispute(invoice: Invoice, minor: int, *, paying: bool) -> str:
     if paying:
         return (
             "A payment that may include the amount is in progress. The dispute is resolved after it. Any"
-            f" credited part of {amount} is then added to your balance{_card_hint(invoice)}."
+            f" credited part of {amount} is then added to your balance{_refund_note(invoice)}."
         )
     if not over:
         return (
@@ -43,7 +43,7 @@ def describe_open_dispute(invoice: Invoice, minor: int, *, paying: bool) -> str:
         )
     if over == minor:
         return (
-            f"{amount} is already paid. Credited amounts are added to your balance{_card_hint(invoice)}. Amounts paid"
+            f"{amount} is already paid. Credited amounts are added to your balance{_refund_note(invoice)}. Amounts paid"
             " by credits are returned to them."
         )
     return (
@@ -52,11 +52,11 @@ def describe_open_dispute(invoice: Invoice, minor: int, *, paying: bool) -> str:
     )
 
 
-def _card_hint(invoice: Invoice) -> str:
+def _refund_note(invoice: Invoice) -> str:
     """Return a hint that the amount can be refunded to the card, if it can."""
     gateway = payments.gateway()
     taken = invoice.payments.exclude(status=PaymentStatus.DECLINED)
-    return CARD_HINT if gateway and taken.filter(gateway=gateway.name).exists() else ""
+    return REFUND_NOTE if gateway and taken.filter(gateway=gateway.name).exists() else ""
 
 
 def describe_credit(note: CreditNote) -> str:

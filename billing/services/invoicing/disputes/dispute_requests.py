@@ -79,8 +79,8 @@ def parse_optional_amount(text: str | None, currency: str) -> int | None:
     """Parse an amount into minor units, or raise Invalid; None stays None."""
     try:
         return None if text is None else parse_amount(text, currency)
-    except InvalidAmount as odd:
-        raise InvalidValue("amount", str(odd), fix="Enter an amount such as 12.50, or leave it empty.") from odd
+    except InvalidAmount as error:
+        raise InvalidValue("amount", str(error), fix="Enter an amount such as 12.50, or leave it empty.") from error
 
 
 def lock_open_dispute(found: Dispute) -> Dispute:

@@ -58,9 +58,9 @@ def _charge_running_leases(shard: Sequence[str], label: str, meter: ChargeUntil,
     """Charge leases that run across the month's end, one transaction per tenant."""
     with system_scope():
         running = query_rows("billing/invoicing/running_at_month_end", tenants=list(shard), label=label)
-    for tenant_id, border in running:
+    for tenant_id, boundary in running:
         with suppress(PriceGap, StaleLease, DatabaseError), tenant_scope(tenant_id):  # its own close reports it
-            meter(Tenant.objects.get(pk=tenant_id), border, now)
+            meter(Tenant.objects.get(pk=tenant_id), boundary, now)
 
 
 def _close_batch(shard: Sequence[str], label: str, run: int, now: datetime) -> int:

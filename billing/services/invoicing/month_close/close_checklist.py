@@ -180,26 +180,26 @@ def _check_disputes(label: str) -> CloseCheck:
 
 def _check_invariants(now: datetime) -> CloseCheck:
     every = invariant_checks.check_invariants(now=now)
-    failed = [proof for proof in every if not proof.holds]
+    failed = [result for result in every if not result.holds]
     return CloseCheck(
         "Charges match usage",
         "All integrity checks of capacity, charges and ledger pass.",
         CheckState.BAD if failed else CheckState.DONE,
         f"{len(every) - len(failed)} of {len(every)} passed",
-        tuple(f"{proof.name}: {proof.found:,} violations" for proof in failed[:MAX_EXAMPLES]),
+        tuple(f"{result.name}: {result.found:,} violations" for result in failed[:MAX_EXAMPLES]),
         "See the System page and fix the cause before invoices are issued." if failed else "",
     )
 
 
 def _check_ledger() -> CloseCheck:
-    odd = [total.currency for total in ledger_balances.stored_trial_balance() if not total.balanced]
+    unbalanced = [total.currency for total in ledger_balances.stored_trial_balance() if not total.balanced]
     return CloseCheck(
         "The ledger balances",
         "Debits equal credits in every currency.",
-        CheckState.BAD if odd else CheckState.DONE,
-        _format_count(len(odd), "currency is", "currencies are") + " not balanced",
-        tuple(odd[:MAX_EXAMPLES]),
-        "Run manage.py verify_ledger to see the accounts." if odd else "",
+        CheckState.BAD if unbalanced else CheckState.DONE,
+        _format_count(len(unbalanced), "currency is", "currencies are") + " not balanced",
+        tuple(unbalanced[:MAX_EXAMPLES]),
+        "Run manage.py verify_ledger to see the accounts." if unbalanced else "",
     )
 
 

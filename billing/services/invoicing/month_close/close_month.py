@@ -175,28 +175,28 @@ def _take_draft(month: BillingPeriod) -> Invoice | None:
     return found
 
 
-def _charge_until(tenant: Tenant, border: datetime, now: datetime) -> None:
-    """Charge the usage of leases and volumes up to the border."""
-    _split_running_leases(tenant, border)
+def _charge_until(tenant: Tenant, boundary: datetime, now: datetime) -> None:
+    """Charge the usage of leases and volumes up to the boundary."""
+    _split_running_leases(tenant, boundary)
     lease_rating.rate_tenant_leases(tenant, now=now)
-    storage_rating.close_open_intervals(tenant, at=border)
+    storage_rating.close_open_intervals(tenant, at=boundary)
     storage_rating.rate_tenant_volumes(tenant, now=now)
 
 
-def _split_running_leases(tenant: Tenant, border: datetime) -> None:
-    """Split the open interval of every lease that runs across the border.
+def _split_running_leases(tenant: Tenant, boundary: datetime) -> None:
+    """Split the open interval of every lease that runs across the boundary.
 
     This month's part can then be charged.
     """
     for _ in range(MAX_TICK_TRIES):
         running = Lease.objects.select_related("offering").filter(
-            tenant=tenant, state=LeaseState.ACTIVE, state_since__lt=border
+            tenant=tenant, state=LeaseState.ACTIVE, state_since__lt=boundary
         )
-        stale = [lease for lease in running if not lease.add_metering_tick(at=border)]
+        stale = [lease for lease in running if not lease.add_metering_tick(at=boundary)]
         if not stale:
             return
     first = min(lease.pk for lease in stale)
     raise StaleLease(
-        f"{len(stale)} active leases, {first} the first, have no heartbeat since {border.isoformat()} yet or"
+        f"{len(stale)} active leases, {first} the first, have no heartbeat since {boundary.isoformat()} yet or"
         " changed state while they were processed; the next run tries again"
     )

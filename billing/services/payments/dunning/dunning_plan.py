@@ -13,5 +13,5 @@ def dunning_stages() -> tuple[DunningStage, ...]:
     """
     try:
         return parse_schedule(settings.DUNNING_STEPS)
-    except ValueError as odd:
-        raise ImproperlyConfigured(f"GPUBROKER_DUNNING_STEPS: {odd}.") from odd
+    except ValueError as error:
+        raise ImproperlyConfigured(f"GPUBROKER_DUNNING_STEPS: {error}.") from error

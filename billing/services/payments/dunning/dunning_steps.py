@@ -91,8 +91,8 @@ def _due_stage(invoice_id: str, steps: tuple[DunningStage, ...], now: datetime) 
     )
     if minor <= 0:
         return None
-    letter = step.action is DunningAction.REMIND
-    return (step, minor) if letter or _may_escalate(invoice, steps, len(done), now) else None
+    is_email = step.action is DunningAction.REMIND
+    return (step, minor) if is_email or _may_escalate(invoice, steps, len(done), now) else None
 
 
 def _may_escalate(invoice: Invoice, steps: tuple[DunningStage, ...], n: int, now: datetime) -> bool:

@@ -46,12 +46,12 @@ def refunded_amount(payment: Payment) -> int:
 
     Pending refunds count.
     """
-    ours = payment.sent_back.filter(returned_at=None).exclude(status=PaymentStatus.DECLINED)
-    theirs = PaymentRefund.objects.filter(payment=payment).exclude(
+    own_refunds = payment.sent_back.filter(returned_at=None).exclude(status=PaymentStatus.DECLINED)
+    foreign_refunds = PaymentRefund.objects.filter(payment=payment).exclude(
         Q(status__in=("failed", "canceled")) | Q(pk__in=payment.sent_back.exclude(reference="").values("reference"))
     )
     lost = PaymentDispute.objects.filter(payment=payment, status="lost")
-    return sum(rows.aggregate(back=Sum("minor", default=0))["back"] for rows in (ours, theirs, lost))
+    return sum(rows.aggregate(back=Sum("minor", default=0))["back"] for rows in (own_refunds, foreign_refunds, lost))
 
 
 @transaction.atomic

@@ -22,8 +22,8 @@ RETURN_PATH = "/payment-method/"
 def process_card_form(form_id: str, tenant_id: str, *, now: datetime) -> None:
     """Advance a form: open it at Stripe, or check whether a card was saved."""
     with tenant_scope(tenant_id):
-        mine = PaymentCardForm.objects.filter(pk=form_id, due_at__lte=now)
-        if not mine.update(due_at=now + CLAIM, attempts=F("attempts") + 1):
+        own_row = PaymentCardForm.objects.filter(pk=form_id, due_at__lte=now)
+        if not own_row.update(due_at=now + CLAIM, attempts=F("attempts") + 1):
             return
         form = PaymentCardForm.objects.select_related("tenant").get(pk=form_id)
     try:
@@ -31,8 +31,8 @@ def process_card_form(form_id: str, tenant_id: str, *, now: datetime) -> None:
             _open_form(form, now)
         else:
             _check_form(form, now)
-    except OutcomeUnknown as silence:
-        _retry_later(form, str(silence), now)
+    except OutcomeUnknown as error:
+        _retry_later(form, str(error), now)
     except GatewayRejected as rejection:
         if (
             form.state == PaymentCardFormState.OPEN
@@ -87,8 +87,8 @@ def _save_card(form: PaymentCardForm, card: StripeCard, now: datetime) -> None:
                 added_at=now,
                 added_by=form.asked_by,
             )
-        mine = PaymentCardForm.objects.filter(pk=form.pk, state=PaymentCardFormState.OPEN)
-        if mine.update(state=PaymentCardFormState.SAVED, due_at=None, settled_at=now, url=""):
+        own_row = PaymentCardForm.objects.filter(pk=form.pk, state=PaymentCardFormState.OPEN)
+        if own_row.update(state=PaymentCardFormState.SAVED, due_at=None, settled_at=now, url=""):
             record_card_event("card.save", form, BILLING, now, card=f"{card.brand} {card.last4}")
 
 

@@ -35,19 +35,19 @@ CountsByName = dict[str, int]
 
 def reconcile_day(day_text: str, *, now: datetime) -> None:
     """Reconcile part of a day and enqueue the rest; idempotent."""
-    mine = StripeReconciliationDay.objects.filter(day=date.fromisoformat(day_text))
-    if not mine.filter(due_at__lte=now).update(due_at=now + CLAIM):
+    own_row = StripeReconciliationDay.objects.filter(day=date.fromisoformat(day_text))
+    if not own_row.filter(due_at__lte=now).update(due_at=now + CLAIM):
         return
     try:
         for _ in range(PAGES_PER_TASK):
-            day = mine.get()
+            day = own_row.get()
             if day.due_at is None:
                 return
             _compare_page(day, now)
     except (OutcomeUnknown, GatewayRejected) as trouble:
-        mine.update(due_at=now + RETRY_AFTER, last_error=str(trouble)[:200])
+        own_row.update(due_at=now + RETRY_AFTER, last_error=str(trouble)[:200])
     else:
-        if mine.exclude(due_at=None).update(due_at=now):
+        if own_row.exclude(due_at=None).update(due_at=now):
             outbox.enqueue("billing.reconcile_stripe_day", day_text, now=now)
 
 
@@ -56,22 +56,22 @@ def _compare_page(day: StripeReconciliationDay, now: datetime) -> None:
     since = datetime.combine(day.day, time.min, UTC)
     begun = day.begun_at or now
     until = min(since + timedelta(days=1), begun - MIN_AGE)
-    look = {
+    read_phase = {
         ReconciliationPhase.EVENTS: _store_missed_events,
         ReconciliationPhase.THEIRS: _compare_stripe_invoices,
         ReconciliationPhase.OURS: _compare_our_charges,
     }[ReconciliationPhase(day.phase)]
-    after, counts = look(day, since, until, now)
+    after, counts = read_phase(day, since, until, now)
     counted = {name: F(name) + more for name, more in counts.items()}
-    mine = StripeReconciliationDay.objects.filter(pk=day.pk)
+    own_row = StripeReconciliationDay.objects.filter(pk=day.pk)
     if after:
-        mine.update(after=after, **counted)
+        own_row.update(after=after, **counted)
     elif (phase := NEXT_PHASE[ReconciliationPhase(day.phase)]) is not None:
-        mine.update(phase=phase, after="", **counted)
+        own_row.update(phase=phase, after="", **counted)
     else:
         left = book_differences.delete_resolved(day, before=begun)
         day.seen.all().delete()
-        mine.update(due_at=None, checked_at=now, after="", last_error="", differences=left, **counted)
+        own_row.update(due_at=None, checked_at=now, after="", last_error="", differences=left, **counted)
 
 
 def _store_missed_events(
@@ -94,15 +94,15 @@ def _compare_stripe_invoices(
     page = [each for each in page if each.payment]
     with staff_scope():
         charges = {each.pk: each for each in StripeCharge.objects.filter(pk__in=[each.payment for each in page])}
-    odd, pairs = [], []
+    drafts_without_charge, pairs = [], []
     for each in page:
         charge = charges.get(each.payment)
         if charge is None or charge.stripe_id != each.id:
             # Abandoned drafts are deleted or voided there; a second finalized invoice is not.
-            odd += [each] if charge is None or each.status != "draft" else []
+            drafts_without_charge += [each] if charge is None or each.status != "draft" else []
         elif since <= charge.made_at < since + timedelta(days=1):
             pairs.append((charge, each))
-    found = find_differences([], map(book_comparison.stripe_record, odd)) + _differences(day, pairs)
+    found = find_differences([], map(book_comparison.stripe_record, drafts_without_charge)) + _differences(day, pairs)
     _store_page(day, found, [charge for charge, _ in pairs], now)
     return after, {"invoices": len(page), "charges": len(pairs)}
 
@@ -127,8 +127,10 @@ def _compare_our_charges(
 def _differences(
     day: StripeReconciliationDay, pairs: Sequence[tuple[StripeCharge, StripeInvoice | None]]
 ) -> list[ReconciliationDifference]:
-    ours = book_comparison.our_charges([charge for charge, _ in pairs])
-    return find_differences(ours, [book_comparison.stripe_record(there) for _, there in pairs if there is not None])
+    local_charges = book_comparison.our_charges([charge for charge, _ in pairs])
+    return find_differences(
+        local_charges, [book_comparison.stripe_record(there) for _, there in pairs if there is not None]
+    )
 
 
 def _store_page(

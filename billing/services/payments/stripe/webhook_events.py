@@ -25,14 +25,14 @@ def process_event(event_id: str, *, now: datetime) -> None:
     event = StripeEvent.objects.get(pk=event_id)
     try:
         why = event_effects.apply_event(event, now=now)
-    except OutcomeUnknown as silence:
-        _retry_later(event, str(silence), now, unheard=True)
+    except OutcomeUnknown as error:
+        _retry_later(event, str(error), now, unheard=True)
     except EventTooEarly as later:
         _retry_later(event, str(later), now)
     except GatewayRejected as rejection:
         _retry_later(event, rejection.reason, now)
-    except EventNeedsAttention as odd:
-        _settle(event, StripeEventState.PARKED, str(odd))
+    except EventNeedsAttention as error:
+        _settle(event, StripeEventState.PARKED, str(error))
     else:
         _settle(event, StripeEventState.DONE, why)
 
@@ -45,8 +45,8 @@ def _retry_later(event: StripeEvent, why: str, now: datetime, *, unheard: bool =
         _settle(event, StripeEventState.PARKED, f"After {looks} attempts: {why}")
         return
     wait = backoff_s(event.attempts)
-    mine = StripeEvent.objects.filter(pk=event.pk, state=StripeEventState.WAITING)
-    mine.update(due_at=now + timedelta(seconds=wait), why=why[:200], unanswered_attempts=unanswered_attempts)
+    own_row = StripeEvent.objects.filter(pk=event.pk, state=StripeEventState.WAITING)
+    own_row.update(due_at=now + timedelta(seconds=wait), why=why[:200], unanswered_attempts=unanswered_attempts)
     outbox.enqueue("billing.stripe_event", event.pk, now=now, after_s=wait)
 
 

@@ -75,7 +75,7 @@ def retry_parked_events(*, since: datetime, now: datetime) -> int:
 
 
 def _row(event: WebhookEvent, now: datetime, found: bool) -> StripeEvent:
-    ours = event.api_version == VERSION
+    same_version = event.api_version == VERSION
     return StripeEvent(
         id=event.id,
         type=event.type[:80],
@@ -84,7 +84,7 @@ def _row(event: WebhookEvent, now: datetime, found: bool) -> StripeEvent:
         created=event.created,
         received_at=now,
         found=found,
-        state=StripeEventState.WAITING if ours else StripeEventState.PARKED,
-        due_at=now if ours else None,
-        why="" if ours else VERSION_MISMATCH.format(VERSION),
+        state=StripeEventState.WAITING if same_version else StripeEventState.PARKED,
+        due_at=now if same_version else None,
+        why="" if same_version else VERSION_MISMATCH.format(VERSION),
     )

@@ -52,8 +52,8 @@ def parse_topup_amount(text: str, currency: str, field: str) -> int:
     """Parse an amount as typed or sent, or raise Invalid."""
     try:
         return parse_amount(text, currency)
-    except InvalidAmount as odd:
-        raise InvalidValue(field, str(odd), fix="Enter an amount such as 100.00.") from odd
+    except InvalidAmount as error:
+        raise InvalidValue(field, str(error), fix="Enter an amount such as 100.00.") from error
 
 
 def check_topup_amount(minor: int, currency: str, *, field: str = "amount") -> None:

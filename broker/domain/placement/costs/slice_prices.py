@@ -26,7 +26,7 @@ def dual_prices(
     grid: int,
     demand: Sequence[float],
     *,
-    chance: Callable[[], float] | None = None,
+    rng: Callable[[], float] | None = None,
     draws: int = DRAWS,
     compute: int | None = None,
 ) -> tuple[float, ...]:
@@ -34,7 +34,7 @@ def dual_prices(
 
     It is what one more slice takes of the fleet, in the scale of `default_prices`. `demand` is the number of
     each profile; an unwanted profile is worth no more than its compute. A demand often has many
-    solutions: with `chance`, a generator of random numbers from 0 to 1, the mean over `draws` nearby
+    solutions: with `rng`, a generator of random numbers from 0 to 1, the mean over `draws` nearby
     demands is taken. Raises ValueError for a demand that is negative or not one number a profile.
     """
     if len(demand) != len(profiles) or min(demand, default=0) < 0:
@@ -42,8 +42,8 @@ def dual_prices(
     wanted = [n for n, amount in enumerate(demand) if amount > 0]
     cuts = maximal_layouts(build_state_table([profiles[n] for n in wanted], grid))
     total = [0.0] * len(wanted)
-    for _ in range(times := draws if chance else 1):
-        by = [1 + SPREAD * (2 * chance() - 1) if chance else 1.0 for _ in wanted]
+    for _ in range(times := draws if rng else 1):
+        by = [1 + SPREAD * (2 * rng() - 1) if rng else 1.0 for _ in wanted]
         drawn = [demand[n] * factor for n, factor in zip(wanted, by, strict=True)]
         total = [a + b for a, b in zip(total, marginal_gpus(cuts, drawn), strict=True)]
     gpus = dict(zip(wanted, (each / times for each in total), strict=True))

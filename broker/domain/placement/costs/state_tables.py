@@ -79,12 +79,12 @@ def build_state_table(
     bits = _StateBits(grid, counted)
     kinds = list(dict.fromkeys(profile.isolation for profile in (*profiles, *besides)))
 
-    def seats_of(profile: Profile) -> dict[int, int]:
+    def slots_of(profile: Profile) -> dict[int, int]:
         kind = kinds.index(profile.isolation)
         return {place.start: bits.of(profile, place, kind) for place in profile.placements}
 
-    slots = [seats_of(profile) for profile in profiles]
-    states = bits.reachable([slot for its in (*slots, *map(seats_of, besides)) for slot in its.values()])
+    slots = [slots_of(profile) for profile in profiles]
+    states = bits.reachable([slot for its in (*slots, *map(slots_of, besides)) for slot in its.values()])
     number = {state: n for n, state in enumerate(states)}
 
     def afters(change: Callable[[int, int], int], its: dict[int, int]) -> NextStates:

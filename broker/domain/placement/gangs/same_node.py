@@ -83,7 +83,7 @@ def _nearest_gang(
 ) -> GangChoice | None:
     """Take the free GPUs of the node that are nearest to each other."""
     costs = {each.gpu: cost for each in members if (cost := each.kind.cost[each.number].get(each.state))}
-    together = topology.together((gpu for gpu in costs if gpu in topology.gpus), count)
+    together = topology.closest_free_gpus((gpu for gpu in costs if gpu in topology.gpus), count)
     if together is None:
         return None
     link, gpus = together

@@ -22,7 +22,7 @@ LinkMatrix = tuple[tuple[GpuLink, ...], ...]
 LINK_LIMITS = {"nvlink": GpuLink.BRIDGE, "numa": GpuLink.NUMA}
 
 
-class GpuWiring(NamedTuple):
+class GpuLinks(NamedTuple):
     """A GPU's links as its node reports them; empty: not reported."""
 
     gpu: str
@@ -44,7 +44,7 @@ class Topology:
         if any(self.links[a][b] != self.links[b][a] for a, b in combinations(range(size), 2)):
             raise ValueError("links must be symmetric")
 
-    def together(self, free: Iterable[str], count: int) -> tuple[GpuLink, tuple[str, ...]] | None:
+    def closest_free_gpus(self, free: Iterable[str], count: int) -> tuple[GpuLink, tuple[str, ...]] | None:
         """Return the nearest free GPUs and their longest link; None: too few.
 
         Among equals those are taken that leave the others nearest to each other: no bridge is split for
@@ -56,7 +56,7 @@ class Topology:
         link, chosen = _nearest_group(self.links, mask, count)
         return link, tuple(gpu for n, gpu in enumerate(self.gpus) if chosen >> n & 1)
 
-    def most(self, gpus: Iterable[str], within: GpuLink) -> int:
+    def largest_linked_count(self, gpus: Iterable[str], within: GpuLink) -> int:
         """Return the largest number of these GPUs linked within a limit.
 
         All of them are taken to be free.
@@ -64,7 +64,7 @@ class Topology:
         return _largest_linked_group(self.links, sum(1 << self.gpus.index(gpu) for gpu in gpus), within)
 
 
-def topology_of(gpus: Sequence[GpuWiring]) -> Topology | None:
+def topology_of(gpus: Sequence[GpuLinks]) -> Topology | None:
     """Return a node's topology from its GPUs' reports; None without reports."""
     if not any(gpu.fabric or gpu.numa for gpu in gpus):
         return None

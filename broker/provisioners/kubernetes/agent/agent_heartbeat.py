@@ -53,9 +53,9 @@ class AgentHeartbeat:
         installation: str,
         *,
         well: Callable[[], bool],
-        strange: Callable[[KubernetesApi, ClusterObjectHeader | None], bool],
+        is_foreign: Callable[[KubernetesApi, ClusterObjectHeader | None], bool],
     ) -> None:
-        self._transport, self._ref, self._well, self._strange = transport, ref, well, strange
+        self._transport, self._ref, self._well, self._is_foreign = transport, ref, well, is_foreign
         self._installation, self.beats = installation, 0
 
     def follow(self, going: Callable[[], bool]) -> None:
@@ -78,7 +78,7 @@ class AgentHeartbeat:
         except (ClusterUnreachable, api_errors.ApiRefusal) as trouble:
             log.warning("agent heartbeat not written", why=str(trouble))
             return
-        if answer and not self._strange(api, answer):
+        if answer and not self._is_foreign(api, answer):
             self.beats += 1
 
     def _beat(self, api: KubernetesApi) -> ClusterObjectHeader | None:
@@ -87,7 +87,7 @@ class AgentHeartbeat:
         try:
             return api.merge(self._ref, change, manager=labels.PROJECTS)
         except api_errors.ObjectMissing:
-            if self._strange(api, None):
+            if self._is_foreign(api, None):
                 return None
         marks = {labels.MANAGED_BY: labels.MANAGER_NAME, labels.ROLE: labels.PULSE_ROLE}
         if self._installation:

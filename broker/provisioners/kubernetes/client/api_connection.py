@@ -27,7 +27,7 @@ CLIENT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError, As
 
 @dataclass(frozen=True)
 class ApiConnection:
-    """What the official client made of a kubeconfig: pool, host and authorization."""
+    """HTTP pool, host and authorization taken from a kubeconfig."""
 
     pool: urllib3.PoolManager
     host: str
@@ -44,7 +44,7 @@ def connect_api(kubeconfig: Mapping[str, Any]) -> ApiConnection:
 
     settings = Configuration()
     try:
-        with _captured_logs() as said:
+        with _captured_logs() as messages:
             load_kube_config_from_dict(  # type: ignore[no-untyped-call]
                 config_dict=_with_timeout(kubeconfig), client_configuration=settings, persist_config=False
             )
@@ -61,7 +61,7 @@ def connect_api(kubeconfig: Mapping[str, Any]) -> ApiConnection:
         return token
 
     if not authorization() and not settings.cert_file:
-        raise _unusable_error("; ".join(said) or "its exec plugin returned neither a token nor a certificate")
+        raise _unusable_error("; ".join(messages) or "its exec plugin returned neither a token nor a certificate")
     return ApiConnection(pool, settings.host, authorization)
 
 
@@ -89,15 +89,15 @@ def _unusable_error(why: str) -> AccessDenied:
 @contextmanager
 def _captured_logs() -> Iterator[list[str]]:
     """Collect what the client only logs, such as a missing or failed exec plugin."""
-    said: list[str] = []
+    messages: list[str] = []
 
     def hear(record: logging.LogRecord) -> bool:
         if mine := record.module == "kube_config":
-            said.append(record.getMessage())
+            messages.append(record.getMessage())
         return not mine
 
     logging.getLogger().addFilter(hear)
     try:
-        yield said
+        yield messages
     finally:
         logging.getLogger().removeFilter(hear)

@@ -48,7 +48,7 @@ class Reflector:
 
     def __init__(self, transport: Transport, kind: Kind, sink: WatchSink, *, labels: str = "") -> None:
         self._transport, self.kind, self._sink, self._labels = transport, kind, sink, labels
-        self._chance = rng.Rng()
+        self._rng = rng.Rng()
         self.version: int | None = None  # None: list first
         self.lists = 0
         self.is_open = False  # the server has accepted the watch, and it has not ended since
@@ -63,11 +63,11 @@ class Reflector:
                 troubles = 0
                 continue
             except api_errors.VersionExpired:
-                self.version, pause = None, self._chance.uniform(0, AFTER_410_S)
+                self.version, pause = None, self._rng.uniform(0, AFTER_410_S)
             except (ClusterUnreachable, api_errors.ApiRefusal) as trouble:
                 troubles = 1 if clock.monotonic() - began > HEALTHY_S else troubles + 1
                 longest = min(FIRST_PAUSE_S * 2**troubles, LONGEST_PAUSE_S)
-                pause = max(self._chance.uniform(0, longest), getattr(trouble, "again_in_s", None) or 0)
+                pause = max(self._rng.uniform(0, longest), getattr(trouble, "again_in_s", None) or 0)
                 log.warning("watch interrupted", kind=self.kind.name, why=str(trouble), again_in_s=round(pause, 1))
             _sleep_while(pause, going)
 
@@ -85,7 +85,7 @@ class Reflector:
             self.kind,
             version=str(self.version),
             labels=self._labels,
-            seconds=self._chance.uniform(SHORTEST_S, LONGEST_S),
+            seconds=self._rng.uniform(SHORTEST_S, LONGEST_S),
             opened=self._opened,
         )
         for line in lines:
@@ -94,7 +94,7 @@ class Reflector:
                 return
 
     def _list(self) -> None:
-        """List page by page, so that nobody holds everything at once."""
+        """List page by page, so that no process holds everything at once."""
         self.lists += 1
         self._sink.begun(self.kind)
         version = 0

@@ -211,8 +211,8 @@ class KubernetesApi:
             try:
                 with self._open(method, path, query, body, content_type, accept, left) as response:
                     answer = ApiResponse(response.status, response.read(), response.headers)
-            except ClusterUnreachable as silence:
-                error = silence
+            except ClusterUnreachable as no_response:
+                error = no_response
                 self._rest(_backoff(pause), error)
                 pause *= 2
                 continue
@@ -341,8 +341,8 @@ def _backoff(pause: float) -> float:
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds in Retry-After; 0 for a date or anything else."""
-    said = headers.get("Retry-After", "")
-    return float(said) if said.isdecimal() else 0.0
+    seconds = headers.get("Retry-After", "")
+    return float(seconds) if seconds.isdecimal() else 0.0
 
 
 def _status(body: bytes) -> objects.ApiStatus:

@@ -35,14 +35,14 @@ def _check_nodes_ready(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_heartbeats(s: ClusterSnapshot) -> CheckResult:
-    said = require_readable(s.heartbeats)
+    reported = require_readable(s.heartbeats)
     machines = [node.metadata.name for node in gpu_nodes(s)]
-    if silent := [name for name in machines if name not in said]:
+    if silent := [name for name in machines if name not in reported]:
         return bad(
             f"no Lease object in kube-node-lease for {list_some(silent)}",
             "Check the kubelets: they renew it every ten seconds. Without it, the end of a lost lease is unknown.",
         )
-    if late := [name for name in machines if s.now - said[name] > SILENT_AFTER]:
+    if late := [name for name in machines if s.now - reported[name] > SILENT_AFTER]:
         return warn(f"no heartbeat for over a minute: {list_some(late)}", "Check these nodes.")
     return ok(f"{len(machines)} GPU nodes send heartbeats")
 
@@ -123,9 +123,9 @@ def _check_allowed_namespaces(s: ClusterSnapshot) -> CheckResult:
 def _check_leftovers(s: ClusterSnapshot) -> CheckResult:
     there = frozenset(require_readable(s.ours))
     if s.accounted is None:
-        said = f"objects of {len(there)} leases exist"
+        reported = f"objects of {len(there)} leases exist"
         return (
-            unknown(said, "Name the registered cluster instead of a kubeconfig.")
+            unknown(reported, "Name the registered cluster instead of a kubeconfig.")
             if there
             else ok("no objects of leases exist")
         )

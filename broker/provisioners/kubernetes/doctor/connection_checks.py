@@ -26,13 +26,13 @@ def parse_minor_version(version: str) -> tuple[int, int] | None:
 
 
 def _check_server_version(s: ClusterSnapshot) -> CheckResult:
-    said = require_readable(s.version).git_version
-    is_at = parse_minor_version(said)
+    text = require_readable(s.version).git_version
+    is_at = parse_minor_version(text)
     if is_at is None:
-        return unknown(f"the server reports version {said!r}", "Check `kubectl version`.")
+        return unknown(f"the server reports version {text!r}", "Check `kubectl version`.")
     if is_at < MIN_VERSION:
-        return bad(said, f"Upgrade the control plane to {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer.")
-    return ok(said)
+        return bad(text, f"Upgrade the control plane to {MIN_VERSION[0]}.{MIN_VERSION[1]} or newer.")
+    return ok(text)
 
 
 def _check_kubelet_versions(s: ClusterSnapshot) -> CheckResult:
@@ -48,21 +48,21 @@ def _check_kubelet_versions(s: ClusterSnapshot) -> CheckResult:
 
 def _check_clock(s: ClusterSnapshot) -> CheckResult:
     skew = require_readable(s.skew)
-    said = (
+    text = (
         f"its clock is {abs(skew).total_seconds():.0f} s {'ahead of' if skew > timedelta() else 'behind'} the broker's"
     )
     fix = "Run NTP or chrony on the control plane and on the broker's hosts."
     if abs(skew) >= SKEW_BAD:
-        return bad(said, fix)
-    return warn(said, fix) if abs(skew) >= SKEW_WARN else ok("less than 5 s apart")
+        return bad(text, fix)
+    return warn(text, fix) if abs(skew) >= SKEW_WARN else ok("less than 5 s apart")
 
 
 def _check_round_trip(s: ClusterSnapshot) -> CheckResult:
     took = require_readable(s.round_trip)
-    said = f"{took.total_seconds() * 1000:.0f} ms for one small request"
+    text = f"{took.total_seconds() * 1000:.0f} ms for one small request"
     if took > SLOW_ROUND_TRIP:
-        return warn(said, "Run the broker's workers closer to this cluster, or reduce the load on its API server.")
-    return ok(said)
+        return warn(text, "Run the broker's workers closer to this cluster, or reduce the load on its API server.")
+    return ok(text)
 
 
 def _check_same_cluster(s: ClusterSnapshot) -> CheckResult:

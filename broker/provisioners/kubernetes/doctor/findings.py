@@ -62,10 +62,10 @@ def unknown(seen: str, fix: str) -> CheckResult:
 def run_check(check: ClusterCheck, snapshot: ClusterSnapshot) -> ClusterFinding:
     """Run one check; its result is unknown if required data could not be read."""
     try:
-        said = check.ask(snapshot)
+        result = check.ask(snapshot)
     except UnreadableError as unseen:
-        said = unknown(str(unseen), "Run kube_doctor with an administrator's kubeconfig (--kubeconfig FILE).")
-    return ClusterFinding(check.name, said.outcome, said.seen, check.why, said.fix)
+        result = unknown(str(unseen), "Run kube_doctor with an administrator's kubeconfig (--kubeconfig FILE).")
+    return ClusterFinding(check.name, result.outcome, result.seen, check.why, result.fix)
 
 
 def list_some(all_of_them: Iterable[str], most: int = 4) -> str:

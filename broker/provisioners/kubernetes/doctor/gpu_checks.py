@@ -50,8 +50,8 @@ def _check_operator(s: ClusterSnapshot) -> CheckResult:
             "Keep one, as both manage the same nodes. Delete the GPUCluster unless all nodes should use DRA.",
         )
     if clusters:
-        said = "a GPUCluster (technology preview)"
-        return ok(said) if s.driver == "dra" else bad(said, "Register this cluster with the driver `dra`.")
+        reported = "a GPUCluster (technology preview)"
+        return ok(reported) if s.driver == "dra" else bad(reported, "Register this cluster with the driver `dra`.")
     if policies:
         return ok("a ClusterPolicy")
     return warn(
@@ -72,21 +72,21 @@ def _check_operator_ready(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_mig_strategy(s: ClusterSnapshot) -> CheckResult:
-    said = Counter(node.metadata.labels.get(MIG_STRATEGY, "none") for node in gpu_nodes(s))
-    if s.driver != "device_plugin" or not said:
+    reported = Counter(node.metadata.labels.get(MIG_STRATEGY, "none") for node in gpu_nodes(s))
+    if s.driver != "device_plugin" or not reported:
         return ok("not applicable")
-    if said["single"]:
+    if reported["single"]:
         return warn(
-            f"single on {said['single']} nodes",
+            f"single on {reported['single']} nodes",
             "Set mig.strategy to mixed in the ClusterPolicy (its default is single). Slices then have their own names,"
             " and each node can be repartitioned.",
         )
-    if said["none"] and any(_is_mig_capable(node) for node in gpu_nodes(s)):
+    if reported["none"] and any(_is_mig_capable(node) for node in gpu_nodes(s)):
         return warn(
-            f"none on {said['none']} nodes with MIG-capable GPUs",
+            f"none on {reported['none']} nodes with MIG-capable GPUs",
             "To sell slices, set mig.strategy to mixed in the ClusterPolicy.",
         )
-    return ok(", ".join(f"{word} on {count}" for word, count in sorted(said.items())))
+    return ok(", ".join(f"{word} on {count}" for word, count in sorted(reported.items())))
 
 
 def _is_mig_capable(node: ClusterNode) -> bool:
@@ -109,12 +109,12 @@ def _check_devices_agree(s: ClusterSnapshot) -> CheckResult:
         return ok("not applicable")
     wrong = []
     for node in gpu_nodes(s):
-        for profile, said in _labelled_slices(node).items():
+        for profile, reported in _labelled_slices(node).items():
             given = allocatable_amount(node, gfd.mig_resource_name(profile)) + allocatable_amount(
                 node, f"{gfd.mig_resource_name(profile)}.shared"
             )
-            if said != given:
-                wrong.append(f"{node.metadata.name} labels {said} of {profile} but offers {given}")
+            if reported != given:
+                wrong.append(f"{node.metadata.name} labels {reported} of {profile} but offers {given}")
         if not any(name.startswith("nvidia.com/") and count != "0" for name, count in _allocatable(node)):
             wrong.append(f"{node.metadata.name} offers no devices")
     if wrong:
@@ -142,15 +142,15 @@ def _labelled_slices(node: ClusterNode) -> dict[str, int]:
 
 def _check_sharing(s: ClusterSnapshot) -> CheckResult:
     labelled = [(node, gfd.read_gpu_labels(node.metadata.labels)) for node in gpu_nodes(s)]
-    walled = [
+    replicated = [
         node.metadata.name
         for node, found in labelled
         if found
         and (found.shared_slices or gfd.shared_profiles(node.status.allocatable) or _shares_single_slices(found))
     ]
-    if walled:
+    if replicated:
         return bad(
-            f"MIG slices have replicas on {list_some(walled)}",
+            f"MIG slices have replicas on {list_some(replicated)}",
             "Remove MIG from the device plugin's sharing config: two tenants would get one slice. These nodes are"
             " not sold until then.",
         )
@@ -304,12 +304,12 @@ def _check_device_classes(s: ClusterSnapshot) -> CheckResult:
         ""
     }
     if lack := sorted(profile for profile in published if device_class_of(profile) not in there):
-        said = f"no DeviceClass of the broker for published profiles {list_some(lack)}"
+        reported = f"no DeviceClass of the broker for published profiles {list_some(lack)}"
         fix = (
             "Run `manage.py kube_setup --driver dra` again. It creates one for every profile of every known model;"
             " others are not sold."
         )
-        return warn(said, fix) if ours else bad(said, fix)
+        return warn(reported, fix) if ours else bad(reported, fix)
     return ok(f"NVIDIA's and {ours} of the broker")
 
 

@@ -48,9 +48,9 @@ def _check_installed(kind: str, s: ClusterSnapshot) -> CheckResult:
 
 def _check_policies(s: ClusterSnapshot) -> CheckResult:
     for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"):
-        said = _check_installed(kind, s)
-        if said.fix:
-            return said
+        result = _check_installed(kind, s)
+        if result.fix:
+            return result
     return ok("all are current")
 
 
@@ -70,8 +70,8 @@ def _check_priority_classes(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_reaper(s: ClusterSnapshot) -> CheckResult:
-    said = _check_installed("CronJob", s)
-    return warn(said.seen, said.fix) if said.fix else said
+    result = _check_installed("CronJob", s)
+    return warn(result.seen, result.fix) if result.fix else result
 
 
 CHECKS = (

@@ -110,11 +110,11 @@ def collect_snapshot(
         wanted = {
             ref: pool.submit(_try_read, _is_current(api, ref, each)) for ref, each in _installed_objects(driver).items()
         }
-    said = {name: each.result() for name, each in requested.items()}
+    results = {name: each.result() for name, each in requested.items()}
     allowed = {right: each.result() for right, each in rights.items()}
     unanswered = next((each for each in allowed.values() if isinstance(each, UnreadablePart)), None)
     parts: dict[str, Any] = {
-        **said,
+        **results,
         "rights": unanswered or allowed,
         "installed": {ref: each.result() for ref, each in wanted.items()},
         "accounted": known.orders,

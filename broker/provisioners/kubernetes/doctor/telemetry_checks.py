@@ -49,8 +49,8 @@ def _check_pod_labels(s: ClusterSnapshot) -> CheckResult:
     found = find_exporters(s)
     if not found:
         return unknown("no dcgm-exporter", NO_EXPORTER)
-    said = container_environment(found)
-    if lacking := [name for name in POD_LABELS if said.get(name, "").lower() != "true"]:
+    environment = container_environment(found)
+    if lacking := [name for name in POD_LABELS if environment.get(name, "").lower() != "true"]:
         return warn(
             f"not set: {list_some(lacking)}",
             r"Set them to true, with podLabelAllowlistRegex: ^gpubroker\.dev/.*$. Metrics then name their lease.",

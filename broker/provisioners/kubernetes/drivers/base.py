@@ -42,16 +42,16 @@ class SliceDriver(Protocol):
         """Return the schedulers that its pods may name."""
 
     @property
-    def by_claims(self) -> bool:
-        """Tell whether leases hold their devices by ResourceClaims that we write."""
+    def uses_resource_claims(self) -> bool:
+        """Return whether leases hold their devices by ResourceClaims that we write."""
 
-    def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
-        """Return what the pod on a node must request, or raise Unfit."""
+    def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
+        """Return what the pod on a node must request, or raise UnsupportedSpec."""
 
-    def claims(self, lease: LeaseSpec) -> list[Manifest]:
+    def extra_objects(self, lease: LeaseSpec) -> list[Manifest]:
         """Return further objects its slices need, without the common labels."""
 
-    def quota(self, most: ProjectCeilings) -> dict[str, str]:
+    def quota_limits(self, most: ProjectCeilings) -> dict[str, str]:
         """Return the lines of a project's ResourceQuota that count slices."""
 
     def cluster_objects(self) -> list[Manifest]:

@@ -53,10 +53,10 @@ class DevicePluginDriver:
     uncut: ClassVar[frozenset[Isolation]] = frozenset()  # every GPU it offers is already partitioned, or whole
 
     @property
-    def by_claims(self) -> bool:
+    def uses_resource_claims(self) -> bool:
         return False
 
-    def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
+    def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         requested = Counter(_requested_resource(lease.offering.isolation, place) for place in lease.slices_on(node))
         if lease.offering.isolation in gfd.SHARED_AS.values() and requested.total() > 1:
             raise UnsupportedSpec(
@@ -65,10 +65,10 @@ class DevicePluginDriver:
             )
         return PodSliceRequest(limits=dict(sorted(requested.items())))
 
-    def claims(self, lease: LeaseSpec) -> list[Manifest]:
+    def extra_objects(self, lease: LeaseSpec) -> list[Manifest]:
         return []
 
-    def quota(self, most: ProjectCeilings) -> dict[str, str]:
+    def quota_limits(self, most: ProjectCeilings) -> dict[str, str]:
         lines = {f"requests.{gfd.mig_resource_name(name)}": str(most.slices) for name in mig_profile_names(self.models)}
         return {
             **lines,
@@ -101,8 +101,8 @@ class DevicePluginDriver:
             return _shared_node(node, model, found, found.sharing)
         counts, whole = gfd.profile_counts(node.status.allocatable), _allocatable_amount(node, GPU_RESOURCE)
         # Unless strategy is `mixed`, slices have no resource name of their own: we could not observe a repartition.
-        asks = "" if found.strategy == "mixed" else GPU_RESOURCE
-        gpus = [_whole_gpu(name, index, model, asks) for index in range(whole)]
+        resource_name = "" if found.strategy == "mixed" else GPU_RESOURCE
+        gpus = [_whole_gpu(name, index, model, resource_name) for index in range(whole)]
         return _node_with_slices(name, model, gpus, counts, most=max(found.count - whole, 0))
 
     def _single(self, name: str, model: GpuModelSpec, found: gfd.GpuLabels, slices: int) -> DiscoveredNode:
@@ -112,13 +112,13 @@ class DevicePluginDriver:
             return DiscoveredNode(name, (), (why,))
         gpus = -(-slices // profile.max_instances)
         read = _node_with_slices(name, model, [], {profile.name: slices}, most=gpus)
-        return replace(read, gpus=tuple(replace(gpu, asks=GPU_RESOURCE) for gpu in read.gpus))
+        return replace(read, gpus=tuple(replace(gpu, resource_name=GPU_RESOURCE) for gpu in read.gpus))
 
 
 def _requested_resource(isolation: Isolation, place: SliceSpec) -> str:
     """Return the resource name by which a slice is requested on its node."""
-    if place.asks:
-        return place.asks
+    if place.resource_name:
+        return place.resource_name
     if isolation is Isolation.HARDWARE:
         return gfd.mig_resource_name(place.profile)
     return GPU_RESOURCE if isolation is Isolation.DEVICE else SHARED_GPU_RESOURCE
@@ -177,7 +177,7 @@ def _shared_node(node: ClusterNode, model: GpuModelSpec, found: gfd.GpuLabels, s
             model.name,
             sharing,
             cuts[: left - first],
-            asks="" if renamed else GPU_RESOURCE,
+            resource_name="" if renamed else GPU_RESOURCE,
         )
         for index, first in enumerate(range(0, left, found.replicas))
     ]
@@ -215,9 +215,11 @@ def _possible_layouts(
             yield cuts
 
 
-def _whole_gpu(node: str, index: int, model: GpuModelSpec, asks: str) -> DiscoveredGpu:
+def _whole_gpu(node: str, index: int, model: GpuModelSpec, resource_name: str) -> DiscoveredGpu:
     cut = (DiscoveredSlice(0, model.grid, model.whole.name),)
-    return DiscoveredGpu(index, _pseudo_uuid(node, index), model.name, Isolation.DEVICE, cut, asks=asks)
+    return DiscoveredGpu(
+        index, _pseudo_uuid(node, index), model.name, Isolation.DEVICE, cut, resource_name=resource_name
+    )
 
 
 def _pseudo_uuid(node: str, index: int) -> str:

@@ -28,7 +28,7 @@ class DiscoveredGpu:
     fabric: str = ""  # GPUs of a node with the same value are linked by NVLink; empty: unknown
     numa: str = ""  # GPUs of a node with the same value share a processor; empty: unknown
     published: PublishedProfiles | None = None  # for dynamically partitioned GPUs that offer less than their model
-    asks: str = ""  # resource name for all its slices; empty: each profile's usual name
+    resource_name: str = ""  # resource name for all its slices; empty: each profile's usual name
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,10 @@ class DraDriver:
     uncut: ClassVar[frozenset[Isolation]] = frozenset({Isolation.DEVICE, Isolation.HARDWARE})
 
     @property
-    def by_claims(self) -> bool:
+    def uses_resource_claims(self) -> bool:
         return not self.extended
 
-    def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
+    def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         places = lease.slices_on(node)
         _check_isolation(lease.offering.isolation)
         if not self.extended:
@@ -61,12 +61,12 @@ class DraDriver:
         requested = Counter(f"{gfd.PREFIX}gpu" if whole else gfd.mig_resource_name(each.profile) for each in places)
         return PodSliceRequest(limits=dict(sorted(requested.items())))
 
-    def claims(self, lease: LeaseSpec) -> list[Manifest]:
+    def extra_objects(self, lease: LeaseSpec) -> list[Manifest]:
         if self.extended:
             return []
         return [_resource_claim(lease, rank) for rank in range(len(lease.nodes))]
 
-    def quota(self, most: ProjectCeilings) -> dict[str, str]:
+    def quota_limits(self, most: ProjectCeilings) -> dict[str, str]:
         sold = {device_class_of(name): most.slices for name in mig_profile_names(self.models)}
         counted = {**sold, GPU_DEVICE_CLASS: most.gpus}
         lines = {f"{name}.deviceclass.resource.k8s.io/devices": str(n) for name, n in counted.items()}
@@ -175,7 +175,7 @@ def misallocated_device(lease: LeaseSpec, rank: int, claim: ResourceClaim, slice
 
 
 def _is_device_at(device: Device, place: SliceSpec, isolation: Isolation) -> bool:
-    """Tell whether a device matches a placement, as the claim's CEL expression would."""
+    """Return whether a device matches a placement, as the claim's CEL expression would."""
     if isolation is Isolation.DEVICE:
         return attribute_text(device, "uuid") == place.gpu_uuid
     holds = {name.removeprefix(f"{DRA_DRIVER_NAME}/") for name in device.capacity}

@@ -48,10 +48,10 @@ class HamiDriver:
     uncut: ClassVar[frozenset[Isolation]] = frozenset({Isolation.DEVICE, Isolation.HARDWARE, Isolation.SOFT})
 
     @property
-    def by_claims(self) -> bool:
+    def uses_resource_claims(self) -> bool:
         return False
 
-    def wants(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
+    def slice_request(self, lease: LeaseSpec, node: str) -> PodSliceRequest:
         places = lease.slices_on(node)
         gpus = sorted({place.gpu_uuid for place in places})
         if len(gpus) != len(places):
@@ -61,10 +61,10 @@ class HamiDriver:
         annotations = {f"{gfd.PREFIX}use-gpuuuid": ",".join(gpus), f"{gfd.PREFIX}vgpu-mode": mode}
         return PodSliceRequest(limits=dict(sorted(limits.items())), annotations=annotations, scheduler=SCHEDULER)
 
-    def claims(self, lease: LeaseSpec) -> list[Manifest]:
+    def extra_objects(self, lease: LeaseSpec) -> list[Manifest]:
         return []
 
-    def quota(self, most: ProjectCeilings) -> dict[str, str]:
+    def quota_limits(self, most: ProjectCeilings) -> dict[str, str]:
         return {f"requests.{gfd.PREFIX}gpu": str(most.slices)}
 
     def cluster_objects(self) -> list[Manifest]:

@@ -92,8 +92,8 @@ def pod_creation_error(api: KubernetesApi, spec: LeaseSpec) -> str:
     """Return a controller's last error in creating a pod; empty if none."""
     events, _ = api.list_all(EVENT, namespace=namespace_of(spec), fields="reason=FailedCreate")
     name = names.anchor_name(spec.lease_id, spec.generation)
-    mine = [said for said in (decode(each, objects.ClusterEvent) for each in events) if said.is_about(name)]
-    return max(mine, key=lambda said: said.sort_time).message if mine else ""
+    mine = [event for event in (decode(each, objects.ClusterEvent) for each in events) if event.is_about(name)]
+    return max(mine, key=lambda event: event.sort_time).message if mine else ""
 
 
 def find_all_leases(

@@ -64,10 +64,10 @@ class ObservationCache:
 
     def find_observation(self, spec: LeaseSpec, *, now: datetime) -> CachedObservation | None:
         """Return what is known of one generation by one query; None if outdated."""
-        at, anchor, pods, hosts, claims, heard = None, None, [], {}, [], {}
+        at, anchor, pods, hosts, claims, last_seen = None, None, [], {}, [], {}
         for kind, mine, seen_at, body in self._read(spec):
             if kind == WATCH:
-                heard[mine] = seen_at
+                last_seen[mine] = seen_at
             elif kind == RESOURCE_CLAIM.name:
                 claims.append(decode(body, ResourceClaim))
             elif kind == POD.name:
@@ -84,10 +84,10 @@ class ObservationCache:
         if anchor is not None and not belongs_to_lease(anchor, spec):
             anchor = None
         found = LeaseObjects(anchor_ref(spec), anchor, tuple(pods))
-        pods_heard = heard.get(POD.name, at)
-        proven = pods_heard if pods_heard < at - WATCH_SILENT_AFTER else at
+        pods_last_seen = last_seen.get(POD.name, at)
+        proven = pods_last_seen if pods_last_seen < at - WATCH_SILENT_AFTER else at
         is_well = find_lost_node(spec.nodes, hosts, {}) is None
-        return CachedObservation(proven, found, is_well, tuple(claims) if RESOURCE_CLAIM.name in heard else None)
+        return CachedObservation(proven, found, is_well, tuple(claims) if RESOURCE_CLAIM.name in last_seen else None)
 
     def _read(self, spec: LeaseSpec) -> list[tuple[str, str, datetime, bytes]]:
         ref = heartbeat_ref(self._cluster)

@@ -17,7 +17,7 @@ def lease_controllers(lease: LeaseSpec, program: ContainerProgram, driver: Slice
     make = {WorkloadShape.SESSION: _stateful_set, WorkloadShape.BATCH: _job, WorkloadShape.SERVICE: _deployment}
     found = []
     for rank, node in enumerate(lease.nodes):
-        pod = pod_template(lease, program, driver.wants(lease, node), rank=rank)
+        pod = pod_template(lease, program, driver.slice_request(lease, node), rank=rank)
         found.append(make[program.template.shape](lease, pod, rank))
     return found
 

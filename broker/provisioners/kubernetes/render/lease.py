@@ -73,7 +73,7 @@ def format_time(moment: datetime) -> str:
 
 def _owned_objects(lease: LeaseSpec, driver: SliceDriver) -> list[Manifest]:
     runs = build_program(lease.workload)
-    found = lease_controllers(lease, runs, driver) + ingress_objects(lease, runs) + driver.claims(lease)
+    found = lease_controllers(lease, runs, driver) + ingress_objects(lease, runs) + driver.extra_objects(lease)
     return [*found, _secret(lease, runs)] if needs_secret(lease, runs) else found
 
 

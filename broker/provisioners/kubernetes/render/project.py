@@ -71,7 +71,7 @@ def _quota_lines(project: ProjectSpec, driver: SliceDriver) -> dict[str, str]:
         "count/jobs.batch": str(most.jobs),
         "services.loadbalancers": "0",
         "services.nodeports": "0",
-        **driver.quota(most),
+        **driver.quota_limits(most),
     }
     return dict(sorted(lines.items()))
 

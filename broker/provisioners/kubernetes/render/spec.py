@@ -54,7 +54,7 @@ class SliceSpec:
     size: int
     grid: int  # memory slices of the whole GPU
     gpu_memory_gb: int = 0
-    asks: str = ""  # resource name on its node, where not the usual one
+    resource_name: str = ""  # resource name on its node, where not the usual one
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class ClusterAgent:
             heartbeat_ref(cluster.pk),
             self.connection.installation,
             well=self.sees_all,
-            strange=self.identity.is_strange,
+            is_foreign=self.identity.is_foreign,
         )
         self.objects = ObjectWatch(cluster, self.connection, types)
         self.inventory = InventoryWatch(cluster, self.connection, watched)
@@ -161,7 +161,7 @@ class ClusterAgent:
             # Once there is a heartbeat, its answers tell who the cluster is.
             if self.heartbeat.beats == 0 and self.identity.freeze_if_replaced():
                 return
-        except (ClusterUnreachable, api_errors.ApiRefusal) as silence:
-            log.warning("inventory not accepted", cluster=self.cluster.name, why=str(silence))
+        except (ClusterUnreachable, api_errors.ApiRefusal) as error:
+            log.warning("inventory not accepted", cluster=self.cluster.name, why=str(error))
             return
         self.inventory.take(now=now)

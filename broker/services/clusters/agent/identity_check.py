@@ -28,7 +28,7 @@ class IdentityCheck:
     def is_trusted(self) -> bool:
         return not self.suspicion and not self.frozen
 
-    def is_strange(self, api: KubernetesApi, answer: objects.ClusterObjectHeader | None) -> bool:
+    def is_foreign(self, api: KubernetesApi, answer: objects.ClusterObjectHeader | None) -> bool:
         """Return whether the cluster was replaced or restored from an older state.
 
         Asked by the heartbeat's thread before the first heartbeat, and of every answer to one.

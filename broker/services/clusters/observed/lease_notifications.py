@@ -41,11 +41,11 @@ class LeaseSummary:
 
 
 def notify_leases(
-    cluster: Cluster, lease_keys: Mapping[str, LeaseKey], *, now: datetime, robbed: Collection[str] = ()
+    cluster: Cluster, lease_keys: Mapping[str, LeaseKey], *, now: datetime, lost_devices: Collection[str] = ()
 ) -> int:
     """Notify each lease whose provision spec changed in the cluster; return how many.
 
-    Runs inside the transaction that stores the observations. For specs that may have been `robbed` of
+    Runs inside the transaction that stores the observations. For specs in `lost_devices`, which may have lost
     their devices, pods prove nothing: a worker has to check.
     """
     if not lease_keys:
@@ -58,15 +58,15 @@ def notify_leases(
     }
     observations = _observe_specs(cluster, present, now)
     _enqueue_orphan_removal(cluster, [name for name in lease_keys if _is_superseded(name, leases)], now)
-    rung = set()
+    to_notify = set()
     for name, concerned in sorted(lease_keys.items(), key=lambda each: each[1]):
         lease = leases.get(concerned[0])
         if lease is None:
             continue  # no known lease: handled by the sweep
-        lost = name in robbed and lease.state in RUNNING_STATES
+        lost = name in lost_devices and lease.state in RUNNING_STATES
         if lost or name not in present or not _apply_directly(lease, concerned, observations.get(name), now):
-            rung.add(concerned)
-    for lease_id, tenant_id in sorted(rung):
+            to_notify.add(concerned)
+    for lease_id, tenant_id in sorted(to_notify):
         outbox.enqueue("broker.reconcile_lease", lease_id, tenant_id=tenant_id, now=now)
     return len(set(lease_keys.values()))
 

@@ -36,16 +36,16 @@ class ObservedClaims:
 
         Claims from a paged list are taken as they are: their rows keep what was found before.
         """
-        before, strange = self._given.pop(claim.metadata.uid, ([], ""))
+        before, unexpected_device = self._given.pop(claim.metadata.uid, ([], ""))
         if how == "DELETED":
             return True
         if claim.given != before and how != "PAGED":
-            strange = self._strange(claim, name) if claim.given else ""
-        claim.strange = strange
-        self._given[claim.metadata.uid] = claim.given, strange
-        return bool(before and claim.given != before) or bool(strange and not before)
+            unexpected_device = self._unexpected_device(claim, name) if claim.given else ""
+        claim.strange = unexpected_device
+        self._given[claim.metadata.uid] = claim.given, unexpected_device
+        return bool(before and claim.given != before) or bool(unexpected_device and not before)
 
-    def _strange(self, claim: ResourceClaim, name: str) -> str:
+    def _unexpected_device(self, claim: ResourceClaim, name: str) -> str:
         lease_id, generation = parse_spec_name(name)
         with system_scope():
             lease = Lease.objects.select_related("offering").filter(pk=lease_id).first()
@@ -56,12 +56,12 @@ class ObservedClaims:
         ranks = [names.resource_claim_name(spec.lease_id, spec.generation, rank) for rank in range(len(spec.nodes))]
         if claim.metadata.name not in ranks:
             return ""
-        strange = misallocated_device(
+        unexpected_device = misallocated_device(
             spec, ranks.index(claim.metadata.name), claim, self._slices({each.pool for each in claim.given})
         )
-        if strange:
-            log.error("resource claim got a device that was not sold", lease=lease_id, device=strange)
-        return strange
+        if unexpected_device:
+            log.error("resource claim got a device that was not sold", lease=lease_id, device=unexpected_device)
+        return unexpected_device
 
     def _slices(self, nodes: set[str]) -> list[ResourceSlice]:
         rows = ClusterObject.objects.filter(

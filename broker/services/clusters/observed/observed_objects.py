@@ -59,8 +59,10 @@ def record_observed(
     fresh |= _delete_objects(cluster, gone) if gone else set()
     lease_keys = {s.spec_name: (s.lease_id, s.tenant_id) for key, s in latest.items() if key in fresh and s.lease_id}
     # Even if it is back by now: a replaced claim is deleted and created within a moment.
-    robbed = {s.spec_name: (s.lease_id, s.tenant_id) for s in found if s.kind == RESOURCE_CLAIM.name and s.lease_id}
-    return lease_notifications.notify_leases(cluster, lease_keys | robbed, now=now, robbed=robbed)
+    lost_devices = {
+        s.spec_name: (s.lease_id, s.tenant_id) for s in found if s.kind == RESOURCE_CLAIM.name and s.lease_id
+    }
+    return lease_notifications.notify_leases(cluster, lease_keys | lost_devices, now=now, lost_devices=lost_devices)
 
 
 @transaction.atomic
@@ -90,22 +92,22 @@ class AgentStatus:
     frozen: bool
 
 
-def is_agent_silent(heard: datetime, now: datetime) -> bool:
-    return (now - heard).total_seconds() > AGENT_TIMEOUT_S
+def is_agent_silent(last_heard_at: datetime, now: datetime) -> bool:
+    return (now - last_heard_at).total_seconds() > AGENT_TIMEOUT_S
 
 
 def agent_statuses(*, now: datetime) -> list[AgentStatus]:
     """Return the agent status of every Kubernetes cluster; one query."""
     rows = Cluster.objects.filter(provisioner="kubernetes").annotate(
-        heard=Max("watches__last_event_at"), quietest=Min("watches__last_event_at")
+        last_heard_at=Max("watches__last_event_at"), quietest=Min("watches__last_event_at")
     )
     return [
         AgentStatus(
             each.pk,
             each.name,
             (now - each.quietest).total_seconds() if each.quietest else None,
-            heard := each.heard or each.created_at,
-            is_agent_silent(heard, now),
+            last_heard_at := each.last_heard_at or each.created_at,
+            is_agent_silent(last_heard_at, now),
             bool(each.frozen),
         )
         for each in rows.order_by("name")
@@ -126,7 +128,7 @@ def _store_objects(
         "now": now,
         "listed": listed,
         "seen": _encode_rows([{column: getattr(row, column) for column in COLUMNS} for row in there]),
-        "heard": _encode_rows([{"kind": kind, "version": version} for kind, version in reached.items()]),
+        "watch_versions": _encode_rows([{"kind": kind, "version": version} for kind, version in reached.items()]),
     }
     with sql_statements.prepared_cursor() as cursor:
         cursor.execute(load_sql("broker/clusters/store_objects"), values)

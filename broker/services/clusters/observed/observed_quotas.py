@@ -73,8 +73,11 @@ class ObservedQuotas:
             meta = wanted["metadata"]
             if wanted["kind"] == "ResourceQuota" and meta["name"] == quota.metadata.name:
                 lines = wanted["spec"]["hard"].items()
-                said = quota.spec.hard
-                return all(name in said and parse_quantity(said[name]) == parse_quantity(text) for name, text in lines)
+                hard_limits = quota.spec.hard
+                return all(
+                    name in hard_limits and parse_quantity(hard_limits[name]) == parse_quantity(text)
+                    for name, text in lines
+                )
         return True  # it has our labels, but is none that we create
 
     def _report(self, before: KnownQuota, current: KnownQuota, now: datetime) -> None:

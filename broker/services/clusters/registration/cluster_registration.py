@@ -279,7 +279,7 @@ def _update_node_gpus(node: Node, known: list[Gpu], reported: Iterable[Discovere
 
 def _gpu_columns(node: Node, found: DiscoveredGpu) -> dict[str, Any]:
     """Return a GPU row's columns from its report, except its health."""
-    same = {"isolation": str(found.isolation), **({"asks": found.asks} if found.asks else {})}
+    same = {"isolation": str(found.isolation), **({"asks": found.resource_name} if found.resource_name else {})}
     cuts = [{"profile": cut.profile, "start": cut.start, "size": cut.size, **same} for cut in found.cuts]
     return {
         "gpu_model_id": gpu_catalogue.gpu_model_spec(found.model).name,

@@ -22,8 +22,8 @@ def leases_needing_cluster(spec_names: Collection[str]) -> list[str]:
     leases = {parse_spec_name(name)[0] for name in spec_names}
     with system_scope():
         rows = Lease.objects.filter(pk__in=leases, state__in=NEEDS_CLUSTER_STATES).order_by("id")
-        standing = list(rows.values_list("id", "generation"))
-    return [pk for pk, generation in standing if spec_name(pk, generation) in spec_names]
+        existing = list(rows.values_list("id", "generation"))
+    return [pk for pk, generation in existing if spec_name(pk, generation) in spec_names]
 
 
 def unfinished_work(uid: str) -> list[str]:

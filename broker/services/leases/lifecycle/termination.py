@@ -76,7 +76,7 @@ def end_of_term(lease: Lease) -> datetime | None:
 
 
 def is_over(lease: Lease, now: datetime) -> bool:
-    """Return whether a lease's time is up and nobody has ended it yet."""
+    """Return whether a lease's time is up and it has not ended yet."""
     end = end_of_term(lease)
     return end is not None and end <= now and LeaseState(lease.state) in EXPIRING_STATES
 
@@ -112,15 +112,15 @@ def charged_until(lease: Lease, *, now: datetime, at: datetime | None = None) ->
     as does everything that was observed of it.
     """
     own_end = program_ends.observed_program_end(lease) if at is None and lease.state == LeaseState.ACTIVE else None
-    proof = max(filter(None, (lease.seen_at, own_end)), default=None)
+    last_observed_at = max(filter(None, (lease.seen_at, own_end)), default=None)
     # A cluster's clock may be ahead of ours: future time is not charged.
     at = min(at or own_end or now, now)
     if lease.ends_at:  # a late check: nothing after its end is charged
         at = min(at, lease.ends_at)
-    if proof and LeaseCondition.UNREACHABLE in lease.conditions:  # nor after its last observation
-        return min(at, proof)
+    if last_observed_at and LeaseCondition.UNREACHABLE in lease.conditions:  # nor after its last observation
+        return min(at, last_observed_at)
     if lease.state == LeaseState.ACTIVE and (unreachable_since := _unreachable_since(lease)):
-        at = min(at, max(unreachable_since, proof or lease.state_since))
+        at = min(at, max(unreachable_since, last_observed_at or lease.state_since))
     return at
 
 

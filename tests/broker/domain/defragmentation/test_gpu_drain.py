@@ -1,4 +1,4 @@
-from bench.placing.consolidation import consolidate_gpu
+from bench.placement_policies.consolidation import consolidate_gpu
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from tests.broker.domain.defragmentation.gpus import drawn, fleet
 

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.placing.slice_room import SliceRoom, displacement_tries, make_room_for_slice
+from bench.placement_policies.slice_room import SliceRoom, displacement_tries, make_room_for_slice
 from broker.domain.defragmentation.displacement import DISPLACEMENT_TRIES
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.relocation_budget import RelocationBudget

@@ -65,7 +65,7 @@ def cheapest(node: str, members: list[GangCandidate], profile: Profile, count: i
 
 def nearest(node: str, members: list[GangCandidate], profile: Profile, count: int, topology: Topology) -> Found | None:
     costs = {each.gpu: each.kind.cost[each.number][each.state] for each in members}
-    together = topology.together((gpu for gpu in costs if gpu in topology.gpus), count)
+    together = topology.closest_free_gpus((gpu for gpu in costs if gpu in topology.gpus), count)
     if together is None:
         return None
     link, gpus = together

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.placing.fleets import node_with
+from bench.placement_policies.fleets import node_with
 from broker.domain.geometry.profiles import Placement
 from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBuckets
 from broker.domain.placement.costs.state_ranks import rank_states

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.domain.placement.gangs.topology import GpuLink, GpuWiring, LinkMatrix, Topology, topology_of
+from broker.domain.placement.gangs.topology import GpuLink, GpuLinks, LinkMatrix, Topology, topology_of
 
 EIGHT = tuple("abcdefgh")
 
@@ -24,8 +24,8 @@ BRIDGED = Topology(EIGHT, matrix(8, pairs_on_two_processors))
 
 
 def test_behind_a_switch_any_gpus_will_do() -> None:
-    assert SWITCHED.together("fdb", 2) == (GpuLink.SWITCH, ("b", "d"))
-    assert SWITCHED.together(EIGHT, 8) == (GpuLink.SWITCH, EIGHT)
+    assert SWITCHED.closest_free_gpus("fdb", 2) == (GpuLink.SWITCH, ("b", "d"))
+    assert SWITCHED.closest_free_gpus(EIGHT, 8) == (GpuLink.SWITCH, EIGHT)
 
 
 @pytest.mark.parametrize(
@@ -43,16 +43,16 @@ def test_behind_a_switch_any_gpus_will_do() -> None:
 def test_bridges_come_before_processors_and_processors_before_the_rest(
     free: str, count: int, link: GpuLink, chosen: str
 ) -> None:
-    assert BRIDGED.together(free, count) == (link, tuple(chosen))
+    assert BRIDGED.closest_free_gpus(free, count) == (link, tuple(chosen))
 
 
 def test_one_gpu_is_taken_where_no_bridge_is_torn_apart() -> None:
-    assert BRIDGED.together("abc", 1) == (GpuLink.SWITCH, ("c",))
-    assert BRIDGED.together("cdefh", 1) == (GpuLink.SWITCH, ("h",))
+    assert BRIDGED.closest_free_gpus("abc", 1) == (GpuLink.SWITCH, ("c",))
+    assert BRIDGED.closest_free_gpus("cdefh", 1) == (GpuLink.SWITCH, ("h",))
 
 
 def test_too_few_free_gpus_are_no_gang() -> None:
-    assert BRIDGED.together("ab", 3) is None
+    assert BRIDGED.closest_free_gpus("ab", 3) is None
 
 
 @st.composite
@@ -63,7 +63,7 @@ def topologies(draw: st.DrawFn) -> Topology:
 
 @given(topologies(), st.sets(st.sampled_from(EIGHT[:5]), min_size=1), st.integers(1, 5))
 def test_no_other_choice_has_a_shorter_longest_link(topology: Topology, free: set[str], count: int) -> None:
-    found = topology.together(free, count)
+    found = topology.closest_free_gpus(free, count)
     assert (found is None) == (len(free) < count)
     if found:
         at = {gpu: n for n, gpu in enumerate(topology.gpus)}
@@ -86,24 +86,24 @@ def test_links_that_are_no_matrix_or_differ_by_direction_are_refused() -> None:
 
 @pytest.mark.parametrize(("within", "most"), [(GpuLink.BRIDGE, 2), (GpuLink.NUMA, 3), (GpuLink.SYSTEM, 5)])
 def test_how_many_of_some_gpus_are_near_enough_is_known(within: GpuLink, most: int) -> None:
-    assert BRIDGED.most("abcgh", within) == most
-    assert BRIDGED.most("", within) == 0
+    assert BRIDGED.largest_linked_count("abcgh", within) == most
+    assert BRIDGED.largest_linked_count("", within) == 0
 
 
 def test_gpus_tell_their_links_by_what_they_have_in_common() -> None:
-    pairs = [GpuWiring(gpu, f"bridge {n // 2}", f"processor {n // 4}") for n, gpu in enumerate(EIGHT)]
+    pairs = [GpuLinks(gpu, f"bridge {n // 2}", f"processor {n // 4}") for n, gpu in enumerate(EIGHT)]
     assert topology_of(pairs) == Topology(
         EIGHT,
         tuple(tuple(GpuLink.BRIDGE if a == b else pairs_on_two_processors(a, b) for b in range(8)) for a in range(8)),
     )
-    switched = topology_of([GpuWiring(gpu, "fabric", "") for gpu in EIGHT])
+    switched = topology_of([GpuLinks(gpu, "fabric", "") for gpu in EIGHT])
     assert switched
-    assert switched.together("abc", 2) == (GpuLink.SWITCH, ("a", "b"))
-    alone = topology_of([GpuWiring("a", "", "0"), GpuWiring("b", "", "")])
+    assert switched.closest_free_gpus("abc", 2) == (GpuLink.SWITCH, ("a", "b"))
+    alone = topology_of([GpuLinks("a", "", "0"), GpuLinks("b", "", "")])
     assert alone
-    assert alone.together("ab", 2) == (GpuLink.SYSTEM, ("a", "b"))
+    assert alone.closest_free_gpus("ab", 2) == (GpuLink.SYSTEM, ("a", "b"))
 
 
 def test_gpus_that_say_nothing_of_themselves_have_no_links() -> None:
-    assert topology_of([GpuWiring(gpu, "", "") for gpu in EIGHT]) is None
+    assert topology_of([GpuLinks(gpu, "", "") for gpu in EIGHT]) is None
     assert topology_of([]) is None

@@ -15,7 +15,7 @@ from tests.broker.domain.fleet import H100, plain
 from tests.broker.domain.repartition.exhaustive_search import exactly
 
 CATALOGUE = LayoutCatalogue(H100, plain(H100))
-TRACE = Path(broker.__file__).parent / "traces" / "openb.csv"
+TRACE = Path(broker.__file__).parent / "sample_data" / "openb.csv"
 STARTS = {
     "whole": WHOLE_GPU_LAYOUT,
     "ones": GpuLayout.of(["1g.10gb"] * 7),

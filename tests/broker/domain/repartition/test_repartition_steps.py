@@ -62,7 +62,7 @@ def test_whatever_a_node_says_the_next_step_is_one_of_the_machine(
     verdict = decide_next_step(at(step, minutes=minutes, held=held, attempts=attempts, looked=looked), seen, WANTED)
     assert verdict.step == step or verdict.step in NEXT_STEPS[step]
     assert verdict.why
-    if verdict.tell:  # nobody is thrown out: a node is told only when nobody was seen on it
+    if verdict.config_to_apply:  # nobody is thrown out: a node is told only when nobody was seen on it
         assert step is RepartitionStep.RETRYING or not (held or seen.pods)
     if verdict.step is RepartitionStep.REOPENING:
         assert dict(seen.slots) == WANTED.slots
@@ -102,7 +102,7 @@ def test_a_taint_that_somebody_took_away_is_set_again() -> None:
 
 def test_the_node_is_told_once_nobody_is_there() -> None:
     verdict = decide_next_step(at(RepartitionStep.CONFIGURING), OLD, WANTED)
-    assert (verdict.step, verdict.tell) == (RepartitionStep.REPARTITIONING, "gpub-1")
+    assert (verdict.step, verdict.config_to_apply) == (RepartitionStep.REPARTITIONING, "gpub-1")
     assert (
         decide_next_step(at(RepartitionStep.CONFIGURING), replace(OLD, pods=1), WANTED).step is RepartitionStep.DRAINING
     )
@@ -110,7 +110,7 @@ def test_the_node_is_told_once_nobody_is_there() -> None:
 
 def test_a_worker_that_told_it_and_died_tells_it_only_once() -> None:
     verdict = decide_next_step(at(RepartitionStep.CONFIGURING, looked=True), replace(TOLD, state="pending"), WANTED)
-    assert (verdict.step, verdict.tell) == (RepartitionStep.REPARTITIONING, "")
+    assert (verdict.step, verdict.config_to_apply) == (RepartitionStep.REPARTITIONING, "")
 
 
 def test_a_layout_that_failed_before_is_applied_under_another_name() -> None:
@@ -159,9 +159,9 @@ def test_a_reboot_may_take_twice_as_long() -> None:
 
 def test_telling_again_is_the_other_name_and_back() -> None:
     first = decide_next_step(at(RepartitionStep.RETRYING), TOLD, WANTED)
-    assert (first.step, first.tell) == (RepartitionStep.RETRYING, "gpub-1-again")
+    assert (first.step, first.config_to_apply) == (RepartitionStep.RETRYING, "gpub-1-again")
     second = decide_next_step(at(RepartitionStep.RETRYING), replace(TOLD, config="gpub-1-again"), WANTED)
-    assert (second.step, second.tell) == (RepartitionStep.REPARTITIONING, "gpub-1")
+    assert (second.step, second.config_to_apply) == (RepartitionStep.REPARTITIONING, "gpub-1")
 
 
 def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:

@@ -26,13 +26,13 @@ WHERE = "/api/v1/namespaces/gpubroker-system/configmaps"
 BEATEN = ScriptedAnswer(body={"metadata": {"name": "pulse-cls-1", "uid": "u", "resourceVersion": "9"}})
 
 
-def beating(wire: ScriptedServer, *, strange: bool = False, versions: list[Any] | None = None) -> AgentHeartbeat:
+def beating(wire: ScriptedServer, *, is_foreign: bool = False, versions: list[Any] | None = None) -> AgentHeartbeat:
     def judge(api: KubernetesApi, answer: ClusterObjectHeader | None) -> bool:
         if versions is not None:
             versions.append(answer and answer.metadata.resource_version)
-        return strange
+        return is_foreign
 
-    return AgentHeartbeat(wire.transport, heartbeat_ref("cls_1"), "ins_1", well=lambda: True, strange=judge)
+    return AgentHeartbeat(wire.transport, heartbeat_ref("cls_1"), "ins_1", well=lambda: True, is_foreign=judge)
 
 
 def test_a_beat_is_one_write_and_its_answer_is_judged(serve: StartServer) -> None:
@@ -57,7 +57,7 @@ def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: StartS
 def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: StartServer) -> None:
     wire = serve(error_status(404, "not found"), BEATEN)
     AgentHeartbeat(
-        wire.transport, heartbeat_ref("cls_1"), "", well=lambda: True, strange=lambda api, answer: False
+        wire.transport, heartbeat_ref("cls_1"), "", well=lambda: True, is_foreign=lambda api, answer: False
     ).once()
     assert wire.requests[1].body["metadata"]["name"] == "pulse-cls-1"
     assert "gpubroker.dev/installation" not in wire.requests[1].body["metadata"]["labels"]
@@ -65,10 +65,10 @@ def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: StartServer) -> 
 
 def test_nothing_is_made_in_a_strange_cluster_and_no_beat_counts_there(serve: StartServer) -> None:
     wire = serve(error_status(404, "not found"))
-    made = beating(wire, strange=True)
+    made = beating(wire, is_foreign=True)
     made.once()
     assert ([each.method for each in wire.requests], made.beats) == (["PATCH"], 0)
-    restored = beating(serve(BEATEN), strange=True)
+    restored = beating(serve(BEATEN), is_foreign=True)
     restored.once()
     assert restored.beats == 0
 

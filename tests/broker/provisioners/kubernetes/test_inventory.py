@@ -144,7 +144,7 @@ def test_where_mig_is_single_the_product_tells_the_profile() -> None:
     found = read(labels, {"nvidia.com/gpu": "14"})
     assert [len(gpu.cuts) for gpu in found.gpus] == [7, 7]
     assert {cut.profile for gpu in found.gpus for cut in gpu.cuts} == {"1g.5gb"}
-    assert {gpu.asks for gpu in found.gpus} == {"nvidia.com/gpu"}
+    assert {gpu.resource_name for gpu in found.gpus} == {"nvidia.com/gpu"}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_where_mig_is_single_the_product_tells_the_profile() -> None:
 )
 def test_a_node_that_would_call_its_slices_gpus_says_so_before_it_is_cut(strategy: str, asks: str) -> None:
     labels = gpu("NVIDIA-H100-80GB-HBM3", 2, 81559, mig_strategy=strategy)
-    assert [gpu.asks for gpu in read(labels, {"nvidia.com/gpu": "2"}).gpus] == [asks] * 2
+    assert [gpu.resource_name for gpu in read(labels, {"nvidia.com/gpu": "2"}).gpus] == [asks] * 2
 
 
 def test_a_single_profile_that_the_model_does_not_have_is_a_problem() -> None:
@@ -184,14 +184,14 @@ def test_no_more_replicas_are_sold_than_the_device_plugin_gives(given: int, cuts
 
 def test_time_sliced_replicas_named_gpu_are_shares() -> None:
     found = read(shared(), {"nvidia.com/gpu": "8"})
-    assert [(gpu.isolation, len(gpu.cuts), gpu.asks) for gpu in found.gpus] == [
+    assert [(gpu.isolation, len(gpu.cuts), gpu.resource_name) for gpu in found.gpus] == [
         (Isolation.NONE, 4, "nvidia.com/gpu")
     ] * 2
 
 
 def test_gpus_beside_shared_ones_are_not_sold_for_nobody_can_tell_them_apart() -> None:
     found = read(shared(), {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "4"})
-    assert [(len(gpu.cuts), gpu.asks) for gpu in found.gpus] == [(4, "")]
+    assert [(len(gpu.cuts), gpu.resource_name) for gpu in found.gpus] == [(4, "")]
 
 
 MIXED = gpu("NVIDIA-A100-SXM4-80GB", 1, 81920, mig_strategy="mixed")

@@ -258,7 +258,7 @@ def test_hami_gives_no_two_parts_of_one_gpu_and_no_share_without_a_cap() -> None
 
 @pytest.mark.parametrize("offering", [SHARE, MIG])
 def test_what_a_node_gives_under_another_name_is_asked_for_by_that(offering: OfferingSpec) -> None:
-    place = replace(LEASE.slices[0], asks="nvidia.com/gpu")
+    place = replace(LEASE.slices[0], resource_name="nvidia.com/gpu")
     assert requested_devices(replace(LEASE, offering=offering, slices=(place,))) == {"nvidia.com/gpu": "1"}
 
 

@@ -74,7 +74,7 @@ def test_a_claim_of_an_unpublished_device_is_not_reported() -> None:
 
 
 def test_only_who_writes_claims_holds_devices_by_them() -> None:
-    assert {name: driver.by_claims for name, driver in DRIVERS.items()} == {
+    assert {name: driver.uses_resource_claims for name, driver in DRIVERS.items()} == {
         "device_plugin": False,
         "dra": True,
         "dra_extended": False,

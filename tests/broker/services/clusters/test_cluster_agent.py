@@ -418,9 +418,9 @@ def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: ClusterA
     def answer(version: str) -> ClusterObjectHeader:
         return ClusterObjectHeader(metadata=FullObjectMeta(resource_version=version))
 
-    assert not agent.identity.is_strange(wire.api, None)
-    assert not agent.identity.is_strange(wire.api, answer("9"))
-    assert agent.identity.is_strange(wire.api, answer("7"))
+    assert not agent.identity.is_foreign(wire.api, None)
+    assert not agent.identity.is_foreign(wire.api, answer("9"))
+    assert agent.identity.is_foreign(wire.api, answer("7"))
     agent.turn(0)
     assert agent.frozen
     assert "its state is older" in Cluster.objects.get().frozen

@@ -69,7 +69,7 @@ def test_what_a_node_reports_becomes_inventory_once(cluster: Cluster) -> None:
 def test_a_name_of_its_own_by_which_a_node_gives_slices_is_kept_with_them(cluster: Cluster) -> None:
     """Labels of sharing are read long before a lease is rendered."""
     halves = (DiscoveredSlice(0, 4, "half"), DiscoveredSlice(4, 4, "half"))
-    shared = gpu(0, isolation=Isolation.SOFT, cuts=halves, asks="nvidia.com/gpu")
+    shared = gpu(0, isolation=Isolation.SOFT, cuts=halves, resource_name="nvidia.com/gpu")
     assert take(cluster, shared) == []
     assert [cut["asks"] for cut in Gpu.objects.get().fixed_layout] == ["nvidia.com/gpu"] * 2
     take(cluster, gpu(0, isolation=Isolation.SOFT, cuts=halves))

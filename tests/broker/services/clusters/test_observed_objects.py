@@ -23,7 +23,7 @@ def enqueued(monkeypatch: pytest.MonkeyPatch) -> EnqueuedMessages:
     """Note which leases are told of news."""
     reported: EnqueuedMessages = []
 
-    def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, robbed: object) -> int:
+    def tell(cluster: Cluster, orders: dict[str, tuple[str, str]], *, now: datetime, lost_devices: object) -> int:
         reported.extend(orders.values())
         return len(orders)
 

@@ -345,7 +345,7 @@ def test_after_the_deadline_the_next_cluster_is_left_to_a_later_call(
     with tenant_scope(lease.tenant_id):
         abandoned_placements.abandon_placements(reload_lease(lease), now=sim.now)
     going = abandoned_placements.free_abandoned_placements(
-        lease.pk, lease.tenant_id, now=sim.now, beside="clu_x", asks_by=sim.now - timedelta(seconds=1)
+        lease.pk, lease.tenant_id, now=sim.now, beside="clu_x", requests_until=sim.now - timedelta(seconds=1)
     )
     assert [each.answered for each in going.values()] == [True]  # it may still run: nobody asked
     assert unreliable.told_to_go == []

@@ -111,20 +111,20 @@ def test_two_operators_at_once_do_not_overwrite_each_other(kestrel: TenantContex
 def test_upkeep_counts_what_is_due_and_what_is_late(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "reachable", lambda: True)
+    monkeypatch.setattr(outbox, "is_broker_reachable", lambda: True)
     with staff_scope():
         seen = queue_health.measure_queue_health(now=sim.now)
-    assert (seen.hints, seen.oldest, seen.due, seen.overdue, seen.late) == (0, None, 0, 0, False)
+    assert (seen.messages, seen.oldest, seen.due, seen.overdue, seen.late) == (0, None, 0, 0, False)
     sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
     outbox._insert("broker.reconcile_lease", "lse_x", "", sim.now)
     sim.clock.at += 2 * queue_health.LATE_AFTER
     with staff_scope():
         seen = queue_health.measure_queue_health(now=sim.now)
-    assert (seen.hints, seen.oldest, seen.due, seen.overdue) == (1, 2 * queue_health.LATE_AFTER, 1, 1)
+    assert (seen.messages, seen.oldest, seen.due, seen.overdue) == (1, 2 * queue_health.LATE_AFTER, 1, 1)
     assert seen.late
     assert seen.valkey
-    assert seen.looked is None
+    assert seen.last_observed_at is None
     active = sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     with staff_scope():
-        assert queue_health.measure_queue_health(now=sim.now).looked == active.seen_at
+        assert queue_health.measure_queue_health(now=sim.now).last_observed_at == active.seen_at
     assert Lease.objects.count() == 0  # nobody but staff sees another's

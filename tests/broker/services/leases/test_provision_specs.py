@@ -19,4 +19,4 @@ def test_an_order_tells_by_which_name_its_node_gives_its_slices(sim: Simulation,
     lease = sim.create_lease(create_tenant(), soft_offering(), LeaseState.PROVISIONING)
     with tenant_scope(lease.tenant_id):
         spec = lease_spec(load_provision_spec(Lease.objects.select_related("offering", "volume").get(pk=lease.pk)))
-    assert [place.asks for place in spec.slices] == [name]
+    assert [place.resource_name for place in spec.slices] == [name]

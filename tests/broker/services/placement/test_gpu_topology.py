@@ -168,9 +168,9 @@ def test_links_are_worked_out_once_and_again_when_a_gpu_says_otherwise(sim: Simu
         (node,) = stock.by_node
         known = stock.links[node]
         assert stock.links[node] is known
-        assert known.most(known.gpus, GpuLink.BRIDGE) == 2
+        assert known.largest_linked_count(known.gpus, GpuLink.BRIDGE) == 2
         assert (dict(stock.links), len(stock.links)) == ({node: known}, 1)
         assert "nod_unheard_of" not in stock.links
     Gpu.objects.update(fabric="0")
     with keeper.up_to_date() as stock:
-        assert stock.links[node].most(known.gpus, GpuLink.BRIDGE) == 8
+        assert stock.links[node].largest_linked_count(known.gpus, GpuLink.BRIDGE) == 8

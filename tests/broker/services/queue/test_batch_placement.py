@@ -122,7 +122,7 @@ def test_one_that_cannot_be_written_leaves_the_others_to_go_one_by_one(
     kestrel = create_tenant()
     leases = [sim.request_lease(kestrel, offering()) for _ in range(2)]
     monkeypatch.setattr(batch_placement, "allocation_id", lambda: "alc_twice")
-    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=sim.now)
+    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=sim.now)
     assert outcome == (set(), True)
     assert queue_scheduling.run_queue(POOL, now=sim.now) == 2
 
@@ -135,7 +135,7 @@ def lost_to_another(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
         if not left[0]:
             return take(choices, now)
         left[0] -= 1
-        at, lease = choices[0].seat, Lease.objects.get(pk=choices[0].row.id)
+        at, lease = choices[0].slot, Lease.objects.get(pk=choices[0].row.id)
         for generation in (8, 9):
             Allocation.objects.create(
                 tenant_id=lease.tenant_id,
@@ -190,7 +190,7 @@ def test_a_lease_that_waits_no_longer_is_settled(sim: Simulation) -> None:
     kestrel = create_tenant()
     first, second = sim.request_lease(kestrel, offering()), sim.request_lease(kestrel, offering())
     sim.release_lease(first)
-    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(first, second), rings_for=[], now=sim.now)
+    outcome = batch_placement.place_batch(POOL, kestrel.tenant.pk, ids(first, second), notify_leases=[], now=sim.now)
     assert outcome == (set(ids(first, second)), False)
     assert held_allocations(first) == []
 
@@ -210,7 +210,9 @@ def test_gpus_and_leases_in_anothers_hands_are_left_to_them(own_database: OwnDat
             with tenant_scope(kestrel.tenant.pk):
                 list(Lease.objects.filter(pk=leases[0].pk).select_for_update(no_key=True))
             list(Gpu.objects.filter(index=0).select_for_update(no_key=True))
-            place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
+            place = partial(
+                batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=NOW
+            )
             assert other_thread.submit(place).result(60) == (set(ids(*leases)), False)
         assert [len(held_allocations(lease)) for lease in leases] == [0, 1, 1]
         assert not {place.gpu.index for lease in leases for place in held_allocations(lease)} & {0}
@@ -228,7 +230,9 @@ def test_a_batch_is_not_placed_and_does_not_wait_while_all_gpus_are_locked(
         leases = queue_of(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
-            place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
+            place = partial(
+                batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=NOW
+            )
             assert other_thread.submit(place).result(60) == (set(), True)
         other_thread.submit(connections.close_all).result(60)
 
@@ -243,6 +247,8 @@ def test_batch_placement_gives_up_when_all_gpus_stay_locked(
         leases = queue_of(kestrel, 2)
         with transaction.atomic():
             list(Gpu.objects.all().select_for_update(no_key=True))
-            place = partial(batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), rings_for=[], now=NOW)
+            place = partial(
+                batch_placement.place_batch, POOL, kestrel.tenant.pk, ids(*leases), notify_leases=[], now=NOW
+            )
             assert other_thread.submit(place).result(60) == (set(), False)
         other_thread.submit(connections.close_all).result(60)

@@ -188,7 +188,7 @@ def test_choosing_an_alternative_keeps_the_form_input_out_of_urls(portal: Portal
     spot, *_ = re.findall(r'<button[^>]* name="instead" value="([^"]+)"[^>]* formaction="/launch/quote/"', page)
     answer = portal.post("/launch/quote/", **typed, model="H100-80GB", instead=spot)
     assert answer.context["page"].each.offering.pk == offering("3g.40gb", price_class="spot").pk
-    assert answer.context["page"].wish.count == "2"
+    assert answer.context["page"].form.count == "2"
     for kept in ('value="own/image:7"', 'value="train --key hush"', "TOKEN=hush</textarea>"):
         assert kept in answer.content.decode()
     assert leases_of(portal) == []

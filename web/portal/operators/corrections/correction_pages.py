@@ -34,9 +34,9 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             made = _propose_correction(request)
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             return redirect("ops-correction", pk=made.pk)
     with staff_scope():

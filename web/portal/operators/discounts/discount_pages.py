@@ -195,12 +195,12 @@ def parse_optional_moment(field: str, text: str) -> datetime | None:
         return None
     try:
         found = datetime.fromisoformat(text.strip())
-    except ValueError as odd:
+    except ValueError as error:
         raise InvalidValue(
             field,
             _("The time is not valid. Example: 2026-12-01T09:00."),
             fix=_("Select a time or leave the field empty."),
-        ) from odd
+        ) from error
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 

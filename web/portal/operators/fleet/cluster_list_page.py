@@ -86,7 +86,7 @@ def list_clusters(request: OperatorRequest) -> HttpResponse:
             "cluster": its[0],
             "agent": agents.get(its[0].cluster),
             "whole": wholes[its[0].cluster_name],
-            "fixed": any(gpu.wares.layout for gpu in wholes[its[0].cluster_name].gpus),
+            "fixed": any(gpu.sellable.layout for gpu in wholes[its[0].cluster_name].gpus),
             "nodes": [NodeRow(list(node)) for _, node in groupby(its, key=lambda gpu: gpu.node_name)],
         }
         for its in (list(group) for _, group in groupby(shown, key=lambda gpu: gpu.cluster_name))

@@ -151,9 +151,9 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
             with transaction.atomic():
                 done = _renew_credentials(request, cluster) if cluster else _register_cluster(request)
                 cluster_examination.request_examination(done, actor=request.actor, now=request.now)
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             messages.success(request, _("Health check of {done_name} started.").format(done_name=done.name))
             return redirect("ops-cluster-checks", done.pk)
@@ -260,9 +260,9 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
         try:
             seen = _parse_version(version)
             cluster_registration.set_ingress(cluster, way, version=seen, actor=request.actor, now=request.now)
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             messages.success(
                 request,

@@ -103,9 +103,9 @@ def draw_map(gpus: Sequence[FleetGpu], by: str, *, current: str = "") -> FleetMa
     keys = [
         LegendKey(kind, word, amounts[kind]) for kind, word in words.items() if kind in UNHELD_KINDS or amounts[kind]
     ]
-    brief = len(gpus) > LARGE_UP_TO
+    compact = len(gpus) > LARGE_UP_TO
     blocks = [
-        _cluster_block(name, list(its), painted, current=current, brief=brief)
+        _cluster_block(name, list(its), painted, current=current, compact=compact)
         for name, its in groupby(gpus, key=lambda gpu: gpu.cluster_name)
     ]
     return FleetMapData(by, blocks, keys, len(gpus))
@@ -150,7 +150,7 @@ def _tenant_colours(gpus: Sequence[FleetGpu]) -> tuple[dict[str, str], dict[str,
 
 
 def _cluster_block(
-    name: str, gpus: list[FleetGpu], painted: dict[str, Spans], *, current: str, brief: bool
+    name: str, gpus: list[FleetGpu], painted: dict[str, Spans], *, current: str, compact: bool
 ) -> dict[str, Any]:
     models = ", ".join(sorted({short_name(gpu.model) for gpu in gpus}))
     sold = sum(scaled(gpu.units(*CHARGED), gpu.grid) for gpu in gpus)
@@ -164,7 +164,7 @@ def _cluster_block(
                 "name": node,
                 "words": f"{name} {node}",
                 "url": node_url(pk),
-                "gpus": [_map_gpu(gpu, painted[gpu.id], current=current, brief=brief) for gpu in its],
+                "gpus": [_map_gpu(gpu, painted[gpu.id], current=current, compact=compact) for gpu in its],
             }
             for (node, pk), its in groupby(gpus, key=lambda gpu: (gpu.node_name, gpu.node))
         ],
@@ -180,7 +180,7 @@ def node_url(pk: str) -> str:
     return reverse("ops-node", args=[pk])
 
 
-def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[str, Any]:
+def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, compact: bool) -> dict[str, Any]:
     sold, aside = gpu.units(*CHARGED), f", {OUT_OF_SERVICE_WORDS[gpu.idle_use]}" if gpu.idle_use else ""
     words = _("{cluster_name} {node_name} GPU {index}: {sold} of {grid} sold{aside}").format(
         cluster_name=gpu.cluster_name,
@@ -190,7 +190,7 @@ def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[
         grid=gpu.grid,
         aside=aside,
     )
-    if not brief:
+    if not compact:
         words += "".join(
             _("; {profile} {tenant_name}, since {since:%d %b %H:%M} UTC").format(
                 profile=format_profile(s.profile), tenant_name=s.tenant_name, since=s.since
@@ -198,7 +198,7 @@ def _map_gpu(gpu: FleetGpu, spans: Spans, *, current: str, brief: bool) -> dict[
             for s in gpu.slices
         )
     return {
-        "url": "" if brief else reverse("ops-gpu", args=[gpu.id]),
+        "url": "" if compact else reverse("ops-gpu", args=[gpu.id]),
         "words": words,
         "summary": f"{sold}/{gpu.grid}{aside}",
         "index": gpu.index,

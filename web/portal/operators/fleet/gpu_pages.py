@@ -22,7 +22,7 @@ from web.portal.operators.fleet.gpu_panel import find_gpu, gpu_panel_now, gpu_pa
 from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
 
 PAGE_SIZE = 20  # GPUs per page; each may hold seven leases
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
+FORM_METHODS = require_http_methods(["GET", "HEAD", "POST"])
 GPU_FILTERS = {
     "": gettext_noop("All"),
     "sold": gettext_noop("Sold"),
@@ -88,7 +88,7 @@ def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     return render(request, "operators/fleet/gpu.html", context)
 
 
-def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb: str, *lines: str) -> HttpResponse:
+def confirm_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb: str, *lines: str) -> HttpResponse:
     """Ask for confirmation and a reason, then set a GPU's health."""
     gpu = Gpu.objects.select_related("node__cluster").filter(pk=pk).first()
     if gpu is None:
@@ -118,17 +118,17 @@ def ask_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb
     return confirm_action(request, step, act)
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("gpu.quarantine")
 def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Take a GPU out of the pool."""
     effect = _("No new leases are placed on this GPU. Running leases continue; release them individually if needed.")
-    return ask_health_change(request, pk, GpuHealth.UNHEALTHY, _("Quarantine"), effect)
+    return confirm_health_change(request, pk, GpuHealth.UNHEALTHY, _("Quarantine"), effect)
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("gpu.return")
 def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a GPU to the pool."""
     effect = _("The GPU is available immediately, and queued leases are placed.")
-    return ask_health_change(request, pk, GpuHealth.HEALTHY, _("Return"), effect)
+    return confirm_health_change(request, pk, GpuHealth.HEALTHY, _("Return"), effect)

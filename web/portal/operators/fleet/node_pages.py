@@ -82,7 +82,7 @@ def describe_affected(node: Node) -> tuple[str, int]:
     return sentence.format(n=its.leases, names=names), its.leases
 
 
-def ask_node_state(
+def confirm_node_state(
     request: OperatorRequest, pk: str, state: NodeState, title: str, verb: str, *lines: str
 ) -> HttpResponse:
     """Ask for confirmation, then set a node's state."""
@@ -111,7 +111,7 @@ def ask_node_state(
 def cordon_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cordon a node: nothing new is placed on it."""
     effect = _("No new leases are placed here. Running leases continue until they end.")
-    return ask_node_state(request, pk, NodeState.CORDONED, _("Cordon"), _("Cordon"), effect)
+    return confirm_node_state(request, pk, NodeState.CORDONED, _("Cordon"), _("Cordon"), effect)
 
 
 @CONFIRMATION_METHODS
@@ -120,7 +120,7 @@ def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Drain a node: nothing new is placed on it, and it empties."""
     effect = _("No new leases are placed here. The control room shows when the node is empty.")
     more = _("Running leases continue until they end. You can release them on the node's page after the notice period.")
-    return ask_node_state(request, pk, NodeState.DRAINING, _("Drain"), _("Drain"), effect, more)
+    return confirm_node_state(request, pk, NodeState.DRAINING, _("Drain"), _("Drain"), effect, more)
 
 
 @CONFIRMATION_METHODS
@@ -128,7 +128,7 @@ def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
 def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a node to service."""
     effect = _("Healthy GPUs are available immediately, and queued leases are placed.")
-    return ask_node_state(request, pk, NodeState.READY, _("Return"), _("Return"), effect)
+    return confirm_node_state(request, pk, NodeState.READY, _("Return"), _("Return"), effect)
 
 
 @CONFIRMATION_METHODS
@@ -144,7 +144,7 @@ def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
             fix=_("Cordon or drain it instead."),
         )
     effect = _("Its pods stop responding. Leases end as device lost after 30 s, charged up to the last heartbeat.")
-    return ask_node_state(request, pk, NodeState.LOST, _("Simulate loss of"), _("Simulate loss of"), effect)
+    return confirm_node_state(request, pk, NodeState.LOST, _("Simulate loss of"), _("Simulate loss of"), effect)
 
 
 @CONFIRMATION_METHODS
@@ -157,8 +157,8 @@ def release_node_leases(request: OperatorRequest, pk: str) -> HttpResponse:
 
     def act(why: str) -> str:
         ended = eviction.evict_node_leases(found, why=why, actor=request.actor, now=request.now)
-        said = ngettext("{n} lease released on {where}.", "{n} leases released on {where}.", len(ended))
-        return said.format(n=len(ended), where=where)
+        text = ngettext("{n} lease released on {where}.", "{n} leases released on {where}.", len(ended))
+        return text.format(n=len(ended), where=where)
 
     step = Confirmation(
         title=_("Release everything on {where}?").format(where=where),

@@ -40,8 +40,8 @@ def parse_grant_terms(
 ) -> GrantTerms:
     try:
         minor = parse_amount(form.amount, tenant.currency)
-    except InvalidAmount as odd:
-        raise InvalidValue("amount", str(odd), fix=_("Enter an amount such as 100.00.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue("amount", str(error), fix=_("Enter an amount such as 100.00.")) from error
     project = next((each for each in projects if each.pk == form.project), None)
     offering = next((each for each in offerings if each.pk == form.offering), None)
     if form.project and project is None:
@@ -65,10 +65,10 @@ def _end_of_day(last_day: str, tenant: Tenant) -> datetime | None:
         return None
     try:
         return midnight(date.fromisoformat(last_day) + DAY, ZoneInfo(tenant.time_zone))
-    except (ValueError, OverflowError) as odd:
+    except (ValueError, OverflowError) as error:
         raise InvalidValue(
             "last_day", _("The date is not valid."), fix=_("Select a day, or leave the field empty for no expiry.")
-        ) from odd
+        ) from error
 
 
 def idempotency_key(form: GrantForm) -> str:

@@ -144,8 +144,8 @@ def _typed_amounts(request: OperatorRequest, currency: str) -> dict[int, int]:
             for name, text in request.POST.items()
             if (field := LINE_FIELD.fullmatch(name)) and isinstance(text, str) and text.strip()
         }
-    except InvalidAmount as odd:
-        raise InvalidValue("lines", str(odd), fix=_("Enter amounts such as 12.50, or leave a line empty.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue("lines", str(error), fix=_("Enter amounts such as 12.50, or leave a line empty.")) from error
     if not wanted:
         raise InvalidValue("lines", _("No amount was entered."), fix=_("Enter the amount to credit."))
     return wanted
@@ -164,7 +164,7 @@ class InvoiceCreditPage:
     notes: list[CreditNote]
 
     cannot_be_taken_back = CREDIT_WARNING
-    told_to_the_tenant = TENANT_SEES_REASON
+    tenant_sees_reason = TENANT_SEES_REASON
 
     @property
     def left(self) -> int:
@@ -212,6 +212,6 @@ def build_credit_page(request: OperatorRequest, invoice: Invoice) -> InvoiceCred
 def _refundable_payment(invoice: Invoice) -> Payment | None:
     """Return the payment that can be refunded to its payment card, or was."""
     paid = invoice.payments.filter(status=PaymentStatus.SUCCEEDED).first()
-    if paid is None or not (REFUND_TRANSACTIONS.asks_here(paid) or paid.sent_back.exists()):
+    if paid is None or not (REFUND_TRANSACTIONS.uses_current_gateway(paid) or paid.sent_back.exists()):
         return None
     return paid

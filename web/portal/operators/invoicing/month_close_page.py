@@ -52,8 +52,8 @@ def _chosen_month(request: OperatorRequest, labels: list[str]) -> str:
 
 def _close_due_months(request: OperatorRequest) -> None:
     done = close_month.close_due_months(now=request.now, most=MAX_CLOSED_AT_ONCE)
-    said = ngettext("{n} month closed.", "{n} months closed.", done.months).format(n=done.months)
-    messages.success(request, said if done.months else _("No month could be closed now."))
+    text = ngettext("{n} month closed.", "{n} months closed.", done.months).format(n=done.months)
+    messages.success(request, text if done.months else _("No month could be closed now."))
     for waiting in done.waiting[:MAX_MONTHS]:
         messages.warning(
             request,

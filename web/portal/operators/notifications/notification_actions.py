@@ -18,15 +18,15 @@ from web.portal.operators.page_context import OperatorRequest, operator_page
 def resend_notification(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue an undelivered e-mail again."""
     with staff_scope():
-        letter = QueuedEmail.objects.filter(pk=pk).first()
-    if letter is None:
+        email = QueuedEmail.objects.filter(pk=pk).first()
+    if email is None:
         raise ObjectNotFound(
             _("E-mail {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
         )
     try:
-        email_delivery.requeue_email(letter, actor=request.actor, now=request.now)
-    except ProblemError as said:
-        messages.error(request, said.detail)
+        email_delivery.requeue_email(email, actor=request.actor, now=request.now)
+    except ProblemError as problem:
+        messages.error(request, problem.detail)
     else:
         messages.success(request, _("The e-mail is retried within a minute."))
     return redirect("ops-system")

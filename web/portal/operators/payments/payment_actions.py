@@ -29,7 +29,7 @@ def mark_payment_failed(request: OperatorRequest, pk: str) -> HttpResponse:
         "The invoice becomes due again. The tenant can pay it, and automatic collection starts a new"
         " payment soon. This payment is not retried."
     )
-    return _ask_mark_failed(
+    return _confirm_mark_failed(
         request,
         PAYMENTS,
         payment,
@@ -50,10 +50,10 @@ def mark_topup_failed(request: OperatorRequest, pk: str) -> HttpResponse:
             _("Top-up {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
         )
     then = _("The wallet can be topped up again with a new top-up. This top-up is not retried.")
-    return _ask_mark_failed(request, TOPUPS, topup, "the top-up", _("the wallet can be topped up"), then)
+    return _confirm_mark_failed(request, TOPUPS, topup, "the top-up", _("the wallet can be topped up"), then)
 
 
-def _ask_mark_failed(
+def _confirm_mark_failed(
     request: OperatorRequest,
     moving: GatewayTransactions[TransactionRow],
     row: TransactionRow,
@@ -83,7 +83,7 @@ def _ask_mark_failed(
                 "so that nobody pays it later. If it was charged, the payment is recorded; "
                 "while the gateway does not respond, the payment stays open."
             ).format(gateway=row.gateway)
-            if moving.asks_here(row)
+            if moving.uses_current_gateway(row)
             else _(
                 "The payment gateway ({gateway}) is no longer configured here. "
                 "If it may come back, configure it again instead."

@@ -66,7 +66,7 @@ class RefundPage:
 
     @property
     def most(self) -> str:
-        return str(Money(self.room.most, self.room.currency)).lstrip("€$£¥ ")
+        return str(Money(self.room.max_minor, self.room.currency)).lstrip("€$£¥ ")
 
     @property
     def waits(self) -> Refund | None:
@@ -76,7 +76,7 @@ class RefundPage:
     @property
     def open(self) -> bool:
         succeeded = self.payment.status == PaymentStatus.SUCCEEDED
-        return self.here and not self.waits and succeeded and self.room.most > 0
+        return self.here and not self.waits and succeeded and self.room.max_minor > 0
 
     @property
     def calls(self) -> list[dict[str, str]]:
@@ -88,7 +88,7 @@ def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
     return RefundPage(
         payment=payment,
         room=refund_creation.refund_limits(payment, now=now),
-        here=REFUND_TRANSACTIONS.asks_here(payment),
+        here=REFUND_TRANSACTIONS.uses_current_gateway(payment),
         rows=list(payment.sent_back.order_by("-opened_at", "-pk")),
     )
 
@@ -102,8 +102,8 @@ def retry_refund(request: OperatorRequest, pk: str) -> HttpResponse:
     )
     try:
         refund_creation.retry_refund(found, actor=request.actor, now=request.now)
-    except ProblemError as said:
-        messages.error(request, said.detail)
+    except ProblemError as problem:
+        messages.error(request, problem.detail)
     else:
         messages.success(request, _("The refund through {gateway} is retried.").format(gateway=found.gateway))
     return redirect(reverse("ops-payment-refund", args=[found.payment_id]))
@@ -117,5 +117,5 @@ def _find_payment(pk: str) -> Payment:
 def _parse_amount(text: str, currency: str) -> int:
     try:
         return parse_amount(text, currency)
-    except InvalidAmount as odd:
-        raise InvalidValue("amount", str(odd), fix=_("Enter an amount such as 12.50.")) from odd
+    except InvalidAmount as error:
+        raise InvalidValue("amount", str(error), fix=_("Enter an amount such as 12.50.")) from error

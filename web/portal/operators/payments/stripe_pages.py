@@ -1,4 +1,4 @@
-"""Stripe page of operators: differences between the books, and parked events."""
+"""Stripe page of operators: differences between Stripe and our records, and parked events."""
 
 from django.contrib import messages
 from django.http import HttpResponse

@@ -41,7 +41,7 @@ from web.portal.operators.page_context import (
 )
 
 MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
-ASKS = require_http_methods(["GET", "HEAD", "POST"])
+FORM_METHODS = require_http_methods(["GET", "HEAD", "POST"])
 
 
 @require_safe
@@ -108,12 +108,12 @@ def derive_offerings(request: OperatorRequest) -> HttpResponse:
     new = gpu_catalogue.derive_offerings(now=request.now, any_share=True)
     for region in sorted(set(Cluster.objects.values_list("region", flat=True))):
         volume_metering.storage_offering(region, now=request.now)
-    said = (
+    text = (
         _("{new} new drafts created. Name, price and publish them.").format(new=new)
         if new
         else _("Every profile in the inventory has an offering.")
     )
-    messages.success(request, said)
+    messages.success(request, text)
     return redirect("ops-offerings")
 
 
@@ -124,7 +124,7 @@ def find_offering(pk: str) -> Offering:
     return found
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("offering")
 def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one offering with its prices; a POST renames it or publishes a price.
@@ -133,31 +133,31 @@ def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """
     found = find_offering(pk)
     refusal: ProblemError | None = None
-    trial: PriceTrial | None = None
+    preview_panel: PricePreviewPanel | None = None
     if request.method == "POST":
         try:
             messages.success(request, _change_offering(request, found))
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
         else:
             return redirect("ops-offering", pk=pk)
     elif "try" in request.GET:
         try:
-            trial = PriceTrial(_preview_price(request, found))
-        except ProblemError as said:
-            refusal = said
-            set_refusal_reason(request, said.detail)
+            preview_panel = PricePreviewPanel(_preview_price(request, found))
+        except ProblemError as problem:
+            refusal = problem
+            set_refusal_reason(request, problem.detail)
 
     def build(refusal: ProblemError | None) -> OfferingPage:
         wrong = getattr(refusal, "field", "") if request.method == "POST" else "try"
-        return build_offering_page(request, found, wrong, trial)
+        return build_offering_page(request, found, wrong, preview_panel)
 
     return render_refused(request, "operators/pricing/offering.html", build, refusal)
 
 
 @dataclass(frozen=True, slots=True)
-class PriceTrial:
+class PricePreviewPanel:
     """Last month at another price, with the tenants it affects most."""
 
     preview: PricePreview
@@ -167,7 +167,7 @@ class PriceTrial:
         return f"{self.preview.month.start:%B %Y}"
 
     @property
-    def more(self) -> int:
+    def difference_minor(self) -> int:
         return self.preview.would_be_minor - self.preview.was_minor
 
     @property
@@ -184,13 +184,13 @@ class PriceTrial:
         ]
 
     @property
-    def others(self) -> int:
+    def other_tenant_count(self) -> int:
         return max(len(self.preview.effects) - MAX_AFFECTED_TENANTS, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class OfferingPage:
-    """One offering: its prices, a form for a new one, a trial of another."""
+    """One offering: its prices, a form for a new one, a preview of another."""
 
     offering: Offering
     versions: list[dict[str, Any]]
@@ -200,7 +200,7 @@ class OfferingPage:
     wrong: str  # the refused field
     new_price: str
     label: str
-    trial: PriceTrial | None
+    preview_panel: PricePreviewPanel | None
     calls: list[dict[str, str]]
 
     models = PriceModel.choices
@@ -219,7 +219,7 @@ class OfferingPage:
 
 
 def build_offering_page(
-    request: OperatorRequest, found: Offering, wrong: str, trial: PriceTrial | None
+    request: OperatorRequest, found: Offering, wrong: str, preview_panel: PricePreviewPanel | None
 ) -> OfferingPage:
     """Read an offering's prices and its use."""
     versions = PriceVersion.objects.listed().filter(offering=found, currency=settings.CURRENCY).order_by("-valid")
@@ -243,7 +243,7 @@ def build_offering_page(
         wrong=wrong,
         new_price=request.POST.get("price", query.get("try", "")),
         label=request.POST.get("label", found.label),
-        trial=trial,
+        preview_panel=preview_panel,
         calls=[
             operator_api_call(
                 _("Prices of this offering"),
@@ -322,7 +322,7 @@ def parse_price_start(text: str, now: datetime, *, field: str = "from") -> datet
     )
 
 
-def ask_state_change(request: OperatorRequest, pk: str, state: OfferingState, *lines: str) -> HttpResponse:
+def confirm_state_change(request: OperatorRequest, pk: str, state: OfferingState, *lines: str) -> HttpResponse:
     """Ask for confirmation, then set the state of an offering."""
     found = find_offering(pk)
     with staff_scope():
@@ -346,16 +346,16 @@ def ask_state_change(request: OperatorRequest, pk: str, state: OfferingState, *l
     return confirm_action(request, step, act)
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("offering.publish")
 def publish_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Publish an offering; refused while it has no price."""
-    return ask_state_change(request, pk, OfferingState.PUBLISHED, _("Tenants see it in the catalogue at once."))
+    return confirm_state_change(request, pk, OfferingState.PUBLISHED, _("Tenants see it in the catalogue at once."))
 
 
-@ASKS
+@FORM_METHODS
 @operator_page("offering.retire")
 def retire_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retire an offering."""
     effect = _("It takes no new leases. Running leases continue at its price until they end.")
-    return ask_state_change(request, pk, OfferingState.RETIRED, effect)
+    return confirm_state_change(request, pk, OfferingState.RETIRED, effect)

@@ -29,7 +29,7 @@ from web.portal.operators.page_context import (
     render_refused,
 )
 from web.portal.operators.pricing.offering_pages import (
-    PriceTrial,
+    PricePreviewPanel,
     find_offering,
     parse_price_start,
     version_period,
@@ -45,23 +45,23 @@ def edit_tenant_prices(request: OperatorRequest, pk: str) -> HttpResponse:
     """
     found = find_offering(pk)
     refusal: ProblemError | None = None
-    trial: PriceTrial | None = None
+    preview_panel: PricePreviewPanel | None = None
     try:
         if request.method == "POST":
             messages.success(request, _agree_price(request, found))
             return redirect("ops-tenant-prices", pk=pk)
         if "try" in request.GET:
-            trial = PriceTrial(_preview_price(request, found))
-    except ProblemError as said:
-        refusal = said
-        set_refusal_reason(request, said.detail)
+            preview_panel = PricePreviewPanel(_preview_price(request, found))
+    except ProblemError as problem:
+        refusal = problem
+        set_refusal_reason(request, problem.detail)
     template = "operators/pricing/tenant_prices.html"
-    return render_refused(request, template, lambda _: build_tenant_price_page(request, found, trial), refusal)
+    return render_refused(request, template, lambda _: build_tenant_price_page(request, found, preview_panel), refusal)
 
 
 @dataclass(frozen=True, slots=True)
 class TenantPricePage:
-    """The custom prices of an offering, the form for one, and the trial of another."""
+    """The custom prices of an offering, the form for one, and the preview of another."""
 
     offering: Offering
     versions: list[dict[str, Any]]
@@ -69,7 +69,7 @@ class TenantPricePage:
     chosen: Tenant | None
     listed: int | None  # list price in the tenant's currency
     typed: QueryDict
-    trial: PriceTrial | None
+    preview_panel: PricePreviewPanel | None
 
     @property
     def currency(self) -> str:
@@ -94,7 +94,9 @@ class TenantPricePage:
         ]
 
 
-def build_tenant_price_page(request: OperatorRequest, found: Offering, trial: PriceTrial | None) -> TenantPricePage:
+def build_tenant_price_page(
+    request: OperatorRequest, found: Offering, preview_panel: PricePreviewPanel | None
+) -> TenantPricePage:
     """Read the custom prices of an offering, and what the form offers."""
     typed = request.POST if request.method == "POST" else request.GET
     versions = list(
@@ -113,7 +115,7 @@ def build_tenant_price_page(request: OperatorRequest, found: Offering, trial: Pr
         chosen=chosen,
         listed=_list_price(found, chosen, request.now),
         typed=typed,
-        trial=trial,
+        preview_panel=preview_panel,
     )
 
 

@@ -14,8 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from billing.services.ledger import invariant_checks
-from billing.services.reports import pending_collections, stripe_status
-from billing.services.reports import undelivered_emails as letters
+from billing.services.reports import pending_collections, stripe_status, undelivered_emails
 from billing.services.reports.undelivered_emails import UndeliveredEmails
 from broker.services.reports import queue_health
 from broker.services.reports.invariant_checks import InvariantResult
@@ -41,10 +40,10 @@ def show_system(request: OperatorRequest) -> HttpResponse:
 class SystemPage:
     """Integrity checks, queues, stuck money and e-mails, and the operators' audit log."""
 
-    proofs: Sequence[InvariantResult]
+    integrity_checks: Sequence[InvariantResult]
     upkeep: queue_health.QueueHealth
     money: pending_collections.PendingCollections
-    post: UndeliveredEmails
+    emails: UndeliveredEmails
     stripe_waits: int
     visits: bool  # the audit log shows visited pages, not changes
     trail: list[AuditEvent]
@@ -53,7 +52,7 @@ class SystemPage:
 
     @property
     def failed(self) -> list[InvariantResult]:
-        return [proof for proof in self.proofs if not proof.holds]
+        return [check for check in self.integrity_checks if not check.holds]
 
     @property
     def database(self) -> str:
@@ -69,12 +68,12 @@ class SystemPage:
 
     @property
     def calls(self) -> list[dict[str, str]]:
-        return _api_calls(visits=self.visits, money=self.money, post=self.post, chosen_filters=self.chosen_filters)
+        return _api_calls(visits=self.visits, money=self.money, emails=self.emails, chosen_filters=self.chosen_filters)
 
 
 def build_system_page(request: OperatorRequest) -> SystemPage:
     """Run the integrity checks, and read what is stuck and what operators did."""
-    request.proofs = invariant_checks.check_invariants(now=request.now)
+    request.integrity_checks = invariant_checks.check_invariants(now=request.now)
     visits = request.GET.get("trail") == "visits"
     rows = operator_events(visits=visits)
     chosen, chosen_filters = audit_filters.filter_events(rows, request.GET, OPERATORS_TIME_ZONE)
@@ -85,10 +84,10 @@ def build_system_page(request: OperatorRequest) -> SystemPage:
         return f"?{urlencode({**tab, **chosen_filters})}#trail"
 
     return SystemPage(
-        proofs=request.proofs,
+        integrity_checks=request.integrity_checks,
         upkeep=queue_health.measure_queue_health(now=request.now),
         money=pending_collections.read_pending_collections(now=request.now),
-        post=letters.find_undelivered_emails(),
+        emails=undelivered_emails.find_undelivered_emails(),
         stripe_waits=stripe_status.count_open_items(now=request.now),
         visits=visits,
         trail=events,
@@ -108,7 +107,7 @@ def _api_calls(
     *,
     visits: bool,
     money: pending_collections.PendingCollections,
-    post: UndeliveredEmails,
+    emails: UndeliveredEmails,
     chosen_filters: audit_filters.AuditFilters,
 ) -> list[dict[str, str]]:
     """Return the API call behind each table of the page."""
@@ -124,7 +123,7 @@ def _api_calls(
             limit=MAX_AUDIT_EVENTS,
         ),
     ]
-    if post.unsent:
+    if emails.unsent:
         calls.insert(
             1,
             operator_api_call(
@@ -158,8 +157,8 @@ def _api_calls(
 def operator_events(*, visits: bool) -> QuerySet[AuditEvent]:
     """Return what operators changed, or which pages they visited."""
     rows = AuditEvent.objects.filter(actor_kind="staff")
-    looked = {"action__startswith": "ops."}
-    return rows.filter(**looked) if visits else rows.exclude(**looked)
+    is_visit = {"action__startswith": "ops."}
+    return rows.filter(**is_visit) if visits else rows.exclude(**is_visit)
 
 
 @require_safe
@@ -171,7 +170,7 @@ def show_integrity_checks(request: OperatorRequest) -> HttpResponse:
     """
     found = invariant_checks.check_invariants(now=request.now)
     shown = {
-        "proofs": found,
+        "integrity_checks": found,
         "meter": format_checks_passed(found),
         "alone": request.headers.get("HX-Target") == "integrity-count",
     }

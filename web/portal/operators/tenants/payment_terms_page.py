@@ -51,7 +51,7 @@ class PaymentTermsPage:
     account_status: str
 
     payments = PaymentTerms.choices
-    standings = AccountStatus.choices
+    status_choices = AccountStatus.choices
 
     @property
     def calls(self) -> list[dict[str, str]]:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.placing_shared.trace import fill_order_by_class
+from bench.shared_placement.trace import fill_order_by_class
 from broker.domain.placement.shares.cutting_stock import best_value_by_free, share_prices
 from broker.domain.placement.shares.fragmentation import FragmentationMeasure
 from broker.domain.placement.shares.least_stranded import LeastStranded, StrandingWeights

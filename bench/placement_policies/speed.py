@@ -6,8 +6,8 @@ from random import Random
 from statistics import quantiles
 from time import perf_counter, perf_counter_ns, process_time
 
-from bench.placing.gpu_profiles import COUNTED, MODEL, ONE, PROFILES
-from bench.placing.workloads import MADE, spread
+from bench.placement_policies.gpu_profiles import COUNTED, MODEL, ONE, PROFILES
+from bench.placement_policies.workloads import MADE, spread
 from broker.domain.placement.buckets.warm_buckets import WarmBuckets
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_ranks
@@ -40,17 +40,17 @@ def ranks() -> StateRanks:
 
 def speed_of(gpus: int, seed: int = 1) -> Speed:
     """Fill a fleet, then time placements, each after one random departure."""
-    chance = Random(seed)
+    rng = Random(seed)
     buckets = WarmBuckets(ranks(), spread({8: gpus // 8}))
-    live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[MIX], k=33 * gpus // 10))
+    live = filled(buckets, rng.choices(range(len(PROFILES)), MADE[MIX], k=33 * gpus // 10))
     full = 100 * (1 - sum(COUNTED.free(state) for state in buckets.state) / (MODEL.grid * gpus))
     count = len(live)
     gc.freeze()  # what is there already is not looked at again and again
-    took = sorted(timed(buckets, live, chance))
-    pairs = pairs_per_second(buckets, live, chance)
+    took = sorted(timed(buckets, live, rng))
+    pairs = pairs_per_second(buckets, live, rng)
     gc.unfreeze()
     parts = quantiles(took, n=100)
-    return Speed(gpus, count, full, parts[49] / 1e3, parts[98] / 1e3, pairs, scan_us(buckets, chance))
+    return Speed(gpus, count, full, parts[49] / 1e3, parts[98] / 1e3, pairs, scan_us(buckets, rng))
 
 
 def filled(buckets: WarmBuckets, wanted: list[int]) -> list[Held]:
@@ -59,31 +59,31 @@ def filled(buckets: WarmBuckets, wanted: list[int]) -> list[Held]:
     for profile in wanted:
         if units <= 0:
             break
-        if seat := buckets.place(profile):
-            found.append((seat[0], profile, seat[1]))
+        if slot := buckets.place(profile):
+            found.append((slot[0], profile, slot[1]))
             units -= PROFILES[profile].memory
     return found
 
 
-def timed(buckets: WarmBuckets, live: list[Held], chance: Random) -> list[int]:
+def timed(buckets: WarmBuckets, live: list[Held], rng: Random) -> list[int]:
     """Return the nanoseconds of each placement."""
     took = []
-    for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=ROUNDS):
-        at = int(chance.random() * len(live))
+    for profile in rng.choices(range(len(PROFILES)), MADE[MIX], k=ROUNDS):
+        at = int(rng.random() * len(live))
         live[at], live[-1] = live[-1], live[at]
         buckets.release(*live.pop())
         began = perf_counter_ns()
-        seat = buckets.place(profile)
+        slot = buckets.place(profile)
         took_ns = perf_counter_ns() - began
-        if seat:  # a refusal is quicker than a choice
+        if slot:  # a refusal is quicker than a choice
             took.append(took_ns)
-            live.append((seat[0], profile, seat[1]))
+            live.append((slot[0], profile, slot[1]))
     return took
 
 
-def pairs_per_second(buckets: WarmBuckets, live: list[Held], chance: Random) -> float:
+def pairs_per_second(buckets: WarmBuckets, live: list[Held], rng: Random) -> float:
     """Return departures and placements of one profile per CPU second, in pairs."""
-    gone = [live[at] for at in chance.sample(range(len(live)), min(ROUNDS, len(live)))]
+    gone = [live[at] for at in rng.sample(range(len(live)), min(ROUNDS, len(live)))]
     place, release = buckets.place, buckets.release
     began = process_time()
     for gpu, profile, start in gone:
@@ -92,10 +92,10 @@ def pairs_per_second(buckets: WarmBuckets, live: list[Held], chance: Random) -> 
     return len(gone) / (process_time() - began)
 
 
-def scan_us(buckets: WarmBuckets, chance: Random) -> float:
+def scan_us(buckets: WarmBuckets, rng: Random) -> float:
     """Return the time of the same decision by scanning every GPU."""
     began = perf_counter()
-    for profile in chance.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
+    for profile in rng.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
         bit, state = buckets.ranks.bit[profile], buckets.state
         min(range(len(state)), key=lambda gpu: bit[state[gpu]] or 1 << 400)
     return 1e6 * (perf_counter() - began) / SCANS

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from random import Random
 from time import process_time
 
-from bench.placing.gpu_profiles import PROFILES
-from bench.placing.speed import filled, ranks
-from bench.placing.workloads import MADE, spread
+from bench.placement_policies.gpu_profiles import PROFILES
+from bench.placement_policies.speed import filled, ranks
+from bench.placement_policies.workloads import MADE, spread
 from broker.domain.defragmentation.defragmentation_plan import DefragmentationPlan, plan_defragmentation
 from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
 from broker.domain.placement.buckets.state_buckets import StateBuckets
@@ -34,12 +34,12 @@ def all_planned() -> list[Planned]:
 
 def planned(mix: str, stay: float, seed: int) -> Planned:
     """Fill a fleet by our rule, remove some leases, and plan."""
-    chance = Random(seed)
+    rng = Random(seed)
     buckets = StateBuckets(ranks(), spread({8: GPUS // 8}))
-    live = filled(buckets, chance.choices(range(len(PROFILES)), MADE[mix], k=33 * GPUS // 10))
+    live = filled(buckets, rng.choices(range(len(PROFILES)), MADE[mix], k=33 * GPUS // 10))
     fleet = SliceFleet(StateBuckets(ranks(), spread({8: GPUS // 8})))
     for number, (gpu, profile, start) in enumerate(live):
-        if chance.random() < stay:
+        if rng.random() < stay:
             fleet.hold(gpu, LiveSlice(str(number), profile, start, cost=1))
     began = process_time()
     plan = plan_defragmentation(fleet, reason="some leases have gone")

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import count as counted_from
 from typing import Protocol
 
-from bench.placing.gpu_profiles import FULL, TABLE, WHOLE
-from bench.placing.running_minimum import MinimumGpus
-from bench.placing.workloads import Request
+from bench.placement_policies.gpu_profiles import FULL, TABLE, WHOLE
+from bench.placement_policies.running_minimum import MinimumGpus
+from bench.placement_policies.workloads import Request
 from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBuckets
 from broker.domain.placement.costs.state_ranks import StateRanks
 from broker.domain.placement.costs.state_tables import EMPTY
@@ -47,10 +47,10 @@ class Bucketed:
     def place(self, number: int, request: Request) -> bool:
         if request.count > 1:
             return self._place_gang(number, request.count)
-        seat = self.buckets.place(request.profile)
-        if seat is None:
+        slot = self.buckets.place(request.profile)
+        if slot is None:
             return False
-        self.held[number] = request.profile, [seat]
+        self.held[number] = request.profile, [slot]
         return True
 
     def _place_gang(self, number: int, count: int) -> bool:
@@ -65,8 +65,8 @@ class Bucketed:
         return True
 
     def release(self, number: int) -> None:
-        profile, seats = self.held.pop(number)
-        for gpu, start in seats:
+        profile, slots = self.held.pop(number)
+        for gpu, start in slots:
             self.buckets.release(gpu, profile, start)
 
     def active(self) -> int:
@@ -108,8 +108,8 @@ class FirstFit:
         return False
 
     def release(self, number: int) -> None:
-        profile, seats = self.held.pop(number)
-        for gpu, start in seats:
+        profile, slots = self.held.pop(number)
+        for gpu, start in slots:
             self._become(gpu, TABLE.without(self.state[gpu], profile, start))
 
     def _become(self, gpu: int, state: int) -> None:

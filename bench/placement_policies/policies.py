@@ -3,16 +3,16 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from bench.placing import rules
-from bench.placing.fleets import Bucketed, FirstFit, Fleet, Oracle
-from bench.placing.gpu_profiles import COUNTED, MODEL, PROFILES, TABLE
-from bench.placing.moving import Freedom, Moved
-from bench.placing.selling import SOLD, Sold
+from bench.placement_policies import rules
+from bench.placement_policies.fleets import Bucketed, FirstFit, Fleet, Oracle
+from bench.placement_policies.gpu_profiles import COUNTED, MODEL, PROFILES, TABLE
+from bench.placement_policies.moving import Freedom, Moved
+from bench.placement_policies.selling import SOLD, Sold
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_rule
 from broker.domain.placement.costs.state_ranks import CostRule, StateRanks, rank_states
 
-ORACLE, OURS, UNTOLD = "oracle", "bp", "bp untold"
+ORACLE, OURS, UNTOLD = "oracle", "bp", "bp ranks_without_forecast"
 PEERS = ("mcc", "ff_nv", "ff_hami", "bf", "mfi", "fgd", "fgdb", "pvb")
 MOVING = {
     "bp+r": Freedom(on_a_miss=True, on_a_release=False),
@@ -41,7 +41,7 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
     for name, rule in by_rule.items():
         found[name] = lambda nodes, rule=rule: Bucketed(rank_states(TABLE, rule), nodes)
     ours = ranks_for_demand(forecast, seed)
-    found[UNTOLD] = lambda nodes: Bucketed(untold(), nodes)
+    found[UNTOLD] = lambda nodes: Bucketed(ranks_without_forecast(), nodes)
     found[OURS] = lambda nodes: Bucketed(ours, nodes)
     for name, freedom in MOVING.items():
         found[name] = lambda nodes, freedom=freedom: Moved(ours, nodes, freedom)
@@ -50,8 +50,8 @@ def policies(forecast: Sequence[float], seed: int) -> dict[str, Make]:
 
 def ranks_for_demand(forecast: Sequence[float], seed: int) -> StateRanks:
     """Return our ranks at the prices of this demand."""
-    chance = Random(f"prices {seed}").random
-    worth = slice_prices.dual_prices(PROFILES, MODEL.grid, forecast, chance=chance, compute=MODEL.compute)
+    rng = Random(f"prices {seed}").random
+    worth = slice_prices.dual_prices(PROFILES, MODEL.grid, forecast, rng=rng, compute=MODEL.compute)
     return rank_states(COUNTED, bid_price_rule(COUNTED, worth, _popularity(forecast)))
 
 
@@ -59,7 +59,7 @@ def _popularity(forecast: Sequence[float]) -> list[float]:
     return [each / sum(forecast) for each in forecast]
 
 
-def untold() -> StateRanks:
+def ranks_without_forecast() -> StateRanks:
     """Return our ranks at the prices that need no forecast."""
     return rank_states(
         COUNTED, bid_price_rule(COUNTED, slice_prices.default_prices(PROFILES, MODEL.grid, MODEL.compute))

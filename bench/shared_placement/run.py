@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import process_time
 
-from bench.placing_shared import trace
-from bench.placing_shared.rules import Anywhere
+from bench.shared_placement import trace
+from bench.shared_placement.rules import Anywhere
 from broker.domain.placement.shares.node_capacity import HeldShare
 from broker.domain.placement.shares.shared_nodes import SharedNodes, ShareRule
 
@@ -28,7 +28,7 @@ def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcom
     capacity = trace.capacity_of(rooms)
     began = process_time()
     nodes = SharedNodes(rooms, kinds, rule_of()) if rule_of else None
-    chance = Anywhere(seed)
+    rng = Anywhere(seed)
     came = held = decisions = 0
     at_capacity: int | None = None
     for kind in trace.arrivals(seed, capacity):
@@ -36,7 +36,7 @@ def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcom
         came, decisions = came + request.takes, decisions + 1
         if nodes:
             got = nodes.place(kind)
-        elif chosen := chance.choose(rooms, request):
+        elif chosen := rng.choose(rooms, request):
             got = HeldShare(*chosen)
             rooms[got.node].take(request, got.gpus)
         else:

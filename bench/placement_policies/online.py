@@ -1,12 +1,12 @@
-"""Fleet in use: requests come and go, and what does not fit is lost."""
+"""Simulation with arrivals and departures; requests that do not fit are dropped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from bench.placing.fleets import Fleet, Oracle
-from bench.placing.gpu_profiles import NAMES, WEIGHTS
-from bench.placing.workloads import Arrival
+from bench.placement_policies.fleets import Fleet, Oracle
+from bench.placement_policies.gpu_profiles import NAMES, WEIGHTS
+from bench.placement_policies.workloads import Arrival
 
 WARM_UP = 0.3  # of the time until the last arrival
 

@@ -55,13 +55,13 @@ def arrivals(seed: int, capacity: int) -> Iterator[int]:
     First every pod of the trace once in random order, then random ones, until they have requested
     130 % of the capacity.
     """
-    chance = Random(seed)
+    rng = Random(seed)
     takes = [request.takes for request in request_counts()]
     pods = [kind for kind, times in enumerate(request_counts().values()) for _ in range(times)]
-    first = chance.sample(pods, len(pods))
+    first = rng.sample(pods, len(pods))
     came = 0
     while came < ARRIVED * capacity:
-        kind = first.pop() if first else chance.choice(pods)
+        kind = first.pop() if first else rng.choice(pods)
         came += takes[kind]
         yield kind
 

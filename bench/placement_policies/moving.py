@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.placing.consolidation import consolidate_gpu
-from bench.placing.fleets import node_with
-from bench.placing.gpu_profiles import WHOLE
-from bench.placing.slice_room import make_room_for_slice
-from bench.placing.workloads import Request
+from bench.placement_policies.consolidation import consolidate_gpu
+from bench.placement_policies.fleets import node_with
+from bench.placement_policies.gpu_profiles import WHOLE
+from bench.placement_policies.slice_room import make_room_for_slice
+from bench.placement_policies.workloads import Request
 from broker.domain.defragmentation.evacuation import evacuate_node
 from broker.domain.defragmentation.fleet import LiveSlice, SliceFleet
 from broker.domain.placement.buckets.state_buckets import StateBuckets

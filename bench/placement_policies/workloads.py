@@ -8,7 +8,7 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
-from bench.placing.gpu_profiles import MODEL, NAMES, ONE, ROOM, THREE, TWO, WEIGHTS, WHOLE
+from bench.placement_policies.gpu_profiles import MODEL, NAMES, ONE, ROOM, THREE, TWO, WEIGHTS, WHOLE
 from broker.domain.workloads.openb_trace import map_trace_request
 
 # Nodes of the openb cluster by how many GPUs they have: 6,212 in all.
@@ -49,7 +49,7 @@ class Recorded:
 
 def openb(mapping: str) -> list[Recorded]:
     """Read the GPU requests of the trace."""
-    with (ROOM / "traces" / "openb.csv").open() as file:
+    with (ROOM / "sample_data" / "openb.csv").open() as file:
         rows = [{key: int(value) if value else None for key, value in row.items()} for row in csv.DictReader(file)]
     found = []
     for row in rows:
@@ -71,18 +71,18 @@ def by_memory(count: int, milli: int) -> int:
     return (ONE, TWO, THREE, WHOLE)[bisect_left(M8, milli)] if count == 1 else WHOLE
 
 
-def drawing(mix: str, chance: Random, *, scheduled_only: bool) -> Callable[[], Request]:
+def drawing(mix: str, rng: Random, *, scheduled_only: bool) -> Callable[[], Request]:
     """Return a function that draws requests of a mix."""
     if mix in MADE:
         bounds = list(accumulate(MADE[mix]))
 
         def make() -> Request:
-            profile = bisect_left(bounds, chance.random() * bounds[-1])
-            return Request(min(profile, WHOLE), 1, chance.expovariate(1.0))
+            profile = bisect_left(bounds, rng.random() * bounds[-1])
+            return Request(min(profile, WHOLE), 1, rng.expovariate(1.0))
 
         return make
     recorded = [each.request for each in openb(mix) if each.scheduled or not scheduled_only]
-    return lambda: recorded[int(chance.random() * len(recorded))]
+    return lambda: recorded[int(rng.random() * len(recorded))]
 
 
 def inflating(mix: str, gpus: int, seed: int) -> list[Request]:
@@ -100,18 +100,18 @@ def coming(mix: str, count: int, seed: int, busy_for: Callable[[list[float]], fl
 
     `busy_for` is how long the fleet is busy with so much work by profile at the wanted load.
     """
-    chance = Random(f"online {mix} {seed}")
-    draw = drawing(mix, chance, scheduled_only=True)
+    rng = Random(f"online {mix} {seed}")
+    draw = drawing(mix, rng, scheduled_only=True)
     requests = [draw() for _ in range(count)]
-    return timed(requests, busy_for(work(requests, count)), chance)
+    return timed(requests, busy_for(work(requests, count)), rng)
 
 
-def timed(requests: list[Request], apart: float, chance: Random, *, since: float = 0.0) -> list[Arrival]:
+def timed(requests: list[Request], apart: float, rng: Random, *, since: float = 0.0) -> list[Arrival]:
     """Assign random arrival times with a given mean distance.
 
     It is a Poisson process with a known count.
     """
-    moments = sorted(chance.random() for _ in requests)
+    moments = sorted(rng.random() for _ in requests)
     return [Arrival(since + at * apart * len(requests), each) for at, each in zip(moments, requests, strict=True)]
 
 

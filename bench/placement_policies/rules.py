@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from bench.placing.gpu_profiles import DOUBLE, ONE, PROFILES, TABLE, THREE, WEIGHTS
+from bench.placement_policies.gpu_profiles import DOUBLE, ONE, PROFILES, TABLE, THREE, WEIGHTS
 from broker.domain.placement.costs.state_ranks import CostRule
 from broker.domain.placement.costs.state_tables import EMPTY, PlacementOption, StateTable
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import cache
 
-from bench.placing.gpu_profiles import NAMES, TABLE, WEIGHTS
-from bench.placing.programs import maximum
+from bench.placement_policies.gpu_profiles import NAMES, TABLE, WEIGHTS
+from bench.placement_policies.programs import maximum
 from broker.domain.placement.costs.covering_lp import ProfileCounts, marginal_gpus, maximal_layouts
 
 

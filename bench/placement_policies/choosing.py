@@ -10,9 +10,9 @@ from random import Random
 from statistics import quantiles
 from time import perf_counter, perf_counter_ns
 
-from bench.placing.gpu_profiles import MODEL, PROFILES
-from bench.placing.speed import FULL
-from bench.placing.workloads import MADE
+from bench.placement_policies.gpu_profiles import MODEL, PROFILES
+from bench.placement_policies.speed import FULL
+from bench.placement_policies.workloads import MADE
 from broker.domain.geometry.gpu_state import EMPTY_GPU
 from broker.domain.geometry.profiles import Placement, Profile
 from broker.domain.placement.gangs.gang_search import find_gang_slots
@@ -41,23 +41,23 @@ class Choosing:
 
 def choosing(gpus: int, seed: int = 1) -> Choosing:
     """Fill a pool, then time choices, gangs, and GPUs leaving and returning."""
-    chance = Random(seed)
+    rng = Random(seed)
     cold = [GpuView(f"gpu_{n:07}", f"node_{n // 8:06}", EMPTY_GPU, None, NO_WARM_SLICES) for n in range(gpus)]
     pool = PoolIndex(MODEL, cold)
-    live = _filled(pool, chance.choices(PROFILES, MADE[MIX], k=33 * gpus // 10), gpus)
+    live = _filled(pool, rng.choices(PROFILES, MADE[MIX], k=33 * gpus // 10), gpus)
     gc.freeze()
     took = []
-    for profile in chance.choices(PROFILES, MADE[MIX], k=ROUNDS):
-        at = chance.randrange(len(live))
+    for profile in rng.choices(PROFILES, MADE[MIX], k=ROUNDS):
+        at = rng.randrange(len(live))
         live[at], live[-1] = live[-1], live[at]
         pool.release(*live.pop())
         began_ns = perf_counter_ns()
-        seat = pool.choose(profile)
+        slot = pool.choose(profile)
         took_ns = perf_counter_ns() - began_ns
-        if seat:  # a refusal is quicker than a choice
+        if slot:  # a refusal is quicker than a choice
             took.append(took_ns)
-            pool.hold(seat, profile)
-            live.append((seat, profile))
+            pool.hold(slot, profile)
+            live.append((slot, profile))
     two = MODEL.profile("2g.20gb", PROFILES[0].isolation)
     first = _timed_ms(lambda: find_gang_slots(pool, two, count=4, same_node=True))
 
@@ -67,29 +67,29 @@ def choosing(gpus: int, seed: int = 1) -> Choosing:
 
     together = _mean_ms(lambda: find_gang_slots(pool, two, count=4, same_node=True), before=change)
     anywhere = _mean_ms(lambda: find_gang_slots(pool, two, count=4, same_node=False))
-    changing = chance.choices([f"gpu_{n:07}" for n in range(gpus)], k=CHANGES)
+    changing = rng.choices([f"gpu_{n:07}" for n in range(gpus)], k=CHANGES)
     began = perf_counter()
     for gpu in changing:
         pool.add(pool.remove(gpu))
     changed = 1e6 * (perf_counter() - began) / CHANGES
     gc.unfreeze()
     parts = quantiles(took, n=100)
-    whole = _whole_ms(gpus, chance)
+    whole = _whole_ms(gpus, rng)
     return Choosing(gpus, parts[49] / 1e3, parts[98] / 1e3, together, first, whole, anywhere, changed)
 
 
-def _whole_ms(gpus: int, chance: Random) -> float:
+def _whole_ms(gpus: int, rng: Random) -> float:
     """Time gangs of four whole GPUs on partly used nodes with GPUs bridged in pairs."""
     nodes = {f"node_{n:06}": [f"gpu_{n:06}_{c}" for c in range(8)] for n in range(gpus // 8)}
     pool = PoolIndex(MODEL, [GpuView(gpu, node) for node, its in nodes.items() for gpu in its])
     topologies = {node: Topology(tuple(its), PAIRS) for node, its in nodes.items()}
-    seat_of, whole = Placement(0, MODEL.grid), MODEL.whole
-    held = [Slot(gpu, seat_of) for its in nodes.values() for gpu in chance.sample(its, chance.randrange(9))]
-    for seat in held:
-        pool.hold(seat, whole)
+    whole_gpu, whole = Placement(0, MODEL.grid), MODEL.whole
+    held = [Slot(gpu, whole_gpu) for its in nodes.values() for gpu in rng.sample(its, rng.randrange(9))]
+    for slot in held:
+        pool.hold(slot, whole)
 
     def change() -> None:
-        at = chance.randrange(len(held))
+        at = rng.randrange(len(held))
         pool.release(held[at], whole)
         found = pool.choose(whole)
         if found:
@@ -105,9 +105,9 @@ def _filled(pool: PoolIndex, wanted: list[Profile], gpus: int) -> list[tuple[Slo
     for profile in wanted:
         if units <= 0:
             break
-        if seat := pool.choose(profile):
-            pool.hold(seat, profile)
-            live.append((seat, profile))
+        if slot := pool.choose(profile):
+            pool.hold(slot, profile)
+            live.append((slot, profile))
             units -= profile.memory
     return live
 

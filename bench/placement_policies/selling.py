@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.placing.gpu_profiles import MODEL, PROFILES, WHOLE
-from bench.placing.workloads import Request
+from bench.placement_policies.gpu_profiles import MODEL, PROFILES, WHOLE
+from bench.placement_policies.workloads import Request
 from broker.domain.geometry.gpu_state import EMPTY_GPU
 from broker.domain.geometry.profiles import Profile
 from broker.domain.placement.gangs.gang_search import find_gang_slots
@@ -28,25 +28,25 @@ class Sold:
     def place(self, number: int, request: Request) -> bool:
         profile = MODEL.whole if request.profile == WHOLE else PROFILES[request.profile]
         if request.count > 1:
-            seats = find_gang_slots(self.pool, profile, count=request.count, same_node=True)
+            slots = find_gang_slots(self.pool, profile, count=request.count, same_node=True)
         else:
-            seat = self.pool.choose(profile)
-            seats = (seat,) if seat else None
-        if seats is None:
+            slot = self.pool.choose(profile)
+            slots = (slot,) if slot else None
+        if slots is None:
             return False
-        for each in seats:
+        for each in slots:
             self.pool.hold(each, profile)
-        self.on.update(each.gpu for each in seats)
-        self.held[number] = profile, seats
+        self.on.update(each.gpu for each in slots)
+        self.held[number] = profile, slots
         return True
 
     def release(self, number: int) -> None:
-        profile, seats = self.held.pop(number)
-        for seat in seats:
-            self.pool.release(seat, profile)
-            self.on[seat.gpu] -= 1
-            if not self.on[seat.gpu]:
-                del self.on[seat.gpu]
+        profile, slots = self.held.pop(number)
+        for slot in slots:
+            self.pool.release(slot, profile)
+            self.on[slot.gpu] -= 1
+            if not self.on[slot.gpu]:
+                del self.on[slot.gpu]
 
     def active(self) -> int:
         return len(self.on)

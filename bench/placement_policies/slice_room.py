@@ -49,8 +49,8 @@ def make_room_for_slice(
     relocation, and the slice is held. Relocations that together cost more than the gain, or than the
     budget allows, are not made. `tries` says how hard to search, as `place_by_displacing` takes it.
     """
-    if seat := fleet.place(wanted):
-        return SliceRoom(*seat, ())
+    if slot := fleet.place(wanted):
+        return SliceRoom(*slot, ())
 
     def may(pieces: list[LiveSlice]) -> bool:
         return (gain is None or sum(piece.cost or 0 for piece in pieces) <= gain) and (

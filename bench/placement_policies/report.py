@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import sqrt
 from statistics import mean, stdev
 
-from bench.placing.policies import ORACLE, PEERS
+from bench.placement_policies.policies import ORACLE, PEERS
 
 # Student's t at 97.5 percent, by the number of values less one; from 30 on the normal one is near enough.
 T = (

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from bench.placing.fleets import Fleet
-from bench.placing.gpu_profiles import WEIGHTS
-from bench.placing.workloads import Request
+from bench.placement_policies.fleets import Fleet
+from bench.placement_policies.gpu_profiles import WEIGHTS
+from bench.placement_policies.workloads import Request
 
 
 @dataclass(frozen=True)

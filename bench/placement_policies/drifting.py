@@ -6,13 +6,13 @@ The mix flips half-way.
 from collections.abc import Callable, Sequence
 from random import Random
 
-from bench.placing import workloads
-from bench.placing.covering import gpus_for
-from bench.placing.fleets import Bucketed, Fleet
-from bench.placing.gpu_profiles import COUNTED, MODEL, NAMES, PROFILES
-from bench.placing.online import serve
-from bench.placing.policies import untold
-from bench.placing.workloads import Arrival, Request
+from bench.placement_policies import workloads
+from bench.placement_policies.covering import gpus_for
+from bench.placement_policies.fleets import Bucketed, Fleet
+from bench.placement_policies.gpu_profiles import COUNTED, MODEL, NAMES, PROFILES
+from bench.placement_policies.online import serve
+from bench.placement_policies.policies import ranks_without_forecast
+from bench.placement_policies.workloads import Arrival, Request
 from broker.domain.placement.buckets.state_buckets import StateBuckets
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_rule
@@ -51,12 +51,10 @@ class Repriced(Bucketed):
 def drift(before: str, after: str, seed: int) -> dict[str, float]:
     """Return the accepted GPU-time of prices that know, that learn and that stay."""
     arrivals = flipping(before, after, seed)
-    chance = Random(f"drift prices {seed}").random
+    rng = Random(f"drift prices {seed}").random
 
     def rank(demand: Sequence[float]) -> StateRanks:
-        prices = slice_prices.dual_prices(
-            PROFILES, MODEL.grid, demand, chance=chance, draws=DRAWS, compute=MODEL.compute
-        )
+        prices = slice_prices.dual_prices(PROFILES, MODEL.grid, demand, rng=rng, draws=DRAWS, compute=MODEL.compute)
         return rank_states(COUNTED, bid_price_rule(COUNTED, prices, [each / sum(demand) for each in demand]))
 
     halves = [demand_of(before), demand_of(after)]
@@ -66,7 +64,7 @@ def drift(before: str, after: str, seed: int) -> dict[str, float]:
         STALE: lambda number, _: halves[0],
     }
     fleets: dict[str, Fleet] = {name: Repriced(rank, teller) for name, teller in tellers.items()}
-    fleets[UNTOLD] = Bucketed(untold(), GPUS)
+    fleets[UNTOLD] = Bucketed(ranks_without_forecast(), GPUS)
     return {name: 100 * serve(fleet, arrivals).gpu_time for name, fleet in fleets.items()}
 
 
@@ -94,11 +92,11 @@ def flipping(before: str, after: str, seed: int) -> list[Arrival]:
 
     Only the mix changes.
     """
-    chance, since, found = Random(f"drift {before} {after} {seed}"), 0.0, []
+    rng, since, found = Random(f"drift {before} {after} {seed}"), 0.0, []
     for mix in (before, after):
-        drawn = chance.choices(range(len(NAMES)), demand_of(mix), k=HALF)
-        requests = [Request(profile, 1, chance.expovariate(1.0)) for profile in drawn]
+        drawn = rng.choices(range(len(NAMES)), demand_of(mix), k=HALF)
+        requests = [Request(profile, 1, rng.expovariate(1.0)) for profile in drawn]
         apart = gpus_for(workloads.work(requests, HALF)) / (LOAD * len(GPUS))
-        found += workloads.timed(requests, apart, chance, since=since)
+        found += workloads.timed(requests, apart, rng, since=since)
         since += apart * HALF
     return found

@@ -6,8 +6,8 @@ The search knows only what one GPU can hold.
 from collections.abc import Iterator
 from itertools import product
 
-from bench.placing.covering import fillings
-from bench.placing.gpu_profiles import TABLE, WHOLE
+from bench.placement_policies.covering import fillings
+from bench.placement_policies.gpu_profiles import TABLE, WHOLE
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 
 # Up to so many 1g.10gb, 1g.20gb, 2g, 3g and 4g: all that these make is searched, no sample of it.

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from bench.placing.fleets import Bucketed
-from bench.placing.online import serve
-from bench.placing.policies import OURS, ranks_for_demand
-from bench.placing.workloads import Arrival, Request
+from bench.placement_policies.fleets import Bucketed
+from bench.placement_policies.online import serve
+from bench.placement_policies.policies import OURS, ranks_for_demand
+from bench.placement_policies.workloads import Arrival, Request
 from broker.domain.placement.buckets.warm_buckets import WarmBuckets
 from broker.domain.placement.buckets.warm_slots import WarmSlots
 from broker.domain.placement.costs.state_ranks import StateRanks
@@ -47,16 +47,16 @@ class Blind(Counting):
 
     def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         super().__init__(ranks, nodes)
-        self._seats, self._left = WarmSlots(ranks), [0] * len(nodes)
+        self._warm_slots, self._left = WarmSlots(ranks), [0] * len(nodes)
 
     def place(self, number: int, request: Request) -> bool:
         if not super().place(number, request):
             return False
-        profile, seats = self.held[number]
-        for gpu, start in seats:
-            left, keeps = self._left[gpu], self._seats.keeps[profile][start]
+        profile, slots = self.held[number]
+        for gpu, start in slots:
+            left, keeps = self._left[gpu], self._warm_slots.keeps[profile][start]
             how = CutEffort.ANEW if left & ~keeps else CutEffort.FREE
-            if left & self._seats.bit[profile][start]:
+            if left & self._warm_slots.bit[profile][start]:
                 how = CutEffort.WARM
             self._left[gpu] = left & keeps
             if request.count == 1:
@@ -64,9 +64,9 @@ class Blind(Counting):
         return True
 
     def release(self, number: int) -> None:
-        profile, seats = self.held[number]
-        for gpu, start in seats:
-            self._left[gpu] |= self._seats.bit[profile][start]
+        profile, slots = self.held[number]
+        for gpu, start in slots:
+            self._left[gpu] |= self._warm_slots.bit[profile][start]
         super().release(number)
 
 

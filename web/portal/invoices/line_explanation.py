@@ -1,4 +1,4 @@
-"""Explain drawer: one invoice line broken down to the seconds behind it."""
+"""Explanation of one invoice line: leases, rates and rounding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ BarSegment = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class ExplainDrawer:
-    """Contents of the explain drawer."""
+class LineExplanationPanel:
+    """Contents of the panel that explains a line."""
 
     explained: ExplainedLine
     month: tuple[datetime, datetime]
 
     @property
-    def more(self) -> int:
+    def unlisted_lease_count(self) -> int:
         """Return how many leases are not listed one by one."""
         return self.explained.leases_total - len(self.explained.leases)
 
     @property
-    def windows(self) -> int:
+    def charged_period_count(self) -> int:
         return sum(1 for use in self.explained.leases for window in use.windows if window.charged)
 
     @property
@@ -44,20 +44,20 @@ class ExplainDrawer:
         return left, exact, rounded
 
     @property
-    def fraction(self) -> str:
+    def exact_amount(self) -> str:
         """Return the exact amount of its seconds, before the month's adjustments."""
         return format_fraction(
             self.explained.line.charged_num - sum(each.exact_num for each in self.explained.corrected)
         )
 
     @property
-    def left(self) -> tuple[str, str]:
+    def adjusted_amount(self) -> tuple[str, str]:
         """Return the exact amount after the month's adjustments, as a fraction and in decimals."""
         num = int(self.explained.line.exact_num)
         return format_fraction(num), format_exact(num)
 
     @property
-    def carried(self) -> list[tuple[InvoiceAdjustment | CorrectionEffect, str, str]]:
+    def changes(self) -> list[tuple[InvoiceAdjustment | CorrectionEffect, str, str]]:
         """Return corrections and adjustments with their exact absolute amounts and how they were computed."""
         listed: list[InvoiceAdjustment | CorrectionEffect] = [*self.explained.corrected, *self.explained.month]
         return [(each, format_exact(abs(int(each.exact_num))), self._by(each)) for each in listed]
@@ -77,21 +77,21 @@ class ExplainDrawer:
         )
 
     @property
-    def parts(self) -> list[BarSegment]:
+    def timeline_segments(self) -> list[BarSegment]:
         """Return the month as a bar: charged by any listed lease, or not."""
         start, end = self.month
         spans = [(w.start, w.end) for use in self.explained.leases for w in use.windows if w.charged]
         return bar_segments(merge_intervals(spans), start, end)
 
     @property
-    def words(self) -> str:
-        return _("{windows} charged periods in the month").format(windows=self.windows)
+    def timeline_label(self) -> str:
+        return _("{windows} charged periods in the month").format(windows=self.charged_period_count)
 
 
-def explain_drawer(line: InvoiceLine) -> ExplainDrawer:
+def build_line_panel(line: InvoiceLine) -> LineExplanationPanel:
     """Explain a line, with up to a dozen of its leases in detail."""
     span = line.invoice.period.span
-    return ExplainDrawer(explain_invoice_line(line, most=MAX_LEASES), (span.lower, span.upper))
+    return LineExplanationPanel(explain_invoice_line(line, most=MAX_LEASES), (span.lower, span.upper))
 
 
 def merge_intervals(spans: Sequence[tuple[datetime, datetime]]) -> list[tuple[datetime, datetime]]:
@@ -108,11 +108,11 @@ def merge_intervals(spans: Sequence[tuple[datetime, datetime]]) -> list[tuple[da
 def bar_segments(spans: Sequence[tuple[datetime, datetime]], start: datetime, end: datetime) -> list[BarSegment]:
     """Return the segments of a bar from start to end, in seconds."""
     second, at = timedelta(seconds=1), start
-    parts: list[BarSegment] = []
+    segments: list[BarSegment] = []
     for begin, over in spans:
-        parts += [
+        segments += [
             ("fill-free", max(begin - at, timedelta(0)) // second),
             ("series-1", (over - max(begin, at)) // second),
         ]
         at = over
-    return [*parts, ("fill-free", max(end - at, timedelta(0)) // second)]
+    return [*segments, ("fill-free", max(end - at, timedelta(0)) // second)]

@@ -6,15 +6,15 @@ Each job draws its requests once and gives them to every policy.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.placing import workloads
-from bench.placing.covering import gpus_for, most_served
-from bench.placing.drifting import drift
-from bench.placing.gpu_profiles import WEIGHTS, WHOLE
-from bench.placing.inflate import fill
-from bench.placing.online import Served, serve
-from bench.placing.policies import MOVING, Make, policies
-from bench.placing.warming import warmed
-from bench.placing.workloads import Arrival, Request
+from bench.placement_policies import workloads
+from bench.placement_policies.covering import gpus_for, most_served
+from bench.placement_policies.drifting import drift
+from bench.placement_policies.gpu_profiles import WEIGHTS, WHOLE
+from bench.placement_policies.inflate import fill
+from bench.placement_policies.online import Served, serve
+from bench.placement_policies.policies import MOVING, Make, policies
+from bench.placement_policies.warming import warmed
+from bench.placement_policies.workloads import Arrival, Request
 
 FILLED = workloads.spread(workloads.OPENB_NODES)
 SERVED = workloads.spread({8: 32})

@@ -7,7 +7,7 @@ from broker.domain.placement.shares.fragmentation import FragmentationMeasure
 from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, NodeCapacity, ShareRequest
 from broker.domain.placement.shares.shared_nodes import ShareBid
 
-TRIES = 50  # by chance, before all nodes are looked at
+TRIES = 50  # at random, before all nodes are looked at
 
 
 def ways(room: NodeCapacity, request: ShareRequest) -> list[tuple[int, ...]]:
@@ -92,17 +92,17 @@ class Anywhere:
     """
 
     def __init__(self, seed: int) -> None:
-        self._chance = Random(seed)
+        self._rng = Random(seed)
 
     def choose(self, rooms: list[NodeCapacity], request: ShareRequest) -> tuple[int, tuple[int, ...]] | None:
         """Return a node and its GPUs."""
         for _ in range(TRIES):
-            node = self._chance.randrange(len(rooms))
+            node = self._rng.randrange(len(rooms))
             if rooms[node].fits(request):
                 break
         else:
             fitting = [node for node, room in enumerate(rooms) if room.fits(request)]
             if not fitting:
                 return None
-            node = self._chance.choice(fitting)
-        return node, self._chance.choice(ways(rooms[node], request))
+            node = self._rng.choice(fitting)
+        return node, self._rng.choice(ways(rooms[node], request))

@@ -1,6 +1,6 @@
 """Benchmark of document layout, and of how its time grows with the number of lines.
 
-Usage: `python -m bench.billing_papers`. Each document is different, because typst caches what it has
+Usage: `python -m bench.billing_documents`. Each document is different, because typst caches what it has
 laid out.
 """
 

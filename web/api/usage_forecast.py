@@ -33,7 +33,7 @@ class ExpectedDayOut(serializers.Serializer[Any]):
 
 
 @extend_schema_serializer(many=False)
-class UsageOutlookOut(serializers.Serializer[Any]):
+class UsageForecastOut(serializers.Serializer[Any]):
     """The remaining days of this month, the rest of today first.
 
     It is null with less than two weeks of use. `going_on` is the month's cost if everything that runs now continues
@@ -46,10 +46,10 @@ class UsageOutlookOut(serializers.Serializer[Any]):
     items = ExpectedDayOut(many=True)
 
 
-class UsageOutlookViewSet(TenantViewSet):
+class UsageForecastViewSet(TenantViewSet):
     """Expected cost of this month, from the same weekdays of the last four weeks."""
 
-    serializer_class = UsageOutlookOut
+    serializer_class = UsageForecastOut
     pagination_class = None
     parameters = frozenset({"project"})
     actions_needed = needs("usage.read", "list")
@@ -59,7 +59,7 @@ class UsageOutlookViewSet(TenantViewSet):
 
     @extend_schema(
         parameters=[OpenApiParameter("project", str, description="Only this project and its sub-projects.")],
-        responses=UsageOutlookOut,
+        responses=UsageForecastOut,
         filters=False,
     )
     def list(self, request: Request) -> Response:
