@@ -30,8 +30,8 @@ MODEL, REGION, OTHER = "H100-80GB", "eu-north", "eu-south"
 QUEUE = """
 INSERT INTO broker_transition (lease_id, seq, tenant_id, at, prev_seq, prev_at, before, after, cause, offering_id,
        project_id, quantity, price_class, generation, actor_kind, actor_id, actor_label, reason)
-SELECT l.id, step.seq, l.tenant_id, l.state_since, step.prev, CASE WHEN step.seq > 0 THEN l.state_since END, step.before,
-       step.after, '', l.offering_id, l.project_id, 1, 'on_demand', 1, 'system', '', 'bench', 'none'
+SELECT l.id, step.seq, l.tenant_id, l.state_since, step.prev, CASE WHEN step.seq > 0 THEN l.state_since END,
+       step.before, step.after, '', l.offering_id, l.project_id, 1, 'on_demand', 1, 'system', '', 'bench', 'none'
   FROM broker_lease l, (VALUES (0, NULL::int, '', 'requested'), (1, 0, 'requested', 'queued'))
        AS step (seq, prev, before, after) ORDER BY l.id, step.seq
 """
