@@ -62,11 +62,8 @@ def sweep_due() -> None:
     """
     now = clock.now()
     layouts_and_plans = (*repartition_reconciler.due_repartitions(now=now), *moving.due_plans(now=now))
-    for message in (
-        *lease_reconciler.due_messages(now=now),
-        *layouts_and_plans,
-        *volume_lifecycle.due_volumes(now=now),
-    ):
+    leases_and_volumes = (*lease_reconciler.due_messages(now=now), *volume_lifecycle.due_volumes(now=now))
+    for message in (*leases_and_volumes, *layouts_and_plans):
         outbox.send(*message)
 
 

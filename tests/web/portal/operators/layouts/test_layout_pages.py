@@ -68,7 +68,7 @@ def test_a_plan_is_asked_for_approved_and_carried_out_from_the_pages(
     driver = Driver(sim, change)
     driver.until(RepartitionStep.DONE)
     shown = page(operator, one)
-    assert all(word in shown for word in ("Draining", "Cutting", "Done", "the node offers the new layout"))
+    assert all(word in shown for word in ("Draining", "Repartitioning", "Done", "the node offers the new layout"))
     assert "they have waited long enough" in shown
     assert trail() == [
         ("layouts.plan", "operator@example.org", ""),
