@@ -150,7 +150,7 @@ class LeaseStatusOut(serializers.Serializer[Lease]):
     pending_reason = serializers.CharField()
     queue_position = serializers.IntegerField(allow_null=True)
     progress = ProgressOut(allow_null=True)
-    move = AnnouncedRelocationOut(allow_null=True)
+    relocation = AnnouncedRelocationOut(allow_null=True)
     end_reason = serializers.ChoiceField(choices=END_REASONS)
     generation = serializers.IntegerField()
 
@@ -211,7 +211,7 @@ class LeaseOut(serializers.Serializer[Lease]):
                 "pending_reason": lease.pending_reason,
                 "queue_position": place.place if place else None,
                 "progress": lease.progress or None,
-                "move": {"state": move.state, "not_before": move.not_before} if move else None,
+                "relocation": {"state": move.state, "not_before": move.not_before} if move else None,
                 "end_reason": lease.end_reason,
                 "generation": lease.generation,
             },

@@ -89,13 +89,13 @@ def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
     api: Api, sim: Simulation, kestrel: TenantContext
 ) -> None:
     both = scatter_leases(sim, kestrel, kestrel, relocatable=True)
-    assert {api.get(f"leases/{each.pk}").body["status"]["move"] for each in both} == {None}
+    assert {api.get(f"leases/{each.pk}").body["status"]["relocation"] for each in both} == {None}
     (move,) = relocations_of(accept_plan(sim))
     (stays,) = {each.pk for each in both} - {move.lease_id}
 
     def shown_move() -> dict[str, str] | None:
-        listed = {each["id"]: each["status"]["move"] for each in api.get("leases?state=active").body["items"]}
-        alone = api.get(f"leases/{move.lease_id}").body["status"]["move"]
+        listed = {each["id"]: each["status"]["relocation"] for each in api.get("leases?state=active").body["items"]}
+        alone = api.get(f"leases/{move.lease_id}").body["status"]["relocation"]
         assert listed.get(move.lease_id, alone) == alone
         assert listed[stays] is None
         return alone
