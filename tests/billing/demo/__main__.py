@@ -40,8 +40,8 @@ def bundled() -> dict[str, bytes]:
 def main(folder: str = FOLDER) -> int:
     begun, out = perf_counter(), Path(folder)
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    settings.EMAIL_FILE_PATH = str(out / "letters")
-    shutil.rmtree(out / "letters", ignore_errors=True)
+    settings.EMAIL_FILE_PATH = str(out / "emails")
+    shutil.rmtree(out / "emails", ignore_errors=True)
     with simulate(OPENS) as sim:
         story = DemoMonth(sim)
         story.until_october_is_closed()
@@ -49,12 +49,12 @@ def main(folder: str = FOLDER) -> int:
         story.until_the_end()
         handed = demo_documents.hand_out(out, final(), story.note, now=sim.now)
         found = list(checks.every(story, handed, october, bundled()))
-    print(f"\n  {'what was looked at':62} {'what was found':44}")
+    print(f"\n  {'check':62} {'result':44}")
     for check in found:
         print(f"  {check.says:62} {check.found:44} {'ok' if check.holds else 'WRONG'}")
     for line in handed.wrong:
         print(line)
-    print(f"\n  papers, pictures, bundles and letters: {folder}; {perf_counter() - begun:.0f} s")
+    print(f"\n  documents, page images, bundles and e-mails: {folder}; {perf_counter() - begun:.0f} s")
     return 0 if all(check.holds for check in found) else 1
 
 

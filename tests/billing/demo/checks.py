@@ -45,7 +45,7 @@ def every(
     yield from _checks(story)
     same = sum(again[name] == raw for name, raw in october.items())
     yield Check(
-        "October's invoices are what they were",
+        "invoices of October unchanged since they were issued",
         f"{same} of {len(october)}, byte for byte",
         same == len(october),
     )
@@ -56,13 +56,13 @@ def _documents(handed: CheckedDocuments) -> Iterator[Check]:
         final = list(Invoice.objects.exclude(number=None).order_by("series", "number"))
     series = [[row.number for row in rows] for _, rows in groupby(final, key=lambda invoice: invoice.series)]
     gapless = all(numbers == list(range(1, len(numbers) + 1)) for numbers in series)
-    yield Check("invoices, numbered without a gap", f"{len(final)}", gapless and len(final) == handed.invoices)
+    yield Check("final invoices, numbered without gaps", f"{len(final)}", gapless and len(final) == handed.invoices)
     yield Check(
-        "verified by the program of others",
+        "invoices recomputed by the customer's verifier",
         f"{handed.invoices} invoices, {handed.lines} lines, {handed.leases} leases",
         not handed.wrong and handed.lines > 0,
     )
-    yield Check("papers, and pictures of their pages", f"{handed.papers} and {handed.pages}", handed.papers > 0)
+    yield Check("PDF documents and page images", f"{handed.papers} and {handed.pages}", handed.papers > 0)
 
 
 def _kept() -> Iterator[Check]:
@@ -70,17 +70,17 @@ def _kept() -> Iterator[Check]:
     with staff_scope():
         lines = InvoiceLine.objects.exclude(invoice__number=None).count()
     yield Check(
-        "seconds charged that nobody used, or the other way round",
+        "seconds charged but not used, or used but not charged",
         f"{kept.charged_minus_active} of {kept.active_unit_seconds:,}",
         kept.charged_minus_active == 0 and kept.active_unit_seconds > 0,
     )
     yield Check(
-        "seconds used without a place on a GPU",
+        "seconds used without an allocation on a GPU",
         str(kept.active_without_place),
         not kept.active_without_place,
     )
     off = kept.lines_minus_charges, kept.misrounded_lines, kept.wrong_totals
-    yield Check(f"{lines} lines less their charges, misrounded, totals off", "{}, {}, {}".format(*off), not any(off))
+    yield Check(f"{lines} lines: wrong sums, wrong rounding, wrong totals", "{}, {}, {}".format(*off), not any(off))
 
 
 def _books() -> Iterator[Check]:
@@ -89,7 +89,7 @@ def _books() -> Iterator[Check]:
     for each in totals:
         sides = Money(each.debit, each.currency), Money(each.credit, each.currency)
         yield Check(f"ledger in {each.currency}: debits, credits", "{}, {}".format(*sides), each.balanced)
-    yield Check("accounts that are off their transfers", str(len(drifts)), not drifts)
+    yield Check("accounts whose balance differs from their transfers", str(len(drifts)), not drifts)
     said = StringIO()
     try:
         call_command("verify_ledger", stdout=said)
@@ -98,7 +98,7 @@ def _books() -> Iterator[Check]:
         said.write(str(wrong))
         whole = False
     chains = next((line for line in said.getvalue().splitlines() if line.startswith("chains")), said.getvalue())
-    yield Check("hash chains walked along", chains.removeprefix("chains").strip(), whole)
+    yield Check("hash chains verified", chains.removeprefix("chains").strip(), whole)
 
 
 def _checks(story: DemoMonth) -> Iterator[Check]:
@@ -116,12 +116,12 @@ def _checks(story: DemoMonth) -> Iterator[Check]:
         [nano for _, nano in change] == [2_890_000_000, 2_490_000_000] and sum(s for s, _ in change) == 36 * 3600,
     )
     yield Check(
-        "a quote that outlived its price",
+        "a quote kept its price after a price change",
         " + ".join(f"{s:,} s at {nano / 10**9:.2f}" for s, nano in seconds["dock-screen"]),
         [nano for _, nano in seconds["dock-screen"]] == [2_890_000_000],
     )
     yield Check(
-        "spot taken back after 90 s, and after two hours",
+        "spot interrupted after 90 s and after two hours",
         "charged {}, {:,} s".format(*(sum(s for s, _ in seconds[name]) for name in ("frame-02", "frame-03"))),
         [sum(s for s, _ in seconds[name]) for name in ("frame-02", "frame-03")] == [0, 7200],
     )
@@ -134,7 +134,7 @@ def _committed(story: DemoMonth) -> Check:
     (covered, less), (unused, owed) = (story.committed().get(kind, (0, 0)) for kind in ("commit", "shortfall"))
     half, listed = COMMITTED // 2, 2_890_000_000
     return Check(
-        "committed to one GPU for 96 h: covered, owed unused",
+        "commitment of one GPU for 96 h: covered, unused but owed",
         f"{covered:,} s, {unused:,} s",
         (covered, unused) == (half, half)
         and (less, owed) == (-half * (listed - COMMITTED_NANO), half * COMMITTED_NANO),
@@ -149,7 +149,7 @@ def _money(story: DemoMonth) -> Iterator[Check]:
         drawn = BalanceDraw.objects.aggregate(all=Sum("minor"))["all"] or 0
     cents = -(-int(spent) * 100 // (3600 * 10**9))
     yield Check(
-        f"a budget of {Money(BUDGET, 'EUR')} lets in what it can bear",
+        f"a budget of {Money(BUDGET, 'EUR')} admits leases up to its limit",
         f"{Money(cents, 'EUR')} spent, the next lease refused",
         0 < cents <= BUDGET and bool(story.refused),
     )
@@ -159,20 +159,20 @@ def _money(story: DemoMonth) -> Iterator[Check]:
         ours = borne.aggregate(all=Sum("minor"))["all"] or 0
         left = ledger_balances.available_balance(monsoon.pk, "EUR")
     yield Check(
-        f"a wallet of {Money(TOP_UP, 'EUR')}: invoiced, borne by us, left",
+        f"a wallet of {Money(TOP_UP, 'EUR')}: invoiced, written off, left",
         f"{Money(bills, 'EUR')}, {Money(ours, 'EUR')}, {Money(left, 'EUR')}",
         bills - ours + left == TOP_UP and 0 <= left < TOP_UP,
     )
     with tenant_scope(story.tenants["Sakura Robotics"].tenant.pk):
         granted = GrantDraw.objects.aggregate(all=Sum("minor"))["all"] or 0
-    yield Check("credit of ¥5,000 drawn before it ended", str(Money(granted, "JPY")), granted == 5000)
-    yield Check("a card declined, then charged", story.declined, story.declined == "declined, succeeded")
+    yield Check("credit of ¥5,000 used before it expired", str(Money(granted, "JPY")), granted == 5000)
+    yield Check("a payment card declined, then charged", story.declined, story.declined == "declined, succeeded")
     late = story.late()
-    yield Check("late seconds of October on November's invoice", f"{late:,} s", late == LATE)
+    yield Check("late seconds of October billed on November's invoice", f"{late:,} s", late == LATE)
     note = story.note
     assert note is not None
     yield Check(
-        "disputed, given back, and drawn by the next invoice",
+        "disputed, credited, and used by the next invoice",
         f"{Money(note.total, 'EUR')}, {Money(drawn, 'EUR')}",
         note.total == 595 and 0 < drawn <= 595,
     )

@@ -38,6 +38,7 @@ from tests.billing.demo.demo_tenants import SLICE, WHOLE, open_shop, publish
 from tests.billing.gateways.faults import inject_faults
 from tests.billing.histories import add_ended_lease, utc
 from tests.simulation import OPERATOR, Simulation, TenantContext, offering, reload_lease
+from web.ui.formatting import format_profile
 
 HOUR = 3600
 OPENS = utc("2026-09-30 09:00:00")
@@ -122,13 +123,13 @@ class DemoMonth:
         """Ask for a lease that ends by itself."""
         self.ask(who, name, offering(profile), hours * HOUR, **wanted)
         self.sim.run(60)
-        say(self.sim.now, f"{who}: {name}, {hours} h of {profile}")
+        say(self.sim.now, f"{who}: {name}, {hours} h of {format_profile(profile)}")
 
     def grant_and_terms(self) -> None:
         sakura, monsoon = self.tenants["Sakura Robotics"], self.tenants["Monsoon AI"]
         promised = new_grants.GrantTerms(5000, "welcome", expires_at=utc("2026-10-20 12:00:00"))
         new_grants.give_grant(sakura.tenant, promised, idem="welcome", actor=OPERATOR, now=self.sim.now)
-        say(self.sim.now, "Sakura Robotics is given ¥5,000 of credit until 20 October")
+        say(self.sim.now, "Sakura Robotics receives ¥5,000 of credit, valid until 20 October")
         with tenant_scope(monsoon.tenant.pk):
             account_terms.set_account_terms(
                 monsoon.tenant,
@@ -140,7 +141,7 @@ class DemoMonth:
             )
             topups.open_topup(monsoon.tenant, minor=TOP_UP, actor=monsoon.actor, now=self.sim.now)
         self.sim.run(60)
-        say(self.sim.now, "Monsoon AI pays beforehand, and puts €5.00 into its wallet")
+        say(self.sim.now, "Monsoon AI is prepaid and adds €5.00 to its wallet")
 
     def gpu_is_committed_to(self) -> None:
         """Four days of one GPU, of which a lease of two GPUs uses two."""
@@ -155,11 +156,11 @@ class DemoMonth:
             actor=OPERATOR,
             now=self.sim.now,
         )
-        say(self.sim.now, "Kestrel Bio commits to one GPU at €1.99 an hour, 5 to 8 October, used or not")
+        say(self.sim.now, "Kestrel Bio commits to one GPU at €1.99 an hour, 5 to 8 October, whether used or not")
 
     def wallet_runs_dry(self) -> None:
         lease = self.ask("Monsoon AI", "notebook", offering(SLICE), 24 * HOUR)
-        say(self.sim.now, "Monsoon AI: notebook, as long as the wallet lasts")
+        say(self.sim.now, "Monsoon AI: notebook, until the wallet is empty")
         while not reload_lease(lease).ended_at and self.sim.now < utc("2026-10-08 12:00:00"):
             self.wait_until(self.sim.now + FIVE_MINUTES, every=FIVE_MINUTES)
         ended = reload_lease(lease)
@@ -168,7 +169,7 @@ class DemoMonth:
     def price_change_is_announced(self) -> None:
         since = utc("2026-10-15 07:30:00")
         publish(WHOLE, "on_demand", "EUR", 2490, since=since, now=self.sim.now)
-        say(self.sim.now, f"the GPU falls from €2.89 to €2.49 an hour on {since:%d %B %H:%M} UTC")
+        say(self.sim.now, f"the price of a GPU falls from €2.89 to €2.49 an hour on {since:%d %B %H:%M} UTC")
 
     def quote_is_taken(self) -> None:
         """Ten minutes before the price changes somebody has it promised, for what it is then."""
@@ -183,7 +184,7 @@ class DemoMonth:
         self.sim.run(60)
         say(
             self.sim.now,
-            "Kestrel Bio: dock-screen cites a quote of €2.89 that the new price does not change",
+            "Kestrel Bio: dock-screen uses a quote of €2.89, which the new price does not change",
         )
 
     def spot_is_taken_back(self) -> None:
@@ -197,7 +198,7 @@ class DemoMonth:
             with tenant_scope(lease.tenant_id):
                 termination.release_lease(reload_lease(lease), reason=EndReason.PREEMPTED, now=self.sim.now)
             self.sim.run(60)
-            say(self.sim.now, f"Northlight Rendering: spot {name} is taken back after {seconds:,} s")
+            say(self.sim.now, f"Northlight Rendering: spot {name} is interrupted after {seconds:,} s")
 
     def budget_stops(self) -> None:
         home = self.tenants["Kestrel Bio"]
@@ -212,7 +213,7 @@ class DemoMonth:
         self.sim.run(60)
         say(
             self.sim.now,
-            f"Kestrel Bio: docking has €100.00 a month; the second lease is refused: {self.refused}",
+            f"Kestrel Bio: docking has a budget of €100.00 a month; the second lease is rejected: {self.refused}",
         )
 
     def october_closes(self) -> None:
@@ -221,12 +222,12 @@ class DemoMonth:
         say(self.sim.now, f"October is closed: {closed} invoices are final")
         self.collect()
         self.declined = ", ".join(self.payments("Northlight Rendering"))
-        say(self.sim.now, f"Northlight Rendering's card: {self.declined}")
+        say(self.sim.now, f"Northlight Rendering's payment card: {self.declined}")
 
     def card_is_charged_again(self) -> None:
         self.collect()
         self.declined = ", ".join(self.payments("Northlight Rendering"))
-        say(self.sim.now, f"Northlight Rendering's card, a day later: {self.declined}")
+        say(self.sim.now, f"Northlight Rendering's payment card, a day later: {self.declined}")
 
     def late_seconds_come(self) -> None:
         """A reconnected node reports usage of an invoiced month."""
@@ -246,7 +247,7 @@ class DemoMonth:
                 held_at=begun,
             )
             Allocation.objects.filter(lease=lease).update(released_at=begun + timedelta(seconds=LATE))
-        say(self.sim.now, f"Reef Survey: a node tells of {LATE:,} s of October")
+        say(self.sim.now, f"Reef Survey: a node reports {LATE:,} s of October late")
 
     def a_line_is_disputed(self) -> None:
         """A tenant disputes an hour; an operator accepts and credits it."""
@@ -262,7 +263,7 @@ class DemoMonth:
             disputed, minor=None, answer="They were; here it is.", actor=OPERATOR, now=self.sim.now
         )
         self.note = answered.credit_note
-        say(self.sim.now, f"it is given back, and the tax on it: {self.note}")
+        say(self.sim.now, f"the amount and its tax are credited: {self.note}")
 
     def november_closes(self) -> None:
         closed = self.close()
