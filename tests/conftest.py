@@ -162,7 +162,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             terminalreporter.write_line(line)
     said = [f"left out: tests/{name}: {why}" for name, why in left_out().items()]
     if controlplane.missing():
-        said.append("left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it")
+        said.append("left out: cluster tests: no Kubernetes control plane; make controlplane adds it")
     if not any(binaries.DEBIAN_DIRECTORY.glob("*/bin/initdb")):
         said.append("left out: the SQL on a second version of PostgreSQL; apt-get install postgresql adds it")
     # Who leads workers collects nothing, and cannot know.

@@ -93,10 +93,10 @@ def parts(measure: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
     # By file: each has a server and a browser of its own. And apart from the rest, because Playwright keeps an event
     # loop in its thread, which Django would refuse for every later test there.
     yield "the browser tests", ["tests/browser", *workers(by_file=True)]
-    yield "the suite without a cluster", [NO_BROWSER, "-m", "not cluster", *workers(), *measure]
+    yield "the fast and deep tests", [NO_BROWSER, "-m", "not cluster", *workers(), *measure]
     # Apart, because a life on a cluster is one long transaction, for which everybody's events would wait.
     if not binaries.missing():
-        yield "what speaks to a cluster", [NO_BROWSER, "-m", "cluster", *cluster_workers()]
+        yield "the cluster tests", [NO_BROWSER, "-m", "cluster", *cluster_workers()]
 
 
 def everything(*arguments: str, measure: Sequence[str]) -> int:

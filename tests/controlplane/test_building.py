@@ -109,4 +109,4 @@ def test_a_machine_without_the_programs_leaves_the_tests_out_and_says_so_once(tm
     )
     assert done.returncode == 5, done.stdout  # nothing was run
     reported = [line for line in done.stdout.splitlines() if "make controlplane" in line and "cluster" in line]
-    assert reported == ["left out: what speaks to a cluster: no Kubernetes control plane; make controlplane adds it"]
+    assert reported == ["left out: cluster tests: no Kubernetes control plane; make controlplane adds it"]

@@ -58,7 +58,7 @@ WRITTEN = {
 }
 PODS = (
     "custom-columns=LEASE:.metadata.labels.gpubroker\\.dev/lease,NODE:.spec.nodeName,PHASE:.status.phase,"
-    "IMAGE:.spec.containers[0].image,ASKS:.spec.containers[0].resources.limits"
+    "IMAGE:.spec.containers[0].image,REQUESTS:.spec.containers[0].resources.limits"
 )
 
 
