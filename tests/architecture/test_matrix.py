@@ -146,6 +146,7 @@ def test_the_fleet_is_there_for_operators_only(who: Visitors, fifth: int) -> Non
                     response.expect(response.status == 404, why="there is no such row")
 
 
+@pytest.mark.deep
 def test_operators_collections_need_the_second_factor_where_it_is_demanded(who: Visitors) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("fleet"):
@@ -204,6 +205,7 @@ def test_operators_pages_exist_for_operators_only(who: Visitors, fifth: int) -> 
                     )
 
 
+@pytest.mark.deep
 def test_operators_without_a_second_factor_are_sent_to_set_one_up(who: Visitors) -> None:
     settings.OPERATORS_REQUIRE_MFA = True
     for route, row in rows("ops"):
@@ -227,6 +229,7 @@ def test_account_pages_need_somebody_signed_in(who: Visitors, fifth: int) -> Non
                 response.expect(CANARY not in response.content, why="it shows another tenant's words")
 
 
+@pytest.mark.deep
 def test_open_pages_break_for_nobody(who: Visitors) -> None:
     for route, row in rows("anybody"):
         for method in row.methods:
@@ -303,6 +306,7 @@ def test_fields_nobody_may_set_are_refused(who: Visitors) -> None:
             response.expect(response.status == 400, why=f"nobody may set {name}")
 
 
+@pytest.mark.deep
 def test_a_session_changes_nothing_without_the_forms_secret(who: Visitors) -> None:
     for route, row in rows("api", "page", "ops", "fleet", "account"):
         path = address_with_own_ids(who, route, row)

@@ -121,6 +121,7 @@ def each_place(who: Parts, route: str, row: Row, visitor: str, method: str, allo
     response.expect(response.status == answers["missing"][0], why="malformed and missing are alike")
 
 
+@pytest.mark.deep
 def test_what_all_tenants_share_is_the_same_for_a_role_on_one_project(who: Parts) -> None:
     for route, row in rows("shared"):
         own, _ = who.around(row)
@@ -138,6 +139,7 @@ def test_operators_pages_are_not_there_for_a_role_on_one_project(who: Parts, fif
                 response.expect(response.status == 404 and not response.written, why="there is no such page for them")
 
 
+@pytest.mark.deep
 def test_open_and_account_pages_name_no_project_beside_ones_own(who: Parts) -> None:
     for route, row in rows("account", "anybody"):
         for method in row.methods:
@@ -155,6 +157,7 @@ def made_with(who: Parts, row: Row, world: TenantWithOwner) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.deep
 def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -> None:
     for route, row in rows("api"):
         if row.body is None:

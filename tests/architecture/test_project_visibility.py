@@ -320,6 +320,7 @@ def test_a_role_on_one_project_reads_nothing_of_elsewhere(planted: Planted) -> N
     assert leaks == {}
 
 
+@pytest.mark.deep
 def test_a_token_confined_to_one_project_reads_nothing_of_elsewhere(planted: Planted) -> None:
     one = walker(planted, Role.OWNER, None, within=planted.alpha.project)
     for route, row in rows("api", "shared"):

@@ -55,6 +55,7 @@ HANDED_ON = {
 }  # as tuples
 
 
+@pytest.mark.deep
 def test_every_name_that_is_sent_is_a_registered_task() -> None:
     current_app.loader.import_default_modules()
     assert enqueued_names() >= HANDED_ON
@@ -66,6 +67,7 @@ def test_every_name_of_the_beat_is_a_registered_task(settings: Any) -> None:
     assert {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()} <= set(current_app.tasks)
 
 
+@pytest.mark.deep
 def test_a_task_has_at_most_ten_lines() -> None:
     for file, tree in trees():
         if file.name == "tasks.py":
@@ -90,6 +92,7 @@ def test_the_queue_is_set_as_it_was_when_it_lost_nothing() -> None:
     }
 
 
+@pytest.mark.deep
 def test_no_task_gives_itself_more_time_or_less_care_than_the_queue_allows() -> None:
     current_app.loader.import_default_modules()
     conf = current_app.conf

@@ -83,6 +83,7 @@ def phases(plane: ControlPlane) -> list[str]:
 
 
 @pytest.mark.cluster
+@pytest.mark.deep
 def test_the_demo_comes_up_and_a_second_time_changes_no_password(
     control_plane: ControlPlane, laptop: dict[str, str], tmp_path: Path
 ) -> None:

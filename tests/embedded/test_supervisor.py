@@ -77,6 +77,7 @@ def test_a_database_that_a_person_names_comes_before_our_own(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.deep
 def test_the_servers_of_a_start_by_root_have_none_of_its_rights(start: Begin) -> None:
     run = start("sleeper")
     run.until_ready()
@@ -93,6 +94,7 @@ while time.monotonic() - began < 3: one.pause(0.3)
 print("went on")"""
 
 
+@pytest.mark.deep
 def test_a_suspended_process_continues_its_pause_after_resuming() -> None:
     command = [sys.executable, "-c", PAUSES]
     with subprocess.Popen(command, cwd=session.CHECKOUT, stdout=subprocess.PIPE, text=True) as pausing:
@@ -107,6 +109,7 @@ def test_a_suspended_process_continues_its_pause_after_resuming() -> None:
     assert pausing.returncode == 0
 
 
+@pytest.mark.deep
 def test_ctrl_c_ends_everything(start: Begin) -> None:
     run = start("sleeper")
     run.until_ready()
@@ -117,6 +120,7 @@ def test_ctrl_c_ends_everything(start: Begin) -> None:
     assert gone_within(0, family)
 
 
+@pytest.mark.deep
 def test_killing_the_supervisor_outright_leaves_no_process(start: Begin) -> None:
     run = start("sleeper")
     run.until_ready()
@@ -125,6 +129,7 @@ def test_killing_the_supervisor_outright_leaves_no_process(start: Begin) -> None
     assert gone_within(30, family)
 
 
+@pytest.mark.deep
 def test_a_killed_supervisor_loses_nothing_that_the_database_had_confirmed(start: Begin, data: Path) -> None:
     first = start("sleeper")
     first.until_ready()
@@ -144,6 +149,7 @@ def child(run: Start, name: str) -> int | None:
     return None
 
 
+@pytest.mark.deep
 def test_a_database_that_dies_is_started_again(start: Begin, data: Path) -> None:
     run = start("sleeper")
     run.until_ready()

@@ -26,6 +26,7 @@ def differences(before: Counter[str], after: Counter[str]) -> dict[str, list[str
 NONE: dict[str, list[str]] = {"missing": [], "unexpected": []}
 
 
+@pytest.mark.deep
 def test_the_schema_equals_the_one_before_the_squash(own_database: OwnDatabase) -> None:
     wanted = Counter(comparable(apply_changes(STORED, CHANGES)))
     assert wanted.total() > 3000

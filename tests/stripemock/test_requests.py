@@ -51,6 +51,7 @@ def card(beside: Beside) -> Invoice:
     return invoice
 
 
+@pytest.mark.deep
 def test_every_request_of_ours_is_one_that_stripe_takes(beside: Beside) -> None:
     beside.fake.now = NOW
     paid = card(beside)

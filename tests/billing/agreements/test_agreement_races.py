@@ -2,6 +2,8 @@
 
 from threading import Event
 
+import pytest
+
 from billing.services.agreements import minimums
 from billing.services.agreements.discounts import tenant_discounts
 from billing.services.agreements.discounts.discount_terms import DiscountTerms
@@ -26,6 +28,7 @@ from tests.billing.rating.test_rating_races import together
 from tests.database import OwnDatabase
 
 
+@pytest.mark.deep
 def test_a_close_waits_for_terms_that_are_being_given(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)

@@ -76,6 +76,7 @@ def extend(owner: TenantContext, lease: Lease) -> Lease:
         return extension.extend_lease(lease, more_s=3600, actor=owner.actor, now=NOW)
 
 
+@pytest.mark.deep
 def test_many_who_ask_at_once_hold_no_more_than_the_budget(kestrel: TenantContext) -> None:
     left, right = kestrel.create_project("left"), kestrel.create_project("right")
     root, small = create_budget(kestrel, ROOM * 100), create_budget(kestrel, 200, project=left)
@@ -100,6 +101,7 @@ def test_extensions_at_once_take_no_more_than_there_is(kestrel: TenantContext) -
     assert budget_totals(root) == (0, 600, 0)
 
 
+@pytest.mark.deep
 def test_a_budget_removed_during_lease_requests_fails_none_of_them(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 100_000)
     requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
@@ -216,6 +218,7 @@ def test_a_raise_during_a_budget_stop_ends_all_leases_or_none(kestrel: TenantCon
     assert ended == (len(leases) if stop.done_at else 0)
 
 
+@pytest.mark.deep
 def test_many_who_ask_with_one_token_take_no_more_than_its_cap(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 10_000)
     daily, in_all = capped(kestrel, Cap(daily_minor=300)), capped(kestrel, Cap(total_minor=400), name="other")

@@ -76,6 +76,7 @@ def test_a_queued_request_runs_as_long_as_the_trace_says_once_it_starts(tmp_path
         assert (waited.ended_at - waited.active_at).total_seconds() == 290
 
 
+@pytest.mark.deep
 def test_a_replay_without_options_uses_the_defaults_and_prints_its_figures(tmp_path: Path) -> None:
     said = StringIO()
     call_command("replay", "openb", first=40, out=tmp_path, stdout=said)

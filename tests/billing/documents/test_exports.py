@@ -70,6 +70,7 @@ def amount(invoice: Invoice, minor: int, places: int = 2) -> Decimal:
     st.lists(st.tuples(st.integers(1, 9999), st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=12),
     st.sampled_from([("EUR", 2), ("JPY", 0), ("KWD", 3)]),
 )
+@pytest.mark.deep
 def test_what_is_billed_for_charges_adds_up_to_the_invoice(
     used: list[tuple[int, int, int]], currency: tuple[str, int]
 ) -> None:

@@ -100,6 +100,7 @@ def test_sealed_or_not_it_is_the_same() -> None:
     st.integers(0, 30),
     st.integers(0, 30),
 )
+@pytest.mark.deep
 def test_wherever_it_is_cut_the_parts_come_to_the_whole(months: list[tuple[int, str]], one: int, other: int) -> None:
     tenant, project = create_customer()
     create_grant(tenant, 70)

@@ -33,6 +33,7 @@ def worker(database: OwnDatabase, gateway: str, payment: Payment) -> int:
 
 
 @pytest.mark.parametrize(("death", "charged"), [("KillsBefore", []), ("KillsAfter", [200])])
+@pytest.mark.deep
 def test_a_worker_killed_at_the_gateway_leaves_one_charge_to_find(
     own_database: OwnDatabase, death: str, charged: list[int]
 ) -> None:

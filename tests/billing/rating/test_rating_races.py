@@ -85,6 +85,7 @@ def test_b11_a_transaction_that_commits_after_the_run_is_charged_by_the_next(
     assert lease_rating.rate_all_leases(now=NOW).written == 0
 
 
+@pytest.mark.deep
 def test_news_that_come_while_a_month_is_closed_stand_on_an_invoice(own_database: OwnDatabase) -> None:
     """Charges during the close would land on a final invoice."""
     tenant, project = create_customer()
@@ -124,6 +125,7 @@ def test_seconds_that_are_charged_while_a_price_is_published_keep_theirs(own_dat
     assert [charge.exact_num for charge in charges_of(tenant)] == [(HOUR + 5) * EURO]
 
 
+@pytest.mark.deep
 def test_nobody_charges_while_a_price_is_written(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)

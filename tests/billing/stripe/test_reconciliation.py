@@ -317,6 +317,7 @@ def test_a_difference_is_compared_until_it_is_resolved_at_any_age(fake: FakeStri
     assert night(fake, NOW + 71 * DAY) == []
 
 
+@pytest.mark.deep
 def test_what_was_too_much_and_went_back_agrees_again(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (sent,) = stripe_invoices(fake)

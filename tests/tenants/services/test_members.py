@@ -92,6 +92,7 @@ def test_an_owner_of_a_project_alone_may_always_go(delta: TenantWithOwner) -> No
         assert not Member.objects.filter(user=user).exists()
 
 
+@pytest.mark.deep
 def test_two_owners_who_leave_at_once_leave_one(own_database: object, monkeypatch: pytest.MonkeyPatch) -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     second = tenant_setup.User.objects.create_user("second@example.org")

@@ -190,6 +190,7 @@ def write(owner: TenantContext, seed: int, rounds: int) -> None:
 SLICE: list[str] = []
 
 
+@pytest.mark.deep
 def test_eight_writers_lose_and_double_nothing_for_a_reader_that_reconnects_at_random(kestrel: TenantContext) -> None:
     swift = create_tenant("Swift")
     SLICE[:] = [offering().pk]

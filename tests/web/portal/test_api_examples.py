@@ -46,6 +46,7 @@ def said(portal: PortalSession, call: str) -> tuple[int, dict[str, object]]:
     return answer.status_code, answer.json() if is_json else {}
 
 
+@pytest.mark.deep
 def test_every_call_that_is_shown_works_as_it_stands(portal: PortalSession) -> None:
     child = portal.owner.create_project("below")
     lease = portal.sim.create_lease(portal.owner, offering("2g.20gb"), project=child, max_duration_s=9000)

@@ -98,6 +98,7 @@ def with_frame(portal: PortalSession) -> int:
     return sum(any(mark in sql for mark in frame) for sql in requests)
 
 
+@pytest.mark.deep
 def test_no_page_is_larger_than_100_kb(portal: PortalSession) -> None:
     populate(portal, 3)
     large = {name: len(portal.get(address).content) for name, address in addresses(portal).items()}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from random import Random
 
+import pytest
 from ortools.sat.python import cp_model
 
 from broker.domain.geometry.gpu_models import GpuModelSpec
@@ -45,6 +46,7 @@ def solved(ways: Iterable[Counts], wanted: Sequence[int]) -> int:
     return round(solver.objective_value)
 
 
+@pytest.mark.deep
 def test_the_fewest_gpus_are_those_that_a_solver_proves_for_a_thousand_random_multisets() -> None:
     assert len(MIGS) >= 12
     chance, tables = Random(1), {model.name: build_state_table(SOLD[model], model.grid) for model in MIGS}

@@ -57,6 +57,7 @@ def test_a_demand_takes_exactly_the_fewest_gpus(
 
 @settings(max_examples=60, deadline=None)
 @given(demands(most=9), st.data())
+@pytest.mark.deep
 def test_the_planner_takes_no_gpu_more_than_the_fewest(
     asks: tuple[LayoutCatalogue, dict[str, int]], data: st.DataObject
 ) -> None:

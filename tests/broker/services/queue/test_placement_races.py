@@ -143,6 +143,7 @@ def test_a_hundred_requests_for_one_free_slice_place_exactly_one(crowd: Crowd) -
             assert Allocation.objects.filter(released_at=None).count() == 0
 
 
+@pytest.mark.deep
 def test_a_hundred_workers_serving_one_queue_place_every_lease_once(crowd: Crowd) -> None:
     create_fleet()
     kestrel, slice_ = create_tenant(), offering("1g.10gb").pk
@@ -152,6 +153,7 @@ def test_a_hundred_workers_serving_one_queue_place_every_lease_once(crowd: Crowd
     assert Counter(len(held_allocations(lease)) for lease in leases) == {1: 56, 0: 4}
 
 
+@pytest.mark.deep
 def test_gangs_that_want_each_others_gpus_never_wait_in_a_circle(crowd: Crowd) -> None:
     create_gpus(8)
     kestrel, gpu = create_tenant(units=10_000), offering("whole-gpu").pk
@@ -252,6 +254,7 @@ def test_a_hundred_releases_of_one_lease_end_it_once(crowd: Crowd) -> None:
     assert reload_lease(lease).seq == 3
 
 
+@pytest.mark.deep
 def test_a_hundred_extensions_take_a_hundred_differences(crowd: Crowd) -> None:
     create_gpus(1)
     kestrel, slice_ = create_tenant(), offering("1g.10gb").pk

@@ -66,6 +66,7 @@ def test_concurrent_requests_of_several_tenants_never_share_a_gpu(eight: Crowd) 
             finish(lease.pk, lease.tenant_id)
 
 
+@pytest.mark.deep
 def test_where_sharing_is_allowed_eight_concurrent_quarters_are_all_placed(eight: Crowd) -> None:
     create_gpus(3)
     Cluster.objects.update(allow_shared_gpus=True)

@@ -196,6 +196,7 @@ def test_a_lease_that_is_released_on_its_way_leaves_both_places(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_lease_that_its_tenant_stops_on_its_way_stays_stopped(sim: Simulation, kestrel: TenantContext) -> None:
     first, _ = scatter_leases(sim, kestrel, kestrel, relocatable=True)
     plan = accept_plan(sim)

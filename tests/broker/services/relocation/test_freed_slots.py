@@ -205,6 +205,7 @@ def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantCont
     assert propose_plan(sim).room_for == ""
 
 
+@pytest.mark.deep
 def test_a_plan_is_called_off_when_nobody_waits_for_it_any_more(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
@@ -307,6 +308,7 @@ def test_a_cluster_is_planned_while_a_lease_waits_and_others_are_relocatable(
     assert reload_lease(waits).state == S.QUEUED
 
 
+@pytest.mark.deep
 def test_a_gpu_that_could_be_whole_again_is_planned_when_a_lease_beside_has_ended(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

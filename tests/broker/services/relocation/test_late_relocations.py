@@ -30,6 +30,7 @@ def nothing(*_: Any, **__: Any) -> None:
     """Be a worker that died before it came to this."""
 
 
+@pytest.mark.deep
 def test_a_lease_that_moves_twice_is_told_once_and_again_before_the_second_time(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:

@@ -146,6 +146,7 @@ def lost_while_stopping(sim: Simulation, plan: RelocationPlan) -> tuple[Lease, R
     return lease, move, node
 
 
+@pytest.mark.deep
 def test_a_lease_whose_node_is_lost_while_leaving_continues_at_its_target(
     sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_lease_whose_node_is_lost_while_leaving_continues_at_its_target(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_lease_with_a_volume_waits_for_its_lost_node(
     sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:
@@ -180,6 +182,7 @@ def test_a_lease_with_a_volume_waits_for_its_lost_node(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_lease_that_has_lost_its_old_place_waits_for_another_when_the_next_does_not_take_it(
     sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +206,7 @@ def test_a_lease_that_has_lost_its_old_place_waits_for_another_when_the_next_doe
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_lease_whose_nodes_are_both_lost_waits_where_it_is(
     sim: Simulation, plan_across_nodes: tuple[TenantContext, RelocationPlan]
 ) -> None:

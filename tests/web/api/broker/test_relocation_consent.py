@@ -85,6 +85,7 @@ def test_it_is_said_under_the_version_that_was_read(api: Api, kestrel: TenantCon
     assert api.get(path).body["spec"]["relocatable"] is True
 
 
+@pytest.mark.deep
 def test_a_relocation_that_is_ahead_is_told_with_the_lease_and_in_lists(
     api: Api, sim: Simulation, kestrel: TenantContext
 ) -> None:

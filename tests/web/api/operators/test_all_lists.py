@@ -179,6 +179,7 @@ def test_leases_are_filtered_by_requester_price_class_and_parent_project(portal:
     assert portal.get("/api/v1/leases?price_class=odd").status_code == 400
 
 
+@pytest.mark.deep
 def test_offerings_are_found_by_memory_and_by_what_is_free(portal: PortalSession) -> None:
     def found(query: str) -> set[str]:
         return {each["id"] for each in items(portal.client, f"offerings?limit=500&{query}")}

@@ -60,6 +60,7 @@ def test_a_name_is_told_in_each_tenant_and_the_same_name_again_is_not(
         assert AuditEvent.objects.get(action="account.rename").detail["after"] == "Mira Two"
 
 
+@pytest.mark.deep
 def test_a_new_password_and_a_second_factor_are_told_without_a_secret(
     delta: TenantWithOwner, browser: AnonymousBrowser, committed: Committed
 ) -> None:

@@ -72,6 +72,7 @@ def inside(browser: AnonymousBrowser) -> bool:
     return bool(answer.status_code == 200)
 
 
+@pytest.mark.deep
 def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
     delta: TenantWithOwner, secret: str, watch: list[float]
 ) -> None:
@@ -86,6 +87,7 @@ def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
     assert inside(browser)
 
 
+@pytest.mark.deep
 def test_a_code_that_was_read_over_a_shoulder_opens_nothing(
     delta: TenantWithOwner, secret: str, watch: list[float]
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_code_that_was_read_over_a_shoulder_opens_nothing(
         assert inside(browser) is lets_in
 
 
+@pytest.mark.deep
 def test_a_recovery_code_stands_in_for_the_app_once(delta: TenantWithOwner, secret: str) -> None:
     spare = Authenticator.objects.get(user=delta.owner, type="recovery_codes").wrap().get_unused_codes()[0]
     for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):

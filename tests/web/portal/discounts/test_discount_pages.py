@@ -96,6 +96,7 @@ def test_the_same_over_the_api(kestrel: TenantContext) -> None:
     assert (least["amount"]["amount"], least["until"]) == ("1.000000", None)
 
 
+@pytest.mark.deep
 def test_an_invoice_shows_what_was_taken_off_and_added(kestrel: TenantContext, payer: Client) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(kestrel.tenant, percent_bp=1000)

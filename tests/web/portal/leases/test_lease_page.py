@@ -209,6 +209,7 @@ def test_a_condition_is_shown_beside_the_state(portal: PortalSession) -> None:
     assert "unreachable" in page
 
 
+@pytest.mark.deep
 def test_the_meter_of_a_lease_that_nobody_hears_stands_still(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=9 * 3600)
     portal.sim.run_with_sweeps(600)

@@ -43,6 +43,7 @@ def test_spend_equals_the_draft_invoice_to_the_cent(portal: PortalSession) -> No
     assert "matches the spend exactly" in portal.read("/spend/")
 
 
+@pytest.mark.deep
 def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(portal: PortalSession) -> None:
     for profile in ("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu"):
         run_lease_for(portal, profile, 5)  # 0.14, 0.28, 0.42 and 0.97 cents: each line is rounded on its own

@@ -108,6 +108,7 @@ def went_on(portal: PortalSession, days: range) -> None:
         run_lease_for(portal, "1g.10gb", 3600)
 
 
+@pytest.mark.deep
 def test_days_to_come_are_drawn_pale_as_their_weekdays_went(portal: PortalSession) -> None:
     went_on(portal, range(1, 16))
     portal.sim.clock.at = portal.sim.now.replace(day=16, hour=12)
@@ -122,6 +123,7 @@ def test_days_to_come_are_drawn_pale_as_their_weekdays_went(portal: PortalSessio
     assert "€29.50 likely" in [word.text for word in total.findall("text")]
 
 
+@pytest.mark.deep
 def test_too_few_days_are_no_reason_to_tell_the_future(portal: PortalSession) -> None:
     went_on(portal, range(3, 14))
     assert drawn(portal, "/spend/", "chart").findall("path[@class='whisker']") == []

@@ -54,6 +54,7 @@ def port() -> Iterator[int]:
         (NOBODY, HERE, network_probe.NOTHING_REACHED),
     ],
 )
+@pytest.mark.deep
 def test_the_pod_that_calls_ends_by_whom_it_reached(opened: str, closed: str, code: int, port: int) -> None:
     patience = 2 if opened is NOBODY else 8  # while the server begins
     began = time.monotonic()

@@ -47,6 +47,7 @@ def trail() -> list[tuple[str, str, str]]:
         ]
 
 
+@pytest.mark.deep
 def test_a_plan_is_asked_for_approved_and_carried_out_from_the_pages(
     sim: Simulation, node: Node, kestrel: TenantContext, operator: Client
 ) -> None:

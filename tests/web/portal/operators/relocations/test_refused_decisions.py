@@ -11,6 +11,7 @@ REASONS = ("", "   ", "x" * 1000, "a\x00b", "a\x07b", "a\u202eb")
 
 
 @pytest.mark.parametrize("step", ["accept", "decline"])
+@pytest.mark.deep
 def test_a_decision_without_a_reason_that_can_be_read_is_none(
     sim: Simulation, kestrel: TenantContext, operator: Client, step: str
 ) -> None:
@@ -22,6 +23,7 @@ def test_a_decision_without_a_reason_that_can_be_read_is_none(
     assert list(RelocationPlan.objects.values_list("pk", "state")) == [(found.pk, "proposed")]
 
 
+@pytest.mark.deep
 def test_a_step_that_is_not_the_next_is_refused_where_it_was_asked(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:

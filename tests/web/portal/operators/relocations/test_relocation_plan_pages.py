@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from django.test import Client
 
 from broker.models import Cluster, RelocationPlan
@@ -33,6 +34,7 @@ def trail() -> list[tuple[str, str]]:
         ]
 
 
+@pytest.mark.deep
 def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
@@ -55,6 +57,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_plan_for_who_waits_is_asked_for_in_the_control_room_and_drawn(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
@@ -71,6 +74,7 @@ def test_a_plan_for_who_waits_is_asked_for_in_the_control_room_and_drawn(
     assert operator.get(f"/api/v1/ops/relocation-plans/{found.pk}").json()["room_for"] == waits.pk
 
 
+@pytest.mark.deep
 def test_a_phone_shows_where_a_relocation_comes_from_and_goes_to(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
@@ -80,6 +84,7 @@ def test_a_phone_shows_where_a_relocation_comes_from_and_goes_to(
         assert "cards-hidden" not in cell
 
 
+@pytest.mark.deep
 def test_a_plan_is_declined_with_a_reason_and_proposed_again(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
@@ -95,6 +100,7 @@ def test_a_plan_is_declined_with_a_reason_and_proposed_again(
     assert refused.status_code == 409
 
 
+@pytest.mark.deep
 def test_a_plan_that_is_outdated_gives_way_to_the_next(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
@@ -110,6 +116,7 @@ def test_a_plan_that_is_outdated_gives_way_to_the_next(
     assert (first.state, first.why) == ("declined", "it no longer has a benefit")
 
 
+@pytest.mark.deep
 def test_an_accepted_plan_is_called_off(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     found = plan(operator, sim)
     operator.post(f"/ops/relocation-plans/{found.pk}/accept/", {"reason": "go"})
@@ -120,6 +127,7 @@ def test_an_accepted_plan_is_called_off(sim: Simulation, kestrel: TenantContext,
     assert all(word in shown for word in ("Cancelled", "cancelled before it started", "a launch is on"))
 
 
+@pytest.mark.deep
 def test_what_is_no_plan_is_missing(operator: Client, kestrel: TenantContext) -> None:
     assert operator.get("/ops/relocation-plans/mpl_nothing/").status_code == 404
 
