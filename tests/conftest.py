@@ -1,5 +1,6 @@
 """Set up every test run."""
 
+import gc
 import os
 import shutil
 import signal
@@ -116,6 +117,13 @@ def share_static_files() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a run choose how much of the deep tier it takes."""
     parser.addoption("--deep", default="all", help="deep tests to run: all, none, commit or a slice 0..4")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from walking through all tests and imports again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_configure() -> None:

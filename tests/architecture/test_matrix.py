@@ -251,6 +251,7 @@ def test_methods_that_are_not_in_the_table_are_refused(who: Visitors, fifth: int
             response.expect(not response.written or row.kind == "ops", why="nothing may be written")
 
 
+@pytest.mark.deep
 def test_the_staff_session_is_nobody_to_the_api(who: Visitors) -> None:
     for route, row in rows("api"):
         for method in row.methods:

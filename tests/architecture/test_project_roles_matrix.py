@@ -228,6 +228,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("route", "form", "name"), FORMS)
+@pytest.mark.deep
 def test_other_projects_in_a_form_are_as_good_as_none(who: Parts, route: str, form: dict[str, str], name: str) -> None:
     row, client = dict(rows("page"))[route], browser()
     places = {"own": who.alpha.pk, "beside": who.quagga.pk, "above": who.here.root.pk}

@@ -6,6 +6,7 @@ from functools import cache
 from random import Random
 
 import pytest
+from django.conf import settings
 
 import bench
 from bench.placement_policies import rules
@@ -24,6 +25,7 @@ ONLY_WHOLE, ONLY_DOUBLE = (0, 0, 0, 0, 0, 1.0), (0, 1.0, 0, 0, 0, 0)
 @pytest.mark.parametrize("module", MODULES)
 def test_every_benchmark_can_be_started(module: str) -> None:
     assert importlib.import_module(module)
+    assert settings.ROOT_URLCONF == "config.urls", "other tests of this run ask for its addresses"
 
 
 def chosen(rule: CostRule, profile: int, *gpus: tuple[tuple[int, int], ...]) -> tuple[int, int] | None:

@@ -161,6 +161,7 @@ def test_databases_of_ended_sessions_are_told_from_those_of_running_ones() -> No
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.deep
 def test_a_server_that_nobody_uses_ends_and_leaves_nothing(tmp_path: Path) -> None:
     """Take seconds: a server starts, notices that its only session is over, and stops."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TEST_S", "PYTEST_"))}

@@ -96,6 +96,7 @@ def test_an_address_of_another_machine_is_refused(port: int) -> None:
         port_check.require_free_port("192.0.2.1", port, what="the portal", option="PORT")
 
 
+@pytest.mark.deep
 def test_a_second_start_on_the_same_data_is_refused(start: Begin, data: Path, port: int) -> None:
     first = start("sleeper")
     first.until_ready()

@@ -86,6 +86,7 @@ def test_every_request_of_ours_is_one_that_stripe_takes(beside: Beside) -> None:
     assert known - beside.requests == NEVER
 
 
+@pytest.mark.deep
 def test_a_request_of_a_wrong_shape_is_refused_by_it(beside: Beside) -> None:
     """So that its silence about ours means something."""
     with transaction.atomic():

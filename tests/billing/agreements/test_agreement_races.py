@@ -51,6 +51,7 @@ def test_a_close_waits_for_terms_that_are_being_given(own_database: OwnDatabase)
     verify_invoice(final)
 
 
+@pytest.mark.deep
 def test_a_draft_that_is_brought_up_to_date_meanwhile_has_the_new_terms(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)

@@ -87,6 +87,7 @@ def test_many_who_ask_at_once_hold_no_more_than_the_budget(kestrel: TenantContex
     assert budget_totals(small)[1] <= 200
 
 
+@pytest.mark.deep
 def test_a_budget_that_is_set_while_others_ask_counts_every_one(kestrel: TenantContext) -> None:
     requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
     requests.insert(MANY // 2, partial(create_budget, kestrel, ROOM * 100))
@@ -118,6 +119,7 @@ def remove(owner: TenantContext, one: Budget) -> None:
         )
 
 
+@pytest.mark.deep
 def test_looks_and_extensions_at_once_wait_for_each_other_in_one_order(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 100_000)
     leases = [ask(kestrel, kestrel.project, offering().pk) for _ in range(6)]
@@ -131,6 +133,7 @@ SOFT, HARD = BudgetTerms(stop_new_at=None), BudgetTerms()
 GONE = BudgetTerms(thresholds=(50,), forecast_thresholds=(), stop_all_at=10, grace_minutes=0)
 
 
+@pytest.mark.deep
 def test_a_hard_budget_below_a_soft_one_is_never_overspent(kestrel: TenantContext) -> None:
     left, right = kestrel.create_project("left"), kestrel.create_project("right")
     root = create_budget(kestrel, 100, terms=SOFT)
@@ -143,6 +146,7 @@ def test_a_hard_budget_below_a_soft_one_is_never_overspent(kestrel: TenantContex
     assert (budget_totals(hard)[1], budget_totals(part)[1], budget_totals(root)[1]) == (300, 400, 700)
 
 
+@pytest.mark.deep
 def test_from_the_moment_a_soft_budget_is_hard_nothing_begins_beyond_it(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 500, terms=SOFT)
     requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]

@@ -219,6 +219,7 @@ def collected() -> Iterator[None]:
         yield
 
 
+@pytest.mark.deep
 def test_what_is_disputed_as_it_is_to_be_ended_runs_on(
     own_database: OwnDatabase, collected: None, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

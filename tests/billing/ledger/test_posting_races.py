@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
+import pytest
 from django.db import connection
 
 from billing.models import Invoice
@@ -47,6 +48,7 @@ def test_many_tenants_pay_at_once_into_one_account(own_database: OwnDatabase) ->
     whole()
 
 
+@pytest.mark.deep
 def test_b15_what_many_workers_find_missing_is_booked_once(own_database: OwnDatabase) -> None:
     """The first postings there ever were: all of them open the same accounts."""
     with older_release():

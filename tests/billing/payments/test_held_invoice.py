@@ -23,6 +23,7 @@ def write_off(invoice: Invoice) -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [(begin, write_off), (write_off, begin)])
+@pytest.mark.deep
 def test_it_is_paid_or_written_off_and_never_both(
     own_database: OwnDatabase, first: Callable[[Invoice], None], second: Callable[[Invoice], None]
 ) -> None:

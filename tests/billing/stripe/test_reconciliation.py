@@ -136,6 +136,7 @@ def test_all_that_is_paid_agrees(fake: FakeStripe) -> None:
         ({"metadata": {"payment": "pay_gone", "tenant": "x"}}, "unknown_here"),
     ],
 )
+@pytest.mark.deep
 def test_what_differs_is_written_down_until_it_agrees(fake: FakeStripe, change: dict[str, Any], kind: str) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (sent,) = stripe_invoices(fake)
@@ -256,6 +257,7 @@ def test_operators_see_what_differs_and_what_to_do(fake: FakeStripe, settings: A
     assert stripe_status.count_open_items(now=NOW + DAY) == 1
 
 
+@pytest.mark.deep
 def test_an_acknowledged_difference_is_not_reported_again(fake: FakeStripe, settings: Any) -> None:
     a_paid_one_that_is_void_there(fake)
     (found,) = StripeDifference.objects.all()
@@ -294,6 +296,7 @@ def test_days_that_were_not_compared_are_counted_where_operators_look(fake: Fake
 
 
 @pytest.mark.parametrize("mark", ["refund", "lost"])
+@pytest.mark.deep
 def test_a_refund_or_dispute_months_later_is_compared_with_its_payment(fake: FakeStripe, mark: str) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     assert night(fake, NOW + DAY) == []
@@ -389,6 +392,7 @@ def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(fake: FakeStr
     assert (day.charges, day.invoices, day.last_error, day.due_at) == (7, 7, "", None)
 
 
+@pytest.mark.deep
 def test_a_payment_declined_here_but_still_open_at_stripe_is_reported(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake, how="declined")))
     stripe_invoices(fake)[0]["status"] = "open"

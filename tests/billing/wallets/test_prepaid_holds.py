@@ -58,6 +58,7 @@ def test_without_money_nothing_begins_and_nothing_is_taken(kestrel: TenantContex
             assert not Lease.objects.exists()
 
 
+@pytest.mark.deep
 def test_an_hour_ahead_is_set_aside_and_follows_the_lease(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
@@ -82,6 +83,7 @@ def test_a_lease_that_ends_sooner_sets_aside_no_more_than_it_may_come_to(kestrel
         assert held_cents(kestrel) == 50 + SLACK
 
 
+@pytest.mark.deep
 def test_when_money_runs_out_the_lease_ends_before_its_cover_does(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)

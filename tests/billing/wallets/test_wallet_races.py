@@ -59,6 +59,7 @@ def kestrel(own_database: OwnDatabase, settings: Any) -> Iterator[TenantContext]
         yield owner
 
 
+@pytest.mark.deep
 def test_many_who_ask_at_once_take_no_more_than_there_is(kestrel: TenantContext) -> None:
     give_credit(kestrel, ROOM * EACH + EACH - 1)
     left = kestrel.create_project("left")

@@ -81,6 +81,7 @@ def test_the_number_of_queries_is_the_baseline_and_does_not_grow_with_rows(porta
     assert few == BASELINE
 
 
+@pytest.mark.deep
 def test_the_frame_asks_three_times_in_the_root_and_once_more_below(portal: PortalSession) -> None:
     child = portal.owner.create_project("below")
     populate(portal, 1)

@@ -69,6 +69,7 @@ class Recounted:
 
 
 @pytest.mark.parametrize("model", [H100, A30], ids=["H100", "A30"])
+@pytest.mark.deep
 def test_the_fastest_of_the_cheapest_slots_is_chosen_and_buckets_match_a_recount(
     model: GpuModelSpec,
 ) -> None:

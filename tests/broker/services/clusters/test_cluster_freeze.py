@@ -21,6 +21,7 @@ from tests.broker.services.clusters.test_cluster_agent import listing, reconnect
 from tests.simulation import OPERATOR, Simulation, create_gpus, create_tenant, offering, reload_lease
 
 
+@pytest.mark.deep
 def test_a_lease_in_a_frozen_cluster_keeps_its_state_and_is_charged_to_its_last_proof(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())

@@ -109,6 +109,7 @@ def elsewhere() -> Iterator[Callable[[Callable[[], object]], object]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.deep
 def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgotten(
     own_database: OwnDatabase, seed: int
 ) -> None:

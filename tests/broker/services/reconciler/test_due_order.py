@@ -1,11 +1,14 @@
 """Due leases are processed in a fixed order."""
 
+import pytest
+
 from broker.models import Lease
 from broker.services.reconciler import lease_reconciler
 from tenants.services.rls import tenant_scope
 from tests.simulation import Simulation, create_gpus, create_tenant, offering
 
 
+@pytest.mark.deep
 def test_leases_that_are_due_at_one_moment_come_in_the_order_of_their_ids(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()

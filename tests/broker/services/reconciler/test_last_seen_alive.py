@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from broker.models import Lease, NodeState, SimulatedPod
 from tenants.services.rls import tenant_scope
 from tests.simulation import (
@@ -90,6 +92,7 @@ def test_a_tenant_who_lets_go_of_an_unreachable_lease_pays_up_to_its_last_sign(s
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("by_tenant", lost)
 
 
+@pytest.mark.deep
 def test_no_tick_goes_beyond_the_last_proof_of_life(sim: Simulation) -> None:
     lease = runs_an_hour(sim)
     assert lease.active_at

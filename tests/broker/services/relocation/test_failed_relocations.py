@@ -224,6 +224,7 @@ def test_a_gpu_that_fails_brings_the_lease_home(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_lease_that_crashes_workers_at_its_target_returns_to_its_source(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:

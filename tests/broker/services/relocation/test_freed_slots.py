@@ -184,6 +184,7 @@ def test_a_gang_gets_gpus_that_are_near_enough_to_each_other(
     assert given.count() == 2
 
 
+@pytest.mark.deep
 def test_a_lease_that_relocations_cannot_help_does_not_block_other_plans(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
@@ -196,6 +197,7 @@ def test_a_lease_that_relocations_cannot_help_does_not_block_other_plans(
     assert propose_plan(sim).room_for == waits.pk
 
 
+@pytest.mark.deep
 def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
     alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
@@ -233,6 +235,7 @@ def test_a_plan_for_nobody_is_not_accepted(sim: Simulation, kestrel: TenantConte
     assert left.room_for == ""
 
 
+@pytest.mark.deep
 def test_a_proposal_that_serves_as_well_stays_and_one_that_cannot_be_made_gives_way(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:

@@ -88,6 +88,7 @@ def test_another_contradiction_than_a_taken_place_is_no_reason_to_stay(
         relocation_start.begin_relocation(move, now=sim.now)
 
 
+@pytest.mark.deep
 def test_a_plan_cancelled_while_its_lease_starts_is_retried_with_fresh_state(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +124,7 @@ def test_a_relocation_whose_lease_is_active_already_is_closed_at_the_next_look(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_lease_that_neither_place_takes_waits_for_another_and_its_relocation_has_failed(
     sim: Simulation, plan: RelocationPlan, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +143,7 @@ def test_a_lease_that_neither_place_takes_waits_for_another_and_its_relocation_h
     assert plan_log(plan).startswith(f"{MOVING} 1:returning 1:failed")
 
 
+@pytest.mark.deep
 def test_a_lease_found_stopped_on_its_way_stays_so(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def with_volume(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
         Lease.objects.filter(pk=lease.pk).update(volume=sim.create_volume(owner))
 
 
+@pytest.mark.deep
 def test_a_stale_start_at_the_target_does_not_revive_a_released_lease(
     sim: Simulation, plan: RelocationPlan, lease: Lease
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_stale_start_at_the_target_does_not_revive_a_released_lease(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_stale_return_to_the_source_leaves_a_started_lease_at_its_target(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_stale_return_to_the_source_leaves_a_started_lease_at_its_target(
     assert_invariants(sim)
 
 
+@pytest.mark.deep
 def test_a_stale_stop_of_a_relocated_lease_is_refused_as_not_active(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
@@ -95,6 +98,7 @@ def test_a_stale_stop_of_a_relocated_lease_is_refused_as_not_active(
     assert plan_log(plan).endswith("1:done done")
 
 
+@pytest.mark.deep
 def test_a_stop_that_calls_a_relocation_off_wakes_the_queue_at_once(
     sim: Simulation, kestrel: TenantContext, plan: RelocationPlan, lease: Lease
 ) -> None:
@@ -116,6 +120,7 @@ def test_a_plan_that_is_called_off_wakes_the_queue_as_soon_as_the_place_is_free(
     assert was_notified(sim)
 
 
+@pytest.mark.deep
 def test_a_lease_does_not_go_to_a_gpu_that_was_taken_out_of_service_before_it_came(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:

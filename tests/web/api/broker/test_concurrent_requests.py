@@ -67,6 +67,7 @@ def test_one_key_sent_many_times_at_once_has_one_effect(owner: TenantContext) ->
     assert again["Idempotency-Replayed"] == "true"
 
 
+@pytest.mark.deep
 def test_different_keys_at_once_are_different_leases(owner: TenantContext) -> None:
     token, wanted = owner.token(), body(owner)
     answers = in_parallel(lambda n: Api(token).post("leases", wanted, Idempotency_Key=f"key {n}"))

@@ -107,12 +107,14 @@ def test_a_recovery_code_stands_in_for_the_app_once(delta: TenantWithOwner, secr
         assert inside(browser) is lets_in
 
 
+@pytest.mark.deep
 def test_without_a_password_first_no_code_is_asked_for_or_taken(delta: TenantWithOwner, secret: str) -> None:
     browser = AnonymousBrowser()
     assert browser.post(ASKED, {"code": code(secret, time.time())})["Location"].startswith("/sign-in/")
     assert not inside(browser)
 
 
+@pytest.mark.deep
 def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret: str) -> None:
     browser = AnonymousBrowser()
     assert "Continue with a passkey" in browser.get("/sign-in/").content.decode()
@@ -123,6 +125,7 @@ def test_an_app_a_key_and_spare_codes_are_offered(delta: TenantWithOwner, secret
     assert "Set up the app" in browser.get(SECURITY).content.decode()
 
 
+@pytest.mark.deep
 def test_an_operator_works_with_a_second_factor_and_not_without(
     delta: TenantWithOwner, secret: str, watch: list[float], settings: Any
 ) -> None:

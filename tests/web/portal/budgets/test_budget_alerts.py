@@ -83,6 +83,7 @@ def test_an_invalid_alert_threshold_shows_a_field_error_and_keeps_the_input(
         assert not Budget.objects.exists()
 
 
+@pytest.mark.deep
 def test_home_and_budgets_say_what_is_used_up_and_what_is_stopped(kestrel: TenantContext, sim: Simulation) -> None:
     child = kestrel.create_project("docking")
     client, below = visitor(kestrel), visitor(kestrel, Role.MEMBER, child)

@@ -102,6 +102,7 @@ def test_a_form_that_is_sent_twice_gives_back_once(operator: Client, october: In
     assert [total for _, total, _ in notes(october)] == [50]
 
 
+@pytest.mark.deep
 def test_lines_come_in_parts_and_all_of_them_can_be_given_back(operator: Client, kestrel: TenantContext) -> None:
     invoice = create_october_invoice_of(*range(1, 31), *range(1, 31))
     page = f"/ops/invoices/{invoice.pk}/"
@@ -165,6 +166,7 @@ def test_the_ledger_leads_to_the_invoice_that_it_tells_of(operator: Client, octo
     assert f'href="/ops/invoices/{october.pk}/"' in shown
 
 
+@pytest.mark.deep
 def test_a_tenant_reads_what_was_given_back_and_what_is_still_to_be_paid(payer: Client, october: Invoice) -> None:
     assert "the invoice itself never changes" not in page_words(payer.get(f"/invoices/{october.pk}/"))
     issue_note(october, {1: 50})

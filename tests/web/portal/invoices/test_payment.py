@@ -194,6 +194,7 @@ def test_a_draft_has_nothing_to_pay(portal: PortalSession) -> None:
     assert "only final invoices can be paid" in press(portal, draft)
 
 
+@pytest.mark.deep
 def test_the_page_asks_as_often_after_many_attempts_as_after_one(portal: PortalSession, october: Invoice) -> None:
     inject_faults(portal.owner.tenant.pk, *[GatewayFault.DECLINED] * 5)
     counts = []

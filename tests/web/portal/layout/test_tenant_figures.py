@@ -20,6 +20,7 @@ def count(page: str, name: str) -> str:
     return re.search(rf'<span class="navigation-count" id="count-{name}">([^<]*)</span>', page)[1]
 
 
+@pytest.mark.deep
 def test_the_navigation_counts_what_lives_and_what_waits(portal: PortalSession) -> None:
     page = portal.get("/").content.decode()
     assert (count(page, "leases"), count(page, "queue")) == ("", "")

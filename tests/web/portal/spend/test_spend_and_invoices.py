@@ -29,6 +29,7 @@ def charged(portal: PortalSession) -> Invoice:
         return Invoice.objects.latest("pk")
 
 
+@pytest.mark.deep
 def test_spend_equals_the_draft_invoice_to_the_cent(portal: PortalSession) -> None:
     child = portal.owner.create_project("design")
     for n, profile in enumerate(("1g.10gb", "2g.20gb", "3g.40gb", "whole-gpu", "1g.10gb", "2g.20gb")):
@@ -55,6 +56,7 @@ def test_the_frame_and_home_say_the_same_as_spend_to_the_cent(portal: PortalSess
     assert portal.get("/").context["page"].month.spent == spend
 
 
+@pytest.mark.deep
 def test_a_price_renewed_as_it_was_is_rounded_on_its_own_as_on_the_invoice(portal: PortalSession) -> None:
     what = offering("1g.10gb")
     run_lease_for(portal, "1g.10gb", 10)  # 0.28 cents, which is nought
@@ -79,6 +81,7 @@ def test_spend_of_a_part_stands_beside_no_invoice_of_the_whole(portal: PortalSes
     assert portal.get("/spend/").context["page"].draft is None
 
 
+@pytest.mark.deep
 def test_what_still_runs_is_in_spend_and_named_beside_the_draft(portal: PortalSession) -> None:
     run_lease_for(portal, "1g.10gb", 3600)
     draft = charged(portal)
@@ -189,6 +192,7 @@ def test_an_invoice_line_opens_to_its_seconds_its_price_and_its_rule(portal: Por
     assert f"/invoices/{draft.pk}/lines/1/explain" in page
 
 
+@pytest.mark.deep
 def test_the_lines_of_an_invoice_add_up_and_are_the_csv(portal: PortalSession) -> None:
     run_lease_for(portal, "1g.10gb", 1000)
     run_lease_for(portal, "2g.20gb", 1000)

@@ -126,6 +126,7 @@ def test_a_lease_is_stopped_and_started_again(portal: PortalSession) -> None:
     assert "its volume is kept" in news
 
 
+@pytest.mark.deep
 def test_what_cannot_be_stopped_or_started_says_why(portal: PortalSession) -> None:
     bare = portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     assert 'popovertarget="stop"' not in portal.get(f"/leases/{bare.pk}/").content.decode()
@@ -138,6 +139,7 @@ def test_what_cannot_be_stopped_or_started_says_why(portal: PortalSession) -> No
         assert (answer.status_code, said in visible_text(answer)) == (409, True)
 
 
+@pytest.mark.deep
 def test_a_volume_is_deleted_after_a_page_that_states_the_consequences(portal: PortalSession) -> None:
     volume = portal.sim.create_volume(portal.owner, "data")
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), name="fold", volume=volume.pk)

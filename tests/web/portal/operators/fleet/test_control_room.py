@@ -291,6 +291,7 @@ PAGES = ("", "fleet-map/", "integrity-checks/", "gpus/", "clusters/", "queue/", 
 
 
 @pytest.mark.parametrize("path", PAGES)
+@pytest.mark.deep
 def test_the_number_of_queries_does_not_grow_with_the_rows(
     sim: Simulation, kestrel: TenantContext, operator: Client, path: str
 ) -> None:

@@ -363,6 +363,7 @@ def test_the_system_page_tells_changes_from_visits(kestrel: TenantContext, opera
     assert "node.cordoned" not in visits.replace("ops.node.cordon", "")
 
 
+@pytest.mark.deep
 def test_the_operators_audit_log_is_sifted_by_its_address_and_its_call_follows(
     kestrel: TenantContext, operator: Client
 ) -> None:

@@ -167,6 +167,7 @@ def test_what_is_not_there_is_missing(operator: Client) -> None:
         assert operator.get(path).status_code == 404
 
 
+@pytest.mark.deep
 def test_waiting_for_leases_is_told(sim: Simulation, node: Node, kestrel: TenantContext, operator: Client) -> None:
     sim.create_lease(kestrel, offering("1g.10gb"), max_duration_s=1200)
     change = propose_repartition(node, sim)

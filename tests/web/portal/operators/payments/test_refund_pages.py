@@ -93,6 +93,7 @@ def test_a_stuck_refund_is_retried_on_the_page_and_over_the_api(operator: Client
     assert (process_refund(stuck).status, refunded_amounts(invoice)) == ("succeeded", [40])
 
 
+@pytest.mark.deep
 def test_the_api_sends_back_once_however_often_it_is_asked(operator: Client) -> None:
     invoice = create_paid_invoice()
     api = f"/api/v1/ops/payments/{payment_of(invoice).pk}/refund"

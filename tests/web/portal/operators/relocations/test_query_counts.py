@@ -79,6 +79,7 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
+@pytest.mark.deep
 def test_pages_and_calls_of_plans_ask_as_often_with_many_as_with_few(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:

@@ -132,6 +132,7 @@ def test_what_is_no_plan_is_missing(operator: Client, kestrel: TenantContext) ->
     assert operator.get("/ops/relocation-plans/mpl_nothing/").status_code == 404
 
 
+@pytest.mark.deep
 def test_a_cluster_whose_driver_cuts_nothing_is_never_planned(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
