@@ -54,7 +54,7 @@ class TokenCapDay(TenantOwned):
 
 
 class TokenCapLease(TenantOwned):
-    """A lease requested with a capped token; all its cost counts there, even if another user extends it."""
+    """A lease requested with a capped token; all its cost counts towards the cap."""
 
     id = models.BigAutoField(primary_key=True)
     cap = models.ForeignKey(TokenCap, on_delete=models.CASCADE, related_name="leases")

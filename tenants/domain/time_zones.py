@@ -1,4 +1,4 @@
-"""Time zones that a tenant may choose: IANA zones named after a city, no fixed offsets.
+"""Time zones that a tenant may choose: IANA zones named after a city.
 
 The law of a place defines when its months begin.
 """

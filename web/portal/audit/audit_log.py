@@ -138,7 +138,7 @@ def _detail_value(event: AuditEvent, key: str, kept: Any, names: Mapping[str, st
 
 
 def _is_price(event: AuditEvent, key: str) -> bool:
-    """Return whether a number is the price that an event of a list or custom price is about."""
+    """Return whether a number in an audit event is a price."""
     return event.action.startswith("price.") and key in ("", "price")
 
 
