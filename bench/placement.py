@@ -15,11 +15,11 @@ from statistics import mean
 from time import monotonic
 
 from bench.figures import Figures
-from bench.placement_policies import choosing, drifting, exact, planning, speed, warming
+from bench.placement_policies import changed_mix, defragmentation_speed, exact, placement_latency, speed, warm_slices
 from bench.placement_policies.experiments import FLUID, LOADS, Job, Results, run
 from bench.placement_policies.policies import MOVING, ORACLE, OURS, PEERS, UNTOLD
+from bench.placement_policies.product_rule import SOLD
 from bench.placement_policies.report import Rows, table
-from bench.placement_policies.selling import SOLD
 from bench.placement_policies.workloads import MADE, MIXES
 
 PROCESSES = 2
@@ -63,8 +63,10 @@ def jobs(filling: int, online: int) -> list[Job]:
         for mix in MIXES
         for seed in range(1, online + 1)
     ]
-    flips = [Job("drift", mix, seed, into=into) for mix, into in drifting.FLIPS for seed in range(1, online + 1)]
-    warm = [Job("warm", mix, seed, load) for load in warming.LOADS for mix in MIXES for seed in range(1, online + 1)]
+    flips = [Job("drift", mix, seed, into=into) for mix, into in changed_mix.FLIPS for seed in range(1, online + 1)]
+    warm = [
+        Job("warm", mix, seed, load) for load in warm_slices.LOADS for mix in MIXES for seed in range(1, online + 1)
+    ]
     filled = [Job("inflate", mix, seed) for mix in MIXES for seed in range(1, filling + 1)]
     return [*loaded, *flips, *filled, *warm]
 
@@ -134,18 +136,18 @@ def with_moves(found: Found, figures: Figures) -> None:
 
 
 def flipped(found: Found, figures: Figures) -> None:
-    names = (drifting.KNOWS, drifting.LEARNS, drifting.STALE, drifting.UNTOLD)
-    rows, columns = found.rows(names, "time", what="drift"), [" > ".join(flip) for flip in drifting.FLIPS]
+    names = (changed_mix.KNOWS, changed_mix.LEARNS, changed_mix.STALE, changed_mix.UNTOLD)
+    rows, columns = found.rows(names, "time", what="drift"), [" > ".join(flip) for flip in changed_mix.FLIPS]
     table("The mix flips half-way, load 1.1, percent of the GPU-time accepted", rows, columns, gaps=False)
     for column in columns:
-        for name, how in ((drifting.LEARNS, ""), (drifting.UNTOLD, ", never told")):  # as the product is
-            lost = mean(rows[drifting.KNOWS][column]) - mean(rows[name][column])
+        for name, how in ((changed_mix.LEARNS, ""), (changed_mix.UNTOLD, ", never told")):  # as the product is
+            lost = mean(rows[changed_mix.KNOWS][column]) - mean(rows[name][column])
             figures.most(f"lost when the mix flips, {column}{how}", lost, unit="points", at_most=0.5)
 
 
 def still_cut(found: Found, figures: Figures) -> None:
-    names = (OURS, warming.LOOKS)
-    for load in reversed(warming.LOADS):
+    names = (OURS, warm_slices.LOOKS)
+    for load in reversed(warm_slices.LOADS):
         for how, figure in (
             ("where they are still cut", "warm"),
             ("where others are destroyed first", "anew"),
@@ -181,7 +183,7 @@ def fast(figures: Figures) -> None:
     figures.most("decision p50 at 100,000 GPUs", its.p50_us, unit="µs", at_most=3)
     figures.most("decision p99 at 100,000 GPUs", its.p99_us, unit="µs", at_most=10)
     figures.least("place and release at 100,000 GPUs", its.pairs_per_s, unit="pairs/s", at_least=200_000)
-    its_index = choosing.choosing(FLEETS[-1])
+    its_index = placement_latency.choosing(FLEETS[-1])
     print(
         f"{its_index.gpus:>7,} GPUs by their ids, as the product keeps them: p50 {its_index.p50_us:.1f} µs,"
         f" p99 {its_index.p99_us:.1f} µs; four whole GPUs on one node {its_index.whole_ms:.2f} ms, four slices"
@@ -195,10 +197,10 @@ def fast(figures: Figures) -> None:
 
 
 def planned(figures: Figures) -> None:
-    every = planning.all_planned()
+    every = defragmentation_speed.all_planned()
     slowest, worst = max(every, key=lambda its: its.took_s), max(every, key=lambda its: its.above)
     print(
-        f"{len(every)} plans for {planning.GPUS:,} GPUs each; the worst: {worst.plan.before:,} in use, "
+        f"{len(every)} plans for {defragmentation_speed.GPUS:,} GPUs each; the worst: {worst.plan.before:,} in use, "
         f"{worst.plan.after:,} after {len(worst.plan.steps):,} moves, {worst.plan.least:,} at the least",
         file=sys.stderr,
     )

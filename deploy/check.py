@@ -60,7 +60,7 @@ def run(command: Sequence[str], env: Mapping[str, str]) -> Result:
 
 
 def main() -> int:
-    """Run the steps side by side and print one line each, with the output of those that fail."""
+    """Run the steps side by side; print a line each and the output of failures."""
     env, failed = settings(), []
     with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
         running = {name: pool.submit(run, command, env) for name, command in STEPS.items()}

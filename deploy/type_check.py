@@ -1,4 +1,4 @@
-"""Check types with mypy, and from the second time on with its daemon, which looks only at what changed.
+"""Check types with mypy; later runs use its daemon, which checks changes only.
 
 The daemon starts from mypy's cache and ends when idle. The Django plugin imports settings and models into it and never
 looks at them again, so a change of those needs a new daemon. Where the daemon fails or is unwanted, mypy judges.

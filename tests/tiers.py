@@ -42,7 +42,7 @@ def left_out(items: list[pytest.Item], wanted: str) -> list[pytest.Item]:
 
 
 def slice_of(item: pytest.Item) -> int:
-    """Return the slice of a test; chaos tests go by file, tests of a fifth by its number."""
+    """Return the slice of a test: by file for chaos, by number for `by_fifths`."""
     if hasattr(item, "callspec") and FIFTH in item.callspec.params:
         return int(item.callspec.params[FIFTH])
     by = item.nodeid.partition("::")[0] if item.get_closest_marker("chaos") else item.nodeid
@@ -67,7 +67,7 @@ def _git(*arguments: str) -> str:
 
 
 def by_fifths(test: Callable[..., None]) -> Callable[..., None]:
-    """Make a test deep that goes through one fifth of a long table in each commit."""
+    """Make a test deep; each commit runs it on one fifth of its table."""
     return pytest.mark.deep(pytest.mark.parametrize(FIFTH, range(SLICES))(test))
 
 

@@ -6,7 +6,7 @@ The search knows only what one GPU can hold.
 from collections.abc import Iterator
 from itertools import product
 
-from bench.placement_policies.covering import fillings
+from bench.placement_policies.capacity_bounds import fillings
 from bench.placement_policies.gpu_profiles import TABLE, WHOLE
 from broker.domain.placement.costs.minimum_gpus import min_gpus
 

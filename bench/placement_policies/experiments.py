@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bench.placement_policies import workloads
-from bench.placement_policies.covering import gpus_for, most_served
-from bench.placement_policies.drifting import drift
+from bench.placement_policies.capacity_bounds import gpus_for, most_served
+from bench.placement_policies.changed_mix import drift
 from bench.placement_policies.gpu_profiles import WEIGHTS, WHOLE
 from bench.placement_policies.inflate import fill
 from bench.placement_policies.online import Served, serve
 from bench.placement_policies.policies import MOVING, Make, policies
-from bench.placement_policies.warming import warmed
+from bench.placement_policies.warm_slices import warmed
 from bench.placement_policies.workloads import Arrival, Request
 
 FILLED = workloads.spread(workloads.OPENB_NODES)

@@ -6,8 +6,8 @@ from random import Random
 from bench.placement_policies import rules
 from bench.placement_policies.fleets import Bucketed, FirstFit, Fleet, Oracle
 from bench.placement_policies.gpu_profiles import COUNTED, MODEL, PROFILES, TABLE
-from bench.placement_policies.moving import Freedom, Moved
-from bench.placement_policies.selling import SOLD, Sold
+from bench.placement_policies.product_rule import SOLD, Sold
+from bench.placement_policies.relocating_fleet import Freedom, Moved
 from broker.domain.placement.costs import slice_prices
 from broker.domain.placement.costs.bid_price_rule import bid_price_rule
 from broker.domain.placement.costs.state_ranks import CostRule, StateRanks, rank_states

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from bench.placement_policies import workloads
-from bench.placement_policies.covering import gpus_for
+from bench.placement_policies.capacity_bounds import gpus_for
 from bench.placement_policies.fleets import Bucketed, Fleet
 from bench.placement_policies.gpu_profiles import COUNTED, MODEL, NAMES, PROFILES
 from bench.placement_policies.online import serve

@@ -1,4 +1,4 @@
-"""Rule as the product uses it: without a forecast, first of equals by id."""
+"""The product's placement rule: without a forecast, first of equals by id."""
 
 from collections import Counter
 from collections.abc import Sequence
