@@ -60,7 +60,7 @@ from billing.services.invoicing.disputes import dispute_requests
 from billing.services.ledger import posting
 from billing.services.periods import billing_periods
 from billing.services.rating import lease_rating
-from billing.services.tax import tax_rates as tax_rates
+from billing.services.tax import tax_determination, tax_rates
 from broker.models import Allocation, Lease, Node, Offering, RelocationPlan, Repartition
 from broker.services.leases.lease_requests import LeaseRequest, request_lease
 from broker.services.volumes import volume_lifecycle
@@ -396,6 +396,7 @@ def a_credit_note(world: TenantWithOwner) -> str:
             finalized_at=over,
             series="x",
             number=current_time().microsecond,
+            customer=tax_determination.get_customer(world.tenant).as_dict(),
             disputable_until=current_time() + timedelta(days=9),
         )
         credit_notes.issue_credit_note(

@@ -71,6 +71,7 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 # Parts of others, the page of all parts, and a report that is a file of its own.
 NO_PAGE = ("components/", "styleguide/", "allauth/elements/", "replay/")
 WRITTEN = re.compile(r'<c-table\b[^>]*caption="([^"]*)"|<caption class="visually-hidden">([^<]*)')
+MARKUP = re.compile(r"""{% translate (['"])(.*?)\1 %}|{% (?:end)?blocktranslate\b.*?%}""")
 MORE = {  # what is behind a page's own tabs and drawers
     "ops/system/": ("?trail=visits",),
     "ops/ledger/": ("?before=999999",),
@@ -375,7 +376,7 @@ def captions_of_templates() -> dict[str, list[str]]:
     for path in TEMPLATES.rglob("*.html"):
         name, text = str(path.relative_to(TEMPLATES)), path.read_text()
         if not name.startswith(NO_PAGE):
-            words = [one or other for one, other in WRITTEN.findall(text)]
+            words = [MARKUP.sub(r"\2", one or other).strip() for one, other in WRITTEN.findall(text)]
             assert len(words) == len(re.findall(r"<c-table\b|<table\b", text)), f"{name}: a table has no caption"
             found[name] = words
     return found
