@@ -310,6 +310,7 @@ SIMULATED_SPEED = env.simulated_speed
 EXTRA_GPU_MODELS = env.extra_gpu_models
 SIMULATED_PARTITION_S = env.simulated_partition_s
 SIMULATED_DESTROY_S = env.simulated_destroy_s
+SIMULATED_PROGRESS_S = 0.7  # how often a simulated pod that starts is observed
 LEASE_GATES = env.lease_gates
 PAYMENT_GATEWAY = env.payment_gateway
 STRIPE_SECRET_KEY = env.stripe_secret_key.get_secret_value()

@@ -1,9 +1,9 @@
 """Simulate a fleet, tenants, leases, time and workers for tests.
 
-def test_…(life: Life) -> None:
-    fleet(SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=1))
-    kestrel = home("Kestrel")
-    lease = life.create_lease(kestrel, offering("1g.10gb"), LeaseState.ACTIVE)
+def test_…(sim: Simulation) -> None:
+    create_fleet(SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=1))
+    kestrel = create_tenant("Kestrel")
+    lease = sim.create_lease(kestrel, offering("1g.10gb"), LeaseState.ACTIVE)
 """
 
 import heapq
@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.test import override_settings
 
 from billing.services.payments import payment_collection
 from billing.services.payments.topups import topup_collection as topping
@@ -297,9 +298,13 @@ def run_task(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
 
 
 @contextmanager
-def simulate(at: datetime = NOW) -> Iterator[Simulation]:
-    """Freeze the clock, count ids and capture messages in a block."""
+def simulate(at: datetime = NOW, *, progress_s: float = 600) -> Iterator[Simulation]:
+    """Freeze the clock, count ids and capture messages in a block.
+
+    A pod that starts is not observed before its state changes: what a pull's percentages cost is most of a lease.
+    """
     with ExitStack() as stack:
+        stack.enter_context(override_settings(SIMULATED_PROGRESS_S=progress_s))
         stack.enter_context(ids.reproducible_ids("world"))
         sim = Simulation(stack.enter_context(clock.frozen_at(at)))
         stack.enter_context(outbox.captured(sim.record_message))

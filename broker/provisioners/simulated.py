@@ -140,15 +140,15 @@ class SimulatedProvisioner:
         left = max((pod.ready_at - now).total_seconds(), 0.05) if pod.ready_at else 1.0
         if elapsed < pull_s:
             percent = int(100 * elapsed / pull_s)
-            return Observation(ObservedState.PENDING, "pulling image", percent, again_in_s=min(left, 0.7))
+            return Observation(ObservedState.PENDING, "pulling image", percent, again_in_s=min(left, settings.SIMULATED_PROGRESS_S))
         # The partitioning time is in `ready_at` since creation, so it is derived from that.
         if pod.ready_at and left > start_s and elapsed + left > pull_s + start_s + SHORTEST_S:
             return Observation(
                 ObservedState.PENDING,
                 f"partitioning GPU for {spec.profile}",
-                again_in_s=min(max(left - start_s, 0.05), 0.7),
+                again_in_s=min(max(left - start_s, 0.05), settings.SIMULATED_PROGRESS_S),
             )
-        return Observation(ObservedState.PENDING, "starting", again_in_s=min(left, 0.7))
+        return Observation(ObservedState.PENDING, "starting", again_in_s=min(left, settings.SIMULATED_PROGRESS_S))
 
     def _latencies(self, spec: ProvisionSpec) -> tuple[float, float]:
         rng = Rng(spec.name)

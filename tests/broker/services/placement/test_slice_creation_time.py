@@ -76,7 +76,7 @@ def test_cutting_takes_its_time_and_what_is_still_cut_takes_none(sim: Simulation
 
 def test_while_its_slice_is_cut_a_lease_says_so(sim: Simulation) -> None:
     create_gpus(1)
-    with override_settings(SIMULATED_PARTITION_S=60):
+    with override_settings(SIMULATED_PARTITION_S=60, SIMULATED_PROGRESS_S=0.7):
         lease = asked_for(sim, create_tenant(), TWO)
         reported = []
         for _ in range(400):

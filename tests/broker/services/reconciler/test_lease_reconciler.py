@@ -89,7 +89,8 @@ def test_a_lease_lives_from_request_to_release_within_seconds(sim: Simulation) -
     assert kestrel.quota_used() == 0
 
 
-def test_progress_is_told_while_it_is_made(sim: Simulation) -> None:
+def test_progress_is_told_while_it_is_made(sim: Simulation, settings: LazySettings) -> None:
+    settings.SIMULATED_PROGRESS_S = 0.7
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING)
     sim.run(1)
