@@ -4,6 +4,7 @@ They are plain functions, because a hundred rows must render in a few ms, and bu
 template loads them. Components (`<c-…>`) wrap other markup.
 """
 
+import re
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -20,6 +21,8 @@ from django.utils.translation import gettext as _
 from billing.domain.money import MINUS, exponent_of
 from web.templatetags import api_example_tags, chart_tags
 from web.ui import formatting, state_badges
+
+BETWEEN_OPTIONS = re.compile(r"\s*\n\s*(?=</?(?:select|optgroup|option)\b)")  # as Django's own templates write them
 
 register = template.Library()
 register.tags.update(chart_tags.register.tags)
@@ -208,5 +211,5 @@ def form_field(field: BoundField, label: str = "", hint: str = "") -> SafeString
         return safe(
             f'<div class="field"><label class="checkbox" for="{at}">{box}<span>{words}</span></label>{below}</div>'
         )
-    control = field.as_widget(attrs={**attrs, "class": "input"})
+    control = BETWEEN_OPTIONS.sub("", field.as_widget(attrs={**attrs, "class": "input"}))
     return safe(f'<div class="field"><label for="{at}">{words}</label>{control}{below}</div>')

@@ -10,14 +10,18 @@ from web.ui.template_loader import join_lines
 @pytest.mark.parametrize(
     ("written", "sent"),
     [
-        ("<ul>\n  <li>\n    a\n  </li>\n\n</ul>\n", "<ul><li> a</li></ul>"),
+        ("<ul>\n  <li>\n    a\n  </li>\n\n</ul>\n", "<ul><li>a</li></ul>"),
         ("<b>a</b>\n<b>b</b>\nc", "<b>a</b> <b>b</b> c"),
-        ("{% if a %}\n  <td>\n    a\n  </td>\n{% endif %}\n", "{% if a %}<td> a</td>{% endif %} "),
+        ("{% if a %}\n  <td>\n    a\n  </td>\n{% endif %}\n", "{% if a %}<td>a</td>{% endif %} "),
         ("{% comment %}\nA <script>\n{% endcomment %}\na\nb", " a b"),
         ('<input\n  name="a"\n  required\n>', '<input name="a" required>'),
         ('<c-notice\n  kind="warning"\n/>', '<c-notice kind="warning"/>'),
         ("a<b\n>c</b\n>.", "a<b>c</b>."),
-        ("<p>\n  a  b\n</p>", "<p> a  b</p>"),
+        ('a\n<button\n  type="button"\n>\n  b\n</button>\nc', 'a <button type="button">b</button> c'),
+        ("a\n{% if b %}\n  <b>c</b>\n{% endif %}\nd", "a {% if b %}<b>c</b>{% endif %} d"),
+        ("a\n{% if b %}\n  c\n{% else %}\n  d\n{% endif %}.", "a {% if b %}c {% else %} d {% endif %}."),
+        ("a{% if b %}\n  c\n{% endif %}", "a{% if b %} c {% endif %}"),
+        ("<p>\n  a  b\n</p>", "<p>a  b</p>"),
     ],
 )
 def test_a_line_break_is_one_space_and_nothing_beside_a_block(written: str, sent: str) -> None:
@@ -26,7 +30,7 @@ def test_a_line_break_is_one_space_and_nothing_beside_a_block(written: str, sent
 
 @pytest.mark.parametrize("kept", ["pre", "textarea", "script", "style"])
 def test_what_keeps_its_line_breaks_in_a_browser_keeps_them(kept: str) -> None:
-    assert join_lines(f"<p>\n<{kept} a>\n  b\n    c\n</{kept}>\n</p>") == f"<p> <{kept} a>\n  b\n    c\n</{kept}></p>"
+    assert join_lines(f"<p>\n<{kept} a>\n  b\n    c\n</{kept}>\n</p>") == f"<p><{kept} a>\n  b\n    c\n</{kept}></p>"
 
 
 def test_the_product_loads_its_pages_this_way() -> None:
