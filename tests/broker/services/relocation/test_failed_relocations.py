@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
+from django.conf import LazySettings
 from django.db import IntegrityError, transaction
 
 from broker.domain.lifecycle.relocation_states import RelocationPlanState, RelocationState
@@ -109,10 +110,15 @@ def lose(order: ProvisionSpec, now: datetime) -> Observation:
     return Observation(ObservedState.LOST, "its node does not accept it", last_seen=now)
 
 
-@pytest.mark.parametrize("answer", [refuse, lose])
+def stay_pending(order: ProvisionSpec, now: datetime) -> Observation:
+    return Observation(ObservedState.PENDING, "pulling image", again_in_s=5)
+
+
+@pytest.mark.parametrize("answer", [refuse, lose, stay_pending])
 @pytest.mark.deep
 def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
     sim: Simulation,
+    settings: LazySettings,
     plan: RelocationPlan,
     move: Relocation,
     lease: Lease,
@@ -127,7 +133,8 @@ def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
         return ensure(self, order, now=now)
 
     monkeypatch.setattr(SimulatedProvisioner, "ensure", there_only)
-    sim.run_with_sweeps(NOTICE_S + 60)
+    settings.PROVISION_TIMEOUT_S = 30
+    sim.run_with_sweeps(NOTICE_S + 90)
     assert plan_log(plan) == f"{MOVING} 1:returning 1:undone failed"
     assert (is_home(lease, move), reload_lease(lease).state) == (True, S.ACTIVE)
     assert reload_lease(lease).generation == lease.generation + 2
