@@ -6,7 +6,6 @@ from django.urls import path
 from rest_framework.viewsets import ViewSetMixin
 
 from web.api import documents
-from web.api.balance import BalanceViewSet
 from web.api.billing_details import BillingDetailsViewSet
 from web.api.budgets import BudgetAlertViewSet, BudgetStopViewSet, BudgetViewSet, HoldViewSet
 from web.api.capped_tokens import CappedTokenViewSet
@@ -47,7 +46,7 @@ from web.api.statements import StatementViewSet
 from web.api.topups import TopUpRuleViewSet, TopUpViewSet
 from web.api.usage import LeaseChargeViewSet, RatedChargeViewSet, UsageViewSet
 from web.api.usage_forecast import UsageForecastViewSet
-from web.api.wallet import WalletViewSet
+from web.api.wallet import BalanceViewSet, WalletViewSet
 from web.http.routers import ApiRouter
 
 router = ApiRouter()
