@@ -139,10 +139,9 @@ def _write_credit_note(
         if note.reduced_due == due:
             invoice.status, invoice.paid_at = InvoiceStatus.PAID, now
         invoice.save(update_fields=["settled", "status", "paid_at"])
-    audit.record_row(
+    audit.record(
         "invoice.credit",
         invoice,
-        str(invoice),
         actor=actor,
         now=now,
         credit_note=str(note),

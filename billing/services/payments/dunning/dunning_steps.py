@@ -118,11 +118,9 @@ def _record_stage(invoice: Invoice, tenant: Tenant, step: DunningStage, minor: i
     dunning_emails.email_overdue(tenant, invoice, step.action, minor=minor)
     audit.record(
         "invoice.remind",
+        invoice,
         actor=BILLING,
         now=now,
-        tenant_id=tenant.pk,
-        subject_id=invoice.pk,
-        subject_label=str(invoice),
         step=step.action.value,
         due=str(Money(minor, invoice.currency)),
     )

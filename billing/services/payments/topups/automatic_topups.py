@@ -91,6 +91,4 @@ def _open_if_below(tenant: Tenant, now: datetime) -> bool:
 
 
 def _record_rule(action: str, tenant_id: str, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record(
-        action, actor=actor, now=now, tenant_id=tenant_id, subject_id=tenant_id, subject_label="wallet", **detail
-    )
+    audit.record(action, tenant_id, "wallet", tenant_id, actor=actor, now=now, **detail)

@@ -54,14 +54,7 @@ def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
             fix=_("Select it from the list on the Stripe page."),
         )
     webhook_inbox.retry_event(event, now=request.now)
-    audit.record(
-        "stripe.event_retry",
-        actor=request.actor,
-        now=request.now,
-        subject_id=event.pk,
-        subject_label=event.type,
-        why=event.why,
-    )
+    audit.record("stripe.event_retry", event, event.type, actor=request.actor, now=request.now, why=event.why)
     messages.success(request, _("{type} is retried.").format(type=event.type))
     return redirect("ops-stripe")
 
