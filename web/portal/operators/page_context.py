@@ -132,7 +132,12 @@ def confirm_decision(
 def find_row(rows: QuerySet[FoundRow], pk: str, name: str, *, fix: str) -> FoundRow:
     """Return a row of any tenant, or raise ObjectNotFound."""
     with staff_scope():
-        found = rows.filter(pk=pk).first()
+        return find_in_scope(rows, pk, name, fix=fix)
+
+
+def find_in_scope(rows: QuerySet[FoundRow], pk: str, name: str, *, fix: str) -> FoundRow:
+    """Return a row of the fleet, or of what this page may read, or raise ObjectNotFound."""
+    found = rows.filter(pk=pk).first()
     if found is None:
         raise ObjectNotFound(_("{name} {pk!r} was not found.").format(name=name, pk=pk), fix=fix)
     return found

@@ -15,11 +15,16 @@ from broker.services.inventory import hardware
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus, inventory_history
 from broker.services.reports.gpu_usage import FLEET_FILTERS
-from tenants.services.errors import ObjectNotFound
 from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
 from web.portal.operators.fleet.gpu_panel import find_gpu, gpu_panel_now, gpu_panel_of
-from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+from web.portal.operators.page_context import (
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    find_in_scope,
+    operator_page,
+)
 
 PAGE_SIZE = 20  # GPUs per page; each may hold seven leases
 FORM_METHODS = require_http_methods(["GET", "HEAD", "POST"])
@@ -90,9 +95,8 @@ def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
 
 def confirm_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb: str, *lines: str) -> HttpResponse:
     """Ask for confirmation and a reason, then set a GPU's health."""
-    gpu = Gpu.objects.select_related("node__cluster").filter(pk=pk).first()
-    if gpu is None:
-        raise ObjectNotFound(_("GPU {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of GPUs."))
+    rows = Gpu.objects.select_related("node__cluster")
+    gpu = find_in_scope(rows, pk, _("GPU"), fix=_("Select it from the list of GPUs."))
     where = _("{cluster_name} / {node_name} / GPU {index}").format(
         cluster_name=gpu.node.cluster.name, node_name=gpu.node.name, index=gpu.index
     )

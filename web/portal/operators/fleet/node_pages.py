@@ -11,7 +11,7 @@ from broker.models import Node, NodeState
 from broker.services.inventory import hardware
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus, inventory_history
-from tenants.services.errors import ObjectNotFound, ProblemError
+from tenants.services.errors import ProblemError
 from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.fleet import gpu_map
@@ -21,6 +21,7 @@ from web.portal.operators.page_context import (
     Confirmation,
     OperatorRequest,
     confirm_action,
+    find_in_scope,
     operator_page,
 )
 
@@ -30,10 +31,8 @@ class NotSimulated(ProblemError):
 
 
 def find_node(pk: str) -> Node:
-    node = Node.objects.select_related("cluster").filter(pk=pk).first()
-    if node is None:
-        raise ObjectNotFound(_("Node {pk!r} was not found.").format(pk=pk), fix=_("Select it from Clusters and nodes."))
-    return node
+    rows = Node.objects.select_related("cluster")
+    return find_in_scope(rows, pk, _("Node"), fix=_("Select it from Clusters and nodes."))
 
 
 def load_node_row(node: Node) -> NodeRow:

@@ -18,7 +18,6 @@ from broker.models import Cluster, Node, Repartition, RepartitionLogEntry
 from broker.models.repartitions import layouts_from_stored
 from broker.services.repartition import repartition_decisions, repartition_planner
 from broker.services.repartition.repartition_pools import RepartitionPool, load_repartition_pools
-from tenants.services.errors import ObjectNotFound
 from web.portal.actions import operator_api_call
 from web.portal.operators.page_context import (
     CONFIRMATION_METHODS,
@@ -26,6 +25,7 @@ from web.portal.operators.page_context import (
     OperatorRequest,
     confirm_action,
     confirm_decision,
+    find_in_scope,
     operator_page,
 )
 
@@ -61,21 +61,12 @@ class RepartitionStepRow:
 
 
 def find_cluster(pk: str) -> Cluster:
-    found = Cluster.objects.filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(
-            _("Cluster {pk!r} was not found.").format(pk=pk), fix=_("Select it from Clusters and nodes.")
-        )
-    return found
+    return find_in_scope(Cluster.objects.all(), pk, _("Cluster"), fix=_("Select it from Clusters and nodes."))
 
 
 def find_layout_change(pk: str) -> Repartition:
-    found = Repartition.objects.select_related("node__cluster").filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(
-            _("Layout change {pk!r} was not found.").format(pk=pk), fix=_("Open the cluster's layouts.")
-        )
-    return found
+    rows = Repartition.objects.select_related("node__cluster")
+    return find_in_scope(rows, pk, _("Layout change"), fix=_("Open the cluster's layouts."))
 
 
 @require_safe

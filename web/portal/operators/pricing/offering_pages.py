@@ -26,7 +26,7 @@ from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.services.inventory import gpu_catalogue, offering_admin
 from broker.services.queue import open_capacity
 from broker.services.volumes import volume_metering
-from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
+from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_refusal_reason
 from web.http.query_strings import state_tabs
@@ -36,6 +36,7 @@ from web.portal.operators.page_context import (
     Confirmation,
     OperatorRequest,
     confirm_action,
+    find_in_scope,
     operator_page,
     render_refused,
 )
@@ -118,10 +119,7 @@ def derive_offerings(request: OperatorRequest) -> HttpResponse:
 
 
 def find_offering(pk: str) -> Offering:
-    found = Offering.objects.filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(_("Offering {pk!r} was not found.").format(pk=pk), fix=_("Select it from Offerings."))
-    return found
+    return find_in_scope(Offering.objects.all(), pk, _("Offering"), fix=_("Select it from Offerings."))
 
 
 @FORM_METHODS

@@ -12,10 +12,15 @@ from broker.services.leases.lifecycle import eviction
 from broker.services.queue.starvation_guard import MAX_WAIT
 from broker.services.reports import inventory_history
 from broker.services.reports import queue_report as line
-from tenants.services.errors import ObjectNotFound
 from tenants.services.rls import staff_scope
 from web.portal.actions import operator_api_call
-from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+from web.portal.operators.page_context import (
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    find_in_scope,
+    operator_page,
+)
 
 ENDED_STATES = (LeaseState.RELEASING, LeaseState.RELEASED)
 
@@ -46,12 +51,8 @@ def show_queue(request: OperatorRequest) -> HttpResponse:
 
 def find_lease(pk: str) -> Lease:
     """Load a lease of any tenant; must run with staff access."""
-    found = Lease.objects.select_related("tenant", "project", "offering").filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(
-            _("Lease {pk!r} was not found.").format(pk=pk), fix=_("Open it from the control room or the queue.")
-        )
-    return found
+    rows = Lease.objects.select_related("tenant", "project", "offering")
+    return find_in_scope(rows, pk, _("Lease"), fix=_("Open it from the control room or the queue."))
 
 
 @require_safe

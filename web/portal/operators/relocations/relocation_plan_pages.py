@@ -14,7 +14,6 @@ from broker.domain.lifecycle.relocation_states import CANCELLABLE_PLAN_STATES, R
 from broker.models import Cluster, Lease, Relocation, RelocationLogEntry, RelocationPlan
 from broker.services.relocation import plan_decisions, plan_proposals
 from broker.services.relocation.plan_proposals import DRAWN_QUEUED, DRAWN_RELOCATED
-from tenants.services.errors import ObjectNotFound
 from web.portal.actions import list_page, operator_api_call
 from web.portal.operators.page_context import (
     CONFIRMATION_METHODS,
@@ -22,6 +21,7 @@ from web.portal.operators.page_context import (
     OperatorRequest,
     confirm_action,
     confirm_decision,
+    find_in_scope,
     operator_page,
 )
 
@@ -47,10 +47,8 @@ class RelocationDrawing:
 
 
 def find_plan(pk: str) -> RelocationPlan:
-    found = RelocationPlan.objects.select_related("cluster").filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(_("Plan {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of plans."))
-    return found
+    rows = RelocationPlan.objects.select_related("cluster")
+    return find_in_scope(rows, pk, _("Plan"), fix=_("Select it from the list of plans."))
 
 
 @require_safe
