@@ -3,7 +3,6 @@
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from billing.models import Dispute, Invoice
 from billing.services.invoicing.disputes import dispute_requests
@@ -11,13 +10,12 @@ from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, ObjectNotFound
 from web.portal.actions import run_action
 from web.portal.invoices.invoice_pages import find_invoice
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import POST, PageRequest, tenant_page
 
 MAX_LINE_DIGITS = 9
 
 
-@require_POST
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=POST)
 def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
     """Dispute one line of an invoice: the typed amount, or all that remains."""
     require(request.roles, "billing.write", ())
@@ -36,8 +34,7 @@ def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
     return run_action(request, do, done=done, to=f"{reverse('invoice', args=[pk])}#disputes")
 
 
-@require_POST
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=POST)
 def withdraw_dispute(request: PageRequest, pk: str) -> HttpResponse:
     """Withdraw a dispute."""
     require(request.roles, "billing.write", ())

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_safe
 
 from billing.models import CreditNote
 from billing.services.documents import csv_exports, document_store
@@ -12,18 +11,16 @@ from tenants.services.authentication import require
 from tenants.services.errors import ObjectNotFound
 from web.http import downloads
 from web.portal.invoices.invoice_pages import find_invoice
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import SAFE, PageRequest, tenant_page
 
 
-@require_safe
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=SAFE)
 def download_invoice_pdf(request: PageRequest, pk: str) -> HttpResponse:
     """Download the PDF of an invoice; of a draft, as it is now."""
     return downloads.pdf_response(request, document_store.invoice_pdf(find_invoice(request, pk), now=request.now))
 
 
-@require_safe
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=SAFE)
 def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
     """Download the PDF of a credit note."""
     require(request.roles, "billing.read")
@@ -34,7 +31,6 @@ def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
     return downloads.pdf_response(request, document_store.credit_note_pdf(note, now=request.now))
 
 
-@require_GET
 @tenant_page("billing.read")
 def download_export(request: PageRequest, pk: str, kind: str) -> Any:
     """Download an export, streamed if it is large."""

@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
 from tenants.domain import quota_limits
@@ -15,13 +14,12 @@ from tenants.models import Project, Quota, QuotaKind
 from tenants.services import projects, quotas, tenants
 from tenants.services.authentication import require
 from web.portal.actions import api_call, find_or_missing, list_page, redirect_with_errors, run_action
-from web.portal.authentication import tenant_required
+from web.portal.authentication import POST, tenant_required
 from web.portal.forms import NameForm, ProjectForm, QuotaLimitForm, TenantForm
 
 PAGE_SIZE = 20  # each may have several quota bars
 
 
-@require_GET
 @tenant_required("projects.read")
 def list_projects(request: Any) -> HttpResponse:
     """Show the project tree with its quotas, paged."""
@@ -52,7 +50,6 @@ def list_projects(request: Any) -> HttpResponse:
     return render(request, "projects/projects.html", context)
 
 
-@require_GET
 @tenant_required("projects.write")
 def show_project(request: Any, pk: str) -> HttpResponse:
     """Show one project's settings: quotas, name, archiving."""
@@ -80,8 +77,7 @@ def _quota_row(quota: Quota, now: datetime) -> dict[str, Any]:
     }
 
 
-@require_POST
-@tenant_required("projects.write")
+@tenant_required("projects.write", methods=POST)
 def create_project(request: Any) -> HttpResponse:
     """Create a project below another."""
     form = ProjectForm(request.POST, projects=request.projects)
@@ -104,8 +100,7 @@ def find_own_project(request: Any, pk: str, action: str) -> Project:
     return project
 
 
-@require_POST
-@tenant_required("projects.write")
+@tenant_required("projects.write", methods=POST)
 def rename_project(request: Any, pk: str) -> HttpResponse:
     """Rename a project."""
     project = find_own_project(request, pk, "projects.write")
@@ -119,8 +114,7 @@ def rename_project(request: Any, pk: str) -> HttpResponse:
     return run_action(request, do, done=_("Renamed."), to=reverse("projects"))
 
 
-@require_POST
-@tenant_required("projects.write")
+@tenant_required("projects.write", methods=POST)
 def archive_project(request: Any, pk: str) -> HttpResponse:
     """Archive a project: no new leases."""
     project = find_own_project(request, pk, "projects.write")
@@ -132,8 +126,7 @@ def archive_project(request: Any, pk: str) -> HttpResponse:
     return run_action(request, do, done=done, to=reverse("projects"))
 
 
-@require_POST
-@tenant_required("quotas.write")
+@tenant_required("quotas.write", methods=POST)
 def set_project_quota(request: Any, pk: str) -> HttpResponse:
     """Set a quota on a project."""
     project = find_own_project(request, pk, "quotas.write")
@@ -156,8 +149,7 @@ def set_project_quota(request: Any, pk: str) -> HttpResponse:
     )
 
 
-@require_POST
-@tenant_required("tenant.write")
+@tenant_required("tenant.write", methods=POST)
 def edit_tenant(request: Any) -> HttpResponse:
     """Rename the tenant or change its time zone."""
     require(request.roles, "tenant.write")

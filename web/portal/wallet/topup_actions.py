@@ -4,19 +4,17 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from billing.domain.money import Money
 from billing.services.payments.topups import automatic_topups, topup_creation
 from tenants.services.authentication import require
 from web.portal.actions import run_action
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import POST, PageRequest, tenant_page
 
 MAX_TOPUPS = 20  # latest top-ups on the page
 
 
-@require_POST
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=POST)
 def start_top_up(request: PageRequest) -> HttpResponse:
     """Start a top-up, then show the wallet again."""
     require(request.roles, "billing.write", ())
@@ -30,8 +28,7 @@ def start_top_up(request: PageRequest) -> HttpResponse:
     return run_action(request, do, done=_("It is added to the wallet once paid."), to="wallet")
 
 
-@require_POST
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=POST)
 def set_top_up_rule(request: PageRequest) -> HttpResponse:
     """Set the automatic top-up rule, or remove it if the form is empty."""
     require(request.roles, "billing.write", ())

@@ -6,7 +6,6 @@ from zoneinfo import ZoneInfo
 
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.domain.periods import midnight
 from billing.models import CreditNote, Invoice
@@ -20,7 +19,6 @@ from web.portal.operators.page_context import OperatorRequest, find_in_scope, op
 from web.portal.statements.statement_pages import CSV_HEADERS, statement_rows
 
 
-@require_safe
 @operator_page("invoice.export")
 def download_export(request: OperatorRequest, pk: str, kind: str) -> Any:
     """Download an invoice's lines, its charges, or its charges as FOCUS."""
@@ -36,7 +34,6 @@ def download_export(request: OperatorRequest, pk: str, kind: str) -> Any:
         )
 
 
-@require_safe
 @operator_page("statement")
 def download_statement(request: OperatorRequest, pk: str, kind: str) -> Any:
     """Download a tenant's statement of this year, as CSV or PDF."""
@@ -58,7 +55,6 @@ def download_statement(request: OperatorRequest, pk: str, kind: str) -> Any:
         )
 
 
-@require_safe
 @operator_page("invoice.pdf")
 def download_invoice_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
     """Download the PDF of an invoice."""
@@ -67,7 +63,6 @@ def download_invoice_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
     return downloads.pdf_response(request, document_store.invoice_pdf(found, now=request.now))
 
 
-@require_safe
 @operator_page("credit-note.pdf")
 def download_credit_note_pdf(request: OperatorRequest, pk: str) -> HttpResponse:
     """Download the PDF of a credit note."""

@@ -4,16 +4,14 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from billing.models import QueuedEmail
 from billing.services.emails import email_delivery
 from tenants.services.errors import ProblemError
-from web.portal.operators.page_context import OperatorRequest, find_row, operator_page
+from web.portal.operators.page_context import POST, OperatorRequest, find_row, operator_page
 
 
-@require_POST
-@operator_page("notification.resend")
+@operator_page("notification.resend", methods=POST)
 def resend_notification(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue an undelivered e-mail again."""
     email = find_row(QueuedEmail.objects.all(), pk, _("E-mail"), fix=_("Select it from the list on the System page."))

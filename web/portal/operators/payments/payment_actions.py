@@ -3,18 +3,23 @@
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from billing.models import Payment, PaymentStatus, TopUp
 from billing.services.payments import manual_settlements
 from billing.services.payments.gateway_transactions import GatewayTransactions, TransactionRow
 from billing.services.payments.payment_collection import PAYMENTS
 from billing.services.payments.topups.topup_collection import TOPUPS
-from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, find_row, operator_page
+from web.portal.operators.page_context import (
+    SAFE_OR_POST,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    find_row,
+    operator_page,
+)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("payment.mark_failed")
+@operator_page("payment.mark_failed", methods=SAFE_OR_POST)
 def mark_payment_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     """Mark a payment as not collected; a reason is required."""
     rows = Payment.objects.select_related("invoice", "tenant")
@@ -33,8 +38,7 @@ def mark_payment_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("topup.mark_failed")
+@operator_page("topup.mark_failed", methods=SAFE_OR_POST)
 def mark_topup_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     """Mark a top-up as not collected; a reason is required."""
     rows = TopUp.objects.select_related("tenant")

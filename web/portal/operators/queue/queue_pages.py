@@ -4,7 +4,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
 
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Allocation, Lease
@@ -15,6 +14,7 @@ from broker.services.reports import queue_report as line
 from tenants.services.rls import staff_scope
 from web.portal.actions import operator_api_call
 from web.portal.operators.page_context import (
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -25,7 +25,6 @@ from web.portal.operators.page_context import (
 ENDED_STATES = (LeaseState.RELEASING, LeaseState.RELEASED)
 
 
-@require_safe
 @operator_page("queue")
 def show_queue(request: OperatorRequest) -> HttpResponse:
     """List everything queued, oldest first."""
@@ -55,7 +54,6 @@ def find_lease(pk: str) -> Lease:
     return find_in_scope(rows, pk, _("Lease"), fix=_("Open it from the control room or the queue."))
 
 
-@require_safe
 @operator_page("lease")
 def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a lease: its tenant, its placement, and every transition."""
@@ -76,8 +74,7 @@ def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     return render(request, "operators/queue/lease.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("lease.release")
+@operator_page("lease.release", methods=SAFE_OR_POST)
 def release_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     """Release a lease of any tenant, with a reason the tenant reads."""
     with staff_scope():

@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
 from tenants.domain import quota_limits
@@ -15,13 +14,12 @@ from tenants.models import Project, Quota, QuotaKind, Tenant
 from tenants.services import quotas, rls, tenants
 from tenants.services.tenant_overview import tenant_overviews
 from web.portal.actions import find_or_missing, operator_api_call, redirect_with_errors, run_action
-from web.portal.authentication import operator_required
+from web.portal.authentication import POST, operator_required
 from web.portal.forms import QuotaLimitForm, ReasonForm
 
 MAX_TENANTS = 100
 
 
-@require_GET
 @operator_required("tenants.list")
 def list_tenants(request: Any) -> HttpResponse:
     """List the tenants with their root quotas."""
@@ -68,8 +66,7 @@ def find_tenant(pk: str) -> Tenant:
     return tenant
 
 
-@require_POST
-@operator_required("tenants.limit")
+@operator_required("tenants.limit", methods=POST)
 def set_tenant_quota(request: Any, pk: str) -> HttpResponse:
     """Set a quota of a tenant's root project."""
     tenant, form = find_tenant(pk), QuotaLimitForm(request.POST)
@@ -92,8 +89,7 @@ def set_tenant_quota(request: Any, pk: str) -> HttpResponse:
     )
 
 
-@require_POST
-@operator_required("tenants.suspend")
+@operator_required("tenants.suspend", methods=POST)
 def suspend_tenant(request: Any, pk: str) -> HttpResponse:
     """Suspend a tenant: it can read but change nothing."""
     tenant, form = find_tenant(pk), ReasonForm(request.POST)
@@ -109,8 +105,7 @@ def suspend_tenant(request: Any, pk: str) -> HttpResponse:
     )
 
 
-@require_POST
-@operator_required("tenants.resume")
+@operator_required("tenants.resume", methods=POST)
 def resume_tenant(request: Any, pk: str) -> HttpResponse:
     """Resume a suspended tenant."""
     tenant = find_tenant(pk)
