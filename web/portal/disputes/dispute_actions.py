@@ -1,6 +1,7 @@
 """Form actions that dispute an invoice line and withdraw a dispute."""
 
 from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -8,7 +9,7 @@ from billing.models import Dispute, Invoice
 from billing.services.invoicing.disputes import dispute_requests
 from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, ObjectNotFound
-from web.portal.actions import run_action
+from web.portal.actions import outcome_message
 from web.portal.invoices.invoice_pages import find_invoice
 from web.portal.page_context import POST, PageRequest, tenant_page
 
@@ -20,8 +21,8 @@ def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
     """Dispute one line of an invoice: the typed amount, or all that remains."""
     require(request.roles, "billing.write", ())
     found = find_invoice(request, pk)
-
-    def do() -> None:
+    done = _("Dispute opened. Your operator will review it and you will get an e-mail.")
+    with outcome_message(request, done=done):
         dispute_requests.dispute_lines(
             found,
             lines=_disputed_line(request, found),
@@ -29,9 +30,7 @@ def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
             actor=request.actor,
             now=request.now,
         )
-
-    done = _("Dispute opened. Your operator will review it and you will get an e-mail.")
-    return run_action(request, do, done=done, to=f"{reverse('invoice', args=[pk])}#disputes")
+    return redirect(f"{reverse('invoice', args=[pk])}#disputes")
 
 
 @tenant_page("billing.read", methods=POST)
@@ -41,16 +40,9 @@ def withdraw_dispute(request: PageRequest, pk: str) -> HttpResponse:
     found = Dispute.objects.filter(tenant=request.tenant, pk=pk).first()
     if found is None:
         raise ObjectNotFound(_("This dispute does not exist."), fix=_("Open the invoice to see its disputes."))
-
-    def do() -> None:
+    with outcome_message(request, done=_("Dispute withdrawn; the invoice does not change.")):
         dispute_requests.withdraw_dispute(found, actor=request.actor, now=request.now)
-
-    return run_action(
-        request,
-        do,
-        done=_("Dispute withdrawn; the invoice does not change."),
-        to=f"{reverse('invoice', args=[found.invoice_id])}#disputes",
-    )
+    return redirect(f"{reverse('invoice', args=[found.invoice_id])}#disputes")
 
 
 def _disputed_line(request: PageRequest, invoice: Invoice) -> dict[int, int | None]:

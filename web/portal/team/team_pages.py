@@ -18,7 +18,7 @@ from tenants.models import ApiToken, Invitation, Member, Project, ServiceAccount
 from tenants.services import invitations, members, service_accounts, tokens
 from tenants.services.authentication import require
 from web.portal import form_tokens
-from web.portal.actions import ListPage, api_call, find_or_missing, list_page, redirect_with_errors, run_action
+from web.portal.actions import ListPage, api_call, find_or_missing, list_page, outcome_message, redirect_with_errors
 from web.portal.authentication import POST, SAFE_OR_POST, tenant_required
 from web.portal.forms import ROLES, InviteForm, RoleForm, ServiceAccountForm
 
@@ -193,13 +193,9 @@ def revoke_invitation(request: Any, pk: str) -> HttpResponse:
     """Revoke an invitation."""
     offer = find_or_missing(visible_invitations(request), pk)
     require_lead(request, offer.project)
-
-    def do() -> None:
+    with outcome_message(request, done=_("The invitation of {email} no longer works.").format(email=offer.email)):
         invitations.revoke(offer, actor=request.actor, now=clock.now())
-
-    return run_action(
-        request, do, done=_("The invitation of {email} no longer works.").format(email=offer.email), to=reverse("team")
-    )
+    return redirect("team")
 
 
 @tenant_required("members.write", methods=POST)
@@ -211,16 +207,11 @@ def change_member_role(request: Any, pk: str) -> HttpResponse:
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("team"))
     role = Role(form.cleaned_data["role"])
-
-    def do() -> None:
+    with outcome_message(
+        request, done=_("{email} now has the role {value}.").format(email=member.user.email, value=role.value)
+    ):
         members.change_role(member, role=role, **acting_user(request))
-
-    return run_action(
-        request,
-        do,
-        done=_("{email} now has the role {value}.").format(email=member.user.email, value=role.value),
-        to=reverse("team"),
-    )
+    return redirect("team")
 
 
 @tenant_required("members.read", methods=POST)
@@ -231,11 +222,9 @@ def remove_member(request: Any, pk: str) -> HttpResponse:
         require_lead(request, member.project)
     machines_too = request.POST.get("tokens") == "revoke"
     left = 0 if machines_too else len(tokens_left_by(request, member))
-
-    def do() -> None:
+    with outcome_message(request, done=removal_text(member, left=left)):
         members.remove(member, **acting_user(request), with_machines=machines_too)
-
-    return run_action(request, do, done=removal_text(member, left=left), to=reverse("team"))
+    return redirect("team")
 
 
 def removal_text(member: Member, *, left: int) -> str:
@@ -257,8 +246,8 @@ def create_service_account(request: Any) -> HttpResponse:
         return redirect_with_errors(request, form, to=reverse("team"))
     require_lead(request, form.project)
     name = form.cleaned_data["name"]
-
-    def do() -> None:
+    done = _("{name} was created. Create a token for it under Tokens.").format(name=name)
+    with outcome_message(request, done=done):
         service_accounts.create(
             tenant=request.tenant,
             name=name,
@@ -266,9 +255,7 @@ def create_service_account(request: Any) -> HttpResponse:
             project=form.project,
             **acting_user(request),
         )
-
-    done = _("{name} was created. Create a token for it under Tokens.").format(name=name)
-    return run_action(request, do, done=done, to=reverse("team"))
+    return redirect("team")
 
 
 @tenant_required("members.write", methods=SAFE_OR_POST)
@@ -278,13 +265,8 @@ def close_service_account(request: Any, pk: str) -> HttpResponse:
     require_lead(request, account.project)
     if request.method != "POST":
         return render(request, "team/service_account_close.html", {"machine": account})
-
-    def do() -> None:
+    with outcome_message(
+        request, done=_("{account_name} and its tokens have stopped working.").format(account_name=account.name)
+    ):
         service_accounts.close(account, **acting_user(request))
-
-    return run_action(
-        request,
-        do,
-        done=_("{account_name} and its tokens have stopped working.").format(account_name=account.name),
-        to=reverse("team"),
-    )
+    return redirect("team")

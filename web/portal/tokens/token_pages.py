@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -18,7 +17,7 @@ from tenants.services import members, tokens
 from tenants.services.authentication import project_for
 from tenants.services.errors import InvalidValue
 from web.portal import form_tokens
-from web.portal.actions import api_call, find_or_missing, list_page, run_action
+from web.portal.actions import api_call, find_or_missing, list_page, outcome_message
 from web.portal.authentication import POST, tenant_required
 from web.portal.forms import TokenForm
 from web.portal.team import team_pages
@@ -113,10 +112,6 @@ def issue_token(request: Any, form: TokenForm, accounts: dict[str, ServiceAccoun
 def revoke_token(request: Any, pk: str) -> HttpResponse:
     """Revoke a token."""
     token = find_or_missing(visible_tokens(request), pk)
-
-    def do() -> None:
+    with outcome_message(request, done=_("{token_name} was revoked.").format(token_name=token.name)):
         tokens.revoke(token, actor=request.actor, now=clock.now())
-
-    return run_action(
-        request, do, done=_("{token_name} was revoked.").format(token_name=token.name), to=reverse("tokens")
-    )
+    return redirect("tokens")
