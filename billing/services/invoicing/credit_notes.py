@@ -19,7 +19,7 @@ from billing.domain.credit_notes import (
 )
 from billing.domain.money import Money
 from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceStatus
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.funds.grants import credit_returns
 from billing.services.invoicing import finalization
 from billing.services.ledger import posting

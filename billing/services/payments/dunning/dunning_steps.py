@@ -9,7 +9,7 @@ from django.db.models import Count
 from billing.domain.dunning import DunningAction, DunningStage, next_stage_at
 from billing.domain.money import Money
 from billing.models import DunningStep, Invoice, InvoiceStatus
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.funds.budgets.budget_settings import lock_tenant_funds
 from billing.services.payments import disputed_amounts
 from billing.services.payments.dunning import dunning_emails, dunning_plan, overdue_status

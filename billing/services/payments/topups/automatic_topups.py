@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 
 from billing.domain.money import Money
 from billing.models import AutoTopUp, TopUp
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.funds.wallets import wallet_balances
 from billing.services.payments.topups import topup_creation
 from billing.services.payments.topups.topup_creation import TopUpRefused

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from billing.domain.money import InvalidAmount, Money, parse_amount
 from billing.domain.refunds import RefundLimits
 from billing.models import Payment, PaymentStatus, Refund
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.payments.refunds import refund_creation
 from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS
 from tenants.services.errors import InvalidValue, ProblemError
