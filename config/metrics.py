@@ -19,6 +19,7 @@ from billing.services.reports import pending_decisions
 from broker.services.clusters import orphan_removal
 from broker.services.clusters.observed import observed_objects
 from ports import clock
+from ports.postgres.sql_statements import load_sql
 from tenants.services.rls import system_scope
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -75,6 +76,27 @@ class RequestMetricsMiddleware:
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 
 
+GAUGES = {
+    "gpubroker_queue_oldest_wait_seconds": "Age of the oldest queued lease.",
+    "gpubroker_emails_pending": "E-mails that are not sent yet.",
+    "gpubroker_email_oldest_pending_seconds": "Age of the oldest unsent e-mail.",
+    "gpubroker_emails_undeliverable": "E-mails that need attention.",
+    "gpubroker_budget_stops_overdue": "Budget stops that are not done after ten minutes.",
+    "gpubroker_invoices_due": "Final invoices that are not paid.",
+    "gpubroker_payments_pending": "Payments without a response yet.",
+    "gpubroker_payment_oldest_pending_seconds": "Age of the oldest pending payment.",
+    "gpubroker_payments_failing": "Pending payments whose last attempt failed unexpectedly.",
+    "gpubroker_payments_stuck": "Payments that need attention.",
+    "gpubroker_refunds_stuck": "Refunds that need attention.",
+    "gpubroker_topups_stuck": "Top-ups that need attention.",
+    "gpubroker_disputes_open": "Open disputes.",
+    "gpubroker_dispute_oldest_open_seconds": "Age of the oldest open dispute.",
+    "gpubroker_corrections_pending": "Corrections that need approval.",
+    "gpubroker_corrections_pending_second_approval": "Corrections that need a second approval only.",
+    "gpubroker_outbox_pending": "Outbox messages that are not sent yet.",
+}
+
+
 class DatabaseCollector(Collector):
     """Gauges read from the database when scraped."""
 
@@ -86,21 +108,9 @@ class DatabaseCollector(Collector):
             )
             for state, number in cursor.fetchall():
                 leases.add_metric([state], number)
-            cursor.execute(
-                "SELECT coalesce(extract(epoch FROM clock_timestamp() - min(state_since)), 0)::float FROM broker_lease"
-                " WHERE state = 'queued'"
-            )
-            oldest = cursor.fetchone()[0]
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM ports_outboxmessage")
-            pending_messages = cursor.fetchone()[0]
         yield leases
         yield from cluster_gauges()
-        yield GaugeMetricFamily("gpubroker_queue_oldest_wait_seconds", "Age of the oldest queued lease.", value=oldest)
-        yield from billing_gauges()
-        yield GaugeMetricFamily(
-            "gpubroker_outbox_pending", "Outbox messages that are not sent yet.", value=pending_messages
-        )
+        yield from database_gauges()
 
 
 def cluster_gauges() -> Iterator[GaugeMetricFamily]:
@@ -125,69 +135,26 @@ def cluster_gauges() -> Iterator[GaugeMetricFamily]:
     yield from (lag, silent, frozen, left)
 
 
-def billing_gauges() -> Iterator[GaugeMetricFamily]:
-    """Yield gauges of payments, invoices and e-mails; each uses an index of just these rows."""
+def database_gauges() -> Iterator[GaugeMetricFamily]:
+    """Yield the gauges of one value each, in the order of GAUGES."""
+    now = clock.now()
     with system_scope(), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(opened_at)), 0)::float,"
-            " count(*) FILTER (WHERE consecutive_failures > 0) FROM billing_payment WHERE status = 'pending'"
-        )
-        pending, oldest, failing = cursor.fetchone()
-        cursor.execute("SELECT count(*) FROM billing_payment WHERE status = 'stuck'")
-        stuck = cursor.fetchone()[0]
-        cursor.execute("SELECT count(*) FROM billing_topup WHERE status = 'stuck'")
-        topups = cursor.fetchone()[0]
-        cursor.execute("SELECT count(*) FROM billing_refund WHERE status = 'stuck'")
-        refunds = cursor.fetchone()[0]
-        cursor.execute("SELECT count(*) FROM billing_invoice WHERE status = 'finalized'")
-        due = cursor.fetchone()[0]
-        cursor.execute(
-            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(made_at)), 0)::float"
-            " FROM billing_queuedemail WHERE due_at IS NOT NULL"
-        )
-        unsent_emails, oldest_email_age = cursor.fetchone()
-        cursor.execute(
-            "SELECT count(*) FROM billing_queuedemail WHERE undelivered_reason IN ('no_recipient', 'given_up')"
-        )
-        unsent = cursor.fetchone()[0]
-        stops = budget_stops.count_late_stops(now=clock.now())
-        waiting = pending_decisions.count_pending_decisions()
-    yield GaugeMetricFamily("gpubroker_emails_pending", "E-mails that are not sent yet.", value=unsent_emails)
-    yield GaugeMetricFamily(
-        "gpubroker_email_oldest_pending_seconds", "Age of the oldest unsent e-mail.", value=oldest_email_age
-    )
-    yield GaugeMetricFamily("gpubroker_emails_undeliverable", "E-mails that need attention.", value=unsent)
-    yield GaugeMetricFamily(
-        "gpubroker_budget_stops_overdue", "Budget stops that are not done after ten minutes.", value=stops
-    )
-    yield GaugeMetricFamily("gpubroker_invoices_due", "Final invoices that are not paid.", value=due)
-    yield GaugeMetricFamily("gpubroker_payments_pending", "Payments without a response yet.", value=pending)
-    yield GaugeMetricFamily(
-        "gpubroker_payment_oldest_pending_seconds", "Age of the oldest pending payment.", value=oldest
-    )
-    yield GaugeMetricFamily(
-        "gpubroker_payments_failing", "Pending payments whose last attempt failed unexpectedly.", value=failing
-    )
-    yield GaugeMetricFamily("gpubroker_payments_stuck", "Payments that need attention.", value=stuck)
-    yield GaugeMetricFamily("gpubroker_refunds_stuck", "Refunds that need attention.", value=refunds)
-    yield GaugeMetricFamily("gpubroker_topups_stuck", "Top-ups that need attention.", value=topups)
-    yield from decision_gauges(waiting)
-
-
-def decision_gauges(waiting: pending_decisions.PendingDecisions) -> Iterator[GaugeMetricFamily]:
-    """Yield gauges of what waits for an operator's decision."""
+        cursor.execute(load_sql("config/metrics/database_gauges"))
+        values = dict(zip([column.name for column in cursor.description or ()], cursor.fetchone(), strict=True))
+        late_stops, waiting = budget_stops.count_late_stops(now=now), pending_decisions.count_pending_decisions()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM ports_outboxmessage")
+        values["gpubroker_outbox_pending"] = cursor.fetchone()[0]
     since = waiting.disputed_since
-    oldest = max((clock.now() - since).total_seconds(), 0) if since else 0
-    yield GaugeMetricFamily("gpubroker_disputes_open", "Open disputes.", value=waiting.disputes)
-    yield GaugeMetricFamily("gpubroker_dispute_oldest_open_seconds", "Age of the oldest open dispute.", value=oldest)
-    yield GaugeMetricFamily(
-        "gpubroker_corrections_pending", "Corrections that need approval.", value=waiting.corrections
-    )
-    yield GaugeMetricFamily(
-        "gpubroker_corrections_pending_second_approval",
-        "Corrections that need a second approval only.",
-        value=waiting.second,
-    )
+    values |= {
+        "gpubroker_budget_stops_overdue": late_stops,
+        "gpubroker_disputes_open": waiting.disputes,
+        "gpubroker_dispute_oldest_open_seconds": max((now - since).total_seconds(), 0) if since else 0,
+        "gpubroker_corrections_pending": waiting.corrections,
+        "gpubroker_corrections_pending_second_approval": waiting.second,
+    }
+    for name, text in GAUGES.items():
+        yield GaugeMetricFamily(name, text, value=values[name])
 
 
 def render_metrics() -> bytes:

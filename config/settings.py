@@ -258,7 +258,7 @@ SPECTACULAR_SETTINGS = {
         "LineKind": "billing.models.invoices.LineKind",
         "MonthKind": "billing.models.adjustments.AdjustmentKind",
         "DisputeStatus": "billing.models.disputes.DisputeStatus",
-        "PaymentStatus": "billing.models.gateway_transactions.PaymentStatus",
+        "PaymentStatus": "billing.models.payments.PaymentStatus",
         "TransferKind": "billing.models.ledger.TransferKind",
         "AccountType": [each.value for each in AccountType],
     },

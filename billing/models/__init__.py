@@ -10,16 +10,14 @@ from billing.models.disputes import Dispute, DisputeStatus, DisputeStep
 from billing.models.documents import StoredDocument
 from billing.models.dunning import DunningStep
 from billing.models.emails import QueuedEmail, UndeliveredReason
-from billing.models.gateway_transactions import GatewayTransaction, PaymentStatus
 from billing.models.grants import Grant, GrantDraw, GrantExpiry, GrantReturn, GrantSource
 from billing.models.invoices import Invoice, InvoiceLine, InvoiceSeries, InvoiceStatus
 from billing.models.ledger import AccountBalance, LedgerAccount, LedgerSeal, LedgerTransfer, TransferKind
 from billing.models.minimums import Minimum
-from billing.models.payments import Payment
+from billing.models.payments import AutoTopUp, GatewayTransaction, Payment, PaymentStatus, Refund, TopUp
 from billing.models.periods import BillingPeriod
 from billing.models.prices import PriceVersion, RateCard
 from billing.models.quotes import Quote
-from billing.models.refunds import Refund
 from billing.models.simulated_gateway import SimulatedCharge, SimulatedPayer, SimulatedRefund
 from billing.models.stripe import (
     PaymentCardForm,
@@ -41,7 +39,6 @@ from billing.models.stripe import (
 )
 from billing.models.taxes import InvoiceTax, OfferingTaxCategory, TaxCategory, TaxRate
 from billing.models.token_caps import TokenCap, TokenCapDay, TokenCapLease, TokenCapPart
-from billing.models.topups import AutoTopUp, TopUp
 from billing.models.wallets import AccountStatus, AccountTerms, PaymentTerms, Wallet, WalletPart
 
 __all__ = [

@@ -7,12 +7,13 @@ from typing import Any
 
 from django.db import connection
 from django.db.backends.postgresql.psycopg_any import Jsonb
+from django.db.models import Model
 
 from ports.postgres import sql_statements
 from ports.postgres.sql_statements import load_sql
 from tenants.models.audit import AuditEvent
 from tenants.models.default_ids import audit_id
-from tenants.models.tenants import TenantOwned
+from tenants.models.tenants import Tenant, TenantOwned
 from tenants.services.actors import Actor
 
 MAX_LABEL_LENGTH = 254
@@ -20,28 +21,30 @@ MAX_LABEL_LENGTH = 254
 
 def record(
     action: str,
+    subject: Model | str = "",
+    label: str | None = None,
+    tenant_id: str = "",
+    /,
     *,
     actor: Actor,
     now: datetime,
-    tenant_id: str = "",
-    subject_id: str = "",
-    subject_label: str = "",
     **detail: Any,
 ) -> None:
-    """Record a change and its actor.
+    """Record a change of a row and its actor.
 
-    `detail` holds plain JSON values, such as the values before and after.
+    `subject` is the row, or the id of what has none. By default the label is the row's text, and the tenant
+    the row's. `detail` holds plain JSON values, such as the values before and after.
     """
+    if isinstance(subject, Tenant):
+        tenant_id = tenant_id or subject.pk
+    elif isinstance(subject, TenantOwned):
+        tenant_id = tenant_id or subject.tenant_id
+    subject_id = subject.pk if isinstance(subject, Model) else subject
     who = (actor.kind, actor.id, actor.label)
-    subject = (subject_id, subject_label[:MAX_LABEL_LENGTH])
+    about = (subject_id, (str(subject) if label is None else label)[:MAX_LABEL_LENGTH])
     with sql_statements.prepared_cursor() as cursor:
-        row = (audit_id(), tenant_id, now, *who, action, *subject, Jsonb(detail), actor.request_id)
+        row = (audit_id(), tenant_id, now, *who, action, *about, Jsonb(detail), actor.request_id)
         cursor.execute(load_sql("tenants/audit/insert_event"), row)
-
-
-def record_row(action: str, row: TenantOwned, label: str, *, actor: Actor, now: datetime, **detail: Any) -> None:
-    """Record a change of a tenant's row and its actor."""
-    record(action, actor=actor, now=now, tenant_id=row.tenant_id, subject_id=row.pk, subject_label=label, **detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,4 +102,4 @@ def _require_other_owner(member: Member) -> None:
 
 
 def _record(action: str, member: Member, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record_row(action, member, member.user.email, actor=actor, now=now, project=member.project_id or "", **detail)
+    audit.record(action, member, member.user.email, actor=actor, now=now, project=member.project_id or "", **detail)

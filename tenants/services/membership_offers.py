@@ -33,6 +33,4 @@ def revoke_excessive(*, tenant: Tenant, user_id: str, actor: Actor, now: datetim
 def record_invitation_event(
     action: str, invitation: Invitation, *, actor: Actor, now: datetime, **detail: object
 ) -> None:
-    audit.record_row(
-        action, invitation, invitation.email, actor=actor, now=now, project=invitation.project_id or "", **detail
-    )
+    audit.record(action, invitation, actor=actor, now=now, project=invitation.project_id or "", **detail)

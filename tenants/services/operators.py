@@ -33,7 +33,7 @@ def _set_staff(email: str, *, staff: bool, action: str, now: datetime) -> bool:
         return False
     user.is_staff = staff
     user.save(update_fields=["is_staff"])
-    audit.record(action, actor=SYSTEM, now=now, subject_id=user.pk, subject_label=user.email)
+    audit.record(action, user, actor=SYSTEM, now=now)
     return True
 
 

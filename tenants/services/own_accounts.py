@@ -22,15 +22,7 @@ def audit_own_account(action: str, *, user: User, request_id: str, now: datetime
     actor = Actor("user", user.pk, user.email, request_id)
     for tenant_id in places or [""]:
         with tenant_scope(tenant_id):
-            audit.record(
-                action,
-                actor=actor,
-                now=now,
-                tenant_id=tenant_id,
-                subject_id=user.pk,
-                subject_label=user.email,
-                **detail,
-            )
+            audit.record(action, user, user.email, tenant_id, actor=actor, now=now, **detail)
 
 
 @transaction.atomic

@@ -44,7 +44,7 @@ def create(*, parent: Project, name: str, actor: Actor, now: datetime) -> Projec
             project.save(force_insert=True)
     except IntegrityError:
         raise _name_taken(name) from None
-    _record("project.create", project, actor=actor, now=now, parent=parent.pk)
+    audit.record("project.create", project, actor=actor, now=now, parent=parent.pk)
     return project
 
 
@@ -59,7 +59,7 @@ def rename(project: Project, *, name: str, actor: Actor, now: datetime) -> Proje
             _update(project, name=name)
     except IntegrityError:
         raise _name_taken(name) from None
-    _record("project.rename", project, actor=actor, now=now, before=before)
+    audit.record("project.rename", project, actor=actor, now=now, before=before)
     return project
 
 
@@ -76,7 +76,7 @@ def archive(project: Project, *, actor: Actor, now: datetime) -> Project:
             f"{project.name} has open projects below it.", fix="Archive them first, starting with the lowest level."
         )
     _update(project, archived_at=now)
-    _record("project.archive", project, actor=actor, now=now)
+    audit.record("project.archive", project, actor=actor, now=now)
     return project
 
 
@@ -87,7 +87,3 @@ def _update(project: Project, **changes: object) -> None:
     for field, value in changes.items():
         setattr(project, field, value)
     project.version += 1
-
-
-def _record(action: str, project: Project, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record_row(action, project, project.name, actor=actor, now=now, **detail)

@@ -122,6 +122,6 @@ def remaining_quotas(projects: Iterable[Project], *, now: datetime) -> dict[str,
 
 
 def _record(action: str, quota: Quota, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record_row(
+    audit.record(
         action, quota, f"{quota.kind} of {quota.project.name}", actor=actor, now=now, project=quota.project_id, **detail
     )

@@ -67,4 +67,4 @@ def close(account: ServiceAccount, *, grants: RoleGrants, actor: Actor, now: dat
 
 
 def _record(action: str, account: ServiceAccount, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record_row(action, account, account.name, actor=actor, now=now, project=account.project_id or "", **detail)
+    audit.record(action, account, actor=actor, now=now, project=account.project_id or "", **detail)

@@ -51,7 +51,7 @@ def create(
     Quota.objects.create(tenant=tenant, project=root, kind=QuotaKind.UNITS, limit=first, soft_limit=first)
     if owner is not None:
         Member.objects.create(tenant=tenant, user=owner, role=Role.OWNER, created_at=now)
-    audit.record("tenant.create", actor=actor, now=now, tenant_id=tenant.pk, subject_id=tenant.pk, subject_label=name)
+    audit.record("tenant.create", tenant, actor=actor, now=now)
     return tenant, root
 
 
@@ -70,16 +70,7 @@ def change(tenant: Tenant, *, actor: Actor, now: datetime, **wanted: Any) -> Ten
     if not _update(tenant, differs):
         raise StaleVersion("The tenant was changed in the meantime.", fix="Reload it, then change it.")
     tenant.refresh_from_db()
-    audit.record(
-        "tenant.change",
-        actor=actor,
-        now=now,
-        tenant_id=tenant.pk,
-        subject_id=tenant.pk,
-        subject_label=tenant.name,
-        before=before,
-        after=differs,
-    )
+    audit.record("tenant.change", tenant, actor=actor, now=now, before=before, after=differs)
     return tenant
 
 
@@ -114,9 +105,7 @@ def _set_suspended(tenant: Tenant, action: str, *, at: datetime | None, actor: A
     rows = Tenant.objects.filter(pk=tenant.pk, suspended_at__isnull=at is not None)
     if rows.update(suspended_at=at, version=F("version") + 1):
         tenant.suspended_at = at
-        audit.record(
-            action, actor=actor, now=now, tenant_id=tenant.pk, subject_id=tenant.pk, subject_label=tenant.name, why=why
-        )
+        audit.record(action, tenant, actor=actor, now=now, why=why)
 
 
 def lock(tenant: Tenant) -> None:

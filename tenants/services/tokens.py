@@ -75,11 +75,10 @@ def issue(
     )
     audit.record(
         "token.create",
+        token,
+        name,
         actor=actor,
         now=now,
-        tenant_id=tenant.pk,
-        subject_id=token.pk,
-        subject_label=name,
         scopes=wanted,
         bearer=user_id or (service_account.pk if service_account else ""),
         expires_at=expires_at.isoformat(),
@@ -93,7 +92,7 @@ def revoke(token: ApiToken, *, actor: Actor, now: datetime) -> ApiToken:
     ended = ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now)
     if ended:
         token.revoked_at = now
-        audit.record_row("token.revoke", token, token.name, actor=actor, now=now)
+        audit.record("token.revoke", token, token.name, actor=actor, now=now)
     return token
 
 

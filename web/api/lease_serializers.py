@@ -306,14 +306,16 @@ class CompletePage(serializers.Serializer[Any]):
     total_estimate = serializers.IntegerField()
 
 
+def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[CompletePage]:
+    """Return the serializer of a complete list of these rows."""
+    page = type(name, (CompletePage,), {"items": row(many=True)})
+    return extend_schema_serializer(many=False)(page)
+
+
 class TransitionPage(serializers.Serializer[Any]):
     next_cursor = serializers.CharField(allow_null=True)
     total_estimate = serializers.IntegerField()
     items = TransitionOut(many=True)
-
-
-class AllocationPage(CompletePage):
-    items = AllocationOut(many=True)
 
 
 class ConnectionOut(serializers.Serializer[Any]):
@@ -321,10 +323,6 @@ class ConnectionOut(serializers.Serializer[Any]):
     line = serializers.CharField(help_text="A command for a shell, or an address.")
     is_link = serializers.BooleanField(help_text="Whether the line is an address for a browser.")
     secret = serializers.CharField(allow_blank=True, help_text="Access token or password; empty if an SSH key is used.")
-
-
-class ConnectionPage(CompletePage):
-    items = ConnectionOut(many=True)
 
 
 @extend_schema_serializer(many=False)

@@ -26,15 +26,14 @@ from web.api.lease_serializers import (
     END_REASONS,
     LEASE_STATES,
     AllocationOut,
-    AllocationPage,
     ConnectionOut,
-    ConnectionPage,
     LeaseChange,
     LeaseCreate,
     LeaseExtension,
     LeaseOut,
     TransitionOut,
     TransitionPage,
+    page_of,
 )
 from web.http.filters import QueryFilter
 from web.http.idempotency import idempotent
@@ -189,14 +188,14 @@ class LeaseViewSet(LeaseRows, ETagViewSet, ListModelMixin, TenantViewSet):
         items = TransitionOut(steps[:TRANSITIONS_PER_PAGE], many=True).data
         return Response({"items": items, "next_cursor": more, "total_estimate": life.count()})
 
-    @extend_schema(responses=AllocationPage, filters=False)
+    @extend_schema(responses=page_of(AllocationOut, "AllocationPage"), filters=False)
     @action(detail=True, pagination_class=None)
     def allocations(self, request_: Request, pk: str) -> Response:
         """Return its current and past allocations, newest first."""
         places = Allocation.objects.filter(lease=self.get_object()).select_related("gpu__node__cluster")
         return complete_page(AllocationOut(places.order_by("-held_at", "gpu__index"), many=True).data)
 
-    @extend_schema(responses=ConnectionPage, filters=False)
+    @extend_schema(responses=page_of(ConnectionOut, "ConnectionPage"), filters=False)
     @action(detail=True, pagination_class=None)
     def connections(self, request_: Request, pk: str) -> Response:
         """Return how to connect to its workload, with credentials; none before it is active."""

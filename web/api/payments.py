@@ -1,5 +1,7 @@
 """API of payments: attempts to collect an invoice, and their outcomes."""
 
+from typing import Any
+
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 
@@ -32,7 +34,15 @@ class PaymentRefundOut(serializers.ModelSerializer[PaymentRefund]):
         fields = ("id", "status", "amount", "made_at", "seen_at")
 
 
-class PaymentOut(serializers.ModelSerializer[Payment]):
+class GatewayTransactionOut(serializers.ModelSerializer[Any]):
+    """Base of payments, top-ups and refunds."""
+
+    amount = AmountField()
+    code = serializers.CharField(help_text="Why it was declined or is stuck, for programs.")
+    reason = serializers.CharField(help_text="Why it was declined or is stuck, for people.")
+
+
+class PaymentOut(GatewayTransactionOut):
     """An attempt to collect an invoice.
 
     A pending one settles by itself; a stuck one continues when its invoice is paid once more. A settled one,
@@ -40,10 +50,7 @@ class PaymentOut(serializers.ModelSerializer[Payment]):
     """
 
     invoice = serializers.CharField(source="invoice_id")
-    amount = AmountField()
     reference = serializers.CharField(help_text="Reference at the gateway after success.")
-    code = serializers.CharField(help_text="Why it was declined or is stuck, for programs.")
-    reason = serializers.CharField(help_text="Why it was declined or is stuck, for people.")
     automatic = serializers.BooleanField(help_text="Started automatically.")
     attempts = serializers.IntegerField(help_text="Number of attempts.")
     last_error = serializers.CharField(help_text="Why a pending payment is not settled yet, for people.")
@@ -61,14 +68,14 @@ class PaymentOut(serializers.ModelSerializer[Payment]):
                   "disputes", "refunds")  # fmt: skip
 
 
+STATUS_FILTER = {"status": QueryFilter("status", choices=tuple(PaymentStatus.values))}
+
+
 class PaymentRows(RowViewSet):
     """Payments, as tenants and operators list them."""
 
     rows = Payment.objects.select_related("tenant", "invoice").prefetch_related("disputes", "refunds")
-    filters = {
-        "invoice": QueryFilter("invoice_id"),
-        "status": QueryFilter("status", choices=tuple(PaymentStatus.values)),
-    }
+    filters = {"invoice": QueryFilter("invoice_id")} | STATUS_FILTER
 
 
 class PaymentViewSet(PaymentRows, ListModelMixin, RetrieveModelMixin, WholeTenantViewSet):

@@ -8,24 +8,21 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from billing.models import AutoTopUp, PaymentStatus, TopUp
+from billing.models import AutoTopUp, TopUp
 from billing.services.payments.topups import automatic_topups, topup_creation
-from web.api.amounts import AmountField, MoneyOut, money_out
+from web.api.amounts import MoneyOut, money_out
 from web.api.base_views import RowViewSet, WholeTenantViewSet, needs, validated_body
+from web.api.payments import STATUS_FILTER, GatewayTransactionOut
 from web.api.serializer_fields import StrictSerializer
-from web.http.filters import QueryFilter
 from web.http.idempotency import idempotent
 
 MAX_AMOUNT_LENGTH = 20  # characters of an amount
 
 
-class TopUpOut(serializers.ModelSerializer[TopUp]):
+class TopUpOut(GatewayTransactionOut):
     """Top-up of the wallet; once settled, succeeded or declined, it never changes."""
 
-    amount = AmountField()
     automatic = serializers.BooleanField(help_text="Started automatically.")
-    code = serializers.CharField(help_text="Why it was declined or is stuck, for programs.")
-    reason = serializers.CharField(help_text="Why it was declined or is stuck, for people.")
     last_error = serializers.CharField(help_text="Why a pending top-up is not settled yet, for people.")
 
     class Meta:
@@ -44,7 +41,7 @@ class TopUpRows(RowViewSet):
     """Top-ups, as tenants and operators list them."""
 
     rows = TopUp.objects.select_related("tenant")
-    filters = {"status": QueryFilter("status", choices=tuple(PaymentStatus.values))}
+    filters = STATUS_FILTER
 
 
 class TopUpViewSet(TopUpRows, ListModelMixin, RetrieveModelMixin, WholeTenantViewSet):

@@ -1,4 +1,4 @@
-"""API of a tenant's payment terms, account status and available funds."""
+"""API of a tenant's balance, payment terms, account status and available funds."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from billing.models import AccountStatus, AccountTerms, PaymentTerms
+from billing.models import AccountStatus, AccountTerms, Invoice, PaymentTerms
 from billing.services.funds.accounts import account_terms
 from billing.services.funds.wallets import wallet_balances as wallets
+from billing.services.ledger import ledger_balances
 from web.api.amounts import MoneyOut, money_out
 from web.api.base_views import WholeTenantViewSet, needs
 
@@ -51,3 +52,31 @@ class WalletViewSet(WholeTenantViewSet):
             name: money_out(getattr(funds, name), funds.currency) for name in ("paid", "credit", "taken", "available")
         }
         return Response({"payment": found.payment, "account_status": found.account_status, "why": found.why, **amounts})
+
+
+@extend_schema_serializer(many=False)
+class TenantBalanceOut(serializers.Serializer[Any]):
+    """Amount owed, and credit on the balance that was not drawn yet."""
+
+    owed = MoneyOut(many=True, help_text="Amount due for final invoices, per currency.")
+    balance = MoneyOut(help_text="Pays the next final invoice first.")
+
+
+class BalanceViewSet(WholeTenantViewSet):
+    """Balance of the whole tenant."""
+
+    serializer_class = TenantBalanceOut
+    pagination_class = None
+    rows = Invoice.objects.all()
+    actions_needed = needs("billing.read", "list")
+
+    @extend_schema(responses=TenantBalanceOut, filters=False)
+    def list(self, request: Request) -> Response:
+        """Return what the tenant owes, and what is on its balance."""
+        tenant = self.request.tenant
+        return Response(
+            {
+                "owed": [money_out(each.minor, each.currency) for each in ledger_balances.amounts_owed(tenant.pk)],
+                "balance": money_out(ledger_balances.available_balance(tenant.pk, tenant.currency), tenant.currency),
+            }
+        )

@@ -3,7 +3,8 @@
 An action redirects back to its page with a message that says what happened.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -23,13 +24,14 @@ API_PAGE_SIZE = 500  # the API's maximum page size
 STATUSES_SHOWN_ON_PAGE = (400, 409, 412)  # other statuses, such as 403 and 404, have pages of their own
 
 
-def run_action(request: HttpRequest, do: Callable[[], object], *, done: str, to: str) -> HttpResponse:
-    """Run an action and redirect; a refusal is shown as a message.
+@contextmanager
+def outcome_message(request: HttpRequest, *, done: str) -> Iterator[None]:
+    """Run an action; say that it is done, or why it was refused.
 
     The service has undone its own work when it refuses.
     """
     try:
-        do()
+        yield
     except ProblemError as refusal:
         if refusal.status not in STATUSES_SHOWN_ON_PAGE:
             raise
@@ -37,7 +39,6 @@ def run_action(request: HttpRequest, do: Callable[[], object], *, done: str, to:
         messages.error(request, f"{refusal.detail} {refusal.fix.text}")
     else:
         messages.success(request, done)
-    return redirect(to)
 
 
 def redirect_with_errors(request: HttpRequest, form: Any, *, to: str) -> HttpResponse:

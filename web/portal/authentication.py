@@ -1,6 +1,6 @@
 """Authentication decorators of portal pages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
 from typing import Any
@@ -10,6 +10,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.views.decorators.http import require_http_methods
 
 from ports import clock
 from tenants.models import Project
@@ -21,6 +22,9 @@ from tenants.services.operators import has_second_factor as has_second_factor
 from web.http.middleware import set_refusal_reason
 
 PortalView = Callable[..., HttpResponseBase]
+# Methods of pages. Not every page answers HEAD.
+GET, POST, SAFE = ("GET",), ("POST",), ("GET", "HEAD")
+GET_OR_POST, SAFE_OR_POST = ("GET", "POST"), ("GET", "HEAD", "POST")
 SAFE_HTTP_METHODS = ("GET", "HEAD", "OPTIONS")
 SESSION_PROJECT = "project"
 SESSION_NO_TENANT = "create-tenant"  # an operator without a tenant, for the page layout
@@ -28,7 +32,7 @@ AUDIT_POLL_INTERVAL = timedelta(minutes=1)
 
 
 def tenant_required(
-    action: str = "tenant.read", *, changes_nothing: bool = False
+    action: str = "tenant.read", *, methods: Sequence[str] = GET, changes_nothing: bool = False
 ) -> Callable[[PortalView], PortalView]:
     """Decorate a page: require an action somewhere in the open tenant.
 
@@ -38,6 +42,7 @@ def tenant_required(
     """
 
     def wrap(page: PortalView) -> PortalView:
+        @require_http_methods(methods)
         @wraps(page)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:
@@ -100,7 +105,9 @@ def visible_projects(visitor: Visitor) -> list[Project]:
     return sorted(seen, key=lambda p: ([names.get(i, "") for i in p.path], p.pk))
 
 
-def operator_required(action: str, *, repeats: bool = False) -> Callable[[PortalView], PortalView]:
+def operator_required(
+    action: str, *, methods: Sequence[str] = GET, repeats: bool = False
+) -> Callable[[PortalView], PortalView]:
     """Decorate a page: operators only, reading across tenants; every visit is audited.
 
     Anybody else gets 404. A change enters the tenant with `rls.tenant_scope` in a service. A page that
@@ -108,6 +115,7 @@ def operator_required(action: str, *, repeats: bool = False) -> Callable[[Portal
     """
 
     def wrap(page: PortalView) -> PortalView:
+        @require_http_methods(methods)
         @wraps(page)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if not request.user.is_authenticated:

@@ -1,6 +1,6 @@
 """Request context of the tenant's pages: visitor, project, time and time zone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, wraps
@@ -21,7 +21,10 @@ from tenants.models import Project, Tenant
 from tenants.services.actors import Actor
 from tenants.services.authentication import Visitor, require
 from tenants.services.errors import InvalidValue, ProblemError
-from web.portal.authentication import tenant_required
+from web.portal.authentication import GET, tenant_required
+from web.portal.authentication import GET_OR_POST as GET_OR_POST
+from web.portal.authentication import POST as POST
+from web.portal.authentication import SAFE as SAFE
 
 View = Callable[..., HttpResponse]
 
@@ -76,7 +79,9 @@ def scope_of(request: Any) -> Scope:
     return request.scope  # type: ignore[no-any-return]
 
 
-def tenant_page(action: str = "tenant.read", *, changes_nothing: bool = False) -> Callable[[View], View]:
+def tenant_page(
+    action: str = "tenant.read", *, methods: Sequence[str] = GET, changes_nothing: bool = False
+) -> Callable[[View], View]:
     """Decorate a page: require an action and set the time, scope and time zone.
 
     A page that takes forms and changes nothing (`changes_nothing`) works in a suspended tenant too. A refusal
@@ -84,7 +89,7 @@ def tenant_page(action: str = "tenant.read", *, changes_nothing: bool = False) -
     """
 
     def wrap(view: View) -> View:
-        @tenant_required(action, changes_nothing=changes_nothing)
+        @tenant_required(action, methods=methods, changes_nothing=changes_nothing)
         @wraps(view)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
             if request.project is None:

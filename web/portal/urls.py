@@ -9,7 +9,7 @@ from web.portal.discounts import discount_page
 from web.portal.disputes import dispute_actions
 from web.portal.documents import document_downloads
 from web.portal.home import home_page
-from web.portal.invoices import invoice_exports, invoice_pages, verification_pages
+from web.portal.invoices import invoice_pages, verification_pages
 from web.portal.launch import launch_page
 from web.portal.leases import lease_actions, lease_list_page, lease_pages
 from web.portal.offerings import catalogue_page
@@ -61,7 +61,7 @@ urlpatterns = [
     path("invoices/<str:pk>/verification/", verification_pages.show_verification, name="invoice-verification"),
     path("invoices/<str:pk>/pay/", invoice_pages.pay_invoice, name="invoice-pay"),
     path("invoices/<str:pk>/pdf/", document_downloads.download_invoice_pdf, name="invoice-pdf"),
-    path("invoices/<str:pk>/exports/<str:kind>/", invoice_exports.download_export, name="invoice-export"),
+    path("invoices/<str:pk>/exports/<str:kind>/", document_downloads.download_export, name="invoice-export"),
     path("invoices/<str:pk>/dispute/", dispute_actions.open_dispute, name="invoice-dispute"),
     path("disputes/<str:pk>/withdraw/", dispute_actions.withdraw_dispute, name="dispute-withdraw"),
     path("credit-notes/<str:pk>/pdf/", document_downloads.download_credit_note_pdf, name="credit-note-pdf"),

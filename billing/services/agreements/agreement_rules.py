@@ -88,6 +88,6 @@ def record_agreement(
 ) -> None:
     """Write an agreement and its period into the tenant's audit log."""
     since, until = agreed.valid.lower.isoformat(), agreed.valid.upper
-    audit.record_row(
+    audit.record(
         what, agreed, label, actor=actor, now=now, **detail, since=since, until=until.isoformat() if until else None
     )

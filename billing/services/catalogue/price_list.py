@@ -119,10 +119,9 @@ def publish_price(
     )
     audit.record(
         "price.publish",
+        offering,
         actor=actor,
         now=now,
-        subject_id=offering.pk,
-        subject_label=offering.label,
         currency=currency,
         before=before if running else None,
         after=nano_per_hour,

@@ -73,11 +73,11 @@ def set_tenant_price(
         )
         audit.record(
             "price.agree",
+            offering,
+            offering.label,
+            tenant.pk,
             actor=actor,
             now=now,
-            tenant_id=tenant.pk,
-            subject_id=offering.pk,
-            subject_label=offering.label,
             currency=tenant.currency,
             before=before,
             after=nano_per_hour,
@@ -115,11 +115,11 @@ def end_tenant_price(version: PriceVersion, *, at: datetime, actor: Actor, now: 
         version.save(update_fields=["valid"])
         audit.record(
             "price.end",
+            version.offering,
+            version.offering.label,
+            tenant.pk,
             actor=actor,
             now=now,
-            tenant_id=tenant.pk,
-            subject_id=version.offering_id,
-            subject_label=version.offering.label,
             currency=version.currency,
             price=version.nano_per_hour,
             until=at.isoformat(),

@@ -84,7 +84,7 @@ def requeue_email(email: QueuedEmail, *, actor: Actor, now: datetime) -> QueuedE
             )
         found.undelivered_reason, found.due_at, found.claimed_until, found.attempts = "", now, None, 0
         found.save(update_fields=["undelivered_reason", "due_at", "claimed_until", "attempts"])
-        audit.record_row("notification.resend", found, found.kind, actor=actor, now=now)
+        audit.record("notification.resend", found, found.kind, actor=actor, now=now)
         return found
 
 

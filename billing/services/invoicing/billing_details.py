@@ -64,15 +64,7 @@ def set_billing_details(
     changed = {name: value for name, value in party.as_dict().items() if before[name] != value}
     if had_emails != wanted:
         changed["emails_enabled"] = "yes" if wanted else "no"
-    audit.record(
-        "billing.details",
-        actor=actor,
-        now=now,
-        tenant_id=tenant.pk,
-        subject_id=tenant.pk,
-        subject_label=f"billing details of {tenant.name}",
-        **changed,
-    )
+    audit.record("billing.details", tenant, f"billing details of {tenant.name}", actor=actor, now=now, **changed)
     drafts.refresh_drafts(tenant, now=now)
     return row
 

@@ -19,7 +19,7 @@ from billing.domain.credit_notes import (
 )
 from billing.domain.money import Money
 from billing.models import CreditNote, CreditNoteLine, Invoice, InvoiceStatus
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.funds.grants import credit_returns
 from billing.services.invoicing import finalization
 from billing.services.ledger import posting
@@ -139,10 +139,9 @@ def _write_credit_note(
         if note.reduced_due == due:
             invoice.status, invoice.paid_at = InvoiceStatus.PAID, now
         invoice.save(update_fields=["settled", "status", "paid_at"])
-    audit.record_row(
+    audit.record(
         "invoice.credit",
         invoice,
-        str(invoice),
         actor=actor,
         now=now,
         credit_note=str(note),

@@ -39,10 +39,9 @@ def finalize_invoice(invoice: Invoice, tenant: Tenant, month: BillingPeriod, now
     invoice.settled = granted + own
     invoice.save()
     email_queue.enqueue_email("invoice-final", invoice.pk, tenant_id=invoice.tenant_id, now=now)
-    audit.record_row(
+    audit.record(
         "invoice.finalize",
         invoice,
-        str(invoice),
         actor=BILLING,
         now=now,
         total=invoice.total,

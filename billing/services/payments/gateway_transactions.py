@@ -17,7 +17,7 @@ from django.db.models import Case, F, Q, QuerySet, When
 
 from billing.domain.payment_retries import MAX_BACKOFF_S, MAX_UNEXPECTED_FAILURES, backoff_s
 from billing.models import GatewayTransaction, PaymentStatus
-from billing.models.gateway_transactions import MAX_REASON_LENGTH, UNSETTLED
+from billing.models.payments import MAX_REASON_LENGTH, UNSETTLED
 from ports import outbox, payments
 from ports.payments import Declined, GatewayOutcome, GatewayRejected, OutcomeUnknown, PaymentGateway, Succeeded
 from ports.rng import Rng

@@ -8,7 +8,7 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q
 
 from billing.domain.payment_retries import AUTO_RETRY_INTERVAL, MAX_AUTO_RETRIES, is_auto_retry_due
 from billing.models import Invoice, InvoiceStatus, Payment, PaymentStatus
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.payments import disputed_amounts
 from billing.services.payments.payment_audit import record_invoice_event
 from billing.services.payments.payment_collection import PAYMENTS

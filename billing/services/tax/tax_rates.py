@@ -62,10 +62,10 @@ def publish_tax_rate(
         )
     audit.record(
         "tax.publish",
+        rate,
+        f"{category} rate of {COUNTRY_NAMES[jurisdiction]}",
         actor=actor,
         now=now,
-        subject_id=rate.pk,
-        subject_label=f"{category} rate of {COUNTRY_NAMES[jurisdiction]}",
         before=before,
         after=rate_bp,
         since=since.isoformat(),
@@ -104,15 +104,7 @@ def set_tax_category(offering: Offering, category: str, *, actor: Actor, now: da
         OfferingTaxCategory.objects.filter(offering=offering).delete()
     else:
         OfferingTaxCategory.objects.update_or_create(offering=offering, defaults={"category": category})
-    audit.record(
-        "tax.categorize",
-        actor=actor,
-        now=now,
-        subject_id=offering.pk,
-        subject_label=offering.label,
-        before=before,
-        after=category,
-    )
+    audit.record("tax.categorize", offering, actor=actor, now=now, before=before, after=category)
 
 
 def get_tax_category(offering: Offering) -> str:

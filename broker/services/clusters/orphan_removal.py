@@ -103,10 +103,10 @@ def approve_removal(cluster_id: str | None, names: Collection[str], *, why: str,
     count = waiting.update(deletion_approved_at=now)
     audit.record(
         "orphans.delete",
+        cluster_id or SIMULATED,
+        f"{count} objects without a lease",
         actor=actor,
         now=now,
-        subject_id=cluster_id or SIMULATED,
-        subject_label=f"{count} objects without a lease",
         reason=why,
         names=sorted(names)[:100],
     )

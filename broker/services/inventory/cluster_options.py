@@ -49,16 +49,7 @@ def set_cluster_option(
     changing = Cluster.objects.filter(pk=cluster.pk).exclude(**{switch.field: on})
     if not changing.update(**{switch.field: on, "version": F("version") + 1}):
         return False
-    audit.record(
-        switch.act,
-        actor=actor,
-        now=now,
-        subject_id=cluster.pk,
-        subject_label=cluster.name,
-        before=not on,
-        after=on,
-        reason=why,
-    )
+    audit.record(switch.act, cluster, actor=actor, now=now, before=not on, after=on, reason=why)
     if on:
         switch.wake(cluster, now)
     return True

@@ -74,9 +74,7 @@ def set_node_state(node: Node, state: NodeState, *, reason: str, actor: Actor, n
     InventoryChange.objects.create(
         at=now, node=node, before=before, after=state, reason=reason, actor_label=actor.label
     )
-    audit.record(
-        f"node.{state}", actor=actor, now=now, subject_id=node.pk, subject_label=str(node), before=before, reason=reason
-    )
+    audit.record(f"node.{state}", node, actor=actor, now=now, before=before, reason=reason)
     _enqueue_affected(node, now)
 
 
@@ -93,15 +91,7 @@ def set_gpu_health(gpu: Gpu, health: GpuHealth, *, reason: str, actor: Actor, no
     InventoryChange.objects.create(
         at=now, node=gpu.node, gpu=gpu, before=before, after=health, reason=reason, actor_label=actor.label
     )
-    audit.record(
-        f"gpu.{health}",
-        actor=actor,
-        now=now,
-        subject_id=gpu.pk,
-        subject_label=f"{gpu.node} {gpu}",
-        before=before,
-        reason=reason,
-    )
+    audit.record(f"gpu.{health}", gpu, f"{gpu.node} {gpu}", actor=actor, now=now, before=before, reason=reason)
     _enqueue_affected(gpu.node, now)
 
 

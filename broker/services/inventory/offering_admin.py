@@ -35,7 +35,7 @@ def rename_offering(offering: Offering, *, label: str, actor: Actor, now: dateti
     before = offering.label
     if text != before:
         _update_offering(offering, label=text)
-        _record_audit("offering.rename", offering, actor=actor, now=now, before=before, after=text)
+        audit.record("offering.rename", offering, actor=actor, now=now, before=before, after=text)
     return offering
 
 
@@ -50,7 +50,7 @@ def set_offering_state(offering: Offering, state: OfferingState, *, actor: Actor
             f"{offering.label} is {before}; it cannot become {state}.", fix="Retire it instead, as leases refer to it."
         )
     _update_offering(offering, state=state)
-    _record_audit(f"offering.{state}", offering, actor=actor, now=now, before=before.value)
+    audit.record(f"offering.{state}", offering, actor=actor, now=now, before=before.value)
     return offering
 
 
@@ -63,7 +63,3 @@ def _update_offering(offering: Offering, **changes: str) -> None:
             f"{offering.label} was changed in the meantime.", fix="Check the current values, then save again."
         )
     offering.refresh_from_db()
-
-
-def _record_audit(action: str, offering: Offering, *, actor: Actor, now: datetime, **detail: str) -> None:
-    audit.record(action, actor=actor, now=now, subject_id=offering.pk, subject_label=offering.label, **detail)

@@ -28,5 +28,5 @@ def rename_lease(
     for field, value in differs.items():
         setattr(lease, field, value)
     lease.version += 1
-    audit.record_row("lease.rename", lease, lease.name, actor=actor, now=now, before=before, after=differs)
+    audit.record("lease.rename", lease, actor=actor, now=now, before=before, after=differs)
     return lease

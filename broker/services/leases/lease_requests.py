@@ -162,10 +162,9 @@ def queue_lease(
         raise InvalidValue("quote", "This installation does not support quotes.", fix="Leave it out.")
     _insert_queued_lease(lease, actor=actor)
     outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
-    audit.record_row(
+    audit.record(
         "lease.request",
         lease,
-        lease.name,
         actor=actor,
         now=now,
         offering=lease.offering.label,

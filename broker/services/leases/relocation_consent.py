@@ -36,7 +36,7 @@ def set_relocatable(lease: Lease, relocatable: bool, *, actor: Actor, now: datet
     lease.version = F("version") + 1
     lease.save(update_fields=["relocatable", "version"])
     lease.refresh_from_db(fields=["version"])
-    audit.record_row("lease.relocatable", lease, lease.name, actor=actor, now=now, after=relocatable)
+    audit.record("lease.relocatable", lease, actor=actor, now=now, after=relocatable)
     return lease
 
 

@@ -65,6 +65,4 @@ def _set_state(
 ) -> None:
     if not set_plan_state(plan, state, why=why, now=now, actor_label=actor.label, **changes):
         raise StaleVersion("The plan has changed in the meantime.", fix="Check its current state.")
-    audit.record(
-        f"relocation_plan.{state}", actor=actor, now=now, subject_id=plan.pk, subject_label=str(plan), reason=why
-    )
+    audit.record(f"relocation_plan.{state}", plan, actor=actor, now=now, reason=why)

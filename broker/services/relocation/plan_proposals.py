@@ -31,7 +31,7 @@ def request_planning(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
 
     A large fleet takes a second, which no page should wait for.
     """
-    audit.record("relocation_plans.propose", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
+    audit.record("relocation_plans.propose", cluster, actor=actor, now=now)
     outbox.enqueue("broker.plan_relocations", cluster.pk, now=now)
 
 

@@ -89,10 +89,10 @@ def _set_step(change: Repartition, step: RepartitionStep, *, why: str, actor: Ac
         )
     audit.record(
         f"layout_change.{step}",
+        change,
+        f"{change.node.cluster} / {change.node}",
         actor=actor,
         now=now,
-        subject_id=change.pk,
-        subject_label=f"{change.node.cluster} / {change.node}",
         reason=why,
         wanted=change.wanted,
     )

@@ -33,7 +33,7 @@ def request_planning(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
 
     Planning asks the nodes what they support, which no page may wait for.
     """
-    audit.record("layouts.plan", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
+    audit.record("layouts.plan", cluster, actor=actor, now=now)
     outbox.enqueue("broker.plan_repartitions", cluster.pk, now=now)
 
 

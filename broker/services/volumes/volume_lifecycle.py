@@ -155,4 +155,4 @@ def due_volumes(*, now: datetime) -> list[outbox.TaskMessage]:
 
 
 def _record_audit(action: str, volume: Volume, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record_row(action, volume, volume.name, actor=actor, now=now, project=volume.project_id, **detail)
+    audit.record(action, volume, actor=actor, now=now, project=volume.project_id, **detail)

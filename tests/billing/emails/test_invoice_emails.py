@@ -317,7 +317,7 @@ def test_documents_are_laid_out_and_mails_sent_with_no_transaction_open() -> Non
 
 
 def figures() -> dict[str, float]:
-    return {each.name: each.samples[0].value for each in metrics.billing_gauges()}
+    return {each.name: each.samples[0].value for each in metrics.database_gauges()}
 
 
 def test_of_two_workers_one_sends(django_capture_on_commit_callbacks: Any) -> None:

@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection, transaction
 
 from billing.gateways.simulated import GatewayFault
 from billing.models import Invoice, Payment
-from billing.models.gateway_transactions import PaymentStatus
+from billing.models.payments import PaymentStatus
 from tenants.services.rls import tenant_scope
 from tests.billing.payments.payable_invoices import (
     NOW,

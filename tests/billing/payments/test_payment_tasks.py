@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def read_gauges() -> dict[str, float]:
-    return {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
+    return {sample.name: sample.value for family in metrics.database_gauges() for sample in family.samples}
 
 
 def test_the_beat_opens_what_is_due_and_sends_what_waits(

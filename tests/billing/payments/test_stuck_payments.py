@@ -91,7 +91,7 @@ def acts(invoice: Invoice) -> list[str]:
 
 
 def read_gauges() -> dict[str, float]:
-    return {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
+    return {sample.name: sample.value for family in metrics.database_gauges() for sample in family.samples}
 
 
 def test_a_rejected_payment_becomes_stuck_with_its_reason() -> None:

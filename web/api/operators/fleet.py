@@ -16,7 +16,7 @@ from broker.provisioners.kubernetes.doctor.findings import CheckOutcome
 from broker.services.repartition import repartition_planner
 from broker.services.repartition.repartition_pools import load_repartition_pools
 from web.api.base_views import OLDEST_FIRST, complete_page
-from web.api.lease_serializers import CompletePage
+from web.api.lease_serializers import CompletePage, page_of
 from web.api.operators.base_views import OperatorViewSet
 from web.api.operators.layout_changes import NodeLayoutOut, pool_rows
 from web.http.filters import QueryFilter
@@ -64,10 +64,6 @@ class ExaminationOut(CompletePage):
     items = FindingOut(many=True)
 
 
-class NodeLayoutPage(CompletePage):
-    items = NodeLayoutOut(many=True)
-
-
 class ClusterViewSet(OperatorViewSet):
     """Clusters."""
 
@@ -83,7 +79,7 @@ class ClusterViewSet(OperatorViewSet):
         answer.data |= {"asked_at": last and last.asked_at, "done_at": last and last.done_at}
         return answer
 
-    @extend_schema(responses=NodeLayoutPage, filters=False)
+    @extend_schema(responses=page_of(NodeLayoutOut, "NodeLayoutPage"), filters=False)
     @action(detail=True, pagination_class=None)
     def layouts(self, request: Request, pk: str) -> Response:
         """Return nodes with a fixed layout: the current layout and the planned one."""

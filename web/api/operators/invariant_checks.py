@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from billing.services.ledger import invariant_checks
 from web.api.base_views import complete_page
-from web.api.lease_serializers import CompletePage
+from web.api.lease_serializers import page_of
 from web.api.operators.base_views import CrossTenantViewSet
 
 
@@ -24,17 +24,12 @@ class InvariantCheckOut(serializers.Serializer[Any]):
     checked_at = serializers.DateTimeField()
 
 
-@extend_schema_serializer(many=False)
-class InvariantCheckPage(CompletePage):
-    items = InvariantCheckOut(many=True)
-
-
 class OperatorInvariantCheckViewSet(CrossTenantViewSet):
     """Invariant checks of capacity, quotas, ledger and charges against the rows themselves."""
 
     serializer_class, visit, pagination_class, filter_backends = InvariantCheckOut, "integrity_checks", None, []
 
-    @extend_schema(operation_id="ops_proofs_list", responses=InvariantCheckPage)
+    @extend_schema(operation_id="ops_proofs_list", responses=page_of(InvariantCheckOut, "InvariantCheckPage"))
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Check all of them now."""
         with self.read_scope():

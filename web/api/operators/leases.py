@@ -17,7 +17,7 @@ from billing.services.invoicing.corrections import correction_proposals
 from broker.models import Allocation, Lease, Transition
 from broker.services.reports.inventory_history import transitions_of
 from web.api.base_views import complete_page
-from web.api.lease_serializers import LEASE_STATES, CompletePage, ConditionOut, TransitionOut
+from web.api.lease_serializers import LEASE_STATES, ConditionOut, TransitionOut, page_of
 from web.api.leases import LeaseRows
 from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut, OperatorAct
 from web.api.operators.corrections import CorrectionOut, LeaseCorrectionCreate, OperatorCorrectionViewSet
@@ -65,10 +65,6 @@ class OperatorTransitionOut(TransitionOut):
         return {"kind": step.actor_kind, "label": step.actor_label}
 
 
-class OperatorTransitionPage(CompletePage):
-    items = OperatorTransitionOut(many=True)
-
-
 class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
     """Leases of all tenants; the queue is `state=queued&sort=since`, oldest first."""
 
@@ -78,7 +74,7 @@ class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
     search_in = ("name", "id", "tenant__name")
     filters = OF_TENANT | LeaseRows.filters
 
-    @extend_schema(responses=OperatorTransitionPage, filters=False)
+    @extend_schema(responses=page_of(OperatorTransitionOut, "OperatorTransitionPage"), filters=False)
     @action(detail=True, pagination_class=None)
     def transitions(self, request: Request, pk: str) -> Response:
         """Return every transition of the lease, in order, as metering reads it."""

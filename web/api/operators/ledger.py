@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -15,7 +15,7 @@ from billing.services.ledger import ledger_balances
 from tenants.services import rls
 from web.api.amounts import AmountField, MoneyOut, money_out
 from web.api.base_views import complete_page
-from web.api.lease_serializers import CompletePage
+from web.api.lease_serializers import page_of
 from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet
 from web.http.filters import MAX_VALUE_LENGTH, QueryFilter
 
@@ -80,17 +80,12 @@ class TrialBalanceLineOut(serializers.Serializer[Any]):
     credit = MoneyOut()
 
 
-@extend_schema_serializer(many=False)
-class TrialBalancePage(CompletePage):
-    items = TrialBalanceLineOut(many=True)
-
-
 class OperatorTrialBalanceViewSet(CrossTenantViewSet):
     """Trial balance: in every currency, debits equal credits."""
 
     serializer_class, visit, pagination_class, filter_backends = TrialBalanceLineOut, "ledger", None, []
 
-    @extend_schema(operation_id="ops_trial_balance_list", responses=TrialBalancePage)
+    @extend_schema(operation_id="ops_trial_balance_list", responses=page_of(TrialBalanceLineOut, "TrialBalancePage"))
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Return the sum of every type of account now."""
         with rls.staff_scope():

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import extend_schema, extend_schema_serializer
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +15,7 @@ from billing.services.invoicing.corrections import correction_proposals
 from billing.services.rating import unpriced_usage
 from tenants.models import Tenant
 from web.api.base_views import complete_page
-from web.api.lease_serializers import CompletePage
+from web.api.lease_serializers import page_of
 from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct
 from web.api.operators.corrections import CorrectionOut, OperatorCorrectionViewSet, PriceCorrectionCreate
 from web.api.price_versions import PriceVersionOut, PriceVersionRows
@@ -58,11 +58,6 @@ class PriceGapOut(serializers.Serializer[Any]):
     since = serializers.DateTimeField()
     until = serializers.DateTimeField()
     unit_seconds = serializers.IntegerField()
-
-
-@extend_schema_serializer(many=False)
-class PriceGapPage(CompletePage):
-    items = PriceGapOut(many=True)
 
 
 def find_price_version(pk: str) -> PriceVersion:
@@ -124,7 +119,7 @@ class OperatorPriceGapViewSet(CrossTenantViewSet):
 
     serializer_class, visit, pagination_class, filter_backends = PriceGapOut, "prices", None, []
 
-    @extend_schema(operation_id="ops_price_gaps_list", responses=PriceGapPage)
+    @extend_schema(operation_id="ops_price_gaps_list", responses=page_of(PriceGapOut, "PriceGapPage"))
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Return all tenants' use that cannot be charged yet."""
         with self.read_scope():

@@ -6,7 +6,6 @@ from django.urls import path
 from rest_framework.viewsets import ViewSetMixin
 
 from web.api import documents
-from web.api.balance import BalanceViewSet
 from web.api.billing_details import BillingDetailsViewSet
 from web.api.budgets import BudgetAlertViewSet, BudgetStopViewSet, BudgetViewSet, HoldViewSet
 from web.api.capped_tokens import CappedTokenViewSet
@@ -21,6 +20,7 @@ from web.api.operators.corrections import OperatorCorrectionViewSet
 from web.api.operators.credit_notes import OperatorCreditNoteViewSet
 from web.api.operators.discounts import OperatorCampaignViewSet, OperatorDiscountViewSet, OperatorMinimumViewSet
 from web.api.operators.disputes import OperatorDisputeViewSet
+from web.api.operators.gateway_transactions import OperatorPaymentViewSet, OperatorRefundViewSet, OperatorTopUpViewSet
 from web.api.operators.gpus import OperatorGpuViewSet
 from web.api.operators.grants import OperatorGrantViewSet
 from web.api.operators.invariant_checks import OperatorInvariantCheckViewSet
@@ -30,9 +30,7 @@ from web.api.operators.month_closes import OperatorMonthCloseViewSet
 from web.api.operators.notifications import OperatorEmailViewSet
 from web.api.operators.offerings import OperatorOfferingViewSet
 from web.api.operators.payment_terms import OperatorPaymentTermsViewSet
-from web.api.operators.payments import OperatorPaymentViewSet
 from web.api.operators.price_versions import OperatorPriceGapViewSet, OperatorPriceVersionViewSet
-from web.api.operators.refunds import OperatorRefundViewSet
 from web.api.operators.statements import OperatorStatementViewSet
 from web.api.operators.stripe_reconciliation import (
     OperatorStripeDayViewSet,
@@ -40,7 +38,6 @@ from web.api.operators.stripe_reconciliation import (
     OperatorStripeEventViewSet,
 )
 from web.api.operators.tax_rates import OperatorTaxRateViewSet
-from web.api.operators.topups import OperatorTopUpViewSet
 from web.api.payment_cards import PaymentCardFormViewSet, PaymentCardViewSet
 from web.api.payments import PaymentViewSet
 from web.api.price_versions import PriceVersionViewSet
@@ -49,7 +46,7 @@ from web.api.statements import StatementViewSet
 from web.api.topups import TopUpRuleViewSet, TopUpViewSet
 from web.api.usage import LeaseChargeViewSet, RatedChargeViewSet, UsageViewSet
 from web.api.usage_forecast import UsageForecastViewSet
-from web.api.wallet import WalletViewSet
+from web.api.wallet import BalanceViewSet, WalletViewSet
 from web.http.routers import ApiRouter
 
 router = ApiRouter()

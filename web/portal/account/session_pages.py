@@ -6,13 +6,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import NoReverseMatch, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from ports import clock
 from tenants.domain.roles import ROLE_DESCRIPTIONS
 from tenants.services import invitations, tenants
 from tenants.services.actors import Actor
 from web.portal.authentication import (
+    POST,
     SESSION_NO_TENANT,
     SESSION_PROJECT,
     SESSION_TENANT_KEY,
@@ -48,8 +49,7 @@ def safe_next_url(request: Any, *, otherwise: str) -> str:
     return wanted if good and wanted.startswith("/") else otherwise
 
 
-@require_POST
-@tenant_required()
+@tenant_required(methods=POST)
 def switch_project(request: Any) -> HttpResponse:
     """Switch to another project, or to another tenant of the visitor."""
     wanted = request.POST.get("project", "")

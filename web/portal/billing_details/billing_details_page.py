@@ -7,7 +7,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods
 
 from billing.domain import tax
 from billing.domain.countries import COUNTRY_NAMES
@@ -18,7 +17,7 @@ from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, StaleVersion
 from web.portal import api_examples
 from web.portal.invoices.invoice_pages import may_pay
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import GET_OR_POST, PageRequest, tenant_page
 
 PARTY_FIELDS = ("name", "street", "address_line_2", "postcode", "city", "country", "vat_id", "email")
 MAX_FIELD_LENGTH = 254
@@ -26,8 +25,7 @@ EMAIL_CHOICES = ({"value": "yes", "label": gettext_lazy("On")}, {"value": "no", 
 COUNTRIES = sorted(COUNTRY_NAMES.items(), key=lambda entry: entry[1].replace("Å", "A"))
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=GET_OR_POST)
 def edit_billing_details(request: PageRequest) -> HttpResponse:
     """Show the tenant's billing details; a POST changes them."""
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are

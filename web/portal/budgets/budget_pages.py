@@ -14,7 +14,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST
 
 from billing.domain.budgets import BudgetTerms, InvalidBudgetTerms, format_percents, parse_percent, parse_percents
 from billing.domain.money import (
@@ -33,7 +32,7 @@ from tenants.models import Project
 from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 from web.portal.budgets import budget_alerts
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import GET_OR_POST, POST, PageRequest, tenant_page
 
 MAX_BUDGETS = 200
 MAX_HOLDS = 20
@@ -101,8 +100,7 @@ STOP_CHOICES = (
 )
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("budgets.read")
+@tenant_page("budgets.read", methods=GET_OR_POST)
 def list_budgets(request: PageRequest) -> HttpResponse:
     """List the budgets on, above and below the open project; a POST sets one."""
     wrong, status = dict[str, str](), 200
@@ -176,8 +174,7 @@ def _initial_form(rows: list[BudgetRow], of: str, project: str) -> dict[str, Any
     }
 
 
-@require_POST
-@tenant_page("budgets.write")
+@tenant_page("budgets.write", methods=POST)
 def remove_budget(request: PageRequest, pk: str) -> HttpResponse:
     """Remove a budget."""
     rows = Budget.objects.select_related("project").filter(tenant=request.tenant, pk=pk)

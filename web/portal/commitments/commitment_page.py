@@ -6,20 +6,18 @@ from zoneinfo import ZoneInfo
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.models import Commitment
 from billing.services.agreements import commitment_coverage
 from tenants.services.authentication import require
 from web.portal import api_examples
 from web.portal.commitments.commitment_charts import COVERAGE_LEGEND, COVERAGE_SERIES, coverage_panel
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import SAFE, PageRequest, tenant_page
 
 MAX_COMMITMENTS = 200
 
 
-@require_safe
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=SAFE)
 def list_commitments(request: PageRequest) -> HttpResponse:
     """List every commitment, with the use of those in force."""
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are

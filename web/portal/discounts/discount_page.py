@@ -7,7 +7,6 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from billing.models import Discount, Minimum
 from billing.services.agreements.discounts import coupons, tenant_discounts
@@ -16,14 +15,13 @@ from tenants.services.authentication import require
 from tenants.services.errors import ProblemError
 from web.http.middleware import set_refusal_reason
 from web.portal.invoices.invoice_pages import may_pay
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import GET_OR_POST, PageRequest, tenant_page
 
 MAX_DISCOUNTS = 200
 MAX_CODE_LENGTH = 60
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=GET_OR_POST)
 def list_discounts(request: PageRequest) -> HttpResponse:
     """List every discount and minimum; a POST redeems a code."""
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are

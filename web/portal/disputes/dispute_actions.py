@@ -1,29 +1,28 @@
 """Form actions that dispute an invoice line and withdraw a dispute."""
 
 from django.http import HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from billing.models import Dispute, Invoice
 from billing.services.invoicing.disputes import dispute_requests
 from tenants.services.authentication import require
 from tenants.services.errors import InvalidValue, ObjectNotFound
-from web.portal.actions import run_action
+from web.portal.actions import outcome_message
 from web.portal.invoices.invoice_pages import find_invoice
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import POST, PageRequest, tenant_page
 
 MAX_LINE_DIGITS = 9
 
 
-@require_POST
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=POST)
 def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
     """Dispute one line of an invoice: the typed amount, or all that remains."""
     require(request.roles, "billing.write", ())
     found = find_invoice(request, pk)
-
-    def do() -> None:
+    done = _("Dispute opened. Your operator will review it and you will get an e-mail.")
+    with outcome_message(request, done=done):
         dispute_requests.dispute_lines(
             found,
             lines=_disputed_line(request, found),
@@ -31,29 +30,19 @@ def open_dispute(request: PageRequest, pk: str) -> HttpResponse:
             actor=request.actor,
             now=request.now,
         )
-
-    done = _("Dispute opened. Your operator will review it and you will get an e-mail.")
-    return run_action(request, do, done=done, to=f"{reverse('invoice', args=[pk])}#disputes")
+    return redirect(f"{reverse('invoice', args=[pk])}#disputes")
 
 
-@require_POST
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=POST)
 def withdraw_dispute(request: PageRequest, pk: str) -> HttpResponse:
     """Withdraw a dispute."""
     require(request.roles, "billing.write", ())
     found = Dispute.objects.filter(tenant=request.tenant, pk=pk).first()
     if found is None:
         raise ObjectNotFound(_("This dispute does not exist."), fix=_("Open the invoice to see its disputes."))
-
-    def do() -> None:
+    with outcome_message(request, done=_("Dispute withdrawn; the invoice does not change.")):
         dispute_requests.withdraw_dispute(found, actor=request.actor, now=request.now)
-
-    return run_action(
-        request,
-        do,
-        done=_("Dispute withdrawn; the invoice does not change."),
-        to=f"{reverse('invoice', args=[found.invoice_id])}#disputes",
-    )
+    return redirect(f"{reverse('invoice', args=[found.invoice_id])}#disputes")
 
 
 def _disputed_line(request: PageRequest, invoice: Invoice) -> dict[int, int | None]:

@@ -1,27 +1,26 @@
-"""PDF downloads of a tenant's invoices and credit notes."""
+"""Downloads of a tenant's invoices and credit notes: PDF, and CSV exports."""
+
+from typing import Any
 
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.models import CreditNote
-from billing.services.documents import document_store
+from billing.services.documents import csv_exports, document_store
 from tenants.services.authentication import require
 from tenants.services.errors import ObjectNotFound
 from web.http import downloads
 from web.portal.invoices.invoice_pages import find_invoice
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import SAFE, PageRequest, tenant_page
 
 
-@require_safe
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=SAFE)
 def download_invoice_pdf(request: PageRequest, pk: str) -> HttpResponse:
     """Download the PDF of an invoice; of a draft, as it is now."""
     return downloads.pdf_response(request, document_store.invoice_pdf(find_invoice(request, pk), now=request.now))
 
 
-@require_safe
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=SAFE)
 def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
     """Download the PDF of a credit note."""
     require(request.roles, "billing.read")
@@ -30,3 +29,15 @@ def download_credit_note_pdf(request: PageRequest, pk: str) -> HttpResponse:
     if note is None:
         raise ObjectNotFound(_("This credit note does not exist."), fix=_("Open the invoice to see its credit notes."))
     return downloads.pdf_response(request, document_store.credit_note_pdf(note, now=request.now))
+
+
+@tenant_page("billing.read")
+def download_export(request: PageRequest, pk: str, kind: str) -> Any:
+    """Download an export, streamed if it is large."""
+    found = find_invoice(request, pk)
+    if kind not in csv_exports.EXPORT_KINDS:
+        raise ObjectNotFound(
+            _("Unknown export {kind!r}.").format(kind=kind),
+            fix=_("Use one of {export_kinds}.").format(export_kinds=", ".join(csv_exports.EXPORT_KINDS)),
+        )
+    return downloads.streamed_csv_response(csv_exports.csv_file_name(found, kind), csv_exports.csv_text(found, kind))

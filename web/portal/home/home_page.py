@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
 
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Relocation
@@ -30,7 +29,6 @@ MAX_RELOCATIONS = 5  # upcoming relocations shown
 S = LeaseState
 
 
-@require_GET
 @tenant_page("leases.read")
 def show_home(request: PageRequest) -> HttpResponse:
     return render(request, "home/home.html", {"page": build_home_page(request)})

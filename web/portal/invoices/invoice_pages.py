@@ -11,7 +11,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
 
 from billing.domain.money import Money, decimal_string, format_fixed_point
 from billing.domain.stripe_events import GATEWAY
@@ -40,7 +39,7 @@ from tenants.services.errors import ObjectNotFound
 from web.http import downloads
 from web.portal import api_examples
 from web.portal.invoices import cost_allocation, invoice_disputes, invoice_taxes, line_explanation
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import POST, PageRequest, tenant_page
 
 LIST_HEADERS = [
     "id",
@@ -60,7 +59,6 @@ LINE_HEADERS = ["n", "project", "offering", "price_class", "leases", "unit_secon
               "amount", "tax", "currency"]  # fmt: skip
 
 
-@require_GET
 @tenant_page("billing.read")
 def list_invoices(request: PageRequest) -> HttpResponse:
     require(request.roles, "billing.read")  # of the whole tenant: an invoice covers every project
@@ -118,7 +116,6 @@ class InvoiceLineRow:
     less: tuple[str, ...] = ()  # adjustments of the month
 
 
-@require_GET
 @tenant_page("billing.read")
 def show_invoice(request: PageRequest, pk: str) -> HttpResponse:
     found = find_invoice(request, pk)
@@ -232,8 +229,7 @@ def dispute_example(invoice: Invoice, row: InvoiceLineRow) -> dict[str, Any]:
     return {"invoice": invoice.pk, "lines": [{"n": row.line.n}], "reason": "the GPU was down"}
 
 
-@require_POST
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=POST)
 def pay_invoice(request: PageRequest, pk: str) -> HttpResponse:
     """Start collecting an invoice's payment, then show the invoice again."""
     require(request.roles, "billing.write", ())

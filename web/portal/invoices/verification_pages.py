@@ -31,14 +31,12 @@ def program_source() -> bytes:
     return Path(verify.__file__).read_bytes()
 
 
-@require_GET
 @tenant_page("billing.read")
 def download_bundle(request: PageRequest, pk: str) -> Any:
     """Download the bundle, streamed if it is large."""
     return downloads.bundle_response(find_invoice(request, pk))
 
 
-@require_GET
 @tenant_page("billing.read")
 def show_verification(request: PageRequest, pk: str) -> HttpResponse:
     """Build the bundle, run the verify program on it, and show its report."""

@@ -10,7 +10,6 @@ from django.http import HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from billing.services.quotes import quote_redemption
 from broker.domain.lifecycle.relocation_states import why_not_relocatable
@@ -26,7 +25,7 @@ from web.portal import api_examples
 from web.portal.launch import launch_form, quote_panel
 from web.portal.offerings import offering_list
 from web.portal.offerings.offering_list import OfferingListItem, PricedOffering
-from web.portal.page_context import PageRequest, may_in_project, require_in_project, tenant_page
+from web.portal.page_context import GET_OR_POST, PageRequest, may_in_project, require_in_project, tenant_page
 from web.portal.volumes.volume_pages import parse_gib
 
 FIELDS_WITH_ERRORS = (
@@ -42,8 +41,7 @@ FIELDS_WITH_ERRORS = (
 )  # each field shows its own error
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("leases.read")
+@tenant_page("leases.read", methods=GET_OR_POST)
 def show_launch(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         require_in_project(request, "leases.write", request.project)
@@ -51,8 +49,7 @@ def show_launch(request: PageRequest) -> HttpResponse:
     return launch_response(request, prefilled_form(request))
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("leases.read", changes_nothing=True)
+@tenant_page("leases.read", changes_nothing=True, methods=GET_OR_POST)
 def show_quote(request: PageRequest) -> HttpResponse:
     """Show the page with a quote for the form as filled in so far.
 

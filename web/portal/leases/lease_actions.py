@@ -10,7 +10,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from broker.domain.lifecycle.states import EndReason
 from broker.models import Lease
@@ -19,11 +18,10 @@ from broker.services.leases.lifecycle import extension, stop_and_start, terminat
 from tenants.services.errors import InvalidValue, ProblemError
 from web.portal.leases.lease_pages import extension_options, find_lease_row, maximum_cost, remaining_seconds
 from web.portal.leases.lease_table import LeaseRow
-from web.portal.page_context import PageRequest, require_in_project, tenant_page
+from web.portal.page_context import GET_OR_POST, PageRequest, require_in_project, tenant_page
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("leases.read")
+@tenant_page("leases.read", methods=GET_OR_POST)
 def change_lease(request: PageRequest, pk: str, action: str) -> HttpResponse:
     """Show the page of an action on a lease; a POST takes it."""
     row, step, error = find_lease_row(request, pk), ACTIONS[action], ""

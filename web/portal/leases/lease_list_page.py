@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string
 from broker.domain.lifecycle.states import LeaseState, PriceClass
@@ -35,7 +34,6 @@ CSV_HEADERS = ["id", "name", "project", "offering", "price_class", "quantity", "
          "ended_at", "end_reason", "charged_seconds", "amount", "currency"]  # fmt: skip
 
 
-@require_GET
 @tenant_page("leases.read")
 def list_leases(request: PageRequest) -> HttpResponse:
     tab = chosen_value(request, "state", TABS)

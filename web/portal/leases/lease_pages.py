@@ -8,7 +8,6 @@ from typing import Any
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
 
 from billing.domain.money import Money, exponent_of, to_minor_up
 from billing.domain.pricing import usage_cost
@@ -34,14 +33,12 @@ def find_lease_row(request: PageRequest, lease_id: str) -> LeaseRow:
     return lease_rows(listed, currency=request.tenant.currency, now=request.now)[0]
 
 
-@require_GET
 @tenant_page("leases.read")
 def show_lease(request: PageRequest, pk: str) -> HttpResponse:
     page = build_lease_page(request, find_lease_row(request, pk))
     return render(request, "leases/lease.html", {"page": page})
 
 
-@require_GET
 @tenant_page("leases.read")
 def show_lease_row(request: PageRequest, pk: str) -> HttpResponse:
     """Return one row of the lease table; the page polls it while the lease changes."""

@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET
 
 from billing.domain.money import SYMBOLS, format_fixed_point
 from broker.models import OfferingState
@@ -41,7 +40,6 @@ SORT_KEYS: dict[str, Callable[[OfferingListItem], int]] = {
 }
 
 
-@require_GET
 @tenant_page("offerings.read")
 def show_catalogue(request: PageRequest) -> HttpResponse:
     page = build_catalogue_page(request)

@@ -15,7 +15,6 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports.invariant_checks import InvariantResult
@@ -24,13 +23,14 @@ from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_refusal_reason
-from web.portal.authentication import SAFE_HTTP_METHODS, operator_required
+from web.portal.authentication import POST as POST
+from web.portal.authentication import SAFE, SAFE_HTTP_METHODS, operator_required
+from web.portal.authentication import SAFE_OR_POST as SAFE_OR_POST
 
 View = Callable[..., HttpResponse]
 Decision = Callable[..., object]
 FoundRow = TypeVar("FoundRow", bound=Model)
 DIGITS = re.compile(r"[0-9]{1,18}", re.ASCII)
-CONFIRMATION_METHODS = require_http_methods(["GET", "HEAD", "POST"])
 
 
 class OperatorRequest(HttpRequest):
@@ -42,11 +42,11 @@ class OperatorRequest(HttpRequest):
     integrity_checks: Sequence[InvariantResult]  # set by a page that ran the checks, so that the layout need not
 
 
-def operator_page(action: str, *, repeats: bool = False) -> Callable[[View], View]:
+def operator_page(action: str, *, methods: Sequence[str] = SAFE, repeats: bool = False) -> Callable[[View], View]:
     """Decorate a page for operators; `repeats` marks one that polls."""
 
     def wrap(view: View) -> View:
-        @operator_required(action, repeats=repeats)
+        @operator_required(action, methods=methods, repeats=repeats)
         @wraps(view)
         def inside(request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
             request.now, request.sees_all = clock.now(), request.method in SAFE_HTTP_METHODS
@@ -132,7 +132,12 @@ def confirm_decision(
 def find_row(rows: QuerySet[FoundRow], pk: str, name: str, *, fix: str) -> FoundRow:
     """Return a row of any tenant, or raise ObjectNotFound."""
     with staff_scope():
-        found = rows.filter(pk=pk).first()
+        return find_in_scope(rows, pk, name, fix=fix)
+
+
+def find_in_scope(rows: QuerySet[FoundRow], pk: str, name: str, *, fix: str) -> FoundRow:
+    """Return a row of the fleet, or of what this page may read, or raise ObjectNotFound."""
+    found = rows.filter(pk=pk).first()
     if found is None:
         raise ObjectNotFound(_("{name} {pk!r} was not found.").format(name=name, pk=pk), fix=fix)
     return found

@@ -8,7 +8,7 @@ from web.portal.operators.discounts import discount_pages
 from web.portal.operators.disputes import dispute_pages
 from web.portal.operators.fleet import control_room_page, gpu_pages, gpu_panel
 from web.portal.operators.grants import grant_list_page, grant_page
-from web.portal.operators.invoicing import document_downloads, invoice_exports, invoice_pages, month_close_page
+from web.portal.operators.invoicing import document_downloads, invoice_pages, month_close_page
 from web.portal.operators.ledger import ledger_page
 from web.portal.operators.notifications import notification_actions
 from web.portal.operators.payments import payment_actions, refund_pages, stripe_pages
@@ -40,8 +40,8 @@ urlpatterns = [
     path("invoices/", invoice_pages.list_invoices, name="ops-invoices"),
     path("invoices/<str:pk>/", invoice_pages.credit_invoice, name="ops-invoice"),
     path("invoices/<str:pk>/credit/", invoice_pages.credit_whole_invoice, name="ops-invoice-credit"),
-    path("invoices/<str:pk>/exports/<str:kind>/", invoice_exports.download_invoice_export, name="ops-invoice-export"),
-    path("statements/<str:pk>/<str:kind>/", invoice_exports.download_statement, name="ops-statement"),
+    path("invoices/<str:pk>/exports/<str:kind>/", document_downloads.download_export, name="ops-invoice-export"),
+    path("statements/<str:pk>/<str:kind>/", document_downloads.download_statement, name="ops-statement"),
     path("corrections/", correction_pages.list_corrections, name="ops-corrections"),
     path("corrections/<str:pk>/", correction_pages.show_correction, name="ops-correction"),
     path("disputes/", dispute_pages.list_disputes, name="ops-disputes"),

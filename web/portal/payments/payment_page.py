@@ -5,20 +5,18 @@ from dataclasses import dataclass
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from billing.models import Payment, PaymentCardForm, StripeCustomer
 from billing.services.payments.stripe import payment_cards
 from ports import payments
 from tenants.services.authentication import require
 from web.portal.invoices.invoice_pages import may_pay
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import GET_OR_POST, PageRequest, tenant_page
 
 MAX_PAYMENTS = 20
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=GET_OR_POST)
 def show_payment(request: PageRequest) -> HttpResponse:
     """Show the payment card and latest payments; a POST opens Stripe's card form."""
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are

@@ -4,24 +4,22 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
 from tenants.domain import quota_limits
 from tenants.models import Project, Quota, QuotaKind
 from tenants.services import projects, quotas, tenants
 from tenants.services.authentication import require
-from web.portal.actions import api_call, find_or_missing, list_page, redirect_with_errors, run_action
-from web.portal.authentication import tenant_required
+from web.portal.actions import api_call, find_or_missing, list_page, outcome_message, redirect_with_errors
+from web.portal.authentication import POST, tenant_required
 from web.portal.forms import NameForm, ProjectForm, QuotaLimitForm, TenantForm
 
 PAGE_SIZE = 20  # each may have several quota bars
 
 
-@require_GET
 @tenant_required("projects.read")
 def list_projects(request: Any) -> HttpResponse:
     """Show the project tree with its quotas, paged."""
@@ -52,7 +50,6 @@ def list_projects(request: Any) -> HttpResponse:
     return render(request, "projects/projects.html", context)
 
 
-@require_GET
 @tenant_required("projects.write")
 def show_project(request: Any, pk: str) -> HttpResponse:
     """Show one project's settings: quotas, name, archiving."""
@@ -80,8 +77,7 @@ def _quota_row(quota: Quota, now: datetime) -> dict[str, Any]:
     }
 
 
-@require_POST
-@tenant_required("projects.write")
+@tenant_required("projects.write", methods=POST)
 def create_project(request: Any) -> HttpResponse:
     """Create a project below another."""
     form = ProjectForm(request.POST, projects=request.projects)
@@ -90,11 +86,9 @@ def create_project(request: Any) -> HttpResponse:
     parent = form.project
     require(request.roles, "projects.write", parent.path)
     name = form.cleaned_data["name"]
-
-    def do() -> None:
+    with outcome_message(request, done=_("{name} was created.").format(name=name)):
         projects.create(parent=parent, name=name, actor=request.actor, now=clock.now())
-
-    return run_action(request, do, done=_("{name} was created.").format(name=name), to=reverse("projects"))
+    return redirect("projects")
 
 
 def find_own_project(request: Any, pk: str, action: str) -> Project:
@@ -104,36 +98,29 @@ def find_own_project(request: Any, pk: str, action: str) -> Project:
     return project
 
 
-@require_POST
-@tenant_required("projects.write")
+@tenant_required("projects.write", methods=POST)
 def rename_project(request: Any, pk: str) -> HttpResponse:
     """Rename a project."""
     project = find_own_project(request, pk, "projects.write")
     form = NameForm(request.POST)
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("projects"))
-
-    def do() -> None:
+    with outcome_message(request, done=_("Renamed.")):
         projects.rename(project, name=form.cleaned_data["name"], actor=request.actor, now=clock.now())
+    return redirect("projects")
 
-    return run_action(request, do, done=_("Renamed."), to=reverse("projects"))
 
-
-@require_POST
-@tenant_required("projects.write")
+@tenant_required("projects.write", methods=POST)
 def archive_project(request: Any, pk: str) -> HttpResponse:
     """Archive a project: no new leases."""
     project = find_own_project(request, pk, "projects.write")
-
-    def do() -> None:
-        projects.archive(project, actor=request.actor, now=clock.now())
-
     done = _("{project_name} is archived; running leases continue until they end.").format(project_name=project.name)
-    return run_action(request, do, done=done, to=reverse("projects"))
+    with outcome_message(request, done=done):
+        projects.archive(project, actor=request.actor, now=clock.now())
+    return redirect("projects")
 
 
-@require_POST
-@tenant_required("quotas.write")
+@tenant_required("quotas.write", methods=POST)
 def set_project_quota(request: Any, pk: str) -> HttpResponse:
     """Set a quota on a project."""
     project = find_own_project(request, pk, "quotas.write")
@@ -142,30 +129,20 @@ def set_project_quota(request: Any, pk: str) -> HttpResponse:
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("projects"))
     kind = QuotaKind(form.cleaned_data["kind"])
-
-    def do() -> None:
+    with outcome_message(request, done=_("The quota of {project_name} is set.").format(project_name=project.name)):
         quotas.set_limit(
             project=project, kind=kind, limit=form.cleaned_data["limit"], actor=request.actor, now=clock.now()
         )
-
-    return run_action(
-        request,
-        do,
-        done=_("The quota of {project_name} is set.").format(project_name=project.name),
-        to=reverse("projects"),
-    )
+    return redirect("projects")
 
 
-@require_POST
-@tenant_required("tenant.write")
+@tenant_required("tenant.write", methods=POST)
 def edit_tenant(request: Any) -> HttpResponse:
     """Rename the tenant or change its time zone."""
     require(request.roles, "tenant.write")
     form = TenantForm(request.POST, lives_in=request.tenant.time_zone)
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("projects"))
-
-    def do() -> None:
+    with outcome_message(request, done=_("Saved.")):
         tenants.change(request.tenant, actor=request.actor, now=clock.now(), **form.cleaned_data)
-
-    return run_action(request, do, done=_("Saved."), to=reverse("projects"))
+    return redirect("projects")

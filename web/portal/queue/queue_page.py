@@ -5,7 +5,6 @@ from typing import Any
 from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
 
 from broker.domain.lifecycle.states import LeaseState
 from web.portal import api_examples
@@ -16,7 +15,6 @@ from web.portal.queue.suggestions import start_now_suggestions
 MAX_LEASES = 30
 
 
-@require_GET
 @tenant_page("leases.read")
 def show_queue(request: PageRequest) -> HttpResponse:
     waiting = request.scope.leases().filter(state=LeaseState.QUEUED.value)

@@ -12,7 +12,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET
 
 from billing.domain.money import decimal_string, exponent_of, to_minor
 from billing.domain.money import format_minor as written
@@ -72,7 +71,6 @@ class SpendRow:
         return _("{group_name}: {share} of total").format(group_name=self.group.name, share=self.share)
 
 
-@require_GET
 @tenant_page("usage.read")
 def show_spend(request: PageRequest) -> HttpResponse:
     query = read_spend_query(request)

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_safe
 
 from billing.domain.money import decimal_string
 from billing.domain.periods import midnight
@@ -20,13 +19,12 @@ from tenants.services.authentication import require
 from web.http import downloads
 from web.http.query_strings import page_url
 from web.portal import api_examples
-from web.portal.page_context import PageRequest, tenant_page
+from web.portal.page_context import SAFE, PageRequest, tenant_page
 
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
 CSV_HEADERS = ["at", "kind", "ref", "what", "owed", "on_balance", "owed_after", "on_balance_after", "currency"]
 
 
-@require_GET
 @tenant_page("billing.read")
 def show_statement(request: PageRequest) -> HttpResponse:
     """Show the statement between two days, both included; by default this year.
@@ -51,8 +49,7 @@ def show_statement(request: PageRequest) -> HttpResponse:
     return render(request, "statements/statement.html", context)
 
 
-@require_safe
-@tenant_page("billing.read")
+@tenant_page("billing.read", methods=SAFE)
 def download_statement_pdf(request: PageRequest) -> HttpResponse:
     """Download the statement as PDF."""
     require(request.roles, "billing.read")

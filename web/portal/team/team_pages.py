@@ -11,7 +11,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from ports import clock
 from tenants.domain.roles import ROLE_DESCRIPTIONS, Role
@@ -19,8 +18,8 @@ from tenants.models import ApiToken, Invitation, Member, Project, ServiceAccount
 from tenants.services import invitations, members, service_accounts, tokens
 from tenants.services.authentication import require
 from web.portal import form_tokens
-from web.portal.actions import ListPage, api_call, find_or_missing, list_page, redirect_with_errors, run_action
-from web.portal.authentication import tenant_required
+from web.portal.actions import ListPage, api_call, find_or_missing, list_page, outcome_message, redirect_with_errors
+from web.portal.authentication import POST, SAFE_OR_POST, tenant_required
 from web.portal.forms import ROLES, InviteForm, RoleForm, ServiceAccountForm
 
 API_PAGE_SIZE = 500  # page size of the example API calls
@@ -58,7 +57,6 @@ def require_lead(request: Any, project: Project | None) -> None:
     require(request.roles, "members.write", members.node_path(project))
 
 
-@require_GET
 @tenant_required("members.read")
 def show_team(request: Any) -> HttpResponse:
     """Show the members and their roles."""
@@ -154,7 +152,6 @@ def annotate_permissions(request: Any, member: Member) -> None:
     member.may_change = lead and request.roles.may_give(Role(member.role), members.node_path(member.project))  # type: ignore[attr-defined]
 
 
-@require_GET
 @tenant_required("members.read")
 def show_member(request: Any, pk: str) -> HttpResponse:
     """Show one member: change the role, or remove."""
@@ -166,8 +163,7 @@ def show_member(request: Any, pk: str) -> HttpResponse:
     return render(request, "team/member.html", context)
 
 
-@require_POST
-@tenant_required("members.write")
+@tenant_required("members.write", methods=POST)
 def invite_member(request: Any) -> HttpResponse:
     """Create an invitation and show its link, this once."""
     form = InviteForm(request.POST, projects=request.projects)
@@ -192,23 +188,17 @@ def invite_member(request: Any) -> HttpResponse:
     return answer
 
 
-@require_POST
-@tenant_required("members.write")
+@tenant_required("members.write", methods=POST)
 def revoke_invitation(request: Any, pk: str) -> HttpResponse:
     """Revoke an invitation."""
     offer = find_or_missing(visible_invitations(request), pk)
     require_lead(request, offer.project)
-
-    def do() -> None:
+    with outcome_message(request, done=_("The invitation of {email} no longer works.").format(email=offer.email)):
         invitations.revoke(offer, actor=request.actor, now=clock.now())
-
-    return run_action(
-        request, do, done=_("The invitation of {email} no longer works.").format(email=offer.email), to=reverse("team")
-    )
+    return redirect("team")
 
 
-@require_POST
-@tenant_required("members.write")
+@tenant_required("members.write", methods=POST)
 def change_member_role(request: Any, pk: str) -> HttpResponse:
     """Change a member's role."""
     member = find_or_missing(visible_members(request), pk)
@@ -217,20 +207,14 @@ def change_member_role(request: Any, pk: str) -> HttpResponse:
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("team"))
     role = Role(form.cleaned_data["role"])
-
-    def do() -> None:
+    with outcome_message(
+        request, done=_("{email} now has the role {value}.").format(email=member.user.email, value=role.value)
+    ):
         members.change_role(member, role=role, **acting_user(request))
-
-    return run_action(
-        request,
-        do,
-        done=_("{email} now has the role {value}.").format(email=member.user.email, value=role.value),
-        to=reverse("team"),
-    )
+    return redirect("team")
 
 
-@require_POST
-@tenant_required("members.read")
+@tenant_required("members.read", methods=POST)
 def remove_member(request: Any, pk: str) -> HttpResponse:
     """Remove a member, or leave; optionally revoke tokens made for service accounts."""
     member = find_or_missing(visible_members(request), pk)
@@ -238,11 +222,9 @@ def remove_member(request: Any, pk: str) -> HttpResponse:
         require_lead(request, member.project)
     machines_too = request.POST.get("tokens") == "revoke"
     left = 0 if machines_too else len(tokens_left_by(request, member))
-
-    def do() -> None:
+    with outcome_message(request, done=removal_text(member, left=left)):
         members.remove(member, **acting_user(request), with_machines=machines_too)
-
-    return run_action(request, do, done=removal_text(member, left=left), to=reverse("team"))
+    return redirect("team")
 
 
 def removal_text(member: Member, *, left: int) -> str:
@@ -256,8 +238,7 @@ def removal_text(member: Member, *, left: int) -> str:
     return words
 
 
-@require_POST
-@tenant_required("members.write")
+@tenant_required("members.write", methods=POST)
 def create_service_account(request: Any) -> HttpResponse:
     """Create a service account."""
     form = ServiceAccountForm(request.POST, projects=request.projects, prefix="machine")
@@ -265,8 +246,8 @@ def create_service_account(request: Any) -> HttpResponse:
         return redirect_with_errors(request, form, to=reverse("team"))
     require_lead(request, form.project)
     name = form.cleaned_data["name"]
-
-    def do() -> None:
+    done = _("{name} was created. Create a token for it under Tokens.").format(name=name)
+    with outcome_message(request, done=done):
         service_accounts.create(
             tenant=request.tenant,
             name=name,
@@ -274,26 +255,18 @@ def create_service_account(request: Any) -> HttpResponse:
             project=form.project,
             **acting_user(request),
         )
-
-    done = _("{name} was created. Create a token for it under Tokens.").format(name=name)
-    return run_action(request, do, done=done, to=reverse("team"))
+    return redirect("team")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@tenant_required("members.write")
+@tenant_required("members.write", methods=SAFE_OR_POST)
 def close_service_account(request: Any, pk: str) -> HttpResponse:
     """Close a service account and its tokens, after a confirmation page."""
     account = find_or_missing(visible_service_accounts(request), pk)
     require_lead(request, account.project)
     if request.method != "POST":
         return render(request, "team/service_account_close.html", {"machine": account})
-
-    def do() -> None:
+    with outcome_message(
+        request, done=_("{account_name} and its tokens have stopped working.").format(account_name=account.name)
+    ):
         service_accounts.close(account, **acting_user(request))
-
-    return run_action(
-        request,
-        do,
-        done=_("{account_name} and its tokens have stopped working.").format(account_name=account.name),
-        to=reverse("team"),
-    )
+    return redirect("team")

@@ -10,7 +10,6 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
-from django.views.decorators.http import require_http_methods
 
 from billing.domain.money import InvalidAmount, Money, parse_amount
 from billing.services.funds.holds import token_caps
@@ -19,7 +18,7 @@ from broker.models import Offering, OfferingState
 from ports import clock
 from tenants.models import ApiToken, ServiceAccount
 from tenants.services.errors import InvalidValue
-from web.portal.authentication import tenant_required
+from web.portal.authentication import GET_OR_POST, tenant_required
 from web.portal.forms import TokenForm
 from web.portal.tokens import token_pages
 from web.portal.tokens.token_pages import CreatedToken
@@ -67,8 +66,7 @@ class TokenCapLine:
         return "fill danger" if self.taken >= self.limit else "fill"
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_required("tokens.write")
+@tenant_required("tokens.write", methods=GET_OR_POST)
 def show_tokens(request: Any) -> HttpResponse:
     """List tokens with the use of their caps; a POST creates one.
 

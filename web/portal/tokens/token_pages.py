@@ -7,10 +7,8 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_POST
 
 from ports import clock
 from tenants.domain.roles import Role
@@ -19,8 +17,8 @@ from tenants.services import members, tokens
 from tenants.services.authentication import project_for
 from tenants.services.errors import InvalidValue
 from web.portal import form_tokens
-from web.portal.actions import api_call, find_or_missing, list_page, run_action
-from web.portal.authentication import tenant_required
+from web.portal.actions import api_call, find_or_missing, list_page, outcome_message
+from web.portal.authentication import POST, tenant_required
 from web.portal.forms import TokenForm
 from web.portal.team import team_pages
 
@@ -110,15 +108,10 @@ def issue_token(request: Any, form: TokenForm, accounts: dict[str, ServiceAccoun
     )
 
 
-@require_POST
-@tenant_required("tokens.write")
+@tenant_required("tokens.write", methods=POST)
 def revoke_token(request: Any, pk: str) -> HttpResponse:
     """Revoke a token."""
     token = find_or_missing(visible_tokens(request), pk)
-
-    def do() -> None:
+    with outcome_message(request, done=_("{token_name} was revoked.").format(token_name=token.name)):
         tokens.revoke(token, actor=request.actor, now=clock.now())
-
-    return run_action(
-        request, do, done=_("{token_name} was revoked.").format(token_name=token.name), to=reverse("tokens")
-    )
+    return redirect("tokens")

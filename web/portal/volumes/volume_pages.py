@@ -8,7 +8,6 @@ from django.db.models import Prefetch
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from billing.services.rating import storage_costs
 from broker.domain.lifecycle.states import VolumeState
@@ -20,15 +19,14 @@ from tenants.models import QuotaKind
 from tenants.services import idempotency, quotas
 from tenants.services.errors import ObjectNotFound, ProblemError
 from web.portal import api_examples
-from web.portal.page_context import PageRequest, Scope, may_in_project, require_in_project, tenant_page
+from web.portal.page_context import GET_OR_POST, PageRequest, Scope, may_in_project, require_in_project, tenant_page
 
 MAX_VOLUMES = 200
 LIVE_STATES = ",".join(state.value for state in VolumeState if state is not VolumeState.DELETED)
 SUGGESTED_GIB = "50"
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("leases.read")
+@tenant_page("leases.read", methods=GET_OR_POST)
 def list_volumes(request: PageRequest) -> HttpResponse:
     """List the volumes of the open project; a POST creates one."""
     form = {"name": "", "size": SUGGESTED_GIB, **volume_form_errors(None)}
@@ -102,8 +100,7 @@ def create_volume(request: PageRequest, name: str, size: str) -> HttpResponse:
     return redirect("volumes")
 
 
-@require_http_methods(["GET", "POST"])
-@tenant_page("leases.read")
+@tenant_page("leases.read", methods=GET_OR_POST)
 def delete_volume(request: PageRequest, pk: str) -> HttpResponse:
     """Delete a volume, after a confirmation page."""
     volume = find_volume(request, pk)

@@ -7,7 +7,6 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
 
 from billing.domain.money import exponent_of, format_fixed_point
 from billing.models import AccountTerms, AutoTopUp, Grant, GrantDraw, TopUp
@@ -38,7 +37,6 @@ class GrantRow:
         return self.grant_balance.left * 100 // self.grant_balance.grant.minor
 
 
-@require_GET
 @tenant_page("billing.read")
 def show_wallet(request: PageRequest) -> HttpResponse:
     """Show the balance and every grant."""

@@ -101,9 +101,9 @@ def end_campaign(campaign: Campaign, *, at: datetime | None = None, actor: Actor
 def _record(what: str, campaign: Campaign, actor: Actor, now: datetime) -> None:
     audit.record(
         what,
+        campaign,
+        f"{campaign.code}, {format_discount(campaign)}",
         actor=actor,
         now=now,
-        subject_id=campaign.pk,
-        subject_label=f"{campaign.code}, {format_discount(campaign)}",
         until=campaign.until.isoformat() if campaign.until else None,
     )

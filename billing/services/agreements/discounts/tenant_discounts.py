@@ -111,7 +111,7 @@ def format_discount(of: Discount | Campaign | DiscountTerms) -> str:
 
 
 def _record(what: str, discount: Discount, actor: Actor, now: datetime) -> None:
-    audit.record_row(
+    audit.record(
         what,
         discount,
         f"{discount.name}, {format_discount(discount)}",

@@ -74,11 +74,9 @@ def set_account_terms(
                 prepaid_start.release_wallet(tenant)
         audit.record(
             "terms.set",
+            tenant,
             actor=actor,
             now=now,
-            tenant_id=tenant.pk,
-            subject_id=tenant.pk,
-            subject_label=tenant.name,
             before=", ".join(before.values()),
             after=", ".join(after.values()),
             reason=reason,

@@ -157,6 +157,6 @@ _DEFAULTS = _describe_budget(Budget(limit_minor=0, currency="EUR"))
 
 
 def _record_budget(action: str, budget: Budget, *, actor: Actor, now: datetime, **details: str) -> None:
-    audit.record_row(
+    audit.record(
         action, budget, f"budget of {budget.project.name}", actor=actor, now=now, project=budget.project_id, **details
     )

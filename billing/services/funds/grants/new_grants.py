@@ -54,11 +54,10 @@ def give_grant(tenant: Tenant, terms: GrantTerms, *, idem: str, actor: Actor, no
             return given
         audit.record(
             "grant.give",
+            given,
+            f"{Money(given.minor, given.currency)} of credit",
             actor=actor,
             now=now,
-            tenant_id=tenant.pk,
-            subject_id=given.pk,
-            subject_label=f"{Money(given.minor, given.currency)} of credit",
             reason=given.reason,
             **({"project": given.project_id} if given.project_id else {}),
             **({"offering": given.offering_id} if given.offering_id else {}),

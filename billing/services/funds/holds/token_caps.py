@@ -69,7 +69,7 @@ def set_token_cap(token: ApiToken, wanted: TokenCapRequest, *, actor: Actor, now
         set_at=now,
     )
     limits = {"daily": wanted.daily_minor, "total": wanted.total_minor}
-    audit.record_row(
+    audit.record(
         "token.cap",
         token,
         token.name,

@@ -109,11 +109,11 @@ def _write(
     drafts.refresh_drafts(tenant, now=now)
     audit.record(
         "correction.book",
+        correction,
+        correction.lease_id or f"price version {correction.price_version_id}",
+        tenant.pk,
         actor=who,
         now=now,
-        tenant_id=tenant.pk,
-        subject_id=correction.pk,
-        subject_label=correction.lease_id or f"price version {correction.price_version_id}",
         amount=found.minor,
         currency=correction.currency,
         reason=correction.reason,

@@ -120,10 +120,10 @@ def record_decision(action: str, correction: Correction, *, actor: Actor, now: d
     """Write a decision about a correction to the audit log."""
     audit.record(
         action,
+        correction,
+        correction.lease_id or f"price version {correction.price_version_id}",
         actor=actor,
         now=now,
-        subject_id=correction.pk,
-        subject_label=correction.lease_id or f"price version {correction.price_version_id}",
         amount=correction.minor,
         currency=correction.currency,
         reason=correction.reason,

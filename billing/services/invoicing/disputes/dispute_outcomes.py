@@ -2,7 +2,7 @@
 
 from billing.domain.money import Money
 from billing.models import CreditNote, Invoice, PaymentStatus
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from ports import payments
 
 REFUND_NOTE = " and can be refunded to your payment card"

@@ -202,7 +202,7 @@ def _record_steps(
         for held in disputes
     )
     for held in disputes:
-        audit.record_row(
+        audit.record(
             f"dispute.{VERBS[DisputeStatus(held.status)]}",
             held,
             f"line {held.line.n} of {held.invoice}",

@@ -9,7 +9,7 @@ from django.db.models import Count
 from billing.domain.dunning import DunningAction, DunningStage, next_stage_at
 from billing.domain.money import Money
 from billing.models import DunningStep, Invoice, InvoiceStatus
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.funds.budgets.budget_settings import lock_tenant_funds
 from billing.services.payments import disputed_amounts
 from billing.services.payments.dunning import dunning_emails, dunning_plan, overdue_status
@@ -118,11 +118,9 @@ def _record_stage(invoice: Invoice, tenant: Tenant, step: DunningStage, minor: i
     dunning_emails.email_overdue(tenant, invoice, step.action, minor=minor)
     audit.record(
         "invoice.remind",
+        invoice,
         actor=BILLING,
         now=now,
-        tenant_id=tenant.pk,
-        subject_id=invoice.pk,
-        subject_label=str(invoice),
         step=step.action.value,
         due=str(Money(minor, invoice.currency)),
     )

@@ -13,7 +13,7 @@ from django.db.models import F, Q, Sum
 from billing.domain.money import Money
 from billing.domain.refunds import RefundLimits, RefundTooLarge, check_refund
 from billing.models import CreditNote, Invoice, Payment, PaymentDispute, PaymentRefund, PaymentStatus, Refund
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.funds.wallets import wallet_balances
 from billing.services.ledger import ledger_balances, posting
 from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS

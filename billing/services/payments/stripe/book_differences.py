@@ -73,12 +73,5 @@ def acknowledge_difference(difference: StripeDifference, *, why: str, actor: Act
     StripeReconciliationDay.objects.filter(pk=difference.day_id, differences__gt=0).update(
         differences=StripeDifference.objects.filter(day=difference.day_id, acknowledged_at=None).count()
     )
-    audit.record(
-        "stripe.acknowledge",
-        actor=actor,
-        now=now,
-        subject_id=difference.ref,
-        subject_label=difference.title,
-        reason=reason,
-    )
+    audit.record("stripe.acknowledge", difference.ref, difference.title, actor=actor, now=now, reason=reason)
     return True

@@ -81,4 +81,4 @@ def due_card_forms(*, now: datetime) -> list[outbox.TaskMessage]:
 
 def record_card_event(action: str, form: PaymentCardForm, actor: Actor, now: datetime, **detail: object) -> None:
     """Record an event of a card in the audit log."""
-    audit.record_row(action, form, "card", actor=actor, now=now, **detail)
+    audit.record(action, form, "card", actor=actor, now=now, **detail)

@@ -10,7 +10,7 @@ from django.db import DatabaseError, transaction
 
 from billing.domain.money import Money
 from billing.models import AutoTopUp, TopUp
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.funds.wallets import wallet_balances
 from billing.services.payments.topups import topup_creation
 from billing.services.payments.topups.topup_creation import TopUpRefused
@@ -91,6 +91,4 @@ def _open_if_below(tenant: Tenant, now: datetime) -> bool:
 
 
 def _record_rule(action: str, tenant_id: str, *, actor: Actor, now: datetime, **detail: object) -> None:
-    audit.record(
-        action, actor=actor, now=now, tenant_id=tenant_id, subject_id=tenant_id, subject_label="wallet", **detail
-    )
+    audit.record(action, tenant_id, "wallet", tenant_id, actor=actor, now=now, **detail)

@@ -27,7 +27,7 @@ class _TopUpTransactions(GatewayTransactions[TopUp]):
         TopUp.objects.select_for_update().get(pk=row.pk)
 
     def record(self, what: str, row: TopUp, *, actor: Actor, now: datetime, **detail: object) -> None:
-        audit.record_row(
+        audit.record(
             "topup.settle" if what == "succeed" else f"topup.{what}",
             row,
             f"top-up of {Money(row.minor, row.currency)}",

@@ -6,7 +6,7 @@ from django.db import transaction
 
 from billing.domain.money import InvalidAmount, Money, exponent_of, parse_amount
 from billing.models import PaymentStatus, TopUp
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.payments.topups.topup_collection import TOPUPS
 from ports import payments
 from ports.payments import PaymentGateway

@@ -46,12 +46,4 @@ def unfreeze_cluster(cluster: Cluster, *, why: str, actor: Actor, now: datetime)
     )
     outbox.enqueue("broker.sweep_all", "", now=now)
     volume_lifecycle.recheck_deleted(cluster, now=now)
-    audit.record(
-        "cluster.unfreeze",
-        actor=actor,
-        now=now,
-        subject_id=cluster.pk,
-        subject_label=cluster.name,
-        was=cluster.frozen,
-        reason=why,
-    )
+    audit.record("cluster.unfreeze", cluster, actor=actor, now=now, was=cluster.frozen, reason=why)

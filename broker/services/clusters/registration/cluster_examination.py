@@ -79,7 +79,7 @@ def request_examination(cluster: Cluster, *, actor: Actor, now: datetime) -> Non
         )
     requested = {"asked_at": now, "asked_by": actor.label, "done_at": None}
     ClusterExamination.objects.update_or_create(cluster=cluster, defaults=requested)
-    audit.record("cluster.examine", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name)
+    audit.record("cluster.examine", cluster, actor=actor, now=now)
     outbox.enqueue("broker.examine_cluster", cluster.pk, now=now)
 
 

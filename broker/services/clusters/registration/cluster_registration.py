@@ -60,15 +60,7 @@ def register_cluster(
         created_at=now,
     )
     _store_credentials(cluster, kubeconfig, now)
-    audit.record(
-        "cluster.join",
-        actor=actor,
-        now=now,
-        subject_id=cluster.pk,
-        subject_label=name,
-        address=cluster.address,
-        driver=driver,
-    )
+    audit.record("cluster.join", cluster, actor=actor, now=now, address=cluster.address, driver=driver)
     return cluster
 
 
@@ -81,9 +73,7 @@ def renew_credentials(cluster: Cluster, kubeconfig: Mapping[str, Any], *, actor:
     address = kubeconfigs.server_address(dict(kubeconfig))
     Cluster.objects.filter(pk=cluster.pk).update(address=address, version=F("version") + 1)
     _store_credentials(cluster, kubeconfig, now)
-    audit.record(
-        "cluster.renew", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, address=address
-    )
+    audit.record("cluster.renew", cluster, actor=actor, now=now, address=address)
 
 
 @dataclass(frozen=True)
@@ -109,15 +99,7 @@ def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, act
         )
     before = IngressSettings(row.domain, row.ingress, row.bastion, row.allowed_namespaces)
     Cluster.objects.filter(pk=row.pk).update(**asdict(ingress), version=version + 1)
-    audit.record(
-        "cluster.set_access",
-        actor=actor,
-        now=now,
-        subject_id=row.pk,
-        subject_label=row.name,
-        before=asdict(before),
-        after=asdict(ingress),
-    )
+    audit.record("cluster.set_access", row, actor=actor, now=now, before=asdict(before), after=asdict(ingress))
 
 
 def check_ingress(ingress: IngressSettings) -> None:
@@ -227,9 +209,7 @@ def _implausible_loss(cluster: Cluster, found: list[DiscoveredNode]) -> str:
 def accept_missing_inventory(cluster: Cluster, *, why: str, actor: Actor, now: datetime) -> None:
     """Accept the next inventory as it is, however much is missing from it."""
     Cluster.objects.filter(pk=cluster.pk).update(accept_next_inventory=True, version=F("version") + 1)
-    audit.record(
-        "cluster.accept_inventory", actor=actor, now=now, subject_id=cluster.pk, subject_label=cluster.name, reason=why
-    )
+    audit.record("cluster.accept_inventory", cluster, actor=actor, now=now, reason=why)
 
 
 def _load_or_create_nodes(cluster: Cluster, reported: Iterable[str], now: datetime) -> list[Node]:

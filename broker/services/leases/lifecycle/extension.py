@@ -55,9 +55,7 @@ def extend_lease(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> L
     lease.version = F("version") + 1
     lease.save(update_fields=["max_duration_s", "end_date", "ends_at", "due_at", "quota_uses", "version"])
     lease.refresh_from_db(fields=["version"])
-    audit.record_row(
-        "lease.extend", lease, lease.name, actor=actor, now=now, before_s=before, after_s=lease.max_duration_s
-    )
+    audit.record("lease.extend", lease, actor=actor, now=now, before_s=before, after_s=lease.max_duration_s)
     if lease.ends_at:
         # Also at once: its cluster must learn the new deadline before it enforces the old one.
         outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)

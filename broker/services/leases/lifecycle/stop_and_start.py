@@ -177,4 +177,4 @@ def _check_not_over(lease: Lease, now: datetime) -> None:
 
 
 def _record_audit(action: str, lease: Lease, *, actor: Actor, now: datetime) -> None:
-    audit.record_row(action, lease, lease.name, actor=actor, now=now, active_seconds=lease.active_seconds)
+    audit.record(action, lease, actor=actor, now=now, active_seconds=lease.active_seconds)

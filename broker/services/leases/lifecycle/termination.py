@@ -98,7 +98,7 @@ def _write_release(
         pending_reason="",
         progress={},
     )
-    audit.record_row("lease.release", lease, lease.name, actor=actor, now=now, reason=reason.value)
+    audit.record("lease.release", lease, actor=actor, now=now, reason=reason.value)
     if held:
         outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now)
     else:

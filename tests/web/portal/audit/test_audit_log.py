@@ -47,12 +47,20 @@ def rows(page: str) -> list[str]:
 
 
 def note(
-    world: TenantWithOwner, action: str, *, actor: Actor = SYSTEM, at: datetime | None = None, **values: object
+    world: TenantWithOwner,
+    action: str,
+    *,
+    subject_id: str = "",
+    subject_label: str = "",
+    actor: Actor = SYSTEM,
+    at: datetime | None = None,
+    **values: object,
 ) -> None:
     from tenants.services import audit as writing
 
     with rls.tenant_scope(world.tenant.pk):
-        writing.record(action, actor=actor, now=at or current_time(), tenant_id=world.tenant.pk, **values)
+        about = (subject_id, subject_label, world.tenant.pk)
+        writing.record(action, *about, actor=actor, now=at or current_time(), **values)
 
 
 def test_ids_are_written_as_names_and_counts_in_their_units(delta: TenantWithOwner, owner: Browser) -> None:

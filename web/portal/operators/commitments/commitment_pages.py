@@ -20,7 +20,7 @@ from web.portal.commitments.commitment_page import commitment_badge
 from web.portal.operators.discounts.discount_pages import find_form_tenant, parse_optional_moment
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -31,8 +31,7 @@ from web.portal.operators.page_context import (
 UNITS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
-@CONFIRMATION_METHODS
-@operator_page("commitments")
+@operator_page("commitments", methods=SAFE_OR_POST)
 def list_commitments(request: OperatorRequest) -> HttpResponse:
     """List the commitments of all tenants; a POST agrees on a new one."""
     return form_page(
@@ -97,8 +96,7 @@ def _agree_commitment(request: OperatorRequest) -> str:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("commitment")
+@operator_page("commitment", methods=SAFE_OR_POST)
 def end_commitment(request: OperatorRequest, pk: str) -> HttpResponse:
     """Ask for confirmation, then end a commitment."""
     with staff_scope():

@@ -19,15 +19,14 @@ from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_refusal_reason
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
-from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
 FIELDS = ("what", "lease", "version", "price", "since", "until", "reason")
 TIME_LABELS = {"since": gettext_noop("From"), "until": gettext_noop("Until")}
 MAX_VERSION_DIGITS = 18
 
 
-@CONFIRMATION_METHODS
-@operator_page("corrections")
+@operator_page("corrections", methods=SAFE_OR_POST)
 def list_corrections(request: OperatorRequest) -> HttpResponse:
     """List corrections, latest first; a POST proposes one and leads to its diff."""
     refusal: ProblemError | None = None
@@ -52,8 +51,7 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
         )
 
 
-@CONFIRMATION_METHODS
-@operator_page("correction")
+@operator_page("correction", methods=SAFE_OR_POST)
 def show_correction(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a correction; a POST approves what the page showed, or withdraws it."""
     found = _find_correction(pk)

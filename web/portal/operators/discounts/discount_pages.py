@@ -23,7 +23,7 @@ from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_
 from web.portal.discounts.discount_page import discount_rows
 from web.portal.operators.grants.grant_list_page import MAX_TENANTS
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -34,8 +34,7 @@ from web.portal.operators.page_context import (
 NUMBER = re.compile(r"[0-9]{1,6}", re.ASCII)
 
 
-@CONFIRMATION_METHODS
-@operator_page("discounts")
+@operator_page("discounts", methods=SAFE_OR_POST)
 def list_discounts(request: OperatorRequest) -> HttpResponse:
     """List codes, discounts and minimums; a POST adds one."""
     return form_page(
@@ -204,8 +203,7 @@ def parse_optional_moment(field: str, text: str) -> datetime | None:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
-@CONFIRMATION_METHODS
-@operator_page("discount")
+@operator_page("discount", methods=SAFE_OR_POST)
 def end_agreement(request: OperatorRequest, pk: str) -> HttpResponse:
     """Ask for confirmation, then end a code, a discount or a minimum."""
     with staff_scope():

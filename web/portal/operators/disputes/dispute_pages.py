@@ -9,7 +9,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.models import CreditNoteLine, Dispute, DisputeStatus, DisputeStep
 from billing.services.invoicing.disputes import dispute_answers, dispute_outcomes, dispute_requests, disputed_usage
@@ -17,12 +16,11 @@ from billing.services.payments import disputed_amounts
 from web.http.query_strings import chosen_value, state_tabs
 from web.portal.actions import API_PAGE_SIZE, list_page, operator_api_call
 from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
-from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
 MAX_LEASES = 8  # leases of the line that the page names
 
 
-@require_safe
 @operator_page("disputes")
 def list_disputes(request: OperatorRequest) -> HttpResponse:
     """List open disputes, oldest first, or all of them, newest first."""
@@ -47,8 +45,7 @@ def list_disputes(request: OperatorRequest) -> HttpResponse:
     return render(request, "operators/disputes/disputes.html", context)
 
 
-@CONFIRMATION_METHODS
-@operator_page("dispute")
+@operator_page("dispute", methods=SAFE_OR_POST)
 def show_dispute(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a dispute; a POST answers it."""
     found = _find_dispute(pk)

@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_safe
 
 from broker.services.clusters.observed import observed_objects
 from broker.services.inventory.gpu_catalogue import short_name
@@ -68,7 +67,6 @@ class NodeRow:
         return ", ".join(f"{gpu_map.format_gpus(amount)} {word}" for word, amount in parts if amount >= SCALE // 20)
 
 
-@require_safe
 @operator_page("clusters")
 def list_clusters(request: OperatorRequest) -> HttpResponse:
     """List clusters with their nodes, paged by node.

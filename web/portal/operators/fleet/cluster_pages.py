@@ -14,7 +14,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_safe
 
 from broker.models import Cluster, ClusterExamination
 from broker.provisioners.kubernetes.client.kubeconfig import UnusableKubeconfig, parse_kubeconfig
@@ -34,7 +33,7 @@ from web.http.middleware import set_refusal_reason
 from web.portal.actions import operator_api_call
 from web.portal.operators.layouts.layout_pages import find_cluster
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -59,7 +58,6 @@ class CheckResultGroup:
     findings: Sequence[Mapping[str, Any]]
 
 
-@require_safe
 @operator_page("cluster.checks", repeats=True)
 def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show the results of the last cluster check, worst first."""
@@ -81,8 +79,7 @@ def show_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     return render(request, "operators/fleet/cluster_checks.html", context)
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.rerun_checks")
+@operator_page("cluster.rerun_checks", methods=SAFE_OR_POST)
 def rerun_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue a new check of the cluster."""
     cluster = find_cluster(pk)
@@ -103,8 +100,7 @@ def rerun_cluster_checks(request: OperatorRequest, pk: str) -> HttpResponse:
     return confirm_action(request, step, act)
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.accept_inventory")
+@operator_page("cluster.accept_inventory", methods=SAFE_OR_POST)
 def accept_inventory(request: OperatorRequest, pk: str) -> HttpResponse:
     """Accept the next inventory although GPUs are missing from it."""
     cluster = find_cluster(pk)
@@ -129,15 +125,13 @@ def accept_inventory(request: OperatorRequest, pk: str) -> HttpResponse:
     return confirm_action(request, step, act)
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.add")
+@operator_page("cluster.add", methods=SAFE_OR_POST)
 def add_cluster(request: OperatorRequest) -> HttpResponse:
     """Register a cluster by its kubeconfig, and queue a check of it."""
     return _kubeconfig_form(request, None)
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.credentials")
+@operator_page("cluster.credentials", methods=SAFE_OR_POST)
 def replace_credentials(request: OperatorRequest, pk: str) -> HttpResponse:
     """Replace the stored credentials of a cluster."""
     return _kubeconfig_form(request, find_cluster(pk))
@@ -242,8 +236,7 @@ def _missing_key_error(error: Exception) -> ProblemError:
     return InvalidValue("kubeconfig", str(error), fix=_("Then paste it again."))
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.set_access")
+@operator_page("cluster.set_access", methods=SAFE_OR_POST)
 def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
     """Set how people reach a cluster's leases: domain, ingress, and SSH bastion."""
     cluster = find_cluster(pk)

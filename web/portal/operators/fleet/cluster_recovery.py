@@ -14,7 +14,7 @@ from broker.services.clusters.health import cluster_freeze
 from broker.services.leases.lifecycle import eviction
 from web.portal.operators.layouts.layout_pages import find_cluster
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -24,8 +24,7 @@ from web.portal.operators.page_context import (
 MAX_NAMES = 12
 
 
-@CONFIRMATION_METHODS
-@operator_page("orphans.delete")
+@operator_page("orphans.delete", methods=SAFE_OR_POST)
 def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
     """List orphaned objects of a cluster, and approve the deletion of exactly those."""
     cluster = None if pk == orphan_removal.SIMULATED else find_cluster(pk)
@@ -66,8 +65,7 @@ def approve_orphan_deletion(request: OperatorRequest, pk: str) -> HttpResponse:
     return confirm_action(request, step, act)
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.unfreeze")
+@operator_page("cluster.unfreeze", methods=SAFE_OR_POST)
 def unfreeze_cluster(request: OperatorRequest, pk: str) -> HttpResponse:
     """Unfreeze a cluster and accept its present state."""
     cluster = find_cluster(pk)

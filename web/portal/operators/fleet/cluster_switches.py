@@ -11,7 +11,7 @@ from broker.services.inventory import cluster_options
 from broker.services.leases.lifecycle import eviction
 from web.portal.operators.layouts.layout_pages import find_cluster
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -76,22 +76,19 @@ MANUAL_REPARTITION = SwitchTexts(
 )
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.allow_sharing")
+@operator_page("cluster.allow_sharing", methods=SAFE_OR_POST)
 def allow_sharing(request: OperatorRequest, pk: str) -> HttpResponse:
     """Allow tenants to share GPUs of classes soft and none."""
     return _confirm_switch(request, cluster_options.SHARED_GPUS, pk, ALLOW_SHARING, reverse("ops-clusters"), on=True)
 
 
-@CONFIRMATION_METHODS
-@operator_page("cluster.forbid_sharing")
+@operator_page("cluster.forbid_sharing", methods=SAFE_OR_POST)
 def forbid_sharing(request: OperatorRequest, pk: str) -> HttpResponse:
     """Keep tenants apart on GPUs of classes soft and none."""
     return _confirm_switch(request, cluster_options.SHARED_GPUS, pk, FORBID_SHARING, reverse("ops-clusters"), on=False)
 
 
-@CONFIRMATION_METHODS
-@operator_page("layouts.enable_automatic")
+@operator_page("layouts.enable_automatic", methods=SAFE_OR_POST)
 def enable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
     """Start repartition plans automatically."""
     return _confirm_switch(
@@ -99,8 +96,7 @@ def enable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("layouts.disable_automatic")
+@operator_page("layouts.disable_automatic", methods=SAFE_OR_POST)
 def disable_auto_repartition(request: OperatorRequest, pk: str) -> HttpResponse:
     """Make repartition plans wait for approval."""
     return _confirm_switch(

@@ -15,7 +15,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_safe
 
 from billing.domain.money import Money
 from billing.services.catalogue import price_list
@@ -41,14 +40,12 @@ USE_BARS = (
 )
 
 
-@require_safe
 @operator_page("control_room")
 def show_control_room(request: OperatorRequest) -> HttpResponse:
     """Show the whole fleet on one page."""
     return render(request, "operators/fleet/control_room.html", {"page": build_control_room_page(request)})
 
 
-@require_safe
 @operator_page("fleet_map", repeats=True)
 def show_fleet_map(request: OperatorRequest) -> HttpResponse:
     """Return the map alone, or 304 if it has not changed."""

@@ -7,7 +7,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
-from django.views.decorators.http import require_http_methods, require_safe
 
 from billing.services.reports import earnings
 from broker.models import Gpu, GpuHealth
@@ -15,14 +14,19 @@ from broker.services.inventory import hardware
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus, inventory_history
 from broker.services.reports.gpu_usage import FLEET_FILTERS
-from tenants.services.errors import ObjectNotFound
 from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, first_row_index, operator_api_call
 from web.portal.operators.fleet.gpu_panel import find_gpu, gpu_panel_now, gpu_panel_of
-from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+from web.portal.operators.page_context import (
+    SAFE_OR_POST,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    find_in_scope,
+    operator_page,
+)
 
 PAGE_SIZE = 20  # GPUs per page; each may hold seven leases
-FORM_METHODS = require_http_methods(["GET", "HEAD", "POST"])
 GPU_FILTERS = {
     "": gettext_noop("All"),
     "sold": gettext_noop("Sold"),
@@ -32,7 +36,6 @@ GPU_FILTERS = {
 }
 
 
-@require_safe
 @operator_page("gpus")
 def list_gpus(request: OperatorRequest) -> HttpResponse:
     """List every GPU with its slices."""
@@ -69,7 +72,6 @@ def _list_url(show: str, start: int) -> str:
     return reverse("ops-gpus") + (f"?{query}" if query else "")
 
 
-@require_safe
 @operator_page("gpu")
 def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one GPU: its geometry, present and past leases, and history."""
@@ -90,9 +92,8 @@ def show_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
 
 def confirm_health_change(request: OperatorRequest, pk: str, health: GpuHealth, verb: str, *lines: str) -> HttpResponse:
     """Ask for confirmation and a reason, then set a GPU's health."""
-    gpu = Gpu.objects.select_related("node__cluster").filter(pk=pk).first()
-    if gpu is None:
-        raise ObjectNotFound(_("GPU {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of GPUs."))
+    rows = Gpu.objects.select_related("node__cluster")
+    gpu = find_in_scope(rows, pk, _("GPU"), fix=_("Select it from the list of GPUs."))
     where = _("{cluster_name} / {node_name} / GPU {index}").format(
         cluster_name=gpu.node.cluster.name, node_name=gpu.node.name, index=gpu.index
     )
@@ -118,16 +119,14 @@ def confirm_health_change(request: OperatorRequest, pk: str, health: GpuHealth, 
     return confirm_action(request, step, act)
 
 
-@FORM_METHODS
-@operator_page("gpu.quarantine")
+@operator_page("gpu.quarantine", methods=SAFE_OR_POST)
 def quarantine_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Take a GPU out of the pool."""
     effect = _("No new leases are placed on this GPU. Running leases continue; release them individually if needed.")
     return confirm_health_change(request, pk, GpuHealth.UNHEALTHY, _("Quarantine"), effect)
 
 
-@FORM_METHODS
-@operator_page("gpu.return")
+@operator_page("gpu.return", methods=SAFE_OR_POST)
 def return_gpu(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a GPU to the pool."""
     effect = _("The GPU is available immediately, and queued leases are placed.")

@@ -6,7 +6,6 @@ from datetime import datetime
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.services.reports import earnings
 from broker.models import GpuHealth
@@ -104,7 +103,6 @@ def find_gpu(pk: str) -> FleetGpu:
     return found[0]
 
 
-@require_safe
 @operator_page("gpu_panel", repeats=True)
 def show_gpu_panel(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return the panel of the GPU that is pointed at on the map."""

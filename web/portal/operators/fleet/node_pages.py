@@ -5,22 +5,22 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_safe
 
 from broker.models import Node, NodeState
 from broker.services.inventory import hardware
 from broker.services.leases.lifecycle import eviction
 from broker.services.reports import fleet_gpus, inventory_history
-from tenants.services.errors import ObjectNotFound, ProblemError
+from tenants.services.errors import ProblemError
 from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.fleet import gpu_map
 from web.portal.operators.fleet.cluster_list_page import NodeRow
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
+    find_in_scope,
     operator_page,
 )
 
@@ -30,10 +30,8 @@ class NotSimulated(ProblemError):
 
 
 def find_node(pk: str) -> Node:
-    node = Node.objects.select_related("cluster").filter(pk=pk).first()
-    if node is None:
-        raise ObjectNotFound(_("Node {pk!r} was not found.").format(pk=pk), fix=_("Select it from Clusters and nodes."))
-    return node
+    rows = Node.objects.select_related("cluster")
+    return find_in_scope(rows, pk, _("Node"), fix=_("Select it from Clusters and nodes."))
 
 
 def load_node_row(node: Node) -> NodeRow:
@@ -42,7 +40,6 @@ def load_node_row(node: Node) -> NodeRow:
         return NodeRow(fleet_gpus.load_gpus(node=node.pk))
 
 
-@require_safe
 @operator_page("node")
 def show_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a node and the leases on it."""
@@ -106,16 +103,14 @@ def confirm_node_state(
     return confirm_action(request, step, act)
 
 
-@CONFIRMATION_METHODS
-@operator_page("node.cordon")
+@operator_page("node.cordon", methods=SAFE_OR_POST)
 def cordon_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cordon a node: nothing new is placed on it."""
     effect = _("No new leases are placed here. Running leases continue until they end.")
     return confirm_node_state(request, pk, NodeState.CORDONED, _("Cordon"), _("Cordon"), effect)
 
 
-@CONFIRMATION_METHODS
-@operator_page("node.drain")
+@operator_page("node.drain", methods=SAFE_OR_POST)
 def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Drain a node: nothing new is placed on it, and it empties."""
     effect = _("No new leases are placed here. The control room shows when the node is empty.")
@@ -123,16 +118,14 @@ def drain_node(request: OperatorRequest, pk: str) -> HttpResponse:
     return confirm_node_state(request, pk, NodeState.DRAINING, _("Drain"), _("Drain"), effect, more)
 
 
-@CONFIRMATION_METHODS
-@operator_page("node.return")
+@operator_page("node.return", methods=SAFE_OR_POST)
 def return_node(request: OperatorRequest, pk: str) -> HttpResponse:
     """Return a node to service."""
     effect = _("Healthy GPUs are available immediately, and queued leases are placed.")
     return confirm_node_state(request, pk, NodeState.READY, _("Return"), _("Return"), effect)
 
 
-@CONFIRMATION_METHODS
-@operator_page("node.mark_lost")
+@operator_page("node.mark_lost", methods=SAFE_OR_POST)
 def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
     """Mark a simulated node lost, to test what happens to its leases."""
     found = find_node(pk)
@@ -147,8 +140,7 @@ def mark_node_lost(request: OperatorRequest, pk: str) -> HttpResponse:
     return confirm_node_state(request, pk, NodeState.LOST, _("Simulate loss of"), _("Simulate loss of"), effect)
 
 
-@CONFIRMATION_METHODS
-@operator_page("node.release_all")
+@operator_page("node.release_all", methods=SAFE_OR_POST)
 def release_node_leases(request: OperatorRequest, pk: str) -> HttpResponse:
     """Release every lease that holds a slice on a node."""
     found = find_node(pk)

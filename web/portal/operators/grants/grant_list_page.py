@@ -3,7 +3,6 @@
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.models import Grant
 from billing.services.funds.grants import grant_balances
@@ -15,7 +14,6 @@ from web.portal.wallet.wallet_page import GrantRow, grant_scope
 MAX_TENANTS = 500  # tenants in a list to choose from
 
 
-@require_safe
 @operator_page("grants")
 def list_grants(request: OperatorRequest) -> HttpResponse:
     """List grants of all tenants, latest first."""

@@ -15,12 +15,11 @@ from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.grants.grant_form import GrantForm, idempotency_key, parse_grant_terms
-from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 from web.portal.operators.pricing.offering_pages import price_class_text
 
 
-@CONFIRMATION_METHODS
-@operator_page("grant")
+@operator_page("grant", methods=SAFE_OR_POST)
 def grant_credit(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show the grant form of a tenant; a POST grants the credit."""
     tenant = find_row(Tenant.objects.all(), pk, _("Tenant"), fix=_("Select it from the list of tenants."))

@@ -9,7 +9,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_safe
 
 from billing.domain.credit_notes import LineCreditLimit
 from billing.domain.money import InvalidAmount, Money, parse_amount
@@ -23,7 +22,7 @@ from web.http.query_strings import chosen_value, state_tabs
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
 from web.portal.invoices.invoice_pages import InvoiceLineRow, invoice_line_rows
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -55,7 +54,6 @@ class CreditableInvoiceLine:
     typed: str
 
 
-@require_safe
 @operator_page("invoices")
 def list_invoices(request: OperatorRequest) -> HttpResponse:
     """List the invoices of all tenants, latest months first, optionally of one state."""
@@ -77,8 +75,7 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
     return render(request, "operators/invoicing/invoices.html", context)
 
 
-@CONFIRMATION_METHODS
-@operator_page("invoice")
+@operator_page("invoice", methods=SAFE_OR_POST)
 def credit_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show an invoice; a POST credits the typed amounts."""
     found = _find_invoice(pk)
@@ -103,8 +100,7 @@ def credit_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("invoice")
+@operator_page("invoice", methods=SAFE_OR_POST)
 def credit_whole_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
     """Ask for confirmation, then credit all that is left of an invoice."""
     found = _find_invoice(pk)

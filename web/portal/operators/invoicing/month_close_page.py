@@ -8,20 +8,18 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_http_methods
 
 from billing.services.invoicing.month_close import close_checklist, close_month
 from tenants.services.rls import staff_scope
 from web.portal.actions import operator_api_call
-from web.portal.operators.page_context import OperatorRequest, operator_page
+from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, operator_page
 
 MONTH_LABEL = re.compile(r"[0-9]{4}-[0-9]{2}")
 MAX_MONTHS = 24
 MAX_CLOSED_AT_ONCE = 100  # months closed within one page request; the periodic task closes all
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("month-close")
+@operator_page("month-close", methods=SAFE_OR_POST)
 def show_month_close(request: OperatorRequest) -> HttpResponse:
     """Show a month's checklist; a POST closes every month that is ready."""
     if request.method == "POST":

@@ -10,7 +10,6 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_safe
 
 from broker.domain.repartition.gpu_layouts import GpuLayout
 from broker.domain.repartition.repartition_steps import RepartitionStep as Where
@@ -18,14 +17,14 @@ from broker.models import Cluster, Node, Repartition, RepartitionLogEntry
 from broker.models.repartitions import layouts_from_stored
 from broker.services.repartition import repartition_decisions, repartition_planner
 from broker.services.repartition.repartition_pools import RepartitionPool, load_repartition_pools
-from tenants.services.errors import ObjectNotFound
 from web.portal.actions import operator_api_call
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
     confirm_decision,
+    find_in_scope,
     operator_page,
 )
 
@@ -61,24 +60,14 @@ class RepartitionStepRow:
 
 
 def find_cluster(pk: str) -> Cluster:
-    found = Cluster.objects.filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(
-            _("Cluster {pk!r} was not found.").format(pk=pk), fix=_("Select it from Clusters and nodes.")
-        )
-    return found
+    return find_in_scope(Cluster.objects.all(), pk, _("Cluster"), fix=_("Select it from Clusters and nodes."))
 
 
 def find_layout_change(pk: str) -> Repartition:
-    found = Repartition.objects.select_related("node__cluster").filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(
-            _("Layout change {pk!r} was not found.").format(pk=pk), fix=_("Open the cluster's layouts.")
-        )
-    return found
+    rows = Repartition.objects.select_related("node__cluster")
+    return find_in_scope(rows, pk, _("Layout change"), fix=_("Open the cluster's layouts."))
 
 
-@require_safe
 @operator_page("layouts")
 def show_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show how a cluster's nodes are partitioned, the demand, and planned repartitions."""
@@ -108,7 +97,6 @@ def _demand_rows(pool: RepartitionPool) -> list[tuple[str, str]]:
     return [(name, f"{milli / 1000:g}") for name, milli in sorted(pool.demand.items()) if milli]
 
 
-@require_safe
 @operator_page("layout_change")
 def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one repartition: before, after, and every step with its duration."""
@@ -131,8 +119,7 @@ def _step_rows(found: Repartition, now: datetime) -> list[RepartitionStepRow]:
     return [RepartitionStepRow(step, end - step.at if end else None) for step, end in zip(steps, ends, strict=False)]
 
 
-@CONFIRMATION_METHODS
-@operator_page("layouts.plan")
+@operator_page("layouts.plan", methods=SAFE_OR_POST)
 def plan_layouts(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue planning of a cluster's layouts."""
     cluster = find_cluster(pk)
@@ -164,8 +151,7 @@ def _layout_confirmation(found: Repartition, title: str, verb: str, *lines: str,
     return Confirmation(f"{title} {where}?", verb, back, lines, danger, hint=hint)
 
 
-@CONFIRMATION_METHODS
-@operator_page("layout_change.approve")
+@operator_page("layout_change.approve", methods=SAFE_OR_POST)
 def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Approve a repartition: close the node and repartition it once it is empty."""
     found = find_layout_change(pk)
@@ -186,8 +172,7 @@ def approve_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("layout_change.cancel")
+@operator_page("layout_change.cancel", methods=SAFE_OR_POST)
 def cancel_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cancel a repartition before its node is changed."""
     found = find_layout_change(pk)
@@ -206,8 +191,7 @@ def cancel_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("layout_change.retry")
+@operator_page("layout_change.retry", methods=SAFE_OR_POST)
 def retry_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retry a repartition that ended in quarantine."""
     found = find_layout_change(pk)
@@ -227,8 +211,7 @@ def retry_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("layout_change.roll_back")
+@operator_page("layout_change.roll_back", methods=SAFE_OR_POST)
 def roll_back_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
     """Roll a failed node back to its previous partitioning."""
     found = find_layout_change(pk)

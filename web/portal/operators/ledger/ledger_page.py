@@ -8,7 +8,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.models import Invoice, LedgerTransfer
 from billing.services.ledger import ledger_balances
@@ -19,7 +18,6 @@ from web.portal.operators.page_context import OperatorRequest, operator_page
 ID = re.compile(r"[a-z]{3}_[0-9a-z]{1,36}")
 
 
-@require_safe
 @operator_page("ledger")
 def show_ledger(request: OperatorRequest) -> HttpResponse:
     """Show the trial balance and latest transfers, optionally of one tenant or invoice."""

@@ -4,25 +4,17 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from billing.models import QueuedEmail
 from billing.services.emails import email_delivery
-from tenants.services.errors import ObjectNotFound, ProblemError
-from tenants.services.rls import staff_scope
-from web.portal.operators.page_context import OperatorRequest, operator_page
+from tenants.services.errors import ProblemError
+from web.portal.operators.page_context import POST, OperatorRequest, find_row, operator_page
 
 
-@require_POST
-@operator_page("notification.resend")
+@operator_page("notification.resend", methods=POST)
 def resend_notification(request: OperatorRequest, pk: str) -> HttpResponse:
     """Queue an undelivered e-mail again."""
-    with staff_scope():
-        email = QueuedEmail.objects.filter(pk=pk).first()
-    if email is None:
-        raise ObjectNotFound(
-            _("E-mail {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
-        )
+    email = find_row(QueuedEmail.objects.all(), pk, _("E-mail"), fix=_("Select it from the list on the System page."))
     try:
         email_delivery.requeue_email(email, actor=request.actor, now=request.now)
     except ProblemError as problem:

@@ -3,28 +3,27 @@
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from billing.models import Payment, PaymentStatus, TopUp
 from billing.services.payments import manual_settlements
 from billing.services.payments.gateway_transactions import GatewayTransactions, TransactionRow
 from billing.services.payments.payment_collection import PAYMENTS
 from billing.services.payments.topups.topup_collection import TOPUPS
-from tenants.services.errors import ObjectNotFound
-from tenants.services.rls import staff_scope
-from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+from web.portal.operators.page_context import (
+    SAFE_OR_POST,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    find_row,
+    operator_page,
+)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("payment.mark_failed")
+@operator_page("payment.mark_failed", methods=SAFE_OR_POST)
 def mark_payment_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     """Mark a payment as not collected; a reason is required."""
-    with staff_scope():
-        payment = Payment.objects.select_related("invoice", "tenant").filter(pk=pk).first()
-    if payment is None:
-        raise ObjectNotFound(
-            _("Payment {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
-        )
+    rows = Payment.objects.select_related("invoice", "tenant")
+    payment = find_row(rows, pk, _("Payment"), fix=_("Select it from the list on the System page."))
     then = _(
         "The invoice becomes due again. The tenant can pay it, and automatic collection starts a new"
         " payment soon. This payment is not retried."
@@ -39,16 +38,11 @@ def mark_payment_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("topup.mark_failed")
+@operator_page("topup.mark_failed", methods=SAFE_OR_POST)
 def mark_topup_failed(request: OperatorRequest, pk: str) -> HttpResponse:
     """Mark a top-up as not collected; a reason is required."""
-    with staff_scope():
-        topup = TopUp.objects.select_related("tenant").filter(pk=pk).first()
-    if topup is None:
-        raise ObjectNotFound(
-            _("Top-up {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list on the System page.")
-        )
+    rows = TopUp.objects.select_related("tenant")
+    topup = find_row(rows, pk, _("Top-up"), fix=_("Select it from the list on the System page."))
     then = _("The wallet can be topped up again with a new top-up. This top-up is not retried.")
     return _confirm_mark_failed(request, TOPUPS, topup, "the top-up", _("the wallet can be topped up"), then)
 

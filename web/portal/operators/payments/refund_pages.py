@@ -8,21 +8,27 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from billing.domain.money import InvalidAmount, Money, parse_amount
 from billing.domain.refunds import RefundLimits
 from billing.models import Payment, PaymentStatus, Refund
-from billing.models.gateway_transactions import UNSETTLED
+from billing.models.payments import UNSETTLED
 from billing.services.payments.refunds import refund_creation
 from billing.services.payments.refunds.refund_submission import REFUND_TRANSACTIONS
 from tenants.services.errors import InvalidValue, ProblemError
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
-from web.portal.operators.page_context import OperatorRequest, find_row, form_page, operator_page, parse_seen_amount
+from web.portal.operators.page_context import (
+    POST,
+    SAFE_OR_POST,
+    OperatorRequest,
+    find_row,
+    form_page,
+    operator_page,
+    parse_seen_amount,
+)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("payment.refund")
+@operator_page("payment.refund", methods=SAFE_OR_POST)
 def refund_payment(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show what of a payment can be refunded; a POST refunds an amount."""
     payment = _find_payment(pk)
@@ -93,8 +99,7 @@ def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
     )
 
 
-@require_POST
-@operator_page("refund.retry")
+@operator_page("refund.retry", methods=POST)
 def retry_refund(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retry a stuck refund at its gateway."""
     found = find_row(

@@ -5,7 +5,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from billing.domain.stripe_amounts import DECIMALS, from_stripe
 from billing.models import StripeDifference, StripeEvent, StripeEventState
@@ -14,10 +13,16 @@ from billing.services.reports import stripe_status
 from tenants.services import audit
 from tenants.services.errors import ObjectNotFound
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
-from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+from web.portal.operators.page_context import (
+    POST,
+    SAFE_OR_POST,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    operator_page,
+)
 
 
-@require_safe
 @operator_page("stripe")
 def show_stripe(request: OperatorRequest) -> HttpResponse:
     """Show differences, parked events, and when each day was reconciled."""
@@ -43,8 +48,7 @@ def stripe_amount(each: StripeDifference) -> int | None:
     return from_stripe(each.theirs, each.currency)
 
 
-@require_POST
-@operator_page("stripe.event_retry")
+@operator_page("stripe.event_retry", methods=POST)
 def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
     """Process a parked event again."""
     event = StripeEvent.objects.filter(pk=pk, state=StripeEventState.PARKED).first()
@@ -54,20 +58,12 @@ def reprocess_event(request: OperatorRequest, pk: str) -> HttpResponse:
             fix=_("Select it from the list on the Stripe page."),
         )
     webhook_inbox.retry_event(event, now=request.now)
-    audit.record(
-        "stripe.event_retry",
-        actor=request.actor,
-        now=request.now,
-        subject_id=event.pk,
-        subject_label=event.type,
-        why=event.why,
-    )
+    audit.record("stripe.event_retry", event, event.type, actor=request.actor, now=request.now, why=event.why)
     messages.success(request, _("{type} is retried.").format(type=event.type))
     return redirect("ops-stripe")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("stripe.acknowledge")
+@operator_page("stripe.acknowledge", methods=SAFE_OR_POST)
 def acknowledge_difference(request: OperatorRequest, pk: int) -> HttpResponse:
     """Acknowledge a difference; a reason is required."""
     found = StripeDifference.objects.filter(pk=pk, acknowledged_at=None).first()

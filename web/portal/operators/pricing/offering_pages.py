@@ -13,7 +13,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from billing.models import PriceVersion
 from billing.models.prices import PriceModel
@@ -26,25 +25,26 @@ from broker.models import Cluster, Lease, Offering, OfferingState
 from broker.services.inventory import gpu_catalogue, offering_admin
 from broker.services.queue import open_capacity
 from broker.services.volumes import volume_metering
-from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
+from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
 from web.http.middleware import set_refusal_reason
 from web.http.query_strings import state_tabs
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.launch.launch_form import YEARS
 from web.portal.operators.page_context import (
+    POST,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
+    find_in_scope,
     operator_page,
     render_refused,
 )
 
 MAX_AFFECTED_TENANTS = 12  # tenants of a preview; the API call returns all
-FORM_METHODS = require_http_methods(["GET", "HEAD", "POST"])
 
 
-@require_safe
 @operator_page("offerings")
 def list_offerings(request: OperatorRequest) -> HttpResponse:
     """List every offering with its state, current price and next price."""
@@ -101,8 +101,7 @@ def price_class_text(offering: Offering) -> str:
     return offering.price_class.replace("_", "-")
 
 
-@require_POST
-@operator_page("offerings.derive")
+@operator_page("offerings.derive", methods=POST)
 def derive_offerings(request: OperatorRequest) -> HttpResponse:
     """Draft an offering for every shape in the inventory that has none."""
     new = gpu_catalogue.derive_offerings(now=request.now, any_share=True)
@@ -118,14 +117,10 @@ def derive_offerings(request: OperatorRequest) -> HttpResponse:
 
 
 def find_offering(pk: str) -> Offering:
-    found = Offering.objects.filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(_("Offering {pk!r} was not found.").format(pk=pk), fix=_("Select it from Offerings."))
-    return found
+    return find_in_scope(Offering.objects.all(), pk, _("Offering"), fix=_("Select it from Offerings."))
 
 
-@FORM_METHODS
-@operator_page("offering")
+@operator_page("offering", methods=SAFE_OR_POST)
 def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one offering with its prices; a POST renames it or publishes a price.
 
@@ -346,15 +341,13 @@ def confirm_state_change(request: OperatorRequest, pk: str, state: OfferingState
     return confirm_action(request, step, act)
 
 
-@FORM_METHODS
-@operator_page("offering.publish")
+@operator_page("offering.publish", methods=SAFE_OR_POST)
 def publish_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Publish an offering; refused while it has no price."""
     return confirm_state_change(request, pk, OfferingState.PUBLISHED, _("Tenants see it in the catalogue at once."))
 
 
-@FORM_METHODS
-@operator_page("offering.retire")
+@operator_page("offering.retire", methods=SAFE_OR_POST)
 def retire_offering(request: OperatorRequest, pk: str) -> HttpResponse:
     """Retire an offering."""
     effect = _("It takes no new leases. Running leases continue at its price until they end.")

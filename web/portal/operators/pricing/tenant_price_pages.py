@@ -21,7 +21,7 @@ from tenants.services.rls import staff_scope
 from web.http.middleware import set_refusal_reason
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
@@ -36,8 +36,7 @@ from web.portal.operators.pricing.offering_pages import (
 )
 
 
-@CONFIRMATION_METHODS
-@operator_page("tenant_prices")
+@operator_page("tenant_prices", methods=SAFE_OR_POST)
 def edit_tenant_prices(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show the tenant-specific prices of an offering; a POST agrees on one.
 
@@ -163,8 +162,7 @@ def _agree_price(request: OperatorRequest, found: Offering) -> str:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("tenant_price.end")
+@operator_page("tenant_price.end", methods=SAFE_OR_POST)
 def end_tenant_price(request: OperatorRequest, pk: str) -> HttpResponse:
     """End a tenant's own price now, after a confirmation page."""
     with staff_scope():

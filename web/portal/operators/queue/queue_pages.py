@@ -4,7 +4,6 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
 
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Allocation, Lease
@@ -12,15 +11,20 @@ from broker.services.leases.lifecycle import eviction
 from broker.services.queue.starvation_guard import MAX_WAIT
 from broker.services.reports import inventory_history
 from broker.services.reports import queue_report as line
-from tenants.services.errors import ObjectNotFound
 from tenants.services.rls import staff_scope
 from web.portal.actions import operator_api_call
-from web.portal.operators.page_context import Confirmation, OperatorRequest, confirm_action, operator_page
+from web.portal.operators.page_context import (
+    SAFE_OR_POST,
+    Confirmation,
+    OperatorRequest,
+    confirm_action,
+    find_in_scope,
+    operator_page,
+)
 
 ENDED_STATES = (LeaseState.RELEASING, LeaseState.RELEASED)
 
 
-@require_safe
 @operator_page("queue")
 def show_queue(request: OperatorRequest) -> HttpResponse:
     """List everything queued, oldest first."""
@@ -46,15 +50,10 @@ def show_queue(request: OperatorRequest) -> HttpResponse:
 
 def find_lease(pk: str) -> Lease:
     """Load a lease of any tenant; must run with staff access."""
-    found = Lease.objects.select_related("tenant", "project", "offering").filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(
-            _("Lease {pk!r} was not found.").format(pk=pk), fix=_("Open it from the control room or the queue.")
-        )
-    return found
+    rows = Lease.objects.select_related("tenant", "project", "offering")
+    return find_in_scope(rows, pk, _("Lease"), fix=_("Open it from the control room or the queue."))
 
 
-@require_safe
 @operator_page("lease")
 def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a lease: its tenant, its placement, and every transition."""
@@ -75,8 +74,7 @@ def show_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     return render(request, "operators/queue/lease.html", context)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("lease.release")
+@operator_page("lease.release", methods=SAFE_OR_POST)
 def release_lease(request: OperatorRequest, pk: str) -> HttpResponse:
     """Release a lease of any tenant, with a reason the tenant reads."""
     with staff_scope():

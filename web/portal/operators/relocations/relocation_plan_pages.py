@@ -8,20 +8,19 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from broker.domain.lifecycle.relocation_states import CANCELLABLE_PLAN_STATES, RelocationPlanState
 from broker.models import Cluster, Lease, Relocation, RelocationLogEntry, RelocationPlan
 from broker.services.relocation import plan_decisions, plan_proposals
 from broker.services.relocation.plan_proposals import DRAWN_QUEUED, DRAWN_RELOCATED
-from tenants.services.errors import ObjectNotFound
 from web.portal.actions import list_page, operator_api_call
 from web.portal.operators.page_context import (
-    CONFIRMATION_METHODS,
+    SAFE_OR_POST,
     Confirmation,
     OperatorRequest,
     confirm_action,
     confirm_decision,
+    find_in_scope,
     operator_page,
 )
 
@@ -47,13 +46,10 @@ class RelocationDrawing:
 
 
 def find_plan(pk: str) -> RelocationPlan:
-    found = RelocationPlan.objects.select_related("cluster").filter(pk=pk).first()
-    if found is None:
-        raise ObjectNotFound(_("Plan {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of plans."))
-    return found
+    rows = RelocationPlan.objects.select_related("cluster")
+    return find_in_scope(rows, pk, _("Plan"), fix=_("Select it from the list of plans."))
 
 
-@require_safe
 @operator_page("relocation_plans")
 def list_plans(request: OperatorRequest) -> HttpResponse:
     """List proposed, running and finished plans."""
@@ -67,7 +63,6 @@ def list_plans(request: OperatorRequest) -> HttpResponse:
     return render(request, "operators/relocations/plans.html", context)
 
 
-@require_safe
 @operator_page("relocation_plan")
 def show_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show one plan: reason, leases, price, GPUs before and after, and its steps."""
@@ -163,8 +158,7 @@ def _drawing_text(name: str, when: str, spans: Sequence[Span]) -> str:
     )
 
 
-@CONFIRMATION_METHODS
-@operator_page("relocation_plans.propose")
+@operator_page("relocation_plans.propose", methods=SAFE_OR_POST)
 def propose_plans(request: OperatorRequest) -> HttpResponse:
     """Queue planning of every cluster."""
     clusters = list(Cluster.objects.order_by("name"))
@@ -192,8 +186,7 @@ def _plan_confirmation(pk: str, title: str, verb: str, *lines: str, danger: bool
     return Confirmation(title, verb, reverse("ops-relocation-plan", args=[pk]), lines, danger, hint=hint)
 
 
-@CONFIRMATION_METHODS
-@operator_page("relocation_plan.accept")
+@operator_page("relocation_plan.accept", methods=SAFE_OR_POST)
 def accept_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Accept a plan: notify the tenants, and start once the notice is over."""
     step = _plan_confirmation(
@@ -208,16 +201,14 @@ def accept_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     return confirm_decision(request, find_plan(pk), step, plan_decisions.accept_plan, done)
 
 
-@CONFIRMATION_METHODS
-@operator_page("relocation_plan.decline")
+@operator_page("relocation_plan.decline", methods=SAFE_OR_POST)
 def decline_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Decline a proposed plan."""
     step = _plan_confirmation(pk, _("Decline the plan?"), _("Decline plan"), _("No lease is relocated."))
     return confirm_decision(request, find_plan(pk), step, plan_decisions.decline_plan, _("Plan declined."))
 
 
-@CONFIRMATION_METHODS
-@operator_page("relocation_plan.cancel")
+@operator_page("relocation_plan.cancel", methods=SAFE_OR_POST)
 def cancel_plan(request: OperatorRequest, pk: str) -> HttpResponse:
     """Cancel an accepted plan."""
     step = _plan_confirmation(

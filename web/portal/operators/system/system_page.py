@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
 
 from billing.services.ledger import invariant_checks
 from billing.services.reports import pending_collections, stripe_status, undelivered_emails
@@ -29,7 +28,6 @@ MAX_AUDIT_EVENTS = 30
 OPERATORS_TIME_ZONE = "UTC"  # for operators, whatever time zone the tenants have
 
 
-@require_safe
 @operator_page("system")
 def show_system(request: OperatorRequest) -> HttpResponse:
     """Show integrity checks, the outbox and the operators' audit log."""
@@ -161,7 +159,6 @@ def operator_events(*, visits: bool) -> QuerySet[AuditEvent]:
     return rows.filter(**is_visit) if visits else rows.exclude(**is_visit)
 
 
-@require_safe
 @operator_page("integrity_checks", repeats=True)
 def show_integrity_checks(request: OperatorRequest) -> HttpResponse:
     """Return the integrity checks as one line, and as the meter of every page.

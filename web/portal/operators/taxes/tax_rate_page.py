@@ -8,7 +8,6 @@ from typing import Any
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
 
 from billing.domain.countries import COUNTRY_NAMES
 from billing.domain.parties import InvoiceParty
@@ -17,13 +16,12 @@ from billing.models import TaxCategory, TaxRate
 from billing.services.tax import tax_determination, tax_rates
 from tenants.services.errors import InvalidValue
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
-from web.portal.operators.page_context import OperatorRequest, form_page, operator_page
+from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, form_page, operator_page
 
 PER_CENT = re.compile(r"(?P<whole>[0-9]{1,3})(?:\.(?P<part>[0-9]{1,2}))?")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@operator_page("taxes")
+@operator_page("taxes", methods=SAFE_OR_POST)
 def list_tax_rates(request: OperatorRequest) -> HttpResponse:
     """List every tax rate; a POST adds one."""
     return form_page(

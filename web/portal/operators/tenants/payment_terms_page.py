@@ -11,11 +11,10 @@ from billing.services.funds.accounts import account_terms as services
 from billing.services.funds.wallets import wallet_balances
 from tenants.models import Tenant
 from web.portal.actions import operator_api_call
-from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
+from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
 
-@CONFIRMATION_METHODS
-@operator_page("payment_terms")
+@operator_page("payment_terms", methods=SAFE_OR_POST)
 def edit_payment_terms(request: OperatorRequest, pk: str) -> HttpResponse:
     """Show a tenant's terms, account status and wallet; a POST sets both with a reason."""
     tenant = find_row(Tenant.objects.all(), pk, _("Tenant"), fix=_("Select it from the list of tenants."))

@@ -4,24 +4,22 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
 
 from ports import clock
 from tenants.domain import quota_limits
 from tenants.models import Project, Quota, QuotaKind, Tenant
 from tenants.services import quotas, rls, tenants
 from tenants.services.tenant_overview import tenant_overviews
-from web.portal.actions import find_or_missing, operator_api_call, redirect_with_errors, run_action
-from web.portal.authentication import operator_required
+from web.portal.actions import find_or_missing, operator_api_call, outcome_message, redirect_with_errors
+from web.portal.authentication import POST, operator_required
 from web.portal.forms import QuotaLimitForm, ReasonForm
 
 MAX_TENANTS = 100
 
 
-@require_GET
 @operator_required("tenants.list")
 def list_tenants(request: Any) -> HttpResponse:
     """List the tenants with their root quotas."""
@@ -68,57 +66,48 @@ def find_tenant(pk: str) -> Tenant:
     return tenant
 
 
-@require_POST
-@operator_required("tenants.limit")
+@operator_required("tenants.limit", methods=POST)
 def set_tenant_quota(request: Any, pk: str) -> HttpResponse:
     """Set a quota of a tenant's root project."""
     tenant, form = find_tenant(pk), QuotaLimitForm(request.POST)
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("ops-tenants"))
     kind = QuotaKind(form.cleaned_data["kind"])
-
-    def do() -> None:
-        with rls.tenant_scope(tenant.pk):
-            quotas.set_limit(
-                project=Project.objects.get(tenant=tenant, parent=None),
-                kind=kind,
-                limit=form.cleaned_data["limit"],
-                actor=request.actor,
-                now=clock.now(),
-            )
-
-    return run_action(
-        request, do, done=_("Quota of {tenant_name} saved.").format(tenant_name=tenant.name), to=reverse("ops-tenants")
-    )
+    with (
+        outcome_message(request, done=_("Quota of {tenant_name} saved.").format(tenant_name=tenant.name)),
+        rls.tenant_scope(tenant.pk),
+    ):
+        quotas.set_limit(
+            project=Project.objects.get(tenant=tenant, parent=None),
+            kind=kind,
+            limit=form.cleaned_data["limit"],
+            actor=request.actor,
+            now=clock.now(),
+        )
+    return redirect("ops-tenants")
 
 
-@require_POST
-@operator_required("tenants.suspend")
+@operator_required("tenants.suspend", methods=POST)
 def suspend_tenant(request: Any, pk: str) -> HttpResponse:
     """Suspend a tenant: it can read but change nothing."""
     tenant, form = find_tenant(pk), ReasonForm(request.POST)
     if not form.is_valid():
         return redirect_with_errors(request, form, to=reverse("ops-tenants"))
-
-    def do() -> None:
-        with rls.tenant_scope(tenant.pk):
-            tenants.suspend(tenant, actor=request.actor, now=clock.now(), why=form.cleaned_data["why"])
-
-    return run_action(
-        request, do, done=_("{tenant_name} was suspended.").format(tenant_name=tenant.name), to=reverse("ops-tenants")
-    )
+    with (
+        outcome_message(request, done=_("{tenant_name} was suspended.").format(tenant_name=tenant.name)),
+        rls.tenant_scope(tenant.pk),
+    ):
+        tenants.suspend(tenant, actor=request.actor, now=clock.now(), why=form.cleaned_data["why"])
+    return redirect("ops-tenants")
 
 
-@require_POST
-@operator_required("tenants.resume")
+@operator_required("tenants.resume", methods=POST)
 def resume_tenant(request: Any, pk: str) -> HttpResponse:
     """Resume a suspended tenant."""
     tenant = find_tenant(pk)
-
-    def do() -> None:
-        with rls.tenant_scope(tenant.pk):
-            tenants.resume(tenant, actor=request.actor, now=clock.now(), why="by an operator")
-
-    return run_action(
-        request, do, done=_("{tenant_name} is active again.").format(tenant_name=tenant.name), to=reverse("ops-tenants")
-    )
+    with (
+        outcome_message(request, done=_("{tenant_name} is active again.").format(tenant_name=tenant.name)),
+        rls.tenant_scope(tenant.pk),
+    ):
+        tenants.resume(tenant, actor=request.actor, now=clock.now(), why="by an operator")
+    return redirect("ops-tenants")

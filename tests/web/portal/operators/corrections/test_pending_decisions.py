@@ -41,7 +41,7 @@ def _now() -> Iterator[None]:
 
 
 def read_gauges() -> tuple[float, ...]:
-    found = {sample.name: sample.value for family in metrics.billing_gauges() for sample in family.samples}
+    found = {sample.name: sample.value for family in metrics.database_gauges() for sample in family.samples}
     return tuple(found[name] for name in FIGURES)
 
 
