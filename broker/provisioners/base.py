@@ -121,7 +121,7 @@ class ClusterUnreachable(Exception):
 class Provisioner(Protocol):
     """Makes leases real.
 
-    Every call may be repeated, may be the second with the same spec, and may raise Unanswered.
+    Every call may be repeated, may be the second with the same spec, and may raise ClusterUnreachable.
     """
 
     def ensure(self, spec: ProvisionSpec, *, now: datetime) -> Observation:

@@ -93,7 +93,7 @@ class RelocationDraft:
     def moved(self) -> list[SliceRelocation]:
         """Return one relocation for each slice that lies elsewhere now, unordered.
 
-        The order in which they can be made is found by `ordered`.
+        `order_relocations` finds the order in which they can be made.
         """
         origins: dict[str, tuple[int, LiveSlice] | None] = {}
         for gpu, piece, was_put in self._log:

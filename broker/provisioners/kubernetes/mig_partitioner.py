@@ -187,7 +187,7 @@ class MigManagerPartitioner:
 
     @contextmanager
     def _asking(self, machine: PartitionedNode) -> Iterator[KubernetesApi]:
-        """Open the API of a node's cluster; a refusal is raised as Unanswered.
+        """Open the API of a node's cluster; a refusal is raised as ClusterUnreachable.
 
         After a refusal no more is known of the node than before.
         """

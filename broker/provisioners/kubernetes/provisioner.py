@@ -205,7 +205,7 @@ class KubernetesProvisioner:
 
     @contextmanager
     def _asking(self, *, sure: bool = False) -> Iterator[KubernetesApi]:
-        """Open the API for one step; raise refusals as Unanswered.
+        """Open the API for one step; raise refusals as ClusterUnreachable.
 
         A refusal that says nothing about the lease proves nothing. `sure` means that the agent already
         confirmed that this is the registered cluster.

@@ -1,7 +1,7 @@
 """Capacity available now: counts per offering, a placement preview, and the theoretical maximum.
 
 The caller passes in the GPUs reserved for leases that have waited too long
-(`leases.precedence.kept_in`).
+(`starvation_guard.reserved_gpus`).
 """
 
 from collections import Counter, defaultdict

@@ -108,7 +108,7 @@ class KubernetesApi:
         return _decoded(answer, objects.ClusterObjectHeader)
 
     def create(self, manifest: Manifest, *, manager: str) -> objects.ClusterObjectHeader:
-        """Create an object; raise Conflict if it exists."""
+        """Create an object; raise ObjectConflict if it exists."""
         ref = object_ref(manifest)
         path = ref.kind.path(ref.namespace)
         answer = self.send("POST", path, query={"fieldManager": manager}, body=manifest)
@@ -243,7 +243,7 @@ class KubernetesApi:
     ) -> Iterator[bytes]:
         """Yield the lines of a watch until the server ends it.
 
-        Raises Unanswered when it goes silent or breaks. `opened` is called as soon as the server has
+        Raises ClusterUnreachable when it goes silent or breaks. `opened` is called as soon as the server has
         accepted the watch: the first line may take long.
         """
         query = {
@@ -278,7 +278,7 @@ class KubernetesApi:
         accept: str,
         read_s: float,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        """Send one request; raise every network failure as Unanswered."""
+        """Send one request; raise every network failure as ClusterUnreachable."""
         connection = self.transport.connection()
         wanted = urlencode({name: value for name, value in (query or {}).items() if value})
         headers = {"Accept": accept, "User-Agent": "gpubroker"}
@@ -311,7 +311,7 @@ class KubernetesApi:
 
 
 def _check_json(answer: ApiResponse) -> ApiResponse:
-    """Return a response that may be an object; raise Unanswered for anything else.
+    """Return a response that may be an object; raise ClusterUnreachable for anything else.
 
     A sign-in page of something else also comes with a success status.
     """

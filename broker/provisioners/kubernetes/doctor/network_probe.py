@@ -110,7 +110,7 @@ def _run_probe(api: KubernetesApi, home: str, image: str) -> bool | UnreadablePa
 
 
 def _wait_for(api: KubernetesApi, home: str, name: str, found: Callable[[_ProbePod], T | None]) -> T:
-    """Poll a pod until `found` returns a value; Unanswered after the time limit."""
+    """Poll a pod until `found` returns a value; ClusterUnreachable after the time limit."""
     while True:
         body = api.get(ObjectRef(POD, name, home))
         pod = decode(body, _ProbePod) if body else _ProbePod()

@@ -98,7 +98,7 @@ class IngressSettings:
 
 @transaction.atomic
 def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, actor: Actor, now: datetime) -> None:
-    """Set a cluster's ingress; raise Invalid, or Stale unless `version` is current."""
+    """Set a cluster's ingress; raise InvalidValue, or StaleVersion unless `version` is current."""
     check_ingress(ingress)
     ingress = replace(ingress, allowed_namespaces=" ".join(_parse_namespaces(ingress.allowed_namespaces)))
     row = Cluster.objects.select_for_update(of=("self",)).get(pk=cluster.pk)
@@ -121,7 +121,7 @@ def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, act
 
 
 def check_ingress(ingress: IngressSettings) -> None:
-    """Raise Invalid if the ingress settings could not work."""
+    """Raise InvalidValue if the ingress settings could not work."""
     if ingress.domain and not HOST.fullmatch(ingress.domain):
         raise InvalidValue(
             "domain", f"{ingress.domain!r} is not a domain name.", fix="Enter it like leases.example.org."

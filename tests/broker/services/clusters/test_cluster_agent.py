@@ -357,8 +357,8 @@ def test_an_agent_that_lost_a_watch_ends_loudly(agent: ClusterAgent, serve: Star
 
 
 def test_one_agent_leads_a_cluster(agent: ClusterAgent) -> None:
-    assert leadership.try_to_lead(agent.cluster)
-    assert leadership.try_to_lead(agent.cluster)  # the same session may ask again
+    assert leadership.try_become_leader(agent.cluster)
+    assert leadership.try_become_leader(agent.cluster)  # the same session may ask again
     other = connections.create_connection("default")
     try:
         with other.cursor() as cursor:
@@ -376,12 +376,12 @@ def test_a_second_agent_waits_until_the_first_is_gone(agent: ClusterAgent) -> No
     try:
         with first.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [leadership.LEADER_LOCK_KEY, agent.cluster.pk])
-        assert not leadership.try_to_lead(agent.cluster)
-        assert leadership.try_to_lead(Cluster(id="clu_other"))
+        assert not leadership.try_become_leader(agent.cluster)
+        assert leadership.try_become_leader(Cluster(id="clu_other"))
     finally:
         first.close()
     ends = clock.monotonic() + 10
-    while not leadership.try_to_lead(agent.cluster):  # the server hears of it a moment later
+    while not leadership.try_become_leader(agent.cluster):  # the server hears of it a moment later
         assert clock.monotonic() < ends
 
 
