@@ -201,7 +201,7 @@ def planned(figures: Figures) -> None:
     slowest, worst = max(every, key=lambda its: its.took_s), max(every, key=lambda its: its.above)
     print(
         f"{len(every)} plans for {defragmentation_speed.GPUS:,} GPUs each; the worst: {worst.plan.before:,} in use, "
-        f"{worst.plan.after:,} after {len(worst.plan.steps):,} moves, {worst.plan.least:,} at the least",
+        f"{worst.plan.after:,} after {len(worst.plan.steps):,} moves, {worst.plan.min_in_use:,} at the least",
         file=sys.stderr,
     )
     figures.most("plan for 10,000 GPUs, the slowest", slowest.took_s, unit="s", at_most=1)

@@ -197,7 +197,7 @@ class PoolIndex:
         found: defaultdict[str, list[GangCandidate]] = defaultdict(list)
         for group, number in self.selling(profile):
             kind, uncut = group.kind, self.is_uncut(group)
-            for state in kind.ranks.order[number]:
+            for state in kind.ranks.states_by_rank[number]:
                 for gpu, node in group.gpus_in(state):
                     found[node].append(GangCandidate(gpu, kind, number, state, uncut))
         return found
@@ -228,12 +228,12 @@ class PoolIndex:
     def _first(self, group: BucketGroup, number: int, rank: int) -> tuple[str, int]:
         """Return the first of the cheapest GPUs, with the first unit there."""
         ranks = group.kind.ranks
-        order, cost = ranks.order[number], ranks.cost[number]
+        order, cost = ranks.states_by_rank[number], ranks.cost[number]
         if self.engine.takes_first:
             alike = takewhile(lambda other: cost[other] == cost[rank], range(rank, len(order)))
             live = group.buckets.live[number]
             gpu = min(group.first(order[other]) for other in alike if live >> other & 1)
-            return gpu, ranks.best[number][group.state(gpu)].start
+            return gpu, ranks.best_option[number][group.state(gpu)].start
         # Take an empty GPU of the node with fewest: whole nodes stay whole for gangs.
         is_empty = order[rank] == UNTOUCHED and self.is_uncut(group)
         return group.quickest_empty(number) if is_empty else group.quickest(number, rank)
@@ -260,7 +260,7 @@ def _lowest_rank(offer: GroupOffer) -> int | None:
 
 def _offer_cost(offer: GroupOffer, rank: int) -> PlacementCost:
     group, number = offer
-    return group.kind.cost[number][group.kind.ranks.order[number][rank]]
+    return group.kind.cost[number][group.kind.ranks.states_by_rank[number][rank]]
 
 
 def _duplicate_error(gpu: GpuView) -> ValueError:

@@ -163,7 +163,7 @@ def _draw_gpus(pool: RelocationPool, choice: RelocationChoice, before: dict[int,
 
 def _draw_slices(pool: RelocationPool, gpu: int) -> list[list[int]]:
     table = pool.fleet.table
-    on = sorted(pool.fleet.on[gpu].items())
+    on = sorted(pool.fleet.slices[gpu].items())
     return [[start, table.profiles[piece.profile].memory] for start, piece in on]
 
 

@@ -71,7 +71,7 @@ def _cheapest_gang(node: str, members: list[GangCandidate], profile: Profile, co
         if not offers:  # its placements overlap, and one choice blocked two others
             return None
         _, _, cost, gpu, n = min(offers)
-        move = members[n].kind.ranks.best[members[n].number][states[n]]
+        move = members[n].kind.ranks.best_option[members[n].number][states[n]]
         states[n] = move.after
         opened, loss = opened + cost.opens, loss + cost.loss
         slots.append(Slot(gpu, Placement(move.start, profile.memory)))

@@ -148,7 +148,7 @@ class SharePool:
         kind, number = room.kind, room.sold[_share_request(profile, self.model.grid)]
         states = {gpu: kind.state(self._fits.gpu_view(gpu).state) for gpu in room.like(held.gpus[0])}
         gpu = min(states, key=lambda each: (kind.cost[number][states[each]], each))
-        return Slot(gpu, Placement(kind.ranks.best[number][states[gpu]].start, profile.memory))
+        return Slot(gpu, Placement(kind.ranks.best_option[number][states[gpu]].start, profile.memory))
 
     def how_many_fit(self, profile: Profile) -> int:
         """Return exactly how many of a profile could be placed now, in sequence."""

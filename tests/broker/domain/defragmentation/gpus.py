@@ -32,4 +32,4 @@ def fleet(*gpus: str, per_node: int = 8, ranks: StateRanks = RANKS) -> SliceFlee
 
 def drawn(fleet: SliceFleet) -> list[str]:
     """Draw GPUs as `fleet` reads them, without saying what may be moved."""
-    return [" ".join(f"{'1d2347'[piece.profile]}@{start}" for start, piece in sorted(on.items())) for on in fleet.on]
+    return [" ".join(f"{'1d2347'[each.profile]}@{start}" for start, each in sorted(on.items())) for on in fleet.slices]

@@ -57,7 +57,7 @@ def test_a_node_too_dear_or_beyond_the_budget_is_passed_over() -> None:
     assert evacuate_node(fleet(*again(), per_node=2), gang(2), budget=RelocationBudget(0)) is None
     budget = RelocationBudget(1)
     assert evacuate_node(fleet(*again(), per_node=2), gang(2), budget=budget) is not None
-    assert budget.left == 0
+    assert budget.remaining == 0
 
 
 def test_a_gpu_that_left_the_pool_is_no_place_for_a_gang() -> None:

@@ -12,7 +12,7 @@ from tests.broker.domain.fleet import H100, ONE, ONE_ME
 def test_a_slice_goes_where_it_costs_least_and_is_remembered() -> None:
     gpus = fleet("", "3@0")
     assert gpus.place(LiveSlice("new", P3, 0, 4)) == (1, 4)
-    assert (gpus.gpu["new"], gpus.start["new"], gpus.on[1][4].allocation) == (1, 4, "new")
+    assert (gpus.gpu["new"], gpus.start["new"], gpus.slices[1][4].allocation) == (1, 4, "new")
 
 
 def test_no_gpu_is_opened_where_the_caller_forbids_it() -> None:
@@ -58,7 +58,7 @@ def test_gpus_stand_with_those_of_their_shape(data: st.DataObject) -> None:
             gpus.lift(allocation)
     stand = {gpu: shape for shape, those in gpus.shapes.gpus.items() for gpu in those}
     values: dict[tuple[tuple[int, int, bool], ...], int] = {}
-    for gpu, on in enumerate(gpus.on):
+    for gpu, on in enumerate(gpus.slices):
         lie = tuple(sorted((start, piece.profile, piece.cost is not None) for start, piece in on.items()))
         assert values.setdefault(lie, stand[gpu]) == stand[gpu]
     assert len(set(values.values())) == len(values)

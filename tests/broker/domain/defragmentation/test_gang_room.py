@@ -97,7 +97,7 @@ def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: b
     budget = RelocationBudget(2)
     found = make_room_for_gang(fleet(*again(), per_node=1), gang(1, P4), same_node=same_node, gain=1, budget=budget)
     assert found is not None
-    assert (len(found.steps), budget.left) == (1, 1)
+    assert (len(found.steps), budget.remaining) == (1, 1)
 
 
 @settings(max_examples=40)

@@ -8,7 +8,7 @@ def test_a_draft_names_what_lies_elsewhere_and_nothing_else() -> None:
     one, two = draft.lift("0.0"), draft.lift("0.2")
     draft.put(two, 0)
     draft.put(one._replace(start=4), 1)
-    assert draft.moved() == [SliceRelocation("0.0", P1, 0, 0, 1, 4, cost=1)]
+    assert draft.relocations() == [SliceRelocation("0.0", P1, 0, 0, 1, 4, cost=1)]
 
 
 def test_a_draft_undone_leaves_the_fleet_as_it_was() -> None:
@@ -39,16 +39,16 @@ def test_a_draft_is_undone_as_far_as_a_mark() -> None:
     draft.put(draft.lift("0.2")._replace(start=0), 2)
     draft.undo(mark)
     assert drawn(gpus) == ["2@2", "3@0 1@4", ""]
-    assert [step.allocation for step in draft.moved()] == ["0.0"]
-    assert draft.put_down(mark) == []
+    assert [step.allocation for step in draft.relocations()] == ["0.0"]
+    assert draft.placed_since(mark) == []
 
 
 def test_a_draft_knows_how_much_less_could_be_sold() -> None:
     gpus = fleet("1@6", "4@0", "")
     draft = RelocationDraft(gpus)
     one = draft.lift("0.6")
-    assert draft.loss == -2  # the last unit of a GPU can only be sold together with its neighbour
+    assert draft.lost_value == -2  # the last unit of a GPU can only be sold together with its neighbour
     draft.put(one.at(0), 0)
-    assert draft.loss == -1
+    assert draft.lost_value == -1
     draft.undo()
-    assert draft.loss == 0
+    assert draft.lost_value == 0

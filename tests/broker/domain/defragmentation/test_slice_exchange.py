@@ -105,7 +105,7 @@ def test_a_budget_is_spent_by_what_is_relocated_and_by_nothing_else() -> None:
     budget = RelocationBudget(1)
     assert make_room_for_slice(fleet("7@0"), NEW_3G, budget=budget) is None
     assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is not None
-    assert budget.left == 0
+    assert budget.remaining == 0
     assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is None
 
 
@@ -142,7 +142,7 @@ def test_every_step_can_be_taken_in_the_order_given_and_taken_back(data: st.Data
         assert drawn(gpus) == before
         return
     for step in repack.steps:
-        assert twin.on[step.gpu][step.start].cost is not None
+        assert twin.slices[step.gpu][step.start].cost is not None
         apply_relocation(twin, step)
     twin.hold(repack.gpu, LiveSlice("new", profile, repack.start, 1))
     assert drawn(twin) == drawn(gpus)

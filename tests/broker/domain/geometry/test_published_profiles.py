@@ -83,7 +83,7 @@ def test_room_is_never_promised_where_something_lies_or_nothing_is_published(
     state = kind.state(gpu)
     for number, profile in enumerate(kind.table.profiles):
         assert kind.most[number][state] == max_instances_that_fit(profile, gpu, cut)
-        for move in kind.table.moves[number][state] if state != NOWHERE else ():
+        for move in kind.table.options[number][state] if state != NOWHERE else ():
             assert gpu.fits(profile, profile.placed_at(move.start))
             assert (profile.name, move.start) in found
     if gpu.empty:

@@ -25,7 +25,7 @@ def test_a_gpu_has_room_for_exactly_what_its_state_says(wanted: list[PlacedSlice
     gpu, state = EMPTY_GPU, UNTOUCHED
     for held in wanted:
         number = UNCUT.number[held.profile.name, held.profile.isolation]
-        after = UNCUT.table.put[number][held.placement.start][state]
+        after = UNCUT.table.state_with[number][held.placement.start][state]
         assert (after != NOWHERE) == gpu.fits(held.profile, held.placement)
         if after != NOWHERE:
             gpu, state = gpu.with_held(held.profile, held.placement), after
@@ -85,7 +85,7 @@ def test_media_engines_in_use_count_where_the_layout_sells_them() -> None:
 def test_prices_of_a_forecast_replace_the_shares_of_memory() -> None:
     dear = gpu_kind_of(H100, None, ((("3g.40gb", Isolation.HARDWARE), 10**6),))
     number = dear.number["1g.10gb", Isolation.HARDWARE]
-    usual = UNCUT.ranks.best[number][UNTOUCHED].start
+    usual = UNCUT.ranks.best_option[number][UNTOUCHED].start
     beside_four = dear.state(state_of([at(FOUR, 0)]))
     assert usual == 0
     # The right half is worth a 3g now, and a 1g spoils it: that is the loss.
