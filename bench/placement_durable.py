@@ -302,7 +302,7 @@ def main() -> None:
 
     The one that other benchmarks use does not wait.
     """
-    from deploy.embedded.product import PYTHON
+    from deploy.embedded.product_processes import PYTHON
     from deploy.embedded.scratch import scratch
 
     with scratch(durable=True) as installation:

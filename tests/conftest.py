@@ -201,11 +201,11 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
     account.give_ownership(places, servers)
     session_folder().chmod(0o711)
     server = Valkey(binaries.find_valkey(servers), places, places, servers, keep=False)
-    process = Process(server.part(), places / "valkey.log")
+    process = Process(server.process_spec(), places / "valkey.log")
     process.start()
     try:
-        while not server.answers():
-            assert process.alive, process.last_words()
+        while not server.responds():
+            assert process.is_alive, process.last_words()
             time.sleep(0.01)
         yield server
     finally:
@@ -216,5 +216,5 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 @pytest.fixture
 def valkey_url(valkey_server: Valkey) -> str:
     """Return the address of an empty Valkey."""
-    valkey_server.say(b"FLUSHALL")
+    valkey_server.send_command(b"FLUSHALL")
     return valkey_server.url
