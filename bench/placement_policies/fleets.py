@@ -5,7 +5,7 @@ from itertools import count as counted_from
 from typing import Protocol
 
 from bench.placement_policies.gpu_profiles import FULL, TABLE, WHOLE
-from bench.placement_policies.running_minimum import MinimumGpus
+from bench.placement_policies.minimum_gpu_count import MinimumGpus
 from bench.placement_policies.workloads import Request
 from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBuckets
 from broker.domain.placement.costs.state_ranks import StateRanks

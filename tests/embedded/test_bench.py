@@ -26,7 +26,7 @@ def test_a_figure_is_a_line_of_json_and_a_missed_goal_ends_badly(kind: str, caps
         figures = Figures("house")
         getattr(figures, kind)("shown", value, **wanted)
         with pytest.raises(SystemExit) as ended:
-            figures.leave()
+            figures.exit_with_status()
         (line,) = capsys.readouterr().out.splitlines()
         said = json.loads(line)
         assert (said["bench"], said["figure"], said["value"], said["goal"]) == ("house", "shown", value, goal)
