@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.gpu_shapes import GpuShapes
 from broker.domain.placement.costs.state_tables import build_state_table
-from tests.broker.domain.defragmentation.gpus import P1, P3, P4, P7, TABLE, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import P1, P3, P4, P7, TABLE, draw, fleet
 from tests.broker.domain.fleet import H100, ONE, ONE_ME
 
 
@@ -27,7 +27,7 @@ def test_an_allocation_lies_in_one_place() -> None:
     gpus = fleet("1@0", "")
     with pytest.raises(KeyError, match=r"allocation 0\.0 is already on GPU 0"):
         gpus.hold(1, LiveSlice("0.0", P1, 0, 1))
-    assert drawn(gpus) == ["1@0", ""]
+    assert draw(gpus) == ["1@0", ""]
 
 
 def test_a_place_that_is_taken_is_refused_and_nothing_is_remembered() -> None:
@@ -35,13 +35,13 @@ def test_a_place_that_is_taken_is_refused_and_nothing_is_remembered() -> None:
     with pytest.raises(KeyError):
         gpus.hold(0, LiveSlice("new", P1, 3, 1))
     assert "new" not in gpus.gpu
-    assert drawn(gpus) == ["7@0"]
+    assert draw(gpus) == ["7@0"]
 
 
 def test_what_is_lifted_leaves_no_trace() -> None:
     gpus = fleet("1@0 3@4", "")
     assert gpus.lift("0.4") == LiveSlice("0.4", P3, 4, 4)
-    assert drawn(gpus) == ["1@0", ""]
+    assert draw(gpus) == ["1@0", ""]
     with pytest.raises(KeyError):
         gpus.lift("0.4")
 

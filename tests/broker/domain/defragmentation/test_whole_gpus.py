@@ -3,7 +3,7 @@
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from broker.domain.defragmentation.whole_gpus import place_whole_gpus
-from tests.broker.domain.defragmentation.gpus import P7, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import P7, draw, fleet
 
 
 def whole(count: int) -> list[LiveSlice]:
@@ -23,14 +23,14 @@ def test_as_many_are_emptied_as_are_short_and_the_cheapest_on_whichever_node() -
     assert found is not None
     assert set(found.gpus) == {1, 3, 4}
     assert [(step.gpu, step.gain) for step in found.steps] == [(1, 0), (4, 9)]
-    assert [drawn(gpus)[gpu] for gpu in (1, 3, 4)] == ["7@0"] * 3
+    assert [draw(gpus)[gpu] for gpu in (1, 3, 4)] == ["7@0"] * 3
 
 
 def test_a_gpu_that_took_what_was_relocated_is_not_emptied_after_that() -> None:
     gpus = fleet("1@0", "1@0", "3@4 3@0!", per_node=3)
-    before = drawn(gpus)
+    before = draw(gpus)
     assert place_whole_gpus(gpus, whole(2)) is None
-    assert drawn(gpus) == before
+    assert draw(gpus) == before
 
 
 def test_a_gpu_let_whole_is_not_emptied_for_another() -> None:
