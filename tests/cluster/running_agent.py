@@ -34,7 +34,7 @@ class RunningAgent:
         while not condition():
             assert clock.monotonic() - began < seconds, list(ClusterObject.objects.values_list("kind", "name"))
             self.installed.sim.clock.at = datetime.now(UTC)  # its rows expire by this clock
-            self.agent.turn(0.05)
+            self.agent.run_turn(0.05)
         return clock.monotonic() - began
 
     def reads_are_cached(self) -> bool:

@@ -188,10 +188,11 @@ def test_deleted_or_edited_objects_are_repaired_while_the_pod_runs(watching: Run
         things = [*api.items(policies), *installed.ours(SERVICES), *installed.ours(INGRESSES)]
         return [each["metadata"]["resourceVersion"] for each in things]
 
-    watching.run_loop_until(lambda: watching.agent.repair.repairer.is_idle and watching.agent.repair.queue.next() == [])
+    repair = watching.agent.repair
+    watching.run_loop_until(lambda: repair.repairer.is_idle and repair.queue.load_next() == [])
     at_rest = versions()
-    watching.agent.repair.queue.hurry()
-    watching.run_loop_until(lambda: watching.agent.repair.queue.every_s > 1 and watching.agent.repair.repairer.is_idle)
+    repair.queue.hurry()
+    watching.run_loop_until(lambda: repair.queue.every_s > 1 and repair.repairer.is_idle)
     assert versions() == at_rest, "a round where nobody touched anything changes nothing"
 
 
@@ -208,7 +209,8 @@ def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: R
         there = api.find(path)
         return bool(there) and there["spec"]["hard"] == quota["spec"]["hard"]
 
-    watching.run_loop_until(lambda: watching.agent.repair.queue.next() == [] and watching.agent.repair.repairer.is_idle)
+    repair = watching.agent.repair
+    watching.run_loop_until(lambda: repair.queue.load_next() == [] and repair.repairer.is_idle)
     api.patch(path, {"spec": {"hard": {"pods": "0"}}})
     assert watching.run_loop_until(is_right) < 20
     api.delete(path)

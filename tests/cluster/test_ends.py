@@ -81,7 +81,7 @@ def is_deleted_by_the_switch(away: Away, lease: Lease) -> datetime:
     anchor = away.one(ANCHORS, lease)
     note = {labels.PAID_UNTIL: "2020-01-01T00:00:00Z"}
     away.api.patch(anchor, {"metadata": {"annotations": note}})
-    assert delete_overdue(Transport(lambda: away.installed.kubeconfig).within(20)).gone
+    assert delete_overdue(Transport(lambda: away.installed.kubeconfig).within(20)).deleted
     away.finished(lease)
     return datetime.fromisoformat(away.api.get(anchor)["metadata"]["deletionTimestamp"])
 

@@ -49,7 +49,7 @@ class GpuKind:
         return tuple({place.start: place for place in its.placements} for its in self.table.profiles)
 
     @cached_property
-    def most(self) -> tuple[tuple[int, ...], ...]:
+    def max_instances(self) -> tuple[tuple[int, ...], ...]:
         """By profile and state, how many more fit exactly; none for NOWHERE."""
         return tuple(_max_by_state(its) for its in self.table.options)
 

@@ -72,14 +72,14 @@ class PoolIndex:
         group = self._groups.get(gpu.layout) or self._put_up(gpu.layout, ())
         group.add(gpu.gpu, self._nodes.number(gpu.node), group.kind.state(gpu.state), self._left(group.kind, gpu))
         if self._machines:
-            self._machines.came(gpu.gpu, gpu.node)
+            self._machines.add_gpu(gpu.gpu, gpu.node)
 
     def remove(self, gpu_id: str) -> GpuView:
         """Remove a GPU and return its present view."""
         gpu = self._gpus.pop(gpu_id)
         self._groups[gpu.layout].remove(gpu_id)
         if self._machines:
-            self._machines.left(gpu_id, gpu.node)
+            self._machines.remove_gpu(gpu_id, gpu.node)
         return gpu
 
     def gpu_view(self, gpu: str) -> GpuView:
@@ -153,7 +153,7 @@ class PoolIndex:
         return sum(
             group.buckets.count(state) * most
             for group, number in self.selling(profile)
-            for state, most in enumerate(group.kind.most[number])
+            for state, most in enumerate(group.kind.max_instances[number])
             if most
         )
 
@@ -191,7 +191,7 @@ class PoolIndex:
     def linked_anew(self, node: str) -> None:
         """Record that the links between a node's GPUs changed."""
         if self._machines:
-            self._machines.changed(node)
+            self._machines.mark_changed(node)
 
     def _everywhere(self, profile: Profile) -> dict[str, list[GangCandidate]]:
         found: defaultdict[str, list[GangCandidate]] = defaultdict(list)
@@ -244,7 +244,7 @@ class PoolIndex:
         group = self._groups[gpu.layout]
         group.become(gpu.gpu, group.kind.state(gpu.state), self._left(group.kind, gpu))
         if self._machines:
-            self._machines.changed(gpu.node)
+            self._machines.mark_changed(gpu.node)
 
     def _left(self, kind: GpuKind, gpu: GpuView) -> int:
         """Return a GPU's leftover slices as bits; the older rules ignore them."""

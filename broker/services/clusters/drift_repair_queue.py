@@ -44,7 +44,7 @@ class RefilledQueue:
         self._waiting.clear()
         self._again_at = 0.0
 
-    def take(self) -> RepairSubject | None:
+    def next_subject(self) -> RepairSubject | None:
         """Return the next subject; None where all had their turn lately."""
         if not self._waiting and clock.monotonic() >= self._again_at:
             self._again_at = clock.monotonic() + REPEAT_AFTER_S
@@ -77,7 +77,7 @@ class DriftRepairQueue:
         last = self._hurried.get(project, -URGENT_REPEAT_AFTER_S)
         self._urgent.setdefault(project, max(clock.monotonic(), last + URGENT_REPEAT_AFTER_S))
 
-    def next(self) -> list[Manifest]:
+    def load_next(self) -> list[Manifest]:
         """Return all objects of the next subject; empty where there is none."""
         if urgent := self._hurried_objects():
             self.every_s = HURRIED_PACE_S
@@ -85,7 +85,7 @@ class DriftRepairQueue:
         for _ in range(len(self._queues)):
             queue, wanted = self._queues[0]
             self._queues.rotate()
-            if subject := queue.take():
+            if subject := queue.next_subject():
                 return wanted(*subject)
         self.every_s = PACE_S
         return []

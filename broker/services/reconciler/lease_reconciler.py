@@ -128,7 +128,7 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
     observed_at = now + (
         clock.now() - requested_at
     )  # The call may be slow: date the result at the answer, not at the request.
-    if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.runs):
+    if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.running):
         observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
     with tenant_scope(lease.tenant_id):
         try:

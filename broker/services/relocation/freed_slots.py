@@ -95,7 +95,7 @@ def _free_slots_for(
         found = make_room_for_gang(fleet, gang, same_node=same_node, gain=gain, budget=budget)
     elif same_node:
         within = LINK_LIMITS.get(entry.topology)
-        near = None if within is None else pool.near(within)
+        near = None if within is None else pool.link_check(within)
         found = evacuate_node(fleet, gang, near=near, opening=True, gain=gain, budget=budget)
     else:
         found = place_whole_gpus(fleet, gang, gain=gain, budget=budget)

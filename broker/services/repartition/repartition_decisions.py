@@ -96,5 +96,5 @@ def _set_step(change: Repartition, step: RepartitionStep, *, why: str, actor: Ac
         reason=why,
         wanted=change.wanted,
     )
-    if not change.over:
+    if not change.is_over:
         outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)

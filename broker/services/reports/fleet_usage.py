@@ -80,7 +80,7 @@ def _free_unit_seconds(
         state = _state_at(intervals, at)
         outage_use = next((use for since, until, use in outages if since <= at < until), None)
         free = gpu.grid - state.mask.bit_count()
-        lost = 0 if outage_use or not free else gpu.sellable.lost(state).bit_count()
+        lost = 0 if outage_use or not free else gpu.sellable.unsellable_units(state).bit_count()
         yield outage_use or UnitUse.FREE, free - lost, next_at - at
         yield UnitUse.FRAGMENTED, lost, next_at - at
 

@@ -70,7 +70,7 @@ class SharedNodeCapacity(NodeCapacity):
 
         No more is returned than every share up to it finds room in.
         """
-        free = {weights.share: self.kind.most[number][state] * weights.share for weights, number in self.sold.items()}
+        free = {each.share: self.kind.max_instances[number][state] * each.share for each, number in self.sold.items()}
         most = max(free.values())
         largest = max((share for share, fits in free.items() if fits), default=0)
         scattered = any(largest < share <= most for share in free)

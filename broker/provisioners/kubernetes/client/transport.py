@@ -90,11 +90,11 @@ class KubernetesApi:
     """The API verbs, all of which end at one deadline."""
 
     transport: Transport
-    ends: float
+    deadline: float
 
-    def until(self, seconds: float) -> "KubernetesApi":
+    def with_deadline(self, seconds: float) -> "KubernetesApi":
         """Return the same API with an earlier deadline."""
-        return replace(self, ends=min(self.ends, clock.monotonic() + seconds))
+        return replace(self, deadline=min(self.deadline, clock.monotonic() + seconds))
 
     def apply(
         self, manifest: Manifest, *, manager: str, force: bool = False, uid: str = ""
@@ -204,10 +204,10 @@ class KubernetesApi:
         pause, renewed = BACK_OFF_S, False
         error: Exception = ApiThrottled("the time limit was reached before the request")
         while True:
-            left = self.ends - clock.monotonic()
+            left = self.deadline - clock.monotonic()
             if left <= 0:  # at once, or because the pause before the retry took longer than planned
                 raise error
-            self.transport.pace.take(self.ends)
+            self.transport.pace.take(self.deadline)
             try:
                 with self._open(method, path, query, body, content_type, accept, left) as response:
                     answer = ApiResponse(response.status, response.read(), response.headers)
@@ -263,7 +263,7 @@ class KubernetesApi:
 
     def _rest(self, seconds: float, error: Exception) -> None:
         """Pause before a retry, or raise the error if the deadline would pass."""
-        if clock.monotonic() + seconds >= self.ends:
+        if clock.monotonic() + seconds >= self.deadline:
             raise error
         clock.sleep(seconds)
 

@@ -116,7 +116,7 @@ def _wait_for(api: KubernetesApi, home: str, name: str, found: Callable[[_ProbeP
         pod = decode(body, _ProbePod) if body else _ProbePod()
         if (value := found(pod)) is not None:
             return value
-        if api.ends - clock.monotonic() < 2 * LOOK_S:
+        if api.deadline - clock.monotonic() < 2 * LOOK_S:
             raise ClusterUnreachable(f"pod {name} in {home} is {pod.words} after {WITHIN_S:.0f} s")
         clock.sleep(LOOK_S)
 

@@ -167,7 +167,7 @@ def misallocated_device(lease: LeaseSpec, rank: int, claim: ResourceClaim, slice
         for device in each.spec.devices
     }
     places = lease.slices_on(lease.nodes[rank])
-    for each in claim.given:
+    for each in claim.devices:
         device = published.get((each.pool, each.device)) if each.driver == DRA_DRIVER_NAME else None
         if device and not any(_is_device_at(device, place, lease.offering.isolation) for place in places):
             return f"{each.device} of {each.pool}"

@@ -186,7 +186,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
         inventory_paused_reason="", version=F("version") + 1
     )
     problems = [*matches.problems]
-    _retire_moved_gpus(matches.moved, now)
+    _retire_moved_gpus(matches.relocated_gpu_ids, now)
     reported = {each.name: each for each in sorted(matches.nodes, key=lambda node: node.name)}
     for group in _node_groups(_load_or_create_nodes(cluster, reported, now)):
         new: list[NewGpu] = []

@@ -21,7 +21,7 @@ def walked(
     found = []
     tried = set()
     for node, members in sorted(by_node(pool, profile).items()):
-        if sum(each.kind.most[each.number][each.state] for each in members) < count:
+        if sum(each.kind.max_instances[each.number][each.state] for each in members) < count:
             continue
         topology = topologies.get(node) if profile.memory == pool.model.grid else None
         one: Found | None = None
