@@ -59,9 +59,8 @@ from broker.provisioners.kubernetes.volume_claims import remove_volume_claim
 from ports import clock
 
 log = structlog.get_logger(__name__)
-CONTROLLER_GRACE = timedelta(
-    seconds=4
-)  # without a pod for this long: read its controller's error and repair missing children
+# Without a pod for this long: read its controller's error and repair missing children.
+CONTROLLER_GRACE = timedelta(seconds=4)
 PROJECT_TTL_S = 600.0  # how long applied project objects are assumed to be unchanged
 IDENTITY_TTL_S = 15.0  # how long a cluster's checked identity is trusted
 SOON_S, QUOTA_S = 0.5, 30.0

@@ -28,9 +28,8 @@ REPEAT_AFTER_S = 600.0
 URGENT_REPEAT_AFTER_S = 10.0  # repeated edits of the same quota are repaired no more often
 PACE_S, HURRIED_PACE_S = 2.0, 0.2  # between two applies: normally, and after the ingress settings changed
 URGENT_KINDS = frozenset({"Namespace", "ResourceQuota"})
-INGRESS_KINDS = frozenset(
-    {"HTTPRoute", "Ingress", "NetworkPolicy", "Secret", "Service"}
-)  # never the kinds that create pods
+# Never the kinds that create pods.
+INGRESS_KINDS = frozenset({"HTTPRoute", "Ingress", "NetworkPolicy", "Secret", "Service"})
 RepairSubject = tuple[str, str]  # tenant id, and the id of a project or lease
 
 

@@ -27,9 +27,8 @@ class ReservedGpus:
     """GPUs reserved in one queue run, with the reason that others are told."""
 
     gpus: frozenset[str] = frozenset()
-    shapes: set[object] = field(
-        default_factory=set
-    )  # the shapes they are reserved for: equal requests come right after
+    # The shapes they are reserved for: equal requests come right after.
+    shapes: set[object] = field(default_factory=set)
     _whys: list[tuple[frozenset[str], str]] = field(default_factory=list)
 
     def reserve(self, gpus: frozenset[str], *, why: str) -> None:

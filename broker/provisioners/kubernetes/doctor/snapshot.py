@@ -101,13 +101,11 @@ class ClusterSnapshot:
     heartbeats: Mapping[str, datetime] | UnreadablePart = NOT_READ
     inventory: Sequence[DiscoveredNode] | UnreadablePart = NOT_READ  # inventory that the driver would sell
     slices: Sequence[ResourceSlice] | UnreadablePart = NOT_READ
-    unpublished: Mapping[str, Sequence[str]] = field(
-        default_factory=dict
-    )  # by node: supported profiles that it does not publish
+    # By node: supported profiles that it does not publish.
+    unpublished: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pods: Sequence[PodResources] | UnreadablePart = NOT_READ  # that request GPUs
-    installed: Mapping[str, bool | UnreadablePart | None] = field(
-        default_factory=dict
-    )  # True: current; False: outdated; None: missing
+    # True: current; False: outdated; None: missing.
+    installed: Mapping[str, bool | UnreadablePart | None] = field(default_factory=dict)
     device_classes: Sequence[RawObject] | UnreadablePart = NOT_READ
     cluster_policies: Sequence[RawObject] | UnreadablePart = NOT_READ
     gpu_clusters: Sequence[RawObject] | UnreadablePart = NOT_READ

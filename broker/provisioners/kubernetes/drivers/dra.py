@@ -31,9 +31,8 @@ PCIE_ROOT = "resource.kubernetes.io/pcieRoot"  # GPUs with the same root are att
 GPU_DEVICE_CLASS = "gpu.nvidia.com"  # NVIDIA's own class, which also serves nvidia.com/gpu
 MEMORY_SLICE = re.compile(rf"(?:{re.escape(DRA_DRIVER_NAME)}/)?memorySlice(\d{{1,3}})", re.ASCII)
 NO_UNIT = -1
-SAFE_TEXT = re.compile(
-    r"[A-Za-z0-9./+_-]{1,80}", re.ASCII
-)  # characters that are safe inside quotes of a CEL expression
+# Characters that are safe inside quotes of a CEL expression.
+SAFE_TEXT = re.compile(r"[A-Za-z0-9./+_-]{1,80}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
