@@ -1,7 +1,7 @@
-"""Benchmark of rating against the bare aggregate over the same rows: `python -m bench.billing`.
+"""Benchmark of rating against a plain SQL aggregate over the same rows: `python -m bench.billing`.
 
-It needs a migrated, empty database. It runs once with list prices only, and once with every second lease
-citing a quote.
+It needs a migrated, empty database. Five runs each: list prices only, every second lease quoted, and again with
+nothing new.
 """
 
 import os
@@ -27,13 +27,13 @@ from tenants.services.actors import SYSTEM  # noqa: E402
 from tenants.services.rls import system_scope, tenant_scope  # noqa: E402
 
 HERE = Path(__file__).parent
-TENANTS, LEASES, STRETCHES, LENGTH_S = 250, 80, 10, 23 * 3600
+TENANTS, LEASES, INTERVALS_PER_LEASE, LENGTH_S = 250, 80, 10, 23 * 3600
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")
 START = datetime(2026, 3, 20, tzinfo=UTC)
 REPEATS = 5
 
 
-def build() -> None:
+def create_usage() -> None:
     """Write the offerings, their prices and every tenant's history."""
     GpuModel.objects.create(name="H200-141GB", memory_gb=141, memory_grid=8, compute_slices=7, spec={})
     offerings = [
@@ -72,15 +72,15 @@ def build() -> None:
                 "offerings": [offering.pk for offering in offerings],
                 "kinds": len(offerings),
                 "leases": LEASES,
-                "stretches": STRETCHES,
+                "stretches": INTERVALS_PER_LEASE,
                 "length": LENGTH_S,
                 "start": START + timedelta(days=1),
             }
             cursor.execute(rows, wanted)
 
 
-def promise() -> None:
-    """Make every second lease cite a quote of its offering's first price."""
+def add_quotes() -> None:
+    """Let every second lease redeem a quote of its offering's first price."""
     with system_scope():
         tenants = list(Tenant.objects.values_list("pk", flat=True))
     for tenant in tenants:
@@ -88,7 +88,7 @@ def promise() -> None:
             cursor.execute((HERE / "quotes.sql").read_text(), {"start": START})
 
 
-def make_months(now: datetime) -> None:
+def create_months(now: datetime) -> None:
     """Create every tenant's months, which happens once a month and not per run."""
     with system_scope():
         tenants = list(Tenant.objects.all())
@@ -97,13 +97,13 @@ def make_months(now: datetime) -> None:
             billing_periods.ensure_periods(tenant, since=START, until=now)
 
 
-def tidy() -> None:
+def vacuum() -> None:
     """Vacuum and analyze, as autovacuum eventually does."""
     with connections["owner"].cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
 
 
-def aggregate() -> float:
+def time_baseline() -> float:
     """Time the baseline, with the role and the settings of rating."""
     with system_scope(), connection.cursor() as cursor:
         for name, value in lease_rating.BULK_PLAN.items():
@@ -114,7 +114,7 @@ def aggregate() -> float:
         return perf_counter() - begun
 
 
-def rated(now: datetime, *, expect_rows: bool, keep: bool = False) -> float:
+def time_rating(now: datetime, *, expect_rows: bool, keep: bool = False) -> float:
     """Time one whole run; rolled back unless kept, so that it can be repeated."""
     with transaction.atomic():
         begun = perf_counter()
@@ -128,25 +128,25 @@ def rated(now: datetime, *, expect_rows: bool, keep: bool = False) -> float:
 
 def main() -> None:
     figures, now = Figures("billing"), START + timedelta(days=60)
-    build()
-    make_months(now)
-    tidy()
+    create_usage()
+    create_months(now)
+    vacuum()
     first, quoted, again, base = [], [], [], []
     for times, keeps in ((first, False), (quoted, True)):
         for n in range(REPEATS):
-            tidy()  # what an undone run leaves behind would slow the next one
-            base.append(aggregate())
-            times.append(rated(now, expect_rows=True, keep=keeps and n == REPEATS - 1))
+            vacuum()  # what an undone run leaves behind would slow the next one
+            base.append(time_baseline())
+            times.append(time_rating(now, expect_rows=True, keep=keeps and n == REPEATS - 1))
         if not keeps:
-            promise()
-    tidy()
+            add_quotes()
+    vacuum()
     for _ in range(REPEATS):
-        base.append(aggregate())
-        again.append(rated(now, expect_rows=False))
-    figures.ratio("rating", median(first), baseline=median(base), at_most=3.5)
-    figures.ratio("rating_quoted", median(quoted), baseline=median(base), at_most=3.5)
-    figures.ratio("rating_again", median(again), baseline=median(base), at_most=2)
-    figures.leave()
+        base.append(time_baseline())
+        again.append(time_rating(now, expect_rows=False))
+    figures.report_time("rating", median(first), baseline=median(base), at_most=3.5)
+    figures.report_time("rating_quoted", median(quoted), baseline=median(base), at_most=3.5)
+    figures.report_time("rating_again", median(again), baseline=median(base), at_most=2)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -99,13 +99,13 @@ def main(invoices: int = INVOICES) -> None:
     unlike = sum(not booked(rng) for _ in range(BOOKED))
     with staff_scope():
         totals, drifts = ledger_balances.recomputed_trial_balance()
-    figures.least("invoices_given_back", invoices, unit="1", at_least=invoices)
-    figures.least("notes_that_took", notes, unit="1", at_least=3 * invoices)
-    figures.most("not_exactly_total_and_tax", wrong, unit="1", at_most=0)
-    figures.most(f"of_{BOOKED}_booked_not_exactly_nothing_left", unlike, unit="1", at_most=0)
+    figures.report_min("invoices_given_back", invoices, unit="1", at_least=invoices)
+    figures.report_min("notes_that_took", notes, unit="1", at_least=3 * invoices)
+    figures.report_max("not_exactly_total_and_tax", wrong, unit="1", at_most=0)
+    figures.report_max(f"of_{BOOKED}_booked_not_exactly_nothing_left", unlike, unit="1", at_most=0)
     off = len(drifts) + sum(not each.balanced for each in totals)
-    figures.most("accounts_and_currencies_off", off, unit="1", at_most=0)
-    figures.leave()
+    figures.report_max("accounts_and_currencies_off", off, unit="1", at_most=0)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

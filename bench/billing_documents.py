@@ -35,8 +35,8 @@ def main() -> None:
     figures = Figures("billing")
     took(1, 0)  # fonts are read once per process
     times = {lines: median(took(lines, turn) for turn in range(REPEATS)) for lines in (FEW, MANY)}
-    figures.ratio(f"PDF of {MANY} lines to one of {FEW}", times[MANY], baseline=times[FEW], at_most=6.5)
-    figures.leave()
+    figures.report_time(f"PDF of {MANY} lines to one of {FEW}", times[MANY], baseline=times[FEW], at_most=6.5)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -105,13 +105,12 @@ def main(leases: int = LEASES) -> None:
         name: [time_budget_check(lease) for lease in wait][FIRST:] for name, wait in (("few", few), ("many", many))
     }
     p99 = {name: quantiles(found, n=100)[98] for name, found in times.items()}
-    figures.most("funds_check_p99", p99["many"], unit="ms", at_most=5)
-    figures.ratio(f"at_{leases}_leases_to_{FEW}", median(times["many"]), baseline=median(times["few"]), at_most=1.5)
-    print(
-        f"median {median(times['many']):.2f} ms, of {FEW} leases {median(times['few']):.2f} ms",
-        file=sys.stderr,
+    figures.report_max("funds_check_p99", p99["many"], unit="ms", at_most=5)
+    figures.report_time(
+        f"at_{leases}_leases_to_{FEW}", median(times["many"]), baseline=median(times["few"]), at_most=1.5
     )
-    figures.leave()
+    print(f"median {median(times['many']):.2f} ms, of {FEW} leases {median(times['few']):.2f} ms", file=sys.stderr)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -105,9 +105,9 @@ def main(leases: int = LEASES) -> None:
             cursor.execute("VACUUM")
         raw.append(time_copy(handed))
         whole.append(time_ingestion(handed))
-    figures.rate("ingest", steps / median(whole), baseline=steps / median(raw), at_least=0.20)
-    figures.least("ingest_a_second", steps / median(whole), unit="1/s", at_least=50_000)
-    figures.leave()
+    figures.report_rate("ingest", steps / median(whole), baseline=steps / median(raw), at_least=0.20)
+    figures.report_min("ingest_a_second", steps / median(whole), unit="1/s", at_least=50_000)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

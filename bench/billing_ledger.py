@@ -81,13 +81,13 @@ def main() -> None:
     for turn in range(REPEATS):
         bare.append(took(BARE, wanted, turn))
         ledger.append(took(LEDGER, wanted, turn))
-    figures.rate("ledger", rows / median(ledger), baseline=rows / median(bare), at_least=0.25)
+    figures.report_rate("ledger", rows / median(ledger), baseline=rows / median(bare), at_least=0.25)
     with connections["owner"].cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
     spent = median(reckoned() for _ in range(3))
     share = rows * REPEATS / 10_000_000
-    figures.most("ledger_trial_balance", spent / share, unit="s for 10 M rows", at_most=TRIAL_S_FOR_10M)
-    figures.leave()
+    figures.report_max("ledger_trial_balance", spent / share, unit="s for 10 M rows", at_most=TRIAL_S_FOR_10M)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

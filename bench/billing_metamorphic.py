@@ -40,12 +40,12 @@ def main(orders: int = ORDERS) -> None:
                     found[change] += 1
                     differ[change] += invoice_history(otherwise(tale, rng), rng) != wanted
             transaction.set_rollback(True)
-    figures.least("lines_and_totals", lines, unit="1", at_least=orders // OF_A_TALE)
+    figures.report_min("lines_and_totals", lines, unit="1", at_least=orders // OF_A_TALE)
     for change, many in found.items():
         name = change.replace(",", "").replace(" ", "_")
-        figures.least(f"told_{name}", many, unit="1", at_least=orders if change == ARRIVAL else orders // OF_A_TALE)
-        figures.most(f"told_{name}_and_otherwise", differ[change], unit="1", at_most=0)
-    figures.leave()
+        figures.report_min(f"told_{name}", many, unit="1", at_least=orders // (1 if change == ARRIVAL else OF_A_TALE))
+        figures.report_max(f"told_{name}_and_otherwise", differ[change], unit="1", at_most=0)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -89,12 +89,12 @@ def main(tenant_months: int = TENANT_MONTHS, seed: int = SEED) -> None:
     for one in (*wrong[:SHOWN], *unfit[:SHOWN]):
         print(one, file=sys.stderr)
     print(dict(found), file=sys.stderr)
-    figures.least("tenant_months", found["months"], unit="1", at_least=tenant_months)
-    figures.least("seconds_walked", found["seconds"], unit="s", at_least=1000 * tenant_months)
-    figures.most("charges_lines_or_totals_that_differ", len(wrong), unit="1", at_most=0)
-    figures.least("bundles_checked", found["bundles"], unit="1", at_least=tenant_months)
-    figures.most("bundles_that_do_not_verify", len(unfit), unit="1", at_most=0)
-    figures.leave()
+    figures.report_min("tenant_months", found["months"], unit="1", at_least=tenant_months)
+    figures.report_min("seconds_walked", found["seconds"], unit="s", at_least=1000 * tenant_months)
+    figures.report_max("charges_lines_or_totals_that_differ", len(wrong), unit="1", at_most=0)
+    figures.report_min("bundles_checked", found["bundles"], unit="1", at_least=tenant_months)
+    figures.report_max("bundles_that_do_not_verify", len(unfit), unit="1", at_most=0)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -45,11 +45,11 @@ SO_MUCH = Path(__file__).with_name("aggregate.sql").read_text()
 def build(tenants: int) -> list[str]:
     """Write every tenant's history and rate it, since a run begins after rating."""
     billing.TENANTS, billing.LEASES = tenants, LEASES
-    billing.build()
-    billing.make_months(OVER)
+    billing.create_usage()
+    billing.create_months(OVER)
     set_tax_rate("DE", 19)
     lease_rating.rate_all_leases(now=OVER, whole=True)
-    billing.tidy()
+    billing.vacuum()
     with system_scope():
         return list(Tenant.objects.order_by("pk").values_list("pk", flat=True))
 
@@ -121,10 +121,10 @@ def main(tenants: int = TENANTS) -> None:
     each = closed(everyone[TENTHS * tenth :]) / tenants
     few += [closed(more) for more in tenths[1:]]
     print(f"{1000 * each:.2f} ms a month; 10,000 take {10_000 * each:.1f} s", file=sys.stderr)
-    figures.ratio("invoice_run", tenants * each, baseline=base, at_most=0.6)
-    figures.rate("invoices_against_a_loop", 1 / each, baseline=BY_ORM / loop, at_least=10)
-    figures.ratio("ten_times_the_tenants", tenants * each, baseline=median(few), at_most=10.5)
-    figures.leave()
+    figures.report_time("invoice_run", tenants * each, baseline=base, at_most=0.6)
+    figures.report_rate("invoices_against_a_loop", 1 / each, baseline=BY_ORM / loop, at_least=10)
+    figures.report_time("ten_times_the_tenants", tenants * each, baseline=median(few), at_most=10.5)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

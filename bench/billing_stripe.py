@@ -70,11 +70,11 @@ def main(charges: int = CHARGES) -> None:
     paid = [each for each in there if each["status"] == "paid"]
     if len({each["metadata"]["payment"] for each in paid}) != len(paid):
         raise RuntimeError("a payment was taken twice")
-    figures.least("stripe_invoices_paid_once", len(paid), unit="invoices", at_least=charges)
-    figures.most("stripe_invoices_left_over", len(there) - len(paid), unit="invoices", at_most=0)
-    figures.most("stripe_calls_each", sum(fake.calls.values()) / charges, unit="calls", at_most=4.4)
-    figures.most("stripe_our_time_each", took / charges, unit="s", at_most=0.2)
-    figures.leave()
+    figures.report_min("stripe_invoices_paid_once", len(paid), unit="invoices", at_least=charges)
+    figures.report_max("stripe_invoices_left_over", len(there) - len(paid), unit="invoices", at_most=0)
+    figures.report_max("stripe_calls_each", sum(fake.calls.values()) / charges, unit="calls", at_most=4.4)
+    figures.report_max("stripe_our_time_each", took / charges, unit="s", at_most=0.2)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

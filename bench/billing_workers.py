@@ -134,30 +134,30 @@ def main(months: int = MONTHS) -> None:
     fell = at_once(lambda _: close_month.close_due_months(now=NOW))
     with staff_scope():
         numbers = sorted(Invoice.objects.filter(series="2026-10").values_list("number", flat=True))
-        doubled = len(numbers) - len(set(numbers))
-    figures.least("months_closed", len(numbers), unit="1", at_least=months)
-    figures.most("numbers_missing_or_twice", doubled + (numbers != list(range(1, months + 1))), unit="1", at_most=0)
+        misnumbered = len(numbers) - len(set(numbers)) + (numbers != list(range(1, months + 1)))
+    figures.report_min("months_closed", len(numbers), unit="1", at_least=months)
+    figures.report_max("numbers_missing_or_twice", misnumbered, unit="1", at_most=0)
     fell += at_once(collect)
     with staff_scope():
         paid = Payment.objects.filter(status="succeeded").count()
         once = Payment.objects.filter(status="succeeded").values("invoice").distinct().count()
         taken = SimulatedCharge.objects.filter(declined=False).count()
         posted = LedgerTransfer.objects.filter(kind="payment").count()
-    figures.least("invoices_paid", once, unit="1", at_least=months)
-    figures.most("payments_taken_or_posted_twice", paid - once + taken - once + posted - once, unit="1", at_most=0)
+    figures.report_min("invoices_paid", once, unit="1", at_least=months)
+    figures.report_max("payments_taken_or_posted_twice", paid + taken + posted - 3 * once, unit="1", at_most=0)
     fell += at_once(lambda number: cover(waiting, number))
     over, covered = overdrawn()
-    figures.most("wallets_overdrawn", over, unit="1", at_most=0)
-    figures.least("leases_that_were_covered", covered, unit="1", at_least=WALLETS * 8)
+    figures.report_max("wallets_overdrawn", over, unit="1", at_most=0)
+    figures.report_min("leases_that_were_covered", covered, unit="1", at_least=WALLETS * 8)
     with staff_scope():
         totals, drifts = ledger_balances.recomputed_trial_balance()
         below = AccountBalance.objects.filter(account__type__startswith="wallet", minor__lt=0).count()
     off = len(drifts) + below + sum(not each.balanced for each in totals)
-    figures.most("accounts_off_or_below_nothing", off, unit="1", at_most=0)
+    figures.report_max("accounts_off_or_below_nothing", off, unit="1", at_most=0)
     for what, many in fell.items():
         print(many, what, file=sys.stderr)
-    figures.most("workers_that_fell", fell.total(), unit="1", at_most=0)
-    figures.leave()
+    figures.report_max("workers_that_fell", fell.total(), unit="1", at_most=0)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -193,15 +193,15 @@ def main() -> None:
     with override_settings(ALLOWED_HOSTS=["testserver"], OPERATORS_REQUIRE_MFA=False):
         for name, address in pages(tenant).items():
             p95, size = timed(client, address)
-            figures.most(f"{name}_ttfb_p95", p95, unit="ms", at_most=MOST_MS)
-            figures.most(f"{name}_bytes", size, unit="B", at_most=MOST_BYTES)
-        figures.most("first_load", first_load(client), unit="B", at_most=MOST_BYTES)
+            figures.report_max(f"{name}_ttfb_p95", p95, unit="ms", at_most=MOST_MS)
+            figures.report_max(f"{name}_bytes", size, unit="B", at_most=MOST_BYTES)
+        figures.report_max("first_load", first_load(client), unit="B", at_most=MOST_BYTES)
         operator = operations()
         for name, address in OPERATIONS.items():
             p95, size = timed(operator, address)
-            figures.most(f"{name}_ttfb_p95", p95, unit="ms", at_most=MOST_MS)
-            figures.most(f"{name}_bytes", size, unit="B", at_most=MOST_BYTES)
-    figures.leave()
+            figures.report_max(f"{name}_ttfb_p95", p95, unit="ms", at_most=MOST_MS)
+            figures.report_max(f"{name}_bytes", size, unit="B", at_most=MOST_BYTES)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -13,25 +13,25 @@ class Figures:
     bench: str
     missed: list[str] = field(default_factory=list)
 
-    def most(self, figure: str, value: float, *, unit: str, at_most: float) -> None:
+    def report_max(self, figure: str, value: float, *, unit: str, at_most: float) -> None:
         """Print a figure with an upper bound as its goal."""
-        self._say(figure, value, unit=unit, baseline=at_most, goal=f"value <= {at_most}", ok=value <= at_most)
+        self._print(figure, value, unit=unit, baseline=at_most, goal=f"value <= {at_most}", ok=value <= at_most)
 
-    def least(self, figure: str, value: float, *, unit: str, at_least: float) -> None:
+    def report_min(self, figure: str, value: float, *, unit: str, at_least: float) -> None:
         """Print a figure with a lower bound as its goal."""
-        self._say(figure, value, unit=unit, baseline=at_least, goal=f"value >= {at_least}", ok=value >= at_least)
+        self._print(figure, value, unit=unit, baseline=at_least, goal=f"value >= {at_least}", ok=value >= at_least)
 
-    def rate(self, figure: str, value: float, *, baseline: float, at_least: float) -> None:
+    def report_rate(self, figure: str, value: float, *, baseline: float, at_least: float) -> None:
         """Print a rate per second and the baseline's; the goal is their ratio."""
         ok = value / baseline >= at_least
-        self._say(figure, value, unit="1/s", baseline=baseline, goal=f"ratio >= {at_least}", ok=ok)
+        self._print(figure, value, unit="1/s", baseline=baseline, goal=f"ratio >= {at_least}", ok=ok)
 
-    def ratio(self, figure: str, value: float, *, baseline: float, at_most: float) -> None:
+    def report_time(self, figure: str, value: float, *, baseline: float, at_most: float) -> None:
         """Print a duration and the baseline's of the same run; the goal is their ratio."""
         ok = value / baseline <= at_most
-        self._say(figure, value, unit="s", baseline=baseline, goal=f"ratio <= {at_most}", ok=ok)
+        self._print(figure, value, unit="s", baseline=baseline, goal=f"ratio <= {at_most}", ok=ok)
 
-    def _say(self, figure: str, value: float, *, unit: str, baseline: float, goal: str, ok: bool) -> None:
+    def _print(self, figure: str, value: float, *, unit: str, baseline: float, goal: str, ok: bool) -> None:
         if not ok:
             self.missed.append(figure)
         line = {
@@ -47,6 +47,6 @@ class Figures:
         }
         print(json.dumps(line), flush=True)
 
-    def leave(self) -> None:
+    def exit_with_status(self) -> None:
         """Exit with 0 only if every goal was met."""
         sys.exit(1 if self.missed else 0)

@@ -159,13 +159,13 @@ def main() -> None:
     finally:
         process.terminate()
         process.wait(20)
-    figures.rate(
+    figures.report_rate(
         "lease_request",
         1 / median(each for _, each in pairs),
         baseline=1 / median(each for each, _ in pairs),
         at_least=0.5,
     )
-    figures.leave()
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

@@ -53,10 +53,10 @@ def main() -> None:
     figures, before = Figures("house"), committed()
     took = replay()
     transactions = committed() - before
-    figures.most("replay_openb", took, unit="s", at_most=WHOLE_TRACE_S)
+    figures.report_max("replay_openb", took, unit="s", at_most=WHOLE_TRACE_S)
     baseline = SAMPLE / nothing(SAMPLE)
-    figures.rate("replay_transactions", transactions / took, baseline=baseline, at_least=0.4)
-    figures.leave()
+    figures.report_rate("replay_transactions", transactions / took, baseline=baseline, at_least=0.4)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

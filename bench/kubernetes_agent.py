@@ -171,22 +171,22 @@ def main() -> None:
         transport = Transport(lambda: plane.kubeconfig("admin", ADMINISTRATORS))
         relist(transport)  # imports the client
         took = median(relist(transport) for _ in range(REPEATS))
-        figures.most("relist_cpu", took * scale, unit="s", at_most=0.25)
+        figures.report_max("relist_cpu", took * scale, unit="s", at_most=0.25)
         installation.join(plane, processes, name="north", region="eu-north")
         agent = processes.running["agent-north"]
         until(lambda: ClusterWatch.objects.count() == 4, PATIENCE_S, "the agent has listed")
         until(lambda: ClusterObject.objects.count() >= (PODS + NODES) // scale, PATIENCE_S, "and written")
         until(lambda: Gpu.objects.count() >= 8 * NODES // scale, PATIENCE_S, "every GPU is inventory")
-        figures.most("kube_doctor", examined(), unit="s", at_most=10)
+        figures.report_max("kube_doctor", examined(), unit="s", at_most=10)
         for part in (KUBELETS, SCHEDULER, MANAGER):
             plane.pause(part)
         count, before = min(PODS // scale, A_SECOND * SECONDS), effort.seconds([agent])
         late = quantiles(lag(plane, count), n=100)
         spent = 1000 * (effort.seconds([agent]) - before) / count
         print(f"the agent took {spent:.2f} ms CPU a change; lag p50 {late[49]:.3f} s", file=sys.stderr)
-        figures.most("watch_lag_p99", late[98], unit="s", at_most=0.25)
-        figures.most("agent_memory", resident_mb(agent.popen.pid), unit="MB", at_most=150)
-    figures.leave()
+        figures.report_max("watch_lag_p99", late[98], unit="s", at_most=0.25)
+        figures.report_max("agent_memory", resident_mb(agent.popen.pid), unit="MB", at_most=150)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

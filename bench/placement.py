@@ -77,12 +77,12 @@ def filling(found: Found, figures: Figures) -> None:
         table(f"Filling, percent of the compute slices given out {title}", rows, MIXES)
     for mix, goal in FILLED.items():
         reached = found.mean(OURS, "full", what="inflate", mix=mix)
-        figures.least(f"filled {mix}", reached, unit="%", at_least=goal)
+        figures.report_min(f"filled {mix}", reached, unit="%", at_least=goal)
         sold = found.mean(SOLD, "full", what="inflate", mix=mix)
-        figures.least(f"filled {mix}, as sold", sold, unit="%", at_least=goal)
+        figures.report_min(f"filled {mix}, as sold", sold, unit="%", at_least=goal)
         if mix not in MADE:  # where nearly all is whole GPUs, the oracle itself is the most there is
             below = found.mean(ORACLE, "full", what="inflate", mix=mix) - reached
-            figures.most(f"filled {mix}, below the oracle", below, unit="points", at_most=0.1)
+            figures.report_max(f"filled {mix}, below the oracle", below, unit="points", at_most=0.1)
 
 
 def loaded(found: Found, figures: Figures) -> None:
@@ -107,9 +107,9 @@ def without_moves(found: Found, figures: Figures) -> None:
     for mix in MADE:
         for name, how in ((OURS, ""), (SOLD, ", as sold")):
             time = found.mean(name, "time", what="online", mix=mix, load=1.1)
-            figures.least(f"load 1.1 {mix}{how}", time, unit="%", at_least=86.5)
+            figures.report_min(f"load 1.1 {mix}{how}", time, unit="%", at_least=86.5)
             surplus = found.mean(name, "surplus", what="online", mix=mix, load=0.7)
-            figures.most(f"load 0.7 GPUs {mix}{how}", surplus, unit="x minimum", at_most=1.065)
+            figures.report_max(f"load 0.7 GPUs {mix}{how}", surplus, unit="x minimum", at_most=1.065)
 
 
 def with_moves(found: Found, figures: Figures) -> None:
@@ -117,22 +117,22 @@ def with_moves(found: Found, figures: Figures) -> None:
         for load, least, most in ((1.1, 88.6, 115), (0.9, 99.85, 5)):
             time = found.mean(REPACKS, "time", what="online", mix=mix, load=load)
             moves = found.mean(REPACKS, "moves", what="online", mix=mix, load=load)
-            figures.least(f"load {load} {mix}, moving", time, unit="%", at_least=least)
-            figures.most(f"load {load} {mix}, moves", moves, unit="per 1,000", at_most=most)
+            figures.report_min(f"load {load} {mix}, moving", time, unit="%", at_least=least)
+            figures.report_max(f"load {load} {mix}, moves", moves, unit="per 1,000", at_most=most)
         share = found.ratio(REPACKS, ORACLE, "time", mix=mix, load=1.1)
-        figures.least(f"load 1.1 {mix}, moving, of the oracle", share, unit="%", at_least=99)
+        figures.report_min(f"load 1.1 {mix}, moving, of the oracle", share, unit="%", at_least=99)
         surplus = found.mean(CONSOLIDATES, "surplus", what="online", mix=mix, load=0.7)
         moves = found.mean(CONSOLIDATES, "moves", what="online", mix=mix, load=0.7)
-        figures.most(f"load 0.7 GPUs {mix}, moving", surplus, unit="x minimum", at_most=1.03)
-        figures.most(f"load 0.7 {mix}, moves", moves, unit="per 1,000", at_most=90)
+        figures.report_max(f"load 0.7 GPUs {mix}, moving", surplus, unit="x minimum", at_most=1.03)
+        figures.report_max(f"load 0.7 {mix}, moves", moves, unit="per 1,000", at_most=90)
     whole = found.mean(REPACKS, "whole", what="online", mix="skew_small6", load=1.1)
-    figures.least("load 1.1 skew_small6, whole GPUs", whole, unit="%", at_least=70)
+    figures.report_min("load 1.1 skew_small6, whole GPUs", whole, unit="%", at_least=70)
     gangs = found.mean(REPACKS, "gangs", what="online", mix="openb C7", load=1.1)
-    figures.least("load 1.1 openb C7, gangs", gangs, unit="%", at_least=65)
+    figures.report_min("load 1.1 openb C7, gangs", gangs, unit="%", at_least=65)
     time = found.mean(REPACKS, "time", what="online", mix="openb C7", load=1.1)
-    figures.least("load 1.1 openb C7, GPU-time", time, unit="%", at_least=87.5)
+    figures.report_min("load 1.1 openb C7, GPU-time", time, unit="%", at_least=87.5)
     share = found.ratio(REPACKS, ORACLE, "time", mix="openb C7", load=1.1)
-    figures.least("load 1.1 openb C7, GPU-time, of the oracle", share, unit="%", at_least=99)
+    figures.report_min("load 1.1 openb C7, GPU-time, of the oracle", share, unit="%", at_least=99)
 
 
 def flipped(found: Found, figures: Figures) -> None:
@@ -142,7 +142,7 @@ def flipped(found: Found, figures: Figures) -> None:
     for column in columns:
         for name, how in ((changed_mix.LEARNS, ""), (changed_mix.UNTOLD, ", never told")):  # as the product is
             lost = mean(rows[changed_mix.KNOWS][column]) - mean(rows[name][column])
-            figures.most(f"lost when the mix flips, {column}{how}", lost, unit="points", at_most=0.5)
+            figures.report_max(f"lost when the mix flips, {column}{how}", lost, unit="points", at_most=0.5)
 
 
 def still_cut(found: Found, figures: Figures) -> None:
@@ -161,14 +161,14 @@ def still_cut(found: Found, figures: Figures) -> None:
                 *(found.rows(names, "time", what="warm", load=load)[name][mix] for name in names), strict=True
             )
         ]
-        figures.most(f"load {load}, GPU-time lost to warmth", mean(lost), unit="points", at_most=0.2)
+        figures.report_max(f"load {load}, GPU-time lost to warmth", mean(lost), unit="points", at_most=0.2)
 
 
 def closed_form(figures: Figures) -> None:
     wrong = list(exact.differing())
     for counts, named, gpus in wrong[:5]:
         print(f"{counts}: {gpus} GPUs are needed, the closed form says {named}", file=sys.stderr)
-    figures.most("closed form differs from a search of all multisets", len(wrong), unit="multisets", at_most=0)
+    figures.report_max("closed form differs from a search of all multisets", len(wrong), unit="multisets", at_most=0)
 
 
 def fast(figures: Figures) -> None:
@@ -180,9 +180,9 @@ def fast(figures: Figures) -> None:
             f"a scan of all GPUs {its.scan_us:,.0f} µs",
             file=sys.stderr,
         )
-    figures.most("decision p50 at 100,000 GPUs", its.p50_us, unit="µs", at_most=3)
-    figures.most("decision p99 at 100,000 GPUs", its.p99_us, unit="µs", at_most=10)
-    figures.least("place and release at 100,000 GPUs", its.pairs_per_s, unit="pairs/s", at_least=200_000)
+    figures.report_max("decision p50 at 100,000 GPUs", its.p50_us, unit="µs", at_most=3)
+    figures.report_max("decision p99 at 100,000 GPUs", its.p99_us, unit="µs", at_most=10)
+    figures.report_min("place and release at 100,000 GPUs", its.pairs_per_s, unit="pairs/s", at_least=200_000)
     its_index = placement_latency.choosing(FLEETS[-1])
     print(
         f"{its_index.gpus:>7,} GPUs by their ids, as the product keeps them: p50 {its_index.p50_us:.1f} µs,"
@@ -191,9 +191,9 @@ def fast(figures: Figures) -> None:
         f" {its_index.anywhere_ms:.2f} ms; a GPU that leaves and comes back {its_index.changed_us:.1f} µs",
         file=sys.stderr,
     )
-    figures.most("choice by ids p50 at 100,000 GPUs", its_index.p50_us, unit="µs", at_most=3)
-    figures.most("choice by ids p99 at 100,000 GPUs", its_index.p99_us, unit="µs", at_most=10)
-    figures.most("rebuild from 700,000 allocations", speed.rebuilding_s(700_000), unit="s", at_most=5)
+    figures.report_max("choice by ids p50 at 100,000 GPUs", its_index.p50_us, unit="µs", at_most=3)
+    figures.report_max("choice by ids p99 at 100,000 GPUs", its_index.p99_us, unit="µs", at_most=10)
+    figures.report_max("rebuild from 700,000 allocations", speed.rebuilding_s(700_000), unit="s", at_most=5)
 
 
 def planned(figures: Figures) -> None:
@@ -201,11 +201,11 @@ def planned(figures: Figures) -> None:
     slowest, worst = max(every, key=lambda its: its.took_s), max(every, key=lambda its: its.above)
     print(
         f"{len(every)} plans for {defragmentation_speed.GPUS:,} GPUs each; the worst: {worst.plan.before:,} in use, "
-        f"{worst.plan.after:,} after {len(worst.plan.steps):,} moves, {worst.plan.least:,} at the least",
+        f"{worst.plan.after:,} after {len(worst.plan.steps):,} moves, {worst.plan.min_in_use:,} at the least",
         file=sys.stderr,
     )
-    figures.most("plan for 10,000 GPUs, the slowest", slowest.took_s, unit="s", at_most=1)
-    figures.most("plan for 10,000 GPUs, most above the minimum", worst.above, unit="%", at_most=2)
+    figures.report_max("plan for 10,000 GPUs, the slowest", slowest.took_s, unit="s", at_most=1)
+    figures.report_max("plan for 10,000 GPUs, most above the minimum", worst.above, unit="%", at_most=2)
 
 
 def paired(seeds: int) -> None:
@@ -250,7 +250,7 @@ def main() -> None:
     flipped(found, figures)
     still_cut(found, figures)
     print(f"\n{monotonic() - began:.0f} s in all", file=sys.stderr)
-    figures.leave()
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

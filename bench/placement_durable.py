@@ -288,13 +288,13 @@ def measure() -> None:
         f"bare rows: {bare:.0f}/s, p99 {bare_p99 * 1e3:.1f} ms; leases: {rate:.0f}/s, p99 {p99 * 1e3:.1f} ms",
         file=sys.stderr,
     )
-    figures.least("durable_placements", rate, unit="1/s", at_least=1000)
-    figures.rate("durable_placements_beside_bare_rows", rate, baseline=bare, at_least=0.25)
-    figures.most("durable_placement_p99", p99 * 1e3, unit="ms", at_most=25)
+    figures.report_min("durable_placements", rate, unit="1/s", at_least=1000)
+    figures.report_rate("durable_placements_beside_bare_rows", rate, baseline=bare, at_least=0.25)
+    figures.report_max("durable_placement_p99", p99 * 1e3, unit="ms", at_most=25)
     took, gpus = rebuilt(now)
     print(f"{gpus} GPUs read anew", file=sys.stderr)
-    figures.most("rebuild_from_700000_places", took, unit="s", at_most=5)
-    figures.leave()
+    figures.report_max("rebuild_from_700000_places", took, unit="s", at_most=5)
+    figures.exit_with_status()
 
 
 def main() -> None:
@@ -302,7 +302,7 @@ def main() -> None:
 
     The one that other benchmarks use does not wait.
     """
-    from deploy.embedded.product import PYTHON
+    from deploy.embedded.product_processes import PYTHON
     from deploy.embedded.scratch import scratch
 
     with scratch(durable=True) as installation:

@@ -69,9 +69,9 @@ def main(seeds: int = SEEDS) -> None:
     with ProcessPoolExecutor(PROCESSES) as pool:
         sold = table(list(pool.map(one, *zip(*runs, strict=True))))
     figures = Figures("placement_shared")
-    figures.least("shared_sold_at_130", sold[OURS], unit="%", at_least=GOAL)
-    figures.least("shared_lead_over_fgd", sold[OURS] - sold[FGD], unit="points", at_least=LEAD_OVER_FGD)
-    figures.leave()
+    figures.report_min("shared_sold_at_130", sold[OURS], unit="%", at_least=GOAL)
+    figures.report_min("shared_lead_over_fgd", sold[OURS] - sold[FGD], unit="points", at_least=LEAD_OVER_FGD)
+    figures.exit_with_status()
 
 
 if __name__ == "__main__":

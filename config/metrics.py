@@ -128,7 +128,7 @@ def cluster_gauges() -> Iterator[GaugeMetricFamily]:
     for agent in observed_objects.agent_statuses(now=clock.now()):
         if agent.lag_s is not None:
             lag.add_metric([agent.cluster], agent.lag_s)
-        silent.add_metric([agent.cluster], agent.silent)
+        silent.add_metric([agent.cluster], agent.is_silent)
         frozen.add_metric([agent.cluster], agent.frozen)
     for name, count in orphan_removal.count_orphans():
         left.add_metric([name], count)

@@ -8,7 +8,7 @@ import re
 import sys
 
 from deploy.embedded.folders import CHECKOUT
-from deploy.embedded.product import PYTHON
+from deploy.embedded.product_processes import PYTHON
 from deploy.embedded.scratch import scratch
 from deploy.embedded.startup_error import StartupError
 from deploy.embedded.supervisor import StopRequested

@@ -132,8 +132,8 @@ class PaymentGateway(Protocol):
     def charge(self, charge: GatewayCharge, *, now: datetime) -> GatewayOutcome:
         """Collect the money, or return the outcome of the charge with this key.
 
-        Raises Unanswered when the outcome is unknown, Rejected when asking again is useless, and nothing else: any
-        other exception is treated as a bug in the gateway, retried a few times, and then left to a person.
+        Raises OutcomeUnknown when nobody knows the outcome, GatewayRejected when asking again is useless, and nothing
+        else: any other exception is treated as a bug in the gateway, retried a few times, and then left to a person.
         One key is one charge for ever. A gateway that forgets keys looks the charge up before it asks again.
         It returns within half a minute, since its worker is killed after that. Never called inside a transaction.
         """

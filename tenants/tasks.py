@@ -7,5 +7,5 @@ from tenants.services import cleanup
 
 @task("tenants.delete_expired_rows")
 def delete_expired_rows() -> None:
-    """Delete rows past their retention."""
+    """Delete old idempotency records and ended sessions."""
     cleanup.delete_expired(now=clock.now())

@@ -39,9 +39,9 @@ def needs() -> dict[str, tuple[bool, str]]:
             bool(shutil.which("chromium") or shutil.which("chromium-browser")),
             "no chromium; apt-get install chromium adds them",
         ),
-        "chart": (controlplane.find("helm") is not None, "no Helm; make controlplane adds them"),
+        "chart": (controlplane.find_binary("helm") is not None, "no Helm; make controlplane adds them"),
         "stripemock": (
-            controlplane.find("stripe-mock") is not None,
+            controlplane.find_binary("stripe-mock") is not None,
             "no mock of Stripe's own; make controlplane adds them",
         ),
         "chart/processes": (
@@ -141,7 +141,7 @@ def _no_database_unasked(request: pytest.FixtureRequest) -> None:
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tiers, deselect what cannot run, refuse tests that truncate tables."""
-    absent, no_cluster = [HERE / name for name in left_out()], controlplane.missing()
+    absent, no_cluster = [HERE / name for name in left_out()], controlplane.missing_binaries()
     gone = []
     for item in items:
         in_cluster = speaks_to_a_cluster(item)
@@ -169,7 +169,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for line in outcomes.table():
             terminalreporter.write_line(line)
     said = [f"left out: tests/{name}: {why}" for name, why in left_out().items()]
-    if controlplane.missing():
+    if controlplane.missing_binaries():
         said.append("left out: cluster tests: no Kubernetes control plane; make controlplane adds it")
     if not any(binaries.DEBIAN_DIRECTORY.glob("*/bin/initdb")):
         said.append("left out: the SQL on a second version of PostgreSQL; apt-get install postgresql adds it")
@@ -201,11 +201,11 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
     account.give_ownership(places, servers)
     session_folder().chmod(0o711)
     server = Valkey(binaries.find_valkey(servers), places, places, servers, keep=False)
-    process = Process(server.part(), places / "valkey.log")
+    process = Process(server.process_spec(), places / "valkey.log")
     process.start()
     try:
-        while not server.answers():
-            assert process.alive, process.last_words()
+        while not server.responds():
+            assert process.is_alive, process.last_words()
             time.sleep(0.01)
         yield server
     finally:
@@ -216,5 +216,5 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 @pytest.fixture
 def valkey_url(valkey_server: Valkey) -> str:
     """Return the address of an empty Valkey."""
-    valkey_server.say(b"FLUSHALL")
+    valkey_server.send_command(b"FLUSHALL")
     return valkey_server.url

@@ -152,7 +152,7 @@ def start() -> None:
         pid = int(session.name().partition("_")[0])
         said = {"started": process_start(pid), "folder": str(session.folder())}
         (folder() / "sessions" / session.name()).write_text(json.dumps(said))
-    while not cluster().answers():  # also one that answered already, on a machine that stood still
+    while not cluster().responds():  # also one that answered already, on a machine that stood still
         if not found.runs:
             raise RuntimeError(log().read_text())
         time.sleep(0.02)

@@ -95,7 +95,7 @@ def parts(measure: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
     yield "the browser tests", ["tests/browser", *workers(by_file=True)]
     yield "the fast and deep tests", [NO_BROWSER, "-m", "not cluster", *workers(), *measure]
     # Apart, because a life on a cluster is one long transaction, for which everybody's events would wait.
-    if not binaries.missing():
+    if not binaries.missing_binaries():
         yield "the cluster tests", [NO_BROWSER, "-m", "cluster", *cluster_workers()]
 
 

@@ -51,8 +51,8 @@ class TestServer:
 
     def serve(self) -> None:
         """Start PostgreSQL on the cluster there is."""
-        (self.process,) = self.supervisor.launch(self.cluster.part())
-        self.supervisor.until_ready([self.process])
+        (self.process,) = self.supervisor.launch(self.cluster.process_spec())
+        self.supervisor.wait_until_ready([self.process])
 
     @property
     def server(self) -> Server:
@@ -71,7 +71,7 @@ class TestServer:
     def watch(self) -> None:
         """Stop after a while without sessions."""
         before, used, looked = set[str](), time.monotonic(), True
-        while self.process.alive:
+        while self.process.is_alive:
             self.supervisor.pause(1)
             with postgres_server.exclusive():
                 live = self.live_sessions()

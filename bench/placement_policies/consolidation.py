@@ -13,7 +13,7 @@ def consolidate_gpu(
 
     All slices are relocated or none.
     """
-    pieces = list(fleet.on[gpu].values())
+    pieces = list(fleet.slices[gpu].values())
     if not pieces or sum(fleet.table.profiles[piece.profile].compute for piece in pieces) > compute:
         return ()
     if budget is not None and not budget.affords(pieces):
@@ -24,4 +24,4 @@ def consolidate_gpu(
     if budget is not None:
         budget.spend(pieces)
     # All targets are free from the start, so any order is possible.
-    return tuple(draft.moved())
+    return tuple(draft.relocations())

@@ -44,4 +44,4 @@ def planned(mix: str, stay: float, seed: int) -> Planned:
     began = process_time()
     plan = plan_defragmentation(fleet, reason="some leases have gone")
     took = process_time() - began
-    return Planned(plan, took, 100 * (plan.after / (plan.least or plan.after) - 1))
+    return Planned(plan, took, 100 * (plan.after / (plan.min_in_use or plan.after) - 1))

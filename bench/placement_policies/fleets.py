@@ -5,7 +5,7 @@ from itertools import count as counted_from
 from typing import Protocol
 
 from bench.placement_policies.gpu_profiles import FULL, TABLE, WHOLE
-from bench.placement_policies.running_minimum import MinimumGpus
+from bench.placement_policies.minimum_gpu_count import MinimumGpus
 from bench.placement_policies.workloads import Request
 from broker.domain.placement.buckets.state_buckets import EmptyGpus, StateBuckets
 from broker.domain.placement.costs.state_ranks import StateRanks
@@ -41,7 +41,7 @@ class Bucketed:
 
     def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         self.buckets, self.moves = StateBuckets(ranks, nodes), 0
-        self._full = ranks.table.moves[WHOLE][EMPTY][0].after
+        self._full = ranks.table.options[WHOLE][EMPTY][0].after
         self.held: dict[int, tuple[int, list[tuple[int, int]]]] = {}
 
     def place(self, number: int, request: Request) -> bool:
@@ -79,7 +79,7 @@ class FirstFit:
     def __init__(self, ranks: StateRanks, nodes: Sequence[int]) -> None:
         self.ranks, self.node, self.moves = ranks, list(nodes), 0
         self.state = [EMPTY] * len(nodes)
-        self.room = [(1 << len(nodes)) - 1] * len(ranks.order)  # by profile, a bit for every GPU it fits on
+        self.room = [(1 << len(nodes)) - 1] * len(ranks.states_by_rank)  # by profile, a bit for every GPU it fits on
         self.on: list[list[int]] = [[] for _ in range(max(nodes) + 1)]
         for gpu, node in enumerate(nodes):
             self.on[node].append(gpu)
@@ -92,7 +92,7 @@ class FirstFit:
         if not room:
             return False
         gpu = (room & -room).bit_length() - 1
-        start, after = self.ranks.best[request.profile][self.state[gpu]]
+        start, after = self.ranks.best_option[request.profile][self.state[gpu]]
         self._become(gpu, after)
         self.held[number] = request.profile, [(gpu, start)]
         return True
@@ -114,7 +114,7 @@ class FirstFit:
 
     def _become(self, gpu: int, state: int) -> None:
         before, self.state[gpu] = self.state[gpu], state
-        for profile, bits in enumerate(self.ranks.bit):
+        for profile, bits in enumerate(self.ranks.rank_bit):
             if (not bits[before]) != (not bits[state]):
                 self.room[profile] ^= 1 << gpu
 

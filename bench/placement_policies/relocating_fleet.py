@@ -67,4 +67,4 @@ class Moved:
                 self.moves += len(consolidate_gpu(self.fleet, gpu))
 
     def active(self) -> int:
-        return len(self.fleet.on) - len(self.fleet.buckets.gpus[EMPTY])
+        return len(self.fleet.slices) - len(self.fleet.buckets.gpus[EMPTY])

@@ -21,11 +21,11 @@ def free(state: int) -> int:
 @cache
 def legal(state: int) -> int:
     """Return how many placements are still legal."""
-    return sum(len(TABLE.moves[profile][state]) for profile in KINDS)
+    return sum(len(TABLE.options[profile][state]) for profile in KINDS)
 
 
 def fits(profile: int, state: int) -> bool:
-    return bool(TABLE.moves[profile][state])
+    return bool(TABLE.options[profile][state])
 
 
 def in_vendor_order(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
@@ -40,7 +40,7 @@ def in_hami_order(table: StateTable, profile: int, state: int, move: PlacementOp
 
 def best_fit(table: StateTable, profile: int, state: int, move: PlacementOption) -> tuple[Any, ...]:
     """Leave fewest free compute slices on the GPU, in the vendor's order."""
-    first = min(table.moves[profile][state], key=lambda each: in_vendor_order(table, profile, state, each))
+    first = min(table.options[profile][state], key=lambda each: in_vendor_order(table, profile, state, each))
     return move != first, free(move.after)
 
 
@@ -88,7 +88,7 @@ def packable(worth: Sequence[float]) -> Callable[[int], float]:
 
     @cache
     def value(state: int) -> float:
-        return max((worth[p] + value(m.after) for p in KINDS for m in TABLE.moves[p][state]), default=0.0)
+        return max((worth[p] + value(m.after) for p in KINDS for m in TABLE.options[p][state]), default=0.0)
 
     return value
 

@@ -57,11 +57,11 @@ def make_room_for_slice(
             budget is None or budget.affords(pieces)
         )
 
-    draft = RelocationDraft(fleet)
-    tries = displacement_tries(fleet.table, wanted.profile) if tries is None else tries
-    if place_by_displacing(draft, wanted, tries, may) and (steps := order_relocations(fleet.table, draft.moved())):
+    draft, table = RelocationDraft(fleet), fleet.table
+    tries = displacement_tries(table, wanted.profile) if tries is None else tries
+    if place_by_displacing(draft, wanted, tries, may) and (steps := order_relocations(table, draft.relocations())):
         if budget is not None:
-            budget.spend(fleet.on[step.to_gpu][step.to_start] for step in steps)
+            budget.spend(fleet.slices[step.to_gpu][step.to_start] for step in steps)
         steps[-1] = replace(steps[-1], gain=gain or 0)
         return SliceRoom(fleet.gpu[wanted.allocation], fleet.start[wanted.allocation], tuple(steps))
     draft.undo()

@@ -96,14 +96,14 @@ def scan_us(buckets: WarmBuckets, rng: Random) -> float:
     """Return the time of the same decision by scanning every GPU."""
     began = perf_counter()
     for profile in rng.choices(range(len(PROFILES)), MADE[MIX], k=SCANS):
-        bit, state = buckets.ranks.bit[profile], buckets.state
+        bit, state = buckets.ranks.rank_bit[profile], buckets.state
         min(range(len(state)), key=lambda gpu: bit[state[gpu]] or 1 << 400)
     return 1e6 * (perf_counter() - began) / SCANS
 
 
 def rebuilding_s(allocations: int) -> float:
     """Return the CPU seconds of building buckets from so many smallest slices."""
-    each = sum(1 for after in COUNTED.put[ONE].values() if after[0] != NOWHERE)
+    each = sum(1 for after in COUNTED.state_with[ONE].values() if after[0] != NOWHERE)
     held = [(n // each, ONE, n % each) for n in range(allocations)]
     Random(1).shuffle(held)
     nodes, order = spread({8: -(-allocations // (8 * each))}), ranks()

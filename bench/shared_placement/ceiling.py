@@ -16,8 +16,8 @@ def ceiling(wanted: Mapping[ShareRequest, int]) -> float:
     """Return the requested share of the fewest GPUs that could hold it, in percent."""
     shares, gpus, takes = Counter[int](), 0.0, 0
     for request, times in wanted.items():
-        takes += request.takes * times
-        if request.partial:
+        takes += request.total_share * times
+        if request.is_partial:
             shares[request.share] += times
         else:
             gpus += request.gpus * times

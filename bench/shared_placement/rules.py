@@ -10,13 +10,13 @@ from broker.domain.placement.shares.shared_nodes import ShareBid
 TRIES = 50  # at random, before all nodes are looked at
 
 
-def ways(room: NodeCapacity, request: ShareRequest) -> list[tuple[int, ...]]:
+def ways(node: NodeCapacity, request: ShareRequest) -> list[tuple[int, ...]]:
     """Return the GPU choices of a node for a request; equal free shares count once."""
-    if not room.fits(request):
+    if not node.fits(request):
         return []
-    if not request.partial:
-        return [room.wholes(request.gpus)]
-    by_left = {left: (gpu,) for gpu, left in reversed([*enumerate(room.left)]) if left >= request.share}
+    if not request.is_partial:
+        return [node.find_unused_gpus(request.gpus)]
+    by_left = {left: (gpu,) for gpu, left in reversed([*enumerate(node.free_by_gpu)]) if left >= request.share}
     return [by_left[left] for left in sorted(by_left)]
 
 
@@ -26,9 +26,9 @@ class BestFit:
     Both count as shares of the largest node.
     """
 
-    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
-        if found := ways(room, request):
-            cost = (room.cpu - request.cpu) / 128_000 + (room.free - request.takes) / 8 / WHOLE_MILLI
+    def bid(self, node: NodeCapacity, request: ShareRequest) -> ShareBid | None:
+        if found := ways(node, request):
+            cost = (node.cpu - request.cpu) / 128_000 + (node.free_milli - request.total_share) / 8 / WHOLE_MILLI
             return ShareBid(cost, found[0])
         return None
 
@@ -40,18 +40,18 @@ class Packing:
     without GPUs goes to the first node.
     """
 
-    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
-        found = ways(room, request)
-        return ShareBid(-self._score(room, request, found[0]), found[0]) if found else None
+    def bid(self, node: NodeCapacity, request: ShareRequest) -> ShareBid | None:
+        found = ways(node, request)
+        return ShareBid(-self._score(node, request, found[0]), found[0]) if found else None
 
-    def _score(self, room: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...]) -> int:
+    def _score(self, node: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...]) -> int:
         if not request.gpus:
             return 0
-        if room.whole == len(room.left):
-            return max(100 // 3 - room.whole, room.whole)
-        if opened := sum(room.left[gpu] == WHOLE_MILLI for gpu in gpus):
+        if node.unused_gpus == len(node.free_by_gpu):
+            return max(100 // 3 - node.unused_gpus, node.unused_gpus)
+        if opened := sum(node.free_by_gpu[gpu] == WHOLE_MILLI for gpu in gpus):
             return max(100 // 2 - opened, 100 // 3)
-        return max(100 - sum(room.left[gpu] * 100 // WHOLE_MILLI for gpu in gpus) // 10, 100 // 2)
+        return max(100 - sum(node.free_by_gpu[gpu] * 100 // WHOLE_MILLI for gpu in gpus) // 10, 100 // 2)
 
 
 class Gradient:
@@ -60,18 +60,18 @@ class Gradient:
     def __init__(self, fragments: FragmentationMeasure) -> None:
         self._fragments = fragments
 
-    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
-        before = self._fragments.of(room)
-        found = [ShareBid(self.cost(self._after(room, request, gpus) - before), gpus) for gpus in ways(room, request)]
+    def bid(self, node: NodeCapacity, request: ShareRequest) -> ShareBid | None:
+        before = self._fragments.fragmentation_of(node)
+        found = [ShareBid(self.cost(self._after(node, request, gpus) - before), gpus) for gpus in ways(node, request)]
         return min(found, default=None)
 
     def cost(self, more: float) -> float:
         return more
 
-    def _after(self, room: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...]) -> float:
-        room.take(request, gpus)
-        after = self._fragments.of(room)
-        room.give(request, gpus)
+    def _after(self, node: NodeCapacity, request: ShareRequest, gpus: tuple[int, ...]) -> float:
+        node.take(request, gpus)
+        after = self._fragments.fragmentation_of(node)
+        node.give(request, gpus)
         return after
 
 
@@ -94,15 +94,15 @@ class Anywhere:
     def __init__(self, seed: int) -> None:
         self._rng = Random(seed)
 
-    def choose(self, rooms: list[NodeCapacity], request: ShareRequest) -> tuple[int, tuple[int, ...]] | None:
+    def choose(self, capacities: list[NodeCapacity], request: ShareRequest) -> tuple[int, tuple[int, ...]] | None:
         """Return a node and its GPUs."""
         for _ in range(TRIES):
-            node = self._rng.randrange(len(rooms))
-            if rooms[node].fits(request):
+            node = self._rng.randrange(len(capacities))
+            if capacities[node].fits(request):
                 break
         else:
-            fitting = [node for node, room in enumerate(rooms) if room.fits(request)]
+            fitting = [node for node, capacity in enumerate(capacities) if capacity.fits(request)]
             if not fitting:
                 return None
             node = self._rng.choice(fitting)
-        return node, self._rng.choice(ways(rooms[node], request))
+        return node, self._rng.choice(ways(capacities[node], request))

@@ -24,24 +24,24 @@ class Outcome:
 
 def run(name: str, seed: int, rule_of: Callable[[], ShareRule] | None) -> Outcome:
     """Fill the cluster by a rule; without one, at random."""
-    rooms, kinds = trace.rooms(), list(trace.request_counts())
-    capacity = trace.capacity_of(rooms)
+    node_capacities, kinds = trace.node_capacities(), list(trace.request_counts())
+    capacity = trace.capacity_of(node_capacities)
     began = process_time()
-    nodes = SharedNodes(rooms, kinds, rule_of()) if rule_of else None
+    nodes = SharedNodes(node_capacities, kinds, rule_of()) if rule_of else None
     rng = Anywhere(seed)
     came = held = decisions = 0
     at_capacity: int | None = None
     for kind in trace.arrivals(seed, capacity):
         request = kinds[kind]
-        came, decisions = came + request.takes, decisions + 1
+        came, decisions = came + request.total_share, decisions + 1
         if nodes:
             got = nodes.place(kind)
-        elif chosen := rng.choose(rooms, request):
+        elif chosen := rng.choose(node_capacities, request):
             got = HeldShare(*chosen)
-            rooms[got.node].take(request, got.gpus)
+            node_capacities[got.node].take(request, got.gpus)
         else:
             got = None
-        held += request.takes if got else 0
+        held += request.total_share if got else 0
         if at_capacity is None and came >= capacity:
             at_capacity = held
     part = 100 / capacity

@@ -25,7 +25,7 @@ def fill_order_by_class(makes: Mapping[int, object]) -> dict[int, float]:
     return {node: (at + 0.5) / len(nodes) for nodes in alike.values() for at, node in enumerate(nodes)}
 
 
-def rooms() -> list[NodeCapacity]:
+def node_capacities() -> list[NodeCapacity]:
     """Return the nodes, empty."""
     makes = [
         tuple(int(row[name]) for name in ("cpu_milli", "memory_mib", "gpus"))
@@ -56,7 +56,7 @@ def arrivals(seed: int, capacity: int) -> Iterator[int]:
     130 % of the capacity.
     """
     rng = Random(seed)
-    takes = [request.takes for request in request_counts()]
+    takes = [request.total_share for request in request_counts()]
     pods = [kind for kind, times in enumerate(request_counts().values()) for _ in range(times)]
     first = rng.sample(pods, len(pods))
     came = 0
@@ -67,7 +67,7 @@ def arrivals(seed: int, capacity: int) -> Iterator[int]:
 
 
 def capacity_of(nodes: list[NodeCapacity]) -> int:
-    return WHOLE_MILLI * sum(len(node.left) for node in nodes)
+    return WHOLE_MILLI * sum(len(node.free_by_gpu) for node in nodes)
 
 
 def _rows(name: str) -> Iterator[dict[str, str]]:

@@ -59,9 +59,8 @@ class Cluster(models.Model):
     unreachable_reason = models.CharField(max_length=200, blank=True, default="")
     # Reason if it was replaced or restored to an older state: ignored until an operator accepts it.
     frozen = models.CharField(max_length=200, blank=True, default="")
-    inventory_paused_reason = models.CharField(
-        max_length=200, blank=True, default=""
-    )  # why its inventory update waits for approval
+    # Why its inventory update waits for approval.
+    inventory_paused_reason = models.CharField(max_length=200, blank=True, default="")
     accept_next_inventory = models.BooleanField(default=False)  # an operator said that the missing GPUs are really gone
     # Whether its owner lets two tenants share one GPU of isolation soft or none.
     allow_shared_gpus = models.BooleanField(default=False)

@@ -12,7 +12,7 @@ class OfferingState(models.TextChoices):
     DRAFT = "draft"
     PUBLISHED = "published"
     RETIRED = "retired"  # no new leases; running ones continue
-    METERED = "metered"  # never leased: storage, by which volumes are metered
+    METERED = "metered"  # a storage offering: the price of volumes, never leased
 
 
 class OfferingQuerySet(models.QuerySet["Offering"]):
@@ -20,19 +20,19 @@ class OfferingQuerySet(models.QuerySet["Offering"]):
         return self.filter(state=OfferingState.PUBLISHED)
 
     def storage(self) -> "OfferingQuerySet":
-        """Return the offerings that volumes are metered by, one for each region."""
+        """Return the storage offerings, which price volumes; one per region."""
         return self.filter(state=OfferingState.METERED)
 
 
 class Offering(models.Model):
     id = models.CharField(primary_key=True, max_length=ID_LENGTH, default=offering_id)
     gpu_model = models.ForeignKey(GpuModel, on_delete=models.PROTECT, null=True)  # null: a storage offering
-    profile = models.CharField(max_length=30)  # a profile's name; "whole-gpu" is all of it
+    profile = models.CharField(max_length=30)  # name of the profile; "whole-gpu" for the whole device
     isolation = models.CharField(max_length=10)
     price_class = models.CharField(max_length=10)
     region = models.CharField(max_length=60)
     label = models.CharField(max_length=120)
-    milli_units = models.PositiveIntegerField()  # what one counts towards a units quota
+    milli_units = models.PositiveIntegerField()  # thousandths of a quota unit that one slice uses
     memory_gb = models.PositiveIntegerField()
     state = models.CharField(max_length=10, choices=OfferingState, default=OfferingState.DRAFT)
     created_at = models.DateTimeField()
@@ -69,7 +69,7 @@ class Offering(models.Model):
 
     @property
     def model(self) -> str:
-        """Return the GPU model of the offering.
+        """Return the id of the GPU model, such as `H100-80`.
 
         Raises ValueError for a storage offering, which is never leased.
         """

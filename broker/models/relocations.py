@@ -78,7 +78,7 @@ class RelocationPlan(models.Model):
         return f"{self.gpu_model_id} of {self.cluster}"
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return RelocationPlanState(self.state) in FINAL_PLAN_STATES
 
     @property
@@ -135,7 +135,7 @@ class Relocation(TenantOwned):
         return f"{self.lease_id} from {self.from_gpu_id} to {self.to_gpu_id}"
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return RelocationState(self.state) in FINAL_RELOCATION_STATES
 
 

@@ -64,7 +64,7 @@ class Repartition(models.Model):
         return RepartitionStep(self.step) in CANCELLABLE_STEPS
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return RepartitionStep(self.step) in FINAL_STEPS
 
 
@@ -93,4 +93,4 @@ def stored_layout(cuts: Mapping[int, GpuLayout]) -> StoredLayout:
 
 
 def layouts_from_stored(layout: Mapping[str, dict[str, int]]) -> dict[int, GpuLayout]:
-    return {int(index): GpuLayout.counted(counts) for index, counts in layout.items()}
+    return {int(index): GpuLayout.from_counts(counts) for index, counts in layout.items()}

@@ -34,8 +34,7 @@ SELECT step.* FROM (VALUES {rows}) AS step ({columns}) WHERE EXISTS (SELECT FROM
 class Transition(models.Model):
     """One state change of a lease.
 
-    `at` is whole seconds. Billed intervals are the gaps between rows, so they cannot overlap
-    (billing.md D1).
+    `at` is whole seconds. Billed intervals are the gaps between rows, so they cannot overlap.
     """
 
     pk = models.CompositePrimaryKey("lease_id", "seq")

@@ -17,7 +17,7 @@ NOT_DELETED = ~Q(state=VolumeState.DELETED.value)
 
 
 class VolumeQuerySet(models.QuerySet["Volume"]):
-    def there(self) -> "VolumeQuerySet":
+    def existing(self) -> "VolumeQuerySet":
         """Return volumes that are not deleted: their storage is used and counts."""
         return self.filter(NOT_DELETED)
 

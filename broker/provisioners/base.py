@@ -102,7 +102,7 @@ class Observation:
     last_seen: datetime | None = None
     again_in_s: float = 5.0  # when to observe it again
     answered: bool = True  # False: unknown; made up by a caller that got no answer
-    runs: bool = False  # running though not ready: it holds its slices, as of `last_seen`
+    running: bool = False  # running though not ready: it holds its slices, as of `last_seen`
     remains: tuple[HeldPod, ...] = ()  # pods to release once this observation is recorded
     proven_until: datetime | None = None  # it cannot have run later than this, whatever was recorded before
 
@@ -121,7 +121,7 @@ class ClusterUnreachable(Exception):
 class Provisioner(Protocol):
     """Makes leases real.
 
-    Every call may be repeated, may be the second with the same spec, and may raise Unanswered.
+    Every call may be repeated, may be the second with the same spec, and may raise ClusterUnreachable.
     """
 
     def ensure(self, spec: ProvisionSpec, *, now: datetime) -> Observation:

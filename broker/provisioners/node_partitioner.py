@@ -21,7 +21,7 @@ class PartitionedNode:
 class NodePartitioner(Protocol):
     """Sets the MIG layout of nodes.
 
-    Every call may be repeated, and raises Unanswered when nobody knows whether it happened.
+    Every call may be repeated; it raises ClusterUnreachable when nobody knows whether it took effect.
     """
 
     def profiles(self, machines: Sequence[PartitionedNode]) -> dict[str, dict[str, int] | None]:

@@ -189,4 +189,4 @@ def _failed_observation(spec: ProvisionSpec, how: str, *, at: datetime, now: dat
     if spec.workload == BATCH.name:
         return Observation(ObservedState.ENDED, f"its command failed: {how}", last_seen=at)
     text = f"the program exited 1 times: {how}; it is restarted"
-    return Observation(ObservedState.PENDING, text, last_seen=now, runs=True)
+    return Observation(ObservedState.PENDING, text, last_seen=now, running=True)

@@ -33,7 +33,7 @@ class SimulatedPartitioner:
     def observe(self, machine: PartitionedNode, *, now: datetime) -> ObservedLayout:
         gpus = list(Gpu.objects.filter(node_id=machine.id))
         if not gpus:
-            return ObservedLayout(there=False)
+            return ObservedLayout(exists=False)
         node = self._node(machine, gpus)
         state = self._state(node, now)
         if state == "success" and node.configured_at:
@@ -104,4 +104,4 @@ class SimulatedPartitioner:
 
 
 def _current_layout(gpu: Gpu) -> GpuLayout:
-    return GpuLayout.of(each["profile"] for each in gpu.fixed_layout) if gpu.fixed_layout else WHOLE_GPU_LAYOUT
+    return GpuLayout.from_names(each["profile"] for each in gpu.fixed_layout) if gpu.fixed_layout else WHOLE_GPU_LAYOUT

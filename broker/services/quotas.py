@@ -25,7 +25,7 @@ class CheckedQuota:
     used: int
     limit: int
     requested: int
-    taken: bool
+    is_taken: bool
     counted_in: datetime | None  # start of the window, for GPU-hours
 
 
@@ -129,7 +129,7 @@ def _query_parameters(amounts: Mapping[QuotaKind, int], project: Project, window
 
 def _check_all_taken(rows: Iterable[CheckedQuota], project_id: str) -> None:
     for row in rows:
-        if not row.taken:
+        if not row.is_taken:
             raise _exceeded_error(project_id, row)
 
 

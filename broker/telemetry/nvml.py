@@ -10,7 +10,7 @@ from typing import Any
 
 import pynvml
 
-from broker.domain.geometry.gpu_reports import GpuReport, SliceReport
+from broker.domain.geometry.gpu_reports import GpuReport, MigProfileReport
 
 UNSUPPORTED = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT)
 
@@ -44,13 +44,13 @@ def _gpu_report(handle: Any) -> GpuReport:
     total = pynvml.nvmlDeviceGetMemoryInfo(handle).total
     return GpuReport(
         product=_text(pynvml.nvmlDeviceGetName(handle)),
-        pci=f"0x{pynvml.nvmlDeviceGetPciInfo(handle).pciDeviceId:08X}",
-        memory_gb=-(-total // 2**30),  # the driver reserves a little, so round up to the GPU's size
-        slices=tuple(_slice_reports(handle)),
+        pci_device_id=f"0x{pynvml.nvmlDeviceGetPciInfo(handle).pciDeviceId:08X}",
+        memory_gb=-(-total // 2**30),  # GiB, rounded up: equals the size in the product name
+        mig_profiles=tuple(_mig_profile_reports(handle)),
     )
 
 
-def _slice_reports(handle: Any) -> Iterator[SliceReport]:
+def _mig_profile_reports(handle: Any) -> Iterator[MigProfileReport]:
     for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
         try:
             info = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number, version=2)
@@ -58,21 +58,21 @@ def _slice_reports(handle: Any) -> Iterator[SliceReport]:
             if error.value not in UNSUPPORTED:
                 raise
             continue
-        yield SliceReport(
+        yield MigProfileReport(
             name=_text(info.name).removeprefix("MIG "),
             compute=info.sliceCount,
-            instances=info.instanceCount,
-            places=tuple(_placements(handle, info.id)),
+            max_instances=info.instanceCount,
+            placements=tuple(_placements(handle, info.id)),
         )
 
 
 def _placements(handle: Any, profile: int) -> Iterator[tuple[int, int]]:
     count = c_uint()
     pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, None, byref(count))
-    found = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
-    pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, found, byref(count))
-    for place in found[: count.value]:
-        yield place.start, place.size
+    placements = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
+    pynvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, placements, byref(count))
+    for placement in placements[: count.value]:
+        yield placement.start, placement.size
 
 
 def _text(answer: bytes | str) -> str:

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from deploy.embedded import migrations, roles
-from deploy.embedded.product import Product
+from deploy.embedded.product_processes import ProductInstallation
 from deploy.embedded.startup_error import StartupError
 from deploy.embedded.supervisor import Supervisor
 
 SEEDING = "seeding"
 
 
-def prepare_database_for_start(product: Product, supervisor: Supervisor) -> bool:
+def prepare_database_for_start(product: ProductInstallation, supervisor: Supervisor) -> bool:
     """Create or update roles, database and tables; return whether the database is new."""
     server = product.server
     if roles.read_comment(server, roles.DATABASE).endswith(SEEDING):
@@ -23,7 +23,9 @@ def prepare_database_for_start(product: Product, supervisor: Supervisor) -> bool
     if roles.read_comment(server, roles.DATABASE) != wanted:
         need_upgradable(server)
         with supervisor.progress.step(f"Migrations: {'create' if new else 'update'} the tables"):
-            supervisor.run(product.manage("migrate", "migrate", "--database", "owner", "--no-input", role=roles.OWNER))
+            supervisor.run(
+                product.manage_command("migrate", "migrate", "--database", "owner", "--no-input", role=roles.OWNER)
+            )
         roles.write_comment(server, roles.DATABASE, wanted)
     if new:
         roles.write_comment(server, roles.DATABASE, f"{wanted} {SEEDING}")
@@ -39,14 +41,14 @@ def need_upgradable(server: roles.Server, database: str = roles.DATABASE) -> Non
         )
 
 
-def seed_demo(product: Product, supervisor: Supervisor, *, new: bool) -> dict[str, Any]:
+def seed_demo(product: ProductInstallation, supervisor: Supervisor, *, new: bool) -> dict[str, Any]:
     """Seed a new database; return the seed's output, from now or an earlier start."""
     server, answer = product.server, product.folders.data / "demo.json"
     if new or not answer.exists():
         fresh = answer.with_suffix(".new")
         # The seed makes weeks of commits, which need not wait for the disk.
         with supervisor.progress.step("Seed: fill in demo data"), roles.without_sync_commit(server, roles.DATABASE):
-            supervisor.run(product.manage("seed", "seed", output=fresh))
+            supervisor.run(product.manage_command("seed", "seed", output=fresh))
         read_seed_result(fresh)
         fresh.rename(answer)
         roles.write_comment(server, roles.DATABASE, migrations.fingerprint())

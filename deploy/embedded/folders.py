@@ -96,7 +96,7 @@ def socket_directory(data: Path) -> Path:
 def create_directories(
     data: Path, *, servers: UnprivilegedAccount | None, products: UnprivilegedAccount | None
 ) -> DataDirectories:
-    """Create the data directory, or raise a Complaint that says why it cannot be."""
+    """Create the data directory, or raise a StartupError that says why it cannot be."""
     folders = DataDirectories(data.absolute(), socket_directory(data.absolute()))
     try:
         folders.data.mkdir(parents=True, exist_ok=True)

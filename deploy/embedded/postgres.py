@@ -81,7 +81,7 @@ class PostgresCluster:
                 raise StartupError(f"PostgreSQL could not create {self.data}. It said:\n{errors.read().strip()}")
         new.rename(self.data)
 
-    def part(self) -> ProcessSpec:
+    def process_spec(self) -> ProcessSpec:
         """Return the specification of the server process."""
         command = [self.programs["postgres"], "-D", str(self.data)]
         settings = {
@@ -99,13 +99,13 @@ class PostgresCluster:
             "postgres",
             command,
             PLAIN_ENV,
-            ready=self.answers,
+            ready=self.responds,
             account=self.account,
-            stop=signal.SIGINT,  # "fast": ends the sessions, then writes a checkpoint
-            orphaned=signal.SIGINT,
+            stop_signal=signal.SIGINT,  # "fast": ends the sessions, then writes a checkpoint
+            orphan_signal=signal.SIGINT,
         )
 
-    def answers(self, process: Process | None = None) -> bool:
+    def responds(self, process: Process | None = None) -> bool:
         """Return whether a query succeeds."""
         if not (self.sockets / ".s.PGSQL.5432").exists():
             return False

@@ -58,11 +58,11 @@ class ProcessSpec:
     ready: Callable[["Process"], bool] = lambda process: True
     account: UnprivilegedAccount | None = None
     cwd: Path = Path("/")
-    patience_s: float = 40
-    stop: signal.Signals = signal.SIGTERM
+    start_timeout_s: float = 40
+    stop_signal: signal.Signals = signal.SIGTERM
     # Sent by the kernel when we are killed: the fastest shutdown without data loss.
-    orphaned: signal.Signals = signal.SIGTERM
-    attached: bool = False  # uses this terminal instead of a log
+    orphan_signal: signal.Signals = signal.SIGTERM
+    uses_terminal: bool = False  # uses this terminal instead of a log
     output: Path | None = None  # file for its standard output if that is a result, not a log
 
 
@@ -70,7 +70,7 @@ class ProcessSpec:
 class Process:
     """Process of a ProcessSpec that runs or ran."""
 
-    part: ProcessSpec
+    spec: ProcessSpec
     log: Path
     keep_open: tuple[int, ...] = ()  # descriptors that it inherits
     popen: subprocess.Popen[bytes] = field(init=False)
@@ -83,33 +83,33 @@ class Process:
         """Start it; its log is appended to."""
         if self.log.exists() and self.log.stat().st_size > MAX_LOG_BYTES:
             self.log.rename(self.log.with_suffix(".log.1"))
-        parent, orphaned = os.getpid(), self.part.orphaned
+        parent, orphan_signal = os.getpid(), self.spec.orphan_signal
         self.started, self.dead_since = time.monotonic(), 0.0
 
         def in_child() -> None:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, WATCHED_SIGNALS)
-            _libc.prctl(PR_SET_PDEATHSIG, int(orphaned), 0, 0, 0)
+            _libc.prctl(PR_SET_PDEATHSIG, int(orphan_signal), 0, 0, 0)
             if os.getppid() != parent:  # we died between the fork and the line above
                 os._exit(1)
 
         with self.log.open("ab") as log, ExitStack() as open_files:
             self.log_start = log.tell()
-            answer = open_files.enter_context(_open_private(self.part.output)) if self.part.output else log
+            answer = open_files.enter_context(_open_private(self.spec.output)) if self.spec.output else log
             self.popen = subprocess.Popen(
-                self.part.command,
+                self.spec.command,
                 stdin=subprocess.DEVNULL,
-                stdout=None if self.part.attached else answer,
-                stderr=None if self.part.attached else log,
-                env=dict(self.part.env),
-                cwd=self.part.cwd,
+                stdout=None if self.spec.uses_terminal else answer,
+                stderr=None if self.spec.uses_terminal else log,
+                env=dict(self.spec.env),
+                cwd=self.spec.cwd,
                 process_group=0,
                 pass_fds=self.keep_open,
                 preexec_fn=in_child,  # safe: there are no threads here
-                **(self.part.account.switch() if self.part.account else {}),
+                **(self.spec.account.switch() if self.spec.account else {}),
             )
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return self.popen.poll() is None
 
     def send(self, number: signal.Signals) -> None:
@@ -122,7 +122,7 @@ class Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.popen.pid, signal.SIGKILL)
 
-    def said(self) -> str:
+    def read_log(self) -> str:
         """Return what this run has logged so far."""
         with self.log.open("rb") as log:
             log.seek(self.log_start)
@@ -130,4 +130,4 @@ class Process:
 
     def last_words(self, lines: int = 15) -> str:
         """Return the end of its log, for a person to read."""
-        return "\n".join(f"    {line}" for line in self.said().splitlines()[-lines:]) or "    (no output)"
+        return "\n".join(f"    {line}" for line in self.read_log().splitlines()[-lines:]) or "    (no output)"

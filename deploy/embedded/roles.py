@@ -57,7 +57,7 @@ class Server:
 
 
 def require_database_url(url: str) -> None:
-    """Raise a Complaint unless DATABASE_URL is valid.
+    """Raise a StartupError unless DATABASE_URL is valid.
 
     Its text is not printed, since it may contain a password.
     """

@@ -11,7 +11,7 @@ from deploy.embedded import account, binaries, folders, port_check, run_lock
 from deploy.embedded.database_setup import prepare_database_for_start, seed_demo
 from deploy.embedded.postgres import PLAIN_ENV, PostgresCluster, major_version_of
 from deploy.embedded.process import ProcessSpec
-from deploy.embedded.product import PYTHON, Product
+from deploy.embedded.product_processes import PYTHON, ProductInstallation
 from deploy.embedded.progress import Progress
 from deploy.embedded.roles import Server, require_database_url
 from deploy.embedded.startup_error import StartupError
@@ -21,7 +21,9 @@ from deploy.embedded.valkey import Valkey
 
 
 @contextmanager
-def installation(options: Namespace, progress: Progress | None = None) -> Iterator[tuple[Product, Supervisor]]:
+def installation(
+    options: Namespace, progress: Progress | None = None
+) -> Iterator[tuple[ProductInstallation, Supervisor]]:
     """Start the database servers and yield the product; stop everything at the end."""
     os.umask(0o022)
     progress = progress or Progress()
@@ -45,7 +47,7 @@ def installation(options: Namespace, progress: Progress | None = None) -> Iterat
         supervisor = Supervisor(places.logs, progress, keep_open=(lock.descriptor,))
         try:
             with progress.step(f"Database: start {'' if external else 'PostgreSQL and '}Valkey"):
-                parts: list[ProcessSpec] = []
+                specs: list[ProcessSpec] = []
                 server = Server(external)
                 if not external:
                     cluster = PostgresCluster(
@@ -57,9 +59,9 @@ def installation(options: Namespace, progress: Progress | None = None) -> Iterat
                     )
                     cluster.initialise(progress, keep_open=(lock.descriptor,))
                     server = Server(cluster.url())
-                    parts.append(cluster.part())
+                    specs.append(cluster.process_spec())
                 valkey = Valkey(binaries.find_valkey(servers), places.valkey, places.sockets, servers)
-                supervisor.start(*parts, valkey.part())
+                supervisor.start(*specs, valkey.process_spec())
             if servers and products is None:
                 supervisor.say(
                     f"PostgreSQL and Valkey run as {servers.name}; the product itself runs as root, because "
@@ -67,7 +69,7 @@ def installation(options: Namespace, progress: Progress | None = None) -> Iterat
                 )
             if products:
                 compile_bytecode(supervisor)
-            yield Product(places, server, valkey, options.host, options.port, products), supervisor
+            yield ProductInstallation(places, server, valkey, options.host, options.port, products), supervisor
         finally:
             lock.mark_stopping()
             supervisor.stop()
@@ -93,11 +95,11 @@ def run(options: Namespace) -> int:
             web_processes = supervisor.launch(*product.web_processes())
             demo = seed_demo(product, supervisor, new=new)
             with progress.step("Processes: start web server, worker and scheduler"):
-                supervisor.until_ready(web_processes + supervisor.launch(*product.background_processes()))
+                supervisor.wait_until_ready(web_processes + supervisor.launch(*product.background_processes()))
             took = time.monotonic() - began
             logs = product.folders.logs
-            print("\n" + startup_text(address=product.address, demo=demo, logs=logs, seconds=took), flush=True)
-            supervisor.launch(product.agent())  # after the message: a start does not wait for it
+            print("\n" + startup_text(address=product.public_url, demo=demo, logs=logs, seconds=took), flush=True)
+            supervisor.launch(product.agent_process())  # after the message: a start does not wait for it
             supervisor.watch()
     except StopRequested:
         print("\nStopped. Start again with: make run", flush=True)

@@ -30,12 +30,12 @@ class RunLock:
     """Lock that this launcher and its processes hold."""
 
     file: Path
-    held: IO[str]
+    lock_file: IO[str]
 
     @property
     def descriptor(self) -> int:
         """File descriptor that each process must inherit."""
-        return self.held.fileno()
+        return self.lock_file.fileno()
 
     def mark_stopping(self) -> None:
         """Tell the next start that it need only wait."""
@@ -44,7 +44,7 @@ class RunLock:
 
     def close(self) -> None:
         """Let go; the lock is free once all our processes have ended too."""
-        self.held.close()
+        self.lock_file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +108,7 @@ def _wait_for_previous_run(lock: RunLock, data: Path, progress: Progress) -> Non
 def _is_taken(lock: RunLock) -> bool:
     """Try to lock; return whether we hold it now."""
     try:
-        fcntl.flock(lock.held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock.lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -15,7 +15,7 @@ from pathlib import Path
 from deploy.embedded import account, binaries, folders, roles
 from deploy.embedded.postgres import PostgresCluster
 from deploy.embedded.process import ProcessSpec
-from deploy.embedded.product import PYTHON, Product
+from deploy.embedded.product_processes import PYTHON, ProductInstallation
 from deploy.embedded.roles import DATABASE, OWNER, WORKER, Server
 from deploy.embedded.startup_error import StartupError
 from deploy.embedded.supervisor import StopRequested, Supervisor
@@ -49,7 +49,7 @@ def build_cache_variables() -> dict[str, str]:
 class TemporaryInstallation:
     """Running temporary installation."""
 
-    product: Product
+    product: ProductInstallation
     supervisor: Supervisor
 
     def run(self, *command: str) -> int:
@@ -59,8 +59,8 @@ class TemporaryInstallation:
         roles.clone_database(server, DATABASE, template=EMPTY_DATABASE)
         env = self.product.env(WORKER) | {"GPUBROKER_OWNER_DATABASE_URL": server.login(OWNER, DATABASE)}
         env |= build_cache_variables()
-        part = ProcessSpec("command", command, env, cwd=folders.CHECKOUT, attached=True)
-        return self.supervisor.finish(part).popen.returncode
+        spec = ProcessSpec("command", command, env, cwd=folders.CHECKOUT, uses_terminal=True)
+        return self.supervisor.finish(spec).popen.returncode
 
 
 @contextmanager
@@ -83,10 +83,10 @@ def scratch(*, durable: bool = False) -> Iterator[TemporaryInstallation]:
         cluster.initialise()
         server = Server(cluster.url())
         valkey = Valkey(binaries.find_valkey(servers), places.valkey, places.sockets, servers, keep=False)
-        supervisor.start(cluster.part(), valkey.part())
-        product = Product(places, server, valkey, "127.0.0.1", NO_PORT)
+        supervisor.start(cluster.process_spec(), valkey.process_spec())
+        product = ProductInstallation(places, server, valkey, "127.0.0.1", NO_PORT)
         roles.prepare_database(server)
-        migrate = product.manage("migrate", "migrate", "--database", "owner", "--no-input", role=OWNER)
+        migrate = product.manage_command("migrate", "migrate", "--database", "owner", "--no-input", role=OWNER)
         supervisor.run(migrate)
         roles.rename_database(server, DATABASE, EMPTY_DATABASE)
         yield TemporaryInstallation(product, supervisor)

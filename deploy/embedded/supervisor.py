@@ -30,14 +30,14 @@ class Supervisor:
         self.progress = progress or Progress()
         self.say = self.progress.say
         # The processes launched first are the servers that the others need: they stop last.
-        self.ground: list[Process] = []
-        self.above: list[Process] = []
+        self.servers: list[Process] = []
+        self.dependents: list[Process] = []
         signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED_SIGNALS)
         adopt_orphans()
 
     @property
     def processes(self) -> list[Process]:
-        return [*self.ground, *self.above]
+        return [*self.servers, *self.dependents]
 
     def pause(self, seconds: float) -> None:
         """Sleep until a child changes state; raise StopRequested when a signal asks us to end."""
@@ -46,63 +46,63 @@ class Supervisor:
         if received is not None and received != signal.SIGCHLD:
             raise StopRequested(signal.Signals(received).name)
 
-    def launch(self, *parts: ProcessSpec) -> list[Process]:
+    def launch(self, *specs: ProcessSpec) -> list[Process]:
         """Start processes in parallel."""
-        level = self.above if self.ground else self.ground
-        launched = [Process(part, self.logs / f"{part.name}.log", self.keep_open) for part in parts]
+        level = self.dependents if self.servers else self.servers
+        launched = [Process(spec, self.logs / f"{spec.name}.log", self.keep_open) for spec in specs]
         for process in launched:
             process.start()
             level.append(process)
         return launched
 
-    def start(self, *parts: ProcessSpec) -> None:
+    def start(self, *specs: ProcessSpec) -> None:
         """Start processes in parallel and return when each is ready."""
-        self.until_ready(self.launch(*parts))
+        self.wait_until_ready(self.launch(*specs))
 
-    def until_ready(self, processes: Sequence[Process]) -> None:
+    def wait_until_ready(self, processes: Sequence[Process]) -> None:
         """Wait until each is ready; raise StartupError if one exits or takes too long."""
         began, waiting = time.monotonic(), list(processes)
         while waiting:
             for process in list(waiting):
-                if not process.alive:
-                    raise self._complaint(process, "ended while starting")
-                if process.part.ready(process):
+                if not process.is_alive:
+                    raise self._startup_error(process, "ended while starting")
+                if process.spec.ready(process):
                     waiting.remove(process)
-                elif time.monotonic() - began > process.part.patience_s:
-                    raise self._complaint(process, f"did not answer in {process.part.patience_s:.0f} s")
+                elif time.monotonic() - began > process.spec.start_timeout_s:
+                    raise self._startup_error(process, f"did not answer in {process.spec.start_timeout_s:.0f} s")
             if waiting:
                 self.pause(0.05)
 
-    def run(self, part: ProcessSpec) -> Process:
+    def run(self, spec: ProcessSpec) -> Process:
         """Run a process to its end; raise StartupError if it fails."""
-        process = self.finish(part)
+        process = self.finish(spec)
         if process.popen.returncode != 0:
-            raise self._complaint(process, "failed")
+            raise self._startup_error(process, "failed")
         return process
 
-    def finish(self, part: ProcessSpec) -> Process:
+    def finish(self, spec: ProcessSpec) -> Process:
         """Run a process to its end, whatever its exit status."""
-        (process,) = self.launch(part)
-        while process.alive:
+        (process,) = self.launch(spec)
+        while process.is_alive:
             self.pause(0.5)
-        self.above.remove(process)
+        self.dependents.remove(process)
         return process
 
-    def _complaint(self, process: Process, what: str) -> StartupError:
-        words = process.last_words()
-        full = "\nThe disk is full. Free some disk space, then start again." if DISK_FULL_TEXT in words else ""
-        return StartupError(f"{process.part.name} {what}. The end of {process.log}:\n{words}{full}")
+    def _startup_error(self, process: Process, problem: str) -> StartupError:
+        log_end = process.last_words()
+        hint = "\nThe disk is full. Free some disk space, then start again." if DISK_FULL_TEXT in log_end else ""
+        return StartupError(f"{process.spec.name} {problem}. The end of {process.log}:\n{log_end}{hint}")
 
     def watch(self) -> None:
         """Restart processes that exit, until asked to stop or one exits too often."""
         while True:
-            self._reap_strangers()
-            waiting = [process for process in self.processes if self._revive(process)]
+            self._reap_orphans()
+            waiting = [process for process in self.processes if self._restart_if_dead(process)]
             self.pause(0.2 if waiting else 60)
 
-    def _revive(self, process: Process) -> bool:
+    def _restart_if_dead(self, process: Process) -> bool:
         """Restart a dead process once its backoff is over; return whether it still waits."""
-        if process.alive:
+        if process.is_alive:
             return False
         now = time.monotonic()
         if not process.dead_since:
@@ -113,12 +113,12 @@ class Supervisor:
             killed = process.popen.returncode == -signal.SIGKILL
             quick = now - process.started < QUICK_EXIT_S and not killed
             process.quick_deaths = process.quick_deaths + 1 if quick else 1
-            self.say(f"{process.part.name} ended unexpectedly ({_exit_description(process.popen.returncode)}).")
+            self.say(f"{process.spec.name} ended unexpectedly ({_exit_description(process.popen.returncode)}).")
         if process.quick_deaths >= MAX_QUICK_EXITS:
-            raise self._complaint(process, f"died {MAX_QUICK_EXITS} times in a row, so everything stops")
+            raise self._startup_error(process, f"died {MAX_QUICK_EXITS} times in a row, so everything stops")
         if now - process.dead_since < 0.25 * 2**process.quick_deaths:
             return True
-        self.say(f"{process.part.name} starts again.")
+        self.say(f"{process.spec.name} starts again.")
         process.start()
         return False
 
@@ -133,7 +133,7 @@ class Supervisor:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
 
-    def _reap_strangers(self) -> None:
+    def _reap_orphans(self) -> None:
         """Reap orphaned grandchildren; our own children are reaped by Popen."""
         ours = {process.popen.pid for process in self.processes}
         with suppress(ChildProcessError):
@@ -144,24 +144,24 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop everything in reverse order, and leave no process behind."""
-        for level, (grace, last_call) in zip((self.above, self.ground), GRACE_S, strict=True):
+        for level, (grace, last_call) in zip((self.dependents, self.servers), GRACE_S, strict=True):
             for process in reversed(level):
-                process.send(process.part.stop)
-            if not self._gone(level, grace):
+                process.send(process.spec.stop_signal)
+            if not self._wait_until_ended(level, grace):
                 for process in level:
-                    process.send(process.part.orphaned)
-                self._gone(level, last_call)
+                    process.send(process.spec.orphan_signal)
+                self._wait_until_ended(level, last_call)
             for process in level:
                 process.sweep_group()
                 process.popen.wait()
             level.clear()
         _kill_children()
 
-    def _gone(self, level: Sequence[Process], within: float) -> bool:
+    def _wait_until_ended(self, level: Sequence[Process], within: float) -> bool:
         end = time.monotonic() + within
-        while any(process.alive for process in level) and time.monotonic() < end:
+        while any(process.is_alive for process in level) and time.monotonic() < end:
             signal.sigtimedwait({signal.SIGCHLD}, 0.05)
-        return not any(process.alive for process in level)
+        return not any(process.is_alive for process in level)
 
 
 def _exit_description(returncode: int) -> str:

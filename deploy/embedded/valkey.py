@@ -28,23 +28,23 @@ class Valkey:
         """URL in Celery's format."""
         return f"redis+socket://{self.socket}"
 
-    def part(self) -> ProcessSpec:
+    def process_spec(self) -> ProcessSpec:
         """Return the specification of the server process."""
         command = [self.program, "--port", "0", "--dir", str(self.data)]
         command += ["--unixsocket", str(self.socket), "--unixsocketperm", "700"]
         # Evicting a message to save memory would lose it silently; a refused write raises an error.
         command += ["--maxmemory-policy", "noeviction", "--save", ""]
         command += ["--appendonly", "yes" if self.keep else "no", "--appendfsync", "everysec"]
-        return ProcessSpec("valkey", command, PLAIN_ENV, ready=self.answers, account=self.account)
+        return ProcessSpec("valkey", command, PLAIN_ENV, ready=self.responds, account=self.account)
 
-    def answers(self, process: Process | None = None) -> bool:
+    def responds(self, process: Process | None = None) -> bool:
         """Return whether PING succeeds; it does not while the server loads its file."""
         try:
-            return self.say(b"PING").startswith(b"+PONG")
+            return self.send_command(b"PING").startswith(b"+PONG")
         except OSError:
             return False
 
-    def say(self, command: bytes) -> bytes:
+    def send_command(self, command: bytes) -> bytes:
         """Send one command and return the start of its reply."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(2)

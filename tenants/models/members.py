@@ -45,7 +45,7 @@ class ServiceAccount(TenantOwned):
     # An actor's id, as in the audit log.
     made_by = models.CharField(max_length=ID_LENGTH, blank=True, default="", db_default="")
     made_by_label = models.CharField(max_length=254, blank=True, default="", db_default="")
-    closed_at = models.DateTimeField(null=True)
+    closed_at = models.DateTimeField(null=True)  # its tokens stop working
     version = models.PositiveIntegerField(default=1)
 
     class Meta:

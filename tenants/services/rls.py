@@ -26,10 +26,10 @@ def tenant_scope(tenant_id: str) -> Iterator[None]:
     """Open a transaction that sees one tenant's rows."""
     outermost = not connection.in_atomic_block
     with transaction.atomic():
-        before = _set_tenant(tenant_id)
+        previous = _set_tenant(tenant_id)
         yield
         if not outermost:  # else the commit resets it, without a round trip
-            _set_tenant(before)
+            _set_tenant(previous)
 
 
 @contextmanager
@@ -38,10 +38,10 @@ def _role_scope(role: str) -> Iterator[None]:
     with transaction.atomic(), connection.cursor() as cursor:
         # The same as SET LOCAL ROLE, but returns the previous role in the same round trip.
         cursor.execute("SELECT current_setting('role'), set_config('role', %s, true)", [role])
-        before = cursor.fetchone()[0]
+        previous = cursor.fetchone()[0]
         yield
         if not outermost:
-            cursor.execute("SELECT set_config('role', %s, true)", [before])
+            cursor.execute("SELECT set_config('role', %s, true)", [previous])
 
 
 @contextmanager
@@ -55,8 +55,8 @@ def staff_scope() -> Iterator[None]:
 
 
 @contextmanager
-def own_scope() -> Iterator[None]:
-    """Return to the product's own login inside a staff scope, to write through `tenant_scope`."""
+def login_role_scope() -> Iterator[None]:
+    """Drop the staff role inside a staff scope, so that `tenant_scope` may write."""
     with _role_scope("none"):
         yield
 
@@ -78,9 +78,9 @@ def batch_scope(tenants: Sequence[str]) -> Iterator[None]:
         cursor.execute(
             "SELECT current_setting('app.tenants', true), set_config('app.tenants', %s, true)", [",".join(tenants)]
         )
-        before = cursor.fetchone()[0] or ""
+        previous = cursor.fetchone()[0] or ""
         yield
-        cursor.execute("SELECT set_config('app.tenants', %s, true)", [before])
+        cursor.execute("SELECT set_config('app.tenants', %s, true)", [previous])
 
 
 @contextmanager

@@ -9,8 +9,8 @@ import pytest
 from tests.architecture.faults import DOCUMENT, FAULTS, Fault, to_markdown
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# As they were promised: one that is dropped from the table is missed here.
-PROMISED = """
+# The faults that must be covered: one that is dropped from the table is missed here.
+REQUIRED_FAULTS = """
 409 on apply, 409 on delete precondition, 403 quota, 422, 429 with Retry-After, 503 with Retry-After, 410 in the stream,
 silent stall, API server killed, etcd stopped, restored from an old backup, empty list by mistake, token revoked,
 permission lost, worker or agent killed between any two calls, pod evicted, preempted, OOMKilled,
@@ -18,37 +18,37 @@ image that never pulls, node lost and back, finalizer stuck, namespace deleted b
 a foreign object with our name, tenant edits our object, device plugin reports fewer devices,
 MIG change that wedges, cluster unreachable for hours
 """
-NEEDS_A_CLUSTER = ("control_plane", "own_control_plane", "kubernetes_stage", "way", "watching", "brittle")
-PLAYS_BOTH = ("world", "stage")
+CLUSTER_FIXTURES = ("control_plane", "own_control_plane", "kubernetes_stage", "way", "watching", "brittle")
+SHARED_FIXTURES = ("world", "stage")
 
 
 @cache
-def written_in(path: str) -> dict[str, tuple[str, ...]]:
-    """Return the tests of a file with what they take."""
+def parameters_by_test(path: str) -> dict[str, tuple[str, ...]]:
+    """Return the tests of a file with their parameters."""
     tree = ast.parse((CHECKOUT / path).read_text())
     found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return {node.name: tuple(arg.arg for arg in node.args.args) for node in found if node.name.startswith("test_")}
 
 
-def takes(test: str) -> tuple[str, ...]:
-    """Return what a named test takes, or fail when there is no such test."""
+def parameters_of(test: str) -> tuple[str, ...]:
+    """Return the parameters of a named test, or fail when there is no such test."""
     path, _, rest = test.partition("::")
     name, _, parameter = rest.partition("[")
-    assert name in written_in(path), f"{path} has no test {name}"
+    assert name in parameters_by_test(path), f"{path} has no test {name}"
     if parameter:
         text = (CHECKOUT / path).read_text()
         assert f'"{parameter[:-1]}"' in text or parameter[:-1] in ("429", "503"), f"{path} plays no {parameter}"
-    return written_in(path)[name]
+    return parameters_by_test(path)[name]
 
 
 def test_every_fault_that_was_promised_is_in_the_table() -> None:
-    assert set(FAULTS) == {" ".join(each.split()) for each in PROMISED.split(",")}
+    assert set(FAULTS) == {" ".join(each.split()) for each in REQUIRED_FAULTS.split(",")}
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_fault_is_played_simulated_and_for_real(fault: Fault) -> None:
-    assert any(not set(takes(test)) & set(NEEDS_A_CLUSTER) for test in fault.simulated)
-    assert any(set(takes(test)) & {*NEEDS_A_CLUSTER, *PLAYS_BOTH} for test in fault.real)
+    assert any(not set(parameters_of(test)) & set(CLUSTER_FIXTURES) for test in fault.simulated)
+    assert any(set(parameters_of(test)) & {*CLUSTER_FIXTURES, *SHARED_FIXTURES} for test in fault.real)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
@@ -56,9 +56,9 @@ def test_where_a_fault_is_played_in_one_world_alone_it_is_said_why(fault: Fault)
     alone = set(fault.simulated) ^ set(fault.real)
     assert bool(alone) is bool(fault.why)
     for test in fault.shared:
-        assert set(takes(test)) & set(PLAYS_BOTH), f"{test} is not played in both worlds"
+        assert set(parameters_of(test)) & set(SHARED_FIXTURES), f"{test} does not run on both kinds of cluster"
     for test in alone:
-        assert bool(set(takes(test)) & set(NEEDS_A_CLUSTER)) is (test in fault.real), f"{test} is elsewhere"
+        assert bool(set(parameters_of(test)) & set(CLUSTER_FIXTURES)) is (test in fault.real), f"{test} is elsewhere"
 
 
 def test_the_table_for_people_is_this_one() -> None:
@@ -67,4 +67,4 @@ def test_the_table_for_people_is_this_one() -> None:
 
 def test_a_test_that_is_not_there_is_missed() -> None:
     with pytest.raises(AssertionError, match="has no test"):
-        takes("tests/cluster/test_faults.py::test_nobody_wrote")
+        parameters_of("tests/cluster/test_faults.py::test_nobody_wrote")

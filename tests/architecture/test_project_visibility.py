@@ -1,7 +1,7 @@
 """A member of one project sees no data of the tenant's other projects.
 
-Quagga lies beside Alpha, and what is called zenith lies above both. A walk of an owner of the whole tenant finds every
-one of these marks: one that nobody can find would prove nothing.
+Alpha is the user's project, Quagga a sibling, zenith the root. An owner of the tenant must find every pattern first;
+otherwise the test proves nothing.
 """
 
 import re
@@ -45,7 +45,7 @@ from web.http import event_stream as stream
 
 OWNS = RoleGrants((RoleGrant(Role.OWNER),))
 # Where it lies: for how long 111 whole GPUs of seven euros ran there, and what of that is on pages.
-LONG = {"quagga": 36_036, "zenith": 25_740}
+LEASE_DURATION_S = {"quagga": 36_036, "zenith": 25_740}
 AMOUNTS = {
     "what ran in quagga": r"7,?777\.7\d",
     "what ran in zenith": r"5,?555\.5\d",
@@ -54,7 +54,7 @@ AMOUNTS = {
     "what the whole tenant spent": r"13,?3\d\d\.\d\d",
     "the ceiling of quagga": r"7,771\b|7771000",
 }
-GRID = {
+QUERIES = {
     "": ["whose=all", "whose=mine"],
     "leases/": ["state=all", "state=over", "state=all&format=csv", "state=waiting&by=me", "state=all&class=on_demand"],
     "spend/": [
@@ -74,10 +74,10 @@ GRID = {
     "api/v1/members": ["q=quagga", "role=viewer"],
     "api/v1/projects": ["archived=false", "q=quagga"],
 }  # fmt: skip
-# Of everybody, for what the role may not do decides about parts of these pages.
-GRID_OF_ALL = {"spend/": ["group=project"], "leases/": ["state=all&format=csv"]}
-# What is named in the address by its id, with ids of elsewhere.
-NAMED = {
+# For every role: parts of these pages depend on what the role may do.
+COMMON_QUERIES = {"spend/": ["group=project"], "leases/": ["state=all&format=csv"]}
+# Queries whose placeholders are replaced by ids of other projects' records.
+FOREIGN_QUERIES = {
     "launch/": ["again=LEASE", "volume=VOLUME", "runs=ssh&volume=VOLUME&offering=OFFERING"],
     "leases/": ["state=all&q=LEASE", "state=all&cursor=LEASE", "state=all&q=quagga", "state=all&q=zenith"],
     "audit/": ["subject=LEASE"],
@@ -98,8 +98,8 @@ NAMED = {
 
 
 @dataclass
-class Place:
-    """A project, and what was planted in it."""
+class ProjectRecords:
+    """A project, and the ids of its records."""
 
     project: Project
     word: str
@@ -107,14 +107,14 @@ class Place:
 
 
 @dataclass
-class Planted:
+class TenantRecords:
     """A tenant with something of every kind in Alpha, beside it and above it."""
 
     portal: PortalSession
-    alpha: Place
-    elsewhere: list[Place]
+    alpha: ProjectRecords
+    elsewhere: list[ProjectRecords]
     whole: dict[str, str]  # ids of what belongs to the whole tenant
-    marks: dict[str, re.Pattern[str]] = field(default_factory=dict)
+    patterns: dict[str, re.Pattern[str]] = field(default_factory=dict)
 
     def ids_of(self, thing: str) -> tuple[str, ...] | None:
         """Return the ids that stand in an address: of Alpha, or of the whole tenant."""
@@ -124,18 +124,18 @@ class Planted:
         return (found,) if found else None
 
 
-def somebody(owner: TenantContext, word: str, project: Project | None) -> tuple[User, Actor]:
+def create_member(owner: TenantContext, word: str, project: Project | None) -> tuple[User, Actor]:
     user = User.objects.create_user(f"{word}-person@example.org")
     with tenant_scope(owner.tenant.pk):
         Member.objects.create(tenant=owner.tenant, user=user, role=Role.OWNER, project=project, created_at=NOW)
     return user, Actor("user", user.pk, user.email)
 
 
-def plant(portal: PortalSession, project: Project, word: str) -> Place:
+def create_records(portal: PortalSession, project: Project, word: str) -> ProjectRecords:
     """Put something of every kind into a project, each with the word in its name."""
-    sim, place = portal.sim, Place(project, word)
+    sim, group = portal.sim, ProjectRecords(project, word)
     here = project if project.parent_id else None
-    user, actor = somebody(portal.owner, word, here)
+    user, actor = create_member(portal.owner, word, here)
     theirs = replace(portal.owner, actor=actor)
     volume = sim.create_volume(theirs, f"{word}-volume", project=project)
     sim.create_volume(theirs, f"{word}-kept", project=project)
@@ -152,8 +152,8 @@ def plant(portal: PortalSession, project: Project, word: str) -> Place:
     resting = sim.create_lease(theirs, small, name=f"{word}-resting", volume=volume.pk, **wanted)
     sim.stop_lease(resting, theirs)
     sim.run(30)
-    since, many = NOW - timedelta(days=2), 111 if word in LONG else 1
-    over = add_ended_lease(project, offering("whole-gpu"), since, LONG.get(word, 3600), quantity=many)
+    since, many = NOW - timedelta(days=2), 111 if word in LEASE_DURATION_S else 1
+    over = add_ended_lease(project, offering("whole-gpu"), since, LEASE_DURATION_S.get(word, 3600), quantity=many)
     with tenant_scope(project.tenant_id):
         Lease.objects.filter(pk=over.pk).update(name=f"{word}-over", requested_by_label=actor.label)
         guest, _ = invitations.invite(
@@ -170,120 +170,119 @@ def plant(portal: PortalSession, project: Project, word: str) -> Place:
                 expires_at=sim.now + timedelta(days=1), actor=actor, now=sim.now, **bearer,
             )  # fmt: skip
         member = Member.objects.get(user=user)
-    place.ids = {
+    group.ids = {
         "lease": active.pk, "volume": volume.pk, "project": project.pk, "member": member.pk,
         "invitation": guest.pk, "service account": robot.pk, "token": token.pk,
     }  # fmt: skip
     if here:
         limit = 7_771_000 if word == "quagga" else 900_000
-        place.ids["quota"] = portal.owner.set_quota(QuotaKind.UNITS, limit, project).pk
+        group.ids["quota"] = portal.owner.set_quota(QuotaKind.UNITS, limit, project).pk
         with tenant_scope(portal.owner.tenant.pk):
             budget = budget_settings.set_budget(
                 project=project, limit_minor=limit, actor=portal.owner.actor, now=portal.sim.now
             )
-        place.ids["budget"] = place.ids["budget to remove"] = budget.pk
-    return place
+        group.ids["budget"] = group.ids["budget to remove"] = budget.pk
+    return group
 
 
 @pytest.fixture
-def planted(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[Planted]:
+def records(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[TenantRecords]:
     monkeypatch.setattr(stream, "POLL_INTERVAL_S", 0.02)
     monkeypatch.setattr(stream, "HEARTBEAT_EVERY_POLLS", 1)
     with open_portal() as portal:
-        alpha = plant(portal, portal.owner.create_project("Alpha"), "alpha")
+        alpha = create_records(portal, portal.owner.create_project("Alpha"), "alpha")
         elsewhere = [
-            plant(portal, portal.owner.create_project("Quagga"), "quagga"),
-            plant(portal, portal.owner.project, "zenith"),
+            create_records(portal, portal.owner.create_project("Quagga"), "quagga"),
+            create_records(portal, portal.owner.project, "zenith"),
         ]
-        for place in elsewhere:  # asked for last, and left in the queue
+        for group in elsewhere:  # asked for last, and left in the queue
             portal.sim.request_lease(
-                portal.owner, offering("whole-gpu"), project=place.project, name=f"{place.word}-waits"
+                portal.owner, offering("whole-gpu"), project=group.project, name=f"{group.word}-waits"
             )
         lease_rating.rate_all_leases(now=portal.sim.now)
         with tenant_scope(portal.owner.tenant.pk):
             drafts.refresh_drafts(portal.owner.tenant, now=portal.sim.now)
             whole = {"tenant": portal.owner.tenant.pk, "invoice": Invoice.objects.get().pk,
                      "event": AuditEvent.objects.latest("id").pk}  # fmt: skip
-        found = Planted(portal, alpha, elsewhere, whole)
-        found.marks = marks(found)
+        found = TenantRecords(portal, alpha, elsewhere, whole)
+        found.patterns = identifying_patterns(found)
         wait_until_events_settled()
         yield found
 
 
-def marks(planted: Planted) -> dict[str, re.Pattern[str]]:
-    """Return all by which something of elsewhere is known: words, ids, amounts."""
+def identifying_patterns(records: TenantRecords) -> dict[str, re.Pattern[str]]:
+    """Return all that identifies records of other projects: words, ids, amounts."""
     values = {word: re.compile(word, re.IGNORECASE) for word in ("quagga", "zenith")}
     values |= {name: re.compile(amount) for name, amount in AMOUNTS.items()}
-    own, root = planted.alpha.project.pk, planted.portal.owner.project.pk
-    with tenant_scope(planted.portal.owner.tenant.pk):
+    own, root = records.alpha.project.pk, records.portal.owner.project.pk
+    with tenant_scope(records.portal.owner.tenant.pk):
         for model in (Lease, Volume, Member, Invitation, ServiceAccount, Quota, Budget):
-            # What a member of the whole tenant is known by is their address, and a ceiling above is told.
+            # the root's quota is shown to members of every project
             for row in model.objects.exclude(project=own):
                 if not (model is Quota and row.project_id == root):
                     values[f"{model.__name__} {row}"] = re.compile(row.pk)
         for token in ApiToken.objects.exclude(name="alpha-token").exclude(name="walk"):
             values[f"token {token.name} {token.pk}"] = re.compile(token.pk)
-    values["the project beside"] = re.compile(planted.elsewhere[0].project.pk)
+    values["the project beside"] = re.compile(records.elsewhere[0].project.pk)
     return values
 
 
 @dataclass
-class Walker:
+class RoleVisitor:
     """A user who opens every page and requests every list."""
 
-    planted: Planted
-    who: str
+    records: TenantRecords
+    role_name: str
     user: User
     browser: Client
     token: str
-    read: int = 0
-    found: dict[str, set[str]] = field(default_factory=dict)
+    pages_read: int = 0
+    patterns_seen: dict[str, set[str]] = field(default_factory=dict)
 
-    def look(self, path: str, *, bearer: bool) -> None:
-        """Read an address, and report foreign marks in the answer."""
+    def read_url(self, path: str, *, bearer: bool) -> None:
+        """Read a URL, and note foreign patterns in the answer."""
         headers = {"Authorization": f"Bearer {self.token}"} if bearer else {}
         client = Client(raise_request_exception=True) if bearer else self.browser
         answer = client.get(path, headers=headers)
-        assert answer.status_code != 500, (self.who, path)
-        self.read += answer.status_code == 200
+        assert answer.status_code != 500, (self.role_name, path)
+        self.pages_read += answer.status_code == 200
         text = MASKS.sub(b"", answer.content).decode(errors="replace") + str(dict(answer.headers))
         for sent in re.findall(r"=([^&]{5,})", path):
             text = text.replace(sent, "")
         self.note(path, text)
 
     def note(self, path: str, text: str) -> None:
-        for name, mark in self.planted.marks.items():
-            if mark.search(text):
-                self.found.setdefault(name, set()).add(path)
+        for name, pattern in self.records.patterns.items():
+            if pattern.search(text):
+                self.patterns_seen.setdefault(name, set()).add(path)
 
-    def walk(self, *, widely: bool) -> None:
-        """Read every address; `widely` adds all filters and tenantless pages."""
-        for route, row in rows("page", "api", "shared", *(("account", "anybody") if widely else ())):
+    def read_all_urls(self, *, filtered: bool) -> None:
+        """Read every URL; `filtered` adds all filters and tenantless pages."""
+        for route, row in rows("page", "api", "shared", *(("account", "anybody") if filtered else ())):
             if "GET" not in row.methods or row.thing in ("link", "key", "keys", "security key"):
                 continue
-            if (ids := self.planted.ids_of(row.thing) if row.thing else ()) is None:
+            if (ids := self.records.ids_of(row.thing) if row.thing else ()) is None:
                 continue
             path = routes.address(route, *ids)
-            more = [*GRID.get(route, []), *self.named(route)] if widely else GRID_OF_ALL.get(route, [])
-            queries = ["", *more]
-            for query in queries:
-                self.look(f"{path}?{query}" if query else path, bearer=row.kind in ("api", "shared"))
+            more = [*QUERIES.get(route, []), *self.foreign_queries(route)]
+            for query in ["", *(more if filtered else COMMON_QUERIES.get(route, []))]:
+                self.read_url(f"{path}?{query}" if query else path, bearer=row.kind in ("api", "shared"))
 
-    def named(self, route: str) -> Iterator[str]:
-        """Yield queries that name what lies elsewhere, or what the walker has."""
-        for place in self.planted.elsewhere:
+    def foreign_queries(self, route: str) -> Iterator[str]:
+        """Yield queries with the ids of other projects' records."""
+        for group in self.records.elsewhere:
             words = [
-                ("LEASE", place.ids["lease"]),
-                ("VOLUME", place.ids["volume"]),
-                ("PROJECT", place.project.pk),
+                ("LEASE", group.ids["lease"]),
+                ("VOLUME", group.ids["volume"]),
+                ("PROJECT", group.project.pk),
                 ("OFFERING", offering("1g.10gb").pk),
             ]
-            for query in NAMED.get(route, []):
+            for query in FOREIGN_QUERIES.get(route, []):
                 for word, ident in words:
                     query = query.replace(word, ident)
                 yield query
 
-    def listen(self) -> None:
+    def read_event_stream(self) -> None:
         """Read the live stream from its beginning."""
         reader = Reader({"Authorization": f"Bearer {self.token}", "last-event-id": "0-0"})
         run(reader.read())
@@ -291,9 +290,11 @@ class Walker:
         self.note("the stream", reader.text.decode())
 
 
-def walker(planted: Planted, role: Role, project: Project | None, *, within: Project | None = None) -> Walker:
+def sign_in(
+    records: TenantRecords, role: Role, project: Project | None, *, within: Project | None = None
+) -> RoleVisitor:
     """Return a signed-in user with this role and a full token."""
-    portal = planted.portal
+    portal = records.portal
     other = portal.sign_in_as(role, project)
     with tenant_scope(portal.owner.tenant.pk):
         _, text = tokens.issue(
@@ -301,31 +302,31 @@ def walker(planted: Planted, role: Role, project: Project | None, *, within: Pro
             expires_at=portal.sim.now + timedelta(days=1), actor=portal.owner.actor, now=portal.sim.now,
             user_id=other.user.pk,
         )  # fmt: skip
-    return Walker(planted, f"{role} of {project or 'all'}", other.user, other.client, text)
+    return RoleVisitor(records, f"{role} of {project or 'all'}", other.user, other.client, text)
 
 
 @pytest.mark.deep
-def test_a_role_on_one_project_reads_nothing_of_elsewhere(planted: Planted) -> None:
-    owner = walker(planted, Role.OWNER, None)
-    owner.walk(widely=True)
-    owner.listen()
-    assert set(planted.marks) - set(owner.found) == set(), "nobody could find these"
+def test_a_role_on_one_project_reads_nothing_of_elsewhere(records: TenantRecords) -> None:
+    owner = sign_in(records, Role.OWNER, None)
+    owner.read_all_urls(filtered=True)
+    owner.read_event_stream()
+    assert set(records.patterns) - set(owner.patterns_seen) == set(), "nobody could find these"
     leaks: dict[str, Any] = {}
     for role in Role:
-        one = walker(planted, role, planted.alpha.project)
-        one.walk(widely=role == Role.OWNER)
-        one.listen()
-        assert one.read > 30, f"{one.who} read {one.read} pages only"
-        leaks |= {f"{one.who} sees {mark}": sorted(paths) for mark, paths in one.found.items()}
+        visitor = sign_in(records, role, records.alpha.project)
+        visitor.read_all_urls(filtered=role == Role.OWNER)
+        visitor.read_event_stream()
+        assert visitor.pages_read > 30, f"{visitor.role_name} read {visitor.pages_read} pages only"
+        leaks |= {f"{visitor.role_name} sees {mark}": sorted(paths) for mark, paths in visitor.patterns_seen.items()}
     assert leaks == {}
 
 
 @pytest.mark.deep
-def test_a_token_confined_to_one_project_reads_nothing_of_elsewhere(planted: Planted) -> None:
-    one = walker(planted, Role.OWNER, None, within=planted.alpha.project)
+def test_a_token_confined_to_one_project_reads_nothing_of_elsewhere(records: TenantRecords) -> None:
+    visitor = sign_in(records, Role.OWNER, None, within=records.alpha.project)
     for route, row in rows("api", "shared"):
-        if "GET" in row.methods and (ids := planted.ids_of(row.thing) if row.thing else ()) is not None:
-            for query in ["", *GRID.get(route, []), *one.named(route)]:
-                one.look(routes.address(route, *ids) + (f"?{query}" if query else ""), bearer=True)
-    one.listen()
-    assert one.found == {}
+        if "GET" in row.methods and (ids := records.ids_of(row.thing) if row.thing else ()) is not None:
+            for query in ["", *QUERIES.get(route, []), *visitor.foreign_queries(route)]:
+                visitor.read_url(routes.address(route, *ids) + (f"?{query}" if query else ""), bearer=True)
+    visitor.read_event_stream()
+    assert visitor.patterns_seen == {}

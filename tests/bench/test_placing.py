@@ -81,7 +81,7 @@ def fits_on_one(state: int, wanted: tuple[int, ...]) -> bool:
     return any(
         fits_on_one(move.after, wanted[:n] + wanted[n + 1 :])
         for n, profile in enumerate(wanted)
-        for move in TABLE.moves[profile][state]
+        for move in TABLE.options[profile][state]
     )
 
 

@@ -1,4 +1,4 @@
-"""Cluster pages in a browser: accessible, within their width, complete."""
+"""Cluster pages in a browser: accessible, without horizontal scrolling, usable without scripts."""
 
 import os
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ FINDINGS = [
 
 
 @pytest.fixture(scope="module")
-def operations(portal: Portal) -> Iterator[Portal]:
+def operator_portal(portal: Portal) -> Iterator[Portal]:
     """The portal for an operator, with a cluster and all its troubles."""
     client, now = Client(), clock.now()
     operator = User.objects.create_user("clusters@example.org", is_staff=True)
@@ -61,8 +61,8 @@ def operations(portal: Portal) -> Iterator[Portal]:
         pytest.MonkeyPatch.context() as patch,
         override_settings(OPERATORS_REQUIRE_MFA=False, CREDENTIAL_ENCRYPTION_KEYS=Fernet.generate_key().decode()),
     ):
-        patch.setattr("tests.browser.portal.run_task", _work)
-        joined = cluster_registration.register_cluster(
+        patch.setattr("tests.browser.portal.run_task", _simulate_examination)
+        cluster = cluster_registration.register_cluster(
             name="east-1",
             region=REGION,
             kubeconfig=KUBECONFIG,
@@ -70,31 +70,31 @@ def operations(portal: Portal) -> Iterator[Portal]:
             actor=OPERATOR,
             now=now,
         )
-        Cluster.objects.filter(pk=joined.pk).update(
+        Cluster.objects.filter(pk=cluster.pk).update(
             unreachable_since=now - timedelta(minutes=7),
             unreachable_reason="connection refused",
             inventory_paused_reason="It reports only 3 of 16 GPUs. Check whether this is correct.",
             frozen="its versions are older than what was seen: was it restored from a backup?",
         )
-        _rack(joined)
+        _create_node_with_gpus(cluster)
         findings = [{**asdict(each), "outcome": str(each.outcome)} for each in FINDINGS]
         ClusterExamination.objects.create(
-            cluster=joined,
+            cluster=cluster,
             asked_at=now,
             asked_by="ops",
             done_at=now - timedelta(minutes=3),
             findings=findings,
         )
         Orphan.objects.bulk_create(
-            [Orphan(cluster=joined, name=f"l-{number:026d}-g2", found_at=now, held_at=now) for number in range(15)]
+            [Orphan(cluster=cluster, name=f"l-{number:026d}-g2", found_at=now, held_at=now) for number in range(15)]
         )
         yield replace(portal, cookie=client.cookies["sessionid"].value, complaints=[])
 
 
-def _work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
+def _simulate_examination(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
     """Run a task, but simulate the examination of an absent cluster.
 
-    What a thaw asks for is not done: nobody could say what runs in such a cluster.
+    The sweep that unfreezing enqueues does nothing: nobody could say what runs in such a cluster.
     """
     if task == "broker.examine_cluster":
         found = [{**asdict(each), "outcome": str(each.outcome)} for each in FINDINGS[1:2]]
@@ -103,7 +103,7 @@ def _work(task: str, subject: str, tenant_id: str, *, now: datetime) -> None:
         run_task(task, subject, tenant_id, now=now)
 
 
-def _rack(cluster: Cluster) -> None:
+def _create_node_with_gpus(cluster: Cluster) -> None:
     node = Node.objects.create(cluster=cluster, name="gpu-1.east", state_since=clock.now())
     cut = [{"profile": "1g.10gb", "start": n, "size": 1, "isolation": "hardware"} for n in range(7)]
     for index in range(4):
@@ -118,9 +118,9 @@ def _rack(cluster: Cluster) -> None:
         )
 
 
-def addresses() -> dict[str, str]:
-    joined, simulated = Cluster.objects.get(name="east-1"), Cluster.objects.exclude(name="east-1")[0]
-    here = f"/ops/clusters/{joined.pk}"
+def page_paths() -> dict[str, str]:
+    cluster, simulated = Cluster.objects.get(name="east-1"), Cluster.objects.exclude(name="east-1")[0]
+    here = f"/ops/clusters/{cluster.pk}"
     return {
         "clusters": "/ops/clusters/",
         "add": "/ops/clusters/add/",
@@ -128,22 +128,22 @@ def addresses() -> dict[str, str]:
         "doctor of a simulated one": f"/ops/clusters/{simulated.pk}/checks/",
         "examine": f"{here}/checks/rerun/",
         "credentials": f"{here}/credentials/",
-        "ways": f"{here}/access/",
-        "believe": f"{here}/accept-inventory/",
+        "access": f"{here}/access/",
+        "accept-inventory": f"{here}/accept-inventory/",
         "layouts": f"{here}/layouts/",
         "plan": f"{here}/layouts/plan/",
         "begin": f"{here}/layouts/enable-automatic/",
         "orphans": f"{here}/orphans/delete/",
-        "thaw": f"{here}/unfreeze/",
+        "unfreeze": f"{here}/unfreeze/",
     }
 
 
 @pytest.mark.parametrize(("width", "theme"), WIDTHS_AND_THEMES)
-def test_no_rule_of_accessibility_is_broken(operations: Portal, chromium: Browser, width: int, theme: str) -> None:
+def test_no_rule_of_accessibility_is_broken(operator_portal: Portal, chromium: Browser, width: int, theme: str) -> None:
     found = []
     viewport = {"width": width, "height": 900}
-    with opened(operations, chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as page:
-        for name, address in addresses().items():
+    with opened(operator_portal, chromium, viewport=viewport, color_scheme=theme, bypass_csp=True) as page:
+        for name, address in page_paths().items():
             answer = page.goto(address)
             assert answer is not None
             assert answer.status == 200, name
@@ -155,22 +155,22 @@ def test_no_rule_of_accessibility_is_broken(operations: Portal, chromium: Browse
     assert found == []
 
 
-def test_no_width_scrolls_sideways_and_nothing_complains(operations: Portal, chromium: Browser) -> None:
+def test_no_width_scrolls_sideways_and_nothing_complains(operator_portal: Portal, chromium: Browser) -> None:
     wide = []
-    with opened(operations, chromium) as page:
-        for name, address in addresses().items():
+    with opened(operator_portal, chromium) as page:
+        for name, address in page_paths().items():
             page.goto(address)
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})
                 if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
                     wide.append((name, width))
-    assert (wide, operations.complaints) == ([], [])
+    assert (wide, operator_portal.complaints) == ([], [])
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_cluster_is_added_examined_and_let_in(operations: Portal, chromium: Browser, scripts: bool) -> None:
+def test_a_cluster_is_added_examined_and_let_in(operator_portal: Portal, chromium: Browser, scripts: bool) -> None:
     name = f"west-{scripts}".lower()
-    with opened(operations, chromium, java_script_enabled=scripts) as page:
+    with opened(operator_portal, chromium, java_script_enabled=scripts) as page:
         page.goto("/ops/clusters/add/")
         page.get_by_label("Name").fill(name)
         page.get_by_label("Region").fill("eu-west")
@@ -180,12 +180,12 @@ def test_a_cluster_is_added_examined_and_let_in(operations: Portal, chromium: Br
         page.get_by_label("Kubeconfig").fill(kubeconfig())
         page.get_by_role("button", name="Add and check").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(f"Health check of {name}")
-        _let_in(page)
+        _fill_access_form(page)
     kept = Cluster.objects.get(name=name)
     assert (kept.domain, kept.allowed_namespaces) == ("leases.example.org", "edge ssh")
 
 
-def _let_in(page: Page) -> None:
+def _fill_access_form(page: Page) -> None:
     page.get_by_role("link", name="Access").click()
     page.get_by_label("Domain").fill("leases.example.org")
     page.get_by_role("button", name="Save").click()
@@ -199,11 +199,11 @@ def _let_in(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("Health check of")
 
 
-def test_a_frozen_cluster_is_taken_as_it_is_with_a_reason(operations: Portal, chromium: Browser) -> None:
+def test_a_frozen_cluster_is_taken_as_it_is_with_a_reason(operator_portal: Portal, chromium: Browser) -> None:
     cluster = Cluster.objects.get(name="east-1")
-    with opened(operations, chromium) as page:
+    with opened(operator_portal, chromium) as page:
         page.goto(f"/ops/clusters/{cluster.pk}/unfreeze/")
         page.get_by_label("reason").or_(page.locator("[name=reason]")).first.fill("restored on purpose")
         page.get_by_role("button", name="Accept current state").click()
-        expect(page).to_have_url(f"{operations.url}/ops/clusters/")
+        expect(page).to_have_url(f"{operator_portal.url}/ops/clusters/")
     assert Cluster.objects.get(pk=cluster.pk).frozen == ""

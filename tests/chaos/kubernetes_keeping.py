@@ -41,7 +41,7 @@ def asks_for_a_home(world: World) -> None:
     owner = world.some_home()
     with tenant_scope(owner.tenant.pk):
         free = list(volume_mounts.available_volumes(owner.project).order_by("id"))
-        count = Volume.objects.there().count()
+        count = Volume.objects.existing().count()
     if free and (count >= MOST_VOLUMES or world.chance.random() < 0.7):
         volume = world.chance.choice(free)
     elif count < MOST_VOLUMES:
@@ -185,7 +185,7 @@ def claims_of(world: World) -> list[Object]:
 def delete_all(world: World) -> bool:
     """Have every volume deleted; tell whether all are."""
     with system_scope():
-        left = list(Volume.objects.there().order_by("id"))
+        left = list(Volume.objects.existing().order_by("id"))
     for volume in left:
         _delete(world, volume)
     return not left
@@ -193,7 +193,7 @@ def delete_all(world: World) -> bool:
 
 def unfinished() -> list[str]:
     with system_scope():
-        left = Volume.objects.there().select_related("cluster").order_by("id")
+        left = Volume.objects.existing().select_related("cluster").order_by("id")
         return [f"{each.pk} {each.state} in {each.cluster} and {each.remaining_clusters}" for each in left]
 
 

@@ -42,7 +42,7 @@ from tests.simulation import OPERATOR, Simulation, TenantContext, create_tenant,
 
 IMAGE_THAT_RUNS = "registry.example/acts:hang-0s"
 REGION, UNITS, ENDLESS = "eu-north", 12, 10**15
-ONES = GpuLayout.of(["1g.10gb"] * 7)
+ONES = GpuLayout.from_names(["1g.10gb"] * 7)
 # Two ways in which a node may be cut, and what its device plugin then reports.
 MIXED, ONLY_ONES = {0: WHOLE_GPU_LAYOUT, 1: ONES, 2: ONES}, {0: ONES, 1: ONES, 2: ONES}
 OFFERS = {
@@ -168,7 +168,7 @@ class World:
     def _take_inventory(self) -> None:
         """Know the nodes, however long a busy machine takes to tell of them."""
         for _ in range(120):
-            self.agent.turn(0.5)
+            self.agent.run_turn(0.5)
             self.agent.take_inventory(now=self.sim.now)
             if self.cluster.nodes.count() == len(self.names):
                 return
@@ -221,7 +221,7 @@ class World:
             if moment >= self._agent_at:
                 self._agent_at = moment + AGENT_S
                 if not self.agent.frozen:
-                    self.agent.turn(0.005)
+                    self.agent.run_turn(0.005)
             self._do(self._due_messages())
             if moment >= self._sweep_at:
                 self._sweep_at = moment + SWEEP_S

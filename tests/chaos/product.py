@@ -14,13 +14,13 @@ from deploy.embedded import roles
 from deploy.embedded.database_setup import prepare_database_for_start
 from deploy.embedded.folders import CHECKOUT
 from deploy.embedded.process import PR_SET_PDEATHSIG, ProcessSpec
-from deploy.embedded.product import PYTHON, Product
+from deploy.embedded.product_processes import PYTHON, ProductInstallation
 from deploy.embedded.run import installation
 from deploy.embedded.startup_error import StartupError
 from deploy.embedded.supervisor import StopRequested, Supervisor
 
 
-def furnish(product: Product, supervisor: Supervisor, nodes: str) -> None:
+def furnish(product: ProductInstallation, supervisor: Supervisor, nodes: str) -> None:
     """Make a fleet with a tenant that may use it, unless an earlier start did."""
     found = product.folders.data / "world.json"
     if found.exists():
@@ -43,7 +43,7 @@ def main(data: str, port: str, nodes: str) -> int:
             prepare_database_for_start(product, supervisor)
             web_processes = supervisor.launch(*product.web_processes())
             furnish(product, supervisor, nodes)
-            supervisor.until_ready(web_processes + supervisor.launch(*product.background_processes()))
+            supervisor.wait_until_ready(web_processes + supervisor.launch(*product.background_processes()))
             print("ready", flush=True)
             supervisor.watch()
     except StopRequested:

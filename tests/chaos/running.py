@@ -23,7 +23,7 @@ from deploy.embedded import folders
 from deploy.embedded.folders import CHECKOUT, socket_directory
 from deploy.embedded.port_check import FIRST_EPHEMERAL_PORT
 from deploy.embedded.postgres import ADMINISTRATOR_LOGIN
-from deploy.embedded.product import Product
+from deploy.embedded.product_processes import ProductInstallation
 from deploy.embedded.roles import DATABASE, WORKER, Server
 from deploy.embedded.valkey import Valkey
 
@@ -71,7 +71,7 @@ class Running:
         """Run one of our modules as the product's worker would, in its environment."""
         places = folders.DataDirectories(self.data, socket_directory(self.data))
         valkey = Valkey("", places.valkey, places.sockets)
-        env = Product(places, self.server, valkey, "127.0.0.1", self.port).env(WORKER)
+        env = ProductInstallation(places, self.server, valkey, "127.0.0.1", self.port).env(WORKER)
         subprocess.run([sys.executable, "-m", module], env=env, cwd=CHECKOUT, check=True, timeout=60)
 
     def stop(self) -> int:

@@ -57,7 +57,7 @@ class Refused(Exception):
 
 def helm(*arguments: str, values: Object | None = None, env: dict[str, str] | None = None) -> str:
     """Run Helm, with values on its standard input, and return what it said."""
-    program = binaries.find("helm")
+    program = binaries.find_binary("helm")
     assert program, "no Helm: make controlplane builds it"
     command = [str(program), *arguments, *(["--values", "-"] if values is not None else [])]
     done = subprocess.run(command, input=json.dumps(values or {}), capture_output=True, text=True, env=env, check=False)

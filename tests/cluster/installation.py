@@ -71,7 +71,7 @@ class Installation:
         No less: where an agent follows, workers leave it to that to tell of what comes, and to beat should it not.
         """
         if self.agent:
-            self.agent.turn(0.05)
+            self.agent.run_turn(0.05)
         else:
             clock.sleep(0.05)
         self.sim.clock.at = datetime.now(UTC) + self.skew

@@ -1,4 +1,4 @@
-"""An agent whose reflectors run while a test takes its turns."""
+"""Cluster agent with running reflectors, whose main loop a test drives."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,33 +12,33 @@ from tests.cluster.installation import Installation
 
 
 class RunningAgent:
-    """An agent with running reflectors, whose turns a test takes."""
+    """Agent with running reflectors; a test runs its main loop."""
 
     def __init__(self, installed: Installation) -> None:
         self.installed = installed
-        self.begin()
+        self.start()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self.ended, self.agent = Event(), ClusterAgent(self.installed.cluster)
         self.threads = self.agent.start(lambda going=self.ended: not going.is_set())  # type: ignore[misc]
         self.installed.agent = self.agent
 
-    def die(self) -> None:
-        """End, and with it all that was known; another one takes over."""
+    def restart(self) -> None:
+        """Replace the agent with a new one, which knows nothing yet."""
         self.ended.set()
-        self.begin()
+        self.start()
 
-    def until(self, right: Callable[[], bool], *, seconds: float = 90) -> float:
-        """Take turns until something is so; return how long it took."""
+    def run_loop_until(self, condition: Callable[[], bool], *, seconds: float = 90) -> float:
+        """Run the main loop until the condition holds; return how long it took."""
         began = clock.monotonic()
-        while not right():
+        while not condition():
             assert clock.monotonic() - began < seconds, list(ClusterObject.objects.values_list("kind", "name"))
-            self.installed.sim.clock.at = datetime.now(UTC)  # what it writes down is dated, and grows old
-            self.agent.turn(0.05)
+            self.installed.sim.clock.at = datetime.now(UTC)  # its rows expire by this clock
+            self.agent.run_turn(0.05)
         return clock.monotonic() - began
 
-    def is_believed(self) -> bool:
-        """Tell whether workers ask the agent's rows instead of the cluster."""
+    def reads_are_cached(self) -> bool:
+        """Return whether workers read the agent's rows instead of the cluster."""
         return bool(self.agent.connection.memory and self.agent.connection.memory.fresh_at(clock.now()))
 
     def pods(self) -> list[dict[str, Any]]:

@@ -52,18 +52,18 @@ def like_the_reapers(node: str) -> Object:
 
 def test_a_pod_is_seen_and_its_lease_is_notified(watching: RunningAgent) -> None:
     installed = watching.installed
-    watching.until(watching.is_believed)  # else the workers ask the cluster themselves
+    watching.run_loop_until(watching.reads_are_cached)  # else the workers ask the cluster themselves
     installed.plane.api.create(like_the_reapers(installed.node))
-    watching.until(ClusterObject.objects.filter(kind="Pod", body__status__phase="Running").exists)
+    watching.run_loop_until(ClusterObject.objects.filter(kind="Pod", body__status__phase="Running").exists)
     lease = installed.until(
         installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s"),
         "active",
     )
-    watching.until(lambda: [each["status"]["phase"] for each in watching.pods()] == ["Running"])
+    watching.run_loop_until(lambda: [each["status"]["phase"] for each in watching.pods()] == ["Running"])
     installed.sim.release_lease(lease)
 
     installed.until(lease, "released")
-    watching.until(lambda: not watching.pods())
+    watching.run_loop_until(lambda: not watching.pods())
     assert all(each.lists == 1 for each in watching.agent.reflectors)
 
 
@@ -71,7 +71,7 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
     watching: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed = watching.installed
-    watching.until(watching.is_believed)
+    watching.run_loop_until(watching.reads_are_cached)
     requests: list[str] = []
     send = transport.KubernetesApi.send
 
@@ -83,7 +83,7 @@ def test_the_agent_makes_a_lease_active_without_a_worker_and_nobody_reads(
     lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s")
     installed.sim.run()
     installed.sim.messages.clear()  # nobody would look again for seconds
-    assert watching.until(lambda: reload_lease(lease).state == "active") < 5
+    assert watching.run_loop_until(lambda: reload_lease(lease).state == "active") < 5
     installed.sim.run()
     assert "GET" not in requests
 
@@ -93,7 +93,7 @@ def test_a_pod_that_comes_after_its_lease_was_proven_gone_is_let_go_within_secon
 ) -> None:
     """Simulate a controller that acts on old state."""
     installed = watching.installed
-    watching.until(watching.is_believed)
+    watching.run_loop_until(watching.reads_are_cached)
     lease = installed.sim.request_lease(installed.home, offering("whole-gpu"), image="registry.example/acts:pull-1s")
     installed.until(lease, "active")
     (pod,) = installed.ours("/api/v1/pods")
@@ -124,13 +124,13 @@ def test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next(
         try:
             installed.until(lease, state)
         except Dead:
-            watching.die()
+            watching.restart()
             installed.until(lease, state)
         was_killed, pen.left = pen.left <= 0, 0
         return was_killed
 
     for moment in itertools.count(1):
-        watching.until(watching.is_believed)
+        watching.run_loop_until(watching.reads_are_cached)
         image = "registry.example/acts:pull-1s_hang-1s"  # slow enough that there is much to write
         lease = installed.sim.request_lease(installed.home, offering("1g.10gb"), image=image)
         deaths = [killed_until(lease, "active", moment=moment)]
@@ -138,7 +138,7 @@ def test_an_agent_killed_at_anything_it_writes_leaves_all_of_it_to_the_next(
         installed.sim.release_lease(lease)
         deaths.append(killed_until(lease, "released", moment=moment))
         assert installed.ours("/api/v1/pods") == []
-        watching.until(lambda: not watching.pods())
+        watching.run_loop_until(lambda: not watching.pods())
         if not any(deaths):
             break
     assert moment > 2
@@ -179,8 +179,8 @@ def test_deleted_or_edited_objects_are_repaired_while_the_pod_runs(watching: Run
     api.patch(f"{policies}/gpub-egress", {"spec": {"egress": [{}]}})
     assert (opened(), closed(), installed.ours(SERVICES)) == ([], 0, [])
     Cluster.objects.update(domain="other.example", allowed_namespaces="edge ssh")  # which begins the round anew
-    watching.until(lambda: opened() == ["edge", "ssh"] and hosts() == ["other.example"], seconds=180)
-    watching.until(lambda: closed() == blocks and len(installed.ours(SERVICES)) == 1)
+    watching.run_loop_until(lambda: opened() == ["edge", "ssh"] and hosts() == ["other.example"], seconds=180)
+    watching.run_loop_until(lambda: closed() == blocks and len(installed.ours(SERVICES)) == 1)
     (after,) = installed.ours("/api/v1/pods")
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
@@ -188,10 +188,11 @@ def test_deleted_or_edited_objects_are_repaired_while_the_pod_runs(watching: Run
         things = [*api.items(policies), *installed.ours(SERVICES), *installed.ours(INGRESSES)]
         return [each["metadata"]["resourceVersion"] for each in things]
 
-    watching.until(lambda: watching.agent.repair.repairer.is_idle and watching.agent.repair.queue.next() == [])
+    repair = watching.agent.repair
+    watching.run_loop_until(lambda: repair.repairer.is_idle and repair.queue.load_next() == [])
     at_rest = versions()
-    watching.agent.repair.queue.hurry()
-    watching.until(lambda: watching.agent.repair.queue.every_s > 1 and watching.agent.repair.repairer.is_idle)
+    repair.queue.hurry()
+    watching.run_loop_until(lambda: repair.queue.every_s > 1 and repair.repairer.is_idle)
     assert versions() == at_rest, "a round where nobody touched anything changes nothing"
 
 
@@ -208,11 +209,12 @@ def test_a_quota_that_somebody_edits_or_deletes_is_put_right_at_once(watching: R
         there = api.find(path)
         return bool(there) and there["spec"]["hard"] == quota["spec"]["hard"]
 
-    watching.until(lambda: watching.agent.repair.queue.next() == [] and watching.agent.repair.repairer.is_idle)
+    repair = watching.agent.repair
+    watching.run_loop_until(lambda: repair.queue.load_next() == [] and repair.repairer.is_idle)
     api.patch(path, {"spec": {"hard": {"pods": "0"}}})
-    assert watching.until(is_right) < 20
+    assert watching.run_loop_until(is_right) < 20
     api.delete(path)
-    assert watching.until(is_right) < 30
+    assert watching.run_loop_until(is_right) < 30
 
 
 def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
@@ -223,11 +225,11 @@ def test_a_lost_node_is_taken_out_and_comes_back_when_nothing_old_runs_there(
     def state() -> str:
         return Node.objects.get(name=node).state
 
-    watching.until(lambda: ClusterWatch.objects.count() == 4)
+    watching.run_loop_until(lambda: ClusterWatch.objects.count() == 4)
     gpu_nodes.power(node, on=False)
-    watching.until(lambda: state() == "lost")
+    watching.run_loop_until(lambda: state() == "lost")
     gpu_nodes.power(node, on=True)
-    watching.until(lambda: state() == "ready")
+    watching.run_loop_until(lambda: state() == "ready")
 
 
 def test_what_nodes_publish_for_claims_is_followed_and_listed_once(installed: Installation, gpu_nodes: Nodes) -> None:
@@ -238,10 +240,10 @@ def test_what_nodes_publish_for_claims_is_followed_and_listed_once(installed: In
     def gpus() -> list[tuple[int, str]]:
         return list(Gpu.objects.filter(node__name=node).order_by("index").values_list("index", "health"))
 
-    watching.until(lambda: ClusterWatch.objects.count() == 7)
+    watching.run_loop_until(lambda: ClusterWatch.objects.count() == 7)
     devices.publish(api, node, gpus=2)
-    watching.until(lambda: gpus() == [(0, "healthy"), (1, "healthy")])
+    watching.run_loop_until(lambda: gpus() == [(0, "healthy"), (1, "healthy")])
     devices.withdraw(api, node)
-    watching.until(lambda: gpus() == [(0, "unhealthy"), (1, "unhealthy")])
+    watching.run_loop_until(lambda: gpus() == [(0, "unhealthy"), (1, "unhealthy")])
     watching.ended.set()
     assert [each.lists for each in watching.agent.reflectors] == [1] * 7

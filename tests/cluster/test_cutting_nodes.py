@@ -32,7 +32,7 @@ from tests.controlplane.nodes import GpuNode, Nodes
 from tests.controlplane.plane import ControlPlane
 from tests.simulation import NOW, Simulation, create_tenant, offering, reload_lease, simulate
 
-WANTED = {0: ONES, 1: GpuLayout.of(["3g.40gb", "4g.40gb"])}
+WANTED = {0: ONES, 1: GpuLayout.from_names(["3g.40gb", "4g.40gb"])}
 NAME = layout_name(WANTED)
 MANNERS = {"obeys": [], "fails": ["fails"], "wedges-once": ["wedges"]}
 
@@ -127,7 +127,7 @@ def tell(stage: Stage, name: str) -> None:
 def test_a_node_is_seen_as_it_is(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     seen = here.hands.observe(here.machine, now=here.now)
-    assert (seen.config, seen.tainted, seen.pods, seen.there) == ("", False, 0, True)
+    assert (seen.config, seen.tainted, seen.pods, seen.exists) == ("", False, 0, True)
     assert dict(seen.slots) == {"whole-gpu": 2}
     assert here.hands.profiles([here.machine]).get(here.machine.id) is None
 
@@ -214,7 +214,7 @@ class TestReal:
     def test_a_node_that_is_gone_is_seen_to_be(self, control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
         here = KubernetesStage(control_plane, gpu_nodes, "obeys")
         gpu_nodes.remove(here.machine.name)
-        until(here, lambda seen: not seen.there)
+        until(here, lambda seen: not seen.exists)
         here.hands.taint(here.machine, on=False)
         assert not here.hands.apply_config(here.machine, NAME, version="1", now=here.now)
 

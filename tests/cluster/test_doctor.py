@@ -74,9 +74,9 @@ def test_from_a_bare_cluster_to_one_that_fits(own_control_plane: OwnControlPlane
 
     api = Transport(lambda: parse_kubeconfig(yaml.safe_dump(admin(plane)))).within(60)
     first = install_cluster(api, PLUGIN, image="gpubroker:1")
-    assert {done.how for done in first} == {"made"}
+    assert {done.outcome for done in first} == {"made"}
     again = install_cluster(api, PLUGIN, image="gpubroker:1")
-    assert {done.how for done in again} == {"unchanged"}
+    assert {done.outcome for done in again} == {"unchanged"}
     plane.api.create(GpuNode(gpus=8, cut=1, mig={"1g.10gb": 7}).manifest("gpu-1"))
     plane.api.until("/api/v1/nodes/gpu-1", lambda seen: ready(seen) == "True")
 
@@ -111,7 +111,7 @@ def test_changed_cluster_objects_are_reported_and_repaired(plane: ControlPlane) 
     seen = look(admin(plane))
     assert "gpub-services" in seen["admission-policies"].seen
     assert "gpub-spot" in seen["priority-classes"].seen
-    changed = {done.ref.name for done in install_cluster(api, PLUGIN, image="gpubroker:1") if done.how == "changed"}
+    changed = {done.ref.name for done in install_cluster(api, PLUGIN, image="gpubroker:1") if done.outcome == "changed"}
     assert changed == {"gpub-services", "gpub-spot"}
     after = look(admin(plane))
     assert [after[name].outcome for name in ("admission-policies", "priority-classes")] == [CheckOutcome.OK] * 2

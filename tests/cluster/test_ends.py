@@ -81,7 +81,7 @@ def is_deleted_by_the_switch(away: Away, lease: Lease) -> datetime:
     anchor = away.one(ANCHORS, lease)
     note = {labels.PAID_UNTIL: "2020-01-01T00:00:00Z"}
     away.api.patch(anchor, {"metadata": {"annotations": note}})
-    assert delete_overdue(Transport(lambda: away.installed.kubeconfig).within(20)).gone
+    assert delete_overdue(Transport(lambda: away.installed.kubeconfig).within(20)).deleted
     away.finished(lease)
     return datetime.fromisoformat(away.api.get(anchor)["metadata"]["deletionTimestamp"])
 
@@ -151,7 +151,7 @@ def test_a_program_that_is_taken_away_while_the_broker_is_there_is_started_again
 def test_a_lease_that_goes_costs_one_patch_for_its_pod_and_no_list_until_nothing_is_left(
     watching: RunningAgent, away: Away, record: AccessRecord
 ) -> None:
-    watching.until(watching.is_believed)
+    watching.run_loop_until(watching.reads_are_cached)
     lease = away.live()
     record.calls.clear()
     away.installed.sim.release_lease(lease)

@@ -228,4 +228,4 @@ def test_the_broker_may_do_what_it_does(broker: Api) -> None:
 
 @pytest.mark.parametrize("right", rbac.FORBIDDEN_RIGHTS, ids=str)
 def test_the_broker_may_do_nothing_else(right: rbac.AccessRight, broker: Api) -> None:
-    assert not may(broker, right.verb, right.group, right.kinds, subresource=right.part)
+    assert not may(broker, right.verb, right.group, right.kinds, subresource=right.subresource)

@@ -50,8 +50,8 @@ def lease_paid_until(plane: ControlPlane, project: ProjectSpec, paid: timedelta,
 def test_only_overdue_leases_are_deleted(control_plane: ControlPlane, project: ProjectSpec, switch: Transport) -> None:
     over, paid = (lease_paid_until(control_plane, project, paid) for paid in (-HOUR, HOUR))
     found = delete_overdue(switch.within(30))
-    assert found.kept == []
-    mine = [name for name in found.gone if name.startswith(over[0]["metadata"]["namespace"])]
+    assert found.failed == []
+    mine = [name for name in found.deleted if name.startswith(over[0]["metadata"]["namespace"])]
     assert mine == [f"{over[0]['metadata']['namespace']}/{over[0]['metadata']['name']}"]
     for each in over:
         control_plane.api.until_gone(control_plane.api.path(each))
@@ -70,7 +70,7 @@ def test_a_pod_deleted_by_the_reaper_stays_until_its_end_is_recorded(
     held = api.until(pod, lambda found: "deletionTimestamp" in found["metadata"])
     assert METERING in held["metadata"]["finalizers"]
     assert "deletionTimestamp" in api.get(api.path(made[0]))["metadata"], "its anchor waits for it"
-    assert runs not in str(delete_overdue(switch.within(30)).gone)  # it is going already
+    assert runs not in str(delete_overdue(switch.within(30)).deleted)  # it is going already
     pods = ObjectRef(POD, f"{runs}-0", made[0]["metadata"]["namespace"])
     broker = Transport(lambda: control_plane.kubeconfig("admin", ADMINISTRATORS)).within(30)
     for uid in ("another's", held["metadata"]["uid"]):

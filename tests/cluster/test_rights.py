@@ -215,7 +215,7 @@ def following(installed: Installation) -> None:
     for thread in threads:
         thread.start()
     for _ in range(6):
-        agent.turn(0.3)
+        agent.run_turn(0.3)
     going[0] = False
 
 

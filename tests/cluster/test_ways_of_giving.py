@@ -94,7 +94,7 @@ class Joined(Installation):
         while not self.gpus():
             assert clock.monotonic() < end, "its GPUs never became inventory"
             sim.clock.at = datetime.now(UTC)
-            self.agent.turn(0.05)
+            self.agent.run_turn(0.05)
         gpu_catalogue.derive_offerings(now=sim.now)
         Offering.objects.update(state="published")
         self.home = create_tenant()

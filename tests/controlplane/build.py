@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.controlplane.binaries import HERE, NEEDED, cache, kept, modules
+from tests.controlplane.binaries import HERE, PROGRAMS_BY_MODULE, build_dir, cache_dir, modules
 
 OLDEST_GO = (1, 26)
 KEPT_PINS = 3
@@ -63,7 +63,7 @@ def build(go: str, module: str, target: Path) -> str:
         )
     if (new / "server").exists():  # etcd's program, before its distributors rename it
         (new / "server").rename(new / "etcd")
-    for program in NEEDED.get(module, ()):
+    for program in PROGRAMS_BY_MODULE.get(module, ()):
         if not (new / program).exists():
             return f"{module}/go.mod no longer builds {program}: name it there as a tool."
     shutil.rmtree(target, ignore_errors=True)
@@ -73,7 +73,7 @@ def build(go: str, module: str, target: Path) -> str:
 
 def forget_old_pins(module: str) -> None:
     """Keep the newest few pins of a module: branches may differ."""
-    built = [folder for folder in cache().glob(f"{module}-*") if re.fullmatch(rf"{module}-[0-9a-f]{{16}}", folder.name)]
+    built = [each for each in cache_dir().glob(f"{module}-*") if re.fullmatch(rf"{module}-[0-9a-f]{{16}}", each.name)]
     for old in sorted(built, key=lambda folder: folder.stat().st_mtime)[:-KEPT_PINS]:
         shutil.rmtree(old, ignore_errors=True)
 
@@ -81,12 +81,12 @@ def forget_old_pins(module: str) -> None:
 def main() -> int:
     """Build what is missing, one process at a time."""
     os.nice(5)  # whoever works here meanwhile comes first
-    cache().mkdir(parents=True, exist_ok=True)
+    cache_dir().mkdir(parents=True, exist_ok=True)
     wrong = []
-    with (cache() / "turn").open("w") as turn:
+    with (cache_dir() / "turn").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         for module in modules():
-            target, began = kept(module), time.monotonic()
+            target, began = build_dir(module), time.monotonic()
             if not target.is_dir():
                 print(f"Building {module}: minutes the first time, never again for this pin", flush=True)
                 if complaint := build(need_go(), module, target):
@@ -95,7 +95,7 @@ def main() -> int:
                 forget_old_pins(module)
                 print(f"{module} took {time.monotonic() - began:.0f} s", flush=True)
             os.utime(target)
-    print("\n".join(wrong) or f"The control plane is in {cache()}")
+    print("\n".join(wrong) or f"The control plane is in {cache_dir()}")
     return 1 if wrong else 0
 
 

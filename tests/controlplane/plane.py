@@ -120,12 +120,12 @@ class ControlPlane:
 
     def run(self, name: str) -> None:
         """Start one part, or start it again."""
-        program = binaries.find(name)
+        program = binaries.find_binary(name)
         if program is None:
             raise NotStarted(f"{name} is not built. Run make controlplane once, then try again.")
         # A tenth less CPU for each pod, for memory that nobody here is short of.
         env = {"HOME": str(self.folder), "GOGC": "400"}
-        part = ProcessSpec(name, [str(program), *self._flags(name)], env, orphaned=signal.SIGKILL)
+        part = ProcessSpec(name, [str(program), *self._flags(name)], env, orphan_signal=signal.SIGKILL)
         process = self.processes[name] = Process(part, self.folder / f"{name}.log")
         process.start()
 
@@ -153,7 +153,7 @@ class ControlPlane:
         """Have every part run again, whatever was done to it."""
         for name, process in list(self.processes.items()):
             process.send(signal.SIGCONT)
-            if not process.alive:
+            if not process.is_alive:
                 self.run(name)
         self._await(ETCD, lambda: self._answers(f"http://{LOCAL}:{self.places.etcd}/health"))
         self._await(API, self._api_ready)
@@ -211,8 +211,8 @@ class ControlPlane:
         end = time.monotonic() + PATIENCE_S
         while not ready():
             process = self.processes[name]
-            if not process.alive or time.monotonic() > end:
-                how = "ended" if not process.alive else f"is not ready after {PATIENCE_S:.0f} s"
+            if not process.is_alive or time.monotonic() > end:
+                how = "ended" if not process.is_alive else f"is not ready after {PATIENCE_S:.0f} s"
                 raise NotStarted(f"{name} {how}. Its last words:\n{process.last_words()}")
             time.sleep(0.02)
 

@@ -25,21 +25,21 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_another_pin_is_another_folder(elsewhere: Path) -> None:
-    before = {module: binaries.kept(module) for module in binaries.modules()}
+    before = {module: binaries.build_dir(module) for module in binaries.modules()}
     with (elsewhere / "pins/etcd/go.sum").open("a") as pins:
         pins.write("example.org/new v1.0.0 h1:one=\n")
-    after = {module: binaries.kept(module) for module in binaries.modules()}
+    after = {module: binaries.build_dir(module) for module in binaries.modules()}
     assert before.keys() >= {"etcd", "kubernetes", "kwok"}
     assert {module for module in before if before[module] != after[module]} == {"etcd"}
 
 
 def test_cached_programs_are_found_and_missing_ones_are_named(elsewhere: Path) -> None:
-    assert "kwok" in binaries.missing()
-    program = binaries.kept("kwok") / "kwok"
+    assert "kwok" in binaries.missing_binaries()
+    program = binaries.build_dir("kwok") / "kwok"
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)
-    assert binaries.find("kwok") == program
-    assert "kwok" not in binaries.missing()
+    assert binaries.find_binary("kwok") == program
+    assert "kwok" not in binaries.missing_binaries()
 
 
 def test_kubernetes_is_told_its_version_and_etcd_needs_none() -> None:
@@ -80,15 +80,15 @@ case "$PWD" in */kwok) exit 1;; esac
     monkeypatch.setattr(os, "nice", lambda _: 0)
     assert build.main() == 1
     assert "kwok could not be built" in capsys.readouterr().out
-    assert binaries.missing() == ["kwok"]
-    assert binaries.find("etcd") == binaries.kept("etcd") / "etcd"
+    assert binaries.missing_binaries() == ["kwok"]
+    assert binaries.find_binary("etcd") == binaries.build_dir("etcd") / "etcd"
 
 
 def test_what_is_built_for_these_pins_is_not_built_again(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for module in binaries.modules():
-        binaries.kept(module).mkdir(parents=True)
+        binaries.build_dir(module).mkdir(parents=True)
     monkeypatch.setattr(build, "need_go", lambda: pytest.fail("nothing is left to build"))
     monkeypatch.setattr(os, "nice", lambda _: 0)
     assert build.main() == 0

@@ -28,7 +28,7 @@ def test_all_five_parts_are_up_within_six_seconds(own_control_plane: OwnControlP
     cluster = own_control_plane()
     assert time.monotonic() - began <= GOAL_S + OTHERS_S
     assert work_of(cluster) <= 2 * GOAL_S
-    assert all(process.alive for process in cluster.processes.values())
+    assert all(process.is_alive for process in cluster.processes.values())
     assert len(cluster.processes) == 5
 
 
@@ -85,7 +85,7 @@ def test_what_a_killed_session_left_is_removed_by_the_next(tmp_path: Path) -> No
 
 
 def test_kubectl_speaks_to_it(control_plane: ControlPlane, gpu_nodes: Nodes) -> None:
-    name, program = gpu_nodes.add(), binaries.find("kubectl")
+    name, program = gpu_nodes.add(), binaries.find_binary("kubectl")
     command = [str(program), f"--kubeconfig={control_plane.folder / 'admin'}", "get", "nodes", "--no-headers"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert [line.split()[1] for line in said.splitlines() if line.split()[0] == name] == ["Ready"]

@@ -48,7 +48,7 @@ def laptop(control_plane: ControlPlane, tmp_path: Path) -> dict[str, str]:
     tools.mkdir()
     for name in ("kind", "docker"):
         program(tools / name, STAND_IN.format(log=tmp_path / "log"))
-    helm, kubectl = binaries.find("helm"), binaries.find("kubectl")
+    helm, kubectl = binaries.find_binary("helm"), binaries.find_binary("kubectl")
     assert helm, "no Helm: make controlplane builds it"
     assert kubectl, "no kubectl: make controlplane builds it"
     program(tools / "helm", HELM.format(helm=helm))

@@ -77,7 +77,7 @@ def test_a_cluster_is_built_by_a_command_of_its_own() -> None:
 def test_the_whole_suite_speaks_to_a_cluster_where_there_is_one(
     missing: list[str], speaks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binaries, "missing", lambda: missing)
+    monkeypatch.setattr(binaries, "missing_binaries", lambda: missing)
     marks = [said[said.index("-m") + 1] for _, said in run.parts() if "-m" in said]
     assert marks == ["not cluster", *(["cluster"] if speaks else [])]
 

@@ -30,7 +30,7 @@ KINDS = {
 def part(kind: str) -> ProcessSpec:
     """Describe a stand-in; it is ready once it has said so."""
     command = [sys.executable, "-c", KINDS[kind]]
-    return ProcessSpec(kind, command, dict(os.environ), ready=lambda process: "up" in process.said())
+    return ProcessSpec(kind, command, dict(os.environ), ready=lambda process: "up" in process.read_log())
 
 
 def main(data: str, port: str, *kinds: str) -> int:

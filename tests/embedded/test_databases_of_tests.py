@@ -77,7 +77,7 @@ class Slow:
 
     tries = 0
 
-    def answers(self) -> bool:
+    def responds(self) -> bool:
         self.tries += 1
         return self.tries > 2
 

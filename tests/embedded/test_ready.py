@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from deploy.embedded import folders, product
+from deploy.embedded import folders, product_processes
 from deploy.embedded.process import ProcessSpec
-from deploy.embedded.product import Product
+from deploy.embedded.product_processes import ProductInstallation
 from deploy.embedded.roles import Server
 from deploy.embedded.valkey import Valkey
 from tests.database import OwnDatabase
@@ -21,19 +21,19 @@ Labour = Callable[[], dict[str, ProcessSpec]]
 
 
 @pytest.fixture
-def installed(tmp_path: Path, port: int) -> Product:
+def installed(tmp_path: Path, port: int) -> ProductInstallation:
     places = folders.create_directories(tmp_path, servers=None, products=None)
     valkey = Valkey("valkey-server", places.valkey, places.sockets)
-    return Product(places, Server("postgresql://boss@db.example/x"), valkey, "127.0.0.1", port)
+    return ProductInstallation(places, Server("postgresql://boss@db.example/x"), valkey, "127.0.0.1", port)
 
 
 @pytest.fixture
-def labour(installed: Product) -> Labour:
+def labour(installed: ProductInstallation) -> Labour:
     """Return a function that describes background processes."""
     return lambda: {part.name: part for part in installed.background_processes()}
 
 
-def test_nothing_is_taken_for_ready_just_because_it_was_started(installed: Product) -> None:
+def test_nothing_is_taken_for_ready_just_because_it_was_started(installed: ProductInstallation) -> None:
     trusted = ProcessSpec.__dataclass_fields__["ready"].default
     parts = {part.name: part for part in (*installed.web_processes(), *installed.background_processes())}
     assert set(parts) == {"web", "events", "worker", "beat", "relay"}
@@ -69,7 +69,7 @@ def answering(port: int, status: int) -> Iterator[list[str]]:
             thread.join()
 
 
-def test_a_web_process_is_ready_once_it_answers_with_200(installed: Product) -> None:
+def test_a_web_process_is_ready_once_it_answers_with_200(installed: ProductInstallation) -> None:
     for number, (web_process, path) in enumerate(zip(installed.web_processes(), ("/ready", "/health"), strict=True)):
         assert not web_process.ready(None)  # type: ignore[arg-type]
         for status in (503, 200):
@@ -95,7 +95,7 @@ def test_the_relay_is_ready_once_it_has_looked_for_messages(
 ) -> None:
     url = own_database.worker_url
     monkeypatch.setattr(Server, "login", lambda self, role, database: url)
-    monkeypatch.setattr(product, "DATABASE", own_database.name)
+    monkeypatch.setattr(product_processes, "DATABASE", own_database.name)
     relay = labour()["relay"]
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("SELECT count(*) FROM ports_outboxmessage")

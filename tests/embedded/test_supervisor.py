@@ -49,10 +49,10 @@ from deploy.embedded.supervisor import Supervisor
 one, send = Supervisor(Path(sys.argv[1])), Process.send
 LINGERS = "trap 'sleep 0.3; exit 0' TERM; echo up; while :; do sleep 0.05; done"
 for name in ("ground", "early", "late"):
-    one.start(ProcessSpec(name, ["/bin/sh", "-c", LINGERS], {}, ready=lambda process: "up" in process.said()))
-above = [*one.above]
+    one.start(ProcessSpec(name, ["/bin/sh", "-c", LINGERS], {}, ready=lambda process: "up" in process.read_log()))
+above = [*one.dependents]
 def told(process, number):
-    print(process.part.name, process not in above and any(each.alive for each in above))
+    print(process.spec.name, process not in above and any(each.is_alive for each in above))
     send(process, number)
 Process.send = told
 one.stop()"""

@@ -15,7 +15,7 @@ def options(command: list[str]) -> dict[str, str]:
 
 
 def test_what_make_run_starts_keeps_every_message(tmp_path: Path) -> None:
-    found = options(list(Valkey("valkey-server", tmp_path, tmp_path).part().command))
+    found = options(list(Valkey("valkey-server", tmp_path, tmp_path).process_spec().command))
     assert KEPT.items() <= found.items()
     assert found["--port"] == "0"
 

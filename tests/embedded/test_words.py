@@ -11,7 +11,7 @@ from deploy import secret_scan
 from deploy.embedded import folders
 from deploy.embedded.database_setup import read_seed_result
 from deploy.embedded.migrations import fingerprint
-from deploy.embedded.product import Product
+from deploy.embedded.product_processes import ProductInstallation
 from deploy.embedded.roles import Server
 from deploy.embedded.startup_error import StartupError
 from deploy.embedded.startup_message import startup_text
@@ -69,9 +69,9 @@ def test_pages_events_and_allowed_hosts_agree_on_a_name_that_may_have_passkeys(
         monkeypatch.delenv(variable)
     places = folders.create_directories(tmp_path, servers=None, products=None)
     valkey = Valkey("valkey-server", places.valkey, places.sockets)
-    product = Product(places, Server("postgresql://boss:word@db.example/postgres"), valkey, host, 8000)
+    product = ProductInstallation(places, Server("postgresql://boss:word@db.example/postgres"), valkey, host, 8000)
     env = product.env("gpubroker_web")
-    assert product.address == env["GPUBROKER_PUBLIC_URL"] == f"http://{name}:8000"
+    assert product.public_url == env["GPUBROKER_PUBLIC_URL"] == f"http://{name}:8000"
     assert env["GPUBROKER_EVENTS_URL"] == f"http://{name}:8001"
     assert env["GPUBROKER_PROVISIONER"] == "broker.provisioners.simulated.SimulatedProvisioner"
     assert {"localhost", "127.0.0.1", name} <= set(json.loads(env["GPUBROKER_ALLOWED_HOSTS"]))

@@ -194,7 +194,7 @@ class Demo:
         for name, plane in self.planes.items():
             file = self.processes.folder / "kubeconfig"
             file.write_text(json.dumps(plane.kubeconfig("admin", "system:masters")))
-            command = [str(binaries.find("kubectl")), "--kubeconfig", str(file), "get", "pods", "-A"]
+            command = [str(binaries.find_binary("kubectl")), "--kubeconfig", str(file), "get", "pods", "-A"]
             print(f"$ kubectl --context {name} get pods -A -l gpubroker.dev/lease", flush=True)
             subprocess.run([*command, "-l", "gpubroker.dev/lease", "-o", PODS], check=True)
 
@@ -232,7 +232,7 @@ def ours(plane: ControlPlane) -> list[object]:
 
 
 def main() -> None:
-    if missing := binaries.missing():
+    if missing := binaries.missing_binaries():
         sys.exit(f"There is no control plane here ({', '.join(missing)}). Run `make controlplane`, then this again.")
     with ExitStack() as running:
         began = time.monotonic()

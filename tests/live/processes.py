@@ -50,7 +50,7 @@ class Processes:
     def start(self, name: str, command: list[str]) -> Process:
         """Start one process, or start it again."""
         env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1", "CELERY_SKIP_CHECKS": "1"}
-        part = ProcessSpec(name, command, env, cwd=CHECKOUT, orphaned=signal.SIGKILL)
+        part = ProcessSpec(name, command, env, cwd=CHECKOUT, orphan_signal=signal.SIGKILL)
         process = self.running[name] = Process(part, self.folder / f"{name}.log")
         process.start()
         return process
@@ -68,7 +68,7 @@ class Processes:
             process.send(signal.SIGTERM)
         end = time.monotonic() + 5
         for process in self.running.values():
-            while process.alive and time.monotonic() < end:
+            while process.is_alive and time.monotonic() < end:
                 time.sleep(0.05)
             process.send(signal.SIGKILL)
             process.popen.wait(10)
@@ -93,13 +93,13 @@ class Processes:
         beat = [*CELERY, "beat", "--loglevel", "WARNING", "--pidfile="]
         self.start("beat", [*beat, "-s", str(self.folder / "schedule")])
         self._await("web", self._answers)
-        self._await("worker", lambda: "[tasks]" in self.running["worker"].said())
+        self._await("worker", lambda: "[tasks]" in self.running["worker"].read_log())
 
     def _await(self, name: str, ready: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE_S
         while not ready():
             process = self.running[name]
-            if not process.alive or time.monotonic() > end:
+            if not process.is_alive or time.monotonic() > end:
                 raise RuntimeError(f"{name} did not start:\n{process.last_words(40)}")
             time.sleep(0.1)
 

@@ -50,12 +50,12 @@ def test_a_relay_whose_database_is_away_goes_on(folder: Path, monkeypatch: pytes
     relay = relaying.Command()
 
     def away() -> None:
-        relay.going = False
+        relay.running = False
         raise OperationalError("it restarts")
 
-    monkeypatch.setattr(relay, "_carry", away)
+    monkeypatch.setattr(relay, "_relay_until_stopped", away)
     monkeypatch.setattr(relaying.clock, "sleep", lambda seconds: None)
-    relay.carry_on()
+    relay.relay_messages()
     assert (folder / "alive-relay").exists()
 
 
@@ -63,7 +63,7 @@ def test_an_agent_that_waits_for_its_lead_goes_on(folder: Path, monkeypatch: pyt
     command = kube_agent.Command()
 
     def stops(seconds: float) -> None:
-        command.going = False
+        command.running = False
 
     monkeypatch.setattr(kube_agent.cluster_freeze, "is_frozen", lambda pk: True)
     monkeypatch.setattr(kube_agent.clock, "sleep", stops)

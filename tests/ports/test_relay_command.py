@@ -5,8 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from django.db import OperationalError as DatabaseAway
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 from kombu.exceptions import OperationalError as BrokerAway
 
 from broker.management.commands import relay as command
@@ -17,8 +16,8 @@ from tests.database import OwnDatabase
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "AWAY_NAP_S", 0.01)
-    monkeypatch.setattr(command, "LONGEST_NAP_S", 600.0)  # what happens within a test was woken, not slept for
+    monkeypatch.setattr(command, "RETRY_INTERVAL_S", 0.01)
+    monkeypatch.setattr(command, "MAX_WAIT_S", 600.0)  # what happens within a test was woken, not slept for
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def running(own_database: OwnDatabase, quick: None) -> Iterator[command.Command]
 
     def run() -> None:
         try:
-            relay.carry_on()
+            relay.relay_messages()
         finally:
             connections.close_all()
 
@@ -93,10 +92,10 @@ def test_the_command_ends_when_it_is_told_to(quick: None, monkeypatch: pytest.Mo
     def carry() -> None:
         if not handled[2:]:
             handled.append("once")
-            raise DatabaseAway("gone")
+            raise OperationalError("gone")
         relay._stop()
 
-    monkeypatch.setattr(relay, "_carry", carry)
+    monkeypatch.setattr(relay, "_relay_until_stopped", carry)
     monkeypatch.setattr(command, "connection", connection)
     relay.handle()
     assert handled == [command.signal.SIGTERM, command.signal.SIGINT, "once"]

@@ -82,7 +82,7 @@ class Stopping(Sim):
 
     def delete(self) -> None:
         with system_scope():
-            there = list(Volume.objects.there().order_by("id"))
+            there = list(Volume.objects.existing().order_by("id"))
         if there:
             volume: Any = self.pick(there)  # type: ignore[arg-type]
             with tenant_scope(volume.tenant_id):

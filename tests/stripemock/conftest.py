@@ -18,7 +18,7 @@ PATIENCE_S = 30
 @pytest.fixture(scope="session")
 def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Start it on a socket of the file system, and give its address."""
-    program = binaries.find("stripe-mock")
+    program = binaries.find_binary("stripe-mock")
     assert program is not None
     address = tmp_path_factory.mktemp("stripe") / "mock"
     process = subprocess.Popen([program, "-http-unix", address], stdout=subprocess.PIPE, text=True)

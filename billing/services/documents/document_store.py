@@ -16,7 +16,7 @@ from billing.services.documents.invoice_documents import invoice_document
 from billing.services.documents.pdf_rendering import render_pdf
 from billing.services.ledger.account_entries import TenantAccount
 from tenants.models import Tenant
-from tenants.services.rls import own_scope, tenant_scope
+from tenants.services.rls import login_role_scope, tenant_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def invoice_pdf(invoice: Invoice, *, now: datetime) -> PdfFile:
     A draft's is rendered each time and not stored.
     """
     name = f"invoice-{invoice if invoice.number else f'{invoice.period.label}-draft'}.pdf"
-    with own_scope(), tenant_scope(invoice.tenant_id):  # operators' pages read as staff, which may not write
+    with login_role_scope(), tenant_scope(invoice.tenant_id):  # operators' pages read as staff, which may not write
         if kept := StoredDocument.objects.filter(invoice=invoice).first():
             return PdfFile(bytes(kept.pdf), name, kept.pdf_sha256)
         document = invoice_document(invoice)
@@ -46,7 +46,7 @@ def invoice_pdf(invoice: Invoice, *, now: datetime) -> PdfFile:
 def credit_note_pdf(note: CreditNote, *, now: datetime) -> PdfFile:
     """Return the PDF of a credit note."""
     name = f"credit-note-{note}.pdf"
-    with own_scope(), tenant_scope(note.tenant_id):
+    with login_role_scope(), tenant_scope(note.tenant_id):
         if kept := StoredDocument.objects.filter(credit_note=note).first():
             return PdfFile(bytes(kept.pdf), name, kept.pdf_sha256)
         document = credit_note_document(note)
@@ -70,7 +70,7 @@ def _store(document: Document, of: Invoice | CreditNote, name: str, *, at: datet
     If another process stored it first, that one is returned.
     """
     made = _pdf_file(render_pdf(document, at=at), name)
-    with own_scope(), tenant_scope(of.tenant_id):
+    with login_role_scope(), tenant_scope(of.tenant_id):
         kept, _ = StoredDocument.objects.get_or_create(
             **({"invoice": of} if isinstance(of, Invoice) else {"credit_note": of}),
             defaults={

@@ -23,7 +23,7 @@ class DefragmentationPlan:
     steps: tuple[SliceRelocation, ...]
     before: int
     after: int
-    least: int | None  # the fewest GPUs any plan could need, where that is known
+    min_in_use: int | None  # the fewest GPUs any plan could need, where that is known
 
     @property
     def cost(self) -> int:
@@ -52,26 +52,26 @@ def plan_defragmentation(
     `gain` is what one more empty GPU is worth: no GPU is emptied at a higher cost. Each GPU is emptied
     completely or not at all. The fleet is not changed, and equal fleets have equal plans.
     """
-    draft, least = RelocationDraft(fleet.copy()), _fewest_gpus(fleet)
+    draft, min_in_use = RelocationDraft(fleet.copy()), _fewest_gpus(fleet)
     before = draft.fleet.in_use
-    _empty_gpus(draft, gpus_cheapest_to_empty(draft.fleet), (), least, gain, budget)
+    _empty_gpus(draft, gpus_cheapest_to_empty(draft.fleet), (), min_in_use, gain, budget)
     simple, after = draft.mark, draft.fleet.in_use
-    if after != least:
+    if after != min_in_use:
         sources = gpus_cheapest_to_empty(draft.fleet)
         exchange_wasteful_slices(draft, sources)
-        _empty_gpus(draft, sources, tries, least, gain, budget)
+        _empty_gpus(draft, sources, tries, min_in_use, gain, budget)
         if draft.fleet.in_use == after:
             draft.undo(simple)  # exchanges alone empty no GPU
-    steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.gpus[EMPTY], default=None))
+    steps = order_relocations(fleet.table, draft.relocations(), min(fleet.buckets.gpus[EMPTY], default=None))
     if steps is None:  # up to `simple`, all targets were free from the start
         draft.undo(simple)
-        steps = draft.moved()
-    return DefragmentationPlan(reason, _assign_gains(fleet, steps, gain or 0), before, draft.fleet.in_use, least)
+        steps = draft.relocations()
+    return DefragmentationPlan(reason, _assign_gains(fleet, steps, gain or 0), before, draft.fleet.in_use, min_in_use)
 
 
 def _fewest_gpus(fleet: SliceFleet) -> int | None:
     counts = [0] * len(fleet.table.profiles)
-    for on in fleet.on:
+    for on in fleet.slices:
         for piece in on.values():
             counts[piece.profile] += 1
     try:
@@ -84,7 +84,7 @@ def _empty_gpus(
     draft: RelocationDraft,
     sources: Sequence[int],
     tries: Sequence[int],
-    enough: int | None,
+    target: int | None,
     gain: int | None,
     budget: RelocationBudget | None,
 ) -> None:
@@ -96,32 +96,32 @@ def _empty_gpus(
     stuck: set[int] = set()  # shapes that found no room: room only shrinks from GPU to GPU
     filled: set[int] = set()
     for gpu in sources:
-        if fleet.in_use == enough:
+        if fleet.in_use == target:
             return
-        shape, mark = fleet.shapes.of[gpu], draft.mark
+        shape, mark = fleet.shapes.shape_of[gpu], draft.mark
         if gpu in filled or shape in stuck:
             continue
         if not drain_gpu(draft, gpu, tries):
             stuck.add(shape)
             continue
-        put = draft.put_down(mark)
-        pieces = [piece for _, piece in put]
-        dear = gain is not None and sum(piece.cost or 0 for piece in pieces) > gain
-        if dear or (budget is not None and not budget.affords(pieces)):
+        placed = draft.placed_since(mark)
+        pieces = [piece for _, piece in placed]
+        too_expensive = gain is not None and sum(piece.cost or 0 for piece in pieces) > gain
+        if too_expensive or (budget is not None and not budget.affords(pieces)):
             draft.undo(mark)
             continue
         if budget is not None:
             budget.spend(pieces)
-        filled.update(to for to, _ in put)
+        filled.update(to for to, _ in placed)
 
 
 def _assign_gains(fleet: SliceFleet, steps: Sequence[SliceRelocation], gain: int) -> tuple[SliceRelocation, ...]:
     """Assign the gain of an emptied GPU to the relocation that completes it."""
-    on = {step.gpu: len(fleet.on[step.gpu]) for step in steps}
+    on = {step.gpu: len(fleet.slices[step.gpu]) for step in steps}
     for step in steps:
-        on[step.to_gpu] = on.get(step.to_gpu, len(fleet.on[step.to_gpu])) + 1
+        on[step.to_gpu] = on.get(step.to_gpu, len(fleet.slices[step.to_gpu])) + 1
         on[step.gpu] -= 1
-    last = {step.gpu: number for number, step in enumerate(steps) if fleet.on[step.gpu]}
+    last = {step.gpu: number for number, step in enumerate(steps) if fleet.slices[step.gpu]}
     return tuple(
         replace(step, gain=gain) if last.get(step.gpu) == number and not on[step.gpu] else step
         for number, step in enumerate(steps)

@@ -14,23 +14,24 @@ def place_by_displacing(
     draft: RelocationDraft,
     wanted: LiveSlice,
     tries: Sequence[int] = DISPLACEMENT_TRIES,
-    may: Callable[[list[LiveSlice]], bool] | None = None,
+    allows: Callable[[list[LiveSlice]], bool] | None = None,
 ) -> bool:
     """Place a slice by relocating a few others; False, changing nothing, if impossible.
 
     `tries` says how many ways to try that relocate one slice, two, and so on: those with least compute
     first, from the fullest GPU on. Of the ways that work with fewest slices the one is taken that loses
-    least of what could still be sold. `may` refuses slices that must not be relocated.
+    least of what could still be sold. `allows` refuses slices that must not be relocated.
     """
-    mark, on, ways = draft.mark, draft.fleet.on, draft.fleet.shapes.evictions(wanted.profile, len(tries))
-    for count, alike in groupby(ways, key=lambda found: found[0].slices):
+    fleet, mark = draft.fleet, draft.mark
+    evictions = fleet.shapes.evictions(wanted.profile, len(tries))
+    for count, same_size in groupby(evictions, key=lambda candidate: candidate[0].slices):
         best: tuple[float, int, SliceEviction] | None = None
-        for eviction, gpu in islice(alike, tries[count - 1]):
-            if (may is None or may([on[gpu][start] for start in eviction.starts])) and _displace_slices(
+        for eviction, gpu in islice(same_size, tries[count - 1]):
+            if (allows is None or allows([fleet.slices[gpu][start] for start in eviction.starts])) and _displace_slices(
                 draft, wanted, gpu, eviction
             ):
-                found = (draft.loss, gpu, eviction)
-                best = found if best is None else min(best, found)
+                candidate = (draft.lost_value, gpu, eviction)
+                best = candidate if best is None else min(best, candidate)
                 draft.undo(mark)
         if best:
             return _displace_slices(draft, wanted, best[1], best[2])
@@ -39,8 +40,8 @@ def place_by_displacing(
 
 def _displace_slices(draft: RelocationDraft, wanted: LiveSlice, gpu: int, eviction: SliceEviction) -> bool:
     fleet, mark = draft.fleet, draft.mark
-    pieces = [draft.lift(fleet.on[gpu][start].allocation) for start in eviction.starts]
-    draft.put(wanted.at(fleet.ranks.best[wanted.profile][fleet.buckets.state[gpu]].start), gpu)
+    pieces = [draft.lift(fleet.slices[gpu][start].allocation) for start in eviction.starts]
+    draft.put(wanted.at(fleet.ranks.best_option[wanted.profile][fleet.buckets.state[gpu]].start), gpu)
     pieces.sort(key=lambda piece: -fleet.table.profiles[piece.profile].memory)
     if all(draft.place(piece) for piece in pieces):
         return True

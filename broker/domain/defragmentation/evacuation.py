@@ -19,7 +19,7 @@ AreNear = Callable[[tuple[int, ...]], bool]  # whether GPUs of one node are near
 
 
 @dataclass(frozen=True, slots=True)
-class NodeEvacuation:
+class WholeGpuPlacement:
     """The GPUs of the gang, one per member, and the relocations needed first."""
 
     gpus: tuple[int, ...]
@@ -36,25 +36,25 @@ def evacuate_node(
     opening: bool = False,
     gain: int | None = None,
     budget: RelocationBudget | None = None,
-) -> NodeEvacuation | None:
+) -> WholeGpuPlacement | None:
     """Place a gang of whole GPUs on one node by relocating slices.
 
-    Changes nothing and returns None if that is impossible. A slice goes to a GPU in use, with `opening`
-    also to an empty one; a slice that is a whole GPU goes to an empty GPU of another node, if such may
-    be relocated at all. `nodes` many nodes are tried, in the order of what must be relocated. `near`
+    Changes nothing and returns None if that is impossible, costs more than `gain`, or exceeds the budget. A slice goes
+    to a GPU in use, with `opening` also to an empty one; a slice that is a whole GPU goes to an empty GPU of another
+    node, if such may be relocated at all. `nodes` many nodes are tried, in the order of what must be relocated. `near`
     says which GPUs of a node may be taken together; without it all.
     """
     for gpus in _cheapest_gpu_sets(fleet, len(gang), nodes, whole_gpus, near):
-        pieces = slices_largest_first(fleet, gpus)
-        if budget is not None and not budget.affords(pieces):
+        others = slices_largest_first(fleet, gpus)
+        if budget is not None and not budget.affords(others):
             continue
-        if gain is not None and sum(piece.cost or 0 for piece in pieces) > gain:
+        if gain is not None and sum(piece.cost or 0 for piece in others) > gain:
             continue
-        steps = _relocate_others(fleet, gang, gpus, pieces, opening, gain or 0)
+        steps = _relocate_others(fleet, gang, gpus, others, opening, gain or 0)
         if steps is not None:
             if budget is not None:
-                budget.spend(pieces)
-            return NodeEvacuation(gpus, tuple(steps))
+                budget.spend(others)
+            return WholeGpuPlacement(gpus, tuple(steps))
     return None
 
 
@@ -83,20 +83,20 @@ def _emptiable_gpus(fleet: SliceFleet, whole_gpus: bool) -> dict[int, list[GpuLo
     stays = [not whole_gpus and its.memory == fleet.table.grid for its in fleet.table.profiles]
     for gpu, (node, state) in enumerate(zip(fleet.buckets.node, fleet.buckets.state, strict=True)):
         cost = 0
-        for piece in fleet.on[gpu].values():
+        for piece in fleet.slices[gpu].values():
             if piece.cost is None or stays[piece.profile]:
                 break
             cost += piece.cost
         else:
             if state != NOWHERE:
-                on_node[node].append((len(fleet.on[gpu]), cost, gpu))
+                on_node[node].append((len(fleet.slices[gpu]), cost, gpu))
     return on_node
 
 
 def _cheapest_linked(loads: Sequence[GpuLoad], count: int, near: AreNear) -> tuple[GpuLoad, ...] | None:
     """Return the cheapest GPUs of a node that are near enough to each other."""
-    ways = (eviction for eviction in combinations(sorted(loads), count) if near(_load_gpus(eviction)))
-    return min(ways, key=lambda eviction: (*_load_price(eviction), eviction), default=None)
+    sets = (chosen for chosen in combinations(sorted(loads), count) if near(_load_gpus(chosen)))
+    return min(sets, key=lambda chosen: (*_load_price(chosen), chosen), default=None)
 
 
 def _load_price(loads: Sequence[GpuLoad]) -> tuple[int, int]:
@@ -111,21 +111,21 @@ def _relocate_others(
     fleet: SliceFleet,
     gang: Sequence[LiveSlice],
     gpus: tuple[int, ...],
-    pieces: list[LiveSlice],
+    others: list[LiveSlice],
     opening: bool,
     gain: int,
 ) -> list[SliceRelocation] | None:
     table, draft = fleet.table, RelocationDraft(fleet)
-    for piece in pieces:
+    for piece in others:
         draft.lift(piece.allocation)
     for member, gpu in zip(gang, gpus, strict=True):
-        draft.put(member.at(table.moves[member.profile][EMPTY][0].start), gpu)
+        draft.put(member.at(table.options[member.profile][EMPTY][0].start), gpu)
     if all(
         draft.place(piece, opening=table.profiles[piece.profile].memory == table.grid)
         or (opening and draft.place(piece, opening=True))
-        for piece in pieces
+        for piece in others
     ):
-        steps = draft.moved()
+        steps = draft.relocations()
         if steps:
             steps[-1] = replace(steps[-1], gain=gain)
         return steps

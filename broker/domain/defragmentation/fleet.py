@@ -32,20 +32,20 @@ class SliceFleet:
         `worth` is the price of each profile; without it every unit of memory is worth the same.
         """
         self.buckets, self.table, self.ranks = buckets, buckets.table, buckets.ranks
-        self.on: list[dict[int, LiveSlice]] = [{} for _ in buckets.node]  # by GPU, then by first unit
+        self.slices: list[dict[int, LiveSlice]] = [{} for _ in buckets.node]  # by GPU, then by first unit
         self.gpu: dict[str, int] = {}  # by allocation
         self.start: dict[str, int] = {}
         self.shapes = GpuShapes(self.table, len(buckets.node))
         self.worth = list(worth or (profile.memory for profile in self.table.profiles))
-        self.room = best_fill(self.table, self.worth)  # by state, the best that could still be sold on a GPU in it
+        self.sellable = best_fill(self.table, self.worth)  # by state, of the best slices that still fit
 
     def copy(self) -> "SliceFleet":
         """Return an independent copy with the same GPUs and slices."""
         clone = object.__new__(SliceFleet)
         clone.table, clone.ranks = self.table, self.ranks
-        clone.worth, clone.room = self.worth, self.room
+        clone.worth, clone.sellable = self.worth, self.sellable
         clone.buckets = StateBuckets(self.ranks, self.buckets.node, self.buckets.state)
-        clone.on = [dict(sorted(on.items())) for on in self.on]
+        clone.slices = [dict(sorted(slices.items())) for slices in self.slices]
         clone.gpu, clone.start = dict(self.gpu), dict(self.start)
         clone.shapes = self.shapes.copy()
         return clone
@@ -53,7 +53,7 @@ class SliceFleet:
     @property
     def in_use(self) -> int:
         """The number of GPUs with any slice."""
-        return len(self.on) - len(self.shapes.gpus.get(0, ()))
+        return len(self.slices) - len(self.shapes.gpus.get(0, ()))
 
     def find_cheapest_slot(self, profile: int, *, opening: bool = True) -> tuple[int, int] | None:
         """Return GPU and first unit where a slice costs least, or None.
@@ -63,12 +63,12 @@ class SliceFleet:
         buckets, ranks = self.buckets, self.ranks
         live = buckets.live[profile]
         if not opening:
-            live &= ~ranks.bit[profile][EMPTY]
+            live &= ~ranks.rank_bit[profile][EMPTY]
         if not live:
             return None
-        state = ranks.order[profile][(live & -live).bit_length() - 1]
+        state = ranks.states_by_rank[profile][(live & -live).bit_length() - 1]
         gpu = buckets.empty.first() if state == EMPTY else buckets.gpus[state][-1]
-        return gpu, ranks.best[profile][state].start
+        return gpu, ranks.best_option[profile][state].start
 
     def place(self, piece: LiveSlice, *, opening: bool = True) -> tuple[int, int] | None:
         """Place a slice where it costs least, ignoring its start; None if impossible."""
@@ -85,14 +85,14 @@ class SliceFleet:
         if piece.allocation in self.gpu:
             raise KeyError(f"allocation {piece.allocation} is already on GPU {self.gpu[piece.allocation]}")
         self.buckets.hold(gpu, piece.profile, piece.start)
-        self.on[gpu][piece.start] = piece
+        self.slices[gpu][piece.start] = piece
         self.gpu[piece.allocation], self.start[piece.allocation] = gpu, piece.start
         self.shapes.put(gpu, piece.profile, piece.start, relocatable=piece.cost is not None)
 
     def lift(self, allocation: str) -> LiveSlice:
         """Remove an allocation's slice from its GPU; raise KeyError if unknown."""
         gpu, start = self.gpu.pop(allocation), self.start.pop(allocation)
-        piece = self.on[gpu].pop(start)
+        piece = self.slices[gpu].pop(start)
         self.buckets.release(gpu, piece.profile, start)
         self.shapes.take(gpu, piece.profile, start, relocatable=piece.cost is not None)
         return piece

@@ -38,11 +38,11 @@ def make_room_for_gang(
     node does not matter, as `place_by_displacing` takes it. Relocations that together cost more than the gain, or
     than the budget allows, are not made.
     """
-    ways = _nodes_by_cost(fleet, gang) if same_node else [None]
-    for gpus in ways:
+    gpu_sets = _nodes_by_cost(fleet, gang) if same_node else [None]
+    for gpus in gpu_sets:
         draft = RelocationDraft(fleet)
         if _place_anywhere(draft, gang, tries) if gpus is None else _place_on_gpus(draft, gang, gpus):
-            steps = order_relocations(fleet.table, draft.moved(), min(fleet.buckets.gpus[EMPTY], default=None))
+            steps = order_relocations(fleet.table, draft.relocations(), min(fleet.buckets.gpus[EMPTY], default=None))
             if steps is not None and _spend_if_worth(fleet, steps, gain, budget):
                 if steps:
                     steps[-1] = replace(steps[-1], gain=gain or 0)
@@ -57,7 +57,7 @@ def _spend_if_worth(
 ) -> bool:
     """Tell whether these relocations may be made; if so charge the budget."""
     # A slice relocated by way of a spare GPU is interrupted twice, and counts twice.
-    pieces = [fleet.on[fleet.gpu[step.allocation]][fleet.start[step.allocation]] for step in steps]
+    pieces = [fleet.slices[fleet.gpu[step.allocation]][fleet.start[step.allocation]] for step in steps]
     if gain is not None and sum(step.cost for step in steps) > gain:
         return False
     if budget is None:
@@ -74,9 +74,9 @@ def _place_anywhere(draft: RelocationDraft, gang: Sequence[LiveSlice], tries: Se
 
 def _place_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequence[int]) -> bool:
     """Place them on some GPUs; displaced slices go anywhere, to empty GPUs last."""
-    gone = _put_on_gpus(draft, gang, gpus) or []  # they do fit: the nodes were chosen by trying
-    gone.sort(key=lambda piece: -draft.fleet.table.profiles[piece.profile].memory)
-    return all(draft.place(piece) or draft.place(piece, opening=True) for piece in gone)
+    displaced = _put_on_gpus(draft, gang, gpus) or []  # they do fit: the nodes were chosen by trying
+    displaced.sort(key=lambda piece: -draft.fleet.table.profiles[piece.profile].memory)
+    return all(draft.place(piece) or draft.place(piece, opening=True) for piece in displaced)
 
 
 def _put_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequence[int]) -> list[LiveSlice] | None:
@@ -84,17 +84,15 @@ def _put_on_gpus(draft: RelocationDraft, gang: Sequence[LiveSlice], gpus: Sequen
 
     Returns the displaced slices; None where they do not fit.
     """
-    gone: list[LiveSlice] = []
+    displaced: list[LiveSlice] = []
     for each in gang:
-        eviction = min(
-            (eviction for gpu in gpus for eviction in _candidate_slots(draft.fleet, each, gpu)), default=None
-        )
-        if eviction is None:
+        slot = min((slot for gpu in gpus for slot in _candidate_slots(draft.fleet, each, gpu)), default=None)
+        if slot is None:
             return None
-        _, _, _, gpu, start, starts = eviction
-        gone += [draft.lift(draft.fleet.on[gpu][at].allocation) for at in starts]
+        _, _, _, gpu, start, starts = slot
+        displaced += [draft.lift(draft.fleet.slices[gpu][at].allocation) for at in starts]
         draft.put(each.at(start), gpu)
-    return gone
+    return displaced
 
 
 CandidateSlot = tuple[int, int, bool, int, int, tuple[int, ...]]
@@ -105,32 +103,32 @@ def _candidate_slots(fleet: SliceFleet, wanted: LiveSlice, gpu: int) -> Iterable
 
     Each has the number and the cost of displaced slices, whether it opens the GPU, and where it is.
     """
-    table, on = fleet.table, fleet.on[gpu]
+    table, slices = fleet.table, fleet.slices[gpu]
     if fleet.buckets.state[gpu] == NOWHERE:
         return
     for place in table.profiles[wanted.profile].placements:
-        gone = [piece for piece in on.values() if _conflicts(table, piece, wanted, place)]
-        if all(piece.cost is not None and table.profiles[piece.profile].memory < table.grid for piece in gone):
-            cost = sum(piece.cost or 0 for piece in gone)
-            yield len(gone), cost, not on, gpu, place.start, tuple(piece.start for piece in gone)
+        displaced = [piece for piece in slices.values() if _conflicts(table, piece, wanted, place)]
+        if all(piece.cost is not None and table.profiles[piece.profile].memory < table.grid for piece in displaced):
+            cost = sum(piece.cost or 0 for piece in displaced)
+            yield len(displaced), cost, not slices, gpu, place.start, tuple(piece.start for piece in displaced)
 
 
 def _conflicts(table: StateTable, piece: LiveSlice, wanted: LiveSlice, place: Placement) -> bool:
-    its, other = table.profiles[wanted.profile], table.profiles[piece.profile]
+    profile, other = table.profiles[wanted.profile], table.profiles[piece.profile]
     overlap = piece.start < place.end and place.start < piece.start + other.memory
-    return overlap or (its.media and other.media) or its.isolation is not other.isolation
+    return overlap or (profile.media and other.media) or profile.isolation is not other.isolation
 
 
 def _nodes_by_cost(fleet: SliceFleet, gang: Sequence[LiveSlice]) -> list[list[int]]:
     """Return the GPUs of each feasible node, those with fewest displaced slices first."""
-    of_node: dict[int, list[int]] = {}
+    gpus_by_node: dict[int, list[int]] = {}
     for gpu, node in enumerate(fleet.buckets.node):
-        of_node.setdefault(node, []).append(gpu)
+        gpus_by_node.setdefault(node, []).append(gpu)
     found = []
-    for node, gpus in of_node.items():
+    for node, gpus in gpus_by_node.items():
         draft = RelocationDraft(fleet)
-        gone = _put_on_gpus(draft, gang, gpus)
+        displaced = _put_on_gpus(draft, gang, gpus)
         draft.undo()
-        if gone is not None:
-            found.append((len(gone), sum(piece.cost or 0 for piece in gone), node))
-    return [of_node[node] for _, _, node in islice(sorted(found), MAX_NODES)]
+        if displaced is not None:
+            found.append((len(displaced), sum(piece.cost or 0 for piece in displaced), node))
+    return [gpus_by_node[node] for _, _, node in islice(sorted(found), MAX_NODES)]

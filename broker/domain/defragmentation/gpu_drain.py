@@ -9,7 +9,7 @@ from broker.domain.defragmentation.relocation_draft import RelocationDraft
 
 def slices_largest_first(fleet: SliceFleet, gpus: Iterable[int]) -> list[LiveSlice]:
     """Return all slices of these GPUs, those hardest to place first."""
-    pieces = [piece for gpu in gpus for piece in fleet.on[gpu].values()]
+    pieces = [piece for gpu in gpus for piece in fleet.slices[gpu].values()]
     return sorted(pieces, key=lambda piece: (-fleet.table.profiles[piece.profile].memory, piece.allocation))
 
 
@@ -17,7 +17,7 @@ def gpus_cheapest_to_empty(fleet: SliceFleet) -> list[int]:
     """Return the GPUs that are worth emptying, the cheapest first."""
     whole = [profile.memory == fleet.table.grid for profile in fleet.table.profiles]
     found = []
-    for gpu, on in enumerate(fleet.on):
+    for gpu, on in enumerate(fleet.slices):
         cost = 0
         for piece in on.values():
             if piece.cost is None or whole[piece.profile]:

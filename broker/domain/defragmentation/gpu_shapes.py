@@ -28,90 +28,90 @@ class GpuShapes:
     def __init__(self, table: StateTable, gpus: int) -> None:
         self._table = table
         self._digit = (2 * len(table.profiles) + 1).bit_length()
-        self.of = [0] * gpus
+        self.shape_of = [0] * gpus
         self.gpus: dict[int, dict[int, None]] = {0: dict.fromkeys(range(gpus))}
-        self._ways: dict[tuple[int, int], _EvictionCache] = {}
+        self._evictions: dict[tuple[int, int], _EvictionCache] = {}
         # A whole GPU is never evicted: it would only take another one.
-        self._yields = [
-            [its.memory < table.grid and _helps_to_move(its, wanted) for its in table.profiles]
+        self._worth_evicting = [
+            [each.memory < table.grid and _helps_to_evict(each, wanted) for each in table.profiles]
             for wanted in table.profiles
         ]
 
     def copy(self) -> "GpuShapes":
         """Return a copy, with GPUs in the order of their numbers."""
         clone = GpuShapes(self._table, 0)
-        clone.of, clone._ways = list(self.of), {}
+        clone.shape_of, clone._evictions = list(self.shape_of), {}
         clone.gpus = {}
-        for gpu, shape in enumerate(self.of):
+        for gpu, shape in enumerate(self.shape_of):
             clone.gpus.setdefault(shape, {})[gpu] = None
         return clone
 
     def put(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
-        self._become(gpu, self.of[gpu] + self._part(profile, start, relocatable))
+        self._set_shape(gpu, self.shape_of[gpu] + self._shape_digit(profile, start, relocatable))
 
     def take(self, gpu: int, profile: int, start: int, *, relocatable: bool) -> None:
-        self._become(gpu, self.of[gpu] - self._part(profile, start, relocatable))
+        self._set_shape(gpu, self.shape_of[gpu] - self._shape_digit(profile, start, relocatable))
 
-    def evictions(self, profile: int, most: int) -> Iterator[tuple[SliceEviction, int]]:
-        """Yield ways to make room by at most `most` slices, cheapest first.
+    def evictions(self, profile: int, max_slices: int) -> Iterator[tuple[SliceEviction, int]]:
+        """Yield ways to make room by at most `max_slices` slices, cheapest first.
 
         Each comes with a GPU for which it is one.
         """
-        ways = self._ways.setdefault((profile, most), _EvictionCache())
-        for shape in self.gpus.keys() - ways.known:
-            ways.known.add(shape)
-            if eviction := self._cheapest(shape, profile, most):
-                insort(ways.found, (eviction, shape))
-        for eviction, shape in ways.found:
+        cache = self._evictions.setdefault((profile, max_slices), _EvictionCache())
+        for shape in self.gpus.keys() - cache.searched_shapes:
+            cache.searched_shapes.add(shape)
+            if eviction := self._cheapest_eviction(shape, profile, max_slices):
+                insort(cache.sorted_evictions, (eviction, shape))
+        for eviction, shape in cache.sorted_evictions:
             for gpu in reversed(self.gpus.get(shape, {})):
                 yield eviction, gpu
                 break
 
-    def _cheapest(self, shape: int, profile: int, most: int) -> SliceEviction | None:
+    def _cheapest_eviction(self, shape: int, profile: int, max_slices: int) -> SliceEviction | None:
         table = self._table
         state, relocatable = EMPTY, []
         for start in range(table.grid):
             digit = shape >> start * self._digit & (1 << self._digit) - 1
             if digit:
-                its, may_move = divmod(digit - 1, 2)
-                state = table.put[its][start][state]
-                if may_move and self._yields[profile][its]:
-                    relocatable.append((start, its))
-        left, ways = table.free(state), []
-        for count in range(1, most + 1):
-            for gone in combinations(relocatable, count):
+                number, is_relocatable = divmod(digit - 1, 2)
+                state = table.state_with[number][start][state]
+                if is_relocatable and self._worth_evicting[profile][number]:
+                    relocatable.append((start, number))
+        free_units, evictions = table.free(state), []
+        for count in range(1, max_slices + 1):
+            for evicted in combinations(relocatable, count):
                 after = state
-                for start, its in gone:
-                    after = table.gone[its][start][after]
-                if table.moves[profile][after]:
-                    compute = sum(table.profiles[its].compute for _, its in gone)
-                    ways.append(SliceEviction(count, compute, left, tuple(start for start, _ in gone)))
-            if ways:
-                return min(ways)
+                for start, number in evicted:
+                    after = table.state_without[number][start][after]
+                if table.options[profile][after]:
+                    compute = sum(table.profiles[number].compute for _, number in evicted)
+                    evictions.append(SliceEviction(count, compute, free_units, tuple(start for start, _ in evicted)))
+            if evictions:
+                return min(evictions)
         return None
 
-    def _part(self, profile: int, start: int, relocatable: bool) -> int:
+    def _shape_digit(self, profile: int, start: int, relocatable: bool) -> int:
         return (2 * profile + relocatable + 1) << start * self._digit
 
-    def _become(self, gpu: int, shape: int) -> None:
-        before = self.gpus[self.of[gpu]]
+    def _set_shape(self, gpu: int, shape: int) -> None:
+        before = self.gpus[self.shape_of[gpu]]
         del before[gpu]
         if not before:
-            del self.gpus[self.of[gpu]]
-        self.of[gpu] = shape
+            del self.gpus[self.shape_of[gpu]]
+        self.shape_of[gpu] = shape
         self.gpus.setdefault(shape, {})[gpu] = None
 
 
-def _helps_to_move(its: Profile, wanted: Profile) -> bool:
-    """Tell whether moving one slice for the other can help.
+def _helps_to_evict(evicted: Profile, wanted: Profile) -> bool:
+    """Tell whether evicting one slice for the other can help.
 
     It cannot where the other would fit wherever the first could go.
     """
-    other = (wanted.media and not its.media) or wanted.isolation is not its.isolation
-    return other or not all(any(b.mask & ~a.mask == 0 for b in wanted.placements) for a in its.placements)
+    differs_in_kind = (wanted.media and not evicted.media) or wanted.isolation is not evicted.isolation
+    return differs_in_kind or not all(any(b.mask & ~a.mask == 0 for b in wanted.placements) for a in evicted.placements)
 
 
 class _EvictionCache:
     def __init__(self) -> None:
-        self.known: set[int] = set()
-        self.found: list[tuple[SliceEviction, int]] = []
+        self.searched_shapes: set[int] = set()
+        self.sorted_evictions: list[tuple[SliceEviction, int]] = []

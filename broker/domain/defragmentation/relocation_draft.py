@@ -34,7 +34,7 @@ def apply_relocation(fleet: SliceFleet, step: SliceRelocation) -> None:
     """
     if (fleet.gpu.get(step.allocation), fleet.start.get(step.allocation)) != (step.gpu, step.start):
         raise KeyError(f"{step.allocation} is not at unit {step.start} of GPU {step.gpu}; create a new plan")
-    if fleet.table.put[step.profile][step.to_start][fleet.buckets.state[step.to_gpu]] == NOWHERE:
+    if fleet.table.state_with[step.profile][step.to_start][fleet.buckets.state[step.to_gpu]] == NOWHERE:
         raise KeyError(f"unit {step.to_start} of GPU {step.to_gpu} is in use; create a new plan")
     fleet.hold(step.to_gpu, fleet.lift(step.allocation).at(step.to_start))
 
@@ -45,7 +45,7 @@ class RelocationDraft:
     def __init__(self, fleet: SliceFleet) -> None:
         self.fleet = fleet
         self._log: list[tuple[int, LiveSlice, bool]] = []  # GPU, slice, whether it was placed (else removed)
-        self._lost = 0.0
+        self._lost_value = 0.0
 
     @property
     def mark(self) -> int:
@@ -53,9 +53,9 @@ class RelocationDraft:
         return len(self._log)
 
     @property
-    def loss(self) -> float:
-        """The decrease of the best that could be sold on these GPUs."""
-        return round(self._lost, 6)
+    def lost_value(self) -> float:
+        """The decrease of what could still be sold on these GPUs."""
+        return round(self._lost_value, 6)
 
     def lift(self, allocation: str) -> LiveSlice:
         gpu = self.fleet.gpu[allocation]
@@ -80,24 +80,24 @@ class RelocationDraft:
         By default that is the beginning.
         """
         while len(self._log) > mark:
-            gpu, piece, was_put = self._log.pop()
-            if was_put:
+            gpu, piece, was_placed = self._log.pop()
+            if was_placed:
                 self._lift(piece.allocation, gpu)
             else:
                 self._hold(piece, gpu)
 
-    def put_down(self, since: int = 0) -> list[tuple[int, LiveSlice]]:
+    def placed_since(self, since: int = 0) -> list[tuple[int, LiveSlice]]:
         """Return the placed slices with their GPUs, in order."""
-        return [(gpu, piece) for gpu, piece, was_put in self._log[since:] if was_put]
+        return [(gpu, piece) for gpu, piece, was_placed in self._log[since:] if was_placed]
 
-    def moved(self) -> list[SliceRelocation]:
+    def relocations(self) -> list[SliceRelocation]:
         """Return one relocation for each slice that lies elsewhere now, unordered.
 
-        The order in which they can be made is found by `ordered`.
+        `order_relocations` finds the order in which they can be made.
         """
         origins: dict[str, tuple[int, LiveSlice] | None] = {}
-        for gpu, piece, was_put in self._log:
-            origins.setdefault(piece.allocation, None if was_put else (gpu, piece))
+        for gpu, piece, was_placed in self._log:
+            origins.setdefault(piece.allocation, None if was_placed else (gpu, piece))
         steps, fleet = [], self.fleet
         for allocation, origin in origins.items():
             if origin is None:  # a new slice, not a relocated one
@@ -109,14 +109,14 @@ class RelocationDraft:
         return steps
 
     def _lift(self, allocation: str, gpu: int) -> LiveSlice:
-        room, state = self.fleet.room, self.fleet.buckets.state
-        self._lost += room[state[gpu]]
+        value, state = self.fleet.sellable, self.fleet.buckets.state
+        self._lost_value += value[state[gpu]]
         piece = self.fleet.lift(allocation)
-        self._lost -= room[state[gpu]]
+        self._lost_value -= value[state[gpu]]
         return piece
 
     def _hold(self, piece: LiveSlice, gpu: int) -> None:
-        room, state = self.fleet.room, self.fleet.buckets.state
-        self._lost += room[state[gpu]]
+        value, state = self.fleet.sellable, self.fleet.buckets.state
+        self._lost_value += value[state[gpu]]
         self.fleet.hold(gpu, piece)
-        self._lost -= room[state[gpu]]
+        self._lost_value -= value[state[gpu]]

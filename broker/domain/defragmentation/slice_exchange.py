@@ -21,12 +21,14 @@ def exchange_wasteful_slices(draft: RelocationDraft, sources: Sequence[int]) -> 
     # By profile, the slices that may come from the sources; relocated ones are skipped.
     coming: list[deque[tuple[int, LiveSlice]]] = [deque() for _ in fleet.table.profiles]
     for gpu in sources:
-        for _, piece in sorted(fleet.on[gpu].items()):
+        for _, piece in sorted(fleet.slices[gpu].items()):
             coming[piece.profile].append((gpu, piece))
     last = set(sources)
-    for gpu in [*(gpu for gpu in range(len(fleet.on)) if gpu not in last), *reversed(sources)]:
+    for gpu in [*(gpu for gpu in range(len(fleet.slices)) if gpu not in last), *reversed(sources)]:
         if _wastes_room(fleet, gpu):
-            for piece in sorted(fleet.on[gpu].values(), key=lambda piece: fleet.table.profiles[piece.profile].memory):
+            for piece in sorted(
+                fleet.slices[gpu].values(), key=lambda piece: fleet.table.profiles[piece.profile].memory
+            ):
                 if piece.cost is not None and _exchange_slice(draft, gpu, piece, coming):
                     break
 
@@ -35,20 +37,20 @@ def _exchange_slice(
     draft: RelocationDraft, gpu: int, piece: LiveSlice, coming: Sequence[deque[tuple[int, LiveSlice]]]
 ) -> bool:
     """Replace a slice by another if more can be sold then; else change nothing."""
-    fleet, mark, before = draft.fleet, draft.mark, draft.loss
+    fleet, mark, before = draft.fleet, draft.mark, draft.lost_value
     draft.lift(piece.allocation)
     lifted, state = draft.mark, fleet.buckets.state[gpu]
     for profile in reversed(range(len(coming))):
         if fleet.worth[profile] <= fleet.worth[piece.profile] or not fleet.ranks.fits(profile, state):
             continue
-        its = coming[profile]
-        while its and (fleet.on[its[0][0]].get(its[0][1].start) != its[0][1] or its[0][0] == gpu):
-            its.popleft()
-        if its:
-            draft.lift(its[0][1].allocation)
-            draft.put(its[0][1].at(fleet.ranks.best[profile][state].start), gpu)
-            if draft.place(piece) and draft.loss < before:
-                its.popleft()
+        queue = coming[profile]
+        while queue and (fleet.slices[queue[0][0]].get(queue[0][1].start) != queue[0][1] or queue[0][0] == gpu):
+            queue.popleft()
+        if queue:
+            draft.lift(queue[0][1].allocation)
+            draft.put(queue[0][1].at(fleet.ranks.best_option[profile][state].start), gpu)
+            if draft.place(piece) and draft.lost_value < before:
+                queue.popleft()
                 return True
             draft.undo(lifted)
     draft.undo(mark)
@@ -57,5 +59,5 @@ def _exchange_slice(
 
 def _wastes_room(fleet: SliceFleet, gpu: int) -> bool:
     """Tell whether a GPU's slices and best additions are worth less than the whole."""
-    worth = sum(fleet.worth[piece.profile] for piece in fleet.on[gpu].values())
-    return bool(fleet.on[gpu]) and worth + fleet.room[fleet.buckets.state[gpu]] < fleet.room[EMPTY]
+    worth = sum(fleet.worth[piece.profile] for piece in fleet.slices[gpu].values())
+    return bool(fleet.slices[gpu]) and worth + fleet.sellable[fleet.buckets.state[gpu]] < fleet.sellable[EMPTY]

@@ -48,7 +48,7 @@ class SlicePacking:
         """Return the worth of a slice and of the best use after it."""
         return self._worth(slot.profile) + self.best(mask | slot.placement.mask, media or slot.profile.media)
 
-    def left(self, mask: int, media: bool) -> int:
+    def unused_units(self, mask: int, media: bool) -> int:
         """Return the units that the best packing leaves empty, as bits."""
         left = 0
         while free := ~mask & ((1 << self._grid) - 1):
@@ -75,7 +75,7 @@ def fragmented_units(state: GpuState, offered: tuple[Profile, ...], *, grid: int
     held: the eighth unit beside seven 1g slices, or everything beside a slice where only whole GPUs are
     sold.
     """
-    return sellable_profiles(offered, grid).lost(state).bit_count()
+    return sellable_profiles(offered, grid).unsellable_units(state).bit_count()
 
 
 def fragmented_mask(state: GpuState, offered: tuple[Profile, ...], *, grid: int, layout: Geometry | None = None) -> int:
@@ -91,7 +91,7 @@ def fragmented_mask(state: GpuState, offered: tuple[Profile, ...], *, grid: int,
                 sellable |= held.placement.mask
         return free & ~sellable
     kinds = {state.isolation} if state.isolation else {profile.isolation for profile in offered}
-    left = [_memory_packing(offered, kind, grid).left(state.mask, state.media) for kind in sorted(kinds)]
+    left = [_memory_packing(offered, kind, grid).unused_units(state.mask, state.media) for kind in sorted(kinds)]
     return min(left, key=int.bit_count, default=free)
 
 
@@ -102,7 +102,7 @@ class SellableProfiles:
         self.offered, self.grid, self.layout = offered, grid, layout
         self._lost: dict[tuple[int, bool, Isolation | None], int] = {}
 
-    def lost(self, state: GpuState) -> int:
+    def unsellable_units(self, state: GpuState) -> int:
         """Return, as bits, the free units that cannot be sold."""
         key = state.mask, state.media, state.isolation
         known = self._lost.get(key)

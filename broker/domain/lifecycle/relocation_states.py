@@ -54,9 +54,8 @@ FINAL_RELOCATION_STATES = frozenset(state for state, following in NEXT_RELOCATIO
 WORKING_PLAN_STATES = frozenset({P.ACCEPTED, P.RUNNING, P.CANCELLING})  # a worker must process the plan
 CANCELLABLE_PLAN_STATES = frozenset({P.ACCEPTED, P.RUNNING})
 STARTED_RELOCATION_STATES = frozenset({M.MOVING, M.RETURNING})
-PENDING_RELOCATION_STATES = frozenset(
-    {M.NOTICED, M.MOVING, M.RETURNING}
-)  # a lease has at most one relocation in these states
+# A lease has at most one relocation in these states.
+PENDING_RELOCATION_STATES = frozenset({M.NOTICED, M.MOVING, M.RETURNING})
 
 
 def why_not_relocatable(isolation: Isolation, quantity: int) -> str:

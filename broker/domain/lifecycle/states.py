@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class LeaseState(StrEnum):
-    """The state of a lease; its transitions are in lifecycle.py."""
+    """The state of a lease; its transitions are in lease_transitions.py."""
 
     REQUESTED = "requested"
     QUEUED = "queued"

@@ -40,7 +40,7 @@ class GpuKind:
         """By profile, the cost of the best slot in each state where it fits."""
         return tuple(
             {state: PlacementCost(*cost) for state, cost in zip(states, costs, strict=True)}
-            for states, costs in zip(self.ranks.order, self.ranks.cost, strict=True)
+            for states, costs in zip(self.ranks.states_by_rank, self.ranks.cost, strict=True)
         )
 
     @cached_property
@@ -49,9 +49,9 @@ class GpuKind:
         return tuple({place.start: place for place in its.placements} for its in self.table.profiles)
 
     @cached_property
-    def most(self) -> tuple[tuple[int, ...], ...]:
+    def max_instances(self) -> tuple[tuple[int, ...], ...]:
         """By profile and state, how many more fit exactly; none for NOWHERE."""
-        return tuple(_max_by_state(its) for its in self.table.moves)
+        return tuple(_max_by_state(its) for its in self.table.options)
 
     @cached_property
     def slots(self) -> WarmSlots:
@@ -110,7 +110,7 @@ class GpuKind:
 
     @cached_property
     def _slots(self) -> tuple[int, ...]:
-        return tuple(self.table.bits(n, start) for n, its in enumerate(self.table.put) for start in its)
+        return tuple(self.table.bits(n, start) for n, its in enumerate(self.table.state_with) for start in its)
 
     @cached_property
     def _sells_media(self) -> bool:
@@ -139,9 +139,9 @@ def gpu_kind_of(
     usual = slice_prices.default_prices(sold, model.grid, model.compute)
     worth = tuple(given.get((p.name, p.isolation), price) for p, price in zip(sold, usual, strict=True))
     # Slices of profiles that are no longer published may still exist.
-    besides = all_profiles(model) if isinstance(cut, PublishedProfiles) else ()
+    existing = all_profiles(model) if isinstance(cut, PublishedProfiles) else ()
     # A fixed layout implies the number of slices, so it is not counted.
-    return GpuKind(ranks_for_engine(engine, sold, model.grid, worth, counted=not fixed, besides=besides), fixed)
+    return GpuKind(ranks_for_engine(engine, sold, model.grid, worth, counted=not fixed, existing=existing), fixed)
 
 
 def _sold_profiles(model: GpuModelSpec, cut: Partitioning) -> tuple[Profile, ...]:

@@ -72,14 +72,14 @@ class PoolIndex:
         group = self._groups.get(gpu.layout) or self._put_up(gpu.layout, ())
         group.add(gpu.gpu, self._nodes.number(gpu.node), group.kind.state(gpu.state), self._left(group.kind, gpu))
         if self._machines:
-            self._machines.came(gpu.gpu, gpu.node)
+            self._machines.add_gpu(gpu.gpu, gpu.node)
 
     def remove(self, gpu_id: str) -> GpuView:
         """Remove a GPU and return its present view."""
         gpu = self._gpus.pop(gpu_id)
         self._groups[gpu.layout].remove(gpu_id)
         if self._machines:
-            self._machines.left(gpu_id, gpu.node)
+            self._machines.remove_gpu(gpu_id, gpu.node)
         return gpu
 
     def gpu_view(self, gpu: str) -> GpuView:
@@ -153,7 +153,7 @@ class PoolIndex:
         return sum(
             group.buckets.count(state) * most
             for group, number in self.selling(profile)
-            for state, most in enumerate(group.kind.most[number])
+            for state, most in enumerate(group.kind.max_instances[number])
             if most
         )
 
@@ -191,13 +191,13 @@ class PoolIndex:
     def linked_anew(self, node: str) -> None:
         """Record that the links between a node's GPUs changed."""
         if self._machines:
-            self._machines.changed(node)
+            self._machines.mark_changed(node)
 
     def _everywhere(self, profile: Profile) -> dict[str, list[GangCandidate]]:
         found: defaultdict[str, list[GangCandidate]] = defaultdict(list)
         for group, number in self.selling(profile):
             kind, uncut = group.kind, self.is_uncut(group)
-            for state in kind.ranks.order[number]:
+            for state in kind.ranks.states_by_rank[number]:
                 for gpu, node in group.gpus_in(state):
                     found[node].append(GangCandidate(gpu, kind, number, state, uncut))
         return found
@@ -228,12 +228,12 @@ class PoolIndex:
     def _first(self, group: BucketGroup, number: int, rank: int) -> tuple[str, int]:
         """Return the first of the cheapest GPUs, with the first unit there."""
         ranks = group.kind.ranks
-        order, cost = ranks.order[number], ranks.cost[number]
+        order, cost = ranks.states_by_rank[number], ranks.cost[number]
         if self.engine.takes_first:
             alike = takewhile(lambda other: cost[other] == cost[rank], range(rank, len(order)))
             live = group.buckets.live[number]
             gpu = min(group.first(order[other]) for other in alike if live >> other & 1)
-            return gpu, ranks.best[number][group.state(gpu)].start
+            return gpu, ranks.best_option[number][group.state(gpu)].start
         # Take an empty GPU of the node with fewest: whole nodes stay whole for gangs.
         is_empty = order[rank] == UNTOUCHED and self.is_uncut(group)
         return group.quickest_empty(number) if is_empty else group.quickest(number, rank)
@@ -244,7 +244,7 @@ class PoolIndex:
         group = self._groups[gpu.layout]
         group.become(gpu.gpu, group.kind.state(gpu.state), self._left(group.kind, gpu))
         if self._machines:
-            self._machines.changed(gpu.node)
+            self._machines.mark_changed(gpu.node)
 
     def _left(self, kind: GpuKind, gpu: GpuView) -> int:
         """Return a GPU's leftover slices as bits; the older rules ignore them."""
@@ -260,7 +260,7 @@ def _lowest_rank(offer: GroupOffer) -> int | None:
 
 def _offer_cost(offer: GroupOffer, rank: int) -> PlacementCost:
     group, number = offer
-    return group.kind.cost[number][group.kind.ranks.order[number][rank]]
+    return group.kind.cost[number][group.kind.ranks.states_by_rank[number][rank]]
 
 
 def _duplicate_error(gpu: GpuView) -> ValueError:

@@ -24,15 +24,15 @@ class GpuLayout:
     counts: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> "GpuLayout":
+    def from_names(cls, names: Iterable[str]) -> "GpuLayout":
         return cls(tuple(sorted(Counter(names).items())))
 
     @classmethod
-    def counted(cls, counts: Mapping[str, int]) -> "GpuLayout":
+    def from_counts(cls, counts: Mapping[str, int]) -> "GpuLayout":
         return cls(tuple(sorted((name, count) for name, count in counts.items() if count)))
 
     @property
-    def whole(self) -> bool:
+    def is_whole_gpu(self) -> bool:
         return self.counts == ((WHOLE_GPU, 1),)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class LayoutCatalogue:
 
     def geometry(self, cut: GpuLayout) -> Geometry:
         """Return a geometry for a layout, or raise ValueError if impossible."""
-        if cut.whole:
+        if cut.is_whole_gpu:
             return Geometry(frozenset({PlacedSlice(self.model.whole.placements[0], self.model.whole)}))
         wanted = dict(cut.counts)
         unknown = sorted(set(wanted) - set(self._most))
@@ -107,7 +107,7 @@ def _full_layouts(grid: int, profiles: tuple[Profile, ...], most: tuple[int, ...
     ways: list[tuple[GpuState, int, tuple[str, ...]]] = [(EMPTY_GPU, 0, ())]
     while ways:
         state, unit, names = ways.pop()
-        key = (state, unit, GpuLayout.of(names))
+        key = (state, unit, GpuLayout.from_names(names))
         if key in visited:
             continue
         visited.add(key)

@@ -19,7 +19,7 @@ class CurrentGpu:
 
     index: int
     cut: GpuLayout
-    held: bool = False
+    used: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _PlanningPool:
 
     filling: ServedDemand
     rules: LayoutPlanRules
-    free: dict[str, list[CurrentGpu]] = field(default_factory=dict)
+    changeable_gpus: dict[str, list[CurrentGpu]] = field(default_factory=dict)
     nodes: dict[str, CurrentNode] = field(default_factory=dict)
 
 
@@ -82,9 +82,9 @@ def plan_node_layouts(
     pool = _PlanningPool(filling, rules, nodes={node.name: node for node in nodes})
     for node in nodes:
         if _may_change(node, rules):
-            pool.free[node.name] = [gpu for gpu in node.gpus if not gpu.held]
-    fixed = [c.cut for n in nodes for c in n.gpus if n.name not in pool.free or c.held]
-    now = [gpu.cut for gpus in pool.free.values() for gpu in gpus]
+            pool.changeable_gpus[node.name] = [gpu for gpu in node.gpus if not gpu.used]
+    fixed = [c.cut for n in nodes for c in n.gpus if n.name not in pool.changeable_gpus or c.used]
+    now = [gpu.cut for gpus in pool.changeable_gpus.values() for gpu in gpus]
     wanted = best_gpu_layouts(filling, now, fixed, least_gain=_least_gain(filling, rules))
     return _assign_to_nodes(pool, wanted, [*fixed, *now])
 
@@ -106,7 +106,7 @@ def _assign_to_nodes(
 
     Each node's change is kept only if it is worth it by itself.
     """
-    have = Counter(gpu.cut for gpus in pool.free.values() for gpu in gpus)
+    have = Counter(gpu.cut for gpus in pool.changeable_gpus.values() for gpu in gpus)
     want = Counter(wanted)
     spare, missing = have - want, want - have
     supply, plans = pool.filling.supply(now), []
@@ -134,7 +134,7 @@ def _try_node(
     filling, spare, missing = pool.filling, spare.copy(), missing.copy()
     cuts = {gpu.index: gpu.cut for gpu in pool.nodes[name].gpus}
     before, changed = filling.worth(supply), []
-    for gpu in pool.free[name]:
+    for gpu in pool.changeable_gpus[name]:
         if spare[gpu.cut]:
             gains = {cut: filling.gain(supply, gpu.cut, cut) for cut in sorted(+missing)}
             best = max(gains, key=lambda cut: gains[cut])
@@ -155,9 +155,9 @@ def _node_order(pool: _PlanningPool, spare: Counter[GpuLayout]) -> list[str]:
     """
 
     def absorbs(name: str) -> int:
-        return sum((Counter(gpu.cut for gpu in pool.free[name]) & spare).values())
+        return sum((Counter(gpu.cut for gpu in pool.changeable_gpus[name]) & spare).values())
 
-    return sorted(pool.free, key=lambda name: (pool.nodes[name].waits_s or 0, -absorbs(name), name))
+    return sorted(pool.changeable_gpus, key=lambda name: (pool.nodes[name].waits_s or 0, -absorbs(name), name))
 
 
 RUNNING_WEIGHT, QUEUED_WEIGHT, ENDED_WEIGHT = 1000, 1000, 500

@@ -33,7 +33,7 @@ def _layouts_from_scratch(filling: ServedDemand, now: Sequence[GpuLayout], besid
     Where no layouts cover it, two starting points are improved and the better result is taken.
     """
     cover = cover_demand(filling, now, beside)
-    if cover is not None and _served_worth(filling, cover, beside) == filling.most:
+    if cover is not None and _served_worth(filling, cover, beside) == filling.max_worth:
         return cover
     begun = [cuts for cuts in (cover, _fill_greedily(filling, len(now), beside)) if cuts is not None]
     ways = [_improve_layouts(filling, cuts, beside, 1) for cuts in begun]

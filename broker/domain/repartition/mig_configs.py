@@ -42,7 +42,7 @@ def mig_config(cuts: Mapping[int, GpuLayout]) -> list[dict[str, Any]]:
     """Return a node's layout as a config, with one entry per distinct GPU layout."""
     return [
         {"devices": sorted(at for at, each in cuts.items() if each == cut), "mig-enabled": False}
-        if cut.whole
+        if cut.is_whole_gpu
         else {
             "devices": sorted(at for at, each in cuts.items() if each == cut),
             "mig-enabled": True,

@@ -63,7 +63,7 @@ class ObservedLayout:
     tainted: bool = False
     pods: int = 0  # pods that hold a slice of it, whatever our database says
     slots: Mapping[str, int] = field(default_factory=dict)  # what it offers: profile to count
-    there: bool = True
+    exists: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class RepartitionProgress:
 
     step: RepartitionStep
     since: timedelta  # time since the step began
-    held: int = 0  # slots that leases hold on the node
+    held_slots: int = 0  # slots that leases hold on the node
     attempts: int = 0  # how often the node was set to the layout
     observed_before: bool = False  # this step was observed before; that worker may have configured the node and died
 
@@ -101,7 +101,7 @@ def decide_next_step(at: RepartitionProgress, observed: ObservedLayout, wanted: 
 
     The same step means: observe it again later.
     """
-    if not observed.there:
+    if not observed.exists:
         return RepartitionDecision(S.QUARANTINED, "the node is no longer in the cluster")
     if at.step is S.DRAINING:
         return _after_draining(at, observed)
@@ -115,8 +115,8 @@ def decide_next_step(at: RepartitionProgress, observed: ObservedLayout, wanted: 
 
 
 def _after_draining(at: RepartitionProgress, observed: ObservedLayout) -> RepartitionDecision:
-    if at.held or observed.pods:
-        leases = f"{at.held} slice{'s are' if at.held != 1 else ' is'} still in use"
+    if at.held_slots or observed.pods:
+        leases = f"{at.held_slots} slice{'s are' if at.held_slots != 1 else ' is'} still in use"
         pods = f"{observed.pods} pod{'s' if observed.pods != 1 else ''} still running"
         return RepartitionDecision(S.DRAINING, f"{leases}; {pods}", taint=not observed.tainted)
     if not observed.tainted:
@@ -130,7 +130,7 @@ def _after_labelling(at: RepartitionProgress, observed: ObservedLayout, wanted: 
             return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested")
         # An earlier failed change set the same name: the node would not react to it.
         return RepartitionDecision(S.RETRYING, f"config {wanted.config} was requested before and failed")
-    if at.held or observed.pods or not observed.tainted:  # a pod that started there is not evicted
+    if at.held_slots or observed.pods or not observed.tainted:  # a pod that started there is not evicted
         return RepartitionDecision(S.DRAINING, "a pod returned before the config was requested")
     return RepartitionDecision(S.REPARTITIONING, f"config {wanted.config} is requested", config_to_apply=wanted.config)
 

@@ -51,7 +51,7 @@ class ServedDemand:
         )
 
     @property
-    def most(self) -> int:
+    def max_worth(self) -> int:
         """The worth of the whole demand."""
         return sum(price * milli for price, milli in zip(self.prices, self.demand, strict=True))
 

@@ -91,7 +91,7 @@ class Command(BaseCommand):
             return
         try:
             for done in install_cluster(api, driver, image=options["image"]):
-                self.stdout.write(f"{done.how:10} {done.ref}")
+                self.stdout.write(f"{done.outcome:10} {done.ref}")
             narrow = broker_kubeconfig(api, kubeconfig) if options["register"] or options["credentials"] else None
         except (ClusterUnreachable, ApiRefusal) as error:
             raise CommandError(f"The installation failed: {error}. Run `manage.py kube_doctor` to see why.") from None
@@ -114,9 +114,9 @@ class Command(BaseCommand):
                     " workers need a few minutes. Then run this command again; it is safe to repeat."
                 )
             for done in cluster_uninstall.remove_projects(api, mark, with_volumes=with_volumes):
-                self.stdout.write(f"{done.how:10} {done.ref}")
+                self.stdout.write(f"{done.outcome:10} {done.ref}")
             for done in cluster_uninstall.uninstall_cluster(api, driver, mark):
-                self.stdout.write(f"{done.how:10} {done.ref}")
+                self.stdout.write(f"{done.outcome:10} {done.ref}")
         except (ClusterUnreachable, ApiRefusal) as error:
             raise CommandError(f"The removal is incomplete: {error}. Run it again; it is safe to repeat.") from None
 

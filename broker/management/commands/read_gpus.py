@@ -30,12 +30,12 @@ class Command(BaseCommand):
             ) from error
         document, problems = settings.EXTRA_GPU_MODELS, list[str]()
         for index, report in enumerate(reports):
-            its = f"GPU {index}, {report.product} {report.pci}"
+            gpu_label = f"GPU {index}, {report.product} {report.pci_device_id}"
             try:
-                document, other = _extend_document(document, report)
+                document, differences = _extend_document(document, report)
             except ValueError as error:
-                raise CommandError(f"{its} cannot be used: {error}") from error
-            problems += [f"{its}: {each}" for each in other]
+                raise CommandError(f"{gpu_label} cannot be used: {error}") from error
+            problems += [f"{gpu_label}: {each}" for each in differences]
         if document:
             self.stdout.write(document)
         if problems:
@@ -46,14 +46,14 @@ class Command(BaseCommand):
 def _extend_document(document: str, report: GpuReport) -> tuple[str, list[str]]:
     """Return the setting extended by a GPU's profiles, and the GPU's differences."""
     known = known_model(report, load_models(GEOMETRY_FILE.read_text(), document))
-    other = ["unknown model"] if known is None else list(model_differences(report, known))
-    if not other:
+    differences = ["unknown model"] if known is None else list(model_differences(report, known))
+    if not differences:
         return document, []
-    mine = geometry_entry(report, known)
-    others = [each for each in _entries(document) if each["name"] != mine["name"]]
-    wider = json.dumps({"models": [*others, mine]}, indent=1)
-    made = load_models(GEOMETRY_FILE.read_text(), wider)
-    return (document if known in made else wider), other  # a GPU that offers less changes nothing
+    entry = geometry_entry(report, known)
+    other_entries = [each for each in _entries(document) if each["name"] != entry["name"]]
+    extended = json.dumps({"models": [*other_entries, entry]}, indent=1)
+    models = load_models(GEOMETRY_FILE.read_text(), extended)
+    return (document if known in models else extended), differences  # a GPU that offers less changes nothing
 
 
 def _entries(document: str) -> list[dict[str, Any]]:

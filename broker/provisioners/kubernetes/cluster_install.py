@@ -31,7 +31,7 @@ class ObjectResult:
     """What happened to one object."""
 
     ref: ObjectRef
-    how: str  # made, changed, as it was, deleted …
+    outcome: str  # made, changed, as it was, deleted …
 
 
 def install_cluster(

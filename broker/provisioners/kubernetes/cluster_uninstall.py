@@ -67,7 +67,7 @@ def _release_all_pods(api: KubernetesApi, marks: str) -> None:
             if labels.METERING_FINALIZER in meta.finalizers:
                 ref = ObjectRef(POD, meta.name, meta.namespace)
                 api.let_go(ref, finalizer=labels.METERING_FINALIZER, uid=meta.uid)
-        if clock.monotonic() + POLL_S >= api.ends:
+        if clock.monotonic() + POLL_S >= api.deadline:
             names = ", ".join(f"{meta.namespace}/{meta.name}" for meta in there[:3])
             still = (
                 f"{len(pods)} pods are still shutting down" if pods else f"{len(there)} leases are still being deleted"

@@ -110,7 +110,7 @@ class MigManagerPartitioner:
         with self._asking(machine) as api:
             body = api.get(ObjectRef(NODE, machine.name))
             if body is None:
-                return ObservedLayout(there=False)
+                return ObservedLayout(exists=False)
             pods, _ = api.list_all(POD, fields=f"spec.nodeName={machine.name}")
         node = objects.decode(body, objects.ClusterNode)
         offers = {
@@ -187,7 +187,7 @@ class MigManagerPartitioner:
 
     @contextmanager
     def _asking(self, machine: PartitionedNode) -> Iterator[KubernetesApi]:
-        """Open the API of a node's cluster; a refusal is raised as Unanswered.
+        """Open the API of a node's cluster; a refusal is raised as ClusterUnreachable.
 
         After a refusal no more is known of the node than before.
         """

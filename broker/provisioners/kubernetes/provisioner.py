@@ -59,9 +59,8 @@ from broker.provisioners.kubernetes.volume_claims import remove_volume_claim
 from ports import clock
 
 log = structlog.get_logger(__name__)
-CONTROLLER_GRACE = timedelta(
-    seconds=4
-)  # without a pod for this long: read its controller's error and repair missing children
+# Without a pod for this long: read its controller's error and repair missing children.
+CONTROLLER_GRACE = timedelta(seconds=4)
 PROJECT_TTL_S = 600.0  # how long applied project objects are assumed to be unchanged
 IDENTITY_TTL_S = 15.0  # how long a cluster's checked identity is trusted
 SOON_S, QUOTA_S = 0.5, 30.0
@@ -122,7 +121,7 @@ class KubernetesProvisioner:
         known, lease_spec = self._known(spec, now), self._spec(spec)
         # A watch may lag behind the heartbeat's: what it still shows of an ended pod proves nothing.
         observation = self._well(known, lease_spec, now) if known and not spec.doubted else None
-        if known and observation and not self._is_unpaid(lease_spec, known.found):
+        if known and observation and not self._is_unpaid(lease_spec, known.objects):
             return observation
         with self._asking(sure=known is not None) as api:
             found = find_lease_objects(api, lease_spec)
@@ -140,17 +139,17 @@ class KubernetesProvisioner:
         self._made.pop(spec.name, None)
         known = self._known(spec, now)
         with self._asking(sure=known is not None) as api:
-            if known and known.well and known.found.anchor:
-                with _releasing_pods(api, _held_pods(known.found.pods)):
-                    if not known.found.ends:
-                        _delete(api, known.found.ref.kind, known.found.anchor)
-                return replace(observe_shutdown(known.found.pods, now=now), again_in_s=WATCHED_POLL_S)
+            if known and known.well and known.objects.anchor:
+                with _releasing_pods(api, _held_pods(known.objects.pods)):
+                    if not known.objects.ends:
+                        _delete(api, known.objects.ref.kind, known.objects.anchor)
+                return replace(observe_shutdown(known.objects.pods, now=now), again_in_s=WATCHED_POLL_S)
             # Absence frees the capacity, so only the cluster itself may report it.
             found = find_lease_objects(api, self._spec(spec))
             if found.is_gone:
                 self._make_sure(api)
-                if known and not known.found.is_gone:  # its watch would have reported it: one of the two is wrong
-                    return replace(observe_shutdown(known.found.pods, now=now), again_in_s=SOON_S)
+                if known and not known.objects.is_gone:  # its watch would have reported it: one of the two is wrong
+                    return replace(observe_shutdown(known.objects.pods, now=now), again_in_s=SOON_S)
                 if known is None and (waits_s := self._doubts(spec.name, now)):
                     return replace(observe_shutdown((), now=now), again_in_s=waits_s)
                 return Observation(ObservedState.GONE)
@@ -205,7 +204,7 @@ class KubernetesProvisioner:
 
     @contextmanager
     def _asking(self, *, sure: bool = False) -> Iterator[KubernetesApi]:
-        """Open the API for one step; raise refusals as Unanswered.
+        """Open the API for one step; raise refusals as ClusterUnreachable.
 
         A refusal that says nothing about the lease proves nothing. `sure` means that the agent already
         confirmed that this is the registered cluster.
@@ -278,7 +277,7 @@ class KubernetesProvisioner:
 
         None otherwise: then the cluster is asked.
         """
-        found = known.found
+        found = known.objects
         if found.anchor is None or found.ends or not known.well:
             return None
         made = found.anchor.metadata.creation_timestamp
@@ -291,9 +290,8 @@ class KubernetesProvisioner:
             return replace(observation, last_seen=known.at)
         if observation.seen is not ObservedState.PENDING:
             return None
-        return replace(
-            observation, last_seen=known.at if observation.runs else observation.last_seen, again_in_s=WATCHED_POLL_S
-        )
+        last_seen = known.at if observation.running else observation.last_seen
+        return replace(observation, last_seen=last_seen, again_in_s=WATCHED_POLL_S)
 
     def _holds(self, known: CachedObservation, lease_spec: LeaseSpec, observation: Observation) -> bool:
         """Tell whether its claims hold what was sold, if the agent follows claims."""
@@ -301,7 +299,8 @@ class KubernetesProvisioner:
             return True
         if any(claim.strange for claim in known.claims):
             return False
-        return not _is_running(observation) or sum(bool(claim.given) for claim in known.claims) >= len(lease_spec.nodes)
+        allocated = sum(bool(claim.devices) for claim in known.claims)
+        return not _is_running(observation) or allocated >= len(lease_spec.nodes)
 
     def _is_unpaid(self, lease_spec: LeaseSpec, found: LeaseObjects) -> bool:
         """Tell whether the recorded paid-until time is too early or far too late.
@@ -391,7 +390,7 @@ class KubernetesProvisioner:
 
 
 def _is_running(observation: Observation) -> bool:
-    return observation.seen is ObservedState.READY or observation.runs
+    return observation.seen is ObservedState.READY or observation.running
 
 
 def _held_pods(pods: Iterable[ObservedPod]) -> list[tuple[str, HeldPod]]:
@@ -413,7 +412,7 @@ def _releasing_pods(api: KubernetesApi, held: Iterable[tuple[str, HeldPod]]) -> 
     unpaid.
     """
     failed: api_errors.ApiRefusal | ClusterUnreachable | None = None
-    soon = api.until(RELEASE_TIMEOUT_S)
+    soon = api.with_deadline(RELEASE_TIMEOUT_S)
     for namespace, remains in held:
         try:
             _release_pods(soon, namespace, [remains])

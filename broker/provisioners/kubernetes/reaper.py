@@ -39,8 +39,8 @@ def find_overdue(anchors: Iterable[objects.ClusterObjectHeader], *, now: datetim
 class ReapResult:
     """Names of the deleted anchors, and the reasons for those not deleted."""
 
-    gone: list[str]
-    kept: list[str]
+    deleted: list[str]
+    failed: list[str]
 
 
 def delete_overdue(api: KubernetesApi) -> ReapResult:
@@ -57,9 +57,9 @@ def delete_overdue(api: KubernetesApi) -> ReapResult:
         except ObjectConflict:
             continue  # a successor has its name: the next run decides about it
         except (ApiRefusal, ClusterUnreachable) as error:
-            found.kept.append(f"{name}: {error}")
+            found.failed.append(f"{name}: {error}")
         else:
-            found.gone.append(name)
+            found.deleted.append(name)
     return found
 
 
@@ -93,11 +93,11 @@ def main() -> int:
     except (ApiRefusal, ClusterUnreachable) as error:
         print(f"the API server cannot be reached: {error}; the next run tries again", file=sys.stderr)
         return 1
-    for name in found.gone:
+    for name in found.deleted:
         print(f"deleted {name}: its paid time is over")
-    for why in found.kept:
+    for why in found.failed:
         print(f"could not delete {why}; the next run tries again", file=sys.stderr)
-    return 1 if found.kept else 0
+    return 1 if found.failed else 0
 
 
 if __name__ == "__main__":

@@ -28,9 +28,8 @@ REPEAT_AFTER_S = 600.0
 URGENT_REPEAT_AFTER_S = 10.0  # repeated edits of the same quota are repaired no more often
 PACE_S, HURRIED_PACE_S = 2.0, 0.2  # between two applies: normally, and after the ingress settings changed
 URGENT_KINDS = frozenset({"Namespace", "ResourceQuota"})
-INGRESS_KINDS = frozenset(
-    {"HTTPRoute", "Ingress", "NetworkPolicy", "Secret", "Service"}
-)  # never the kinds that create pods
+# Never the kinds that create pods.
+INGRESS_KINDS = frozenset({"HTTPRoute", "Ingress", "NetworkPolicy", "Secret", "Service"})
 RepairSubject = tuple[str, str]  # tenant id, and the id of a project or lease
 
 
@@ -44,7 +43,7 @@ class RefilledQueue:
         self._waiting.clear()
         self._again_at = 0.0
 
-    def take(self) -> RepairSubject | None:
+    def next_subject(self) -> RepairSubject | None:
         """Return the next subject; None where all had their turn lately."""
         if not self._waiting and clock.monotonic() >= self._again_at:
             self._again_at = clock.monotonic() + REPEAT_AFTER_S
@@ -77,7 +76,7 @@ class DriftRepairQueue:
         last = self._hurried.get(project, -URGENT_REPEAT_AFTER_S)
         self._urgent.setdefault(project, max(clock.monotonic(), last + URGENT_REPEAT_AFTER_S))
 
-    def next(self) -> list[Manifest]:
+    def load_next(self) -> list[Manifest]:
         """Return all objects of the next subject; empty where there is none."""
         if urgent := self._hurried_objects():
             self.every_s = HURRIED_PACE_S
@@ -85,7 +84,7 @@ class DriftRepairQueue:
         for _ in range(len(self._queues)):
             queue, wanted = self._queues[0]
             self._queues.rotate()
-            if subject := queue.take():
+            if subject := queue.next_subject():
                 return wanted(*subject)
         self.every_s = PACE_S
         return []

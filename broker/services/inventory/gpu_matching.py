@@ -21,7 +21,7 @@ class KnownGpu:
     """A GPU row's location, as far as matching needs it."""
 
     pk: str
-    place: NodeKey
+    node_key: NodeKey
     index: int
     is_gone: bool
 
@@ -32,7 +32,7 @@ class MatchedInventory:
 
     nodes: list[DiscoveredNode]
     problems: list[str]
-    moved: list[str]  # rows of GPUs that are in another machine now
+    relocated_gpu_ids: list[str]  # rows of GPUs that are in another machine now
 
 
 def has_own_uuid(gpu: DiscoveredGpu) -> bool:
@@ -46,7 +46,7 @@ def match_gpus(cluster: Cluster, found: list[DiscoveredNode]) -> MatchedInventor
     if not reported:
         return MatchedInventory(found, [], [])
     known, numbers = _load_known_gpus({uuid for uuid, _ in reported}), _load_indexes(cluster, found)
-    held = _gpus_with_leases(row.pk for uuid, row in known.items() if (uuid, row.place) not in reported)
+    held = _gpus_with_leases(row.pk for uuid, row in known.items() if (uuid, row.node_key) not in reported)
     nodes, problems, moved, uuids = list[DiscoveredNode](), list[str](), list[str](), set[str]()
     for node in found:
         place, gpus, here = (cluster.pk, node.name), list[DiscoveredGpu](), dict[str, int]()
@@ -55,12 +55,12 @@ def match_gpus(cluster: Cluster, found: list[DiscoveredNode]) -> MatchedInventor
             why = ""
             if gpu.uuid in uuids:
                 why = "it is reported twice"
-            elif row and row.place == place:
+            elif row and row.node_key == place:
                 here[gpu.uuid] = row.index
             elif row and row.pk in held:
-                why = f"leases still use it on {row.place[1]}"
-            elif row and _is_still_there(row, cluster, (gpu.uuid, row.place) in reported):
-                why = f"{row.place[1]} reports it too"
+                why = f"leases still use it on {row.node_key[1]}"
+            elif row and _is_still_there(row, cluster, (gpu.uuid, row.node_key) in reported):
+                why = f"{row.node_key[1]} reports it too"
             elif row:
                 moved.append(row.pk)
             if why:
@@ -77,7 +77,7 @@ def _is_still_there(row: KnownGpu, cluster: Cluster, reported: bool) -> bool:
 
     For another cluster only our rows can tell.
     """
-    return reported if row.place[0] == cluster.pk else not row.is_gone
+    return reported if row.node_key[0] == cluster.pk else not row.is_gone
 
 
 def _assign_indexes(gpus: Iterable[DiscoveredGpu], here: Mapping[str, int], taken: Set[int]) -> Iterator[DiscoveredGpu]:

@@ -26,7 +26,7 @@ class OfferingStateConflict(ProblemError):
 
 @transaction.atomic
 def rename_offering(offering: Offering, *, label: str, actor: Actor, now: datetime) -> Offering:
-    """Rename an offering; raise Invalid for a bad label, Stale when it changed."""
+    """Rename an offering; raise InvalidValue for a bad label, StaleVersion when it changed."""
     text = " ".join(label.split())
     if not text or len(text) > MAX_LABEL_LENGTH or not text.isprintable():
         raise InvalidValue(

@@ -16,7 +16,7 @@ from tenants.services.errors import StaleVersion
 def rename_lease(
     lease: Lease, *, name: str | None = None, tags: dict[str, str] | None = None, actor: Actor, now: datetime
 ) -> Lease:
-    """Change a lease's name or tags; raise Stale when it changed since it was read."""
+    """Change a lease's name or tags; raise StaleVersion when it changed since it was read."""
     wanted: dict[str, Any] = {"name": name, "tags": tags}
     differs = {field: value for field, value in wanted.items() if value not in (None, getattr(lease, field))}
     if not differs:

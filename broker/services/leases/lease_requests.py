@@ -82,7 +82,7 @@ class LeaseRequest:
 class LeaseGate(Protocol):
     """A check inside the transaction that queues or extends a lease.
 
-    It returns, or raises Refused to undo everything. A gate takes what the lease still lacks: called again
+    It returns, or raises ProblemError to undo everything. A gate takes what the lease still lacks: called again
     after an extension it takes only the difference. No network access. A gate that queries the database may
     return a function that reads the result: all gates then send their queries before the first result is
     awaited.
@@ -94,7 +94,7 @@ class LeaseGate(Protocol):
 def build_lease(
     wanted: LeaseRequest, *, project: Project, actor: Actor, now: datetime, found: OfferingReader | None = None
 ) -> Lease:
-    """Validate a request and return an unsaved lease, or raise Refused."""
+    """Validate a request and return an unsaved lease, or raise ProblemError."""
     offering = (found or send_offering_query(wanted.offering_id))()
     if offering is None or offering.state == OfferingState.DRAFT:
         raise ObjectNotFound(f"Offering {wanted.offering_id!r} does not exist.", fix=_catalogue_fix())
@@ -142,14 +142,14 @@ def build_lease(
 
 @transaction.atomic
 def request_lease(wanted: LeaseRequest, *, project: Project, actor: Actor, now: datetime) -> Lease:
-    """Queue a lease if every gate lets it pass; otherwise raise Refused and write nothing."""
+    """Queue a lease if every gate lets it pass; otherwise raise ProblemError and write nothing."""
     return queue_lease(wanted, project=project, actor=actor, now=now)
 
 
 def queue_lease(
     wanted: LeaseRequest, *, project: Project, actor: Actor, now: datetime, found: OfferingReader | None = None
 ) -> Lease:
-    """Queue a lease in the caller's transaction, which must roll back on Refused.
+    """Queue a lease in the caller's transaction, which must roll back on ProblemError.
 
     `found` reads the offering when the query was sent already.
     """
@@ -185,7 +185,7 @@ def load_gates() -> tuple[LeaseGate, ...]:
 
 
 def run_gates(lease: Lease, *, now: datetime) -> None:
-    """Call every gate of settings.LEASE_GATES; the first Refused stops it."""
+    """Call every gate of settings.LEASE_GATES; the first ProblemError stops it."""
     for answer in [gate(lease, now=now) for gate in load_gates()]:
         if answer is not None:
             answer()
@@ -256,7 +256,7 @@ def check_workload(wanted: LeaseRequest) -> None:
 
 
 def _checked_topology(wanted: LeaseRequest, offering: Offering) -> LeaseRequest:
-    """Return the request completed for its topology; raise Invalid if impossible."""
+    """Return the request completed for its topology; raise InvalidValue if impossible."""
     if wanted.topology not in LINK_LIMITS:
         raise InvalidValue(
             "topology",

@@ -1,7 +1,7 @@
 """Capacity available now: counts per offering, a placement preview, and the theoretical maximum.
 
 The caller passes in the GPUs reserved for leases that have waited too long
-(`leases.precedence.kept_in`).
+(`starvation_guard.reserved_gpus`).
 """
 
 from collections import Counter, defaultdict
@@ -100,9 +100,8 @@ def slices_when_empty(gpu: PlacementGpu, profile: Profile, *, as_cut_now: bool) 
     """Return how many slices of a profile fit on the GPU when it is empty."""
     if not gpu.sold_as(profile.isolation):
         return 0
-    stays = (
-        as_cut_now or not gpu.auto_repartition or profile.kind is ProfileKind.SHARE
-    )  # a GPU is never repartitioned into shares
+    # A GPU is never repartitioned into shares.
+    stays = as_cut_now or not gpu.auto_repartition or profile.kind is ProfileKind.SHARE
     return max_instances_that_fit(profile, EMPTY_GPU, gpu.cut if stays else gpu.publishes)
 
 

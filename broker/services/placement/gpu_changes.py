@@ -69,7 +69,7 @@ class GpuChanges:
 
     mark: ReadPosition
     touched: dict[str, set[str]]  # gpu, node, cluster
-    own: dict[str, set[str]]
+    uncommitted: dict[str, set[str]]
     too_many: bool
 
 

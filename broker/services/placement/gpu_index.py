@@ -200,4 +200,4 @@ class GpuIndex:
 
     def _alone(self, gpu: PlacementGpu, mine: Mapping[str, int]) -> bool:
         there = self.by_node[gpu.node].values() if gpu.picked_by_node else [gpu]
-        return all(each.places == mine.get(each.gpu, 0) for each in there)
+        return all(each.placement_count == mine.get(each.gpu, 0) for each in there)

@@ -45,7 +45,7 @@ class PlacementGpu:
     fabric: str = ""  # as its node reports them
     numa: str = ""
     state: GpuState = EMPTY_GPU
-    places: int = 0  # number of placements on it
+    placement_count: int = 0  # number of placements on it
     held: OccupiedSlots = ()
     publishes: PublishedProfiles | None = None  # the published profiles, if fewer than its model supports
     warm: WarmSlices | None = None  # slices left partitioned on it; None: its driver leaves none
@@ -74,7 +74,7 @@ class PlacementGpu:
         return self.node, self.index, self.fabric, self.numa
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return f"{self.cluster} / {self.node_name} / GPU {self.index}"
 
     def sold_as(self, isolation: Isolation) -> bool:
@@ -84,7 +84,7 @@ class PlacementGpu:
 
 def describe_placement(slots: Sequence[Slot], gpus: Mapping[str, PlacementGpu], profile: Profile) -> str:
     """Return a sentence on the placement, noting slices that are still partitioned."""
-    where = ", ".join(sorted({gpu.where for gpu in gpus.values()}))
+    where = ", ".join(sorted({gpu.location for gpu in gpus.values()}))
     warm = all(
         cut_effort(gpus[slot.gpu].warm or NO_WARM_SLICES, profile, slot.placement) is CutEffort.WARM for slot in slots
     )

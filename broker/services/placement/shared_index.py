@@ -48,18 +48,18 @@ class SharedIndex:
         if changes is None or changes.too_many or not _is_later(changes.mark, self._mark):
             self._read_all()
             return
-        own = self._gpus_of(changes.own)
+        own = self._gpus_of(changes.uncommitted)
         if again := self._gpus_of(changes.touched) | self._again:
             found = gpu_changes.read_gpus(again)
             self._stock.drop(again - {gpu.gpu for gpu in found})
             self._stock.put(found)
-        self._mark, self._again = changes.mark, own | self._gpus_of(changes.own)
+        self._mark, self._again = changes.mark, own | self._gpus_of(changes.uncommitted)
 
     def _read_all(self) -> None:
         self.forget()
         mark = gpu_changes.current_position()
         self._stock.put(gpu_changes.read_all_gpus())
-        own = gpu_changes.changes_since(ReadPosition(mark.books, mark.upto, ())).own
+        own = gpu_changes.changes_since(ReadPosition(mark.books, mark.upto, ())).uncommitted
         self._mark, self._again, self._read_at = mark, self._gpus_of(own), clock.monotonic()
 
     def _gpus_of(self, touched: Mapping[str, set[str]]) -> set[str]:

@@ -27,17 +27,16 @@ class ReservedGpus:
     """GPUs reserved in one queue run, with the reason that others are told."""
 
     gpus: frozenset[str] = frozenset()
-    shapes: set[object] = field(
-        default_factory=set
-    )  # the shapes they are reserved for: equal requests come right after
+    # The shapes they are reserved for: equal requests come right after.
+    shapes: set[object] = field(default_factory=set)
     _whys: list[tuple[frozenset[str], str]] = field(default_factory=list)
 
-    def keep(self, gpus: frozenset[str], *, why: str) -> None:
+    def reserve(self, gpus: frozenset[str], *, why: str) -> None:
         """Reserve GPUs, with the reason for leases that would have used them."""
         self._whys.append((gpus, why))
         self.gpus |= gpus
 
-    def keep_for(self, request: PlacementRequest, shape: object, *, why: str, now: datetime) -> bool:
+    def reserve_for(self, request: PlacementRequest, shape: object, *, why: str, now: datetime) -> bool:
         """Reserve GPUs for the oldest request of its shape.
 
         Returns False where all younger leases have to wait instead.
@@ -49,10 +48,10 @@ class ReservedGpus:
             return False
         self.shapes.add(shape)
         if room:  # else an older lease has reserved what it needs, and it comes after that
-            self.keep(room, why=why)
+            self.reserve(room, why=why)
         return True
 
-    def why(self, wanted: Collection[str]) -> str:
+    def reason_for(self, wanted: Collection[str]) -> str:
         """Return for whom GPUs are reserved that a request would have used."""
         return next((why for gpus, why in self._whys if not gpus.isdisjoint(wanted)), "")
 
@@ -71,7 +70,7 @@ def soonest_free_gpus(request: PlacementRequest, *, without: Collection[str], no
             for gpu in stock.by_pool[request.pool].values()
             if gpu.gpu not in without and gpu.sellable and (fits := slices_when_empty(gpu, profile, as_cut_now=True))
         ]
-    free_at = _load_free_at([gpu.gpu for gpu, _ in able if gpu.places], now)
+    free_at = _load_free_at([gpu.gpu for gpu, _ in able if gpu.placement_count], now)
     together = defaultdict[str, list[tuple[datetime, str, int]]](list)
     for gpu, fits in able:
         there = gpu.node if request.same_node else gpu.cluster

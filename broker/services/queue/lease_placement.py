@@ -52,7 +52,7 @@ def place_lease(lease: Lease, *, now: datetime, reserved: ReservedGpus | None = 
                 found = _find_first_slots(_excluding(requests, reserved.gpus), stock)
             if found is None:
                 kept_from = _find_first_slots(requests, stock) if reserved.gpus else None
-                why = reserved.why(kept_from.gpus) if kept_from else ""
+                why = reserved.reason_for(kept_from.gpus) if kept_from else ""
                 lease.pending_reason = why or explain_waiting(request, stock, elsewhere=requests != [request])
         if found is None:
             write_pending_reason([lease.pk], lease.pending_reason)

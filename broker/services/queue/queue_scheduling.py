@@ -30,7 +30,7 @@ def run_queue(pool: PoolKey, *, now: datetime, upto: str = "") -> int:
     queue, first = load_queue(pool, upto=upto), StarvationGuard(pool, now=now)
     placed, together, contended, reserved = 0, set[str](), False, first.kept
     for number, entry in enumerate(queue, 1):
-        reason = hopeless.get(entry.wants)
+        reason = hopeless.get(entry.tenant_shape)
         if reason is None and not contended and not reserved.gpus and entry.lease_id not in together:
             burst = _batch_head(queue[number - 1 : number - 1 + batch_placement.MAX_BATCH])
             settled, contended = _place_as_batch(pool, burst, now, targeted=bool(upto))
@@ -103,7 +103,7 @@ def _place_single(
             # else it was never tried: its own message is on the way, and goes on with it
             return True
         if lease.generation == 1 and not lease.volume_id:  # others are more restricted than equal requests
-            hopeless[entry.wants] = lease.pending_reason
+            hopeless[entry.tenant_shape] = lease.pending_reason
         return False
 
 

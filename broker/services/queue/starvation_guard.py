@@ -38,7 +38,7 @@ class QueuedLease:
     quantity: int
     same_node: bool
     topology: str
-    since: datetime
+    queued_at: datetime
     pending_reason: str
     volume_id: str | None  # may tie it to one cluster, so others do not wait behind it
     generation: int
@@ -51,7 +51,7 @@ class QueuedLease:
         return self.quantity == 1 and self.volume_id is None and self.generation == 1 and dedicated
 
     @property
-    def wants(self) -> TenantRequestShape:
+    def tenant_shape(self) -> TenantRequestShape:
         return self.tenant_id, *self.shape
 
     @property
@@ -82,7 +82,7 @@ class StarvationGuard:
         if self._rooms is None:
             self._rooms = RelocationPlan.objects.making_room(*self._pool)
         if entry.lease_id in self._rooms:
-            self.kept.keep(
+            self.kept.reserve(
                 self._rooms[entry.lease_id], why=_waits_behind_text(entry.placement_request, RELOCATION_TEXT)
             )
         elif _is_overdue(entry, self._now) and entry.shape not in self._impossible | self.kept.shapes:
@@ -90,7 +90,7 @@ class StarvationGuard:
             why = _waits_behind_text(request, OVERDUE_TEXT)
             if not _can_ever_be_placed(request):
                 self._impossible.add(entry.shape)
-            elif not self.kept.keep_for(request, entry.shape, why=why, now=self._now):
+            elif not self.kept.reserve_for(request, entry.shape, why=why, now=self._now):
                 return why
         return ""
 
@@ -111,7 +111,7 @@ def _reserved_in_pool(pool: PoolKey, now: datetime) -> frozenset[str] | None:
 
 def _is_overdue(entry: QueuedLease, now: datetime) -> bool:
     """Return whether it has waited too long for something that others could take."""
-    return now - entry.since > MAX_WAIT and not entry.volume_id
+    return now - entry.queued_at > MAX_WAIT and not entry.volume_id
 
 
 def _can_ever_be_placed(request: PlacementRequest) -> bool:

@@ -125,10 +125,9 @@ def _act_and_apply(lease: Lease, spec: ProvisionSpec, now: datetime, *, starts_b
             _clear_claim(lease, now)
             outbox.enqueue("broker.reconcile_lease", lease.pk, tenant_id=lease.tenant_id, now=now, after_s=SOON_S)
         return
-    observed_at = now + (
-        clock.now() - requested_at
-    )  # The call may be slow: date the result at the answer, not at the request.
-    if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.runs):
+    # The call may be slow: date the result at the answer, not at the request.
+    observed_at = now + (clock.now() - requested_at)
+    if observation.last_seen is None and (observation.seen is ObservedState.READY or observation.running):
         observation = replace(observation, last_seen=now)  # and what ran at the request may have ended since
     with tenant_scope(lease.tenant_id):
         try:

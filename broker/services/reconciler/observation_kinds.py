@@ -51,7 +51,7 @@ def classify_observation(lease: Lease, observation: Observation, now: datetime) 
 
 def _observed_kind(observation: Observation) -> ObservationKind:
     if observation.seen is ObservedState.PENDING:
-        return K.NOT_READY if observation.runs else K.NOT_RUNNING
+        return K.NOT_READY if observation.running else K.NOT_RUNNING
     return ObservationKind(observation.seen.value)
 
 

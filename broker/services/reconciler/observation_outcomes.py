@@ -81,7 +81,7 @@ def _extend_last_seen(lease: Lease, observation: Observation, now: datetime) -> 
 
 def _awaits_replacement(observation: Observation) -> bool:
     """Return whether the old pod has ended and its replacement does not run yet."""
-    return observation.seen is ObservedState.PENDING and not observation.runs
+    return observation.seen is ObservedState.PENDING and not observation.running
 
 
 def give_up_provisioning(lease: Lease, cause: str, now: datetime) -> None:
@@ -181,7 +181,7 @@ def _expire_lease(lease: Lease, observation: Observation, now: datetime) -> None
     its placements until the cluster proves that it is gone.
     """
     since = observation.last_seen or lease.seen_at or now
-    if observation.seen == ObservedState.PENDING and not observation.runs:
+    if observation.seen == ObservedState.PENDING and not observation.running:
         termination.release_lease(lease, reason=EndReason.EXPIRED, now=now, at=since)
         return
     if observation.seen in (ObservedState.READY, ObservedState.PENDING) and lease.conditions:  # it ran all along

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from broker.domain.defragmentation.evacuation import NodeEvacuation, evacuate_node
+from broker.domain.defragmentation.evacuation import WholeGpuPlacement, evacuate_node
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.gang_room import GangRoom, make_room_for_gang
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from broker.domain.defragmentation.relocation_draft import SliceRelocation
-from broker.domain.defragmentation.whole_gpus import free_whole_gpus
+from broker.domain.defragmentation.whole_gpus import place_whole_gpus
 from broker.domain.lifecycle.states import LeaseState
 from broker.domain.placement.gangs.topology import LINK_LIMITS
 from broker.models import Lease, Offering, RelocationPlan, Volume
@@ -90,15 +90,15 @@ def _free_slots_for(
     gang = [LiveSlice(f"{entry.lease_id} {member}", number, 0) for member in range(entry.quantity)]
     worth = entry.quantity * profile.memory * MILLI_PER_GPU // fleet.table.grid
     gain, same_node = worth * GPU_WORTH_S // MILLI_PER_GPU, entry.same_node and entry.quantity > 1
-    found: GangRoom | NodeEvacuation | None
+    found: GangRoom | WholeGpuPlacement | None
     if profile.memory < fleet.table.grid:
         found = make_room_for_gang(fleet, gang, same_node=same_node, gain=gain, budget=budget)
     elif same_node:
         within = LINK_LIMITS.get(entry.topology)
-        near = None if within is None else pool.near(within)
+        near = None if within is None else pool.link_check(within)
         found = evacuate_node(fleet, gang, near=near, opening=True, gain=gain, budget=budget)
     else:
-        found = free_whole_gpus(fleet, gang, gain=gain, budget=budget)
+        found = place_whole_gpus(fleet, gang, gain=gain, budget=budget)
     if found is None:
         return None
     slots = tuple((fleet.gpu[m.allocation], fleet.start[m.allocation], profile.memory) for m in gang)

@@ -24,7 +24,7 @@ class PlanNotChangeable(ProblemError):
 def accept_plan(plan: RelocationPlan, *, why: str, actor: Actor, now: datetime) -> None:
     """Announce the plan's relocations; they begin when the notice period is over.
 
-    Raises PlanNotChangeable or Stale.
+    Raises PlanNotChangeable or StaleVersion.
     """
     _check_state(plan, RelocationPlanState.PROPOSED)
     if not is_still_needed(plan):

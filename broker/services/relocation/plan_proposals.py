@@ -62,7 +62,7 @@ def _store_best_plan(pools: Sequence[RelocationPool], now: datetime) -> Relocati
 
 def _urgency(choice: RelocationChoice) -> tuple[bool, bool, int]:
     """Return a rank: room for waiting leases first, then the gain."""
-    return choice.room is not None, bool(choice.steps), choice.gain_milli
+    return choice.freed_slots is not None, bool(choice.steps), choice.gain_milli
 
 
 def _replace_proposal(
@@ -82,10 +82,11 @@ def _replace_proposal(
 
 def _is_same_plan(plan: RelocationPlan, pool: RelocationPool, choice: RelocationChoice) -> bool:
     """Return whether a plan has the same relocations, for the same lease."""
-    if plan.room_for != (choice.room.lease_id if choice.room else ""):
+    if plan.room_for != (choice.freed_slots.lease_id if choice.freed_slots else ""):
         return False
     unchanged = [(each.lease_id, each.to_gpu_id, each.to_start) for each in relocations_of(plan)]
-    wanted = [(pool.held[step.allocation].lease_id, pool.gpus[step.to_gpu].pk, step.to_start) for step in choice.steps]
+    steps, allocations = choice.steps, pool.allocations
+    wanted = [(allocations[step.allocation].lease_id, pool.gpus[step.to_gpu].pk, step.to_start) for step in steps]
     return unchanged == wanted
 
 
@@ -94,7 +95,7 @@ def _still_serves_lease(plan: RelocationPlan, choice: RelocationChoice, now: dat
 
     Such a plan is kept, for an operator who is reading it.
     """
-    if choice.room is None or plan.room_for != choice.room.lease_id:
+    if choice.freed_slots is None or plan.room_for != choice.freed_slots.lease_id:
         return False
     return all(_is_still_possible(move, now) for move in relocations_of(plan))
 
@@ -120,7 +121,7 @@ def _create_plan(
     )
     append_log_entry(plan.pk, RelocationPlanState.PROPOSED, why=plan.reason, now=now)
     for n, step in enumerate(choice.steps, 1):
-        held = pool.held[step.allocation]
+        held = pool.allocations[step.allocation]
         with tenant_scope(held.tenant_id):
             Relocation.objects.create(
                 tenant_id=held.tenant_id,
@@ -144,7 +145,7 @@ def _draw_gpus(pool: RelocationPool, choice: RelocationChoice, before: dict[int,
     """Return the GPUs before and after the plan, as drawn: start, size and kind."""
     leaves = {(step.gpu, step.start): DRAWN_RELOCATED for step in choice.steps}
     comes = {(step.to_gpu, step.to_start): DRAWN_RELOCATED for step in choice.steps}
-    slots = choice.room.slots if choice.room else ()
+    slots = choice.freed_slots.slots if choice.freed_slots else ()
     comes |= {(gpu, start): DRAWN_QUEUED for gpu, start, _ in slots}
     concerned = sorted({gpu for gpu, _ in (*leaves, *comes)})
     given = {gpu for gpu, _, _ in slots}
@@ -155,7 +156,7 @@ def _draw_gpus(pool: RelocationPool, choice: RelocationChoice, before: dict[int,
             "grid": pool.grid,
             "before": [[start, size, leaves.get((gpu, start), 0)] for start, size in before[gpu]],
             "after": [[start, size, comes.get((gpu, start), 0)] for start, size in _draw_slices(pool, gpu)],
-            **({"for": choice.room.lease_id} if choice.room and gpu in given else {}),
+            **({"for": choice.freed_slots.lease_id} if choice.freed_slots and gpu in given else {}),
         }
         for gpu in concerned
     ]
@@ -163,7 +164,7 @@ def _draw_gpus(pool: RelocationPool, choice: RelocationChoice, before: dict[int,
 
 def _draw_slices(pool: RelocationPool, gpu: int) -> list[list[int]]:
     table = pool.fleet.table
-    on = sorted(pool.fleet.on[gpu].items())
+    on = sorted(pool.fleet.slices[gpu].items())
     return [[start, table.profiles[piece.profile].memory] for start, piece in on]
 
 

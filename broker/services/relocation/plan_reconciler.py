@@ -43,7 +43,7 @@ def reconcile_plan(plan_id: str, *, now: datetime) -> None:
         _schedule_check(plan, now, after=RECHECK_AFTER)
     elif plan.state != P.CANCELLING and plan.not_before and now < plan.not_before:
         RelocationPlan.objects.filter(pk=plan.pk).update(due_at=plan.not_before, claimed_until=None)
-    elif left := [each for each in moves if not each.over]:
+    elif left := [each for each in moves if not each.is_over]:
         if plan.state == P.CANCELLING or is_still_needed(plan):
             _begin_next(plan, left, now)
         else:

@@ -31,7 +31,7 @@ class RelocationChoice:
 
     steps: tuple[SliceRelocation, ...]
     emptied: int
-    room: FreedSlots | None = None  # the queued lease it is for, if any
+    freed_slots: FreedSlots | None = None  # the queued lease it is for, if any
 
     @property
     def cost_s(self) -> int:
@@ -44,8 +44,8 @@ class RelocationChoice:
     @property
     def reason(self) -> str:
         """Return a sentence on what is gained."""
-        if self.room:
-            return f"Frees {self.room.requested} for a queued lease."
+        if self.freed_slots:
+            return f"Frees {self.freed_slots.requested} for a queued lease."
         if self.emptied == 1:
             return "One GPU with few slices can be emptied and then sold whole."
         return f"{self.emptied} GPUs with few slices can be emptied and then sold whole."

@@ -33,7 +33,7 @@ class RelocationPool:
     cluster: Cluster
     model: str
     gpus: tuple[Gpu, ...]
-    held: dict[str, Allocation]
+    allocations: dict[str, Allocation]
     fleet: SliceFleet
     numbers: dict[tuple[str, str], int]  # by name and isolation
 
@@ -45,7 +45,7 @@ class RelocationPool:
         gpu_id = self.gpus[gpu]
         return f"{gpu_id.node} / GPU {gpu_id.index}"
 
-    def near(self, within: GpuLink) -> AreNear:
+    def link_check(self, within: GpuLink) -> AreNear:
         """Return a function that tells whether GPUs are linked at least this closely."""
         on_node: dict[str, list[GpuLinks]] = {}
         for gpu in self.gpus:

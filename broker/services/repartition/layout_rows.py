@@ -25,7 +25,7 @@ def current_layout(gpu: Gpu) -> GpuLayout | None:
         return None
     if any(each.get("asks") for each in gpu.fixed_layout):
         return None
-    return GpuLayout.of(str(each["profile"]) for each in gpu.fixed_layout)
+    return GpuLayout.from_names(str(each["profile"]) for each in gpu.fixed_layout)
 
 
 def store_gpu_layout(gpu: Gpu, cut: GpuLayout) -> None:

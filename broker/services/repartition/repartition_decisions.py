@@ -22,7 +22,7 @@ class RepartitionNotPossible(ProblemError):
 def approve_repartition(change: Repartition, *, actor: Actor, now: datetime, why: str = "approved") -> None:
     """Close the node to new leases and begin the repartition.
 
-    Raises RepartitionNotPossible, or Stale when the node is no longer partitioned as the plan found it.
+    Raises RepartitionNotPossible, or StaleVersion when the node is no longer partitioned as the plan found it.
     """
     _check_step(change, RepartitionStep.PLANNED)
     if change.node.state != NodeState.READY:
@@ -96,5 +96,5 @@ def _set_step(change: Repartition, step: RepartitionStep, *, why: str, actor: Ac
         reason=why,
         wanted=change.wanted,
     )
-    if not change.over:
+    if not change.is_over:
         outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)

@@ -125,4 +125,4 @@ def clusters_to_plan() -> list[outbox.TaskMessage]:
 def latest_repartitions(cluster: Cluster) -> dict[str, Repartition]:
     """Return each node's latest repartition that is planned, under way or failed."""
     changes = Repartition.objects.filter(node__cluster=cluster).order_by("planned_at", "id")
-    return {each.node_id: each for each in changes if not each.over or each.step == RepartitionStep.QUARANTINED}
+    return {each.node_id: each for each in changes if not each.is_over or each.step == RepartitionStep.QUARANTINED}

@@ -34,9 +34,9 @@ class RepartitionPool:
 class _NodeHistory:
     """Placements, repartitions and open work on a cluster that the planner must respect."""
 
-    ends: dict[str, int]  # GPU to seconds until its last lease ends
+    ends_s: dict[str, int]  # GPU to seconds until its last lease ends
     changed: dict[str, datetime]  # node to its last repartition
-    busy: frozenset[str]  # nodes with a repartition under way
+    repartitioning: frozenset[str]  # nodes with a repartition under way
 
 
 def load_repartition_pools(cluster_id: str, *, now: datetime) -> list[RepartitionPool]:
@@ -81,18 +81,18 @@ def _load_history(cluster_id: str, now: datetime) -> _NodeHistory:
 
 def _current_node(its: Sequence[Gpu], past: _NodeHistory, now: datetime) -> CurrentNode:
     node, changed = its[0].node, past.changed.get(its[0].node_id)
-    waits = max((past.ends[gpu.pk] for gpu in its if gpu.pk in past.ends), default=0)
+    waits = max((past.ends_s[gpu.pk] for gpu in its if gpu.pk in past.ends_s), default=0)
     in_service = all(gpu.health == GpuHealth.HEALTHY and gpu.out_of_service_since is None for gpu in its)
     return CurrentNode(
         name=node.pk,
         gpus=tuple(
-            CurrentGpu(gpu.index, layout_rows.current_layout(gpu) or layout_rows.EMPTY_LAYOUT, held=gpu.pk in past.ends)
+            CurrentGpu(gpu.index, layout_rows.current_layout(gpu) or layout_rows.EMPTY_LAYOUT, gpu.pk in past.ends_s)
             for gpu in its
             if gpu.health == GpuHealth.HEALTHY
         ),
         waits_s=None if waits == UNKNOWN_END_S else max(waits, 0),
         changed_s_ago=int((now - changed).total_seconds()) if changed else None,
-        open=in_service and node.state == NodeState.READY and node.pk not in past.busy,
+        open=in_service and node.state == NodeState.READY and node.pk not in past.repartitioning,
     )
 
 

@@ -115,7 +115,7 @@ def _apply_decision(change: Repartition, decision: RepartitionDecision, now: dat
         return  # another worker was faster; the observation is outdated
     if change.step == S.DONE:
         layout_rows.store_node_layout(change.node_id, change.cuts)
-    if change.over:
+    if change.is_over:
         _enqueue_queue_runs(change, now)
     else:
         outbox.enqueue("broker.reconcile_repartition", change.pk, now=now)

@@ -78,14 +78,14 @@ def _gpu_items(gpus: Iterable[FleetGpu]) -> Iterable[AttentionItem]:
         if gpu.unreadable:
             why = f"{gpu.unreadable}; no new leases are placed on it; {_count_leases(len(gpu.slices))} still on it"
             yield AttentionItem(
-                AttentionKind.GPU, f"Allocations of {gpu.where} are inconsistent", why, gpu.id, urgent=True
+                AttentionKind.GPU, f"Allocations of {gpu.location} are inconsistent", why, gpu.id, urgent=True
             )
         if gpu.health is GpuHealth.UNHEALTHY:
             why = gpu.health_reason or "no reason given"
             if gpu.slices:
                 why += f"; {_count_leases(len(gpu.slices))} still on it"
             yield AttentionItem(
-                AttentionKind.GPU, f"{gpu.where} is unhealthy", why, gpu.id, gpu.health_since, urgent=True
+                AttentionKind.GPU, f"{gpu.location} is unhealthy", why, gpu.id, gpu.health_since, urgent=True
             )
 
 

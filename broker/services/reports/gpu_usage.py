@@ -72,7 +72,7 @@ class UnitRun(NamedTuple):
     start: int
     size: int
     use: UnitUse
-    held: LeasedSlice | None = None
+    slice: LeasedSlice | None = None
 
 
 class GpuUseLayout(NamedTuple):
@@ -117,7 +117,7 @@ class FleetGpu:
         return datetime.fromtimestamp(self.node_since_s, UTC)
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return f"{self.cluster_name} / {self.node_name} / GPU {self.index}"
 
     @property
@@ -135,7 +135,7 @@ class FleetGpu:
         )
 
     @cached_property
-    def runs(self) -> tuple[UnitRun, ...]:
+    def unit_runs(self) -> tuple[UnitRun, ...]:
         """Return the GPU's runs from its first unit to its last."""
         return tuple(
             UnitRun(start, size, use, None if which is None else self.slices[which])
@@ -153,7 +153,7 @@ def use_layout_of(
 ) -> GpuUseLayout:
     """Return the layout of a GPU; adjacent free units of one use form one run."""
     runs: list[tuple[int, int, UnitUse, int | None]] = [(*each, which) for which, each in enumerate(held)]
-    lost = sellable.lost(state)
+    lost = sellable.unsellable_units(state)
     for unit in range(sellable.grid):
         if state.mask >> unit & 1:
             continue

@@ -21,14 +21,14 @@ class QueueHealth:
 
     messages: int
     oldest: timedelta | None
-    due: int
-    overdue: int
+    due_leases: int
+    overdue_leases: int
     last_observed_at: datetime | None  # when a worker last observed a lease running
     valkey: bool  # whether it answers
 
     @property
-    def late(self) -> bool:
-        return self.overdue > 0 or (self.oldest is not None and self.oldest > LATE_AFTER)
+    def is_late(self) -> bool:
+        return self.overdue_leases > 0 or (self.oldest is not None and self.oldest > LATE_AFTER)
 
 
 def measure_queue_health(*, now: datetime) -> QueueHealth:

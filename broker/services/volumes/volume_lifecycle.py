@@ -55,7 +55,7 @@ def create_volume(*, project: Project, name: str, size_gib: int, actor: Actor, n
     block_new_quotas(project.tenant_id)
     quotas.take_storage(project, size_gib, now=now)
     # After the lock on the root's quota, so that concurrent requests for one name see each other.
-    if Volume.objects.there().filter(project=project, name=name).exists():
+    if Volume.objects.existing().filter(project=project, name=name).exists():
         raise VolumeNameTaken(f"This project already has a volume {name!r}.", fix="Choose another name.")
     volume = Volume.objects.create(
         tenant_id=project.tenant_id,

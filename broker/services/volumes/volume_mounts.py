@@ -28,7 +28,7 @@ def lock_volume(volume_id: str) -> None:
 
 
 def get_mountable(volume_id: str, *, project: Project, offering: Offering, quantity: int, same_node: bool) -> Volume:
-    """Return a volume that a new lease of a project may use, or raise Refused."""
+    """Return a volume that a new lease of a project may use, or raise ProblemError."""
     volume = Volume.objects.select_related("cluster").filter(pk=volume_id, project=project).first()
     if volume is None:
         raise ObjectNotFound(

@@ -10,7 +10,7 @@ from billing.models import PriceVersion, RatedCharge
 from billing.services.rating import lease_rating
 from billing.services.reports import conservation, earnings
 from broker.models import Node, NodeState
-from broker.services.reports import fleet_gpus, fleet_hours
+from broker.services.reports import fleet_gpus, fleet_usage
 from broker.services.reports.gpu_usage import SCALE, UnitUse
 from tenants.models import Tenant
 from tenants.services.rls import staff_scope, system_scope, tenant_scope
@@ -102,7 +102,7 @@ def test_the_hours_of_operators_are_those_of_the_conservation_table(sim: Simulat
     simulation.set_node_state(Node.objects.get(), NodeState.DRAINING, sim)
     sim.run(250)
     with staff_scope():
-        seen = fleet_hours.account_since(begun, fleet_gpus.load_gpus(), now=sim.now)
+        seen = fleet_usage.measure_fleet_usage(begun, fleet_gpus.load_gpus(), now=sim.now)
     with system_scope():
         kept = conservation.check_conservation(first=begun, last=sim.now)
     pairs = {
@@ -115,4 +115,4 @@ def test_the_hours_of_operators_are_those_of_the_conservation_table(sim: Simulat
     assert {kind: sum(seen.by_use[use] for use in uses) for kind, uses in pairs.items()} == {
         kind: kept.gpus(kind) * SCALE for kind in pairs
     }
-    assert seen.explained == seen.total == kept.gpus("total") * SCALE
+    assert seen.sum_by_use == seen.total == kept.gpus("total") * SCALE

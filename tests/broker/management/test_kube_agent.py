@@ -27,7 +27,7 @@ class Scene:
         self.waits = self.loaded = 0
         monkeypatch.setattr(kube_agent.clock, "sleep", self.nap)
         monkeypatch.setattr(kube_agent.cluster_freeze, "is_frozen", lambda pk: pk in self.frozen)
-        monkeypatch.setattr(kube_agent, "try_to_lead", lambda cluster: self.led)
+        monkeypatch.setattr(kube_agent, "try_become_leader", lambda cluster: self.led)
         monkeypatch.setattr(kube_agent, "ClusterAgent", self.agent)
         monkeypatch.setattr(kube_agent.gpu_catalogue, "load_gpu_models", self.load)
 
@@ -48,7 +48,7 @@ class Scene:
     def nap(self, seconds: float) -> None:
         self.waits += 1
         if self.waits >= 3:
-            self.command.going = False
+            self.command.running = False
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_an_agent_begins_again_after_whatever_was_away(scene: Scene) -> None:
 def test_a_frozen_cluster_and_one_that_another_leads_are_waited_for(scene: Scene) -> None:
     scene.frozen = {"clu_east"}
     scene.command.follow(EAST)
-    scene.frozen, scene.led, scene.waits, scene.command.going = set(), False, 0, True
+    scene.frozen, scene.led, scene.waits, scene.command.running = set(), False, 0, True
     scene.command.follow(EAST)
     assert scene.followed == []
 
@@ -87,7 +87,7 @@ def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
 
     joined = iter([[], [Cluster(id="clu_west", name="west")], [Cluster(id="clu_west", name="west"), EAST]])
     monkeypatch.setattr(scene.command, "follow", follow)
-    monkeypatch.setattr(scene.command, "_joined", lambda: next(joined))
+    monkeypatch.setattr(scene.command, "_kubernetes_clusters", lambda: next(joined))
     try:
         scene.command.follow_all()
     finally:
@@ -97,7 +97,7 @@ def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
 
 @pytest.mark.django_db
 def test_a_thread_that_died_leads_no_longer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kube_agent, "try_to_lead", leadership.try_to_lead)
+    monkeypatch.setattr(kube_agent, "try_become_leader", leadership.try_become_leader)
     scene.refusals = [cluster_agent.WatchEnded("a watch ended")]
     kept: list[Any] = []
 
@@ -111,7 +111,7 @@ def test_a_thread_that_died_leads_no_longer(scene: Scene, monkeypatch: pytest.Mo
     thread.join()
     assert scene.refusals == []
     ends = clock.monotonic() + 10
-    while not leadership.try_to_lead(EAST):  # the server hears of it a moment later
+    while not leadership.try_become_leader(EAST):  # the server hears of it a moment later
         assert clock.monotonic() < ends
     with connections["default"].cursor() as cursor:  # the session goes on
         cursor.execute("SELECT pg_advisory_unlock_all()")

@@ -27,7 +27,7 @@ def own_time(db: None) -> "Iterator[Simulation]":
 
 
 # Where there is a control plane both are played in one run, for what happened in them is compared.
-TOGETHER = [] if binaries.missing() else [pytest.mark.cluster]
+TOGETHER = [] if binaries.missing_binaries() else [pytest.mark.cluster]
 
 
 @pytest.fixture(

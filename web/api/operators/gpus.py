@@ -63,25 +63,25 @@ class OperatorGpuOut(serializers.Serializer[Any]):
 def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]:
     """Return a GPU as OperatorGpuOut; `priced` holds (10⁻⁹ units per hour, currency) of active leases."""
     parts = []
-    for run in gpu.runs:
+    for run in gpu.unit_runs:
         held = None
-        if run.held is not None:
-            price = priced.get(run.held.lease)
+        if run.slice is not None:
+            price = priced.get(run.slice.lease)
             held = {
-                "lease": run.held.lease,
-                "lease_name": run.held.lease_name,
-                "tenant": run.held.tenant,
-                "tenant_name": run.held.tenant_name,
-                "profile": run.held.profile,
-                "state": run.held.state.value,
-                "since": run.held.since,
-                "ends_at": run.held.ends_at,
+                "lease": run.slice.lease,
+                "lease_name": run.slice.lease_name,
+                "tenant": run.slice.tenant,
+                "tenant_name": run.slice.tenant_name,
+                "profile": run.slice.profile,
+                "state": run.slice.state.value,
+                "since": run.slice.since,
+                "ends_at": run.slice.ends_at,
                 "per_hour": hourly_price_out(*price) if price else None,
             }
         parts.append({"start": run.start, "size": run.size, "use": run.use.value, "held": held})
     return {
         "id": gpu.id,
-        "where": gpu.where,
+        "where": gpu.location,
         "cluster": gpu.cluster,
         "node": gpu.node,
         "node_state": gpu.node_state.value,

@@ -82,7 +82,7 @@ def preview_drawings(free_slots: FoundSlots, *, profile: str) -> list[LeaseGpuDr
             (p.start, p.size, "fill-sold" if own else "other-slice", short_profile(name)) for name, p, own in gpu.held
         ]
         spans += [(p.start, p.size, "own-slice", _own_label(p.size, profile)) for p in mine]
-        found.append(complete_drawing(gpu.where, gpu_grid(gpu), spans))
+        found.append(complete_drawing(gpu.location, gpu_grid(gpu), spans))
     return found
 
 

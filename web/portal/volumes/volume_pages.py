@@ -120,7 +120,7 @@ def delete_volume(request: PageRequest, pk: str) -> HttpResponse:
 
 def find_volume(request: PageRequest, pk: str) -> Volume:
     """Return a volume, or raise Missing if the visitor may not see it."""
-    volume = with_leases(Volume.objects.filter(tenant=request.tenant)).there().filter(pk=pk).first()
+    volume = with_leases(Volume.objects.filter(tenant=request.tenant)).existing().filter(pk=pk).first()
     if volume is None or not request.roles.may("leases.read", volume.project.path):
         raise ObjectNotFound(_("This volume does not exist."), fix=_("Choose one from the list of volumes."))
     return volume
@@ -128,7 +128,7 @@ def find_volume(request: PageRequest, pk: str) -> Volume:
 
 def visible_volumes(scope: Scope) -> VolumeQuerySet:
     """Return the open project's volumes and those below, with their leases; two queries."""
-    rows = Volume.objects.filter(tenant=scope.tenant).there()
+    rows = Volume.objects.filter(tenant=scope.tenant).existing()
     if not scope.whole:
         rows = rows.filter(project__in=scope.projects().values("pk"))
     return with_leases(rows).order_by("project__name", "name")

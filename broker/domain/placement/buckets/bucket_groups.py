@@ -89,11 +89,11 @@ class BucketGroup:
         Only GPUs that cost as much as a rank are considered. Among equals it is one in the state that
         comes first, and of these the one with the lowest id.
         """
-        buckets, bits = self.buckets, self.kind.ranks.bit[number]
+        buckets, bits = self.buckets, self.kind.ranks.rank_bit[number]
         _, cells, cold = buckets.offer(number, rank)
         if not cells:
-            state = self.kind.ranks.order[number][(cold & -cold).bit_length() - 1]
-            return self.first(state), self.kind.ranks.best[number][state].start
+            state = self.kind.ranks.states_by_rank[number][(cold & -cold).bit_length() - 1]
+            return self.first(state), self.kind.ranks.best_option[number][state].start
         named = buckets.named(cells)
         first = min([cold & -cold] * bool(cold) + [bits[cell.state] for cell in named])
         found = [
@@ -102,8 +102,8 @@ class BucketGroup:
             if bits[cell.state] == first
         ]
         if cold & first:
-            state = self.kind.ranks.order[number][first.bit_length() - 1]
-            found.append((self.first(state), self.kind.ranks.best[number][state].start))
+            state = self.kind.ranks.states_by_rank[number][first.bit_length() - 1]
+            found.append((self.first(state), self.kind.ranks.best_option[number][state].start))
         return min(found)
 
     def quickest_empty(self, number: int) -> tuple[str, int]:

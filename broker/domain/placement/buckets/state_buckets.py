@@ -42,22 +42,22 @@ class StateBuckets:
         live = self.live[profile]
         if not live:
             return None
-        state = self.ranks.order[profile][(live & -live).bit_length() - 1]
+        state = self.ranks.states_by_rank[profile][(live & -live).bit_length() - 1]
         gpu = self.gpus[state][-1] if state else self.empty.first()
-        start, after = self.ranks.best[profile][state]
+        start, after = self.ranks.best_option[profile][state]
         self.become(gpu, after)
         return gpu, start
 
     def release(self, gpu: int, profile: int, start: int) -> None:
         """Remove a slice; raise KeyError for one that is not there."""
-        after = self.table.gone[profile][start][self.state[gpu]]
+        after = self.table.state_without[profile][start][self.state[gpu]]
         if after == NOWHERE:
             raise KeyError(f"no slice of profile {profile} is at unit {start} of GPU {gpu}")
         self.become(gpu, after)
 
     def hold(self, gpu: int, profile: int, start: int) -> None:
         """Place a slice at a given placement; raise KeyError where it does not fit."""
-        after = self.table.put[profile][start][self.state[gpu]]
+        after = self.table.state_with[profile][start][self.state[gpu]]
         if after == NOWHERE:
             raise KeyError(f"profile {profile} does not fit at unit {start} of GPU {gpu}")
         self.become(gpu, after)
@@ -94,7 +94,7 @@ class StateBuckets:
         if last != gpu:
             bucket[at], self._at[last] = last, at
         if not bucket:
-            for profile, bits in enumerate(self.ranks.bit):
+            for profile, bits in enumerate(self.ranks.rank_bit):
                 self.live[profile] &= ~bits[before]
         if before == EMPTY:
             self.empty.take(self.node[gpu], gpu)
@@ -109,7 +109,7 @@ class StateBuckets:
             self.empty.give(self.node[gpu], gpu)
 
     def _light(self, state: int) -> None:
-        for profile, bits in enumerate(self.ranks.bit):
+        for profile, bits in enumerate(self.ranks.rank_bit):
             self.live[profile] |= bits[state]
 
 

@@ -50,7 +50,7 @@ class WarmBuckets(StateBuckets):
         super().__init__(ranks, nodes, states)
         self.slots = slots or WarmSlots(ranks)
         self._bit, self._keeps = self.slots.bit, self.slots.keeps
-        self._order, self._level = ranks.order, ranks.level
+        self._order, self._level = ranks.states_by_rank, ranks.first_equal_rank
         self.left = [0] * len(nodes)
         self.cells: list[WarmCell] = []
         self._in: list[WarmCell | None] = [None] * len(nodes)  # by GPU
@@ -59,11 +59,11 @@ class WarmBuckets(StateBuckets):
         self._of_state: defaultdict[int, list[WarmCell]] = defaultdict(list)
         self._present = 0  # the cells that are not empty
         self._warm = [0] * (len(ranks.table.states) + 1)  # by state, the number of GPUs in cells
-        self._live = [0] * len(ranks.order)  # like `live`, for GPUs in cells
+        self._live = [0] * len(ranks.states_by_rank)  # like `live`, for GPUs in cells
         # By partitioning effort and profile, then by level, the cells where it is available so.
-        self._had = [[[0] * len(its) for its in ranks.order] for _ in CutEffort]
+        self._had = [[[0] * len(its) for its in ranks.states_by_rank] for _ in CutEffort]
         # By profile and level, all ranks of it.
-        self._equals = [_ranks_by_level(levels) for levels in ranks.level]
+        self._equals = [_ranks_by_level(levels) for levels in ranks.first_equal_rank]
         for gpu, bits in enumerate(left or ()):
             if bits:
                 self.be(gpu, self.state[gpu], bits)
@@ -105,12 +105,12 @@ class WarmBuckets(StateBuckets):
             self.cutting, cells, cold = self.offer(profile, rank)
             if cold:
                 state = order[(cold & -cold).bit_length() - 1]
-                gpu, (start, after) = self.gpus[state][-1], self.ranks.best[profile][state]
+                gpu, (start, after) = self.gpus[state][-1], self.ranks.best_option[profile][state]
                 self.be(gpu, after, 0)
                 return gpu, start
             cell = self.cells[(cells & -cells).bit_length() - 1]
             gpu, (_, start) = cell.gpus[-1], cell.ways[profile]
-        after = self.table.put[profile][start][self.state[gpu]]
+        after = self.table.state_with[profile][start][self.state[gpu]]
         self.be(gpu, after, self.left[gpu] & self._keeps[profile][start])
         return gpu, start
 
@@ -120,7 +120,7 @@ class WarmBuckets(StateBuckets):
         The GPU is on the node with fewest empty GPUs.
         """
         if not self._warm[EMPTY]:
-            return FREE, self.empty.first(), self.ranks.best[profile][EMPTY].start
+            return FREE, self.empty.first(), self.ranks.best_option[profile][EMPTY].start
         gpus = self.empty.on[self.node[self.empty.first()]]
         (how, start), _, gpu = min((self.start_of(profile, gpu), -n, gpu) for n, gpu in enumerate(gpus))
         return how, gpu, start
@@ -132,18 +132,18 @@ class WarmBuckets(StateBuckets):
         """
         cell = self._in[gpu]
         if cell is None:
-            return FREE, self.ranks.best[profile][self.state[gpu]].start
+            return FREE, self.ranks.best_option[profile][self.state[gpu]].start
         return cell.ways[profile]
 
     def hold(self, gpu: int, profile: int, start: int) -> None:
-        after = self.table.put[profile][start][self.state[gpu]]
+        after = self.table.state_with[profile][start][self.state[gpu]]
         if after == NOWHERE:
             raise KeyError(f"profile {profile} does not fit at unit {start} of GPU {gpu}")
         self.be(gpu, after, self.left[gpu] & self._keeps[profile][start])
 
     def release(self, gpu: int, profile: int, start: int) -> None:
         """Remove a slice, which is left over there; raise KeyError if not there."""
-        after = self.table.gone[profile][start][self.state[gpu]]
+        after = self.table.state_without[profile][start][self.state[gpu]]
         if after == NOWHERE:
             raise KeyError(f"no slice of profile {profile} is at unit {start} of GPU {gpu}")
         self.be(gpu, after, self.left[gpu] | self._bit[profile][start])
@@ -225,7 +225,7 @@ class WarmBuckets(StateBuckets):
             self._present &= ~cell.bit
             if self._warm[state]:
                 return
-        for profile, bits in enumerate(self.ranks.bit):
+        for profile, bits in enumerate(self.ranks.rank_bit):
             live[profile] &= ~bits[state]
 
     def _light_up(self, state: int, cell: WarmCell | None) -> None:
@@ -235,18 +235,18 @@ class WarmBuckets(StateBuckets):
             self._present |= cell.bit
             if self._warm[state]:
                 return
-        for profile, bits in enumerate(self.ranks.bit):
+        for profile, bits in enumerate(self.ranks.rank_bit):
             live[profile] |= bits[state]
 
     def _new_cell(self, state: int, left: int) -> WarmCell:
         """Create the cell of a new combination, and record how each profile fits there."""
         ranks, bit = self.ranks, 1 << len(self.cells)
         ways = []
-        for profile, bits in enumerate(ranks.bit):
+        for profile, bits in enumerate(ranks.rank_bit):
             way = NO_START
             if bits[state]:
                 way = self.slots.start_of(profile, state, left)
-                level = ranks.level[profile][bits[state].bit_length() - 1]
+                level = ranks.first_equal_rank[profile][bits[state].bit_length() - 1]
                 self._had[way[0]][profile][level] |= bit
             ways.append(way)
         cell = self._cell[state, left] = WarmCell(state, len(self.cells), tuple(ways))

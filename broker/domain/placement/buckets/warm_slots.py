@@ -43,5 +43,5 @@ class WarmSlots:
         bit, keeps = self.bit[profile], self.keeps[profile]
         return min(
             (CutEffort.WARM if left & bit[start] else CutEffort.ANEW if left & ~keeps[start] else CutEffort.FREE, start)
-            for start, _ in self._ranks.alike[profile][state]
+            for start, _ in self._ranks.equal_options[profile][state]
         )

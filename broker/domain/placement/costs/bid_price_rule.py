@@ -66,10 +66,10 @@ def bid_price_ranks(
     popularity: tuple[float, ...] | None = None,
     *,
     counted: bool = False,
-    besides: tuple[Profile, ...] = (),
+    existing: tuple[Profile, ...] = (),
 ) -> StateRanks:
     """Return the ranks of this rule, shared by GPUs of one kind and price list."""
-    table = build_state_table(profiles, grid, counted=counted, besides=besides)
+    table = build_state_table(profiles, grid, counted=counted, existing=existing)
     return rank_states(table, bid_price_rule(table, worth, popularity))
 
 
@@ -78,7 +78,7 @@ def best_fill(table: StateTable, worth: Sequence[float]) -> list[float]:
     best: list[float] = [0] * len(table.states)
     # One more slice always gives a higher state number, so later states are computed already.
     for state in reversed(range(len(table.states))):
-        for price, moves in zip(worth, table.moves, strict=True):
+        for price, moves in zip(worth, table.options, strict=True):
             for move in moves[state]:
                 best[state] = max(best[state], price + best[move.after])
     return best
@@ -101,6 +101,6 @@ def _best_fill_nearby(table: StateTable, worth: Sequence[float]) -> list[float]:
 def _stranded_compute(table: StateTable, compute: Sequence[int], popularity: Sequence[float]) -> list[float]:
     """Return, by state, the free compute weighted by the demand that no longer fits."""
     return [
-        free * sum(part for part, moves in zip(popularity, table.moves, strict=True) if not moves[state])
+        free * sum(part for part, moves in zip(popularity, table.options, strict=True) if not moves[state])
         for state, free in enumerate(compute)
     ]

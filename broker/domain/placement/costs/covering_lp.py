@@ -19,7 +19,7 @@ def maximal_layouts(table: StateTable) -> tuple[ProfileCounts, ...]:
     nothing = (0,) * len(table.profiles)
     found: list[set[ProfileCounts]] = [{nothing} for _ in table.states]  # by state, the counts that fit beside it
     for state in reversed(range(len(table.states))):
-        for profile, moves in enumerate(table.moves):
+        for profile, moves in enumerate(table.options):
             for move in moves[state]:
                 found[state] |= {_one_more(counts, profile) for counts in found[move.after]}
     cuts = found[EMPTY]

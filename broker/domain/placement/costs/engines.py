@@ -31,12 +31,12 @@ def ranks_for_engine(
     worth: Sequence[float],
     *,
     counted: bool,
-    besides: tuple[Profile, ...] = (),
+    existing: tuple[Profile, ...] = (),
 ) -> StateRanks:
     """Return the ranks of a rule; the older rules ignore prices and slice counts."""
     if engine is PlacementEngine.BID_PRICE:
-        return bid_price_ranks(profiles, grid, tuple(worth), counted=counted, besides=besides)
-    table = build_state_table(profiles, grid, besides=besides)
+        return bid_price_ranks(profiles, grid, tuple(worth), counted=counted, existing=existing)
+    table = build_state_table(profiles, grid, existing=existing)
     return rank_states(table, _fit_rule(table, best=engine is PlacementEngine.BEST_FIT))
 
 
@@ -45,11 +45,11 @@ def _fit_rule(table: StateTable, *, best: bool) -> CostRule:
 
     That is where most placements stay legal; among equals the highest unit.
     """
-    legal = [sum(len(its[state]) for its in table.moves) for state in range(len(table.states))]
+    legal = [sum(len(its[state]) for its in table.options) for state in range(len(table.states))]
     left = [int(most) for most in best_fill(table, [profile.compute for profile in table.profiles])]
 
     def cost(_: StateTable, profile: int, state: int, move: PlacementOption) -> PlacementCost:
-        first = min(table.moves[profile][state], key=lambda each: (-legal[each.after], -each.start))
+        first = min(table.options[profile][state], key=lambda each: (-legal[each.after], -each.start))
         return PlacementCost(
             opens=False,  # these rules do not treat empty GPUs differently
             loss=float(move != first),

@@ -1,4 +1,4 @@
-"""Rank the states of GPUs for each profile, with its best start on each."""
+"""Rank GPU states by placement cost for each profile, with the best placement option in each state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,55 +6,53 @@ from typing import Any
 
 from broker.domain.placement.costs.state_tables import EMPTY, PlacementOption, StateTable
 
-# The cost of placing a profile on a GPU in a state by an option; smaller is better. All costs of a rule are comparable.
+# Cost of placing a profile (number) on a GPU in a state by an option; lower is better. Costs of a rule are comparable.
 CostRule = Callable[[StateTable, int, int, PlacementOption], tuple[Any, ...]]
 NO_OPTION = PlacementOption(-1, -1)
 
 
 @dataclass(frozen=True)
 class StateRanks:
-    """By profile, the states on which it fits, best first.
-
-    `bit` is by state what to set in a profile's map while any GPU is in it (nothing for NOWHERE, the
-    last one), `best` the option on it, `alike` all options on it that cost no more than the best, which
-    is the first of them. `level` is by rank the first of the ranks that cost the same; opening an empty
-    GPU never counts as the same cost as not opening one.
-    """
+    """Placement order of one profile set: by profile, the states from cheapest to most expensive."""
 
     table: StateTable
-    order: tuple[tuple[int, ...], ...]
-    best: tuple[tuple[PlacementOption, ...], ...]
-    cost: tuple[tuple[tuple[Any, ...], ...], ...]  # in the order of `order`
-    bit: tuple[tuple[int, ...], ...]
-    alike: tuple[tuple[tuple[PlacementOption, ...], ...], ...]
-    level: tuple[tuple[int, ...], ...]
+    states_by_rank: tuple[tuple[int, ...], ...]  # only the states on which the profile fits
+    best_option: tuple[tuple[PlacementOption, ...], ...]  # by state
+    cost: tuple[tuple[tuple[Any, ...], ...], ...]  # in the order of `states_by_rank`
+    # By state, NOWHERE as the last: bit of its rank in the profile's bitmap; 0 where the profile does not fit.
+    rank_bit: tuple[tuple[int, ...], ...]
+    equal_options: tuple[tuple[tuple[PlacementOption, ...], ...], ...]  # by state: the options as cheap as the best
+    # By rank, the first rank of the same cost; an empty GPU never counts as equal to one in use.
+    first_equal_rank: tuple[tuple[int, ...], ...]
 
     def fits(self, profile: int, state: int) -> bool:
-        return self.bit[profile][state] != 0
+        return self.rank_bit[profile][state] != 0
 
 
 def rank_states(table: StateTable, rule: CostRule) -> StateRanks:
     """Rank every state for every profile by a rule; lower numbers win ties."""
-    order, best, cost, bit, alike, level = [], [], [], [], [], []
+    order, best, cost, bits, equal, first_equal = [], [], [], [], [], []
     for profile in range(len(table.profiles)):
-        found = []
-        ways: list[tuple[PlacementOption, ...]] = [()] * len(table.states)
-        for state, moves in enumerate(table.moves[profile]):
-            if moves:
-                priced = sorted((rule(table, profile, state, move), move) for move in moves)
-                ways[state] = tuple(move for price, move in priced if price == priced[0][0])
-                found.append((*priced[0], state))
-        found.sort(key=lambda each: (each[0], each[2]))
-        slots, bits = [NO_OPTION] * len(table.states), [0] * (len(table.states) + 1)
-        for rank, (_, move, state) in enumerate(found):
-            slots[state], bits[state] = move, 1 << rank
-        order.append(tuple(state for _, _, state in found))
-        cost.append(tuple(price for price, _, _ in found))
-        best.append(tuple(slots))
-        bit.append(tuple(bits))
-        alike.append(tuple(ways))
-        level.append(_first_of_equal([(price, state == EMPTY) for price, _, state in found]))
-    return StateRanks(table, tuple(order), tuple(best), tuple(cost), tuple(bit), alike=tuple(alike), level=tuple(level))
+        ranked = []
+        equal_by_state: list[tuple[PlacementOption, ...]] = [()] * len(table.states)
+        for state, options in enumerate(table.options[profile]):
+            if options:
+                priced = sorted((rule(table, profile, state, option), option) for option in options)
+                equal_by_state[state] = tuple(option for price, option in priced if price == priced[0][0])
+                ranked.append((*priced[0], state))
+        ranked.sort(key=lambda each: (each[0], each[2]))
+        best_by_state, bit_by_state = [NO_OPTION] * len(table.states), [0] * (len(table.states) + 1)
+        for rank, (_, option, state) in enumerate(ranked):
+            best_by_state[state], bit_by_state[state] = option, 1 << rank
+        order.append(tuple(state for _, _, state in ranked))
+        cost.append(tuple(price for price, _, _ in ranked))
+        best.append(tuple(best_by_state))
+        bits.append(tuple(bit_by_state))
+        equal.append(tuple(equal_by_state))
+        first_equal.append(_first_of_equal([(price, state == EMPTY) for price, _, state in ranked]))
+    return StateRanks(
+        table, tuple(order), tuple(best), tuple(cost), tuple(bits), tuple(equal), first_equal_rank=tuple(first_equal)
+    )
 
 
 def _first_of_equal(costs: Sequence[tuple[Any, ...]]) -> tuple[int, ...]:

@@ -31,10 +31,10 @@ class StateTable:
     grid: int
     profiles: tuple[Profile, ...]
     states: tuple[int, ...]
-    moves: tuple[tuple[tuple[PlacementOption, ...], ...], ...]  # by profile, then by state
+    options: tuple[tuple[tuple[PlacementOption, ...], ...], ...]  # by profile, then by state
     number: dict[int, int]  # number of every state, by its bits
-    put: tuple[NextStates, ...]  # by profile
-    gone: tuple[NextStates, ...]
+    state_with: tuple[NextStates, ...]  # by profile
+    state_without: tuple[NextStates, ...]
 
     @property
     def media(self) -> int:
@@ -42,7 +42,7 @@ class StateTable:
 
     def bits(self, profile: int, start: int) -> int:
         """Return the bits of a state with only this slice, without its count."""
-        return self.without_count(self.put[profile][start][EMPTY])
+        return self.without_count(self.state_with[profile][start][EMPTY])
 
     def without_count(self, state: int) -> int:
         """Return the bits of a state except for the count."""
@@ -54,7 +54,7 @@ class StateTable:
 
     def without(self, state: int, profile: int, start: int) -> int:
         """Return the state after removing a slice; KeyError if it was not there."""
-        after = self.gone[profile][start][state]
+        after = self.state_without[profile][start][state]
         if after == NOWHERE:
             name = self.profiles[profile].name
             raise KeyError(f"{name} at unit {start} is not on a GPU in state {self.states[state]:b}")
@@ -66,44 +66,44 @@ class StateTable:
 
 
 def build_state_table(
-    profiles: Sequence[Profile], grid: int, *, counted: bool = False, besides: Sequence[Profile] = ()
+    profiles: Sequence[Profile], grid: int, *, counted: bool = False, existing: Sequence[Profile] = ()
 ) -> StateTable:
     """Build the table of every state reachable with slices of these profiles.
 
-    `counted` also distinguishes GPUs by their number of slices. `besides` may lie on a GPU, but is not
+    `counted` also distinguishes GPUs by their number of slices. `existing` may lie on a GPU, but is not
     placed any more: the table has its states, and no options for it. Raises ValueError for a profile
     with placements that no GPU of this grid has.
     """
-    for profile in (*profiles, *besides):
+    for profile in (*profiles, *existing):
         _check_placements(profile, grid)
     bits = _StateBits(grid, counted)
-    kinds = list(dict.fromkeys(profile.isolation for profile in (*profiles, *besides)))
+    isolations = list(dict.fromkeys(profile.isolation for profile in (*profiles, *existing)))
 
     def slots_of(profile: Profile) -> dict[int, int]:
-        kind = kinds.index(profile.isolation)
-        return {place.start: bits.of(profile, place, kind) for place in profile.placements}
+        isolation = isolations.index(profile.isolation)
+        return {place.start: bits.of_slice(profile, place, isolation) for place in profile.placements}
 
     slots = [slots_of(profile) for profile in profiles]
-    states = bits.reachable([slot for its in (*slots, *map(slots_of, besides)) for slot in its.values()])
+    states = bits.reachable([slot for its in (*slots, *map(slots_of, existing)) for slot in its.values()])
     number = {state: n for n, state in enumerate(states)}
 
-    def afters(change: Callable[[int, int], int], its: dict[int, int]) -> NextStates:
+    def next_states(change: Callable[[int, int], int], its: dict[int, int]) -> NextStates:
         # One extra entry, reached by index -1: the state of a removed GPU, which never changes.
         return {
             start: (*(number.get(change(state, slot), NOWHERE) for state in states), NOWHERE)
             for start, slot in its.items()
         }
 
-    put = tuple(afters(bits.with_, its) for its in slots)
-    gone = tuple(afters(bits.less, its) for its in slots)
-    moves = tuple(
+    state_with = tuple(next_states(bits.with_slice, its) for its in slots)
+    state_without = tuple(next_states(bits.without_slice, its) for its in slots)
+    options = tuple(
         tuple(
             tuple(PlacementOption(at, after[state]) for at, after in its.items() if after[state] != NOWHERE)
             for state in range(len(states))
         )
-        for its in put
+        for its in state_with
     )
-    return StateTable(grid, tuple(profiles), states, moves, number, put, gone)
+    return StateTable(grid, tuple(profiles), states, options, number, state_with, state_without)
 
 
 def _check_placements(profile: Profile, grid: int) -> None:
@@ -133,24 +133,24 @@ class _StateBits:
     """
 
     def __init__(self, grid: int, counted: bool) -> None:
-        self.grid, self.above = grid, grid + 1
-        self.taken = (1 << self.above) - 1
-        self.kind = (1 << _count_shift(grid)) - 1 - self.taken
-        self.one = counted << _count_shift(grid)
+        self.grid, self.isolation_shift = grid, grid + 1
+        self.taken_mask = (1 << self.isolation_shift) - 1
+        self.isolation_mask = (1 << _count_shift(grid)) - 1 - self.taken_mask
+        self.one_slice = counted << _count_shift(grid)
 
-    def of(self, profile: Profile, place: Placement, kind: int) -> int:
-        return place.mask | (profile.media << self.grid) | (kind << self.above)
+    def of_slice(self, profile: Profile, place: Placement, isolation: int) -> int:
+        return place.mask | (profile.media << self.grid) | (isolation << self.isolation_shift)
 
-    def with_(self, state: int, slot: int) -> int:
-        if state & slot & self.taken or (state and (state ^ slot) & self.kind):
+    def with_slice(self, state: int, slot: int) -> int:
+        if state & slot & self.taken_mask or (state and (state ^ slot) & self.isolation_mask):
             return NOWHERE
-        return (state | slot) + self.one
+        return (state | slot) + self.one_slice
 
-    def less(self, state: int, slot: int) -> int:
-        if ~state & slot & self.taken or (state ^ slot) & self.kind:
+    def without_slice(self, state: int, slot: int) -> int:
+        if ~state & slot & self.taken_mask or (state ^ slot) & self.isolation_mask:
             return NOWHERE
-        left = (state & ~(slot & self.taken)) - self.one
-        return left if left & self.taken else EMPTY
+        after = (state & ~(slot & self.taken_mask)) - self.one_slice
+        return after if after & self.taken_mask else EMPTY
 
     def reachable(self, slots: Sequence[int]) -> tuple[int, ...]:
         """Return every reachable state in order; placing a slice always increases it."""
@@ -158,7 +158,7 @@ class _StateBits:
         while new:
             state = new.pop()
             for slot in slots:
-                after = self.with_(state, slot)
+                after = self.with_slice(state, slot)
                 if after != NOWHERE and after not in found:
                     found.add(after)
                     new.append(after)

@@ -66,15 +66,15 @@ class NodeIndex:
             )
         return found
 
-    def came(self, gpu: str, node: str) -> None:
+    def add_gpu(self, gpu: str, node: str) -> None:
         self.on[node][gpu] = None
-        self.changed(node)
+        self.mark_changed(node)
 
-    def left(self, gpu: str, node: str) -> None:
+    def remove_gpu(self, gpu: str, node: str) -> None:
         del self.on[node][gpu]
-        self.changed(node)
+        self.mark_changed(node)
 
-    def changed(self, node: str) -> None:
+    def mark_changed(self, node: str) -> None:
         """Record that the state or the links of a node's GPUs changed."""
         for each in self._makes.values():
             each.stale.add(node)
@@ -105,7 +105,7 @@ class NodeClasses:
         self.stale: set[str] = set()
         self._known: defaultdict[int, dict[str, GangChoice | None]] = defaultdict(dict)
 
-    def firsts(self, topologies: Mapping[str, Topology]) -> list[str]:
+    def first_nodes(self, topologies: Mapping[str, Topology]) -> list[str]:
         """Return the first node of each class.
 
         A caller that passes the same mapping again reports which nodes are stale.
@@ -121,7 +121,7 @@ class NodeClasses:
         """Return the GPUs of a node on which the profile fits."""
         return self._fitting(self._on[node])
 
-    def known(self, count: int) -> dict[str, GangChoice | None]:
+    def cached_choices(self, count: int) -> dict[str, GangChoice | None]:
         """Return cached results for gangs of this size, by node.
 
         A node's result is dropped when anything changes on it.

@@ -20,10 +20,10 @@ def gang_on_one_node(
     each is evaluated.
     """
     makes = pool.node_classes(profile)
-    firsts = makes.firsts(topologies)
+    firsts = makes.first_nodes(topologies)
     if pool.engine is PlacementEngine.FIRST_FIT:
         firsts.sort()
-    known, best = makes.known(count), None
+    known, best = makes.cached_choices(count), None
     for node in firsts:
         if node not in known:
             known[node] = _gang_on_node(
@@ -50,7 +50,7 @@ def _gang_on_node(
     node: str, makes: NodeClasses, profile: Profile, count: int, topology: Topology | None
 ) -> GangChoice | None:
     members = makes.members(node)
-    if sum(each.kind.most[each.number][each.state] for each in members) < count:
+    if sum(each.kind.max_instances[each.number][each.state] for each in members) < count:
         return None
     if topology:
         return _nearest_gang(node, members, profile, count, topology)
@@ -71,7 +71,7 @@ def _cheapest_gang(node: str, members: list[GangCandidate], profile: Profile, co
         if not offers:  # its placements overlap, and one choice blocked two others
             return None
         _, _, cost, gpu, n = min(offers)
-        move = members[n].kind.ranks.best[members[n].number][states[n]]
+        move = members[n].kind.ranks.best_option[members[n].number][states[n]]
         states[n] = move.after
         opened, loss = opened + cost.opens, loss + cost.loss
         slots.append(Slot(gpu, Placement(move.start, profile.memory)))

@@ -32,59 +32,61 @@ class LeastStranded:
     the best divisions: 470 of 1000 next to 470, not where 320 and 650 would have filled a GPU together.
     """
 
-    def __init__(self, popular: Mapping[ShareRequest, float], weights: StrandingWeights | None = None) -> None:
+    def __init__(self, frequencies: Mapping[ShareRequest, float], weights: StrandingWeights | None = None) -> None:
         """Take the frequency of each request, in any unit."""
         self._weights = weights or StrandingWeights()
-        self._fragments = FragmentationMeasure(popular)
-        takes = sum(request.takes * times for request, times in popular.items())
-        cpu = sum(request.cpu * times for request, times in popular.items())
-        memory = sum(request.memory * times for request, times in popular.items())
+        self._fragments = FragmentationMeasure(frequencies)
+        shares = sum(request.total_share * frequency for request, frequency in frequencies.items())
+        cpu = sum(request.cpu * frequency for request, frequency in frequencies.items())
+        memory = sum(request.memory * frequency for request, frequency in frequencies.items())
         parts: dict[int, float] = {}
-        for request, times in popular.items():
-            if request.partial:
-                parts[request.share] = parts.get(request.share, 0.0) + times
+        for request, frequency in frequencies.items():
+            if request.is_partial:
+                parts[request.share] = parts.get(request.share, 0.0) + frequency
         self._worth = [
             self._weights.cut * WHOLE_MILLI * worth
             for worth in best_value_by_free({**share_prices(parts), WHOLE_MILLI: 1.0})
         ]
         # Thousandths of GPUs requested per milli-processor, and per MiB.
-        self._a_cpu = takes / cpu if cpu else inf
-        self._a_mib = takes / memory if memory else inf
+        self._share_per_cpu = shares / cpu if cpu else inf
+        self._share_per_mib = shares / memory if memory else inf
 
-    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
+    def bid(self, node: NodeCapacity, request: ShareRequest) -> ShareBid | None:
         """Return the best way to hold a request on a node, or None."""
-        if not room.fits(request):
+        if not node.fits(request):
             return None
-        weights, cpu = self._weights, room.cpu - request.cpu
-        cost = weights.order * room.rank - self._fragments.of(room)
+        weights, cpu = self._weights, node.cpu - request.cpu
+        cost = weights.order * node.rank - self._fragments.fragmentation_of(node)
         cost += weights.stranded * (
-            self._stranded(room.free - request.takes, cpu, room.memory - request.memory)
-            - self._stranded(room.free, room.cpu, room.memory)
+            self._stranded(node.free_milli - request.total_share, cpu, node.memory - request.memory)
+            - self._stranded(node.free_milli, node.cpu, node.memory)
         )
-        if not request.partial:
-            gpus = room.wholes(request.gpus)
-            lost = self._fragments.lost(cpu, room.whole - request.gpus)
-            cost += sum([lost[left] for left in room.left]) - request.gpus * lost[WHOLE_MILLI]
+        if not request.is_partial:
+            gpus = node.find_unused_gpus(request.gpus)
+            lost = self._fragments.loss_table(cpu, node.unused_gpus - request.gpus)
+            cost += sum([lost[left] for left in node.free_by_gpu]) - request.gpus * lost[WHOLE_MILLI]
             return ShareBid(cost, gpus)
-        return self._bid_for_part(room, request, cost)
+        return self._bid_for_part(node, request, cost)
 
     def _stranded(self, free: int, cpu: int, memory: int) -> float:
         """Return the free thousandths of GPUs beyond what an average demand could use."""
         # Add one to each, so that a lack of what nobody requests (0 times infinity) strands nothing.
-        return max(0.0, free - min((cpu + 1) * self._a_cpu, (memory + 1) * self._a_mib))
+        return max(0.0, free - min((cpu + 1) * self._share_per_cpu, (memory + 1) * self._share_per_mib))
 
-    def _bid_for_part(self, room: NodeCapacity, request: ShareRequest, cost: float) -> ShareBid:
-        cpu, share, worth = room.cpu - request.cpu, request.share, self._worth
-        lost = self._fragments.lost(cpu, room.whole)
-        all_lost = sum([lost[left] for left in room.left])
-        best, least = -1, float("inf")
-        for left in {left for left in room.left if left >= share}:
+    def _bid_for_part(self, node: NodeCapacity, request: ShareRequest, cost: float) -> ShareBid:
+        cpu, share, worth = node.cpu - request.cpu, request.share, self._worth
+        lost = self._fragments.loss_table(cpu, node.unused_gpus)
+        all_lost = sum([lost[left] for left in node.free_by_gpu])
+        best_free, min_cost = -1, float("inf")
+        for left in {left for left in node.free_by_gpu if left >= share}:
             if left == WHOLE_MILLI:
-                fewer = self._fragments.lost(cpu, room.whole - 1)
-                more = sum([fewer[left] for left in room.left]) - fewer[WHOLE_MILLI] + fewer[WHOLE_MILLI - share]
+                fewer = self._fragments.loss_table(cpu, node.unused_gpus - 1)
+                change = (
+                    sum([fewer[left] for left in node.free_by_gpu]) - fewer[WHOLE_MILLI] + fewer[WHOLE_MILLI - share]
+                )
             else:
-                more = all_lost - lost[left] + lost[left - share]
-            more += worth[left] - worth[left - share]
-            if more < least:
-                best, least = left, more
-        return ShareBid(cost + least, (room.left.index(best),))
+                change = all_lost - lost[left] + lost[left - share]
+            change += worth[left] - worth[left - share]
+            if change < min_cost:
+                best_free, min_cost = left, change
+        return ShareBid(cost + min_cost, (node.free_by_gpu.index(best_free),))

@@ -28,12 +28,12 @@ class ShareRequest:
             raise ValueError(f"{self} requests shares of several GPUs; request each separately")
 
     @property
-    def partial(self) -> bool:
+    def is_partial(self) -> bool:
         return 0 < self.share < WHOLE_MILLI
 
     @property
-    def takes(self) -> int:
-        """Return the thousandths of GPUs it takes in total."""
+    def total_share(self) -> int:
+        """Return the requested thousandths of GPUs in total."""
         return self.gpus * self.share
 
 
@@ -47,45 +47,45 @@ class HeldShare(NamedTuple):
 class NodeCapacity:
     """The free capacity of one node and of each of its GPUs."""
 
-    __slots__ = ("cpu", "free", "left", "memory", "rank", "whole")
+    __slots__ = ("cpu", "free_by_gpu", "free_milli", "memory", "rank", "unused_gpus")
 
     def __init__(self, *, cpu: int, memory: int, gpus: int, rank: float = 0.0) -> None:
         self.cpu, self.memory = cpu, memory
-        self.left = [WHOLE_MILLI] * gpus
-        self.free, self.whole = WHOLE_MILLI * gpus, gpus  # total free thousandths; number of unused GPUs
+        self.free_by_gpu = [WHOLE_MILLI] * gpus
+        self.free_milli, self.unused_gpus = WHOLE_MILLI * gpus, gpus  # total free thousandths; number of unused GPUs
         self.rank = rank  # from 0 to 1: order in which otherwise equal nodes are filled
 
     def fits(self, request: ShareRequest) -> bool:
         """Tell whether the request fits on this node."""
         if request.cpu > self.cpu or request.memory > self.memory:
             return False
-        if request.partial:
-            return max(self.left, default=0) >= request.share
-        return self.whole >= request.gpus
+        if request.is_partial:
+            return max(self.free_by_gpu, default=0) >= request.share
+        return self.unused_gpus >= request.gpus
 
-    def wholes(self, count: int) -> tuple[int, ...]:
+    def find_unused_gpus(self, count: int) -> tuple[int, ...]:
         """Return up to this many unused GPUs."""
-        return tuple(gpu for gpu, left in enumerate(self.left) if left == WHOLE_MILLI)[:count]
+        return tuple(gpu for gpu, left in enumerate(self.free_by_gpu) if left == WHOLE_MILLI)[:count]
 
     def take(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
         """Hold a request on these GPUs; raise ValueError where it does not fit."""
         if request.cpu > self.cpu or request.memory > self.memory or len(gpus) != request.gpus:
             raise ValueError(f"{request} does not fit on the node")
-        if any(self.left[gpu] < request.share for gpu in gpus):
-            raise ValueError(f"{request} does not fit on GPUs {gpus}, of which {self.left} is left")
+        if any(self.free_by_gpu[gpu] < request.share for gpu in gpus):
+            raise ValueError(f"{request} does not fit on GPUs {gpus}, of which {self.free_by_gpu} is left")
         self._change(request, gpus, -1)
 
     def give(self, request: ShareRequest, gpus: tuple[int, ...]) -> None:
         """Release a request; raise ValueError where the GPUs hold less than it took."""
-        if any(self.left[gpu] + request.share > WHOLE_MILLI for gpu in gpus):
-            raise ValueError(f"{request} is not held on GPUs {gpus}, of which {self.left} is left")
+        if any(self.free_by_gpu[gpu] + request.share > WHOLE_MILLI for gpu in gpus):
+            raise ValueError(f"{request} is not held on GPUs {gpus}, of which {self.free_by_gpu} is left")
         self._change(request, gpus, 1)
 
     def _change(self, request: ShareRequest, gpus: tuple[int, ...], sign: int) -> None:
         self.cpu += sign * request.cpu
         self.memory += sign * request.memory
-        self.free += sign * request.share * len(gpus)
+        self.free_milli += sign * request.share * len(gpus)
         for gpu in gpus:
-            self.whole -= self.left[gpu] == WHOLE_MILLI
-            self.left[gpu] += sign * request.share
-            self.whole += self.left[gpu] == WHOLE_MILLI
+            self.unused_gpus -= self.free_by_gpu[gpu] == WHOLE_MILLI
+            self.free_by_gpu[gpu] += sign * request.share
+            self.unused_gpus += self.free_by_gpu[gpu] == WHOLE_MILLI

@@ -26,51 +26,51 @@ WEIGHTS = StrandingWeights(order=50.0)
 
 
 class SharedNodeCapacity(NodeCapacity):
-    """The shared GPUs of one node with one layout, by what is left.
+    """The shared GPUs of one node with one layout, by free thousandths.
 
     It covers shares that compete with each other.
     """
 
-    __slots__ = ("gpus", "kind", "sold", "uncut")
+    __slots__ = ("gpus", "kind", "sold", "unpartitioned")
 
-    def __init__(self, name: str, kind: GpuKind, shares: Iterable[Profile], *, uncut: bool) -> None:
+    def __init__(self, name: str, kind: GpuKind, shares: Iterable[Profile], *, unpartitioned: bool) -> None:
         """Begin without GPUs.
 
         Nodes are filled in the order of a hash of their names, so that all node classes are mixed.
         """
         super().__init__(cpu=0, memory=0, gpus=0, rank=crc32(name.encode()) / 2**32)
-        self.kind, self.uncut = kind, uncut
-        self.gpus: list[str] = []  # in the order of `left`
+        self.kind, self.unpartitioned = kind, unpartitioned
+        self.gpus: list[str] = []  # in the order of `free_by_gpu`
         self.sold = {_share_request(each, kind.table.grid): kind.number[each.name, each.isolation] for each in shares}
 
     def put(self, gpu_id: str, gpu: GpuState) -> None:
         """Add or update a GPU."""
         if gpu_id not in self.gpus:
             self.gpus.append(gpu_id)
-            self.left.append(0)
-        self._leave(self.gpus.index(gpu_id), self._left(self.kind.state(gpu)))
+            self.free_by_gpu.append(0)
+        self._set_free(self.gpus.index(gpu_id), self._sellable_milli(self.kind.state(gpu)))
 
     def drop(self, gpu: str) -> None:
         """Remove a GPU."""
         at = self.gpus.index(gpu)
-        self._leave(at, 0)
-        del self.gpus[at], self.left[at]
+        self._set_free(at, 0)
+        del self.gpus[at], self.free_by_gpu[at]
 
-    def like(self, gpu: int) -> list[str]:
-        """Return the GPUs with as much left as this one."""
-        return [gpu_id for gpu_id, left in zip(self.gpus, self.left, strict=True) if left == self.left[gpu]]
+    def equally_free_gpus(self, gpu: int) -> list[str]:
+        """Return the GPUs with as much free as this one."""
+        return [name for name, free in zip(self.gpus, self.free_by_gpu, strict=True) if free == self.free_by_gpu[gpu]]
 
-    def _leave(self, at: int, left: int) -> None:
-        self.free += left - self.left[at]
-        self.whole += (left == WHOLE_MILLI) - (self.left[at] == WHOLE_MILLI)
-        self.left[at] = left
+    def _set_free(self, at: int, free_milli: int) -> None:
+        self.free_milli += free_milli - self.free_by_gpu[at]
+        self.unused_gpus += (free_milli == WHOLE_MILLI) - (self.free_by_gpu[at] == WHOLE_MILLI)
+        self.free_by_gpu[at] = free_milli
 
-    def _left(self, state: int) -> int:
+    def _sellable_milli(self, state: int) -> int:
         """Return the sellable thousandths of a GPU in a state.
 
         No more is returned than every share up to it finds room in.
         """
-        free = {weights.share: self.kind.most[number][state] * weights.share for weights, number in self.sold.items()}
+        free = {each.share: self.kind.max_instances[number][state] * each.share for each, number in self.sold.items()}
         most = max(free.values())
         largest = max((share for share, fits in free.items() if fits), default=0)
         scattered = any(largest < share <= most for share in free)
@@ -83,10 +83,10 @@ class PerNodeRule:
     Where GPUs are partitioned already, no whole GPU can be lost.
     """
 
-    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
-        if not isinstance(room, SharedNodeCapacity) or request not in room.sold:
+    def bid(self, node: NodeCapacity, request: ShareRequest) -> ShareBid | None:
+        if not isinstance(node, SharedNodeCapacity) or request not in node.sold:
             return None
-        return _share_rule(tuple(room.sold), room.uncut).bid(room, request)
+        return _share_rule(tuple(node.sold), node.unpartitioned).bid(node, request)
 
 
 class SharePool:
@@ -103,7 +103,7 @@ class SharePool:
         self._nodes = SharedNodes(
             [], [_share_request(share, model.grid) for share in self._share_numbers], PerNodeRule()
         )
-        self._rooms: list[SharedNodeCapacity] = []
+        self._capacities: list[SharedNodeCapacity] = []
         self._at: dict[tuple[str, Partitioning], list[int]] = {}  # indexes of the capacity records of a node's GPUs
         for gpu in gpus:
             self.add(gpu)
@@ -120,7 +120,7 @@ class SharePool:
         """Remove a GPU and return its present view."""
         gpu = self._fits.remove(gpu_id)
         for at in self._at[gpu.node, gpu.layout]:
-            self._rooms[at].drop(gpu_id)
+            self._capacities[at].drop(gpu_id)
             self._nodes.touch(at)
         return gpu
 
@@ -144,11 +144,11 @@ class SharePool:
         held = self._nodes.best(self._share_numbers[profile])
         if held is None:
             return None
-        room = self._rooms[held.node]
-        kind, number = room.kind, room.sold[_share_request(profile, self.model.grid)]
-        states = {gpu: kind.state(self._fits.gpu_view(gpu).state) for gpu in room.like(held.gpus[0])}
+        capacity = self._capacities[held.node]
+        kind, number = capacity.kind, capacity.sold[_share_request(profile, self.model.grid)]
+        states = {gpu: kind.state(self._fits.gpu_view(gpu).state) for gpu in capacity.equally_free_gpus(held.gpus[0])}
         gpu = min(states, key=lambda each: (kind.cost[number][states[each]], each))
-        return Slot(gpu, Placement(kind.ranks.best[number][states[gpu]].start, profile.memory))
+        return Slot(gpu, Placement(kind.ranks.best_option[number][states[gpu]].start, profile.memory))
 
     def how_many_fit(self, profile: Profile) -> int:
         """Return exactly how many of a profile could be placed now, in sequence."""
@@ -158,16 +158,16 @@ class SharePool:
         """Update the capacity records of a GPU."""
         key = gpu.node, gpu.layout
         if key not in self._at:
-            self._at[key] = [self._join(room) for room in self._rooms_of(*key)]
+            self._at[key] = [self._join(capacity) for capacity in self._capacities_of(*key)]
         for at in self._at[key]:
-            self._rooms[at].put(gpu.gpu, gpu.state)
+            self._capacities[at].put(gpu.gpu, gpu.state)
             self._nodes.touch(at)
 
-    def _join(self, room: SharedNodeCapacity) -> int:
-        self._rooms.append(room)
-        return self._nodes.join(room)
+    def _join(self, capacity: SharedNodeCapacity) -> int:
+        self._capacities.append(capacity)
+        return self._nodes.join(capacity)
 
-    def _rooms_of(self, node: str, layout: Partitioning) -> Iterator[SharedNodeCapacity]:
+    def _capacities_of(self, node: str, layout: Partitioning) -> Iterator[SharedNodeCapacity]:
         """Yield the capacity records of a node's GPUs.
 
         In a fixed layout each placement is for one share and does not compete with others.
@@ -175,10 +175,10 @@ class SharePool:
         kind = gpu_kind_of(self.model, layout)
         shares = [each for each in kind.table.profiles if each.isolation is self._isolation]
         if layout is None:
-            yield SharedNodeCapacity(node, kind, shares, uncut=True)
+            yield SharedNodeCapacity(node, kind, shares, unpartitioned=True)
             return
         for share in shares:
-            yield SharedNodeCapacity(f"{node} {layout} {share.name}", kind, [share], uncut=False)
+            yield SharedNodeCapacity(f"{node} {layout} {share.name}", kind, [share], unpartitioned=False)
 
 
 def _share_request(share: Profile, grid: int) -> ShareRequest:
@@ -190,12 +190,12 @@ def _share_request(share: Profile, grid: int) -> ShareRequest:
 
 
 @lru_cache(maxsize=256)
-def _share_rule(sold: tuple[ShareRequest, ...], uncut: bool) -> LeastStranded:
+def _share_rule(sold: tuple[ShareRequest, ...], unpartitioned: bool) -> LeastStranded:
     """Return the rule for GPUs sold in these shares, and whole while unpartitioned.
 
     Future demand is unknown, so all are assumed equally frequent.
     """
     weights = dict.fromkeys(sold, 1.0)
-    if uncut:
+    if unpartitioned:
         weights[ShareRequest(cpu=0, memory=0, gpus=1, share=WHOLE_MILLI)] = 1.0
     return LeastStranded(weights, WEIGHTS)

@@ -17,7 +17,7 @@ class ShareBid(NamedTuple):
 class ShareRule(Protocol):
     """A placement rule that depends only on one node and the request."""
 
-    def bid(self, room: NodeCapacity, request: ShareRequest) -> ShareBid | None:
+    def bid(self, node: NodeCapacity, request: ShareRequest) -> ShareBid | None:
         """Return the cheapest way to hold a request on a node, or None."""
 
 
@@ -28,18 +28,18 @@ class SharedNodes:
     known, so only they bid again; the others' bids wait in a heap.
     """
 
-    def __init__(self, rooms: Sequence[NodeCapacity], kinds: Sequence[ShareRequest], rule: ShareRule) -> None:
-        self.rooms, self.kinds, self._rule = [*rooms], kinds, rule
+    def __init__(self, capacities: Sequence[NodeCapacity], kinds: Sequence[ShareRequest], rule: ShareRule) -> None:
+        self.capacities, self.kinds, self._rule = [*capacities], kinds, rule
         self._tick = 0
-        self._changed = dict.fromkeys(range(len(rooms)), 0)  # tick at which a node changed, the latest last
+        self._changed = dict.fromkeys(range(len(capacities)), 0)  # tick at which a node changed, the latest last
         self._read_at = [-1] * len(kinds)
         self._bids: list[list[tuple[float, int, int, tuple[int, ...]]]] = [[] for _ in kinds]
 
-    def join(self, room: NodeCapacity) -> int:
+    def join(self, capacity: NodeCapacity) -> int:
         """Add a node and return its number."""
-        self.rooms.append(room)
-        self.touch(len(self.rooms) - 1)
-        return len(self.rooms) - 1
+        self.capacities.append(capacity)
+        self.touch(len(self.capacities) - 1)
+        return len(self.capacities) - 1
 
     def touch(self, node: int) -> None:
         """Record that a node changed, so that it bids again."""
@@ -67,23 +67,23 @@ class SharedNodes:
 
     def take(self, kind: int, held: HeldShare) -> None:
         """Hold a request at a given place; raise ValueError where it does not fit."""
-        self.rooms[held.node].take(self.kinds[kind], held.gpus)
+        self.capacities[held.node].take(self.kinds[kind], held.gpus)
         self.touch(held.node)
 
     def release(self, kind: int, held: HeldShare) -> None:
         """Release a request; raise ValueError for one that is not held there."""
-        self.rooms[held.node].give(self.kinds[kind], held.gpus)
+        self.capacities[held.node].give(self.kinds[kind], held.gpus)
         self.touch(held.node)
 
     def _hear(self, kind: int) -> None:
         """Collect new bids of the nodes that changed since this kind was last requested."""
-        request, rooms, bid_of = self.kinds[kind], self.rooms, self._rule.bid
+        request, capacities, bid_of = self.kinds[kind], self.capacities, self._rule.bid
         bids = self._bids[kind]
         for node, when in self._since(self._read_at[kind]):
-            if bid := bid_of(rooms[node], request):
+            if bid := bid_of(capacities[node], request):
                 heappush(bids, (bid.cost, node, when, bid.gpus))
         self._read_at[kind] = self._tick
-        if len(bids) > 4 * len(rooms) + 64:
+        if len(bids) > 4 * len(capacities) + 64:
             bids[:] = [bid for bid in bids if self._changed[bid[1]] == bid[2]]
             heapify(bids)
 

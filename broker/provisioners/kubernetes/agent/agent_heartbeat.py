@@ -64,10 +64,10 @@ class AgentHeartbeat:
         while going():
             if clock.monotonic() >= due and self._well():
                 due = clock.monotonic() + EVERY_S
-                self.once()
+                self.send_heartbeat()
             clock.sleep(IDLE_S)
 
-    def once(self) -> None:
+    def send_heartbeat(self) -> None:
         """Send one heartbeat; failures are only logged.
 
         Whoever reads the heartbeat notices that it is missing.

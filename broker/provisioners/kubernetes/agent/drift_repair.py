@@ -31,7 +31,7 @@ class DriftRepairer:
     def is_idle(self) -> bool:
         return not self._waiting
 
-    def take(self, manifests: Iterable[Manifest], *, every_s: float) -> None:
+    def enqueue(self, manifests: Iterable[Manifest], *, every_s: float) -> None:
         """Queue manifests to apply."""
         self._every_s = every_s
         self._waiting.extend(manifests)
@@ -42,10 +42,10 @@ class DriftRepairer:
         while going():
             if self._waiting and clock.monotonic() >= due:
                 due = clock.monotonic() + self._every_s
-                self.once()
+                self.repair_next()
             clock.sleep(IDLE_S)
 
-    def once(self) -> None:
+    def repair_next(self) -> None:
         """Apply the next manifest."""
         manifest = self._waiting[0]
         try:

@@ -10,7 +10,7 @@ from broker.provisioners.kubernetes.client.transport import KubernetesApi
 
 
 def check_cluster_identity(api: KubernetesApi, uid: str, reached: int) -> None:
-    """Raise Unanswered unless the cluster's uid and version are as expected.
+    """Raise ClusterUnreachable unless the cluster's uid and version are as expected.
 
     The version must not be older than one already seen.
     """

@@ -30,7 +30,7 @@ class KubeconfigLoader(yaml.SafeLoader):
 
 
 def parse_kubeconfig(text: str, *, context: str = "", beside: Path | None = None) -> dict[str, Any]:
-    """Return one context with its files inlined, or raise Unusable.
+    """Return one context with its files inlined, or raise UnusableKubeconfig.
 
     Files are read relative to `beside`.
     """

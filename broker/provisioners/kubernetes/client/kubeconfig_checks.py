@@ -23,13 +23,13 @@ class UnusableKubeconfig(ValueError):
 
 
 def check_authority(cluster: dict[str, Any]) -> None:
-    """Raise Unusable for a certificate authority that cannot be read."""
+    """Raise UnusableKubeconfig for a certificate authority that cannot be read."""
     if cluster.get("certificate-authority-data") is not None:
         _load_pem(cluster, "certificate-authority-data", x509.load_pem_x509_certificates)
 
 
 def check_user(user: dict[str, Any]) -> dict[str, Any]:
-    """Return the user without empty fields; raise Unusable if it could not sign in."""
+    """Return the user without empty fields; raise UnusableKubeconfig if it could not sign in."""
     user = {name: value for name, value in user.items() if value not in (None, "", {}, [])}
     if "auth-provider" in user:
         raise UnusableKubeconfig(f"`auth-provider` was removed in Kubernetes 1.26 and is not supported. {TOKEN_FIX}")
@@ -61,7 +61,7 @@ def _text_value(section: dict[str, Any], name: str) -> str:
 
 
 def _check_certificate(user: dict[str, Any]) -> None:
-    """Raise Unusable for a certificate without its key, or with another's."""
+    """Raise UnusableKubeconfig for a certificate without its key, or with another's."""
     for name, other in (("client-certificate-data", "client-key-data"), ("client-key-data", "client-certificate-data")):
         if name not in user:
             raise UnusableKubeconfig(f"`{other}` is set without `{name}`. Set both or neither.")

@@ -229,7 +229,7 @@ class ResourceClaim(ApiStruct):
     strange: str = ""
 
     @property
-    def given(self) -> list[AllocatedDevice]:
+    def devices(self) -> list[AllocatedDevice]:
         return self.status.allocation.devices.results if self.status.allocation else []
 
 

@@ -22,7 +22,7 @@ class RateLimiter:
         self._pace, self._closed_until = CALLS_PER_SECOND, 0.0
 
     def take(self, ends: float) -> None:
-        """Wait for a token; raise Throttled if it would come after `ends`.
+        """Wait for a token; raise ApiThrottled if it would come after `ends`.
 
         In that case no token is used up.
         """

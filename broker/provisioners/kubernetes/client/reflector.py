@@ -59,7 +59,7 @@ class Reflector:
         while going():
             began = clock.monotonic()
             try:
-                self.once(going)
+                self.list_and_watch(going)
                 troubles = 0
                 continue
             except api_errors.VersionExpired:
@@ -71,7 +71,7 @@ class Reflector:
                 log.warning("watch interrupted", kind=self.kind.name, why=str(trouble), again_in_s=round(pause, 1))
             _sleep_while(pause, going)
 
-    def once(self, going: Callable[[], bool]) -> None:
+    def list_and_watch(self, going: Callable[[], bool]) -> None:
         """List if necessary, then watch until the server ends the stream."""
         try:
             self._follow_stream(going)

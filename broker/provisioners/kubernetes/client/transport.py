@@ -90,11 +90,11 @@ class KubernetesApi:
     """The API verbs, all of which end at one deadline."""
 
     transport: Transport
-    ends: float
+    deadline: float
 
-    def until(self, seconds: float) -> "KubernetesApi":
+    def with_deadline(self, seconds: float) -> "KubernetesApi":
         """Return the same API with an earlier deadline."""
-        return replace(self, ends=min(self.ends, clock.monotonic() + seconds))
+        return replace(self, deadline=min(self.deadline, clock.monotonic() + seconds))
 
     def apply(
         self, manifest: Manifest, *, manager: str, force: bool = False, uid: str = ""
@@ -108,7 +108,7 @@ class KubernetesApi:
         return _decoded(answer, objects.ClusterObjectHeader)
 
     def create(self, manifest: Manifest, *, manager: str) -> objects.ClusterObjectHeader:
-        """Create an object; raise Conflict if it exists."""
+        """Create an object; raise ObjectConflict if it exists."""
         ref = object_ref(manifest)
         path = ref.kind.path(ref.namespace)
         answer = self.send("POST", path, query={"fieldManager": manager}, body=manifest)
@@ -204,10 +204,10 @@ class KubernetesApi:
         pause, renewed = BACK_OFF_S, False
         error: Exception = ApiThrottled("the time limit was reached before the request")
         while True:
-            left = self.ends - clock.monotonic()
+            left = self.deadline - clock.monotonic()
             if left <= 0:  # at once, or because the pause before the retry took longer than planned
                 raise error
-            self.transport.pace.take(self.ends)
+            self.transport.pace.take(self.deadline)
             try:
                 with self._open(method, path, query, body, content_type, accept, left) as response:
                     answer = ApiResponse(response.status, response.read(), response.headers)
@@ -243,7 +243,7 @@ class KubernetesApi:
     ) -> Iterator[bytes]:
         """Yield the lines of a watch until the server ends it.
 
-        Raises Unanswered when it goes silent or breaks. `opened` is called as soon as the server has
+        Raises ClusterUnreachable when it goes silent or breaks. `opened` is called as soon as the server has
         accepted the watch: the first line may take long.
         """
         query = {
@@ -263,7 +263,7 @@ class KubernetesApi:
 
     def _rest(self, seconds: float, error: Exception) -> None:
         """Pause before a retry, or raise the error if the deadline would pass."""
-        if clock.monotonic() + seconds >= self.ends:
+        if clock.monotonic() + seconds >= self.deadline:
             raise error
         clock.sleep(seconds)
 
@@ -278,7 +278,7 @@ class KubernetesApi:
         accept: str,
         read_s: float,
     ) -> Iterator[urllib3.BaseHTTPResponse]:
-        """Send one request; raise every network failure as Unanswered."""
+        """Send one request; raise every network failure as ClusterUnreachable."""
         connection = self.transport.connection()
         wanted = urlencode({name: value for name, value in (query or {}).items() if value})
         headers = {"Accept": accept, "User-Agent": "gpubroker"}
@@ -311,7 +311,7 @@ class KubernetesApi:
 
 
 def _check_json(answer: ApiResponse) -> ApiResponse:
-    """Return a response that may be an object; raise Unanswered for anything else.
+    """Return a response that may be an object; raise ClusterUnreachable for anything else.
 
     A sign-in page of something else also comes with a success status.
     """

@@ -78,7 +78,7 @@ def _check_same_cluster(s: ClusterSnapshot) -> CheckResult:
 
 
 def _check_credential(s: ClusterSnapshot) -> CheckResult:
-    kind, ends = s.credential.kind, s.credential.ends
+    kind, ends = s.credential.kind, s.credential.expires_at
     renew = "Create a new one (`manage.py kube_setup` creates one without expiry) and renew the cluster's credentials."
     if ends is not None and ends <= s.now:
         return bad(f"the {kind} expired on {ends:%Y-%m-%d}", renew)

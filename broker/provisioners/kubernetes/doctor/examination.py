@@ -47,7 +47,7 @@ def examine_cluster(snapshot: ClusterSnapshot) -> list[ClusterFinding]:
     """Run every check; if the server was not reached, return only the reason."""
     why = "No other check can run without access to the cluster."
     if isinstance(snapshot.version, UnreadablePart):
-        message = snapshot.version.why
+        message = snapshot.version.reason
         fix = next((fix for word, fix in ERROR_FIXES if word in message), DEFAULT_FIX)
         return [ClusterFinding(REACHABLE_CHECK, CheckOutcome.BAD, message, why, fix)]
     here = ClusterFinding(REACHABLE_CHECK, CheckOutcome.OK, "it responds and accepts the credentials", why, "")

@@ -94,12 +94,12 @@ def _is_mig_capable(node: ClusterNode) -> bool:
 
 
 def _check_sellable(s: ClusterSnapshot) -> CheckResult:
-    problems = [f"{node.name}: {problem}" for node in require_readable(s.found) for problem in node.problems]
+    problems = [f"{node.name}: {problem}" for node in require_readable(s.inventory) for problem in node.problems]
     if problems:
         return warn(
             list_some(problems, 2), "Fix the listed problems. These GPUs are not sold until then; all others are."
         )
-    gpus = sum(len(node.gpus) for node in require_readable(s.found))
+    gpus = sum(len(node.gpus) for node in require_readable(s.inventory))
     return ok(f"{gpus} GPUs can be sold") if gpus else bad("no GPU can be sold", "See the check gpu-nodes.")
 
 

@@ -38,7 +38,7 @@ def _check_network_policies(s: ClusterSnapshot) -> CheckResult:
 def _check_probe_result(s: ClusterSnapshot) -> CheckResult:
     """Return the network probe's result, which outranks the name of any network plugin."""
     if isinstance(s.network, UnreadablePart):
-        return unknown(s.network.why, PROBE_FIX)
+        return unknown(s.network.reason, PROBE_FIX)
     if not s.network:
         return bad("in a test, a pod was reachable against its policy", NETWORK_FIX)
     return ok("in a test, a policy made a pod unreachable")

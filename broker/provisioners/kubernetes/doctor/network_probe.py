@@ -110,13 +110,13 @@ def _run_probe(api: KubernetesApi, home: str, image: str) -> bool | UnreadablePa
 
 
 def _wait_for(api: KubernetesApi, home: str, name: str, found: Callable[[_ProbePod], T | None]) -> T:
-    """Poll a pod until `found` returns a value; Unanswered after the time limit."""
+    """Poll a pod until `found` returns a value; ClusterUnreachable after the time limit."""
     while True:
         body = api.get(ObjectRef(POD, name, home))
         pod = decode(body, _ProbePod) if body else _ProbePod()
         if (value := found(pod)) is not None:
             return value
-        if api.ends - clock.monotonic() < 2 * LOOK_S:
+        if api.deadline - clock.monotonic() < 2 * LOOK_S:
             raise ClusterUnreachable(f"pod {name} in {home} is {pod.words} after {WITHIN_S:.0f} s")
         clock.sleep(LOOK_S)
 

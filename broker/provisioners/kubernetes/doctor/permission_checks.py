@@ -56,7 +56,7 @@ def _check_policies(s: ClusterSnapshot) -> CheckResult:
 
 def _check_policies_work(s: ClusterSnapshot) -> CheckResult:
     if isinstance(s.policies_refuse, UnreadablePart):
-        return unknown(s.policies_refuse.why, "Run the check again when the first project has a namespace here.")
+        return unknown(s.policies_refuse.reason, "Run the check again when the first project has a namespace here.")
     if not s.policies_refuse:
         return bad(
             "in a test, a Service of type NodePort was accepted",

@@ -22,7 +22,7 @@ RawObject = Mapping[str, Any]  # an undecoded object of which a check reads a fe
 class UnreadablePart:
     """Placeholder for a part that could not be read, with the reason."""
 
-    why: str
+    reason: str
 
 
 class UnreadableError(Exception):
@@ -32,7 +32,7 @@ class UnreadableError(Exception):
 def require_readable(part: T | UnreadablePart) -> T:
     """Return a part of a snapshot, or raise UnreadableError if it could not be read."""
     if isinstance(part, UnreadablePart):
-        raise UnreadableError(part.why)
+        raise UnreadableError(part.reason)
     return part
 
 
@@ -74,7 +74,7 @@ class ClusterCredentialInfo:
     """The credential type of a kubeconfig and its expiry; None: no expiry given."""
 
     kind: str
-    ends: datetime | None = None
+    expires_at: datetime | None = None
 
 
 NOT_READ = UnreadablePart("not checked")
@@ -99,15 +99,13 @@ class ClusterSnapshot:
     namespaces: Sequence[RawObject] | UnreadablePart = NOT_READ
     nodes: Sequence[ClusterNode] | UnreadablePart = NOT_READ
     heartbeats: Mapping[str, datetime] | UnreadablePart = NOT_READ
-    found: Sequence[DiscoveredNode] | UnreadablePart = NOT_READ  # inventory that the driver would sell
+    inventory: Sequence[DiscoveredNode] | UnreadablePart = NOT_READ  # inventory that the driver would sell
     slices: Sequence[ResourceSlice] | UnreadablePart = NOT_READ
-    unpublished: Mapping[str, Sequence[str]] = field(
-        default_factory=dict
-    )  # by node: supported profiles that it does not publish
+    # By node: supported profiles that it does not publish.
+    unpublished: Mapping[str, Sequence[str]] = field(default_factory=dict)
     pods: Sequence[PodResources] | UnreadablePart = NOT_READ  # that request GPUs
-    installed: Mapping[str, bool | UnreadablePart | None] = field(
-        default_factory=dict
-    )  # True: current; False: outdated; None: missing
+    # True: current; False: outdated; None: missing.
+    installed: Mapping[str, bool | UnreadablePart | None] = field(default_factory=dict)
     device_classes: Sequence[RawObject] | UnreadablePart = NOT_READ
     cluster_policies: Sequence[RawObject] | UnreadablePart = NOT_READ
     gpu_clusters: Sequence[RawObject] | UnreadablePart = NOT_READ
@@ -124,6 +122,6 @@ class ClusterSnapshot:
     ours: Mapping[str, datetime | None] | UnreadablePart = NOT_READ
     accounted: frozenset[str] | None = None  # spec names in our database; None: no database at hand
 
-    def blind(self) -> list[str]:
+    def unreadable_parts(self) -> list[str]:
         """Return the names of the parts that could not be read."""
         return [each.name for each in fields(self) if isinstance(getattr(self, each.name), UnreadablePart)]

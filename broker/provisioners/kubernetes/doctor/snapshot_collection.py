@@ -119,7 +119,7 @@ def collect_snapshot(
         "installed": {ref: each.result() for ref, each in wanted.items()},
         "accounted": known.orders,
     }
-    parts["found"] = _found_inventory(driver, parts["nodes"], parts["slices"], parts["device_classes"])
+    parts["inventory"] = _found_inventory(driver, parts["nodes"], parts["slices"], parts["device_classes"])
     if isinstance(driver, DraDriver) and not isinstance(parts["slices"], UnreadablePart):
         parts["unpublished"] = unpublished_profiles(parts["slices"], driver.models)
     parts["policies_refuse"] = _try_read(_policies_refuse(api, parts["namespaces"]))
@@ -246,7 +246,7 @@ def _rights_to_check() -> list[AccessRight]:
 
 def _may_do(api: KubernetesApi, right: AccessRight) -> Callable[[], bool]:
     """Return a call that asks the server whether we are allowed something."""
-    requested = {"verb": right.verb, "group": right.group, "resource": right.kinds, "subresource": right.part}
+    requested = {"verb": right.verb, "group": right.group, "resource": right.kinds, "subresource": right.subresource}
     review = {
         "apiVersion": kinds.REVIEW.api_version,
         "kind": kinds.REVIEW.name,

@@ -165,9 +165,8 @@ def _shared_node(node: ClusterNode, model: GpuModelSpec, found: gfd.GpuLabels, s
         parts = " or ".join(str(parts) for parts in sorted(SHARES.values()))
         why = f"each GPU has {found.replicas} replicas, which is not a share that is sold; configure {parts}"
         return DiscoveredNode(name, (), (why,))
-    renamed = _allocatable_amount(
-        node, SHARED_GPU_RESOURCE
-    )  # whole GPUs beside them have the usual name: those are not sold
+    # Whole GPUs beside them have the usual name: those are not sold.
+    renamed = _allocatable_amount(node, SHARED_GPU_RESOURCE)
     size, left = model.grid // found.replicas, renamed or _allocatable_amount(node, GPU_RESOURCE)
     cuts = tuple(DiscoveredSlice(start, size, share) for start in range(0, model.grid, size))
     gpus = [

@@ -31,9 +31,8 @@ PCIE_ROOT = "resource.kubernetes.io/pcieRoot"  # GPUs with the same root are att
 GPU_DEVICE_CLASS = "gpu.nvidia.com"  # NVIDIA's own class, which also serves nvidia.com/gpu
 MEMORY_SLICE = re.compile(rf"(?:{re.escape(DRA_DRIVER_NAME)}/)?memorySlice(\d{{1,3}})", re.ASCII)
 NO_UNIT = -1
-SAFE_TEXT = re.compile(
-    r"[A-Za-z0-9./+_-]{1,80}", re.ASCII
-)  # characters that are safe inside quotes of a CEL expression
+# Characters that are safe inside quotes of a CEL expression.
+SAFE_TEXT = re.compile(r"[A-Za-z0-9./+_-]{1,80}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def misallocated_device(lease: LeaseSpec, rank: int, claim: ResourceClaim, slice
         for device in each.spec.devices
     }
     places = lease.slices_on(lease.nodes[rank])
-    for each in claim.given:
+    for each in claim.devices:
         device = published.get((each.pool, each.device)) if each.driver == DRA_DRIVER_NAME else None
         if device and not any(_is_device_at(device, place, lease.offering.isolation) for place in places):
             return f"{each.device} of {each.pool}"

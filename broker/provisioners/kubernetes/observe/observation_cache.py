@@ -42,7 +42,7 @@ class CachedObservation:
     """One lease generation as last observed, and when that was last known true."""
 
     at: datetime
-    found: LeaseObjects
+    objects: LeaseObjects
     well: bool  # its nodes exist and send heartbeats
     claims: tuple[ResourceClaim, ...] | None = None  # None if claims are not followed
 

@@ -68,7 +68,7 @@ def observe_pods(pods: Iterable[ObservedPod], *, ranks: int, now: datetime) -> O
     replaced = [pod for pod in pods if pod not in newest or _will_be_replaced(pod)]
     over = [pod for pod in replaced if has_metering_finalizer(pod) and has_ended(pod)]
     if (
-        combined.seen is ObservedState.PENDING and not combined.runs
+        combined.seen is ObservedState.PENDING and not combined.running
     ):  # a replacement that has not started: it last ran when its predecessor ended
         ends = [end for pod in over if pod_usage(pod) and (end := _last_known_running(pod))]
         combined = replace(combined, last_seen=max(ends, default=None))
@@ -83,7 +83,7 @@ def observe_pods(pods: Iterable[ObservedPod], *, ranks: int, now: datetime) -> O
 
 def _is_not_running(observation: Observation) -> bool:
     return observation.seen is ObservedState.LOST or (
-        observation.seen is ObservedState.PENDING and not observation.runs
+        observation.seen is ObservedState.PENDING and not observation.running
     )
 
 
@@ -179,7 +179,7 @@ def _combine(observation: list[Observation], ranks: int) -> Observation:
     # When the command ends on one node the others continue; the lease is over when all ended.
     for kind in (ObservedState.REFUSED, ObservedState.LOST, ObservedState.PENDING):
         if found := [each for each in observation if each.seen is kind]:
-            return min(found, key=lambda each: each.runs)
+            return min(found, key=lambda each: each.running)
     if len(observation) < ranks:
         return Observation(ObservedState.PENDING, "being created", again_in_s=AGAIN_SOON_S)
     if all(each.seen is ObservedState.ENDED for each in observation):
@@ -233,7 +233,7 @@ def _observe_pod(pod: ObservedPod, now: datetime) -> Observation:
     observation = _observe_starting(pod, now)
     if not _has_started(pod):
         return observation
-    return replace(observation, last_seen=now, runs=observation.seen is ObservedState.PENDING)
+    return replace(observation, last_seen=now, running=observation.seen is ObservedState.PENDING)
 
 
 def _observe_starting(pod: ObservedPod, now: datetime) -> Observation:

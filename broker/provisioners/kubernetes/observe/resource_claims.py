@@ -27,10 +27,10 @@ def claims_fault(api: KubernetesApi, lease: LeaseSpec, claims: Sequence[Resource
     if runs and None in claims:
         return "its resource claim was deleted, and with it its devices"
     there = [(rank, claim) for rank, claim in enumerate(claims) if claim]
-    if runs and not all(claim.given for _, claim in there):
+    if runs and not all(claim.devices for _, claim in there):
         return "its devices were removed from its resource claim"
     for rank, claim in there:
-        for pool in sorted({each.pool for each in claim.given}):
+        for pool in sorted({each.pool for each in claim.devices}):
             items, _ = api.list_all(RESOURCE_SLICE, fields=f"spec.nodeName={pool}")
             if device := misallocated_device(lease, rank, claim, [decode(each, ResourceSlice) for each in items]):
                 return f"its resource claim got {device}, where it was not placed"

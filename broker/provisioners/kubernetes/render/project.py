@@ -58,7 +58,7 @@ def _namespace(project: ProjectSpec) -> Manifest:
 
 
 def _quota_lines(project: ProjectSpec, driver: SliceDriver) -> dict[str, str]:
-    most = project.most
+    most = project.ceilings
     machine = {
         "cpu": str(most.cpu),
         "memory": f"{most.memory_gib}Gi",

@@ -20,10 +20,10 @@ class AccessRight:
     verb: str
     group: str
     kinds: str
-    part: str = ""  # a subresource
+    subresource: str = ""  # a subresource
 
     def __str__(self) -> str:
-        kinds = f"{self.kinds}/{self.part}" if self.part else self.kinds
+        kinds = f"{self.kinds}/{self.subresource}" if self.subresource else self.kinds
         return f"{self.verb} {kinds}" + (f" of {self.group}" if self.group else "")
 
 

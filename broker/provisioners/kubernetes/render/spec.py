@@ -39,7 +39,7 @@ class ProjectSpec:
     tenant_id: str
     project_id: str
     slug: str = ""
-    most: ProjectCeilings = field(default_factory=ProjectCeilings)
+    ceilings: ProjectCeilings = field(default_factory=ProjectCeilings)
     installation: str = ""  # the installation whose project it is
 
 

@@ -80,7 +80,7 @@ class ClusterAgent:
         threads = self.start(reflecting)
         try:
             while reflecting():
-                self.turn()
+                self.run_turn()
                 alive()
                 ended = any(not thread.is_alive() for thread in threads)
                 if ended and reflecting():
@@ -96,7 +96,7 @@ class ClusterAgent:
             thread.start()
         return threads
 
-    def turn(self, patience_s: float = 1.0) -> None:
+    def run_turn(self, patience_s: float = 1.0) -> None:
         """Process new observations and run periodic work that is due."""
         self.absorb(self.events.batch(patience_s), now=clock.now())
         moment = clock.monotonic()

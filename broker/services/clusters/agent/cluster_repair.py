@@ -24,7 +24,7 @@ class ClusterRepair:
     def repair_next(self) -> None:
         """Give the repair thread its next objects, if it has none."""
         if self.repairer.is_idle:
-            self.repairer.take(self.queue.next(), every_s=self.queue.every_s)
+            self.repairer.enqueue(self.queue.load_next(), every_s=self.queue.every_s)
 
     def _read_ingress_settings(self) -> tuple[str, ...] | None:
         rows = Cluster.objects.filter(pk=self._cluster_id)

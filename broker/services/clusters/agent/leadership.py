@@ -4,11 +4,11 @@ from django.db import connection
 
 from broker.models import Cluster
 
-LEADER_LOCK_KEY = 2  # first key of our advisory locks: 1 is used by quotas
+LEADER_LOCK_KEY = 2  # first of the two keys of our advisory locks; 1: quotas and budgets, 3: grants, 4: top-ups
 
 
-def try_to_lead(cluster: Cluster) -> bool:
-    """Try to become the only agent of a cluster, until this process or connection ends."""
+def try_become_leader(cluster: Cluster) -> bool:
+    """Try to take the leader lock of a cluster; it is held until this connection ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [LEADER_LOCK_KEY, cluster.pk])
         return bool(cursor.fetchone()[0])

@@ -82,9 +82,8 @@ class ObjectWatch:
             return None
         # The version is stored apart from the body: a body that differs only in its version need not be written.
         version, meta.resource_version = int(meta.resource_version), ""
-        ours = labels.labels_match(
-            marks, {labels.INSTALLATION: self.connection.installation}
-        )  # else another installation's, watched because of its node
+        # Else another installation's, watched because of its node.
+        ours = labels.labels_match(marks, {labels.INSTALLATION: self.connection.installation})
         spec_name = spec_name_of(thing) if ours else ""
         notify = ours and (not isinstance(thing, objects.ResourceClaim) or self._claims.see(thing, spec_name, how=how))
         return ObservedObject(

@@ -39,9 +39,8 @@ def probe_cluster(cluster_id: str, *, now: datetime) -> None:
     ):
         return  # its agent has just heard from it, and checks its identity
     watches = ClusterWatch.objects.filter(cluster=cluster)
-    reached = (
-        watches.aggregate(last=Max("version"))["last"] or 0
-    )  # read before the request: the answer's version must be later
+    # Read before the request: the answer's version must be later.
+    reached = watches.aggregate(last=Max("version"))["last"] or 0
     try:
         uid, version = _ask_identity(cluster)
     except (ClusterUnreachable, ApiRefusal) as error:

@@ -36,8 +36,8 @@ class LeaseSummary:
     generation: int
     state: LeaseState
     pods: int
-    troubled: bool  # it has a condition that may be over
-    said: str  # text of its progress
+    has_condition: bool  # it has a condition that may be over
+    progress_text: str  # text of its progress
 
 
 def notify_leases(
@@ -102,9 +102,9 @@ def _apply_directly(lease: LeaseSummary, concerned: LeaseKey, observation: Obser
     if observation and observation.remains:
         return False  # a held pod waits for a worker to let it go
     match lease.state, observation:
-        case S.PROVISIONING, Observation(seen=ObservedState.PENDING, text=text) if text in ("", lease.said):
+        case S.PROVISIONING, Observation(seen=ObservedState.PENDING, text=text) if text in ("", lease.progress_text):
             return True
-        case S.ACTIVE, Observation(seen=ObservedState.READY) if not lease.troubled:
+        case S.ACTIVE, Observation(seen=ObservedState.READY) if not lease.has_condition:
             return True
         case S.PROVISIONING, Observation(seen=ObservedState.READY | ObservedState.PENDING):
             return lease_reconciler.apply_agent_observation(*concerned, lease.generation, observation, now=now)

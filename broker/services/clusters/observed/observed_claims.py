@@ -39,11 +39,11 @@ class ObservedClaims:
         before, unexpected_device = self._given.pop(claim.metadata.uid, ([], ""))
         if how == "DELETED":
             return True
-        if claim.given != before and how != "PAGED":
-            unexpected_device = self._unexpected_device(claim, name) if claim.given else ""
+        if claim.devices != before and how != "PAGED":
+            unexpected_device = self._unexpected_device(claim, name) if claim.devices else ""
         claim.strange = unexpected_device
-        self._given[claim.metadata.uid] = claim.given, unexpected_device
-        return bool(before and claim.given != before) or bool(unexpected_device and not before)
+        self._given[claim.metadata.uid] = claim.devices, unexpected_device
+        return bool(before and claim.devices != before) or bool(unexpected_device and not before)
 
     def _unexpected_device(self, claim: ResourceClaim, name: str) -> str:
         lease_id, generation = parse_spec_name(name)
@@ -57,7 +57,7 @@ class ObservedClaims:
         if claim.metadata.name not in ranks:
             return ""
         unexpected_device = misallocated_device(
-            spec, ranks.index(claim.metadata.name), claim, self._slices({each.pool for each in claim.given})
+            spec, ranks.index(claim.metadata.name), claim, self._slices({each.pool for each in claim.devices})
         )
         if unexpected_device:
             log.error("resource claim got a device that was not sold", lease=lease_id, device=unexpected_device)

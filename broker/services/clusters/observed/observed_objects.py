@@ -88,7 +88,7 @@ class AgentStatus:
     cluster: str
     lag_s: float | None  # seconds since the quietest watch heard anything; None: it was never followed
     last_event_at: datetime  # the last event on any watch, or when the cluster was registered
-    silent: bool
+    is_silent: bool
     frozen: bool
 
 

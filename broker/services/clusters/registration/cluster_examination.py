@@ -71,7 +71,7 @@ def examine_cluster(cluster: Cluster, *, now: datetime) -> list[ClusterFinding]:
 
 @transaction.atomic
 def request_examination(cluster: Cluster, *, actor: Actor, now: datetime) -> None:
-    """Queue an examination of a cluster; raise Refused if the cluster is simulated."""
+    """Queue an examination of a cluster; raise SimulatedClusterRefused if it is simulated."""
     if cluster.provisioner != "kubernetes":
         raise SimulatedClusterRefused(
             f"{cluster.name} is simulated, so there is nothing to check.",

@@ -88,7 +88,7 @@ class IngressSettings:
 
 @transaction.atomic
 def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, actor: Actor, now: datetime) -> None:
-    """Set a cluster's ingress; raise Invalid, or Stale unless `version` is current."""
+    """Set a cluster's ingress; raise InvalidValue, or StaleVersion unless `version` is current."""
     check_ingress(ingress)
     ingress = replace(ingress, allowed_namespaces=" ".join(_parse_namespaces(ingress.allowed_namespaces)))
     row = Cluster.objects.select_for_update(of=("self",)).get(pk=cluster.pk)
@@ -103,7 +103,7 @@ def set_ingress(cluster: Cluster, ingress: IngressSettings, *, version: int, act
 
 
 def check_ingress(ingress: IngressSettings) -> None:
-    """Raise Invalid if the ingress settings could not work."""
+    """Raise InvalidValue if the ingress settings could not work."""
     if ingress.domain and not HOST.fullmatch(ingress.domain):
         raise InvalidValue(
             "domain", f"{ingress.domain!r} is not a domain name.", fix="Enter it like leases.example.org."
@@ -168,7 +168,7 @@ def update_inventory(cluster: Cluster, found: Iterable[DiscoveredNode], *, now: 
         inventory_paused_reason="", version=F("version") + 1
     )
     problems = [*matches.problems]
-    _retire_moved_gpus(matches.moved, now)
+    _retire_moved_gpus(matches.relocated_gpu_ids, now)
     reported = {each.name: each for each in sorted(matches.nodes, key=lambda node: node.name)}
     for group in _node_groups(_load_or_create_nodes(cluster, reported, now)):
         new: list[NewGpu] = []

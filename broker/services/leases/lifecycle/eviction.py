@@ -17,7 +17,7 @@ MAX_REASON_LENGTH = 150
 
 
 def evict_lease(lease_id: str, *, why: str, actor: Actor, now: datetime) -> Lease:
-    """End a lease of any tenant; raise Missing, AlreadyOver, or Invalid without a reason."""
+    """End a lease of any tenant; raise ObjectNotFound, LeaseAlreadyOver, or InvalidValue without a reason."""
     cause = clean_reason(why)
     with staff_scope():
         tenant = Lease.objects.filter(pk=lease_id).values_list("tenant_id", flat=True).first()
@@ -52,7 +52,7 @@ def _end_lease(lease_id: str, tenant_id: str, *, cause: str, actor: Actor, now: 
 
 
 def clean_reason(why: str, *, field: str = "reason") -> str:
-    """Return the reason with normalised spaces; raise Invalid if empty or too long."""
+    """Return the reason with normalised spaces; raise InvalidValue if empty or too long."""
     text = " ".join(why.split())
     if not text or len(text) > MAX_REASON_LENGTH or not text.isprintable():
         raise InvalidValue(

@@ -22,7 +22,7 @@ ENDING_OR_ENDED = {LeaseState.RELEASING, LeaseState.RELEASED, LeaseState.FAILED}
 
 @transaction.atomic
 def extend_lease(lease: Lease, *, more_s: int, actor: Actor, now: datetime) -> Lease:
-    """Extend a lease if every gate agrees; otherwise raise Refused and change nothing."""
+    """Extend a lease if every gate agrees; otherwise raise ProblemError and change nothing."""
     block_new_quotas(lease.tenant_id)  # before the row is locked: creating a quota locks rows, too
     lease = Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)
     if LeaseState(lease.state) in ENDING_OR_ENDED:

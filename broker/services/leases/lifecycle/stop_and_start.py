@@ -126,7 +126,7 @@ def finish_stop(lease: Lease, *, now: datetime) -> None:
 def start_lease(lease: Lease, *, actor: Actor, now: datetime) -> Lease:
     """Queue a stopped lease again for its remaining time, if every gate agrees.
 
-    One that has been started again stays as it is. Raises Refused and changes nothing otherwise.
+    One that has been started again stays as it is. Raises ProblemError and changes nothing otherwise.
     """
     block_new_quotas(lease.tenant_id)  # before the row is locked: creating a quota locks rows, too
     lease = Lease.objects.select_for_update(of=("self",)).select_related("offering", "project").get(pk=lease.pk)

@@ -22,14 +22,14 @@ def fleet(*gpus: str, per_node: int = 8, ranks: StateRanks = RANKS) -> SliceFlee
     Slices are named by where they lie first: the allocation `1.4` began at unit 4 of GPU 1. `d` is 1g.20gb.
     """
     made = SliceFleet(StateBuckets(ranks, [gpu // per_node for gpu in range(len(gpus))]))
-    for gpu, drawn in enumerate(gpus):
-        for word in drawn.split():
+    for gpu, drawing in enumerate(gpus):
+        for word in drawing.split():
             shape, start = word.rstrip("!").split("@")
             cost = None if word.endswith("!") else PROFILES["1d2347".index(shape)].memory
             made.hold(gpu, LiveSlice(f"{gpu}.{start}", "1d2347".index(shape), int(start), cost))
     return made
 
 
-def drawn(fleet: SliceFleet) -> list[str]:
-    """Draw GPUs as `fleet` reads them, without saying what may be moved."""
-    return [" ".join(f"{'1d2347'[piece.profile]}@{start}" for start, piece in sorted(on.items())) for on in fleet.on]
+def draw(fleet: SliceFleet) -> list[str]:
+    """Draw GPUs as `fleet` reads them, without saying which slices are immovable."""
+    return [" ".join(f"{'1d2347'[each.profile]}@{start}" for start, each in sorted(on.items())) for on in fleet.slices]

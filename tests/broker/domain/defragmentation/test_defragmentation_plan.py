@@ -14,7 +14,7 @@ from broker.domain.placement.buckets.state_buckets import StateBuckets
 from broker.domain.placement.costs.bid_price_rule import bid_price_rule
 from broker.domain.placement.costs.state_ranks import StateRanks, rank_states
 from broker.domain.placement.costs.state_tables import build_state_table
-from tests.broker.domain.defragmentation.gpus import COUNTING, P4, RANKS, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import COUNTING, P4, RANKS, draw, fleet
 
 
 def scattered(gpus: int, fill: float, seed: int, ranks: StateRanks = RANKS) -> SliceFleet:
@@ -24,7 +24,7 @@ def scattered(gpus: int, fill: float, seed: int, ranks: StateRanks = RANKS) -> S
     units, number = 0, 0
     while units < fill * 8 * gpus:
         profile, gpu = chance.choices(range(P4 + 1), (30, 25, 20, 10, 10))[0], chance.randrange(gpus)
-        if ways := table.moves[profile][made.buckets.state[gpu]]:
+        if ways := table.options[profile][made.buckets.state[gpu]]:
             memory = table.profiles[profile].memory
             made.hold(gpu, LiveSlice(f"{number}", profile, chance.choice(ways).start, memory))
             units, number = units + memory, number + 1
@@ -34,8 +34,8 @@ def scattered(gpus: int, fill: float, seed: int, ranks: StateRanks = RANKS) -> S
 def test_a_plan_moves_nothing_before_it_is_taken() -> None:
     gpus = fleet("1@0", "1@1", "3@0", "")
     plan = plan_defragmentation(gpus, reason="two GPUs serve two slices of one unit", gain=5)
-    assert drawn(gpus) == ["1@0", "1@1", "3@0", ""]
-    assert (plan.before, plan.after, plan.least) == (3, 1, 1)
+    assert draw(gpus) == ["1@0", "1@1", "3@0", ""]
+    assert (plan.before, plan.after, plan.min_in_use) == (3, 1, 1)
     assert [(step.allocation, step.to_gpu, step.cost, step.gain) for step in plan.steps] == [
         ("0.0", 2, 1, 5),
         ("1.1", 2, 1, 5),
@@ -49,10 +49,10 @@ def test_a_plan_is_taken_step_by_step_and_back_again() -> None:
     plan = plan_defragmentation(gpus)
     for step in plan.steps:
         apply_relocation(gpus, step)
-    assert drawn(gpus)[:2] == ["", ""]
+    assert draw(gpus)[:2] == ["", ""]
     for step in plan.inverse:
         apply_relocation(gpus, step)
-    assert drawn(gpus) == ["1@0", "1@1", "3@0", ""]
+    assert draw(gpus) == ["1@0", "1@1", "3@0", ""]
 
 
 def test_a_gpu_is_emptied_whole_or_not_at_all() -> None:
@@ -69,7 +69,7 @@ def test_no_gpu_is_emptied_at_a_higher_cost_than_its_worth() -> None:
 def test_no_more_is_planned_than_the_budget_allows() -> None:
     gpus, budget = fleet("1@0", "1@0", "1@0", "3@0"), RelocationBudget(2)
     assert len(plan_defragmentation(gpus, budget=budget).steps) == 2
-    assert budget.left == 0
+    assert budget.remaining == 0
 
 
 def test_others_make_way_where_there_is_no_room_as_things_lie() -> None:
@@ -90,8 +90,8 @@ def test_slices_change_places_by_way_of_an_empty_gpu() -> None:
     assert 3 in {step.to_gpu for step in plan.steps}
     for step in plan.steps:
         apply_relocation(gpus, step)
-    assert drawn(gpus)[0] == "4@0 2@4 d@6"
-    assert drawn(gpus)[2:] == ["", ""]
+    assert draw(gpus)[0] == "4@0 2@4 d@6"
+    assert draw(gpus)[2:] == ["", ""]
 
 
 def test_slices_that_would_have_to_change_places_stay_where_no_gpu_is_empty() -> None:
@@ -104,11 +104,11 @@ def test_slices_that_would_have_to_change_places_stay_where_no_gpu_is_empty() ->
 def test_a_fleet_of_small_slices_is_left_within_two_percent_of_the_fewest_gpus(fill: float) -> None:
     gpus = scattered(200, fill, seed=5)
     plan = plan_defragmentation(gpus)
-    assert plan.least is not None
+    assert plan.min_in_use is not None
     for step in plan.steps:
         apply_relocation(gpus, step)
     assert gpus.in_use == plan.after < plan.before
-    assert plan.after <= plan.least * 1.02
+    assert plan.after <= plan.min_in_use * 1.02
 
 
 @settings(max_examples=20)
@@ -120,10 +120,10 @@ def test_the_same_slices_on_the_same_gpus_have_the_same_plan(seed: int, fill: fl
         gpu = gpus.gpu[allocation]
         gpus.hold(gpu, gpus.lift(allocation))
     assert plan_defragmentation(gpus) == plan
-    before = drawn(gpus)
+    before = draw(gpus)
     for step in (*plan.steps, *plan.inverse):
         apply_relocation(gpus, step)
-    assert drawn(gpus) == before
+    assert draw(gpus) == before
 
 
 def test_a_plan_needs_no_closed_form_of_the_fewest_gpus() -> None:
@@ -136,4 +136,4 @@ def test_a_plan_needs_no_closed_form_of_the_fewest_gpus() -> None:
     gpus.hold(0, LiveSlice("a", 0, 0, 1))
     gpus.hold(1, LiveSlice("b", 0, 3, 1))
     plan = plan_defragmentation(gpus)
-    assert (plan.least, plan.after) == (None, 1)
+    assert (plan.min_in_use, plan.after) == (None, 1)

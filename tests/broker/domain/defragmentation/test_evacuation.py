@@ -7,7 +7,7 @@ from broker.domain.defragmentation.evacuation import evacuate_node
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from broker.domain.defragmentation.relocation_draft import apply_relocation
-from tests.broker.domain.defragmentation.gpus import COUNTING, P4, P7, RANKS, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import COUNTING, P4, P7, RANKS, draw, fleet
 
 
 def gang(count: int) -> list[LiveSlice]:
@@ -29,7 +29,7 @@ def test_the_node_is_taken_where_least_has_to_go() -> None:
     assert found is not None
     assert set(found.gpus) == {2, 3}
     assert [(step.allocation, step.cost, step.gain) for step in found.steps] == [("2.0", 2, 9)]
-    assert drawn(gpus)[2] == drawn(gpus)[3] == "7@0"
+    assert draw(gpus)[2] == draw(gpus)[3] == "7@0"
 
 
 def test_a_whole_gpu_goes_to_an_empty_one_of_another_node() -> None:
@@ -38,14 +38,14 @@ def test_a_whole_gpu_goes_to_an_empty_one_of_another_node() -> None:
     found = evacuate_node(gpus, gang(2))
     assert found is not None
     assert [(step.gpu, step.to_gpu) for step in found.steps] == [(0, 3)]
-    assert drawn(gpus) == ["7@0"] * 4
+    assert draw(gpus) == ["7@0"] * 4
 
 
 def test_a_gang_starts_whole_or_nothing_moves() -> None:
     gpus = fleet("3@0", "", "7@0!", "4@0 3@4!", per_node=2)
-    before = drawn(gpus)
+    before = draw(gpus)
     assert evacuate_node(gpus, gang(2)) is None
-    assert drawn(gpus) == before
+    assert draw(gpus) == before
     assert evacuate_node(gpus, gang(3)) is None
 
 
@@ -57,7 +57,7 @@ def test_a_node_too_dear_or_beyond_the_budget_is_passed_over() -> None:
     assert evacuate_node(fleet(*again(), per_node=2), gang(2), budget=RelocationBudget(0)) is None
     budget = RelocationBudget(1)
     assert evacuate_node(fleet(*again(), per_node=2), gang(2), budget=budget) is not None
-    assert budget.left == 0
+    assert budget.remaining == 0
 
 
 def test_a_gpu_that_left_the_pool_is_no_place_for_a_gang() -> None:
@@ -80,16 +80,16 @@ def test_the_steps_of_an_evacuation_can_be_taken_in_their_order(data: st.DataObj
     for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
         gpus.lift(allocation)
         twin.lift(allocation)
-    before, members = drawn(gpus), gang(data.draw(st.integers(1, 3)))
+    before, members = draw(gpus), gang(data.draw(st.integers(1, 3)))
     found = evacuate_node(gpus, members)
     if found is None:
-        assert drawn(gpus) == before
+        assert draw(gpus) == before
         return
     for step in found.steps:
         apply_relocation(twin, step)
     for member, gpu in zip(members, found.gpus, strict=True):
         twin.hold(gpu, member)
-    assert drawn(twin) == drawn(gpus)
+    assert draw(twin) == draw(gpus)
     assert len({gpu // 3 for gpu in found.gpus}) == 1
 
 

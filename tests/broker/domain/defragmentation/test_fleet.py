@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.gpu_shapes import GpuShapes
 from broker.domain.placement.costs.state_tables import build_state_table
-from tests.broker.domain.defragmentation.gpus import P1, P3, P4, P7, TABLE, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import P1, P3, P4, P7, TABLE, draw, fleet
 from tests.broker.domain.fleet import H100, ONE, ONE_ME
 
 
 def test_a_slice_goes_where_it_costs_least_and_is_remembered() -> None:
     gpus = fleet("", "3@0")
     assert gpus.place(LiveSlice("new", P3, 0, 4)) == (1, 4)
-    assert (gpus.gpu["new"], gpus.start["new"], gpus.on[1][4].allocation) == (1, 4, "new")
+    assert (gpus.gpu["new"], gpus.start["new"], gpus.slices[1][4].allocation) == (1, 4, "new")
 
 
 def test_no_gpu_is_opened_where_the_caller_forbids_it() -> None:
@@ -27,7 +27,7 @@ def test_an_allocation_lies_in_one_place() -> None:
     gpus = fleet("1@0", "")
     with pytest.raises(KeyError, match=r"allocation 0\.0 is already on GPU 0"):
         gpus.hold(1, LiveSlice("0.0", P1, 0, 1))
-    assert drawn(gpus) == ["1@0", ""]
+    assert draw(gpus) == ["1@0", ""]
 
 
 def test_a_place_that_is_taken_is_refused_and_nothing_is_remembered() -> None:
@@ -35,13 +35,13 @@ def test_a_place_that_is_taken_is_refused_and_nothing_is_remembered() -> None:
     with pytest.raises(KeyError):
         gpus.hold(0, LiveSlice("new", P1, 3, 1))
     assert "new" not in gpus.gpu
-    assert drawn(gpus) == ["7@0"]
+    assert draw(gpus) == ["7@0"]
 
 
 def test_what_is_lifted_leaves_no_trace() -> None:
     gpus = fleet("1@0 3@4", "")
     assert gpus.lift("0.4") == LiveSlice("0.4", P3, 4, 4)
-    assert drawn(gpus) == ["1@0", ""]
+    assert draw(gpus) == ["1@0", ""]
     with pytest.raises(KeyError):
         gpus.lift("0.4")
 
@@ -58,7 +58,7 @@ def test_gpus_stand_with_those_of_their_shape(data: st.DataObject) -> None:
             gpus.lift(allocation)
     stand = {gpu: shape for shape, those in gpus.shapes.gpus.items() for gpu in those}
     values: dict[tuple[tuple[int, int, bool], ...], int] = {}
-    for gpu, on in enumerate(gpus.on):
+    for gpu, on in enumerate(gpus.slices):
         lie = tuple(sorted((start, piece.profile, piece.cost is not None) for start, piece in on.items()))
         assert values.setdefault(lie, stand[gpu]) == stand[gpu]
     assert len(set(values.values())) == len(values)

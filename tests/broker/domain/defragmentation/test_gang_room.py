@@ -1,4 +1,7 @@
-"""Slices of a gang find room where others can be relocated."""
+"""Slices of a gang find room where others can be relocated.
+
+Fleets are drawn as in gpus.py: profile@unit, `!` = immovable.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +12,7 @@ from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.gang_room import make_room_for_gang
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from broker.domain.defragmentation.relocation_draft import apply_relocation
-from tests.broker.domain.defragmentation.gpus import COUNTING, P1, P2, P3, P4, P7, RANKS, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import COUNTING, P1, P2, P3, P4, P7, RANKS, draw, fleet
 
 
 def gang(count: int, profile: int = P3) -> list[LiveSlice]:
@@ -32,23 +35,23 @@ def test_others_leave_the_node_on_which_fewest_have_to() -> None:
     assert {step.allocation for step in found.steps} == {"2.0", "3.0"}
     assert [step.gain for step in found.steps] == [0, 50]
     assert 1 not in {step.to_gpu // 2 for step in found.steps}
-    assert sorted(drawn(gpus)[2:4]) == ["3@0 3@4", "3@0 3@4"]
+    assert sorted(draw(gpus)[2:4]) == ["3@0 3@4", "3@0 3@4"]
 
 
-def test_who_has_to_go_opens_an_empty_gpu_only_where_there_is_no_other_room() -> None:
+def test_a_displaced_slice_uses_an_empty_gpu_only_as_a_last_resort() -> None:
     gpus = fleet("3@0", "3@0", "4@0!", "", per_node=2)
     found = make_room_for_gang(gpus, gang(4), same_node=True)
     assert found is not None
     assert sorted((step.gpu, step.to_gpu) for step in found.steps) == [(0, 2), (1, 3)]
 
 
-def test_those_who_must_stay_and_whole_gpus_keep_a_node_to_themselves() -> None:
+def test_a_gpu_with_immovable_slices_or_a_whole_gpu_lease_is_not_used() -> None:
     gpus = fleet("3@0!", "7@0", "", "", per_node=2)
     assert make_room_for_gang(gpus, gang(3), same_node=True) is not None  # where both GPUs are empty
     gpus = fleet("3@0!", "7@0", "7@0", "", per_node=2)
-    before = drawn(gpus)
+    before = draw(gpus)
     assert make_room_for_gang(gpus, gang(3), same_node=True) is None
-    assert drawn(gpus) == before
+    assert draw(gpus) == before
 
 
 def test_where_the_node_does_not_matter_each_goes_where_room_can_be_made() -> None:
@@ -61,10 +64,10 @@ def test_where_the_node_does_not_matter_each_goes_where_room_can_be_made() -> No
 
 def test_without_room_for_relocated_slices_the_fleet_is_unchanged() -> None:
     gpus = fleet("2@0 3@4!", "7@0!", per_node=1)
-    before = drawn(gpus)
+    before = draw(gpus)
     assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None
     assert make_room_for_gang(gpus, gang(1, P4), same_node=False) is None
-    assert drawn(gpus) == before
+    assert draw(gpus) == before
 
 
 def test_a_gpu_that_left_the_pool_is_no_place_for_them() -> None:
@@ -74,30 +77,28 @@ def test_a_gpu_that_left_the_pool_is_no_place_for_them() -> None:
     assert make_room_for_gang(gpus, gang(2), same_node=True) is not None
 
 
-def test_cyclic_relocations_leave_the_fleet_unchanged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cyclic_relocations_leave_the_fleet_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus = fleet("1@0 3@4!", "2@0!", per_node=1)
-    before = drawn(gpus)
+    before = draw(gpus)
     monkeypatch.setattr(gang_room, "order_relocations", lambda *steps: None)
     assert make_room_for_gang(gpus, gang(1, P4), same_node=True) is None
-    assert drawn(gpus) == before
+    assert draw(gpus) == before
 
 
 @pytest.mark.parametrize("same_node", [True, False])
 def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows(same_node: bool) -> None:
-    def again() -> list[str]:
+    def gpus_before() -> list[str]:
         return ["1@0 3@4!", "2@0!"]
 
-    assert make_room_for_gang(fleet(*again(), per_node=1), gang(1, P4), same_node=same_node, gain=0) is None
-    assert (
-        make_room_for_gang(fleet(*again(), per_node=1), gang(1, P4), same_node=same_node, budget=RelocationBudget(0))
-        is None
-    )
+    assert make_room_for_gang(fleet(*gpus_before(), per_node=1), gang(1, P4), same_node=same_node, gain=0) is None
+    none = RelocationBudget(0)
+    assert make_room_for_gang(fleet(*gpus_before(), per_node=1), gang(1, P4), same_node=same_node, budget=none) is None
     budget = RelocationBudget(2)
-    found = make_room_for_gang(fleet(*again(), per_node=1), gang(1, P4), same_node=same_node, gain=1, budget=budget)
+    found = make_room_for_gang(
+        fleet(*gpus_before(), per_node=1), gang(1, P4), same_node=same_node, gain=1, budget=budget
+    )
     assert found is not None
-    assert (len(found.steps), budget.left) == (1, 1)
+    assert (len(found.steps), budget.remaining) == (1, 1)
 
 
 @settings(max_examples=40)
@@ -108,20 +109,20 @@ def test_the_steps_can_be_taken_in_their_order(data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(1, 24))):
         profile = data.draw(st.sampled_from([*range(P4 + 1), P7]))
         cost = data.draw(st.sampled_from([None, 1, 2, 3]))
-        if seat := gpus.place(piece := LiveSlice(str(number), profile, 0, cost)):
-            twin.hold(seat[0], piece.at(seat[1]))
+        if slot := gpus.place(live_slice := LiveSlice(str(number), profile, 0, cost)):
+            twin.hold(slot[0], live_slice.at(slot[1]))
     for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
         gpus.lift(allocation)
         twin.lift(allocation)
     members = gang(data.draw(st.integers(1, 4)), data.draw(st.sampled_from([P1, P2, P3, P4])))
-    same_node, before = data.draw(st.booleans()), drawn(gpus)
+    same_node, before = data.draw(st.booleans()), draw(gpus)
     found = make_room_for_gang(gpus, members, same_node=same_node)
     if found is None:
-        assert drawn(gpus) == before
+        assert draw(gpus) == before
         return
     for step in found.steps:
         apply_relocation(twin, step)
     for member, (gpu, start) in zip(members, found.slots, strict=True):
         twin.hold(gpu, member.at(start))
-    assert drawn(twin) == drawn(gpus)
+    assert draw(twin) == draw(gpus)
     assert not same_node or len({gpu // 3 for gpu, _ in found.slots}) == 1

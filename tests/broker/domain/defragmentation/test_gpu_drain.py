@@ -1,19 +1,19 @@
 from bench.placement_policies.consolidation import consolidate_gpu
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
-from tests.broker.domain.defragmentation.gpus import drawn, fleet
+from tests.broker.domain.defragmentation.gpus import draw, fleet
 
 
 def test_what_little_is_left_on_a_gpu_moves_where_others_are() -> None:
     gpus = fleet("1@0 1@2", "3@0 1@4", "")
     steps = consolidate_gpu(gpus, 0)
     assert [(step.allocation, step.to_gpu, step.cost) for step in steps] == [("0.0", 1, 1), ("0.2", 1, 1)]
-    assert drawn(gpus)[0] == drawn(gpus)[2] == ""
+    assert draw(gpus)[0] == draw(gpus)[2] == ""
 
 
 def test_all_of_it_moves_or_nothing() -> None:
     gpus = fleet("1@0 1@2", "4@0 2@4", "")
     assert consolidate_gpu(gpus, 0) == ()
-    assert drawn(gpus) == ["1@0 1@2", "4@0 2@4", ""]
+    assert draw(gpus) == ["1@0 1@2", "4@0 2@4", ""]
 
 
 def test_a_gpu_that_is_still_used_well_is_left_alone() -> None:

@@ -1,5 +1,5 @@
 from broker.domain.defragmentation.relocation_draft import RelocationDraft, SliceRelocation
-from tests.broker.domain.defragmentation.gpus import P1, P2, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import P1, P2, draw, fleet
 
 
 def test_a_draft_names_what_lies_elsewhere_and_nothing_else() -> None:
@@ -8,7 +8,7 @@ def test_a_draft_names_what_lies_elsewhere_and_nothing_else() -> None:
     one, two = draft.lift("0.0"), draft.lift("0.2")
     draft.put(two, 0)
     draft.put(one._replace(start=4), 1)
-    assert draft.moved() == [SliceRelocation("0.0", P1, 0, 0, 1, 4, cost=1)]
+    assert draft.relocations() == [SliceRelocation("0.0", P1, 0, 0, 1, 4, cost=1)]
 
 
 def test_a_draft_undone_leaves_the_fleet_as_it_was() -> None:
@@ -16,9 +16,9 @@ def test_a_draft_undone_leaves_the_fleet_as_it_was() -> None:
     draft = RelocationDraft(gpus)
     for allocation in ("0.0", "0.2", "1.0"):
         assert draft.place(draft.lift(allocation), opening=True)
-    assert drawn(gpus) != ["1@0 2@2", "3@0", ""]
+    assert draw(gpus) != ["1@0 2@2", "3@0", ""]
     draft.undo()
-    assert drawn(gpus) == ["1@0 2@2", "3@0", ""]
+    assert draw(gpus) == ["1@0 2@2", "3@0", ""]
 
 
 def test_a_slice_that_finds_no_room_stays_in_the_hand() -> None:
@@ -28,7 +28,7 @@ def test_a_slice_that_finds_no_room_stays_in_the_hand() -> None:
     assert piece.profile == P2
     assert not draft.place(piece)
     draft.undo()
-    assert drawn(gpus) == ["2@0", "7@0"]
+    assert draw(gpus) == ["2@0", "7@0"]
 
 
 def test_a_draft_is_undone_as_far_as_a_mark() -> None:
@@ -38,17 +38,17 @@ def test_a_draft_is_undone_as_far_as_a_mark() -> None:
     mark = draft.mark
     draft.put(draft.lift("0.2")._replace(start=0), 2)
     draft.undo(mark)
-    assert drawn(gpus) == ["2@2", "3@0 1@4", ""]
-    assert [step.allocation for step in draft.moved()] == ["0.0"]
-    assert draft.put_down(mark) == []
+    assert draw(gpus) == ["2@2", "3@0 1@4", ""]
+    assert [step.allocation for step in draft.relocations()] == ["0.0"]
+    assert draft.placed_since(mark) == []
 
 
 def test_a_draft_knows_how_much_less_could_be_sold() -> None:
     gpus = fleet("1@6", "4@0", "")
     draft = RelocationDraft(gpus)
     one = draft.lift("0.6")
-    assert draft.loss == -2  # the last unit of a GPU can only be sold together with its neighbour
+    assert draft.lost_value == -2  # the last unit of a GPU can only be sold together with its neighbour
     draft.put(one.at(0), 0)
-    assert draft.loss == -1
+    assert draft.lost_value == -1
     draft.undo()
-    assert draft.loss == 0
+    assert draft.lost_value == 0

@@ -5,7 +5,7 @@ from broker.domain.defragmentation.relocation_order import order_relocations
 from broker.domain.geometry.profiles import share_profiles
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.placement.costs.state_tables import build_state_table
-from tests.broker.domain.defragmentation.gpus import P2, P3, P4, P7, TABLE, drawn, fleet
+from tests.broker.domain.defragmentation.gpus import P2, P3, P4, P7, TABLE, draw, fleet
 from tests.broker.domain.fleet import ONE, ONE_ME, SEVEN
 
 # Each of the two halves of GPU 0 is where the other one should be.
@@ -29,7 +29,7 @@ def test_a_circle_is_broken_by_way_of_an_empty_gpu() -> None:
     ]
     for step in steps:
         apply_relocation(gpus, step)
-    assert drawn(gpus) == ["3@0 3@4", ""]
+    assert draw(gpus) == ["3@0 3@4", ""]
     assert gpus.start == {"0.0": 4, "0.4": 0}
     assert sum(step.gain for step in steps) == LEFT.gain + RIGHT.gain
 
@@ -48,7 +48,7 @@ def test_who_only_waits_for_a_circle_is_not_sent_on_a_detour() -> None:
     assert waits in steps
     for step in steps:
         apply_relocation(gpus, step)
-    assert drawn(gpus) == ["2@0 2@2", "4@0", "", ""]
+    assert draw(gpus) == ["2@0 2@2", "4@0", "", ""]
 
 
 def test_the_empty_gpu_serves_one_circle_after_the_other() -> None:
@@ -65,14 +65,14 @@ def test_a_step_from_where_the_slice_is_not_is_refused() -> None:
         apply_relocation(gpus, LEFT)
     with pytest.raises(KeyError, match="create a new plan"):
         apply_relocation(gpus, SliceRelocation("0.4", P3, 0, 4, 0, 4, cost=4))
-    assert drawn(gpus) == ["3@4", ""]
+    assert draw(gpus) == ["3@4", ""]
 
 
 def test_a_step_to_where_another_lies_is_refused() -> None:
     gpus = fleet("4@0", "1@1")
     with pytest.raises(KeyError, match=r"unit 0 of GPU 1 is in use"):
         apply_relocation(gpus, SliceRelocation("0.0", P4, 0, 0, 1, 0, cost=4))
-    assert drawn(gpus) == ["4@0", "1@1"]
+    assert draw(gpus) == ["4@0", "1@1"]
 
 
 def test_the_media_engines_of_a_gpu_are_waited_for() -> None:

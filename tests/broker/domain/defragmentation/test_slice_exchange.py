@@ -18,7 +18,7 @@ from tests.broker.domain.defragmentation.gpus import (
     P4,
     P7,
     RANKS,
-    drawn,
+    draw,
     fleet,
 )
 
@@ -38,13 +38,13 @@ def test_a_small_slice_makes_way_for_a_large_one() -> None:
     (step,) = repack.steps
     assert (step.allocation, step.gpu, step.start, step.to_gpu, step.to_start) == ("0.3", 0, 3, 1, 6)
     assert (step.cost, step.gain) == (1, 4)
-    assert drawn(gpus) == ["3@0 3@4", "3@0 2@4 1@6"]
+    assert draw(gpus) == ["3@0 3@4", "3@0 2@4 1@6"]
 
 
 def test_of_two_ways_the_one_is_taken_after_which_more_can_be_sold() -> None:
     gpus = fleet("4@0! 1@5 d@6!", "4@0! d@4")
     assert make_room_for_slice(gpus, LiveSlice("new", P2, 0, 2), tries=(6,)) is not None
-    assert drawn(gpus) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
+    assert draw(gpus) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
 
 
 def test_two_slices_make_way_for_more_than_half_a_gpu_only() -> None:
@@ -72,14 +72,14 @@ def test_a_slice_may_make_way_on_its_own_gpu() -> None:
     gpus = fleet("1@3")
     gpus.hold(0, LiveSlice("other", P1, 6, None))
     assert make_room_for_slice(gpus, NEW_3G) is not None
-    assert drawn(gpus) == ["3@0 1@4 1@6"] or drawn(gpus) == ["3@0 1@5 1@6"]
+    assert draw(gpus) == ["3@0 1@4 1@6"] or draw(gpus) == ["3@0 1@5 1@6"]
 
 
 def test_where_those_evicted_find_no_room_nothing_is_changed() -> None:
     gpus = fleet("2@0 3@4", "4@0 3@4")
-    before = drawn(gpus)
+    before = draw(gpus)
     assert make_room_for_slice(gpus, NEW_3G) is None
-    assert drawn(gpus) == before
+    assert draw(gpus) == before
     assert "new" not in gpus.gpu
 
 
@@ -91,7 +91,7 @@ def test_a_whole_gpu_is_never_relocated() -> None:
 def test_a_slice_that_must_stay_stays() -> None:
     gpus = fleet("1@3! 3@4", "3@0 2@4!")
     assert make_room_for_slice(gpus, NEW_3G) is None
-    assert drawn(gpus) == ["1@3 3@4", "3@0 2@4"]
+    assert draw(gpus) == ["1@3 3@4", "3@0 2@4"]
 
 
 def test_a_relocation_that_costs_more_than_it_gains_is_not_made() -> None:
@@ -105,7 +105,7 @@ def test_a_budget_is_spent_by_what_is_relocated_and_by_nothing_else() -> None:
     budget = RelocationBudget(1)
     assert make_room_for_slice(fleet("7@0"), NEW_3G, budget=budget) is None
     assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is not None
-    assert budget.left == 0
+    assert budget.remaining == 0
     assert make_room_for_slice(fleet("1@3 3@4", "3@0 2@4"), NEW_3G, budget=budget) is None
 
 
@@ -135,18 +135,18 @@ def test_every_step_can_be_taken_in_the_order_given_and_taken_back(data: st.Data
     for allocation in data.draw(st.lists(st.sampled_from(sorted(gpus.gpu)), unique=True)):
         gpus.lift(allocation)
         twin.lift(allocation)
-    before = drawn(gpus)
+    before = draw(gpus)
     profile = data.draw(st.integers(0, P7))
     repack = make_room_for_slice(gpus, LiveSlice("new", profile, 0, 1), tries=(40, 40, 40))
     if repack is None:
-        assert drawn(gpus) == before
+        assert draw(gpus) == before
         return
     for step in repack.steps:
-        assert twin.on[step.gpu][step.start].cost is not None
+        assert twin.slices[step.gpu][step.start].cost is not None
         apply_relocation(twin, step)
     twin.hold(repack.gpu, LiveSlice("new", profile, repack.start, 1))
-    assert drawn(twin) == drawn(gpus)
+    assert draw(twin) == draw(gpus)
     twin.lift("new")
     for step in reversed(repack.steps):
         apply_relocation(twin, step.inverse)
-    assert drawn(twin) == before
+    assert draw(twin) == before

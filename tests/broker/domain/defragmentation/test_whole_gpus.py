@@ -2,8 +2,8 @@
 
 from broker.domain.defragmentation.fleet import LiveSlice
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
-from broker.domain.defragmentation.whole_gpus import free_whole_gpus
-from tests.broker.domain.defragmentation.gpus import P7, drawn, fleet
+from broker.domain.defragmentation.whole_gpus import place_whole_gpus
+from tests.broker.domain.defragmentation.gpus import P7, draw, fleet
 
 
 def whole(count: int) -> list[LiveSlice]:
@@ -12,38 +12,38 @@ def whole(count: int) -> list[LiveSlice]:
 
 def test_empty_gpus_are_taken_before_any_is_emptied() -> None:
     gpus = fleet("1@0", "", "3@4!", "", per_node=1)
-    found = free_whole_gpus(gpus, whole(2))
+    found = place_whole_gpus(gpus, whole(2))
     assert found is not None
     assert (found.gpus, found.steps) == ((1, 3), ())
 
 
 def test_as_many_are_emptied_as_are_short_and_the_cheapest_on_whichever_node() -> None:
     gpus = fleet("4@0", "1@0", "3@4!", "", "2@0", per_node=2)
-    found = free_whole_gpus(gpus, whole(3), gain=9)
+    found = place_whole_gpus(gpus, whole(3), gain=9)
     assert found is not None
     assert set(found.gpus) == {1, 3, 4}
     assert [(step.gpu, step.gain) for step in found.steps] == [(1, 0), (4, 9)]
-    assert [drawn(gpus)[gpu] for gpu in (1, 3, 4)] == ["7@0"] * 3
+    assert [draw(gpus)[gpu] for gpu in (1, 3, 4)] == ["7@0"] * 3
 
 
 def test_a_gpu_that_took_what_was_relocated_is_not_emptied_after_that() -> None:
     gpus = fleet("1@0", "1@0", "3@4 3@0!", per_node=3)
-    before = drawn(gpus)
-    assert free_whole_gpus(gpus, whole(2)) is None
-    assert drawn(gpus) == before
+    before = draw(gpus)
+    assert place_whole_gpus(gpus, whole(2)) is None
+    assert draw(gpus) == before
 
 
 def test_a_gpu_let_whole_is_not_emptied_for_another() -> None:
     gpus = fleet("7@0", "3@0!", per_node=1)
-    assert free_whole_gpus(gpus, whole(1)) is None
+    assert place_whole_gpus(gpus, whole(1)) is None
 
 
 def test_no_more_is_relocated_than_it_is_worth_or_the_budget_allows() -> None:
     def again() -> list[str]:
         return ["1@0", "2@0", "3@4!"]
 
-    assert free_whole_gpus(fleet(*again()), whole(2), gain=2) is None
-    assert free_whole_gpus(fleet(*again()), whole(2), budget=RelocationBudget(1)) is None
+    assert place_whole_gpus(fleet(*again()), whole(2), gain=2) is None
+    assert place_whole_gpus(fleet(*again()), whole(2), budget=RelocationBudget(1)) is None
     budget = RelocationBudget(3)
-    assert free_whole_gpus(fleet(*again()), whole(2), gain=3, budget=budget) is not None
-    assert budget.left == 1
+    assert place_whole_gpus(fleet(*again()), whole(2), gain=3, budget=budget) is not None
+    assert budget.remaining == 1

@@ -8,7 +8,7 @@ import pytest
 from broker.domain.geometry.gpu_models import GpuModelSpec, load_models
 from broker.domain.geometry.gpu_reports import (
     GpuReport,
-    SliceReport,
+    MigProfileReport,
     geometry_entry,
     known_model,
     model_differences,
@@ -20,7 +20,7 @@ from tests.broker.domain.fleet import DOCUMENT, H100, MODELS, PRO_5000
 def report_of(model: GpuModelSpec) -> GpuReport:
     """What a GPU of a model says that is just as the file has it."""
     slices = tuple(
-        SliceReport(
+        MigProfileReport(
             each.name,
             each.compute,
             each.max_instances,
@@ -51,9 +51,9 @@ def test_a_gpu_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model
 def test_a_model_without_layouts_takes_them_from_a_gpu_report() -> None:
     report = replace(
         report_of(PRO_5000),
-        slices=(
-            SliceReport("1g.24gb", 1, 2, ((6, 6), (0, 6))),
-            SliceReport("2g.48gb", 2, 1, ((0, 12),)),
+        mig_profiles=(
+            MigProfileReport("1g.24gb", 1, 2, ((6, 6), (0, 6))),
+            MigProfileReport("2g.48gb", 2, 1, ((0, 12),)),
         ),
     )
     assert list(model_differences(report, PRO_5000)) == [
@@ -69,7 +69,7 @@ def test_a_model_without_layouts_takes_them_from_a_gpu_report() -> None:
 
 
 def test_a_gpu_of_no_known_model_becomes_one_of_its_own() -> None:
-    report = GpuReport("NVIDIA Z900", "0xBEEF10DE", 192, (SliceReport("2g.96gb", 2, 2, ((0, 4), (4, 4))),))
+    report = GpuReport("NVIDIA Z900", "0xBEEF10DE", 192, (MigProfileReport("2g.96gb", 2, 2, ((0, 4), (4, 4))),))
     assert known_model(report, MODELS) is None
     model = loaded(report, None)["Z900-192GB"]
     assert (model.grid, model.compute, model.memory_gb, model.pci) == (8, 2, 192, ("0xBEEF10DE",))
@@ -78,10 +78,10 @@ def test_a_gpu_of_no_known_model_becomes_one_of_its_own() -> None:
 
 
 def test_extra_slices_of_a_gpu_are_added_and_missing_ones_are_reported() -> None:
-    report = replace(report_of(H100), pci="0xBEEF10DE")
-    more = SliceReport("5g.60gb", 5, 1, ((0, 6),))
-    fewer = [replace(each, places=each.places[:1]) for each in report.slices if each.name != "7g.80gb"]
-    report = replace(report, slices=(*fewer, more))
+    report = replace(report_of(H100), pci_device_id="0xBEEF10DE")
+    more = MigProfileReport("5g.60gb", 5, 1, ((0, 6),))
+    fewer = [replace(each, placements=each.placements[:1]) for each in report.mig_profiles if each.name != "7g.80gb"]
+    report = replace(report, mig_profiles=(*fewer, more))
     assert known_model(report, MODELS) is H100
     assert set(model_differences(report, H100)) == {
         "H100-80GB is not known with this PCI ID",
@@ -103,20 +103,20 @@ def test_places_that_nobody_has_seen_stay_assumed() -> None:
     (h200,) = (m for m in MODELS if m.name == "H200-141GB")
     assert not h200.verified
     assert geometry_entry(report_of(h200), h200)["placements_verified"]
-    fewer = replace(report_of(h200), slices=report_of(h200).slices[1:])
+    fewer = replace(report_of(h200), mig_profiles=report_of(h200).mig_profiles[1:])
     assert not geometry_entry(fewer, h200)["placements_verified"]
 
 
 def test_other_counts_are_told_and_places_of_two_sizes_are_no_profile() -> None:
     report = report_of(H100)
-    odd = replace(report.slices[0], compute=2, instances=8)
-    assert list(model_differences(replace(report, slices=(odd, *report.slices[1:])), H100)) == [
+    odd = replace(report.mig_profiles[0], compute=2, max_instances=8)
+    assert list(model_differences(replace(report, mig_profiles=(odd, *report.mig_profiles[1:])), H100)) == [
         "1g.10gb has 1 compute slices, but 2 on the GPU",
         "1g.10gb has 7 max instances, but 8 on the GPU",
     ]
-    torn = replace(report.slices[0], places=((0, 1), (1, 2)))
+    torn = replace(report.mig_profiles[0], placements=((0, 1), (1, 2)))
     with pytest.raises(ValueError, match=r"1g.10gb has placements of \[1, 2\] units"):
-        geometry_entry(replace(report, slices=(torn,)), H100)
-    coarse = replace(report.slices[0], places=((0, 2), (2, 2)))
+        geometry_entry(replace(report, mig_profiles=(torn,)), H100)
+    coarse = replace(report.mig_profiles[0], placements=((0, 2), (2, 2)))
     with pytest.raises(ValueError, match=r"1g.10gb has 2 units, but 1 on other GPUs of this model"):
-        geometry_entry(replace(report, slices=(coarse,)), H100)
+        geometry_entry(replace(report, mig_profiles=(coarse,)), H100)

@@ -64,7 +64,7 @@ def test_what_is_not_published_is_never_chosen_however_well_it_would_fit() -> No
 def test_a_slice_that_is_published_no_longer_takes_its_own_units_and_no_others() -> None:
     held = state_of([PlacedSlice(Placement(4, 4), THREE)])
     kind = gpu_kind_of(H100, ONES)
-    assert kind.most[kind.number[ONE.name, ONE.isolation]][kind.state(held)] == 4
+    assert kind.max_instances[kind.number[ONE.name, ONE.isolation]][kind.state(held)] == 4
 
 
 @settings(max_examples=150)
@@ -82,8 +82,8 @@ def test_room_is_never_promised_where_something_lies_or_nothing_is_published(
     kind = gpu_kind_of(H100, cut)
     state = kind.state(gpu)
     for number, profile in enumerate(kind.table.profiles):
-        assert kind.most[number][state] == max_instances_that_fit(profile, gpu, cut)
-        for move in kind.table.moves[number][state] if state != NOWHERE else ():
+        assert kind.max_instances[number][state] == max_instances_that_fit(profile, gpu, cut)
+        for move in kind.table.options[number][state] if state != NOWHERE else ():
             assert gpu.fits(profile, profile.placed_at(move.start))
             assert (profile.name, move.start) in found
     if gpu.empty:

@@ -21,7 +21,7 @@ def walked(
     found = []
     tried = set()
     for node, members in sorted(by_node(pool, profile).items()):
-        if sum(each.kind.most[each.number][each.state] for each in members) < count:
+        if sum(each.kind.max_instances[each.number][each.state] for each in members) < count:
             continue
         topology = topologies.get(node) if profile.memory == pool.model.grid else None
         one: Found | None = None
@@ -40,7 +40,7 @@ def walked(
 def by_node(pool: PoolIndex, profile: Profile) -> dict[str, list[GangCandidate]]:
     nodes: defaultdict[str, list[GangCandidate]] = defaultdict(list)
     for shelf, number in pool.selling(profile):
-        for state in shelf.kind.ranks.order[number]:
+        for state in shelf.kind.ranks.states_by_rank[number]:
             for gpu, node in shelf.gpus_in(state):
                 nodes[node].append(GangCandidate(gpu, shelf.kind, number, state, pool.is_uncut(shelf)))
     return nodes
@@ -57,7 +57,7 @@ def cheapest(node: str, members: list[GangCandidate], profile: Profile, count: i
         if not offers:
             return None
         _, _, cost, gpu, n = min(offers)
-        move = members[n].kind.ranks.best[members[n].number][states[n]]
+        move = members[n].kind.ranks.best_option[members[n].number][states[n]]
         states[n], opened, loss = move.after, opened + cost.opens, loss + cost.loss
         seats.append(Slot(gpu, Placement(move.start, profile.memory)))
     return opened, loss, sum(each.state == EMPTY for each in members), GpuLink.SWITCH, node, tuple(seats)

@@ -25,14 +25,14 @@ def test_a_gpu_has_room_for_exactly_what_its_state_says(wanted: list[PlacedSlice
     gpu, state = EMPTY_GPU, UNTOUCHED
     for held in wanted:
         number = UNCUT.number[held.profile.name, held.profile.isolation]
-        after = UNCUT.table.put[number][held.placement.start][state]
+        after = UNCUT.table.state_with[number][held.placement.start][state]
         assert (after != NOWHERE) == gpu.fits(held.profile, held.placement)
         if after != NOWHERE:
             gpu, state = gpu.with_held(held.profile, held.placement), after
     assert UNCUT.state(gpu) == state
     for number, profile in enumerate(UNCUT.table.profiles):
-        assert UNCUT.most[number][state] == max_instances_that_fit(profile, gpu, None)
-        assert (state in UNCUT.cost[number]) == bool(UNCUT.most[number][state])
+        assert UNCUT.max_instances[number][state] == max_instances_that_fit(profile, gpu, None)
+        assert (state in UNCUT.cost[number]) == bool(UNCUT.max_instances[number][state])
 
 
 def test_a_gpu_that_tells_no_count_is_taken_for_the_one_with_fewest_slices() -> None:
@@ -57,7 +57,7 @@ def test_slices_of_an_earlier_layout_take_the_seats_that_they_touch() -> None:
     kind = gpu_kind_of(H100, Geometry(frozenset({at(FOUR, 0), at(ONE, 4), at(ONE, 5), at(ONE, 6)})))
     two = state_of([at(TWO, 4)])
     assert kind.state(two) == kind.state(state_of([at(ONE, 4), at(ONE, 5)]))
-    assert kind.most[kind.number["1g.10gb", Isolation.HARDWARE]][kind.state(two)] == 1
+    assert kind.max_instances[kind.number["1g.10gb", Isolation.HARDWARE]][kind.state(two)] == 1
     alone = gpu_kind_of(H100, Geometry(frozenset({at(THREE, 4)})))
     assert alone.state(state_of([at(ONE_ME, 0)])) == UNTOUCHED
 
@@ -70,7 +70,7 @@ def test_a_gpu_whose_slices_contradict_its_layout_is_nowhere() -> None:
     crossing = Profile("2g.odd", 2, 2, runs, 1, False, Isolation.HARDWARE)
     odd = gpu_kind_of(H100, Geometry(frozenset(PlacedSlice(run, crossing) for run in runs)))
     assert odd.state(GpuState(0b10, False, 1, Isolation.HARDWARE)) == NOWHERE
-    assert odd.most[0][NOWHERE] == 0
+    assert odd.max_instances[0][NOWHERE] == 0
     assert NOWHERE not in odd.cost[0]
 
 
@@ -78,14 +78,14 @@ def test_media_engines_in_use_count_where_the_layout_sells_them() -> None:
     kind = gpu_kind_of(H100, Geometry(frozenset({at(ONE_ME, 0), at(ONE, 1), at(ONE_ME, 2)})))
     media = kind.number[ONE_ME.name, Isolation.HARDWARE]
     held = state_of([at(ONE_ME, 2)])
-    assert kind.most[media][UNTOUCHED] == 1
-    assert kind.most[media][kind.state(held)] == 0
+    assert kind.max_instances[media][UNTOUCHED] == 1
+    assert kind.max_instances[media][kind.state(held)] == 0
 
 
 def test_prices_of_a_forecast_replace_the_shares_of_memory() -> None:
     dear = gpu_kind_of(H100, None, ((("3g.40gb", Isolation.HARDWARE), 10**6),))
     number = dear.number["1g.10gb", Isolation.HARDWARE]
-    usual = UNCUT.ranks.best[number][UNTOUCHED].start
+    usual = UNCUT.ranks.best_option[number][UNTOUCHED].start
     beside_four = dear.state(state_of([at(FOUR, 0)]))
     assert usual == 0
     # The right half is worth a 3g now, and a 1g spoils it: that is the loss.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.placement_policies.running_minimum import MinimumGpus
+from bench.placement_policies.minimum_gpu_count import MinimumGpus
 from broker.domain.geometry.gpu_models import GpuModelSpec
 from broker.domain.geometry.profiles import Placement, Profile
 from broker.domain.lifecycle.states import Isolation

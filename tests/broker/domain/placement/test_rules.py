@@ -24,7 +24,7 @@ WORTH = slice_prices.default_prices(PROFILES, 8)
 def state_with(table: StateTable, *held: tuple[str, int]) -> int:
     state, names = EMPTY, [profile.name for profile in table.profiles]
     for name, start in held:
-        state = table.put[names.index(name)][start][state]
+        state = table.state_with[names.index(name)][start][state]
     return state
 
 
@@ -39,7 +39,7 @@ def test_the_best_fill_is_the_best_of_all_ways_to_go_on(model: GpuModelSpec) -> 
         more = {
             worth[p] + rest
             for p in range(len(profiles))
-            for move in table.moves[p][state]
+            for move in table.options[p][state]
             for rest in every_way(move.after)
         }
         return frozenset({0, *more})
@@ -49,7 +49,7 @@ def test_the_best_fill_is_the_best_of_all_ways_to_go_on(model: GpuModelSpec) -> 
 
 def test_free_compute_is_counted_from_the_units_that_are_taken() -> None:
     rule = bid_price_rule(TABLE, WORTH)
-    for profile, moves in enumerate(TABLE.moves):
+    for profile, moves in enumerate(TABLE.options):
         for state, its in enumerate(moves):
             for move in its:
                 mask = TABLE.states[move.after]
@@ -59,7 +59,7 @@ def test_free_compute_is_counted_from_the_units_that_are_taken() -> None:
 def test_a_slice_costs_the_difference_of_the_best_fills_before_and_after() -> None:
     rule, best = bid_price_rule(TABLE, WORTH), best_fill(TABLE, WORTH)
     four, state = 4, state_with(TABLE, ("2g.20gb", 4))
-    (move,) = TABLE.moves[four][state]
+    (move,) = TABLE.options[four][state]
     cost = PlacementCost(*rule(TABLE, four, state, move))
     assert cost[:4] == (False, best[state] - best[move.after], 1, 0)
     assert (cost.strands, cost.units_left) == (0, 2)
@@ -70,7 +70,8 @@ def test_of_two_losses_that_only_noise_tells_apart_neither_is_smaller() -> None:
     noisy = [price / 56_000 + 1e-10 * n for n, price in enumerate(WORTH)]
     exact = [price / 56_000 for price in WORTH]
     assert (
-        rank_states(TABLE, bid_price_rule(TABLE, noisy)).order == rank_states(TABLE, bid_price_rule(TABLE, exact)).order
+        rank_states(TABLE, bid_price_rule(TABLE, noisy)).states_by_rank
+        == rank_states(TABLE, bid_price_rule(TABLE, exact)).states_by_rank
     )
 
 
@@ -78,25 +79,25 @@ def test_of_equal_losses_the_busier_gpu_is_taken_where_slices_are_counted() -> N
     names = [profile.name for profile in PROFILES]
     table = build_state_table(PROFILES, 8, counted=True)
     assert (table.count(EMPTY), len(table.states)) == (0, 365)
-    whole = table.put[names.index("4g.40gb")][0][EMPTY]
+    whole = table.state_with[names.index("4g.40gb")][0][EMPTY]
     pairs = state_with(table, ("2g.20gb", 0), ("2g.20gb", 2))
     assert (table.count(whole), table.count(pairs)) == (1, 2)
     assert table.bits(names.index("4g.40gb"), 0) == table.states[pairs] & 0xFF
-    order = rank_states(table, bid_price_rule(table, WORTH)).order
+    order = rank_states(table, bid_price_rule(table, WORTH)).states_by_rank
     for profile in order:
         fitting = [state for state in profile if state in (whole, pairs)]
         assert fitting in ([], [pairs, whole])
     assert table.without(table.without(pairs, 2, 0), 2, 2) == EMPTY
     with pytest.raises(KeyError):
         table.without(whole, 2, 0)  # half of a 4g would be a GPU with nothing on it that is not empty
-    plain_order = rank_states(TABLE, bid_price_rule(TABLE, WORTH)).order
+    plain_order = rank_states(TABLE, bid_price_rule(TABLE, WORTH)).states_by_rank
     kept = [list(dict.fromkeys(table.states[state] & 0xFF for state in its)) for its in order]
     assert [sorted(its) for its in kept] == [sorted(TABLE.states[s] for s in its) for its in plain_order]
 
 
 def test_of_equal_losses_the_one_that_leaves_more_ways_to_go_on_is_smaller() -> None:
     rule = bid_price_rule(TABLE, WORTH)
-    for profile, moves in enumerate(TABLE.moves):
+    for profile, moves in enumerate(TABLE.options):
         for state, its in enumerate(moves):
             for move in its:
                 cost = PlacementCost(*rule(TABLE, profile, state, move))
@@ -108,16 +109,16 @@ def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
     wanted = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
     rule = bid_price_rule(TABLE, [0] * 6, wanted)
     right = state_with(TABLE, ("4g.40gb", 0))
-    late = next(move for move in TABLE.moves[0][right] if move.start == 6)
+    late = next(move for move in TABLE.options[0][right] if move.start == 6)
     # With the last half touched no 3g fits any more: the two compute slices that are left serve nobody.
     assert rule(TABLE, 0, right, late)[5] == 2
     # Taking one of them is no loss to anybody then.
-    assert rule(TABLE, 0, late.after, TABLE.moves[0][late.after][-1])[5] == -1
+    assert rule(TABLE, 0, late.after, TABLE.options[0][late.after][-1])[5] == -1
 
 
 def test_an_empty_gpu_is_the_last_resort_for_every_profile() -> None:
     ranks = bid_price_ranks(PROFILES, 8, WORTH)
-    assert all(order[-1] == EMPTY for order in ranks.order)
+    assert all(order[-1] == EMPTY for order in ranks.states_by_rank)
     assert bid_price_ranks(PROFILES, 8, WORTH) is ranks
 
 
@@ -127,8 +128,8 @@ def test_a_quarter_goes_beside_another_before_it_breaks_a_half_or_shares_one_gpu
     table, quarter = ranks.table, 1
     lone, three = (state_with(table, *held) for held in ([("quarter", 0)], [("half", 0), ("quarter", 4)]))
     half = state_with(table, ("half", 0))
-    assert [s for s in ranks.order[quarter] if s in (lone, half, three, EMPTY)] == [three, lone, half, EMPTY]
-    assert ranks.best[quarter][lone].start == 2
+    assert [s for s in ranks.states_by_rank[quarter] if s in (lone, half, three, EMPTY)] == [three, lone, half, EMPTY]
+    assert ranks.best_option[quarter][lone].start == 2
 
 
 def test_the_slice_with_media_engines_is_priced_as_its_plain_twin() -> None:

@@ -81,7 +81,7 @@ def test_random_operations_never_overlap_and_every_choice_is_a_least_cost_one(
 
 
 def state_of(gpu: NaiveGpu) -> int:
-    return list(accumulate(sorted(gpu.on), lambda s, each: TABLE.put[each[0]][each[1]][s], initial=EMPTY))[-1]
+    return list(accumulate(sorted(gpu.on), lambda s, each: TABLE.state_with[each[0]][each[1]][s], initial=EMPTY))[-1]
 
 
 def test_what_is_not_on_a_gpu_is_not_released_and_nothing_changes() -> None:
@@ -89,11 +89,11 @@ def test_what_is_not_on_a_gpu_is_not_released_and_nothing_changes() -> None:
     buckets.hold(0, 0, 3)
     with pytest.raises(KeyError, match="no slice of profile 0 is at unit 2 of GPU 0"):
         buckets.release(0, 0, 2)
-    assert buckets.state == [TABLE.put[0][3][EMPTY]]
+    assert buckets.state == [TABLE.state_with[0][3][EMPTY]]
 
 
 def test_gpus_may_be_taken_in_as_they_are() -> None:
-    full = TABLE.put[PROFILES.index(H100.whole)][0][EMPTY]
+    full = TABLE.state_with[PROFILES.index(H100.whole)][0][EMPTY]
     buckets = StateBuckets(RANKS, (0, 0), (full, EMPTY))
     assert buckets.place(0) == (1, Placement(0, 1).start)
     assert buckets.place(PROFILES.index(H100.whole)) is None

@@ -15,20 +15,20 @@ def test_states_come_in_the_order_of_their_cost_and_equal_ones_by_number() -> No
     for profile in range(len(TABLE.profiles)):
         costs = RANKS.cost[profile]
         assert list(costs) == sorted(costs)
-        keys = [(cost, state) for cost, state in zip(costs, RANKS.order[profile], strict=True)]
+        keys = [(cost, state) for cost, state in zip(costs, RANKS.states_by_rank[profile], strict=True)]
         assert keys == sorted(keys)
 
 
 def test_each_state_on_which_a_profile_fits_is_ranked_once_with_its_cheapest_move() -> None:
-    for profile, moves in enumerate(TABLE.moves):
-        assert sorted(RANKS.order[profile]) == [state for state, its in enumerate(moves) if its]
+    for profile, moves in enumerate(TABLE.options):
+        assert sorted(RANKS.states_by_rank[profile]) == [state for state, its in enumerate(moves) if its]
         for state, its in enumerate(moves):
             assert RANKS.fits(profile, state) == bool(its)
-            best = RANKS.best[profile][state]
+            best = RANKS.best_option[profile][state]
             assert best == (min(its, key=lambda m: fullest(TABLE, profile, state, m)) if its else NO_OPTION)
 
 
 def test_a_state_has_one_bit_of_its_own_in_the_map_of_a_profile() -> None:
     ranks = rank_states(build_state_table(plain(A30), 4), fullest)
-    for profile, order in enumerate(ranks.order):
-        assert [ranks.bit[profile][state] for state in order] == [1 << rank for rank in range(len(order))]
+    for profile, order in enumerate(ranks.states_by_rank):
+        assert [ranks.rank_bit[profile][state] for state in order] == [1 << rank for rank in range(len(order))]

@@ -49,7 +49,7 @@ def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
     for slices in cuts(profiles):
         state = EMPTY
         for profile, start in slices:
-            state = table.put[profile][start][state]
+            state = table.state_with[profile][start][state]
         assert tried.setdefault(key(slices), state) == state
         assert table.count(state) == (len(slices) if counted else 0)
     for slices in cuts(profiles):
@@ -67,20 +67,20 @@ def test_every_state_and_every_placement_is_what_sets_of_slices_and_shares_say(
                 and isolation in (None, profile.isolation)
                 and not (media and profile.media)
             ]
-            assert [move.start for move in table.moves[p][state]] == fitting
-            assert all(table.put[p][move.start][state] == move.after for move in table.moves[p][state])
+            assert [move.start for move in table.options[p][state]] == fitting
+            assert all(table.state_with[p][move.start][state] == move.after for move in table.options[p][state])
 
 
 def test_a_gpu_serves_one_isolation_until_it_is_empty() -> None:
     soft = share_profiles(grid=8, isolation=Isolation.SOFT)
     none = share_profiles(grid=8, isolation=Isolation.NONE)
     table = build_state_table((*soft, *none), 8)
-    state = table.put[1][0][EMPTY]  # a soft quarter
-    assert not table.moves[3][state]  # a quarter of the other kind has no place beside it
-    assert table.moves[1][state]
-    assert table.gone[3][0][state] == NOWHERE
-    both = table.put[1][2][state]
-    assert table.without(both, 1, 0) == table.put[1][2][EMPTY]
+    state = table.state_with[1][0][EMPTY]  # a soft quarter
+    assert not table.options[3][state]  # a quarter of the other kind has no place beside it
+    assert table.options[1][state]
+    assert table.state_without[3][0][state] == NOWHERE
+    both = table.state_with[1][2][state]
+    assert table.without(both, 1, 0) == table.state_with[1][2][EMPTY]
     assert table.without(state, 1, 0) == EMPTY
 
 
@@ -93,7 +93,7 @@ def test_a_slice_that_is_not_on_a_gpu_cannot_be_taken_off() -> None:
 def test_the_media_engines_are_a_bit_above_the_units() -> None:
     table = build_state_table((ONE_ME,), 8)
     assert table.bits(0, 2) == table.media | 0b100
-    assert table.free(table.put[0][2][EMPTY]) == 7
+    assert table.free(table.state_with[0][2][EMPTY]) == 7
     assert len(table.states) == 8
 
 

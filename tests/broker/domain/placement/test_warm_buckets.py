@@ -43,8 +43,8 @@ class Recounted:
         profile, found = self.profiles[number], []
         for gpu, state in enumerate(self.buckets.state):
             if state != NOWHERE and self.ranks.fits(number, state):
-                cost = PlacementCost(*self.ranks.cost[number][self.ranks.order[number].index(state)])
-                for move in self.ranks.alike[number][state]:
+                cost = PlacementCost(*self.ranks.cost[number][self.ranks.states_by_rank[number].index(state)])
+                for move in self.ranks.equal_options[number][state]:
                     how = cut_effort(self.warm[gpu], profile, profile.placed_at(move.start))
                     found.append((cost, how, gpu, move))
         return found
@@ -61,7 +61,7 @@ class Recounted:
             alike = [n for n in gpus if (buckets.state[n], buckets.left[n]) == (buckets.state[gpu], buckets.left[gpu])]
             assert sorted(buckets.beside(gpu)) == alike
             assert {buckets.key(n) for n in alike} == {buckets.key(gpu)}
-        for number, bits in enumerate(self.ranks.bit):
+        for number, bits in enumerate(self.ranks.rank_bit):
             there = 0
             for state in buckets.state:
                 there |= bits[state]
@@ -81,7 +81,7 @@ def test_the_fastest_of_the_cheapest_slots_is_chosen_and_buckets_match_a_recount
         buckets = WarmBuckets(ranks, NODES)
         counted, live = Recounted(buckets), list[tuple[int, int, int]]()
         for _ in range(60):
-            number = chance.randrange(len(ranks.order))
+            number = chance.randrange(len(ranks.states_by_rank))
             profile = buckets.table.profiles[number]
             act = chance.randrange(8)
             if act < 4:

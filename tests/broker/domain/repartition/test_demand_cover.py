@@ -21,7 +21,7 @@ from tests.broker.domain.repartition.first_planner import gpu_by_gpu
 
 CATALOGUES = {model.name: LayoutCatalogue(model, plain(model)) for model in (H100, A30, PRO_6000)}
 CATALOGUE = CATALOGUES[H100.name]
-ONES, THREES = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb"] * 2)
+ONES, THREES = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.40gb"] * 2)
 
 
 def fewest(catalogue: LayoutCatalogue, demand: dict[str, int]) -> int:
@@ -115,14 +115,14 @@ def test_slices_that_no_closed_form_knows_are_left_to_the_other_ways() -> None:
     odd = replace(TWO, name="2g.odd", placements=(Placement(1, 2), Placement(4, 2)))
     filling = ServedDemand(LayoutCatalogue(H100, [odd]), {"2g.odd": 2000})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None
-    assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.of(["2g.odd"] * 2),)
+    assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.from_names(["2g.odd"] * 2),)
 
 
 def test_a_node_that_can_do_less_than_its_model_is_left_to_the_other_ways() -> None:
     few = LayoutCatalogue(H100, plain(H100), {"1g.10gb": 2})
     filling = ServedDemand(few, {"1g.10gb": 7000})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None
-    assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.of(["1g.10gb"] * 2),)
+    assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.from_names(["1g.10gb"] * 2),)
 
 
 @pytest.mark.parametrize("gpus", [1, 2, 3])

@@ -17,7 +17,7 @@ from tests.broker.domain.geometry.geometry_rules import geometry_faults
 
 
 def layout_of_geometry(geometry: Geometry) -> GpuLayout:
-    return GpuLayout.of(held.profile.name for held in geometry.held)
+    return GpuLayout.from_names(held.profile.name for held in geometry.held)
 
 
 def slowly(model: GpuModelSpec) -> set[GpuLayout]:
@@ -56,14 +56,14 @@ def test_what_the_node_does_not_know_is_in_no_cut() -> None:
     assert {name for cut in catalogue.cuts for name, _ in cut.counts} == {"1g.10gb", "3g.40gb", "whole-gpu"}
     assert max(dict(cut.counts).get("3g.40gb", 0) for cut in catalogue.cuts) == 1
     with pytest.raises(ValueError, match=r"has no 2g.20gb; its profiles: 3g.40gb, 1g.10gb"):
-        catalogue.geometry(GpuLayout.of(["2g.20gb"]))
+        catalogue.geometry(GpuLayout.from_names(["2g.20gb"]))
     with pytest.raises(ValueError, match=r"cannot be partitioned into 2 × 3g.40gb"):
-        catalogue.geometry(GpuLayout.of(["3g.40gb", "3g.40gb"]))
+        catalogue.geometry(GpuLayout.from_names(["3g.40gb", "3g.40gb"]))
 
 
 def test_a_cut_beyond_the_gpu_is_refused_in_words() -> None:
     with pytest.raises(ValueError, match=r"H100-80GB cannot be partitioned into 8 × 1g.10gb"):
-        LayoutCatalogue(H100, plain(H100)).geometry(GpuLayout.of(["1g.10gb"] * 8))
+        LayoutCatalogue(H100, plain(H100)).geometry(GpuLayout.from_names(["1g.10gb"] * 8))
 
 
 def test_a_gpu_whose_slices_nobody_knows_stays_whole() -> None:
@@ -71,9 +71,9 @@ def test_a_gpu_whose_slices_nobody_knows_stays_whole() -> None:
     assert catalogue.cuts == (WHOLE_GPU_LAYOUT,)
     assert [held.profile.name for held in catalogue.geometry(WHOLE_GPU_LAYOUT).held] == ["whole-gpu"]
     with pytest.raises(ValueError, match="its profiles: no profiles"):
-        catalogue.geometry(GpuLayout.of(["1g.24gb"]))
+        catalogue.geometry(GpuLayout.from_names(["1g.24gb"]))
 
 
 def test_a_cut_says_what_it_is() -> None:
-    assert str(GpuLayout.of(["3g.40gb", "1g.10gb", "1g.10gb"])) == "2 × 1g.10gb + 1 × 3g.40gb"
-    assert str(GpuLayout.counted({"1g.10gb": 0})) == "nothing"
+    assert str(GpuLayout.from_names(["3g.40gb", "1g.10gb", "1g.10gb"])) == "2 × 1g.10gb + 1 × 3g.40gb"
+    assert str(GpuLayout.from_counts({"1g.10gb": 0})) == "nothing"

@@ -24,7 +24,7 @@ from tests.broker.domain.repartition.exhaustive_search import exactly
 CATALOGUE = LayoutCatalogue(H100, plain(H100))
 SMALL = LayoutCatalogue(A30, plain(A30))
 NAMES = (*(profile.name for profile in CATALOGUE.profiles), "whole-gpu")
-ONES, THREES = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb"] * 2)
+ONES, THREES = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.40gb"] * 2)
 demands = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9).map(lambda n: n * 500), max_size=5)
 cuts = st.sampled_from(CATALOGUE.cuts)
 
@@ -82,7 +82,7 @@ def test_a_plan_touches_no_held_gpu_and_stays_in_the_catalogue(
             gpu = gpus[each.node, index]
             assert (cut != gpu.cut) == (index in each.changed)
             assert cut in CATALOGUE.cuts
-            assert not (gpu.held and index in each.changed)
+            assert not (gpu.used and index in each.changed)
             CATALOGUE.geometry(cut)
 
 
@@ -132,7 +132,7 @@ def test_no_node_is_changed_for_nothing_whatever_the_rules_ask_for() -> None:
         ["1g.10gb"] * 2 + ["1g.20gb"] * 2 + ["2g.20gb"],
         ["1g.10gb"] * 7,
     )
-    nodes = [CurrentNode(f"n{n}", (CurrentGpu(0, GpuLayout.of(cut)),)) for n, cut in enumerate(cuts)]
+    nodes = [CurrentNode(f"n{n}", (CurrentGpu(0, GpuLayout.from_names(cut)),)) for n, cut in enumerate(cuts)]
     demand = {"2g.20gb": 3000, "1g.10gb": 4000, "3g.40gb": 4500, "1g.20gb": 4000}
     for each in (plans := plan_node_layouts(nodes, demand, CATALOGUE, LayoutPlanRules(least_gain_milli=0))):
         alone = done(nodes, (each,))
@@ -156,7 +156,7 @@ def test_as_few_gpus_as_possible_change() -> None:
 
 
 def test_an_idle_node_is_taken_before_one_with_leases() -> None:
-    busy = CurrentNode("a", (CurrentGpu(0, ONES, held=True), CurrentGpu(1, ONES)), waits_s=600)
+    busy = CurrentNode("a", (CurrentGpu(0, ONES, used=True), CurrentGpu(1, ONES)), waits_s=600)
     idle = CurrentNode("b", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))
     (only,) = plan_node_layouts([busy, idle], {"3g.40gb": 2000, "1g.10gb": 7000}, CATALOGUE)
     assert only.node == "b"
@@ -197,7 +197,7 @@ def test_what_ended_lately_keeps_half_its_weight() -> None:
 
 @pytest.mark.parametrize("count", [0, 3, 9])
 def test_the_small_grid_is_planned_as_well(count: int) -> None:
-    quarters = GpuLayout.of(["1g.6gb"] * 4)
+    quarters = GpuLayout.from_names(["1g.6gb"] * 4)
     nodes = [CurrentNode("n1", tuple(CurrentGpu(i, quarters) for i in range(3)))]
     after = Counter(cut for each in plan_node_layouts(nodes, {"4g.24gb": count * 1000}, SMALL) for _, cut in each.cuts)
-    assert after[GpuLayout.of(["4g.24gb"])] == min(count, 3)
+    assert after[GpuLayout.from_names(["4g.24gb"])] == min(count, 3)

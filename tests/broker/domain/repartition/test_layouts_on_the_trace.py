@@ -18,8 +18,8 @@ CATALOGUE = LayoutCatalogue(H100, plain(H100))
 TRACE = Path(broker.__file__).parent / "sample_data" / "openb.csv"
 STARTS = {
     "whole": WHOLE_GPU_LAYOUT,
-    "ones": GpuLayout.of(["1g.10gb"] * 7),
-    "mixed": GpuLayout.of(["4g.40gb", "3g.40gb"]),
+    "ones": GpuLayout.from_names(["1g.10gb"] * 7),
+    "mixed": GpuLayout.from_names(["4g.40gb", "3g.40gb"]),
 }
 
 

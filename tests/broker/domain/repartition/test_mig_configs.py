@@ -16,7 +16,7 @@ from broker.domain.repartition.mig_configs import (
 )
 from tests.broker.domain.fleet import resource_name
 
-ONES, MIXED = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb", "1g.10gb", "1g.10gb"])
+ONES, MIXED = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.40gb", "1g.10gb", "1g.10gb"])
 
 
 def test_a_node_says_which_profiles_it_knows_and_how_many() -> None:

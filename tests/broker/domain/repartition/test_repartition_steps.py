@@ -174,7 +174,7 @@ def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:
         assert verdict.step is RepartitionStep.QUARANTINED
         assert "all-disabled" in verdict.why
     assert (
-        decide_next_step(at(RepartitionStep.DRAINING), ObservedLayout(there=False), WANTED).step
+        decide_next_step(at(RepartitionStep.DRAINING), ObservedLayout(exists=False), WANTED).step
         is RepartitionStep.QUARANTINED
     )
 

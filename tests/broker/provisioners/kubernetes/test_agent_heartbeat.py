@@ -38,7 +38,7 @@ def beating(wire: ScriptedServer, *, is_foreign: bool = False, versions: list[An
 def test_a_beat_is_one_write_and_its_answer_is_judged(serve: StartServer) -> None:
     wire, wanted = serve(BEATEN), list[Any]()
     made = beating(wire, versions=wanted)
-    made.once()
+    made.send_heartbeat()
     (sent,) = wire.requests
     assert (sent.method, sent.path.split("?")[0]) == ("PATCH", f"{WHERE}/pulse-cls-1")
     assert sent.body["metadata"]["annotations"][BEAT_ANNOTATION].isdecimal()
@@ -47,7 +47,7 @@ def test_a_beat_is_one_write_and_its_answer_is_judged(serve: StartServer) -> Non
 
 def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: StartServer) -> None:
     wire, wanted = serve(error_status(404, "not found"), BEATEN), list[Any]()
-    beating(wire, versions=wanted).once()
+    beating(wire, versions=wanted).send_heartbeat()
     made = wire.requests[1]
     assert (made.method, made.path.split("?")[0], wanted) == ("POST", WHERE, [None, "9"])
     marks = made.body["metadata"]["labels"]
@@ -58,7 +58,7 @@ def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: StartServer) -> 
     wire = serve(error_status(404, "not found"), BEATEN)
     AgentHeartbeat(
         wire.transport, heartbeat_ref("cls_1"), "", well=lambda: True, is_foreign=lambda api, answer: False
-    ).once()
+    ).send_heartbeat()
     assert wire.requests[1].body["metadata"]["name"] == "pulse-cls-1"
     assert "gpubroker.dev/installation" not in wire.requests[1].body["metadata"]["labels"]
 
@@ -66,16 +66,16 @@ def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: StartServer) -> 
 def test_nothing_is_made_in_a_strange_cluster_and_no_beat_counts_there(serve: StartServer) -> None:
     wire = serve(error_status(404, "not found"))
     made = beating(wire, is_foreign=True)
-    made.once()
+    made.send_heartbeat()
     assert ([each.method for each in wire.requests], made.beats) == (["PATCH"], 0)
     restored = beating(serve(BEATEN), is_foreign=True)
-    restored.once()
+    restored.send_heartbeat()
     assert restored.beats == 0
 
 
 def test_what_is_refused_is_no_beat(serve: StartServer) -> None:
     made = beating(serve(error_status(403, "forbidden")))
-    made.once()
+    made.send_heartbeat()
     assert made.beats == 0
 
 
@@ -85,7 +85,7 @@ def test_it_beats_every_few_seconds_while_all_is_watched(serve: StartServer, mon
     monkeypatch.setattr(agent_heartbeat.clock, "sleep", lambda seconds: moment.__setitem__(0, moment[0] + seconds))
     made, well = beating(wire), iter([False, *[True] * 60])
     made._well = lambda: next(well)
-    monkeypatch.setattr(made, "once", lambda: setattr(made, "beats", made.beats + 1))
+    monkeypatch.setattr(made, "send_heartbeat", lambda: setattr(made, "beats", made.beats + 1))
     made.follow(lambda: next(left))
     assert made.beats == 3  # of twelve seconds
 

@@ -29,10 +29,10 @@ def there(marks: dict[str, str]) -> ScriptedAnswer:
 def repair_requests(wire: ScriptedServer, *manifests: dict[str, object]) -> list[tuple[str, str, str]]:
     """Repair objects; return the requests: method, whether forced, and the object UID."""
     repairer = DriftRepairer(wire.transport)
-    repairer.take(manifests, every_s=0)
+    repairer.enqueue(manifests, every_s=0)
     for _ in manifests:
         assert not repairer.is_idle
-        repairer.once()
+        repairer.repair_next()
     assert repairer.is_idle
     return [
         (
@@ -77,8 +77,8 @@ def test_no_two_calls_follow_sooner_than_they_may(
 ) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     repairer, began, at = DriftRepairer(wire.transport), clock.monotonic(), list[float]()
-    once = repairer.once
-    monkeypatch.setattr(repairer, "once", lambda: (at.append(clock.monotonic() - began), once()))
-    repairer.take(PROJECT_OBJECTS[:3], every_s=2.0)
+    once = repairer.repair_next
+    monkeypatch.setattr(repairer, "repair_next", lambda: (at.append(clock.monotonic() - began), once()))
+    repairer.enqueue(PROJECT_OBJECTS[:3], every_s=2.0)
     repairer.follow(lambda: clock.monotonic() < began + 10)
     assert [round(each) for each in at] == [0, 2, 4]

@@ -105,7 +105,7 @@ def test_what_signs_in_otherwise_may() -> None:
 
 def test_a_token_whose_end_no_calendar_has_says_nothing_of_it() -> None:
     claims = base64.urlsafe_b64encode(b'{"exp":99999999999999999}').decode().rstrip("=")
-    assert read_credential(parse_kubeconfig(yaml.safe_dump(of_user(token=f"a.{claims}.b")))).ends is None
+    assert read_credential(parse_kubeconfig(yaml.safe_dump(of_user(token=f"a.{claims}.b")))).expires_at is None
 
 
 EXEC = {"command": "sign-in", "apiVersion": "client.authentication.k8s.io/v1"}

@@ -215,7 +215,7 @@ def test_an_anchor_of_somebody_else_is_none(cluster: Cluster, serve: StartServer
     scene.anchor(labels={"gpubroker.dev/installation": "ins_2"})
     known = scene.memory.find_observation(lease_spec(order(), "ins_1"), now=NOW)
     assert known
-    assert known.found.anchor is None
+    assert known.objects.anchor is None
 
 
 def test_taking_down_reads_nothing_until_it_must_be_proven(cluster: Cluster, serve: StartServer) -> None:

@@ -432,32 +432,32 @@ def test_a_pod_that_is_gone_but_for_us_never_runs_again_whatever_its_kubelet_sai
 )
 def test_a_program_that_began_holds_its_slices_though_it_is_not_ready(state: dict[str, Any], words: str) -> None:
     seen = observe_pods([pod("Running", containerStatuses=container(**state))], ranks=1, now=SOON)
-    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, True, SOON)
+    assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, True, SOON)
     assert words in seen.text
 
 
 def test_a_program_that_never_began_proves_nothing() -> None:
     for each in (waiting("ContainerCreating"), pod("Pending"), unplaced("Unschedulable")):
         seen = observe_pods([each], ranks=1, now=SOON)
-        assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, None)
+        assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, False, None)
 
 
 def test_a_program_that_began_and_whose_image_is_gone_for_good_held_its_slices_until_now() -> None:
     gone = container(waiting={"reason": "ErrImageNeverPull"}, restarts=1)
     seen = observe_pods([pod("Running", containerStatuses=gone)], ranks=1, now=LATE)
-    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.REFUSED, False, LATE)
+    assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.REFUSED, False, LATE)
 
 
 def test_a_gang_of_which_one_rank_does_not_run_does_not_run() -> None:
     ill = pod("Running", containerStatuses=container(running={"startedAt": STARTED}))
     seen = observe_pods([ill, pod("Pending", rank=1)], ranks=2, now=SOON)
-    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, None)
+    assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, False, None)
 
 
 def test_a_replacement_pod_did_not_run_since_the_end_of_the_replaced_one() -> None:
     ended = container(terminated={"exitCode": 0, "startedAt": STARTED, "finishedAt": ENDED})
     old = pod("Succeeded", containerStatuses=ended, deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
     seen = observe_pods([old, pod("Pending", age=70)], ranks=1, now=LATE)
-    assert (seen.seen, seen.runs, seen.last_seen) == (ObservedState.PENDING, False, ENDED)
+    assert (seen.seen, seen.running, seen.last_seen) == (ObservedState.PENDING, False, ENDED)
     never = pod("Pending", deletionTimestamp=ENDED, deletionGracePeriodSeconds=0)
     assert observe_pods([never, pod("Pending", age=70)], ranks=1, now=LATE).last_seen is None

@@ -181,7 +181,7 @@ def test_it_is_open_from_when_the_server_agrees_until_trouble(
 
 def test_a_stream_that_ended_in_peace_is_not_open_either(serve: StartServer) -> None:
     made = Reflector(serve(listing(version=5), stream(("ADDED", pod("b", 6)))).transport, POD, RecordingListener(9))
-    made.once(lambda: True)
+    made.list_and_watch(lambda: True)
     assert not made.is_open, "until the server agrees anew, nobody tells us of anything"
 
 

@@ -127,7 +127,7 @@ def exhaust_deadline(monkeypatch: pytest.MonkeyPatch) -> Callable[[KubernetesApi
     """Let the first wait last until the deadline of the API client."""
 
     def over(api: KubernetesApi) -> KubernetesApi:
-        until_the_end = lambda _: monkeypatch.setattr(clock, "monotonic", lambda: api.ends)  # noqa: E731
+        until_the_end = lambda _: monkeypatch.setattr(clock, "monotonic", lambda: api.deadline)  # noqa: E731
         monkeypatch.setattr(clock, "sleep", until_the_end)
         return api
 

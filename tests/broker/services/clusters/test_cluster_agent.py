@@ -160,10 +160,10 @@ def test_inventory_is_taken_from_the_rows_once_they_are_there(
     agent: ClusterAgent, serve: StartServer, sim: Simulation
 ) -> None:
     wire = through(agent, serve)
-    agent.turn(0)
+    agent.run_turn(0)
     assert not Gpu.objects.exists()
     agent.absorb(nodes(node()), now=sim.now)
-    agent.turn(0)
+    agent.run_turn(0)
     assert Gpu.objects.get().node.name == "n01"
     assert wire.requests == []  # the watch has told it all
 
@@ -197,7 +197,7 @@ def test_what_is_not_for_sale_is_said(agent: ClusterAgent, serve: StartServer, s
     strange["metadata"]["labels"]["nvidia.com/gpu.product"] = "NVIDIA-Z9"
     through(agent, serve)
     agent.absorb(nodes(strange), now=sim.now)
-    agent.turn(0)
+    agent.run_turn(0)
     assert not Gpu.objects.exists()
 
 
@@ -206,12 +206,12 @@ def test_the_inventory_is_kept_when_the_cluster_identity_cannot_be_read(
 ) -> None:
     through(agent, serve)
     agent.absorb(nodes(node()), now=sim.now)
-    agent.turn(0)
+    agent.run_turn(0)
     Cluster.objects.update(uid="uid-1")
     through(agent, serve, error_status(403, "forbidden"))
     agent.absorb(nodes(), now=sim.now)
     agent.identity.uid, agent.inventory.due_at = "uid-1", 0
-    agent.turn(0)
+    agent.run_turn(0)
     assert Gpu.objects.get().health == "healthy"
     assert not agent.frozen
     kube_system = {"metadata": {"name": "kube-system", "uid": "uid-2"}}
@@ -251,7 +251,7 @@ def test_a_dra_cluster_takes_its_inventory_from_watched_resource_slices(
 
     def gpus(*batch: WatchEvent) -> list[str]:
         claims.absorb(batch, now=sim.now)
-        claims.turn(0)
+        claims.run_turn(0)
         return list(Gpu.objects.order_by("index").values_list("uuid", flat=True))
 
     assert gpus(*nodes(node())) == []  # their GPUs are yet to be listed
@@ -285,7 +285,7 @@ def test_a_profile_without_a_device_class_is_not_sold_until_it_has_one(
 
     def sold(*batch: WatchEvent) -> list[Any]:
         claims.absorb(batch, now=sim.now)
-        claims.turn(0)
+        claims.run_turn(0)
         return [gpu.published or gpu.health for gpu in Gpu.objects.all()]
 
     slices = published(4, "gpu-0")
@@ -320,14 +320,14 @@ def test_many_changes_of_what_is_for_sale_are_taken_once_a_moment(
         cluster_registration, "update_inventory", lambda cluster, found, now: taken.append(len(found)) or []
     )
     agent.absorb(nodes(node()), now=sim.now)
-    agent.turn(0)
+    agent.run_turn(0)
     for number in range(2, 5):
         moment[0] += 0.2
         agent.absorb([found(NODE, "ADDED", node(f"n0{number}", version=number + 9))], now=sim.now)
-        agent.turn(0)
+        agent.run_turn(0)
     assert taken == [1]
     moment[0] += 0.5
-    agent.turn(0)
+    agent.run_turn(0)
     assert taken == [1, 4]
 
 
@@ -357,8 +357,8 @@ def test_an_agent_that_lost_a_watch_ends_loudly(agent: ClusterAgent, serve: Star
 
 
 def test_one_agent_leads_a_cluster(agent: ClusterAgent) -> None:
-    assert leadership.try_to_lead(agent.cluster)
-    assert leadership.try_to_lead(agent.cluster)  # the same session may ask again
+    assert leadership.try_become_leader(agent.cluster)
+    assert leadership.try_become_leader(agent.cluster)  # the same session may ask again
     other = connections.create_connection("default")
     try:
         with other.cursor() as cursor:
@@ -376,12 +376,12 @@ def test_a_second_agent_waits_until_the_first_is_gone(agent: ClusterAgent) -> No
     try:
         with first.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [leadership.LEADER_LOCK_KEY, agent.cluster.pk])
-        assert not leadership.try_to_lead(agent.cluster)
-        assert leadership.try_to_lead(Cluster(id="clu_other"))
+        assert not leadership.try_become_leader(agent.cluster)
+        assert leadership.try_become_leader(Cluster(id="clu_other"))
     finally:
         first.close()
     ends = clock.monotonic() + 10
-    while not leadership.try_to_lead(agent.cluster):  # the server hears of it a moment later
+    while not leadership.try_become_leader(agent.cluster):  # the server hears of it a moment later
         assert clock.monotonic() < ends
 
 
@@ -421,22 +421,22 @@ def test_a_pulse_in_another_cluster_or_an_older_state_freezes_it(agent: ClusterA
     assert not agent.identity.is_foreign(wire.api, None)
     assert not agent.identity.is_foreign(wire.api, answer("9"))
     assert agent.identity.is_foreign(wire.api, answer("7"))
-    agent.turn(0)
+    agent.run_turn(0)
     assert agent.frozen
     assert "its state is older" in Cluster.objects.get().frozen
-    agent.turn(0)  # nothing is due
+    agent.run_turn(0)  # nothing is due
 
 
 def test_an_agent_that_missed_a_freeze_and_thaw_lists_again(agent: ClusterAgent, serve: StartServer) -> None:
     through(agent, serve)
     agent.absorb([found(POD, "BEGUN"), found(POD, "PAGED", pod()), found(POD, "LISTED")], now=NOW)
-    agent.turn(0)
+    agent.run_turn(0)
     assert not agent.frozen
     cluster_freeze.freeze_cluster(agent.cluster.pk, "an operator says so")
     cluster_freeze.unfreeze_cluster(agent.cluster, why="it is well", actor=OPERATOR, now=NOW)
     agent.absorb([found(POD, "MODIFIED", pod(version=12))], now=NOW)  # and what it knows is not written again
     agent._check_at = 0.0
-    agent.turn(0)
+    agent.run_turn(0)
     assert agent.frozen
 
 

@@ -89,7 +89,7 @@ def test_another_cluster_at_the_same_address_freezes_it(
 ) -> None:
     other = {"metadata": {"name": "kube-system", "uid": "another"}}
     reconnect(agent, ClusterConnection(serve(listing(other)).transport, agent.connection.driver, uid=lambda: "joined"))
-    agent.turn(0)
+    agent.run_turn(0)
     assert agent.frozen
     assert "another cluster responds" in Cluster.objects.get().frozen
 

@@ -65,17 +65,18 @@ def test_project_and_connection_objects_are_repaired_every_ten_minutes(
     lease = sim.create_lease(kestrel, offering(), workload="jupyter")
     anchored(lease)
     walk = going_round()
-    assert kinds(walk.next()) == PROJECT_KINDS
-    connection_objects = walk.next()
+    assert kinds(walk.load_next()) == PROJECT_KINDS
+    connection_objects = walk.load_next()
     assert kinds(connection_objects) == ["Ingress", "Secret", "Service"], "never what makes pods"
     assert {each["metadata"]["ownerReferences"][0]["uid"] for each in connection_objects} == {
         f"u-{spec_name(lease.pk, lease.generation)}"
     }
-    assert walk.next() == []
+    assert walk.load_next() == []
     moments.append(drift_repair_queue.REPEAT_AFTER_S - 1)
-    assert walk.next() == []
+    assert walk.load_next() == []
     moments.append(1)
-    assert {tuple(kinds(walk.next())) for _ in range(2)} == {tuple(PROJECT_KINDS), ("Ingress", "Secret", "Service")}
+    found = {tuple(kinds(walk.load_next())) for _ in range(2)}
+    assert found == {tuple(PROJECT_KINDS), ("Ingress", "Secret", "Service")}
 
 
 def test_project_objects_are_repaired_once_for_several_leases(
@@ -84,7 +85,7 @@ def test_project_objects_are_repaired_once_for_several_leases(
     for _ in range(2):
         anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
     walk = going_round()
-    found = [tuple(kinds(walk.next())) for _ in range(4)]
+    found = [tuple(kinds(walk.load_next())) for _ in range(4)]
     assert (found.count(tuple(PROJECT_KINDS)), found.count(("Ingress", "Secret", "Service"))) == (1, 2)
     assert found[-1] == ()
 
@@ -92,10 +93,10 @@ def test_project_objects_are_repaired_once_for_several_leases(
 def test_what_is_going_or_anothers_has_no_turn(sim: Simulation, kestrel: TenantContext, moments: list[float]) -> None:
     lease = sim.create_lease(kestrel, offering())
     anchored(lease, deletionTimestamp="2026-11-21T09:00:00Z")
-    assert going_round().next() == []
+    assert going_round().load_next() == []
     ClusterObject.objects.all().delete()
     anchored(lease)
-    assert going_round("ins_2").next() == []
+    assert going_round("ins_2").load_next() == []
 
 
 def test_only_active_leases_have_connection_objects_repaired(
@@ -104,7 +105,7 @@ def test_only_active_leases_have_connection_objects_repaired(
     lease = sim.create_lease(kestrel, offering(), LeaseState.PROVISIONING, workload="jupyter")
     anchored(lease)
     walk = going_round()
-    assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
+    assert [kinds(walk.load_next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
 def test_an_anchor_of_another_generation_has_no_objects_repaired(
@@ -113,7 +114,7 @@ def test_an_anchor_of_another_generation_has_no_objects_repaired(
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
     ClusterObject.objects.update(spec_name="l-another-g1")
     walk = going_round()
-    assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
+    assert [kinds(walk.load_next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
 def test_what_cannot_be_rendered_is_left_to_workers(
@@ -125,7 +126,7 @@ def test_what_cannot_be_rendered_is_left_to_workers(
     monkeypatch.setattr(drift_repair_queue, "lease_objects", unfit)
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
     walk = going_round()
-    assert [kinds(walk.next()) for _ in range(2)] == [PROJECT_KINDS, []]
+    assert [kinds(walk.load_next()) for _ in range(2)] == [PROJECT_KINDS, []]
 
 
 def test_a_hurried_drift_repair_restarts_and_then_slows_down_again(
@@ -133,11 +134,11 @@ def test_a_hurried_drift_repair_restarts_and_then_slows_down_again(
 ) -> None:
     anchored(sim.create_lease(kestrel, offering(), workload="jupyter"))
     walk = going_round()
-    while walk.next():
+    while walk.load_next():
         pass
     walk.hurry()
-    assert (bool(walk.next()), walk.every_s) == (True, drift_repair_queue.HURRIED_PACE_S)
-    while walk.next():
+    assert (bool(walk.load_next()), walk.every_s) == (True, drift_repair_queue.HURRIED_PACE_S)
+    while walk.load_next():
         pass
     assert walk.every_s == drift_repair_queue.PACE_S
 
@@ -150,7 +151,7 @@ def test_an_agent_hands_over_one_subject_at_a_time_in_a_cluster_that_it_sees(
     agent: ClusterAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = [["first"], ["second"], [], ["third"]]
-    monkeypatch.setattr(agent.repair.queue, "next", lambda: turns.pop(0))
+    monkeypatch.setattr(agent.repair.queue, "load_next", lambda: turns.pop(0))
     monkeypatch.setattr(agent, "sees_all", lambda: True)
     waiting = agent.repair.repairer._waiting
 
@@ -179,11 +180,11 @@ def test_when_people_shall_come_in_another_way_an_agent_hurries(
 ) -> None:
     reconnect(agent, replace(agent.connection, transport=serve().transport))
     agent.inventory.due_at = float("inf")
-    agent.turn(0)
+    agent.run_turn(0)
     assert agent.repair.queue.every_s == drift_repair_queue.PACE_S
     Cluster.objects.update(allowed_namespaces="edge")
-    agent.turn(0)
+    agent.run_turn(0)
     assert agent.repair.queue.every_s == drift_repair_queue.PACE_S, "it looks every few seconds"
     agent._check_at = 0.0
-    agent.turn(0)
+    agent.run_turn(0)
     assert agent.repair.queue.every_s == drift_repair_queue.HURRIED_PACE_S

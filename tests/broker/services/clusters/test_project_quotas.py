@@ -150,7 +150,7 @@ def test_a_repeatedly_edited_quota_is_repaired_at_most_every_ten_seconds(scene: 
         scene.hears("MODIFIED", scene.quota(pods=str(version)), version=version)
         assert bool(scene.hurried()) == (version == 9)
     moments.append(drift_repair_queue.URGENT_REPEAT_AFTER_S)
-    assert scene.agent.repair.queue.next()[1]["kind"] == "ResourceQuota"
+    assert scene.agent.repair.queue.load_next()[1]["kind"] == "ResourceQuota"
     assert scene.agent.repair.queue.every_s == drift_repair_queue.HURRIED_PACE_S
 
 

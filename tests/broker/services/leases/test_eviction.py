@@ -114,14 +114,14 @@ def test_upkeep_counts_what_is_due_and_what_is_late(
     monkeypatch.setattr(outbox, "is_broker_reachable", lambda: True)
     with staff_scope():
         seen = queue_health.measure_queue_health(now=sim.now)
-    assert (seen.messages, seen.oldest, seen.due, seen.overdue, seen.late) == (0, None, 0, 0, False)
+    assert (seen.messages, seen.oldest, seen.due_leases, seen.overdue_leases, seen.is_late) == (0, None, 0, 0, False)
     sim.create_lease(kestrel, simulation.offering("whole-gpu"), LeaseState.PROVISIONING)
     outbox._insert("broker.reconcile_lease", "lse_x", "", sim.now)
     sim.clock.at += 2 * queue_health.LATE_AFTER
     with staff_scope():
         seen = queue_health.measure_queue_health(now=sim.now)
-    assert (seen.messages, seen.oldest, seen.due, seen.overdue) == (1, 2 * queue_health.LATE_AFTER, 1, 1)
-    assert seen.late
+    assert (seen.messages, seen.oldest, seen.due_leases, seen.overdue_leases) == (1, 2 * queue_health.LATE_AFTER, 1, 1)
+    assert seen.is_late
     assert seen.valkey
     assert seen.last_observed_at is None
     active = sim.create_lease(kestrel, simulation.offering("1g.10gb"))

@@ -113,7 +113,7 @@ def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> N
     Gpu.objects.update(published={"1g.10gb": [2, 3]})
     sim.create_lease(kestrel, offering("1g.10gb"))
     with staff_scope():
-        lost = {gpu.index: gpu.sellable.lost(gpu.state).bit_count() for gpu in load_gpus()}
+        lost = {gpu.index: gpu.sellable.unsellable_units(gpu.state).bit_count() for gpu in load_gpus()}
     assert sorted(lost.values()) == [6, 6]
 
 

@@ -154,7 +154,7 @@ def test_what_others_have_not_committed_is_seen_when_they_have(own_database: Own
             other_thread(lambda: known(keeper))  # who cannot see the place yet, and looks for the last time before
         assert exact(keeper)
         with system_scope(), keeper.up_to_date() as found:
-            assert sum(gpu.places for gpu in found.gpus.values()) == 1
+            assert sum(gpu.placement_count for gpu in found.gpus.values()) == 1
 
 
 def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> None:

@@ -37,7 +37,7 @@ def leases(state: LeaseState) -> list[Lease]:
 
 def observations() -> list[Observation]:
     return [
-        Observation(seen, "words", last_seen=last_seen, answered=answered, runs=runs)
+        Observation(seen, "words", last_seen=last_seen, answered=answered, running=runs)
         for seen, last_seen, answered, runs in product(ObservedState, (None, LONG_AGO), (True, False), (True, False))
     ]
 
@@ -111,4 +111,4 @@ def test_an_end_of_the_program_before_the_lease_is_over_is_not_its_expiry() -> N
     )
     assert classify_observation(over, Observation(ObservedState.ENDED, last_seen=NOW), NOW) is K.OVERDUE
     assert classify_observation(over, Observation(ObservedState.PENDING), NOW) is K.NOT_RUNNING
-    assert classify_observation(over, Observation(ObservedState.PENDING, runs=True), NOW) is K.OVERDUE
+    assert classify_observation(over, Observation(ObservedState.PENDING, running=True), NOW) is K.OVERDUE

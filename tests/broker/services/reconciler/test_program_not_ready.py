@@ -79,7 +79,7 @@ def test_a_program_that_is_not_ready_is_told_and_metered(sim: Simulation) -> Non
 
 def test_a_program_that_is_well_again_says_nothing_any_longer(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
-    provisioner.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+    provisioner.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, running=True)
     sim.run_with_sweeps(300)
     assert list(reload_lease(lease).conditions) == ["degraded"]
     provisioner.says = None
@@ -97,7 +97,7 @@ def test_a_program_that_is_ill_when_its_time_is_up_was_there_all_along(
     assert list(reload_lease(lease).conditions) == ["unreachable"]
     sim.messages.clear()
     sim.clock.at += timedelta(hours=1)
-    provisioner.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+    provisioner.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, running=True)
     sim.sweep()
     assert (reload_lease(lease).end_reason, reload_lease(lease).ended_at) == ("expired", lease.ends_at)
 
@@ -249,7 +249,7 @@ def idles(sim: Simulation, lease: Lease) -> bool:
 
 
 def starts(sim: Simulation) -> Observation:
-    return Observation(ObservedState.PENDING, "starting", last_seen=sim.now, runs=True)
+    return Observation(ObservedState.PENDING, "starting", last_seen=sim.now, running=True)
 
 
 def observe_not_ready(sim: Simulation, lease: Lease, provisioner: FixedProvisioner, *, minutes: int) -> None:

@@ -115,7 +115,8 @@ def test_whatever_happens_meanwhile_books_and_gpus_agree(
         days.one()
     sim.run_with_sweeps(900)
     assert not RelocationPlan.objects.at_work().exists()
-    assert all(move.over for plan in RelocationPlan.objects.filter(pk__in=days.plans) for move in relocations_of(plan))
+    plans = RelocationPlan.objects.filter(pk__in=days.plans)
+    assert all(each.is_over for plan in plans for each in relocations_of(plan))
     for lease in map(reload_lease, days.leases):
         if lease.state != "released":
             with tenant_scope(lease.tenant_id):

@@ -75,7 +75,7 @@ def gpu_fails(sim: Simulation, lease: Lease, move: Relocation) -> None:
 
 
 def gpu_is_cut_otherwise(sim: Simulation, lease: Lease, move: Relocation) -> None:
-    cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.of(["3g.40gb"] * 2))
+    cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.from_names(["3g.40gb"] * 2))
 
 
 def gpu_publishes_it_no_longer(sim: Simulation, lease: Lease, move: Relocation) -> None:
@@ -114,7 +114,7 @@ def test_a_lease_that_can_no_longer_be_relocated_is_left_alone(
 def test_a_slot_of_a_gpu_that_is_cut_in_advance_will_do(sim: Simulation, kestrel: TenantContext) -> None:
     plan = accept_plan(sim)
     (move,) = relocations_of(plan)
-    cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.of(["1g.10gb"] * 7))
+    cutting.store_gpu_layout(Gpu.objects.get(pk=move.to_gpu_id), GpuLayout.from_names(["1g.10gb"] * 7))
     sim.run_with_sweeps(NOTICE_S + 60)
     assert relocations_of(plan)[0].state == M.DONE
 

@@ -15,7 +15,7 @@ from broker.services.repartition import (
 )
 from tests.simulation import MODEL, OPERATOR, REGION, Simulation, create_fleet
 
-ONES, THREES = GpuLayout.of(["1g.10gb"] * 7), GpuLayout.of(["3g.40gb"] * 2)
+ONES, THREES = GpuLayout.from_names(["1g.10gb"] * 7), GpuLayout.from_names(["3g.40gb"] * 2)
 
 
 def create_fixed_nodes(nodes: int = 1, gpus_per_node: int = 2, cut: GpuLayout = ONES) -> list[Node]:

@@ -267,7 +267,7 @@ def test_every_cluster_with_gpus_of_a_fixed_cut_is_looked_at(sim: Simulation, no
 
 
 def test_uncut_gpus_are_cut_and_left_whole_by_the_same_rules(sim: Simulation) -> None:
-    (node,) = create_fixed_nodes(cut=layout_rows.EMPTY_LAYOUT.of(["whole-gpu"]))
+    (node,) = create_fixed_nodes(cut=layout_rows.EMPTY_LAYOUT.from_names(["whole-gpu"]))
     kestrel = create_tenant("Kestrel")
     whole = sim.request_lease(kestrel, offering("whole-gpu"), max_duration_s=600)
     slices = sim.request_lease(kestrel, offering("1g.10gb"), quantity=3)

@@ -21,7 +21,7 @@ from tests.broker.services.leases.abandoned_leases import (
 )
 from tests.simulation import Simulation
 
-ONES = GpuLayout.of(["1g.10gb"] * 7)
+ONES = GpuLayout.from_names(["1g.10gb"] * 7)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_the_planner_waits_for_no_end_there_and_counts_its_demand_once(
     def seen(name: str) -> tuple[int | None, dict[str, int]]:
         (pool,) = repartition_pools.load_repartition_pools(Cluster.objects.get(name=name).pk, now=sim.now)
         (view,) = pool.views
-        assert [gpu.held for gpu in view.gpus] == [True]
+        assert [gpu.used for gpu in view.gpus] == [True]
         return view.waits_s, pool.demand
 
     (left_waits, left_demand), (waits, demand) = seen(first), seen(other_cluster(first))

@@ -20,7 +20,7 @@ def load(**which: str) -> list[FleetGpu]:
 
 
 def uses(gpu: FleetGpu) -> list[tuple[int, int, UnitUse]]:
-    return [(run.start, run.size, run.use) for run in gpu.runs]
+    return [(run.start, run.size, run.use) for run in gpu.unit_runs]
 
 
 def test_a_gpu_shows_each_slice_at_its_true_start_and_whose_it_is(sim: Simulation, kestrel: TenantContext) -> None:
@@ -28,15 +28,15 @@ def test_a_gpu_shows_each_slice_at_its_true_start_and_whose_it_is(sim: Simulatio
     first = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
     second = sim.create_lease(tern, simulation.offering("1g.10gb", price_class="spot"))
     gpu = next(gpu for gpu in load() if gpu.slices)
-    by_lease = {run.held.lease: run for run in gpu.runs if run.held}
+    by_lease = {run.slice.lease: run for run in gpu.unit_runs if run.slice}
     held = {
         place.lease_id: place.placement for lease in (first, second) for place in simulation.held_allocations(lease)
     }
     for lease, use, name in ((first, UnitUse.SOLD, "Kestrel"), (second, UnitUse.SPOT, "Tern")):
         run = by_lease[lease.pk]
         assert (run.start, run.start + run.size) == (held[lease.pk].lower, held[lease.pk].upper)
-        assert (run.use, run.held.tenant_name, run.held.since) == (use, name, lease.active_at)
-    assert sum(run.size for run in gpu.runs) == gpu.grid
+        assert (run.use, run.slice.tenant_name, run.slice.since) == (use, name, lease.active_at)
+    assert sum(run.size for run in gpu.unit_runs) == gpu.grid
 
 
 def test_what_is_held_and_not_charged_is_reserved(sim: Simulation, kestrel: TenantContext) -> None:
@@ -106,7 +106,7 @@ def test_a_lease_that_was_released_leaves_the_gpu_free(sim: Simulation, kestrel:
 def test_one_node_or_one_gpu_can_be_asked_for(sim: Simulation, kestrel: TenantContext) -> None:
     simulation.create_fleet(hardware.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=2))
     node = Node.objects.get(cluster__name="west-2")
-    assert [gpu.where for gpu in load(node=node.pk)] == ["west-2 / n01 / GPU 0", "west-2 / n01 / GPU 1"]
+    assert [gpu.location for gpu in load(node=node.pk)] == ["west-2 / n01 / GPU 0", "west-2 / n01 / GPU 1"]
     assert len(load(gpu=Gpu.objects.filter(node=node).first().pk)) == 1
     assert load(gpu="gpu_nobody") == []
 

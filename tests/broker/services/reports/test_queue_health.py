@@ -133,7 +133,7 @@ def test_a_gpu_with_impossible_allocations_is_reported_with_a_reason(sim: Simula
     (need,) = look(sim)
     with staff_scope():
         (gpu,) = (each for each in fleet_gpus.load_gpus() if each.slices)
-    assert [(run.start, run.size) for run in gpu.runs] == [(0, 1), (1, 4), (5, 3)]
+    assert [(run.start, run.size) for run in gpu.unit_runs] == [(0, 1), (1, 4), (5, 3)]
     assert (need.kind, need.subject, need.urgent) == (AttentionKind.GPU, place.gpu_id, True)
     assert need.why == (
         "3g.40gb cannot start at unit 1; it may start at 0, 4; no new leases are placed on it; one lease still on it"
@@ -160,7 +160,7 @@ def test_a_gpu_whose_cut_its_model_does_not_have_is_named_and_all_pages_still_lo
     )
     with staff_scope():
         (gpu,) = (each for each in fleet_gpus.load_gpus() if each.index == 2)
-    assert [(run.start, run.size, run.use) for run in gpu.runs] == [(0, 8, UnitUse.UNHEALTHY)]
+    assert [(run.start, run.size, run.use) for run in gpu.unit_runs] == [(0, 8, UnitUse.UNHEALTHY)]
 
 
 def test_a_gpu_quarantined_by_hand_may_lack_a_reason(sim: Simulation, kestrel: TenantContext) -> None:

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 from billing.domain.money import Money
 from billing.services.catalogue import price_list
 from billing.services.reports import earnings, pending_decisions
-from broker.services.reports import attention_items, cluster_attention, fleet_gpus, fleet_hours, fleet_summary
+from broker.services.reports import attention_items, cluster_attention, fleet_gpus, fleet_summary, fleet_usage
 from broker.services.reports.fleet_summary import permille_of
 from broker.services.reports.gpu_usage import SCALE, FleetGpu, UnitUse, gpus_by_use
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
@@ -202,7 +202,7 @@ def format_permille(permille: int) -> str:
 
 def _revenue_context(request: OperatorRequest) -> dict[str, Any]:
     """Compare today's revenue with the same hours a week ago."""
-    today = fleet_hours.start_of_day(request.now)
+    today = fleet_usage.start_of_day(request.now)
     earned, a_week_ago = earnings.revenue_over((today, request.now), (today - WEEK, request.now - WEEK))
     exact, before = (each.get(settings.CURRENCY, 0) for each in (earned, a_week_ago))
     rest = [Money.of_exact(e, code) for code, e in sorted(earned.items()) if code != settings.CURRENCY]
@@ -215,14 +215,14 @@ def _revenue_context(request: OperatorRequest) -> dict[str, Any]:
 
 
 def _hours_context(request: OperatorRequest, fleet: list[FleetGpu]) -> dict[str, Any]:
-    spent = fleet_hours.account_since(fleet_hours.start_of_day(request.now), fleet, now=request.now)
-    parts = [(kind, _(word), sum(spent.by_use[use] for use in uses)) for kind, word, uses in USE_BARS]
+    usage = fleet_usage.measure_fleet_usage(fleet_usage.start_of_day(request.now), fleet, now=request.now)
+    parts = [(kind, _(word), sum(usage.by_use[use] for use in uses)) for kind, word, uses in USE_BARS]
     return {
         "bar": [(kind, amount) for kind, _word, amount in parts],
         "keys": [
             {"kind": kind, "label": word, "value": gpu_map.format_gpus(amount // 3600)} for kind, word, amount in parts
         ],
-        "explained": gpu_map.format_gpus(spent.explained // 3600),
-        "total": gpu_map.format_gpus(spent.total // 3600),
-        "whole": spent.explained == spent.total,
+        "explained": gpu_map.format_gpus(usage.sum_by_use // 3600),
+        "total": gpu_map.format_gpus(usage.total // 3600),
+        "whole": usage.sum_by_use == usage.total,
     }

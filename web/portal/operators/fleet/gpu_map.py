@@ -124,7 +124,7 @@ def _coloured_runs(gpus: Sequence[FleetGpu], by: str) -> tuple[dict[str, Spans],
     # GPUs that look alike are coloured once. Their shared `look` lives as long as they do, so id() is a safe key.
     looks = {id(gpu.use_layout): gpu.use_layout for gpu in gpus}
     spans = {
-        name: tuple((start, size, USE_KINDS[use]) for start, size, use, _ in look.runs) for name, look in looks.items()
+        name: tuple((start, size, USE_KINDS[use]) for start, size, use, _ in each.runs) for name, each in looks.items()
     }
     words = {kind: _(word) for kind, word in KIND_WORDS.items()}
     return {gpu.id: spans[id(gpu.use_layout)] for gpu in gpus}, words
@@ -132,7 +132,7 @@ def _coloured_runs(gpus: Sequence[FleetGpu], by: str) -> tuple[dict[str, Spans],
 
 def _colour_by_lease(gpus: Sequence[FleetGpu], colour: Callable[[LeasedSlice], str]) -> dict[str, Spans]:
     return {
-        gpu.id: tuple((r.start, r.size, colour(r.held) if r.held else USE_KINDS[r.use]) for r in gpu.runs)
+        gpu.id: tuple((r.start, r.size, colour(r.slice) if r.slice else USE_KINDS[r.use]) for r in gpu.unit_runs)
         for gpu in gpus
     }
 

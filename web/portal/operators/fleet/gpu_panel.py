@@ -57,25 +57,25 @@ class GpuPanel:
 
     @property
     def spans(self) -> list[tuple[int, int, str, str]]:
-        return [(r.start, r.size, DRAWING_KINDS[r.use], self._word(r)) for r in self.gpu.runs]
+        return [(r.start, r.size, DRAWING_KINDS[r.use], self._word(r)) for r in self.gpu.unit_runs]
 
     @property
     def bar(self) -> list[tuple[str, int]]:
-        return [(BAR_KINDS.get(r.use, DRAWING_KINDS[r.use]), r.size) for r in self.gpu.runs]
+        return [(BAR_KINDS.get(r.use, DRAWING_KINDS[r.use]), r.size) for r in self.gpu.unit_runs]
 
     @property
     def words(self) -> str:
-        return ", ".join(f"{r.size} {r.use}" for r in self.gpu.runs)
+        return ", ".join(f"{r.size} {r.use}" for r in self.gpu.unit_runs)
 
     @property
     def free_units(self) -> int:
         return self.gpu.units(UnitUse.FREE)
 
     def _word(self, run: UnitRun) -> str:
-        if run.held is None or DRAWING_KINDS[run.use] in UNLABELLED_KINDS:
+        if run.slice is None or DRAWING_KINDS[run.use] in UNLABELLED_KINDS:
             return ""
         whole = run.size == self.gpu.grid
-        return _("whole GPU") if whole else run.held.profile.partition(".")[0]
+        return _("whole GPU") if whole else run.slice.profile.partition(".")[0]
 
 
 def gpu_panel_of(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> GpuPanel:
@@ -86,7 +86,7 @@ def gpu_panel_of(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> GpuPanel:
     unknown = (None, "")
     return GpuPanel(
         gpu,
-        tuple(GpuRunRow(run, *(priced.get(run.held.lease, unknown) if run.held else unknown)) for run in gpu.runs),
+        tuple(GpuRunRow(r, *(priced.get(r.slice.lease, unknown) if r.slice else unknown)) for r in gpu.unit_runs),
     )
 
 

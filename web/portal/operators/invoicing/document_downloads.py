@@ -13,7 +13,7 @@ from billing.services.documents import csv_exports, document_store
 from billing.services.ledger import account_entries
 from tenants.models import Tenant
 from tenants.services.errors import ObjectNotFound
-from tenants.services.rls import own_scope, tenant_scope
+from tenants.services.rls import login_role_scope, tenant_scope
 from web.http import downloads
 from web.portal.operators.page_context import OperatorRequest, find_in_scope, operator_page
 from web.portal.statements.statement_pages import CSV_HEADERS, statement_rows
@@ -28,7 +28,7 @@ def download_export(request: OperatorRequest, pk: str, kind: str) -> Any:
             _("{pk!r} has no export {kind!r}.").format(pk=pk, kind=kind),
             fix=_("Available exports: {export_kinds}.").format(export_kinds=", ".join(csv_exports.EXPORT_KINDS)),
         )
-    with own_scope(), tenant_scope(found.tenant_id):
+    with login_role_scope(), tenant_scope(found.tenant_id):
         return downloads.streamed_csv_response(
             csv_exports.csv_file_name(found, kind), csv_exports.csv_text(found, kind)
         )
@@ -46,7 +46,7 @@ def download_statement(request: OperatorRequest, pk: str, kind: str) -> Any:
     zone = ZoneInfo(tenant.time_zone)
     today = request.now.astimezone(zone).date()
     first, until = today.replace(month=1, day=1), request.now.replace(microsecond=0) + timedelta(seconds=1)
-    with own_scope(), tenant_scope(tenant.pk):
+    with login_role_scope(), tenant_scope(tenant.pk):
         account = account_entries.read_account(tenant.pk, tenant.currency, since=midnight(first, zone), until=until)
         if kind == "pdf":
             return downloads.pdf_response(request, document_store.account_statement_pdf(tenant, account))

@@ -34,7 +34,7 @@ def partitioning_text(cuts: Mapping[int, GpuLayout]) -> str:
     counts = Counter(cuts.values())
     parts = [
         _("{count} whole").format(count=count)
-        if cut.whole
+        if cut.is_whole_gpu
         else ngettext("{n} GPU with {layout}", "{n} GPUs with {layout}", count).format(n=count, layout=cut)
         for cut, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     ]
@@ -115,7 +115,7 @@ def show_layout_change(request: OperatorRequest, pk: str) -> HttpResponse:
 
 def _step_rows(found: Repartition, now: datetime) -> list[RepartitionStepRow]:
     steps = list(RepartitionLogEntry.objects.filter(change=found).order_by("seq"))
-    ends = [*(step.at for step in steps[1:]), None if found.over else now]
+    ends = [*(step.at for step in steps[1:]), None if found.is_over else now]
     return [RepartitionStepRow(step, end - step.at if end else None) for step, end in zip(steps, ends, strict=False)]
 
 

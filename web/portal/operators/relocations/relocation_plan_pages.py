@@ -104,11 +104,11 @@ class RelocationPlanPage:
 
     @property
     def live(self) -> bool:
-        return not self.plan.over and not self.proposed
+        return not self.plan.is_over and not self.proposed
 
     @property
     def over(self) -> int:
-        return sum(move.over for move in self.moves)
+        return sum(move.is_over for move in self.moves)
 
     @property
     def calls(self) -> list[dict[str, str]]:

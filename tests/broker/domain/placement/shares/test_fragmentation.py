@@ -34,13 +34,13 @@ def test_what_is_lost_is_counted_gpu_by_gpu_and_request_by_request(
         runs = request.cpu <= cpu and request.gpus <= (whole if request.gpus > 1 else len(left))
         lost = sum(rest for rest in left if rest < request.share or not runs)
         expected += times * lost / sum(popular.values())
-    assert FragmentationMeasure(popular).of(node) == pytest.approx(expected)
+    assert FragmentationMeasure(popular).fragmentation_of(node) == pytest.approx(expected)
 
 
 def test_requests_without_a_gpu_do_not_count_as_fragmentation() -> None:
     popular = {ShareRequest(4, 1, 1, 500): 1.0, ShareRequest(9, 1, 0, 0): 99.0}
-    assert FragmentationMeasure(popular).of(room(5, [WHOLE_MILLI, 400])) == pytest.approx(400)
+    assert FragmentationMeasure(popular).fragmentation_of(room(5, [WHOLE_MILLI, 400])) == pytest.approx(400)
 
 
 def test_nothing_is_lost_while_nothing_is_asked_for() -> None:
-    assert FragmentationMeasure({}).of(room(5, [WHOLE_MILLI, 400])) == 0
+    assert FragmentationMeasure({}).fragmentation_of(room(5, [WHOLE_MILLI, 400])) == 0

@@ -13,7 +13,7 @@ def room(*, cpu: int = 32000, memory: int = 64000, gpus: int = 2) -> NodeCapacit
 
 
 def free(of: NodeCapacity) -> tuple[int, int, list[int], int, int]:
-    return of.cpu, of.memory, of.left, of.free, of.whole
+    return of.cpu, of.memory, of.free_by_gpu, of.free_milli, of.unused_gpus
 
 
 def test_taken_capacity_is_returned_completely() -> None:
@@ -47,10 +47,10 @@ def test_a_gang_wants_gpus_that_nobody_uses() -> None:
     node = room(gpus=3)
     node.take(HALF, (1,))
     assert node.fits(PAIR)
-    assert node.wholes(2) == (0, 2)
+    assert node.find_unused_gpus(2) == (0, 2)
     node.take(PAIR, (0, 2))
     assert not node.fits(PAIR)
-    assert node.wholes(2) == ()
+    assert node.find_unused_gpus(2) == ()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ POPULAR = dict(zip(KINDS, (5, 4, 1, 6, 1, 2), strict=True))
 NODES = ((8, 32, 2), (16, 64, 2), (24, 40, 4))  # processors, memory, GPUs
 
 
-def rooms(count: int = 6) -> list[NodeCapacity]:
+def capacities(count: int = 6) -> list[NodeCapacity]:
     makes = [NODES[node % len(NODES)] for node in range(count)]
     rank = fill_order_by_class(dict(enumerate(makes)))
     return [
@@ -31,7 +31,7 @@ def rooms(count: int = 6) -> list[NodeCapacity]:
 
 
 def fleet(count: int = 6, weights: StrandingWeights | None = None) -> SharedNodes:
-    return SharedNodes(rooms(count), KINDS, LeastStranded(POPULAR, weights))
+    return SharedNodes(capacities(count), KINDS, LeastStranded(POPULAR, weights))
 
 
 @settings(max_examples=30, deadline=None)
@@ -43,8 +43,8 @@ def test_every_request_goes_where_the_cheapest_bid_of_all_nodes_is(steps: list[t
         if not leaves and held:
             nodes.release(*held.pop(pick % len(held)))
             continue
-        bids = [bid.cost for room in nodes.rooms if (bid := rule.bid(room, KINDS[kind]))]
-        before = [rule.bid(room, KINDS[kind]) for room in nodes.rooms]
+        bids = [bid.cost for room in nodes.capacities if (bid := rule.bid(room, KINDS[kind]))]
+        before = [rule.bid(room, KINDS[kind]) for room in nodes.capacities]
         got = nodes.place(kind)
         assert (got is None) == (not bids)
         if got:
@@ -52,9 +52,9 @@ def test_every_request_goes_where_the_cheapest_bid_of_all_nodes_is(steps: list[t
             held.append((kind, got))
     for kind, got in held:
         nodes.release(kind, got)
-    fresh = rooms()
-    assert [(r.cpu, r.memory, r.left, r.free, r.whole) for r in nodes.rooms] == [
-        (r.cpu, r.memory, r.left, r.free, r.whole) for r in fresh
+    fresh = capacities()
+    assert [(r.cpu, r.memory, r.free_by_gpu, r.free_milli, r.unused_gpus) for r in nodes.capacities] == [
+        (r.cpu, r.memory, r.free_by_gpu, r.free_milli, r.unused_gpus) for r in fresh
     ]
 
 
@@ -63,22 +63,22 @@ def cost_as_defined(
 ) -> float:
     """What a way of holding a request costs, by taking it and looking."""
     fragments = FragmentationMeasure(POPULAR)
-    takes = sum(r.takes * n for r, n in POPULAR.items())
+    takes = sum(r.total_share * n for r, n in POPULAR.items())
     a_cpu = takes / sum(r.cpu * n for r, n in POPULAR.items())
     a_mib = takes / sum(r.memory * n for r, n in POPULAR.items())
 
     def stranded() -> float:
-        return max(0.0, room.free - min((room.cpu + 1) * a_cpu, (room.memory + 1) * a_mib))
+        return max(0.0, room.free_milli - min((room.cpu + 1) * a_cpu, (room.memory + 1) * a_mib))
 
-    before, stood = fragments.of(room), stranded()
+    before, stood = fragments.fragmentation_of(room), stranded()
     room.take(request, gpus)
-    after, stands = fragments.of(room), stranded()
+    after, stands = fragments.fragmentation_of(room), stranded()
     room.give(request, gpus)
     cost = weights.order * room.rank + after - before + weights.stranded * (stands - stood)
-    if request.partial:
-        parts = {r.share: n for r, n in POPULAR.items() if r.partial}
+    if request.is_partial:
+        parts = {r.share: n for r, n in POPULAR.items() if r.is_partial}
         worth = best_value_by_free({**share_prices(parts), WHOLE_MILLI: 1.0})
-        left = room.left[gpus[0]]
+        left = room.free_by_gpu[gpus[0]]
         cost += weights.cut * WHOLE_MILLI * (worth[left] - worth[left - request.share])
     return cost
 
@@ -99,8 +99,8 @@ def test_a_bid_is_the_least_that_any_gpu_of_the_node_costs(left: list[int], cpu:
     if not room.fits(request):
         assert bid is None
         return
-    ways = [room.wholes(request.gpus)]
-    if request.partial:
+    ways = [room.find_unused_gpus(request.gpus)]
+    if request.is_partial:
         ways = [(gpu,) for gpu, rest in enumerate(left) if rest >= request.share]
     costs = [cost_as_defined(room, request, gpus, weights) for gpus in ways]
     assert bid is not None
@@ -125,7 +125,7 @@ def test_a_place_of_the_callers_choosing_is_held_and_a_taken_one_refused() -> No
         nodes.take(0, HeldShare(1, (0,)))
     with pytest.raises(ValueError, match="is not held"):
         nodes.release(0, HeldShare(1, (1,)))
-    assert nodes.rooms[1].left == [0, WHOLE_MILLI]
+    assert nodes.capacities[1].free_by_gpu == [0, WHOLE_MILLI]
 
 
 def test_bids_of_the_past_are_forgotten_however_often_nodes_change() -> None:

@@ -102,7 +102,7 @@ WELL = ClusterSnapshot(
     namespaces=[thing("gt-1", labels={"app.kubernetes.io/managed-by": "gpubroker"}, status={"phase": "Active"})],
     nodes=NODES,
     heartbeats={"gpu-1": NOW - timedelta(seconds=3)},
-    found=PLUGIN.inventory(NODES, []),
+    inventory=PLUGIN.inventory(NODES, []),
     slices=[],
     pods=[],
     installed={
@@ -132,4 +132,4 @@ WELL = ClusterSnapshot(
 def with_nodes(*nodes: ClusterNode, **changes: Any) -> ClusterSnapshot:
     """Return the same cluster with other nodes."""
     heard = {each.metadata.name: NOW for each in nodes}
-    return replace(WELL, nodes=nodes, found=PLUGIN.inventory(nodes, []), heartbeats=heard, **changes)
+    return replace(WELL, nodes=nodes, inventory=PLUGIN.inventory(nodes, []), heartbeats=heard, **changes)

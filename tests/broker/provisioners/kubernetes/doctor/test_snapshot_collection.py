@@ -48,5 +48,5 @@ def test_parts_that_are_not_answered_like_kubernetes_are_unreadable(serve: Start
     assert seen.version.git_version == "v1.36.3"  # type: ignore[union-attr]
     for unseen in (seen.groups, seen.rights):
         assert isinstance(unseen, UnreadablePart)
-        assert "does not answer like Kubernetes" in unseen.why
+        assert "does not answer like Kubernetes" in unseen.reason
     assert len(examination.examine_cluster(seen)) > 25

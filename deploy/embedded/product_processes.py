@@ -44,7 +44,7 @@ SUPPLIER = {
 
 
 @dataclass(frozen=True)
-class Product:
+class ProductInstallation:
     """Installation of the product on this machine."""
 
     folders: DataDirectories
@@ -55,18 +55,18 @@ class Product:
     account: UnprivilegedAccount | None = None
 
     @property
-    def name(self) -> str:
-        """Host name for a browser on this machine; a bare address would allow no passkeys."""
+    def browser_host(self) -> str:
+        """Return the host name that a browser on this machine uses; passkeys need `localhost`."""
         return "localhost" if self.host in LOCAL_ADDRESSES else f"[{self.host}]" if ":" in self.host else self.host
 
     @property
-    def address(self) -> str:
-        return os.environ.get("GPUBROKER_PUBLIC_URL", f"http://{self.name}:{self.port}")
+    def public_url(self) -> str:
+        return os.environ.get("GPUBROKER_PUBLIC_URL", f"http://{self.browser_host}:{self.port}")
 
     def env(self, role: str) -> dict[str, str]:
-        """Return the environment of a process that logs in as a role."""
-        names = {"127.0.0.1", "localhost", "[::1]", self.name, socket.gethostname()}
-        own = {name: value for name, value in os.environ.items() if name.startswith("GPUBROKER_")}
+        """Return the environment of a process that logs in with a database role."""
+        allowed_hosts = {"127.0.0.1", "localhost", "[::1]", self.browser_host, socket.gethostname()}
+        user_settings = {name: value for name, value in os.environ.items() if name.startswith("GPUBROKER_")}
         return {
             "PATH": f"{Path(PYTHON).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
             "LANG": "C.UTF-8",
@@ -77,26 +77,26 @@ class Product:
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "CELERY_SKIP_CHECKS": "1",  # `make check` ran them; here they would cost a second each
             # Defaults first, then the person's own variables, then what the launcher decides.
-            "GPUBROKER_PUBLIC_URL": self.address,
-            "GPUBROKER_EVENTS_URL": f"http://{self.name}:{self.port + 1}",
-            "GPUBROKER_ALLOWED_HOSTS": json.dumps(sorted(names)),
-            "GPUBROKER_SECURE_COOKIES": "false" if self.address.startswith("http:") else "true",
+            "GPUBROKER_PUBLIC_URL": self.public_url,
+            "GPUBROKER_EVENTS_URL": f"http://{self.browser_host}:{self.port + 1}",
+            "GPUBROKER_ALLOWED_HOSTS": json.dumps(sorted(allowed_hosts)),
+            "GPUBROKER_SECURE_COOKIES": "false" if self.public_url.startswith("http:") else "true",
             # The demo's operator has no second factor; one that is added is still required.
-            "GPUBROKER_OPERATORS_REQUIRE_MFA": "false" if self.address.startswith("http:") else "true",
+            "GPUBROKER_OPERATORS_REQUIRE_MFA": "false" if self.public_url.startswith("http:") else "true",
             "GPUBROKER_PROVISIONER": "broker.provisioners.simulated.SimulatedProvisioner",
             **SUPPLIER,
             "GPUBROKER_PAYMENT_GATEWAY": "billing.gateways.simulated.SimulatedGateway",
-            "GPUBROKER_SECRET_KEY": stored_secret(self.folders.secrets / "secret_key", self.account),
-            "GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS": stored_secret(
+            "GPUBROKER_SECRET_KEY": load_or_create_secret(self.folders.secrets / "secret_key", self.account),
+            "GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS": load_or_create_secret(
                 self.folders.secrets / "credential_keys", self.account, size=32
             ),
-            **own,
+            **user_settings,
             "GPUBROKER_DATABASE_URL": self.server.login(role, DATABASE),
             "GPUBROKER_BROKER_URL": self.valkey.url,
             "GPUBROKER_DATA_DIR": str(self.folders.files),
         }
 
-    def manage(self, name: str, *arguments: str, role: str = WEB, output: Path | None = None) -> ProcessSpec:
+    def manage_command(self, name: str, *arguments: str, role: str = WEB, output: Path | None = None) -> ProcessSpec:
         """Return the specification of a manage.py command."""
         env = self.env(role)
         if role == OWNER:
@@ -112,8 +112,8 @@ class Product:
         events = [PYTHON, "-m", "uvicorn", "config.asgi:application", "--no-access-log"]
         events += ["--host", self.host, "--port", str(self.port + 1), "--timeout-graceful-shutdown", "2"]
         return [
-            self._part("web", web, WEB, ready=self._answers(self.port, READY), orphaned=signal.SIGQUIT),
-            self._part("events", events, WEB, ready=self._answers(self.port + 1)),
+            self._spec("web", web, WEB, ready=self._http_ready_check(self.port, READY), orphan_signal=signal.SIGQUIT),
+            self._spec("events", events, WEB, ready=self._http_ready_check(self.port + 1)),
         ]
 
     def background_processes(self) -> list[ProcessSpec]:
@@ -127,29 +127,29 @@ class Product:
         beat += ["-s", str(self.folders.files / BEAT_SCHEDULE)]
         relay = [PYTHON, str(CHECKOUT / "manage.py"), "relay", "--skip-checks"]
         return [
-            self._part("worker", worker, WORKER, ready=self._worker_listens, orphaned=signal.SIGQUIT),
-            self._part("beat", beat, WORKER, ready=self._timetable_is_written()),
-            self._part("relay", relay, WORKER, ready=self._relay_looks),
+            self._spec("worker", worker, WORKER, ready=self._worker_consumes_tasks, orphan_signal=signal.SIGQUIT),
+            self._spec("beat", beat, WORKER, ready=self._beat_ready_check()),
+            self._spec("relay", relay, WORKER, ready=self._relay_has_started),
         ]
 
-    def agent(self) -> ProcessSpec:
+    def agent_process(self) -> ProcessSpec:
         """Return the specification of the cluster agent: idle until a cluster is registered."""
-        follow_all = [PYTHON, str(CHECKOUT / "manage.py"), "kube_agent"]
-        return self._part("agent", follow_all, WORKER)
+        command = [PYTHON, str(CHECKOUT / "manage.py"), "kube_agent"]
+        return self._spec("agent", command, WORKER)
 
-    def _part(
+    def _spec(
         self,
         name: str,
         command: list[str],
         role: str,
         *,
         ready: Callable[[Process], bool] = lambda process: True,
-        orphaned: signal.Signals = signal.SIGTERM,
+        orphan_signal: signal.Signals = signal.SIGTERM,
     ) -> ProcessSpec:
         env = self.env(role) | {"PGAPPNAME": application_name(name)}
-        return ProcessSpec(name, command, env, ready=ready, account=self.account, cwd=CHECKOUT, orphaned=orphaned)
+        return ProcessSpec(name, command, env, ready, self.account, CHECKOUT, orphan_signal=orphan_signal)
 
-    def _answers(self, port: int, path: str = HEALTH) -> Callable[[Process], bool]:
+    def _http_ready_check(self, port: int, path: str = HEALTH) -> Callable[[Process], bool]:
         host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
 
         def answers(process: Process) -> bool:
@@ -164,19 +164,16 @@ class Product:
 
         return answers
 
-    def _timetable_is_written(self) -> Callable[[Process], bool]:
-        """Return a check whether beat has written its schedule since now.
+    def _beat_ready_check(self) -> Callable[[Process], bool]:
+        """Return a check that beat has written its schedule file, as it does once it has loaded it."""
 
-        It does so once it has loaded it, and then ticks.
-        """
-
-        def written() -> list[int]:
+        def schedule_times() -> list[int]:
             return sorted(file.stat().st_mtime_ns for file in self.folders.files.glob(f"{BEAT_SCHEDULE}*"))
 
-        before = written()
-        return lambda process: written() != before
+        before = schedule_times()
+        return lambda process: schedule_times() != before
 
-    def _relay_looks(self, process: Process) -> bool:
+    def _relay_has_started(self, process: Process) -> bool:
         """Return whether the relay has queried the outbox; it subscribes before its first query."""
         try:
             with psycopg.connect(self.server.login(WORKER, DATABASE), connect_timeout=2) as connection:
@@ -186,10 +183,10 @@ class Product:
         except psycopg.OperationalError:
             return False
 
-    def _worker_listens(self, process: Process) -> bool:
+    def _worker_consumes_tasks(self, process: Process) -> bool:
         """Return whether a worker consumes tasks: nothing else here subscribes to a channel pattern."""
         try:
-            return self.valkey.say(b"PUBSUB NUMPAT") not in (b"", b":0\r\n")
+            return self.valkey.send_command(b"PUBSUB NUMPAT") not in (b"", b":0\r\n")
         except OSError:
             return False
 
@@ -199,8 +196,8 @@ def application_name(name: str) -> str:
     return f"gpubroker {name}"
 
 
-def stored_secret(file: Path, account: UnprivilegedAccount | None, *, size: int = 48) -> str:
-    """Return a random secret of so many bytes, as base64, which survives restarts."""
+def load_or_create_secret(file: Path, account: UnprivilegedAccount | None, *, size: int = 48) -> str:
+    """Return the secret in a file; generate it on the first start."""
     if not file.exists():
         file.touch(mode=0o600)
         file.write_text(base64.urlsafe_b64encode(secrets.token_bytes(size)).decode())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from broker.domain.lifecycle.states import LeaseState
 from broker.models import Gpu, GpuHealth, Node, NodeState, Offering, OfferingState
 from broker.services.inventory import hardware
-from broker.services.reports import fleet_gpus, fleet_hours
-from broker.services.reports.fleet_hours import FleetHours
+from broker.services.reports import fleet_gpus, fleet_usage
+from broker.services.reports.fleet_usage import FleetUsage, measure_fleet_usage
 from broker.services.reports.gpu_usage import SCALE, UnitUse
 from tenants.services.rls import staff_scope
 from tests import simulation
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.django_db
 GPU_SECOND = SCALE  # one GPU for one second
 
 
-def spent(sim: Simulation, seconds: int) -> FleetHours:
+def usage_of(sim: Simulation, seconds: int) -> FleetUsage:
     with staff_scope():
-        return fleet_hours.account_since(sim.now - timedelta(seconds=seconds), fleet_gpus.load_gpus(), now=sim.now)
+        return measure_fleet_usage(sim.now - timedelta(seconds=seconds), fleet_gpus.load_gpus(), now=sim.now)
 
 
 def sold_seconds(*leases: object) -> int:
@@ -39,8 +39,8 @@ def sold_seconds(*leases: object) -> int:
 
 def test_an_idle_fleet_is_idle_for_every_second(sim: Simulation, kestrel: TenantContext) -> None:
     sim.run(100)
-    seen = spent(sim, 100)
-    assert seen.by_use[UnitUse.FREE] == seen.total == seen.explained == 4 * 100 * GPU_SECOND
+    seen = usage_of(sim, 100)
+    assert seen.by_use[UnitUse.FREE] == seen.total == seen.sum_by_use == 4 * 100 * GPU_SECOND
 
 
 def test_sold_seconds_are_the_seconds_the_ledger_calls_active(sim: Simulation, kestrel: TenantContext) -> None:
@@ -48,16 +48,16 @@ def test_sold_seconds_are_the_seconds_the_ledger_calls_active(sim: Simulation, k
     sim.run(500)
     sim.release_lease(lease)
     sim.run(100)
-    seen = spent(sim, 900)
+    seen = usage_of(sim, 900)
     assert seen.by_use[UnitUse.SOLD] == sold_seconds(lease) * GPU_SECOND
     assert seen.by_use[UnitUse.RESERVED] > 0
-    assert seen.explained == seen.total
+    assert seen.sum_by_use == seen.total
 
 
 def test_a_lease_that_goes_on_is_sold_until_now_and_spot_is_told_apart(sim: Simulation, kestrel: TenantContext) -> None:
     begun = sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot")).active_at
     sim.run(300)
-    seen = spent(sim, 10_000)
+    seen = usage_of(sim, 10_000)
     assert seen.by_use[UnitUse.SPOT] == int((sim.now - begun).total_seconds()) * GPU_SECOND
     assert seen.by_use[UnitUse.SOLD] == 0
 
@@ -66,19 +66,19 @@ def test_a_place_still_held_after_its_lease_ended_counts_once(sim: Simulation, k
     lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(500)
     sim.release_lease(lease)
-    seen = spent(sim, 900)
+    seen = usage_of(sim, 900)
     assert simulation.reload_lease(lease).state == LeaseState.RELEASING
     assert seen.by_use[UnitUse.SOLD] == sold_seconds(lease) * GPU_SECOND
-    assert seen.explained == seen.total
+    assert seen.sum_by_use == seen.total
 
 
 def test_only_the_part_inside_the_window_counts(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     sim.run(1000)
-    assert spent(sim, 60).by_use[UnitUse.SOLD] == 60 * GPU_SECOND
+    assert usage_of(sim, 60).by_use[UnitUse.SOLD] == 60 * GPU_SECOND
     sim.release_lease(lease)
     sim.run(2000)
-    assert spent(sim, 60).by_use[UnitUse.SOLD] == 0
+    assert usage_of(sim, 60).by_use[UnitUse.SOLD] == 0
 
 
 def test_a_lease_that_never_became_active_was_only_reserved(sim: Simulation, kestrel: TenantContext) -> None:
@@ -86,21 +86,21 @@ def test_a_lease_that_never_became_active_was_only_reserved(sim: Simulation, kes
     sim.run(1)
     sim.release_lease(lease)
     sim.run(60)
-    seen = spent(sim, 200)
+    seen = usage_of(sim, 200)
     assert seen.by_use[UnitUse.SOLD] == 0
     assert seen.by_use[UnitUse.RESERVED] > 0
-    assert seen.explained == seen.total
+    assert seen.sum_by_use == seen.total
 
 
 def test_units_that_no_offering_fits_count_as_fragmented(sim: Simulation, kestrel: TenantContext) -> None:
     one = simulation.offering("1g.10gb")
     Offering.objects.exclude(pk=one.pk).update(state=OfferingState.DRAFT)
     sim.run(100)
-    assert spent(sim, 100).by_use[UnitUse.FRAGMENTED] == 4 * 100 * GPU_SECOND // 8
+    assert usage_of(sim, 100).by_use[UnitUse.FRAGMENTED] == 4 * 100 * GPU_SECOND // 8
     sim.create_lease(kestrel, one)
-    seen = spent(sim, 10)
+    seen = usage_of(sim, 10)
     assert seen.by_use[UnitUse.FRAGMENTED] > 0
-    assert seen.explained == seen.total
+    assert seen.sum_by_use == seen.total
 
 
 def test_outages_count_from_their_beginning_to_their_end(sim: Simulation, kestrel: TenantContext) -> None:
@@ -115,18 +115,18 @@ def test_outages_count_from_their_beginning_to_their_end(sim: Simulation, kestre
     simulation.set_node_state(node, NodeState.READY, sim)
     hardware.set_gpu_health(gpu, GpuHealth.HEALTHY, reason="reseated", actor=OPERATOR, now=sim.now)
     sim.run(10)
-    seen = spent(sim, 210)
+    seen = usage_of(sim, 210)
     assert seen.by_use[UnitUse.UNHEALTHY] == (50 + 30 + 4 * 20) * GPU_SECOND
     assert seen.by_use[UnitUse.MAINTENANCE] == 3 * 30 * GPU_SECOND
     assert seen.by_use[UnitUse.FREE] == (4 * 100 + 3 * 50 + 4 * 10) * GPU_SECOND
-    assert seen.explained == seen.total
+    assert seen.sum_by_use == seen.total
 
 
 def test_a_lease_on_a_node_out_of_service_is_sold_while_it_is_charged(sim: Simulation, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     simulation.set_node_state(Node.objects.get(), NodeState.DRAINING, sim)
     sim.run(100)
-    seen = spent(sim, 100)
+    seen = usage_of(sim, 100)
     assert (seen.by_use[UnitUse.SOLD], seen.by_use[UnitUse.MAINTENANCE]) == (100 * GPU_SECOND, 300 * GPU_SECOND)
 
 
@@ -135,7 +135,7 @@ def test_an_outage_that_lasts_since_before_the_window_counts_from_its_border(
 ) -> None:
     simulation.set_node_state(Node.objects.get(), NodeState.CORDONED, sim)
     sim.run(1000)
-    assert spent(sim, 40).by_use[UnitUse.MAINTENANCE] == 4 * 40 * GPU_SECOND
+    assert usage_of(sim, 40).by_use[UnitUse.MAINTENANCE] == 4 * 40 * GPU_SECOND
 
 
 def test_a_cluster_counts_from_when_it_was_added(sim: Simulation, kestrel: TenantContext) -> None:
@@ -144,16 +144,16 @@ def test_a_cluster_counts_from_when_it_was_added(sim: Simulation, kestrel: Tenan
         simulation.SimulatedRack("west-2", "eu-west", "A100-80GB", nodes=1, gpus_per_node=2), now=sim.now
     )
     sim.run(10)
-    assert spent(sim, 500).total == (4 * 60 + 2 * 10) * GPU_SECOND
+    assert usage_of(sim, 500).total == (4 * 60 + 2 * 10) * GPU_SECOND
 
 
 def test_a_window_of_no_length_explains_nothing(sim: Simulation, kestrel: TenantContext) -> None:
-    seen = spent(sim, 0)
-    assert (seen.total, seen.explained) == (0, 0)
+    seen = usage_of(sim, 0)
+    assert (seen.total, seen.sum_by_use) == (0, 0)
 
 
 def test_the_day_of_operators_begins_at_midnight_utc() -> None:
-    assert fleet_hours.start_of_day(simulation.NOW).isoformat() == "2026-11-21T00:00:00+00:00"
+    assert fleet_usage.start_of_day(simulation.NOW).isoformat() == "2026-11-21T00:00:00+00:00"
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=12), st.integers(0, 600))
@@ -163,7 +163,7 @@ def test_spans_tile_the_window_whatever_happened(gaps: list[int], start: int) ->
     for number, gap in enumerate(gaps):
         at += gap
         changes.append((at, str(number), str(number + 1)))
-    spans = list(fleet_hours._spans(changes, str(len(gaps)), start, end))
+    spans = list(fleet_usage._spans(changes, str(len(gaps)), start, end))
     assert spans[0][0] == start
     assert spans[-1][1] == end
     assert all(before[1] == after[0] for before, after in pairwise(spans))

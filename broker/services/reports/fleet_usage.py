@@ -1,4 +1,4 @@
-"""Fleet usage accounting in unit-seconds since a moment. Must run as staff."""
+"""GPU-seconds of the fleet by use since a given time. Requires staff scope."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,16 +17,16 @@ from broker.services.inventory.gpu_catalogue import profile_named
 from broker.services.reports.gpu_usage import SCALE, FleetGpu, UnitUse, use_when_free
 from ports.postgres.sql_statements import load_sql
 
-Outage = tuple[int, int, UnitUse]
+Outage = tuple[int, int, UnitUse]  # start, end, and the use to report for free units
 SliceKind = tuple[bool, Isolation]  # whether a slice has the media engines, and its isolation
 
 
 class HeldInterval(NamedTuple):
-    """A placement in the window: its times and its charged seconds."""
+    """Time a placement was held in the report period, and the seconds of it that were charged."""
 
-    bits: int
+    mask: int
     size: int
-    media: bool
+    uses_media_engines: bool
     isolation: Isolation
     since: int
     until: int
@@ -35,62 +35,62 @@ class HeldInterval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FleetHours:
-    """Seconds × SCALE of a GPU by use; `total` is counted from the GPUs alone."""
+class FleetUsage:
+    """GPU-seconds × SCALE by use; `total` is computed independently, as a control total."""
 
     total: int
     by_use: dict[UnitUse, int]
 
     @property
-    def explained(self) -> int:
+    def sum_by_use(self) -> int:
         return sum(self.by_use.values())
 
 
-def account_since(moment: datetime, gpus: Sequence[FleetGpu], *, now: datetime) -> FleetHours:
-    """Account for the fleet's time from a moment until now."""
+def measure_fleet_usage(moment: datetime, gpus: Sequence[FleetGpu], *, now: datetime) -> FleetUsage:
+    """Return the fleet's GPU-seconds by use from a moment until now."""
     start, end = int(moment.timestamp()), int(now.timestamp())
-    held, outages = _load_intervals(gpus, start, end), _load_outages(moment, gpus, end)
-    spent: Counter[tuple[UnitUse, int]] = Counter()
+    intervals, outages = _load_intervals(gpus, start, end), _load_outages(moment, gpus, end)
+    seconds_by_use: Counter[tuple[UnitUse, int]] = Counter()
     total = 0
     for gpu in gpus:
         first = min(max(start, gpu.since_s), end)
         total += end - first
-        for h in held[gpu.id]:
-            spent[h.use, gpu.grid] += h.size * h.sold_s
-            spent[UnitUse.RESERVED, gpu.grid] += h.size * (h.until - h.since - h.sold_s)
-        for use, units, seconds in _free_unit_seconds(gpu, held[gpu.id], outages[gpu.id], first, end):
-            spent[use, gpu.grid] += units * seconds
+        for each in intervals[gpu.id]:
+            seconds_by_use[each.use, gpu.grid] += each.size * each.sold_s
+            seconds_by_use[UnitUse.RESERVED, gpu.grid] += each.size * (each.until - each.since - each.sold_s)
+        for use, units, seconds in _free_unit_seconds(gpu, intervals[gpu.id], outages[gpu.id], first, end):
+            seconds_by_use[use, gpu.grid] += units * seconds
     by_use = dict.fromkeys(UnitUse, 0)
-    for (use, grid), unit_seconds in spent.items():
+    for (use, grid), unit_seconds in seconds_by_use.items():
         by_use[use] += unit_seconds * SCALE // grid
-    return FleetHours(total * SCALE, by_use)
+    return FleetUsage(total * SCALE, by_use)
 
 
 def _free_unit_seconds(
-    gpu: FleetGpu, held: Sequence[HeldInterval], outages: Sequence[Outage], start: int, end: int
+    gpu: FleetGpu, intervals: Sequence[HeldInterval], outages: Sequence[Outage], start: int, end: int
 ) -> Iterator[tuple[UnitUse, int, int]]:
-    """Yield (use, units, seconds) of the free units of one GPU."""
+    """Yield (use, units, seconds) of units that hold no slice: free, fragmented or out of service."""
     moments = {start, end}
-    for h in held:
-        moments.add(h.since)
-        moments.add(h.until)
+    for interval in intervals:
+        moments.add(interval.since)
+        moments.add(interval.until)
     for since, until, _ in outages:
         moments |= {since, until}
-    for at, then in pairwise(sorted(m for m in moments if start <= m <= end)):
-        state = _state_at(held, at)
-        idle = next((use for since, until, use in outages if since <= at < until), None)
+    for at, next_at in pairwise(sorted(moment for moment in moments if start <= moment <= end)):
+        state = _state_at(intervals, at)
+        outage_use = next((use for since, until, use in outages if since <= at < until), None)
         free = gpu.grid - state.mask.bit_count()
-        lost = 0 if idle or not free else gpu.sellable.lost(state).bit_count()
-        yield idle or UnitUse.FREE, free - lost, then - at
-        yield UnitUse.FRAGMENTED, lost, then - at
+        lost = 0 if outage_use or not free else gpu.sellable.unsellable_units(state).bit_count()
+        yield outage_use or UnitUse.FREE, free - lost, next_at - at
+        yield UnitUse.FRAGMENTED, lost, next_at - at
 
 
-def _state_at(held: Iterable[HeldInterval], at: int) -> GpuState:
+def _state_at(intervals: Iterable[HeldInterval], at: int) -> GpuState:
     """Return the GPU's state at a moment, which decides what free units are worth."""
     mask, media, isolation = 0, False, None
-    for h in held:
-        if h.since <= at < h.until:
-            mask, media, isolation = mask | h.bits, media or h.media, h.isolation
+    for interval in intervals:
+        if interval.since <= at < interval.until:
+            mask, media, isolation = mask | interval.mask, media or interval.uses_media_engines, interval.isolation
     return GpuState(mask, media, 0, isolation)
 
 
@@ -99,23 +99,23 @@ def _load_intervals(gpus: Sequence[FleetGpu], start: int, end: int) -> dict[str,
 
     A placement that is read twice, as held and as ended since, counts once.
     """
-    found: dict[str, dict[tuple[str, int, float], HeldInterval]] = {gpu.id: {} for gpu in gpus}
+    by_gpu: dict[str, dict[tuple[str, int, float], HeldInterval]] = {gpu.id: {} for gpu in gpus}
     models = {gpu.id: gpu.model for gpu in gpus}
     with connection.cursor() as cursor:
         cursor.execute(load_sql("broker/reports/ended_placements"), {"since": start, "until": end})
         for gpu_id, lease, isolation, at, size, name, price_class, held_s, until, *sold in cursor.fetchall():
             kind, since = _slice_kind(models[gpu_id], name, isolation), max(int(held_s), start)
             sold_s = max(0, min(until, sold[1]) - max(since, sold[0]))
-            found[gpu_id][lease, at, held_s] = _held_interval(kind, at, size, since, until, sold_s, price_class)
+            by_gpu[gpu_id][lease, at, held_s] = _held_interval(kind, at, size, since, until, sold_s, price_class)
     for gpu in gpus:
-        ended = found[gpu.id]
-        for s in gpu.slices:
-            if (which := (s.lease, s.start, s.held_s)) not in ended:
-                kind = _slice_kind(gpu.model, s.profile, gpu.state.isolation or "")
-                since = min(max(int(s.held_s), start), end)
-                sold_s = 0 if s.sold_s is None else max(0, end - max(since, s.sold_s))
-                ended[which] = _held_interval(kind, s.start, s.size, since, end, sold_s, s.price_class)
-    return {gpu_id: list(lying.values()) for gpu_id, lying in found.items()}
+        ended = by_gpu[gpu.id]
+        for leased in gpu.slices:
+            if (key := (leased.lease, leased.start, leased.held_s)) not in ended:
+                kind = _slice_kind(gpu.model, leased.profile, gpu.state.isolation or "")
+                since = min(max(int(leased.held_s), start), end)
+                sold_s = 0 if leased.sold_s is None else max(0, end - max(since, leased.sold_s))
+                ended[key] = _held_interval(kind, leased.start, leased.size, since, end, sold_s, leased.price_class)
+    return {gpu_id: list(intervals.values()) for gpu_id, intervals in by_gpu.items()}
 
 
 @lru_cache(maxsize=4096)
@@ -140,29 +140,29 @@ def _load_outages(moment: datetime, gpus: Sequence[FleetGpu], end: int) -> dict[
     for at, node, gpu_id, before, after in rows.values_list("at", "node_id", "gpu_id", "before", "after"):
         changes[gpu_id or node].append((int(at.timestamp()), before, after))
     start = int(moment.timestamp())
-    found: dict[str, list[Outage]] = {}
+    outages_by_gpu: dict[str, list[Outage]] = {}
     for gpu in gpus:
         if gpu.id not in changes and gpu.node not in changes:
             use = use_when_free(gpu.health, gpu.node_state)
-            found[gpu.id] = [(start, end, use)] if use else []
+            outages_by_gpu[gpu.id] = [(start, end, use)] if use else []
             continue
-        itself = _spans(changes[gpu.id], gpu.health, start, end)
-        under = _spans(changes[gpu.node], gpu.node_state, start, end)
-        outages = [(s, e, use_when_free(GpuHealth(word), NodeState.READY)) for s, e, word in itself]
-        outages += [(s, e, use_when_free(GpuHealth.HEALTHY, NodeState(word))) for s, e, word in under]
-        wrong = [(s, e, use) for s, e, use in outages if use is not None]
-        found[gpu.id] = sorted(wrong, key=lambda outage: outage[2] is not UnitUse.UNHEALTHY)
-    return found
+        gpu_spans = _spans(changes[gpu.id], gpu.health, start, end)
+        node_spans = _spans(changes[gpu.node], gpu.node_state, start, end)
+        outages = [(s, e, use_when_free(GpuHealth(state), NodeState.READY)) for s, e, state in gpu_spans]
+        outages += [(s, e, use_when_free(GpuHealth.HEALTHY, NodeState(state))) for s, e, state in node_spans]
+        not_sellable = [(s, e, use) for s, e, use in outages if use is not None]
+        outages_by_gpu[gpu.id] = sorted(not_sellable, key=lambda outage: outage[2] is not UnitUse.UNHEALTHY)
+    return outages_by_gpu
 
 
 def _spans(changes: Iterable[tuple[int, str, str]], now: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, word) spans from changes and the current word."""
-    word, since = now, start
+    """Yield (start, end, state) spans from changes and the current state `now`."""
+    state, since = now, start
     for at, before, after in changes:
         at = min(max(at, since), end)
         yield since, at, before
-        word, since = after, at
-    yield since, end, word
+        state, since = after, at
+    yield since, end, state
 
 
 def start_of_day(now: datetime) -> datetime:
