@@ -50,7 +50,7 @@ def redirect_with_errors(request: HttpRequest, form: Any, *, to: str) -> HttpRes
 
 
 def find_or_missing(rows: Any, pk: str) -> Any:
-    """Return the row or raise Missing; another tenant's row looks missing too."""
+    """Return the row or raise ObjectNotFound; another tenant's row looks missing too."""
     row = rows.filter(pk=pk).first()
     if row is None:
         raise ObjectNotFound(_("Not found."), fix=_("Go back to the list and choose an existing item."))

@@ -136,9 +136,9 @@ def _delete_wrong_draft(record: StripeCharge, filled: Answer, now: datetime) -> 
 
 
 def _pay(record: StripeCharge, now: datetime) -> StripeCharge:
-    """Charge the card or look up the result, and store it.
+    """Charge the payment card or look up the result, and store it.
 
-    Raises Unanswered while the result is unknown.
+    Raises OutcomeUnknown while the result is unknown.
     """
     answer = invoice_steps.pay_invoice(record, now=now)
     if "declined" in answer:

@@ -46,7 +46,7 @@ def has_terms(tenant_id: str) -> bool:
 def compute_adjustments(invoice: Invoice) -> list[InvoiceAdjustment]:
     """Compute the adjustments of an invoice's month from its charges, in order.
 
-    Call in the tenant's RLS scope. Raises Unreckonable, naming the rule that failed.
+    Call in the tenant's RLS scope. Raises AdjustmentFailed, naming the rule that failed.
     """
     month = month_before_adjustments(invoice)
     for rule in RULES:

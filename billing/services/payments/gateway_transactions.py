@@ -153,7 +153,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
     def anew(self, row: TransactionRow, *, now: datetime, mark_failed_reason: str = "") -> None:
         """Retry a stuck row: the same key is asked for again, or given up.
 
-        Raises Moved if the row changed since it was read.
+        Raises TransactionChanged if the row changed since it was read.
         """
         fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "consecutive_failures": 0}
         values = {"reason": "", "code": "", "claimed_until": None, "mark_failed_reason": mark_failed_reason}

@@ -38,7 +38,7 @@ def settle_as_not_taken(
 ) -> TransactionRow:
     """Record that a transaction took nothing, and return its row.
 
-    It is declined, or pending while its gateway is asked to confirm that. Raises ManualSettlementRefused, Invalid.
+    It is declined, or pending while its gateway confirms that. Raises ManualSettlementRefused or InvalidValue.
     """
     reason = eviction.clean_reason(why)
     with tenant_scope(row.tenant_id):

@@ -68,9 +68,9 @@ def preview_price(
     tenant: str | None = None,
     tiers: Mapping[str, Any] | None = None,
 ) -> PricePreview:
-    """Charge an offering's last whole month (UTC) at another price, or raise Invalid.
+    """Charge an offering's last whole month (UTC) at another price, or raise InvalidValue.
 
-    Requires staff scope. It is a list price, or one `tenant`'s own. `tiers` are as tiers.read returns
+    Requires staff scope. It is a list price, or one `tenant`'s own. `tiers` are as parse_tiers returns
     them; they count each tenant's usage at the price. The result is compared with the hourly charges,
     before any tiers.
     """

@@ -78,7 +78,7 @@ class OperatorViewSet(ListModelMixin, RetrieveModelMixin, RowViewSet):
 class CrossTenantViewSet(OperatorViewSet):
     """Collection of all tenants' rows for operators; every request is audited."""
 
-    visit: ClassVar[str] = ""  # audit action `ops.<visit>`, as in `in_operations` of a page
+    visit: ClassVar[str] = ""  # audit action `ops.<visit>`, as in `operator_required` of a page
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -169,7 +169,7 @@ class OperatorAct:
 
 
 def tenant_or_missing(pk: str) -> Tenant:
-    """Return the tenant that a body names, or raise Missing."""
+    """Return the tenant that a body names, or raise ObjectNotFound."""
     with rls.staff_scope():
         tenant = Tenant.objects.filter(pk=pk).first()
     if tenant is None:

@@ -62,7 +62,7 @@ class OperatorCommitmentViewSet(CommitmentRows, CrossTenantViewSet):
 
 
 def offering_or_missing(pk: str) -> Offering:
-    """Return an offering, or raise Missing."""
+    """Return an offering, or raise ObjectNotFound."""
     if found := Offering.objects.filter(pk=pk).first():
         return found
     raise ObjectNotFound("The offering was not found.", fix="Select it from the list of offerings.")

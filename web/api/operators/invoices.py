@@ -97,7 +97,7 @@ class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
 
 
 def _amounts_by_line(lines: list[dict[str, Any]], currency: str) -> dict[int, int]:
-    """Return amounts by line number; raise Invalid for a line named twice."""
+    """Return amounts by line number; raise InvalidValue for a line named twice."""
     found = dict[int, int]()
     for line in lines:
         if line["n"] in found:

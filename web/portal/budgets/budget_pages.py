@@ -217,7 +217,7 @@ def _set_budget(request: PageRequest, form: dict[str, Any]) -> HttpResponse:
 
 
 def _parse_terms(form: dict[str, Any]) -> BudgetTerms:
-    """Parse the thresholds from the form; raise Invalid with the field's name."""
+    """Parse the thresholds from the form; raise InvalidValue with the field's name."""
     try:
         return BudgetTerms(
             thresholds=parse_percents(form["thresholds"], "thresholds"),

@@ -27,7 +27,7 @@ EXTENSION_HOURS = (1, 2, 8, 24)
 
 
 def find_lease_row(request: PageRequest, lease_id: str) -> LeaseRow:
-    """Return the lease's table row, or raise Missing if the visitor may not see it."""
+    """Return the lease's table row, or raise ObjectNotFound if the visitor may not see it."""
     listed = list(prefetch_for_rows(Lease.objects.filter(tenant=request.tenant).filter(pk=lease_id)))
     if not listed or not request.roles.may("leases.read", listed[0].project.path):
         raise ObjectNotFound(_("This lease does not exist."), fix=_("Choose one from the list of leases."))

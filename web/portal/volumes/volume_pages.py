@@ -122,7 +122,7 @@ def delete_volume(request: PageRequest, pk: str) -> HttpResponse:
 
 
 def find_volume(request: PageRequest, pk: str) -> Volume:
-    """Return a volume, or raise Missing if the visitor may not see it."""
+    """Return a volume, or raise ObjectNotFound if the visitor may not see it."""
     volume = with_leases(Volume.objects.filter(tenant=request.tenant)).there().filter(pk=pk).first()
     if volume is None or not request.roles.may("leases.read", volume.project.path):
         raise ObjectNotFound(_("This volume does not exist."), fix=_("Choose one from the list of volumes."))

@@ -1,4 +1,4 @@
-"""Lease gate: reserve a lease's possible cost in every budget up to the root."""
+"""Lease gate: reserve a lease's maximum cost in every budget up to the root."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -98,11 +98,11 @@ class PaymentOverdue(ProblemError):
 
 
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
-    """Reserve the lease's possible cost in budgets, token cap and prepaid wallet.
+    """Reserve the lease's maximum cost in budgets, token cap and prepaid wallet.
 
     It is reserved in every budget on its path, of the cap of the token that asks, and in its tenant's
     wallet if that pays in advance. Raises BudgetExceeded, BudgetStopped, TokenCapReached, PaymentRequired,
-    or Overdue for a suspended tenant.
+    or PaymentOverdue for a suspended tenant.
     """
     cursor = sql_statements.prepared_cursor()
     values: dict[str, Any] = {"path": lease.project.path, "now": now, "token": lease.requested_with_token}

@@ -61,7 +61,7 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
     """Close one month; return its final invoice, or None if nothing was used.
 
     Repeating it does nothing. Raises MonthNotOver before the month ends, PriceGap if some usage has no
-    price, MissingTaxRate if a tax rate is missing, Unreckonable if an agreement cannot be computed, and
+    price, MissingTaxRate if a tax rate is missing, AdjustmentFailed if an agreement cannot be computed, and
     StaleLease while it is unknown until when a lease ran.
     """
     with tenant_scope(tenant.pk):

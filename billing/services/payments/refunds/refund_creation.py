@@ -59,7 +59,7 @@ def open_refund(payment: Payment, *, minor: int, seen: int, why: str, actor: Act
     """Open a refund of part of a payment; a worker sends it.
 
     `seen` is how much had been refunded when the caller looked, so that the same request twice, or two
-    people at once, refund once. Raises Invalid for an amount that cannot be refunded or without a
+    people at once, refund once. Raises InvalidValue for an amount that cannot be refunded or without a
     reason; NotRefundable for a payment that took nothing, while another refund of it is pending, and if
     more was refunded than was seen.
     """

@@ -169,7 +169,7 @@ def _parse_discount_terms(request: OperatorRequest, currency: str) -> DiscountTe
 
 
 def find_form_tenant(request: OperatorRequest) -> Tenant:
-    """Return the tenant that the form names, or raise Invalid."""
+    """Return the tenant that the form names, or raise InvalidValue."""
     with staff_scope():
         found = Tenant.objects.filter(pk=request.POST.get("tenant", "")).first()
     if found is None:

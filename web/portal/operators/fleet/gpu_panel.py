@@ -97,7 +97,7 @@ def gpu_panel_now(gpu: FleetGpu, *, now: datetime) -> GpuPanel:
 
 
 def find_gpu(pk: str) -> FleetGpu:
-    """Load one GPU, or raise Missing."""
+    """Load one GPU, or raise ObjectNotFound."""
     found = fleet_gpus.load_gpus(gpu=pk)
     if not found:
         raise ObjectNotFound(_("GPU {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of GPUs."))

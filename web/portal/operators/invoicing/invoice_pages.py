@@ -137,7 +137,7 @@ def _find_invoice(pk: str) -> Invoice:
 
 
 def _typed_amounts(request: OperatorRequest, currency: str) -> dict[int, int]:
-    """Return the typed amounts by line number, or raise Invalid."""
+    """Return the typed amounts by line number, or raise InvalidValue."""
     try:
         wanted = {
             int(field[1]): parse_amount(text, currency)
