@@ -32,7 +32,7 @@ class InvariantCheckPage(CompletePage):
 class OperatorInvariantCheckViewSet(CrossTenantViewSet):
     """Invariant checks of capacity, quotas, ledger and charges against the rows themselves."""
 
-    serializer_class, visit, pagination_class, filter_backends = InvariantCheckOut, "integrity_checks", None, []
+    serializer_class, audit_action, pagination_class, filter_backends = InvariantCheckOut, "integrity_checks", None, []
 
     @extend_schema(operation_id="ops_proofs_list", responses=InvariantCheckPage)
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:

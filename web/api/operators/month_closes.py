@@ -44,7 +44,7 @@ class MonthCloseRequest(StrictSerializer):
 class OperatorMonthCloseViewSet(CrossTenantViewSet):
     """What is still missing to close a month."""
 
-    serializer_class, rows, visit = MonthCloseOut, BillingPeriod.objects.all(), "month-close"
+    serializer_class, rows, audit_action = MonthCloseOut, BillingPeriod.objects.all(), "month-close"
     pagination_class, filter_backends = None, []
 
     @extend_schema(responses=MonthCloseOut, filters=False)

@@ -10,7 +10,7 @@ from billing.services.payments.payment_collection import PAYMENTS
 from billing.services.payments.refunds import refund_creation
 from web.api.amounts import require_amount
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
 from web.api.operators.refunds import OperatorRefundOut, OperatorRefundViewSet, RefundCreate
 from web.api.payments import PaymentOut, PaymentRows
 
@@ -33,9 +33,9 @@ class OperatorPaymentOut(TenantNamed, PaymentOut):
 class OperatorPaymentViewSet(PaymentRows, CrossTenantViewSet):
     """Payments of all tenants; those that need attention are `status=stuck`."""
 
-    serializer_class, visit = OperatorPaymentOut, "payments"
+    serializer_class, audit_action = OperatorPaymentOut, "payments"
     sorts = OLDEST_FIRST
-    filters = OF_TENANT | PaymentRows.filters
+    filters = TENANT_FILTER | PaymentRows.filters
 
     @OperatorAct(ReasonIn, description=MARK_FAILED_DESCRIPTION)
     def mark_failed(self, payment: Payment, body: dict[str, Any]) -> Payment:

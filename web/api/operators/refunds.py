@@ -8,7 +8,7 @@ from billing.models import PaymentStatus, Refund
 from billing.services.payments.refunds import refund_creation
 from web.api.amounts import AmountField
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut, OperatorAct, ReasonIn
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct, ReasonIn
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -47,10 +47,10 @@ class RefundRetry(StrictSerializer):
 class OperatorRefundViewSet(CrossTenantViewSet):
     """Refunds of all tenants; those that need attention are `status=stuck`."""
 
-    serializer_class, visit = OperatorRefundOut, "payments"
+    serializer_class, audit_action = OperatorRefundOut, "payments"
     rows = Refund.objects.select_related("tenant", "payment__invoice")
     sorts = OLDEST_FIRST
-    filters = OF_TENANT | {
+    filters = TENANT_FILTER | {
         "payment": QueryFilter("payment_id"),
         "status": QueryFilter("status", choices=tuple(PaymentStatus.values)),
     }

@@ -6,7 +6,7 @@ from billing.models import TopUp
 from billing.services.payments import manual_settlements
 from billing.services.payments.topups.topup_collection import TOPUPS
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
 from web.api.operators.payments import MARK_FAILED_DESCRIPTION
 from web.api.topups import TopUpOut, TopUpRows
 
@@ -18,9 +18,9 @@ class OperatorTopUpOut(TenantNamed, TopUpOut):
 class OperatorTopUpViewSet(TopUpRows, CrossTenantViewSet):
     """Top-ups of all tenants; those that need attention are `status=stuck`."""
 
-    serializer_class, visit = OperatorTopUpOut, "topups"
+    serializer_class, audit_action = OperatorTopUpOut, "topups"
     sorts = OLDEST_FIRST
-    filters = OF_TENANT | TopUpRows.filters
+    filters = TENANT_FILTER | TopUpRows.filters
 
     @OperatorAct(ReasonIn, description=MARK_FAILED_DESCRIPTION)
     def mark_failed(self, topup: TopUp, body: dict[str, Any]) -> TopUp:

@@ -17,7 +17,7 @@ from billing.services.invoicing.corrections import correction_approvals, correct
 from broker.models import Lease, Offering
 from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
 from web.portal.operators.page_context import CONFIRMATION_METHODS, OperatorRequest, find_row, form_page, operator_page
 
@@ -36,7 +36,7 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
             made = _propose_correction(request)
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             return redirect("ops-correction", pk=made.pk)
     with staff_scope():

@@ -28,7 +28,7 @@ from broker.services.queue import open_capacity
 from broker.services.volumes import volume_metering
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 from tenants.services.rls import staff_scope
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.http.query_strings import state_tabs
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.launch.launch_form import YEARS
@@ -139,7 +139,7 @@ def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
             messages.success(request, _change_offering(request, found))
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             return redirect("ops-offering", pk=pk)
     elif "try" in request.GET:
@@ -147,7 +147,7 @@ def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
             preview_panel = PricePreviewPanel(_preview_price(request, found))
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
 
     def build(refusal: ProblemError | None) -> OfferingPage:
         wrong = getattr(refusal, "field", "") if request.method == "POST" else "try"
