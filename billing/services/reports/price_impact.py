@@ -105,6 +105,6 @@ def _tenant_effect(rows: list[Any], nano_per_hour: int, tiered: TieredPrice | No
         was=was,
         would_be=kept
         + usage_cost(changes, quantity=1, nano_per_hour=nano_per_hour)
-        - (tiered.less(0, changes, total=changes) if tiered else 0),
+        - (tiered.savings(0, changes, total=changes) if tiered else 0),
         kept=kept,
     )

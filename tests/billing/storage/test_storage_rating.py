@@ -342,7 +342,7 @@ def test_exports_tell_storage_as_storage(closed: Tenant) -> None:
 def test_storage_falls_to_who_made_the_volume(closed: Tenant) -> None:
     invoice = storage_line(closed).invoice
     with tenant_scope(closed.pk):
-        by_user = {part.key: part.minor for part in allocate_cost(invoice, by="user")}
+        by_user = {part.key: part.net for part in allocate_cost(invoice, by="user")}
         by_tag = allocate_cost(invoice, by="tag", tag="team")
     assert by_user["usr_ada"] == storage_line(closed).minor
     assert sum(part.total for part in by_tag) == invoice.total
