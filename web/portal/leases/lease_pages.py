@@ -74,12 +74,12 @@ class LeasePage:
     row: LeaseRow
     dots: list[lease_timeline.TimelineDot]
     transitions: list[TransitionRow]  # newest first
-    stretches: list[lease_costs.CostInterval]
+    cost_intervals: list[lease_costs.CostInterval]
     drawings: list[placement_diagram.LeaseGpuDrawing]
     more_gpus: int
     may_write: bool
     connections: list[LeaseConnection]
-    open_move: Relocation | None
+    relocation: Relocation | None
 
     @property
     def lease(self) -> Lease:
@@ -125,18 +125,18 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         row=row,
         dots=lease_timeline.timeline_dots(row, steps, now=request.now),
         transitions=[TransitionRow.of(step) for step in reversed(steps)],
-        stretches=lease_costs.cost_intervals(
+        cost_intervals=lease_costs.cost_intervals(
             steps,
             tenant=request.tenant.pk,
             currency=request.tenant.currency,
             now=row.charged_until,
-            promised=row.promised,
+            quoted_price=row.quoted_price,
         ),
         drawings=drawings,
         more_gpus=more,
         may_write=may_use,
         connections=lease_connections_of(row.lease) if may_use else [],
-        open_move=relocation_consent.announced_relocation(row.lease),
+        relocation=relocation_consent.announced_relocation(row.lease),
     )
 
 
