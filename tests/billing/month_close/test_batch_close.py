@@ -167,7 +167,9 @@ def test_a_set_looks_at_as_much_however_many_were_closed_before() -> None:
         cursor.execute(NO_INDEX.replace("off", "on"))
     with patch.object(batch_close, "BATCH_SIZE", 2), read() as sets:
         assert (
-            batch_close.close_simple_months(close_month._due_months(NOW)[:8], meter=close_month._charge_until, now=NOW)
+            batch_close.close_simple_months(
+                close_month._due_months(NOW)[:8], charge_until=close_month._charge_until, now=NOW
+            )
             == 8
         )
     assert sets == [sets[0]] * 4

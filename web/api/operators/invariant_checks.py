@@ -17,7 +17,7 @@ class InvariantCheckOut(serializers.Serializer[Any]):
     """An invariant and the result of checking it now; it holds if nothing was found."""
 
     name = serializers.CharField()
-    says = serializers.CharField()
+    description = serializers.CharField()
     holds = serializers.BooleanField()
     found = serializers.IntegerField()
     examples = serializers.ListField(child=serializers.CharField())

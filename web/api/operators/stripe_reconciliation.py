@@ -18,7 +18,7 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
     day = serializers.DateField(source="day.day")
     kind = serializers.ChoiceField(choices=[each.value for each in DifferenceKind])
     ref = serializers.CharField(help_text="The payment, or the unknown invoice in Stripe.")
-    says = serializers.CharField(help_text="What it means, for people.")
+    description = serializers.CharField(help_text="What it means, for people.")
     next = serializers.CharField(help_text="What to do about it.")
     theirs = serializers.IntegerField(
         allow_null=True, help_text="Stripe's integer; it counts some currencies its own way."
@@ -29,7 +29,7 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
     class Meta:
         model = StripeDifference
         fields = (
-            *("id", "day", "kind", "ref", "says", "next", "currency"),
+            *("id", "day", "kind", "ref", "description", "next", "currency"),
             *("ours", "theirs", "booked", "back", "found_at", "seen_at"),
             *("acknowledged_at", "acknowledged_by", "why"),
         )

@@ -1,6 +1,6 @@
 """Write off usage without money before a prepaid tenant's month is closed.
 
-Holds are checked every five minutes. If a check was missed, a lease may have run past the end of
+Holds are checked every few minutes. If a check was missed, a lease may have run past the end of
 its month without money, and the invoice would ask for an amount that nobody reserved.
 """
 

@@ -83,7 +83,7 @@ def close_due_months(*, now: datetime, most: int | None = None) -> CloseResult:
     billing_periods.create_missing_periods(now=now)
     due = _due_months(now)
     if most is None:
-        closed = batch_close.close_simple_months(due, meter=_charge_until, now=now)
+        closed = batch_close.close_simple_months(due, charge_until=_charge_until, now=now)
         open_still = set(_due_months(now)) if closed else set(due)
         due = [each for each in due if each in open_still]
     for tenant_id, label in due:
