@@ -50,7 +50,7 @@ from billing.models import (
 )
 from billing.services.catalogue import tenant_prices
 from billing.services.funds.budgets import budget_settings
-from billing.services.funds.costs import lease_costs
+from billing.services.funds.costs import hold_context
 from billing.services.funds.grants import new_grants
 from billing.services.funds.grants.new_grants import GrantTerms
 from billing.services.funds.holds import budget_holds
@@ -242,7 +242,7 @@ def a_hold(world: TenantWithOwner) -> str:
     budget_settings.set_budget(project=world.root, limit_minor=10**9, actor=SYSTEM, now=current_time())
     lease = Lease.objects.get(pk=a_lease(world))
     if not Hold.objects.filter(lease=lease).exists():
-        look = lease_costs.open_cost_context(lease, now=current_time())
+        look = hold_context.open_lease_hold(lease, now=current_time())
         budget_holds.set_budget_holds(look, look.max_cost.needed(lease, look.use, now=current_time()))
     return str(Hold.objects.get(lease=lease).pk)
 
