@@ -519,7 +519,7 @@ def a_transfer(world: TenantWithOwner) -> str:
     """What is posted of an invoice."""
     invoice = a_final_invoice(world)
     posting.post_invoices([invoice], now=current_time())
-    return str(LedgerTransfer.objects.about(invoice)[0].pk)
+    return str(LedgerTransfer.objects.for_ref(invoice)[0].pk)
 
 
 def an_invoice_line(world: TenantWithOwner) -> tuple[str, str]:

@@ -67,7 +67,7 @@ class OperatorLedgerTransferViewSet(CrossTenantViewSet):
         found, ref = super().filter_queryset(queryset), self.request.query_params.get("ref", "")
         if len(ref) > MAX_VALUE_LENGTH:
             raise ValidationError({"ref": f"May have at most {MAX_VALUE_LENGTH} characters."})
-        return found.about(ref) if ref else found  # type: ignore[attr-defined]
+        return found.for_ref(ref) if ref else found  # type: ignore[attr-defined]
 
 
 class TrialBalanceLineOut(serializers.Serializer[Any]):

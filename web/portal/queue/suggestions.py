@@ -54,7 +54,7 @@ def _suggestion(row: LeaseRow, each: PricedOffering) -> StartNowSuggestion:
     return StartNowSuggestion(
         icon="bolt" if enough else "arrow-down-right",
         title=_("Start now on {many}{offering_label}").format(many=many, offering_label=offering.label)
-        + (_(" as spot") if each.terms == "spot" else ""),
+        + (_(" as spot") if each.price_class == "spot" else ""),
         detail=_("{memory_gb} GB each, {free} free in {region}").format(
             memory_gb=offering.memory_gb, free=each.free, region=offering.region
         ),
