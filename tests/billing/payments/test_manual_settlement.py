@@ -119,7 +119,7 @@ def test_a_pending_or_settled_payment_cannot_be_settled_manually() -> None:
 def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
-    real = manual_settlements._check_no_answer_expected
+    real = manual_settlements._check_settleable
 
     def meanwhile(*reported: Any) -> None:
         real(*reported)
@@ -129,12 +129,12 @@ def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
     refused = pytest.raises(ManualSettlementRefused, match="has changed in the meantime")
     with (
         payments.using_gateway(Other()),
-        mock.patch.object(manual_settlements, "_check_no_answer_expected", meanwhile),
+        mock.patch.object(manual_settlements, "_check_settleable", meanwhile),
         refused,
     ):
         untaken(payment)
     with (
-        mock.patch.object(manual_settlements, "_check_no_answer_expected", meanwhile),
+        mock.patch.object(manual_settlements, "_check_settleable", meanwhile),
         pytest.raises(TransactionChanged, match="has changed in the meantime"),
     ):
         untaken(payment)
