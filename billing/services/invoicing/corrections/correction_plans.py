@@ -239,10 +239,10 @@ def _credited_amounts(
         raise InvalidValue("since", "The invoice of these charges is void.", fix="No correction is needed.")
     earlier = CorrectedInterval.objects.filter(billed_period_id=invoice.period_id, final=True, **where)
     charged = line.charged_num + int(earlier.aggregate(all=Sum("exact_num"))["all"] or 0)
-    left = next(each for each in credit_notes.creditable_lines(invoice) if each.n == line.n)
+    limit = next(each for each in credit_notes.creditable_lines(invoice) if each.n == line.n)
     before, after = (_after_adjustments(line, exact) for exact in (charged, charged + delta))
-    back = max(min(to_minor(before, places) - to_minor(after, places), left.left), 0)
-    return left.left, left.left - back, -left.tax_with(back) if back else 0
+    back = max(min(to_minor(before, places) - to_minor(after, places), limit.remaining), 0)
+    return limit.remaining, limit.remaining - back, -limit.tax_with(back) if back else 0
 
 
 def _after_adjustments(line: InvoiceLine, charged: int) -> int:

@@ -60,7 +60,7 @@ def decline_dispute(found: Dispute, *, answer: str, actor: Actor, now: datetime)
 
 def _amount_to_credit(held: Dispute, line: LineCreditLimit, minor: int | None) -> int:
     """Return the amount to credit, 0 if nothing is left of the line; raise InvalidValue."""
-    most = min(held.minor, line.left)
+    most = min(held.minor, line.remaining)
     if minor is None:
         return most
     if not 0 < minor <= held.minor:

@@ -131,7 +131,7 @@ def _validated_amounts(invoice: Invoice, lines: Mapping[int, int | None]) -> dic
             "lines", f"At most {MAX_LINES} lines can be disputed at once.", fix="Dispute the other lines separately."
         )
     known = {line.n: line for line in credit_notes.creditable_lines(invoice)}
-    wanted = {n: known[n].left if minor is None and n in known else minor or 0 for n, minor in lines.items()}
+    wanted = {n: known[n].remaining if minor is None and n in known else minor or 0 for n, minor in lines.items()}
     if not wanted:
         raise InvalidValue("lines", "No lines were given.", fix="Give the numbers of the lines.")
     try:

@@ -42,7 +42,7 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
     with staff_scope():
         rows = Correction.objects.select_related("price_version__offering").order_by("-proposed_at", "-pk")
         context = {
-            "part": list_page(request, rows, count=rows.count()),
+            "listing": list_page(request, rows, count=rows.count()),
             "refusal": refusal,
             "typed": {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS},
             "calls": [operator_api_call(_("Corrections"), "ops/corrections", limit=API_PAGE_SIZE)],
@@ -134,7 +134,7 @@ class CorrectionPage:
 
     correction: Correction
     shares: list[TenantCorrection]
-    part: ListPage
+    listing: ListPage
     labels: dict[str, str]
     own: bool  # the visitor proposed or approved it
 
@@ -155,7 +155,7 @@ def build_correction_page(request: OperatorRequest, found: Correction) -> Correc
     return CorrectionPage(
         correction=found,
         shares=shares,
-        part=shown,
+        listing=shown,
         labels=dict(Offering.objects.filter(pk__in=offerings).values_list("pk", "label")),
         own=request.actor.id in (found.author_id, found.approver_id),
     )

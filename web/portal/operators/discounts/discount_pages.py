@@ -51,7 +51,7 @@ def list_discounts(request: OperatorRequest) -> HttpResponse:
 class TenantDiscountPage:
     """Codes, discounts and minimums of all tenants, with a form for each."""
 
-    part: ListPage
+    listing: ListPage
     rows: list[dict[str, object]]
     campaigns: list[dict[str, object]]
     minimums: list[Minimum]
@@ -87,7 +87,7 @@ def build_discount_page(request: OperatorRequest) -> TenantDiscountPage:
     agreed = Minimum.objects.select_related("tenant").order_by("-agreed_at", "-pk")
     rows = list_page(request, of_tenants, count=of_tenants.count())
     return TenantDiscountPage(
-        part=rows,
+        listing=rows,
         rows=discount_rows(rows.rows, f"{request.now:%Y-%m}"),
         campaigns=[
             {"row": each, "size": tenant_discounts.format_discount(each), "over": _campaign_over(each, request.now)}

@@ -35,7 +35,7 @@ def list_disputes(request: OperatorRequest) -> HttpResponse:
     if waits:
         shown = rows.filter(status=DisputeStatus.OPEN).order_by("opened_at", "pk")
     context = {
-        "part": list_page(request, shown, count=counts[state]),
+        "listing": list_page(request, shown, count=counts[state]),
         "waits": waits,
         "filters": state_tabs(reverse("ops-disputes"), [("", _("Open")), ("all", _("All"))], counts, state),
         "calls": [

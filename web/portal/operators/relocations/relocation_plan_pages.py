@@ -60,7 +60,7 @@ def list_plans(request: OperatorRequest) -> HttpResponse:
     rows = RelocationPlan.objects.select_related("cluster").annotate(count=Count("moves"))
     listed = list_page(request, rows.order_by("-proposed_at", "-id"), count=RelocationPlan.objects.count())
     context = {
-        "part": listed,
+        "listing": listed,
         "open": RelocationPlan.objects.open().count(),
         "calls": [operator_api_call(_("Plans, newest first"), "ops/relocation-plans", sort="-proposed_at", limit=500)],
     }
