@@ -64,7 +64,7 @@ def test_a_full_credit_note_marks_the_invoice_paid_without_a_charge() -> None:
     sweep_payments(NOW)
     assert charged_amounts(invoice) == []
     with tenant_scope(invoice.tenant_id):
-        assert (payment_status(found).how, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
+        assert (payment_status(found).state, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
     assert account_balances() == {"revenue": 0}
 
 
@@ -169,7 +169,7 @@ def test_after_a_payment_that_was_declined_it_is_given_back_and_settled() -> Non
     issue_note(invoice)
     found = reload_invoice(invoice)
     with tenant_scope(invoice.tenant_id):
-        assert (payment_status(found).how, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
+        assert (payment_status(found).state, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
     with pytest.raises(NotPayable, match="is paid"):
         request_payment(invoice)
 

@@ -27,13 +27,7 @@ from tests.billing.histories import (
 from tests.database import OwnDatabase
 
 # Zones whose clocks change around midnight, by half an hour, or skip a midnight altogether.
-ZONES_WITH_UNUSUAL_CHANGES = (
-    "Australia/Lord_Howe",
-    "Africa/Cairo",
-    "America/Santiago",
-    "Asia/Beirut",
-    "Atlantic/Azores",
-)
+UNUSUAL_ZONES = ("Australia/Lord_Howe", "Africa/Cairo", "America/Santiago", "Asia/Beirut", "Atlantic/Azores")
 
 
 def around_every_first_of(year: int) -> Iterator[datetime]:
@@ -45,7 +39,7 @@ def around_every_first_of(year: int) -> Iterator[datetime]:
 
 @pytest.mark.deep
 @pytest.mark.django_db
-@pytest.mark.parametrize("zone", ZONES_WITH_UNUSUAL_CHANGES)
+@pytest.mark.parametrize("zone", UNUSUAL_ZONES)
 def test_b6_closing_ends_and_makes_one_invoice_a_month_through_a_whole_year(zone: str) -> None:
     tenant, project = create_customer(zone)
     add_running_lease(project, create_priced_offering(EURO), utc("2025-12-15 12:00:00"))

@@ -65,7 +65,7 @@ def test_the_statement_of_account_tells_of_it() -> None:
     process_refund(request_refund(invoice, 100, now=NOW + HOUR), now=NOW + HOUR)
     with tenant_scope(invoice.tenant_id):
         account = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW - 99 * HOUR, until=NOW + 99 * HOUR)
-    assert (account.entries[-1].words, account.entries[-1].kept) == (
+    assert (account.entries[-1].text, account.entries[-1].kept) == (
         f"Refund of invoice {invoice} to your payment card",
         -100,
     )
@@ -73,7 +73,7 @@ def test_the_statement_of_account_tells_of_it() -> None:
     refund_creation.credit_returned_refund(refunds_of(invoice)[0], now=NOW + 2 * HOUR)
     with tenant_scope(invoice.tenant_id):
         account = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW, until=NOW + 99 * HOUR)
-    assert (account.entries[-1].words, account.entries[-1].kept) == (
+    assert (account.entries[-1].text, account.entries[-1].kept) == (
         f"Failed refund of invoice {invoice} to your payment card",
         100,
     )

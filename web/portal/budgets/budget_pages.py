@@ -48,7 +48,7 @@ class BudgetRow:
     may_set: bool
 
     @property
-    def taken(self) -> int:
+    def used_minor(self) -> int:
         return self.balance.spent + self.balance.held
 
     @property
@@ -59,7 +59,7 @@ class BudgetRow:
         return sorted({*terms.thresholds, *terms.forecast_thresholds, *filter(None, stops)})
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         one = self.balance
         texts = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
         marks = _("; marks at {marks} %").format(marks=format_percents(self.marks)) if self.marks else ""

@@ -50,7 +50,7 @@ def read_invoice_disputes(invoice: Invoice, money: InvoicePaymentStatus, *, now:
     open_ = [each for each in rows if each.status == DisputeStatus.OPEN]
     over = [each for each in rows if each.status != DisputeStatus.OPEN]
     held = sum(max(each.held, 0) for each in open_)
-    paying = money.how in (InvoicePaymentState.PENDING, InvoicePaymentState.STUCK)
+    paying = money.state in (InvoicePaymentState.PENDING, InvoicePaymentState.STUCK)
     return InvoiceDisputes(
         rows=[
             (each, dispute_outcomes.describe_credit(each.credit_note) if each.credit_note else "")

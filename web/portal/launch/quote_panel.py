@@ -177,7 +177,7 @@ def exceeded_quota(
         if needed[bar.kind] > bar.limit - bar.used:
             return QuotaExceeded(
                 _("The quota is {limit_words}; {used} are used, {free} are free, and this needs {kind}.").format(
-                    limit_words=bar.limit_words,
+                    limit_words=bar.limit_text,
                     used=bar.amount(bar.used),
                     free=bar.free,
                     kind=bar.amount(needed[bar.kind]),

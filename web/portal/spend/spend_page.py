@@ -68,7 +68,7 @@ class SpendRow:
         return cls(group, totals.share(group), change, ((group.kind, group.minor),))
 
     @property
-    def words(self) -> str:
+    def share_text(self) -> str:
         return _("{group_name}: {share} of total").format(group_name=self.group.name, share=self.share)
 
 

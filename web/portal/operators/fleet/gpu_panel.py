@@ -65,7 +65,7 @@ class GpuPanel:
         return [(BAR_KINDS.get(r.use, DRAWING_KINDS[r.use]), r.size) for r in self.gpu.runs]
 
     @property
-    def words(self) -> str:
+    def usage_text(self) -> str:
         return ", ".join(f"{r.size} {r.use}" for r in self.gpu.runs)
 
     @property
