@@ -140,9 +140,7 @@ class SimulatedProvisioner:
         left = max((pod.ready_at - now).total_seconds(), 0.05) if pod.ready_at else 1.0
         if elapsed < pull_s:
             percent = int(100 * elapsed / pull_s)
-            return Observation(
-                ObservedState.PENDING, "pulling image", percent, again_in_s=min(left, settings.SIMULATED_PROGRESS_S)
-            )
+            return Observation(ObservedState.PENDING, "pulling image", percent, again_in_s=min(left, settings.SIMULATED_PROGRESS_S))
         # The partitioning time is in `ready_at` since creation, so it is derived from that.
         if pod.ready_at and left > start_s and elapsed + left > pull_s + start_s + SHORTEST_S:
             return Observation(

@@ -68,6 +68,5 @@ def payment_status(invoice: Invoice) -> InvoicePaymentStatus:
         return InvoicePaymentStatus(InvoicePaymentState.TRANSFER, attempts=attempts)
     state = InvoicePaymentState.DECLINED if attempts else InvoicePaymentState.DUE
     disputed = invoice.collected and bool(disputed_amounts.open_disputes_of(invoice))
-    return InvoicePaymentStatus(
-        state, automatic=invoice.collected and not disputed, disputed=disputed, attempts=attempts
-    )
+    automatic = invoice.collected and not disputed
+    return InvoicePaymentStatus(state, automatic=automatic, disputed=disputed, attempts=attempts)

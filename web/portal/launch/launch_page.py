@@ -270,12 +270,9 @@ def launch_lease(
 
 def create_volume(request: PageRequest, form: launch_form.LaunchForm) -> Volume:
     """Create a volume named after the lease; a refused lease rolls it back."""
+    size_gib = parse_gib(form.volume_gib)
     return volume_lifecycle.create_volume(
-        project=request.project,
-        name=form.name,
-        size_gib=parse_gib(form.volume_gib),
-        actor=request.actor,
-        now=request.now,
+        project=request.project, name=form.name, size_gib=size_gib, actor=request.actor, now=request.now
     )
 
 

@@ -197,9 +197,7 @@ def build_credit_page(request: OperatorRequest, invoice: Invoice) -> InvoiceCred
             row.line.n, row.line.minor, 0
         )  # a draft may have changed meanwhile
         typed = request.POST.get(f"line-{row.line.n}", "")
-        lines.append(
-            CreditableInvoiceLine(row, limit, max_amount=str(Money(limit.remaining, invoice.currency)), typed=typed)
-        )
+        lines.append(CreditableInvoiceLine(row, limit, str(Money(limit.remaining, invoice.currency)), typed=typed))
     return InvoiceCreditPage(
         invoice=invoice,
         listing=shown,

@@ -170,9 +170,8 @@ def test_the_checklist_of_the_month_names_what_waits() -> None:
 
     def state(name: str) -> tuple[str, str]:
         with staff_scope():
-            item = next(
-                each for each in close_checklist.build_checklist("2026-10", now=NOW).checks if each.name == name
-            )
+            checks = close_checklist.build_checklist("2026-10", now=NOW).checks
+        item = next(each for each in checks if each.name == name)
         return item.state.value, item.found
 
     assert state("Corrections are decided") == ("action_required", "1 waits for approval, 0 being booked")
