@@ -148,7 +148,7 @@ class SpendPage:
 
     @property
     def rows(self) -> list[SpendRow]:
-        return [SpendRow.of(each, self.totals, self.before) for each in self.totals.most(MAX_ROWS)]
+        return [SpendRow.of(each, self.totals, self.before) for each in self.totals.largest(MAX_ROWS)]
 
     @property
     def change(self) -> str:

@@ -87,16 +87,16 @@ class DisputePage:
     row: InvoiceLineRow
     given_back: int
     leases: Sequence[disputed_usage.DisputedUsage]
-    paying: bool
+    payment_pending: bool
     steps: list[DisputeStep]
 
     @property
-    def more(self) -> int:
+    def more_leases(self) -> int:
         """Return how many leases are not named."""
         return max(self.row.line.leases - len(self.leases), 0)
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self.dispute.status == DisputeStatus.OPEN
 
     @property
@@ -112,6 +112,6 @@ def build_dispute_page(found: Dispute) -> DisputePage:
         row=row,
         given_back=CreditNoteLine.objects.filter(line=found.line_id).aggregate(back=Sum("minor", default=0))["back"],
         leases=disputed_usage.usage_on_line(row.line, most=MAX_LEASES),
-        paying=dispute_outcomes.has_pending_payment(found.invoice),
+        payment_pending=dispute_outcomes.has_pending_payment(found.invoice),
         steps=list(found.steps.order_by("n")),
     )

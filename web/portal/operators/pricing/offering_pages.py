@@ -195,9 +195,9 @@ class OfferingPage:
     offering: Offering
     versions: list[dict[str, Any]]
     price: OfferingPrice | None
-    own: int  # tenants with a custom price
-    live: int
-    wrong: str  # the refused field
+    custom_price_count: int  # tenants with a custom price
+    live_leases: int
+    wrong_field: str  # the refused field
     new_price: str
     label: str
     preview_panel: PricePreviewPanel | None
@@ -215,7 +215,7 @@ class OfferingPage:
 
     @property
     def wrong_tiers(self) -> bool:
-        return self.wrong in ("tiers", "model")
+        return self.wrong_field in ("tiers", "model")
 
 
 def build_offering_page(
@@ -238,9 +238,9 @@ def build_offering_page(
             for row in versions
         ],
         price=price_list.prices_at(request.now, currency=settings.CURRENCY, offerings=[found.pk]).get(found.pk),
-        own=own.count(),
-        live=Lease.objects.live().filter(offering=found).count(),
-        wrong=wrong,
+        custom_price_count=own.count(),
+        live_leases=Lease.objects.live().filter(offering=found).count(),
+        wrong_field=wrong,
         new_price=request.POST.get("price", query.get("try", "")),
         label=request.POST.get("label", found.label),
         preview_panel=preview_panel,
