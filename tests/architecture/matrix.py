@@ -243,7 +243,7 @@ def a_hold(world: TenantWithOwner) -> str:
     lease = Lease.objects.get(pk=a_lease(world))
     if not Hold.objects.filter(lease=lease).exists():
         look = hold_context.open_lease_hold(lease, now=current_time())
-        budget_holds.set_budget_holds(look, look.max_cost.needed(lease, look.use, now=current_time()))
+        budget_holds.set_budget_holds(look, look.max_cost.needed(lease, look.usage, now=current_time()))
     return str(Hold.objects.get(lease=lease).pk)
 
 
