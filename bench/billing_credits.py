@@ -39,9 +39,10 @@ def given_back_in_parts(rng: random.Random) -> tuple[bool, int]:
     taxes, credited, back, notes = split_tax(amounts, rate), [0] * len(amounts), [0] * len(amounts), 0
     while any(done < minor for done, minor in zip(credited, amounts, strict=True)):
         lines = [LineCreditLimit(n, *row) for n, row in enumerate(zip(amounts, credited, taxes, back, strict=True))]
-        open_ = [line for line in lines if line.left]
+        open_ = [line for line in lines if line.remaining]
         some = rng.sample(open_, rng.randrange(1, len(open_) + 1))
-        wanted = {line.n: line.left if rng.random() < 0.4 else rng.randrange(1, line.left + 1) for line in some}
+        limits = {line.n: line.remaining for line in some}
+        wanted = {n: most if rng.random() < 0.4 else rng.randrange(1, most + 1) for n, most in limits.items()}
         check_credit(lines, wanted, "EUR")
         for line in some:
             back[line.n] += line.tax_with(wanted[line.n])
@@ -72,13 +73,13 @@ def booked(rng: random.Random) -> bool:
     invoice = create_october_invoice(*[rng.randrange(1, 5000) for _ in range(rng.randrange(1, 5))], party=LUMEN)
     while True:
         with tenant_scope(invoice.tenant_id):
-            lines = [line for line in credit_notes.creditable_lines(invoice) if line.left]
+            lines = [line for line in credit_notes.creditable_lines(invoice) if line.remaining]
         if not lines:
             break
         some = rng.sample(lines, rng.randrange(1, len(lines) + 1))
         issue_note(
             invoice,
-            {line.n: rng.randrange(1, line.left + 1) if line.left > 50 else line.left for line in some},
+            {line.n: rng.randrange(1, line.remaining + 1) if line.remaining > 50 else line.remaining for line in some},
         )
     with tenant_scope(invoice.tenant_id):
         notes = list(CreditNote.objects.filter(invoice=invoice))

@@ -24,7 +24,7 @@ from django.db import connection, connections  # noqa: E402
 from bench.figures import Figures  # noqa: E402
 from billing.models import AccountBalance, AccountTerms, Invoice, LedgerTransfer, Payment, SimulatedCharge  # noqa: E402
 from billing.services.funds.accounts import account_terms  # noqa: E402
-from billing.services.funds.costs.lease_costs import open_cost_context  # noqa: E402
+from billing.services.funds.costs.hold_context import open_lease_hold  # noqa: E402
 from billing.services.funds.wallets import prepaid_holds  # noqa: E402
 from billing.services.funds.wallets.prepaid_holds import PaymentRequired  # noqa: E402
 from billing.services.invoicing.month_close import close_month  # noqa: E402
@@ -110,7 +110,7 @@ def cover(waiting: list[tuple[str, str]], number: int) -> None:
         try:
             with tenant_scope(tenant_id):
                 lease = Lease.objects.select_related("project__tenant", "offering").get(pk=lease_id)
-                prepaid_holds.reserve_next_hour(open_cost_context(lease, now=NOW), now=NOW)
+                prepaid_holds.reserve_next_hour(open_lease_hold(lease, now=NOW), now=NOW)
         except PaymentRequired:
             continue
 

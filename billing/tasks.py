@@ -92,8 +92,8 @@ def collect_due() -> None:
 
 def _due_messages(now: datetime) -> Iterator[outbox.TaskMessage]:
     """Yield the messages of payments, top-ups, refunds, card forms and Stripe events that are due."""
-    for moving in GATEWAY_TRANSACTIONS:
-        yield from moving.due(now=now)
+    for transactions in GATEWAY_TRANSACTIONS:
+        yield from transactions.due(now=now)
     yield from payment_cards.due_card_forms(now=now)
     for event_id in webhook_inbox.due_events(now=now):
         yield "billing.stripe_event", event_id, ""
@@ -140,13 +140,13 @@ def send_due_emails() -> None:
         outbox.send(*message)
 
 
-def _advance(moving: GatewayTransactions[Any], row_id: str, tenant_id: str) -> None:
+def _advance(transactions: GatewayTransactions[Any], row_id: str, tenant_id: str) -> None:
     """Advance a gateway transaction; any failure is recorded with it."""
     now = clock.now()
     try:
-        moving.collect(row_id, tenant_id, now=now)
+        transactions.collect(row_id, tenant_id, now=now)
     except Exception as error:
-        if not moving.fall(row_id, tenant_id, error, now=now):
+        if not transactions.record_failure(row_id, tenant_id, error, now=now):
             raise
 
 

@@ -28,7 +28,7 @@ class LineCreditLimit:
     tax_credited: int = 0
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return max(self.minor - self.credited, 0)
 
     def tax_with(self, minor: int) -> int:
@@ -38,12 +38,12 @@ class LineCreditLimit:
 
 def remaining_amounts(lines: Iterable[LineCreditLimit]) -> dict[int, int]:
     """Return what is left of every line by its number, leaving out fully credited lines."""
-    return {line.n: line.left for line in lines if line.left}
+    return {line.n: line.remaining for line in lines if line.remaining}
 
 
 def check_credit(lines: Iterable[LineCreditLimit], wanted: Mapping[int, int], currency: str) -> int:
     """Return the sum of the requested credits by line number, or raise CreditTooLarge."""
-    left = {line.n: line.left for line in lines}
+    left = {line.n: line.remaining for line in lines}
     if not wanted:
         raise CreditTooLarge("Nothing is left to credit.")
     for n, minor in wanted.items():

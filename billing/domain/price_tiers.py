@@ -38,7 +38,7 @@ class TieredPrice:
         elif max(self.prices) > self.nano_per_hour:
             raise ValueError("no tier costs more than the price itself, which is what is held for")
 
-    def less(self, since: int, until: int, *, total: int) -> int:
+    def savings(self, since: int, until: int, *, total: int) -> int:
         """Return how much cheaper usage is than at the base price, over 3600·10⁹.
 
         The usage is the range [since, until) of the month's `total` unit-seconds.

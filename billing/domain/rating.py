@@ -80,7 +80,7 @@ class ReferenceCharge:
     exact_num: int
     given_back: bool = False  # then both are negative
 
-    def back(self) -> "ReferenceCharge":
+    def reversal(self) -> "ReferenceCharge":
         """Return the charge that cancels this one."""
         return replace(self, unit_seconds=-self.unit_seconds, exact_num=-self.exact_num, given_back=True)
 
@@ -150,7 +150,7 @@ def rate_usage(
             known = [replace(kept, start=opened.at, end=None)]
         found = list(_charges(segment, known, periods))
         if segment.taken_after_s is not None:
-            found += [charge.back() for charge in found if _is_free(charge, known, segment.taken_after_s)]
+            found += [charge.reversal() for charge in found if _is_free(charge, known, segment.taken_after_s)]
         missing = segment.span.seconds * opened.quantity - sum(
             charge.unit_seconds for charge in found if not charge.given_back
         )

@@ -11,38 +11,38 @@ class RefundTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RefundLimits:
-    """What limits a refund, in minor units of one currency."""
+    """Amounts that limit a refund, in minor units of one currency."""
 
-    took: int  # collected by the payment
-    back: int  # of it, refunded already or pending
+    collected: int  # by the payment
+    refunded: int  # of it, including pending refunds
     credited: int  # of its invoice, credited to the tenant's balance
     balance: int  # of that, still there and not reserved
     currency: str
 
     @property
     def max_minor(self) -> int:
-        return max(min(self.took - self.back, self.credited - self.back, self.balance), 0)
+        return max(min(self.collected - self.refunded, self.credited - self.refunded, self.balance), 0)
 
 
-def check_refund(room: RefundLimits, minor: int) -> None:
+def check_refund(limits: RefundLimits, minor: int) -> None:
     """Raise RefundTooLarge, with the reason, for an amount that cannot be refunded."""
 
     def money(minor: int) -> str:
-        return format_minor(max(minor, 0), room.currency)
+        return format_minor(max(minor, 0), limits.currency)
 
     if minor < 1:
         raise RefundTooLarge("The refund amount is zero.")
-    if minor > room.took - room.back:
+    if minor > limits.collected - limits.refunded:
         raise RefundTooLarge(
-            f"The payment charged {money(room.took)}, of which {money(room.back)} was refunded:"
-            f" {money(room.took - room.back)} is left."
+            f"The payment charged {money(limits.collected)}, of which {money(limits.refunded)} was refunded:"
+            f" {money(limits.collected - limits.refunded)} is left."
         )
-    if minor > room.credited - room.back:
+    if minor > limits.credited - limits.refunded:
         raise RefundTooLarge(
-            f"Of the invoice {money(room.credited)} was given back to the balance, and {money(room.back)} of that went"
-            " back to the card. Give back what it should not have charged first."
+            f"Of the invoice {money(limits.credited)} was given back to the balance, and {money(limits.refunded)}"
+            " of that went back to the payment card. Give back what it should not have charged first."
         )
-    if minor > room.balance:
+    if minor > limits.balance:
         raise RefundTooLarge(
-            f"{money(room.balance)} of the tenant's balance is available; the rest is used or reserved."
+            f"{money(limits.balance)} of the tenant's balance is available; the rest is used or reserved."
         )

@@ -63,7 +63,7 @@ class RatedCharge(models.Model):
         "lease_id", "seq", "price_version_id", "period_id", "meter", "kind", "part", "correction_id"
     )
     lease_id = models.CharField(max_length=MAX_ID_LENGTH)  # or the volume's id, by `meter`
-    seq = models.PositiveIntegerField()  # of the Transition or VolumeStep that opened the interval
+    seq = models.PositiveIntegerField()  # of the Transition or VolumeSizeChange that opened the interval
     price_version_id = models.BigIntegerField()
     period_id = models.BigIntegerField()  # the month its seconds fell into
     billed_period_id = models.BigIntegerField()  # the month whose invoice carries them; later if they came late

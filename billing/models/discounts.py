@@ -79,7 +79,7 @@ class Discount(TenantOwned, AbstractDiscountTerms):
         """Return whether the discount applies in a month."""
         return self.first_month <= month and (self.last_month is None or month <= self.last_month)
 
-    def is_of(self, offering: str, price_class: str) -> bool:
+    def applies_to(self, offering: str, price_class: str) -> bool:
         """Return whether the discount applies to an offering and price class."""
         return (not self.offerings or offering in self.offerings) and (
             not self.price_classes or price_class in self.price_classes

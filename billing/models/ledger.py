@@ -24,10 +24,10 @@ PLATFORM_TYPES = sorted(each.value for each in set(AccountType) - TENANT_ACCOUNT
 
 class TransferKind(models.TextChoices):
     INVOICE = "invoice"  # an invoice became final
-    PAYMENT = "payment"  # it was collected
-    VOID = "void"  # it was cancelled
-    CREDIT = "credit"  # a part of it was credited
-    DRAW = "draw"  # a part of it was paid from the tenant's balance or a grant
+    PAYMENT = "payment"  # an invoice was paid
+    VOID = "void"  # an invoice was cancelled
+    CREDIT = "credit"  # a credit note was issued
+    DRAW = "draw"  # an invoice was paid from balance or grant
     GRANT = "grant"  # credit was given
     TOPUP = "topup"  # money was added to a wallet
     REFUND = "refund"  # money was refunded to the payment card, or a refund failed
@@ -62,8 +62,8 @@ class LedgerAccount(models.Model):
 
 
 class TransferQuerySet(models.QuerySet["LedgerTransfer"]):
-    def about(self, ref: str) -> Self:
-        """Return the transfers about a reference, such as an invoice, by the index on `idem`."""
+    def for_ref(self, ref: str) -> Self:
+        """Return the transfers of a reference, such as an invoice, by the index on `idem`."""
         return self.filter(idem__gt=f"{ref}:", idem__lt=f"{ref};")
 
 
@@ -85,7 +85,7 @@ class LedgerTransfer(models.Model):
     minor = models.BigIntegerField()
     at = models.DateTimeField()  # when the booked event happened
     kind = models.CharField(max_length=20, choices=TransferKind)
-    ref = models.CharField(max_length=ID_LENGTH)  # the invoice or other object it is about
+    ref = models.CharField(max_length=ID_LENGTH)  # the invoice or other object of the event
     reverses_id = models.BigIntegerField(null=True)  # the transfer that this one reverses
     # Begins with `ref` and a colon, so this index finds everything about an invoice. Sorted bytewise.
     idem = models.CharField(max_length=120, db_collation="C")
@@ -110,7 +110,7 @@ class LedgerTransfer(models.Model):
 
 
 class AccountBalance(models.Model):
-    """The balance of an account, on the side it grows on.
+    """The balance of an account, on its normal side (debit or credit).
 
     PostgreSQL updates it with each transfer.
     """
@@ -121,7 +121,7 @@ class AccountBalance(models.Model):
     )
     minor = models.BigIntegerField(default=0)
     held_minor = models.BigIntegerField(default=0, db_default=0)  # reserved, so not available
-    floor = models.BigIntegerField(null=True)  # None: no lower limit
+    floor = models.BigIntegerField(null=True)  # lowest allowed balance; None: no limit
 
     class Meta:
         constraints = [
@@ -146,7 +146,7 @@ class LedgerSeal(TenantOwned):
     n = models.PositiveBigIntegerField()  # 1, 2, 3 … of its tenant
     day = models.DateField()
     transfers = ArrayField(models.BigIntegerField())  # in the order in which they are chained
-    before = models.BinaryField()  # the hash of seal n - 1
+    before = models.BinaryField()  # hash of the previous seal, n - 1
     hash = models.BinaryField()
     sealed_at = models.DateTimeField()
 

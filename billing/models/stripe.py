@@ -308,7 +308,7 @@ class StripeDifference(models.Model):
         return self.kind.replace("_", " ").capitalize()
 
     @property
-    def says(self) -> str:
+    def description(self) -> str:
         """The meaning, for people."""
         return DIFFERENCE_TEXTS[DifferenceKind(self.kind)][0]
 

@@ -50,7 +50,7 @@ from billing.models import (
 )
 from billing.services.catalogue import tenant_prices
 from billing.services.funds.budgets import budget_settings
-from billing.services.funds.costs import lease_costs
+from billing.services.funds.costs import hold_context
 from billing.services.funds.grants import new_grants
 from billing.services.funds.grants.new_grants import GrantTerms
 from billing.services.funds.holds import budget_holds
@@ -242,8 +242,8 @@ def a_hold(world: TenantWithOwner) -> str:
     budget_settings.set_budget(project=world.root, limit_minor=10**9, actor=SYSTEM, now=current_time())
     lease = Lease.objects.get(pk=a_lease(world))
     if not Hold.objects.filter(lease=lease).exists():
-        look = lease_costs.open_cost_context(lease, now=current_time())
-        budget_holds.set_budget_holds(look, look.max_cost.needed(lease, look.use, now=current_time()))
+        look = hold_context.open_lease_hold(lease, now=current_time())
+        budget_holds.set_budget_holds(look, look.max_cost.needed(lease, look.usage, now=current_time()))
     return str(Hold.objects.get(lease=lease).pk)
 
 
@@ -519,7 +519,7 @@ def a_transfer(world: TenantWithOwner) -> str:
     """What is posted of an invoice."""
     invoice = a_final_invoice(world)
     posting.post_invoices([invoice], now=current_time())
-    return str(LedgerTransfer.objects.about(invoice)[0].pk)
+    return str(LedgerTransfer.objects.for_ref(invoice)[0].pk)
 
 
 def an_invoice_line(world: TenantWithOwner) -> tuple[str, str]:

@@ -55,7 +55,7 @@ def exact_amount_out(exact_num: int, currency: str) -> dict[str, str]:
 
 
 def require_amount(field: str, text: str, currency: str, *, example: str = "12.50") -> int:
-    """Parse an amount of a request body, or raise Invalid, which names the field."""
+    """Parse an amount of a request body, or raise InvalidValue, which names the field."""
     try:
         return parse_amount(text, currency)
     except InvalidAmount as error:

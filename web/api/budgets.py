@@ -154,12 +154,12 @@ class BudgetViewSet(ETagViewSet, ListModelMixin, TenantViewSet):
 
 
 def parse_limit(text: str, currency: str) -> int:
-    """Parse the limit of a request body, or raise Invalid."""
+    """Parse the limit of a request body, or raise InvalidValue."""
     return require_amount("limit", text, currency, example="500.00")
 
 
 def parse_budget_terms(wanted: dict[str, Any], before: BudgetTerms) -> BudgetTerms:
-    """Apply the terms of a request body to the previous ones, or raise Invalid."""
+    """Apply the terms of a request body to the previous ones, or raise InvalidValue."""
     changes: dict[str, Any] = {
         name: tuple(sorted(set(value))) if isinstance(value, list) else value
         for name, value in wanted.items()

@@ -101,7 +101,7 @@ class CappedTokenViewSet(TokenViewSet):
 
 
 def parse_cap(wanted: dict[str, Any], currency: str) -> TokenCapRequest:
-    """Parse a cap of a request body, or raise Invalid, which names the field."""
+    """Parse a cap of a request body, or raise InvalidValue, which names the field."""
     return TokenCapRequest(
         daily_minor=_parse_amount(wanted, "daily", currency),
         total_minor=_parse_amount(wanted, "total", currency),

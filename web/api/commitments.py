@@ -58,7 +58,7 @@ class CoverageOut(serializers.Serializer[Any]):
         source="beyond", help_text="Usage above the commitment, charged at the list price or your custom price."
     )
     unused_seconds = serializers.IntegerField(source="unused")
-    owed_unused = RunningTotalField("owed_unused", of="agreed")
+    owed_unused = RunningTotalField("owed_unused", of="commitment")
     days = CoveredDayOut(many=True)
 
 

@@ -61,7 +61,7 @@ def allocation_body(invoice: Invoice, request: Request) -> dict[str, Any]:
                 "key": part.key,
                 "name": part.name,
                 "unit_seconds": part.unit_seconds,
-                "amount": money_out(part.minor, currency),
+                "amount": money_out(part.net, currency),
                 "tax": money_out(part.tax, currency),
                 "total": money_out(part.total, currency),
             }

@@ -295,7 +295,7 @@ def _explanation_body(explained: ExplainedLine) -> dict[str, Any]:
     currency = explained.invoice.currency
     return {
         "line": InvoiceLineOut(explained.line).data,
-        "offering_label": explained.what,
+        "offering_label": explained.title,
         "price": explained.price
         and {
             "version": str(explained.price.version),
@@ -328,7 +328,7 @@ def _rule_text(explained: ExplainedLine) -> str:
     Rounding is included only if the line has nothing else.
     """
     if explained.rule is None:
-        return explained.what
+        return explained.title
     return explained.rule.sum.partition(" → ")[0] if explained.month or explained.corrected else explained.rule.sum
 
 

@@ -127,7 +127,7 @@ def _entry_row(entry: AccountEntry, currency: str) -> dict[str, Any]:
         "at": entry.at,
         "kind": entry.kind,
         "ref": entry.ref,
-        "what": entry.words,
+        "what": entry.text,
         **_balance_body(entry.owed, entry.kept, currency),
         "owed_after": money_out(entry.owed_after, currency),
         "on_balance_after": money_out(entry.kept_after, currency),

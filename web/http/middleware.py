@@ -1,4 +1,4 @@
-"""Middleware for every request: id, host, compression, body limit, transaction, refusals."""
+"""Middleware for every request: id, host, compression, body limit, transaction, audit of rejected changes."""
 
 import re
 from collections.abc import Callable
@@ -50,26 +50,25 @@ class RequestIdMiddleware:
 class CanonicalHostMiddleware:
     """Redirect pages at 127.0.0.1 to `localhost` where that is the public name.
 
-    The session's cookie, passkeys and live events belong to one name; whoever uses another has none of
-    them. Only pages, and only at the port of that name: a tunnel that ends at another port is left
-    alone. What a proxy passed on is left alone too: it may have replaced the visitor's Host by our
-    address, and the redirect would loop.
+    Session cookie, passkeys and live events are bound to the public host name. Only pages are redirected,
+    and only at the port of that name: a tunnel may end at another port. Requests from a proxy are not
+    redirected: it may have replaced the visitor's Host by our address, and the redirect would loop.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        self.name = settings.PUBLIC_URL.rstrip("/")
-        public = urlsplit(self.name)
+        self.public_origin = settings.PUBLIC_URL.rstrip("/")
+        public = urlsplit(self.public_origin)
         addresses = ("127.0.0.1", "[::1]") if public.hostname == "localhost" else ()
         # Browsers omit a scheme's default port from Host.
-        usual = {"http": 80, "https": 443}.get(public.scheme)
-        port = f":{public.port}" if public.port not in (None, usual) else ""
-        self.others = frozenset(address + port for address in addresses)
+        default_port = {"http": 80, "https": 443}.get(public.scheme)
+        port = f":{public.port}" if public.port not in (None, default_port) else ""
+        self.redirected_hosts = frozenset(address + port for address in addresses)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         is_page = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
-        if is_page and request.headers.get("Host") in self.others and not is_proxied(request):
-            return HttpResponseRedirect(self.name + request.get_full_path())
+        if is_page and request.headers.get("Host") in self.redirected_hosts and not is_proxied(request):
+            return HttpResponseRedirect(self.public_origin + request.get_full_path())
         return self.get_response(request)
 
 
@@ -123,7 +122,7 @@ class BodyLimitMiddleware:
 class TenantTransactionMiddleware:
     """Open the request's transaction; authentication then selects the tenant.
 
-    A response of 400 or more rolls back, so that a refusal leaves nothing behind.
+    Roll back when the status is 400 or higher.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -138,14 +137,14 @@ class TenantTransactionMiddleware:
             response = self.get_response(request)
             if isinstance(response, HttpResponse) and response.status_code >= 400:
                 transaction.set_rollback(True)
-        record_refusal(request, response)
+        record_rejected_change(request, response)
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Render a refusal as the error page: what happened, why, and what to do."""
+        """Render a problem as the error page: what happened, why, and what to do."""
         if not isinstance(exception, ProblemError):
             return None
-        set_refusal_reason(request, exception.detail)
+        set_rejection_reason(request, exception.detail)
         context = {
             "status": exception.status,
             "title": exception.title,
@@ -156,21 +155,21 @@ class TenantTransactionMiddleware:
         return render(request, "errors/page.html", context, status=exception.status)
 
 
-def set_refusal_reason(request: HttpRequest, why: str) -> None:
-    """Set the reason of a refusal, for the audit log.
+def set_rejection_reason(request: HttpRequest, why: str) -> None:
+    """Set the reason for the audit log why a change is rejected.
 
-    Also for refusals whose response redirects to their page.
+    Also for rejections whose response redirects to their page.
     """
     # A form error may quote its input; the audit log cannot store NUL.
-    request.refused_because = why.replace("\x00", "\N{REPLACEMENT CHARACTER}")  # type: ignore[attr-defined]
+    request.rejection_reason = why.replace("\x00", "\N{REPLACEMENT CHARACTER}")  # type: ignore[attr-defined]
 
 
-def record_refusal(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Record an operator's refused change, in a transaction of its own."""
+def record_rejected_change(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Record an operator's rejected change, in a transaction of its own."""
     if request.method in SAFE_METHODS or not request.path.startswith(OPERATIONS_PREFIX):
         return
     refused = 400 <= response.status_code < 500
-    why = getattr(request, "refused_because", "") or (getattr(response, "reason_phrase", "") if refused else "")
+    why = getattr(request, "rejection_reason", "") or (getattr(response, "reason_phrase", "") if refused else "")
     user: Any = getattr(request, "user", None)
     if not why or user is None or not user.is_staff:
         return

@@ -17,7 +17,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 
 from tenants.services.errors import ObjectNotFound, ProblemError
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 
 LIST_PAGE_SIZE = 40  # per list: a page with three lists stays below 100 kB
 API_PAGE_SIZE = 500  # the API's maximum page size
@@ -35,7 +35,7 @@ def outcome_message(request: HttpRequest, *, done: str) -> Iterator[None]:
     except ProblemError as refusal:
         if refusal.status not in STATUSES_SHOWN_ON_PAGE:
             raise
-        set_refusal_reason(request, refusal.detail)
+        set_rejection_reason(request, refusal.detail)
         messages.error(request, f"{refusal.detail} {refusal.fix.text}")
     else:
         messages.success(request, done)
@@ -45,13 +45,13 @@ def redirect_with_errors(request: HttpRequest, form: Any, *, to: str) -> HttpRes
     """Redirect with the errors of a small form that has no page of its own."""
     for field, errors in form.errors.items():
         wrong = f"{form.fields[field].label or field}: {' '.join(errors)}"
-        set_refusal_reason(request, wrong)
+        set_rejection_reason(request, wrong)
         messages.error(request, wrong)
     return redirect(to)
 
 
 def find_or_missing(rows: Any, pk: str) -> Any:
-    """Return the row or raise Missing; another tenant's row looks missing too."""
+    """Return the row or raise ObjectNotFound; another tenant's row looks missing too."""
     row = rows.filter(pk=pk).first()
     if row is None:
         raise ObjectNotFound(_("Not found."), fix=_("Go back to the list and choose an existing item."))

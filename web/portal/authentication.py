@@ -19,7 +19,7 @@ from tenants.services.actors import Actor
 from tenants.services.authentication import SESSION_TENANT_KEY as SESSION_TENANT_KEY
 from tenants.services.authentication import Visitor, refuse, require_not_suspended
 from tenants.services.operators import has_second_factor as has_second_factor
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 
 PortalView = Callable[..., HttpResponseBase]
 # Methods of pages. Not every page answers HEAD.
@@ -123,7 +123,7 @@ def operator_required(
             if not request.user.is_staff:
                 raise Http404
             if settings.OPERATORS_REQUIRE_MFA and not has_second_factor(request.user):
-                set_refusal_reason(request, "An operator needs a second factor.")
+                set_rejection_reason(request, "An operator needs a second factor.")
                 return redirect("mfa_index")
             request.actor = Actor("staff", request.user.pk, request.user.email, getattr(request, "id", ""))
             if not (repeats and _audited_recently(f"ops.{action}", request.actor)):

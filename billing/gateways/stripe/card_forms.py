@@ -11,16 +11,16 @@ from stripe.params import CustomerCreateParams
 from stripe.params.checkout import SessionCreateParams
 
 from billing.gateways.stripe import commands
-from billing.gateways.stripe.commands import Answer, Params, StripeWrite
+from billing.gateways.stripe.commands import Params, StripeFields, StripeWrite
 
 
 def ensure_customer(tenant_id: str, name: str, *, now: datetime) -> str:
     """Return a tenant's customer id at Stripe, creating the customer if needed."""
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
-        return client.v1.customers.create(cast(CustomerCreateParams, frozen), {"idempotency_key": idem})
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
+        return client.v1.customers.create(cast(CustomerCreateParams, stored), {"idempotency_key": key})
 
-    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> StripeFields | None:
         found = client.v1.customers.search({"query": f"metadata['tenant']:'{tenant_id}'"}).data
         return {"id": found[0].id} if found else None
 
@@ -31,14 +31,14 @@ def ensure_customer(tenant_id: str, name: str, *, now: datetime) -> str:
 
 def open_card_session(
     tenant_id: str, form_id: str, customer_id: str, currency: str, back: str, *, now: datetime
-) -> Answer:
+) -> StripeFields:
     """Open a card form and return its `id` and `url`.
 
     `back` is where people return to from there.
     """
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
-        return client.v1.checkout.sessions.create(cast(SessionCreateParams, frozen), {"idempotency_key": idem})
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
+        return client.v1.checkout.sessions.create(cast(SessionCreateParams, stored), {"idempotency_key": key})
 
     params: Params = {
         "mode": "setup",
@@ -62,5 +62,5 @@ def open_card_session(
     return commands.perform_write(write, now=now)
 
 
-def _id(made: Any) -> Answer:
+def _id(made: Any) -> StripeFields:
     return {"id": made.id}

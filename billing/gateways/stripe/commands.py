@@ -22,10 +22,10 @@ from billing.models import StripeCommand, StripeCommandState
 from tenants.services.rls import tenant_scope
 
 KEY_LIFETIME = timedelta(hours=23)  # Stripe's day, less an hour for clock differences
-Answer = dict[str, Any]
+StripeFields = dict[str, Any]
 Params = dict[str, Any]
 Send = Callable[[StripeClient, Params, str], Any]  # with an idempotency key
-Lookup = Callable[[StripeClient, datetime], Answer | None]  # finds out whether it was done since then
+Lookup = Callable[[StripeClient, datetime], StripeFields | None]  # finds out whether it was done since then
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class StripeWrite:
     params: Params
     send: Send
     lookup: Lookup
-    keep: Callable[[Any], Answer]  # the part of Stripe's answer that we store
+    stored_fields: Callable[[Any], StripeFields]  # the part of Stripe's answer that we store
 
 
-def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
+def perform_write(write: StripeWrite, *, now: datetime) -> StripeFields:
     """Perform a write once and return Stripe's answer, new or stored.
 
-    A declined card is an answer: `{"declined": code, "reason": sentence}`. Raises what a gateway raises.
+    A declined payment card is an answer: `{"declined": code, "reason": sentence}`. Raises what a gateway raises.
     """
     command = _stored_command(write)
     if command.state == StripeCommandState.DONE:
@@ -56,25 +56,25 @@ def perform_write(write: StripeWrite, *, now: datetime) -> Answer:
     ):
         rate_limit.reserve_call()
         try:
-            found = write.lookup(client, command.sent_at or now)
+            fields = write.lookup(client, command.sent_at or now)
         except StripeError as error:
             raise to_gateway_error(error) from None
-        if found is not None:
-            return _done(command, found)
+        if fields is not None:
+            return _done(command, fields)
         command = _with_new_key(command)
     rate_limit.reserve_call()
     _record_sending(command, now)
     try:
-        said_ = write.send(client, _read(command.params), command.idem)
-    except CardError as refusal:
-        return _done(command, {"declined": error_code(refusal), "reason": safe_message(refusal)})
+        response = write.send(client, _read(command.params), command.idem)
+    except CardError as error:
+        return _done(command, {"declined": error_code(error), "reason": safe_message(error)})
     except StripeError as error:
         if is_unclear(error) or isinstance(
             error, InvalidRequestError
         ):  # Stripe repeats both under the same key for a day
             _update(command, state=StripeCommandState.UNKNOWN_OUTCOME)
         raise to_gateway_error(error) from None
-    return _done(command, write.keep(said_))
+    return _done(command, write.stored_fields(response))
 
 
 def idempotency_key(subject: str, step: str, round_: int, attempt: int, params: str) -> str:
@@ -88,9 +88,9 @@ def as_text(params: Mapping[str, Any]) -> str:
 
 def sent_since(tenant_id: str, subject: str, step: str, round_: int) -> datetime | None:
     """Return when a write was first sent under its current key, or None."""
-    which = {"tenant_id": tenant_id, "subject": subject, "step": step, "round": round_}
+    identity = {"tenant_id": tenant_id, "subject": subject, "step": step, "round": round_}
     with tenant_scope(tenant_id):
-        return StripeCommand.objects.filter(**which).values_list("sent_at", flat=True).first()
+        return StripeCommand.objects.filter(**identity).values_list("sent_at", flat=True).first()
 
 
 def _stored_command(write: StripeWrite) -> StripeCommand:
@@ -99,11 +99,11 @@ def _stored_command(write: StripeWrite) -> StripeCommand:
     Parameters stored earlier win.
     """
     text = as_text(write.params)
-    which = {"tenant_id": write.tenant_id, "subject": write.subject, "step": write.step, "round": write.round}
+    identity = {"tenant_id": write.tenant_id, "subject": write.subject, "step": write.step, "round": write.round}
     idem = idempotency_key(write.subject, write.step, write.round, 0, text)
     with tenant_scope(write.tenant_id):
-        made, _ = StripeCommand.objects.get_or_create(**which, defaults={"params": text, "idem": idem})
-    return made
+        command, _ = StripeCommand.objects.get_or_create(**identity, defaults={"params": text, "idem": idem})
+    return command
 
 
 def _with_new_key(command: StripeCommand) -> StripeCommand:
@@ -122,7 +122,7 @@ def _record_sending(command: StripeCommand, now: datetime) -> None:
     _update(command, sent=F("sent") + 1, sent_at=command.sent_at or now)
 
 
-def _done(command: StripeCommand, answer: Answer) -> Answer:
+def _done(command: StripeCommand, answer: StripeFields) -> StripeFields:
     _update(command, state=StripeCommandState.DONE, answer=as_text(answer))
     return answer
 
@@ -132,6 +132,6 @@ def _update(command: StripeCommand, **fields: Any) -> None:
         StripeCommand.objects.filter(pk=command.pk).exclude(state=StripeCommandState.DONE).update(**fields)
 
 
-def _read(text: str) -> Answer:
-    found: Answer = json.loads(text)
-    return found
+def _read(text: str) -> StripeFields:
+    fields: StripeFields = json.loads(text)
+    return fields

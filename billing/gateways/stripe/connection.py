@@ -38,7 +38,7 @@ class StripeTransport(HTTPClient):
 
 
 def stripe_client() -> StripeClient:
-    """Return the Stripe client; raise Rejected if no key is configured."""
+    """Return the Stripe client; raise GatewayRejected if no key is configured."""
     if not settings.STRIPE_SECRET_KEY:
         raise GatewayRejected("No Stripe key is configured.", code="no_credentials")
     # No retries by the SDK: we retry, with the stored key.

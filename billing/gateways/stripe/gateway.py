@@ -16,8 +16,8 @@ from billing.domain.stripe_states import (
     classify_invoice,
     decline_reason,
 )
-from billing.gateways.stripe import charge_records, invoice_steps, refunds
-from billing.gateways.stripe.commands import Answer
+from billing.gateways.stripe import charge_records, invoice_stages, refunds
+from billing.gateways.stripe.commands import StripeFields
 from billing.models import StripeCharge, StripeOutcome
 from ports.payments import (
     Declined,
@@ -34,7 +34,7 @@ TOO_SMALL = "amount_too_small"
 TOO_SMALL_MESSAGE = "It is less than Stripe collects in this currency. Pay it by transfer."
 WITHDRAWN = "withdrawn"
 WITHDRAWN_MESSAGE = "It was cancelled before it was charged."
-SLOW_S = 1800  # a debit takes days; usually its webhook arrives first
+PENDING_RETRY_S = 1800  # a debit takes days; usually its webhook arrives first
 
 
 class StripeGateway:
@@ -60,8 +60,8 @@ class StripeGateway:
             return Succeeded(record.stripe_id)
         return Declined(record.reason, record.code)
 
-    def refund(self, back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
-        return refunds.send_refund(back, now=now)
+    def refund(self, refund: GatewayRefund, *, now: datetime) -> GatewayOutcome:
+        return refunds.send_refund(refund, now=now)
 
 
 def _withdraw(record: StripeCharge, now: datetime) -> StripeCharge:
@@ -69,41 +69,41 @@ def _withdraw(record: StripeCharge, now: datetime) -> StripeCharge:
 
     If it was paid there meanwhile, the charge has succeeded.
     """
-    found = record.stripe_id or invoice_steps.find_lost_invoice(record, now=now)
+    found = record.stripe_id or invoice_stages.find_lost_invoice(record, now=now)
     if not found:
         return charge_records.settle_record(
             record, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
         )
     charge_records.set_stripe_invoice(record, found)
-    seen = invoice_steps.get_invoice_state(record)
-    if seen is None or seen.status == "draft":
-        if seen is not None:
-            invoice_steps.delete_draft(record, now=now)
+    invoice = invoice_stages.get_invoice_state(record)
+    if invoice is None or invoice.status == "draft":
+        if invoice is not None:
+            invoice_stages.delete_draft(record, now=now)
         return charge_records.settle_record(
             record, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
         )
-    state = classify_invoice(seen, record.sent_minor)
+    state = classify_invoice(invoice, record.sent_minor)
     if state is ChargeState.PAID:
         return charge_records.settle_record(record, StripeOutcome.SUCCEEDED, now=now)
     if state is ChargeState.UNEXPECTED:
-        raise _unexpected_state(record, seen)
-    if seen.status in VOIDED_STATES:
+        raise _unexpected_state(record, invoice)
+    if invoice.status in VOIDED_STATES:
         return charge_records.settle_record(
             record, StripeOutcome.DECLINED, code=WITHDRAWN, reason=WITHDRAWN_MESSAGE, now=now
         )
-    if seen.intent in ("processing", "succeeded"):
-        raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=SLOW_S)
+    if invoice.intent in ("processing", "succeeded"):
+        raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=PENDING_RETRY_S)
     return _decline(record, WITHDRAWN, WITHDRAWN_MESSAGE, now)
 
 
 def _prepare_invoice(record: StripeCharge, charge: GatewayCharge, now: datetime) -> StripeCharge:
     """Create, fill and finalize the Stripe invoice, without charging the card."""
     try:
-        charge_records.set_stripe_invoice(record, str(invoice_steps.create_invoice(record, charge, now=now)["id"]))
-        filled = invoice_steps.add_lines(record, charge, now=now)
+        charge_records.set_stripe_invoice(record, str(invoice_stages.create_invoice(record, charge, now=now)["id"]))
+        filled = invoice_stages.add_lines(record, charge, now=now)
         if (filled["total"], filled["amount_due"]) != (record.sent_minor, record.sent_minor):
             return _delete_wrong_draft(record, filled, now)
-        invoice_steps.finalize_invoice(record, now=now)
+        invoice_stages.finalize_invoice(record, now=now)
     except GatewayUnreachable:
         raise
     except OutcomeUnknown as error:  # whatever happened, nothing was collected
@@ -111,12 +111,12 @@ def _prepare_invoice(record: StripeCharge, charge: GatewayCharge, now: datetime)
     return record
 
 
-def _delete_wrong_draft(record: StripeCharge, filled: Answer, now: datetime) -> StripeCharge:
+def _delete_wrong_draft(record: StripeCharge, filled: StripeFields, now: datetime) -> StripeCharge:
     """Delete a draft that would not collect the due amount.
 
     Once finalized, Stripe would settle it from its own balance.
     """
-    invoice_steps.delete_draft(record, now=now)
+    invoice_stages.delete_draft(record, now=now)
     total, due = filled["total"], filled["amount_due"]
     if total == record.sent_minor and due == 0:
         return charge_records.settle_record(
@@ -136,24 +136,24 @@ def _delete_wrong_draft(record: StripeCharge, filled: Answer, now: datetime) -> 
 
 
 def _pay(record: StripeCharge, now: datetime) -> StripeCharge:
-    """Charge the card or look up the result, and store it.
+    """Charge the payment card or look up the result, and store it.
 
-    Raises Unanswered while the result is unknown.
+    Raises OutcomeUnknown while the result is unknown.
     """
-    answer = invoice_steps.pay_invoice(record, now=now)
+    answer = invoice_stages.pay_invoice(record, now=now)
     if "declined" in answer:
         return _decline(record, answer["declined"], answer["reason"], now)
-    seen = invoice_steps.state_in_answer(answer)
-    if seen.status == "open":
-        seen = _current_state(record)
-    state = classify_invoice(seen, record.sent_minor)
+    invoice = invoice_stages.state_in_fields(answer)
+    if invoice.status == "open":
+        invoice = _current_state(record)
+    state = classify_invoice(invoice, record.sent_minor)
     if state is ChargeState.PAID:
         return charge_records.settle_record(record, StripeOutcome.SUCCEEDED, now=now)
     if state is ChargeState.REFUSED:
-        return _decline(record, *decline_reason(seen), now)
+        return _decline(record, *decline_reason(invoice), now)
     if state is ChargeState.UNDER_WAY:
-        raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=SLOW_S)
-    raise _unexpected_state(record, seen)
+        raise OutcomeUnknown("the bank has not responded to Stripe yet", again_in_s=PENDING_RETRY_S)
+    raise _unexpected_state(record, invoice)
 
 
 def _decline(record: StripeCharge, code: str, reason: str, now: datetime) -> StripeCharge:
@@ -162,7 +162,7 @@ def _decline(record: StripeCharge, code: str, reason: str, now: datetime) -> Str
     If it was paid there meanwhile, the charge has succeeded.
     """
     try:
-        invoice_steps.void_invoice(record, now=now)
+        invoice_stages.void_invoice(record, now=now)
     except GatewayRejected:
         if classify_invoice(_current_state(record), record.sent_minor) is ChargeState.PAID:
             return charge_records.settle_record(record, StripeOutcome.SUCCEEDED, now=now)
@@ -172,14 +172,14 @@ def _decline(record: StripeCharge, code: str, reason: str, now: datetime) -> Str
 
 def _current_state(record: StripeCharge) -> StripeInvoiceState:
     """Return the state of the Stripe invoice, which must exist."""
-    if (seen := invoice_steps.get_invoice_state(record)) is None:
+    if (invoice := invoice_stages.get_invoice_state(record)) is None:
         raise GatewayRejected(f"Stripe has no invoice {record.stripe_id} any longer.", code="resource_missing")
-    return seen
+    return invoice
 
 
-def _unexpected_state(record: StripeCharge, seen: StripeInvoiceState) -> GatewayRejected:
+def _unexpected_state(record: StripeCharge, found: StripeInvoiceState) -> GatewayRejected:
     return GatewayRejected(
-        f"Stripe's invoice {record.stripe_id} is {seen.status} {seen.intent}, {seen.amount_paid} of {seen.total} paid,"
-        " which was not foreseen. Look at it in Stripe's dashboard.",
+        f"Stripe's invoice {record.stripe_id} is {found.status} {found.intent},"
+        f" {found.amount_paid} of {found.total} paid, which was not foreseen. Look at it in Stripe's dashboard.",
         code="unforeseen_at_stripe",
     )

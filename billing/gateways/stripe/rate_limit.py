@@ -21,7 +21,7 @@ WAIT_S = 2
 
 
 def reserve_call() -> None:
-    """Reserve one call, or raise Unreachable if the limit is reached."""
+    """Reserve one call, or raise GatewayUnreachable if the limit is reached."""
     each: int = 1_000_000 // settings.STRIPE_CALLS_PER_S
     with connection.cursor() as cursor:
         cursor.execute(RESERVE_CALL, {"now": clock.now(), "each": each})

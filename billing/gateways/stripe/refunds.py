@@ -1,4 +1,4 @@
-"""Refunds of a charge to its card: one at Stripe per key, identified by metadata."""
+"""Refunds to the payment card through Stripe: at most one per key, found again by its metadata."""
 
 from datetime import datetime
 from typing import Any, cast
@@ -8,15 +8,15 @@ from stripe.params import RefundCreateParams
 
 from billing.domain.stripe_amounts import to_stripe
 from billing.gateways.stripe import commands, rate_limit
-from billing.gateways.stripe.commands import Answer, Params, StripeWrite
+from billing.gateways.stripe.commands import Params, StripeFields, StripeWrite
 from billing.gateways.stripe.connection import stripe_client
 from billing.gateways.stripe.error_mapping import error_code, safe_message, to_gateway_error
-from billing.gateways.stripe.invoice_steps import PAYMENTS
+from billing.gateways.stripe.invoice_stages import EXPAND_PAYMENTS
 from billing.models import StripeCharge, StripeOutcome
 from ports.payments import Declined, GatewayOutcome, GatewayRefund, GatewayRejected, OutcomeUnknown, Succeeded
 from tenants.services.rls import tenant_scope
 
-SLOW_S = 3600  # banks take days; usually the webhook arrives first
+PENDING_RETRY_S = 3600  # banks take days; usually the webhook arrives first
 # Codes that mean that this refund can never succeed. Other rejections may be fixable: the account lacks the money,
 # the credentials are another account's, our request was wrong. Those wait for a person.
 PERMANENT_CODES = {
@@ -35,15 +35,15 @@ PENDING_MESSAGES = {
 FAILED_MESSAGE = "The bank returned the refund. Agree on another way with the tenant."
 
 
-def send_refund(back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
-    """Send a refund, or return the outcome of the one with this key."""
-    with tenant_scope(back.payer):
-        record = StripeCharge.objects.filter(pk=back.charge, outcome=StripeOutcome.SUCCEEDED).first()
+def send_refund(refund: GatewayRefund, *, now: datetime) -> GatewayOutcome:
+    """Create the refund once per key and return its current outcome; raises OutcomeUnknown while pending."""
+    with tenant_scope(refund.payer):
+        record = StripeCharge.objects.filter(pk=refund.charge, outcome=StripeOutcome.SUCCEEDED).first()
     if record is None:
         return NOT_CHARGED
-    if back.minor > record.minor:
+    if refund.minor > record.minor:
         return Declined("The refund exceeds the charge.", "amount_too_large")
-    answer = commands.perform_write(_refund_write(back, record, _payment_intent(record)), now=now)
+    answer = commands.perform_write(_refund_write(refund, record, _payment_intent(record)), now=now)
     if "declined" in answer:
         return Declined(answer["reason"], answer["declined"])
     # Look up the current status, not the stored one: a bank may send back even a refund that had succeeded.
@@ -53,51 +53,49 @@ def send_refund(back: GatewayRefund, *, now: datetime) -> GatewayOutcome:
     if status in ("failed", "canceled"):
         return Declined(FAILED_MESSAGE, f"refund_{status}")
     if status in PENDING_MESSAGES:
-        raise OutcomeUnknown(PENDING_MESSAGES[status], again_in_s=SLOW_S)
-    raise GatewayRejected(
-        f"Stripe calls refund {answer['id']} {status!r}, a word that is not known here.", code="unforeseen"
-    )
+        raise OutcomeUnknown(PENDING_MESSAGES[status], again_in_s=PENDING_RETRY_S)
+    raise GatewayRejected(f"Stripe reports the unknown status {status!r} for refund {answer['id']}.", code="unforeseen")
 
 
-def _refund_write(back: GatewayRefund, record: StripeCharge, intent: str) -> StripeWrite:
+def _refund_write(refund: GatewayRefund, record: StripeCharge, intent: str) -> StripeWrite:
     params: Params = {
         "payment_intent": intent,
-        "amount": to_stripe(back.minor, back.currency),
+        "amount": to_stripe(refund.minor, refund.currency),
         "reason": "requested_by_customer",
-        "metadata": {"refund": back.key, "payment": back.charge, "tenant": back.payer},
+        "metadata": {"refund": refund.key, "payment": refund.charge, "tenant": refund.payer},
     }
 
-    def send_(client: StripeClient, frozen: Params, idem: str) -> Any:
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
         try:
-            return client.v1.refunds.create(cast(RefundCreateParams, frozen), {"idempotency_key": idem})
-        except InvalidRequestError as refusal:
-            if error_code(refusal) in PERMANENT_CODES or refusal.param == "amount":
-                return {"declined": error_code(refusal), "reason": safe_message(refusal)}
+            return client.v1.refunds.create(cast(RefundCreateParams, stored), {"idempotency_key": key})
+        except InvalidRequestError as error:
+            if error_code(error) in PERMANENT_CODES or error.param == "amount":
+                return {"declined": error_code(error), "reason": safe_message(error)}
             raise
 
-    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> StripeFields | None:
         listed = client.v1.refunds.list({"payment_intent": intent, "limit": 100})
         for each in listed.auto_paging_iter():
-            meant = each.metadata.to_dict() if each.metadata else {}
-            if meant.get("refund") == back.key:
-                return _stored_refund(each)
+            metadata = each.metadata.to_dict() if each.metadata else {}
+            if metadata.get("refund") == refund.key:
+                return _refund_fields(each)
         return None
 
-    return StripeWrite(back.payer, back.key, "refund", 0, params, send_, lookup, _stored_refund)
+    return StripeWrite(refund.payer, refund.key, "refund", 0, params, send, lookup, _refund_fields)
 
 
 def _payment_intent(record: StripeCharge) -> str:
     """Return the payment intent that paid the charge."""
     rate_limit.reserve_call()
     try:
-        invoice = stripe_client().v1.invoices.retrieve(record.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+        invoice = stripe_client().v1.invoices.retrieve(record.stripe_id, {"expand": [EXPAND_PAYMENTS]}).to_dict()
     except StripeError as error:
         raise to_gateway_error(error) from None
     for each in invoice.get("payments", {}).get("data", []):
         intent = each["payment"].get("payment_intent")
         if isinstance(intent, dict) and intent.get("status") == "succeeded":
             return str(intent["id"])
-    raise GatewayRejected(f"Stripe's invoice {record.stripe_id} was paid by no card.", code="no_card_payment")
+    raise GatewayRejected(f"Stripe invoice {record.stripe_id} was not paid by payment card.", code="no_card_payment")
 
 
 def _refund_status(refund_id: str) -> str:
@@ -108,7 +106,7 @@ def _refund_status(refund_id: str) -> str:
         raise to_gateway_error(error) from None
 
 
-def _stored_refund(refund: Any) -> Answer:
+def _refund_fields(refund: Any) -> StripeFields:
     if isinstance(refund, dict):
         return refund
     return {"id": refund.id, "status": refund.status, "amount": refund.amount}

@@ -23,7 +23,7 @@ ChargeKey = tuple[str, int, int, int]  # lease, transition, part, price version:
 class CoveredUsage:
     """Coverage of a month by a commitment: by charge, by line, and unused; unit-seconds."""
 
-    agreed: Commitment
+    commitment: Commitment
     committed: int
     uses: dict[ChargeKey, int]
     lines: dict[LineKey, int]
@@ -36,35 +36,35 @@ def apply_commitments(month: MonthAmounts) -> None:
     wanted = {line[2] for each in found for line in each.lines}
     nano = dict(PriceVersion.objects.filter(pk__in=wanted).values_list("pk", "nano_per_hour"))
     for each in found:
-        agreed = each.agreed
+        commitment = each.commitment
         for line, seconds in sorted(each.lines.items()):
             month.reduce_line(
                 line,
-                max(nano[line[2]] - agreed.nano_per_hour, 0) * seconds,
+                max(nano[line[2]] - commitment.nano_per_hour, 0) * seconds,
                 kind=AdjustmentKind.COMMIT,
-                source=agreed.pk,
+                source=commitment.pk,
                 label="commitment",
                 units=seconds,
                 meter=SLICE_SECONDS,
-                terms={"nano_per_hour": str(agreed.nano_per_hour), "units": agreed.units},
+                terms={"nano_per_hour": str(commitment.nano_per_hour), "units": commitment.units},
             )
         for use, seconds in each.uses.items():
             month.covered[use] = month.covered.get(use, 0) + seconds
     for each in found:
-        agreed = each.agreed
+        commitment = each.commitment
         month.add_line(
-            each.unused * agreed.nano_per_hour,
-            base=each.committed * agreed.nano_per_hour,
+            each.unused * commitment.nano_per_hour,
+            base=each.committed * commitment.nano_per_hour,
             kind=AdjustmentKind.SHORTFALL,
-            source=agreed.pk,
+            source=commitment.pk,
             label=LineKind.SHORTFALL.label,
             units=each.unused,
             meter=SLICE_SECONDS,
             terms={
-                "nano_per_hour": str(agreed.nano_per_hour),
-                "units": agreed.units,
+                "nano_per_hour": str(commitment.nano_per_hour),
+                "units": commitment.units,
                 "committed": each.committed,
-                "offering": agreed.offering.label,
+                "offering": commitment.offering.label,
             },
         )
 
@@ -76,7 +76,7 @@ def commitment_usage(tenant_id: str, month: BillingPeriod, currency: str) -> lis
     """
     held = commitments_in_force(tenant_id, month, currency)
     uses = _month_charges(month, held) if held else {}
-    return [_covered_usage(agreed, month, uses.get(agreed.offering_id, [])) for agreed in held]
+    return [_covered_usage(commitment, month, uses.get(commitment.offering_id, [])) for commitment in held]
 
 
 def commitments_in_force(tenant_id: str, month: BillingPeriod, currency: str) -> list[Commitment]:
@@ -85,23 +85,25 @@ def commitments_in_force(tenant_id: str, month: BillingPeriod, currency: str) ->
     return sorted(rows.select_related("offering"), key=lambda row: (row.offering_id, row.valid.lower))
 
 
-def commitment_span(agreed: Commitment, month: BillingPeriod) -> tuple[datetime, datetime]:
+def commitment_span(commitment: Commitment, month: BillingPeriod) -> tuple[datetime, datetime]:
     """Return the part of a month in which a commitment holds."""
-    until = agreed.valid.upper
-    return max(agreed.valid.lower, month.span.lower), min(until or month.span.upper, month.span.upper)
+    until = commitment.valid.upper
+    return max(commitment.valid.lower, month.span.lower), min(until or month.span.upper, month.span.upper)
 
 
-def _covered_usage(agreed: Commitment, month: BillingPeriod, uses: list[tuple[LineKey, ActiveUnits]]) -> CoveredUsage:
-    since, until = (int(at.timestamp()) for at in commitment_span(agreed, month))
-    free = FreeUnits(since, until, agreed.units)
+def _covered_usage(
+    commitment: Commitment, month: BillingPeriod, uses: list[tuple[LineKey, ActiveUnits]]
+) -> CoveredUsage:
+    since, until = (int(at.timestamp()) for at in commitment_span(commitment, month))
+    free = FreeUnits(since, until, commitment.units)
     found = covered_unit_seconds((each for _, each in uses), free)
     lines = defaultdict[LineKey, int](int)
     for line, each in uses:
         if each.key in found:
             lines[line] += found[each.key]
     return CoveredUsage(
-        agreed=agreed,
-        committed=agreed.units * (until - since),
+        commitment=commitment,
+        committed=commitment.units * (until - since),
         uses=found,  # type: ignore[arg-type]  # the keys that _uses gave
         lines=dict(lines),
         unused=free.left,

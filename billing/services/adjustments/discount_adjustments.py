@@ -27,8 +27,8 @@ def apply_percent_discounts(month: MonthAmounts) -> None:
 def apply_amount_discounts(month: MonthAmounts) -> None:
     """Take fixed discounts off the invoice, shared among their lines."""
     for discount, lines in _discounts_with_lines(month, percent=False):
-        held = {line: month.lines[line] for line in lines}
-        for line, num in amount_discount(held, discount.minor or 0, exponent=month.exponent).items():
+        line_amounts = {line: month.lines[line] for line in lines}
+        for line, num in amount_discount(line_amounts, discount.minor or 0, exponent=month.exponent).items():
             month.reduce_line(
                 line,
                 num,
@@ -39,16 +39,16 @@ def apply_amount_discounts(month: MonthAmounts) -> None:
             )
 
 
-def discounts_in_force(tenant_id: str, month: str, currency: str) -> list[Discount]:
+def discounts_in_force(tenant_id: str, label: str, currency: str) -> list[Discount]:
     """Return a tenant's discounts in a month, in the order of application."""
-    rows = Discount.objects.filter(tenant_id=tenant_id, first_month__lte=month).order_by("given_at", "pk")
-    held = [row for row in rows if row.holds_in(month) and row.currency in ("", currency)]
-    return sorted(held, key=lambda row: row.percent_bp is None)
+    rows = Discount.objects.filter(tenant_id=tenant_id, first_month__lte=label).order_by("given_at", "pk")
+    valid = [row for row in rows if row.holds_in(label) and row.currency in ("", currency)]
+    return sorted(valid, key=lambda row: row.percent_bp is None)
 
 
 def discounted_lines(discount: Discount, lines: list[LineKey], classes: dict[str, str]) -> list[LineKey]:
     """Return the lines that a discount applies to; `classes` maps offerings to price classes."""
-    return [line for line in lines if line[1] in classes and discount.is_of(line[1], classes[line[1]])]
+    return [line for line in lines if line[1] in classes and discount.applies_to(line[1], classes[line[1]])]
 
 
 def price_classes(lines: list[LineKey]) -> dict[str, str]:
@@ -61,10 +61,10 @@ def price_classes(lines: list[LineKey]) -> dict[str, str]:
 
 
 def _discounts_with_lines(month: MonthAmounts, *, percent: bool) -> list[tuple[Discount, list[LineKey]]]:
-    held = [
+    valid = [
         each
         for each in discounts_in_force(month.tenant_id, month.period.label, month.currency)
         if (each.percent_bp is not None) == percent
     ]
-    classes = price_classes(list(month.lines)) if held else {}
-    return [(each, discounted_lines(each, list(month.lines), classes)) for each in held]
+    classes = price_classes(list(month.lines)) if valid else {}
+    return [(each, discounted_lines(each, list(month.lines), classes)) for each in valid]

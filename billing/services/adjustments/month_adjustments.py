@@ -13,7 +13,7 @@ from billing.services.adjustments import (
     minimum_adjustments,
     tier_adjustments,
 )
-from billing.services.adjustments.month_amounts import LineKey, MonthAmounts, month_before_adjustments
+from billing.services.adjustments.month_amounts import LineKey, MonthAmounts, unadjusted_amounts
 from ports.postgres.sql_statements import query_rows
 from tenants.services.errors import ProblemError
 
@@ -46,9 +46,9 @@ def has_terms(tenant_id: str) -> bool:
 def compute_adjustments(invoice: Invoice) -> list[InvoiceAdjustment]:
     """Compute the adjustments of an invoice's month from its charges, in order.
 
-    Call in the tenant's RLS scope. Raises Unreckonable, naming the rule that failed.
+    Call in the tenant's RLS scope. Raises AdjustmentFailed, naming the rule that failed.
     """
-    month = month_before_adjustments(invoice)
+    month = unadjusted_amounts(invoice)
     for rule in RULES:
         try:
             rule(month)
@@ -57,7 +57,7 @@ def compute_adjustments(invoice: Invoice) -> list[InvoiceAdjustment]:
                 f"{rule.__module__.rpartition('.')[2]} of {month.period}: {error or type(error).__name__}",
                 fix="Check the tenant's discounts, minimums and prices, and contact the operator of this installation.",
             ) from error
-    return month.charges
+    return month.adjustments
 
 
 def adjustments_of(invoice: Invoice) -> list[InvoiceAdjustment]:
@@ -68,14 +68,14 @@ def adjustments_of(invoice: Invoice) -> list[InvoiceAdjustment]:
     return list(rows.order_by("n"))
 
 
-def adjustment_by_line(charges: Iterable[InvoiceAdjustment]) -> dict[LineKey, int]:
+def adjustment_by_line(adjustments: Iterable[InvoiceAdjustment]) -> dict[LineKey, int]:
     """Return the sum of adjustments by line."""
-    found = dict[LineKey, int]()
-    for charge in charges:
-        found[charge.line] = found.get(charge.line, 0) + int(charge.exact_num)
-    return found
+    sums = dict[LineKey, int]()
+    for adjustment in adjustments:
+        sums[adjustment.line] = sums.get(adjustment.line, 0) + int(adjustment.exact_num)
+    return sums
 
 
-def write_adjustments(charges: Iterable[InvoiceAdjustment]) -> None:
+def write_adjustments(adjustments: Iterable[InvoiceAdjustment]) -> None:
     """Write the adjustments of a closing month; existing ones stay."""
-    InvoiceAdjustment.objects.bulk_create(list(charges), ignore_conflicts=True)
+    InvoiceAdjustment.objects.bulk_create(list(adjustments), ignore_conflicts=True)

@@ -8,23 +8,23 @@ from billing.domain.money import exponent_of, to_minor
 from billing.models import BillingPeriod, Invoice, InvoiceAdjustment
 from ports.postgres.sql_statements import query_rows
 
-LineKey = tuple[str, str, int]  # project, offering, price version: the key of a line
+LineKey = tuple[str, str, int]  # project, offering, price version
 
 
 @dataclass(slots=True)
 class MonthAmounts:
-    """What an adjustment rule sees and changes.
+    """Invoice line amounts of one tenant's month, which adjustment rules reduce or extend.
 
-    Lines are in order, exact over 3600·10⁹, and never negative.
+    `lines` maps line keys, sorted, to numerators over 3600·10⁹, which are never negative.
     """
 
     tenant_id: str
     period: BillingPeriod
     currency: str
     lines: dict[LineKey, int]
-    charges: list[InvoiceAdjustment] = field(default_factory=list)
-    # Unit-seconds covered by commitments, by charge (lease, transition, part, price version).
-    # Tiers apply to the rest.
+    adjustments: list[InvoiceAdjustment] = field(default_factory=list)
+    # Unit-seconds covered by commitments; tiers apply to the rest.
+    # By rated charge (lease, transition, part of the transition, price version).
     covered: dict[tuple[str, int, int, int], int] = field(default_factory=dict)
 
     @property
@@ -34,28 +34,26 @@ class MonthAmounts:
     @property
     def total_minor(self) -> int:
         """Sum of all lines, each rounded once; minor units."""
-        return sum(to_minor(num, self.exponent) for num in self.lines.values())
+        return sum(to_minor(numerator, self.exponent) for numerator in self.lines.values())
 
-    def reduce_line(self, line: LineKey, num: int, *, kind: str, source: str, label: str, **more: Any) -> None:
+    def reduce_line(self, line: LineKey, numerator: int, *, kind: str, source: str, label: str, **more: Any) -> None:
         """Reduce a line, at most to zero; a reduction of zero is not recorded."""
-        off = min(num, self.lines[line])
-        if off > 0:
-            self._write(line, -off, base=self.lines[line], kind=kind, source=source, label=label, **more)
-            self.lines[line] -= off
+        reduction = min(numerator, self.lines[line])
+        if reduction > 0:
+            self._record(line, -reduction, base=self.lines[line], kind=kind, source=source, label=label, **more)
+            self.lines[line] -= reduction
 
-    def add_line(
-        self, num: int, *, base: int, kind: str, source: str, label: str, project: str = "", price: int = 0, **more: Any
-    ) -> None:
-        """Add a line without an offering; an amount of zero is not recorded."""
-        if num > 0:
-            line = project, kind, price
-            self._write(line, num, base=base, kind=kind, source=source, label=label, **more)
-            self.lines[line] = self.lines.get(line, 0) + num
+    def add_line(self, numerator: int, *, base: int, kind: str, source: str, label: str, **more: Any) -> None:
+        """Add a line without project and offering; an amount of zero is not recorded."""
+        if numerator > 0:
+            line = "", kind, 0
+            self._record(line, numerator, base=base, kind=kind, source=source, label=label, **more)
+            self.lines[line] = self.lines.get(line, 0) + numerator
 
-    def _write(
+    def _record(
         self,
         line: LineKey,
-        num: int,
+        numerator: int,
         *,
         base: int,
         kind: str,
@@ -65,8 +63,8 @@ class MonthAmounts:
         meter: str = "",
         terms: dict[str, Any] | None = None,
     ) -> None:
-        project, offering, price = line
-        self.charges.append(
+        project, offering, price_version = line
+        self.adjustments.append(
             InvoiceAdjustment(
                 tenant_id=self.tenant_id,
                 period_id=self.period.pk,
@@ -75,20 +73,20 @@ class MonthAmounts:
                 source=source,
                 project_id=project,
                 offering_id=offering,
-                price_version_id=price,
-                n=len(self.charges) + 1,
+                price_version_id=price_version,
+                n=len(self.adjustments) + 1,
                 units=units,
                 meter=meter,
                 base_num=Decimal(base),
-                exact_num=Decimal(num),
+                exact_num=Decimal(numerator),
                 label=label,
                 terms=terms or {},
             )
         )
 
 
-def month_before_adjustments(invoice: Invoice) -> MonthAmounts:
-    """Return a month before any rule: its lines as charged.
+def unadjusted_amounts(invoice: Invoice) -> MonthAmounts:
+    """Return a month's line amounts before any adjustment.
 
     Call in the tenant's RLS scope.
     """

@@ -1,4 +1,4 @@
-"""Tier adjustments: volume prices and packages, over all of a tenant's month."""
+"""Tier adjustments: savings of graduated, volume and package prices over a tenant's month."""
 
 import json
 from typing import Any
@@ -15,7 +15,8 @@ LABELS = {PriceModel.GRADUATED: "graduated price", PriceModel.VOLUME: "volume pr
 def apply_tiers(month: MonthAmounts) -> None:
     """Take the savings of tiered prices off each line.
 
-    Earlier usage counts, whichever project of the tenant it is of.
+    Tiers count the tenant's usage across all its projects; usage that a quote priced or a commitment
+    covers is excluded.
     """
     wanted = {price for _, _, price in month.lines}
     versions = {
@@ -23,17 +24,17 @@ def apply_tiers(month: MonthAmounts) -> None:
     }
     if not versions:
         return
-    less, units = dict[LineKey, int](), dict[LineKey, int]()
+    savings, units = dict[LineKey, int](), dict[LineKey, int]()
     for project, offering, price, since, until, total in _tiered_usage(month):
         if price in versions:
             line = project, offering, price
-            less[line] = less.get(line, 0) + tiers_of(versions[price]).less(since, until, total=total)
+            savings[line] = savings.get(line, 0) + tiered_price_of(versions[price]).savings(since, until, total=total)
             units[line] = units.get(line, 0) + until - since
-    for line in sorted(less):
+    for line in sorted(savings):
         version = versions[line[2]]
         month.reduce_line(
             line,
-            less[line],
+            savings[line],
             kind=AdjustmentKind.TIER,
             source=str(version.pk),
             label=LABELS[PriceModel(version.model)],
@@ -42,7 +43,7 @@ def apply_tiers(month: MonthAmounts) -> None:
         )
 
 
-def tiers_of(version: PriceVersion) -> TieredPrice:
+def tiered_price_of(version: PriceVersion) -> TieredPrice:
     """Return the tiers of a price version; raises ValueError for a flat price."""
     return TieredPrice(
         version.model, version.nano_per_hour, tuple(version.tier_from_s or ()), tuple(version.tier_nano or ())

@@ -27,7 +27,7 @@ Agreement = TypeVar("Agreement", Commitment, Minimum)
 def round_up_span(
     what: str, since: datetime, until: datetime | None, *, now: datetime
 ) -> tuple[datetime, datetime | None]:
-    """Round both moments up to whole seconds, or raise Invalid.
+    """Round both moments up to whole seconds, or raise InvalidValue.
 
     An agreement begins now or later: earlier usage already had a price.
     """
@@ -70,7 +70,7 @@ def end_agreement(
     record: Callable[[Agreement], None],
     now: datetime,
 ) -> Agreement:
-    """End an agreement at a future moment within its period, or raise Invalid with `refusal`."""
+    """End an agreement at a future moment within its period, or raise InvalidValue with `refusal`."""
     with tenant_scope(agreed.tenant_id):
         agreed = rows.select_for_update(of=("self",)).get(pk=agreed.pk)
         since, until = agreed.valid.lower, agreed.valid.upper

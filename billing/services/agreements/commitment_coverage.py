@@ -33,7 +33,7 @@ class CoverageDay:
 class CommitmentCoverage:
     """Coverage of the elapsed part of a month in which the commitment holds."""
 
-    agreed: Commitment
+    commitment: Commitment
     month: str
     days: tuple[CoverageDay, ...]
 
@@ -56,37 +56,37 @@ class CommitmentCoverage:
     @property
     def owed_unused(self) -> int:
         """Cost of the unused units so far, unrounded; over 3600·10⁹."""
-        return self.unused * self.agreed.nano_per_hour
+        return self.unused * self.commitment.nano_per_hour
 
 
-def current_coverage(agreed: Commitment, *, now: datetime) -> CommitmentCoverage | None:
+def current_coverage(commitment: Commitment, *, now: datetime) -> CommitmentCoverage | None:
     """Return the coverage in the current month so far; None before it begins.
 
     Call in the tenant's RLS scope.
     """
-    month = BillingPeriod.objects.filter(tenant=agreed.tenant_id, span__contains=now).first()
-    return coverage_in_month(agreed, month, until=now) if month else None
+    month = BillingPeriod.objects.filter(tenant=commitment.tenant_id, span__contains=now).first()
+    return coverage_in_month(commitment, month, until=now) if month else None
 
 
-def coverage_in_month(agreed: Commitment, month: BillingPeriod, *, until: datetime) -> CommitmentCoverage | None:
+def coverage_in_month(commitment: Commitment, month: BillingPeriod, *, until: datetime) -> CommitmentCoverage | None:
     """Return the coverage of a month up to a moment; None if there is none."""
-    since, ends = commitment_span(agreed, month)
+    since, ends = commitment_span(commitment, month)
     ends = min(ends, until.replace(microsecond=0))
     if since >= ends:
         return None
     boundaries = _day_boundaries(since, ends, ZoneInfo(month.time_zone))
     rows = query_rows(
         "billing/agreements/commitment_coverage",
-        tenant=agreed.tenant_id,
-        offering=agreed.offering_id,
-        units=agreed.units,
+        tenant=commitment.tenant_id,
+        offering=commitment.offering_id,
+        units=commitment.units,
         period=month.pk,
         until=ends,
         boundaries=boundaries,
     )
     found = {part: sums for part, *sums in rows}
     days = [CoverageDay(start, end, *found[n]) for n, (start, end) in enumerate(pairwise(boundaries), 1)]
-    return CommitmentCoverage(agreed, month.label, tuple(days))
+    return CommitmentCoverage(commitment, month.label, tuple(days))
 
 
 def _day_boundaries(since: datetime, until: datetime, zone: ZoneInfo) -> list[datetime]:

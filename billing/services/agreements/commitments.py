@@ -83,7 +83,7 @@ def create_commitment(
 
 
 def find_commitment(pk: str) -> Commitment:
-    """Return a commitment, or raise Missing. Must run as staff."""
+    """Return a commitment, or raise ObjectNotFound. Must run as staff."""
     if found := Commitment.objects.filter(pk=pk).select_related("tenant", "offering").first():
         return found
     raise ObjectNotFound("The commitment was not found.", fix="Select it from the list of commitments.")

@@ -53,7 +53,7 @@ def create_minimum(
 
 
 def find_minimum(pk: str) -> Minimum:
-    """Return a minimum, or raise Missing. Must run as staff."""
+    """Return a minimum, or raise ObjectNotFound. Must run as staff."""
     if found := Minimum.objects.filter(pk=pk).select_related("tenant").first():
         return found
     raise ObjectNotFound("The minimum spend was not found.", fix="Select it from the list of minimums.")

@@ -82,7 +82,7 @@ def publish_price(
 ) -> PriceVersion:
     """Publish a list price from `since` until the next scheduled version.
 
-    `tiers` are as tiers.read returns them; without them the price is flat. `since` is rounded up to a
+    `tiers` are as parse_tiers returns them; without them the price is flat. `since` is rounded up to a
     whole second and lies in the future, unless it fills a gap: seconds with a price keep it, seconds
     without one could not have been charged yet. Nobody charges meanwhile. `now` may be long past when
     this is written, so charges made since then are respected as well.
@@ -168,7 +168,7 @@ def find_identical_list_price(
 def whole_second(moment: datetime) -> datetime:
     """Round up to a whole second, the smallest unit that is charged.
 
-    Raises Invalid beyond the calendar's end.
+    Raises InvalidValue beyond the calendar's end.
     """
     if moment.year >= MAXYEAR:
         raise InvalidValue("moment", "The time is out of range.", fix="Choose an earlier time, or leave it empty.")
@@ -177,7 +177,7 @@ def whole_second(moment: datetime) -> datetime:
 
 
 def parse_nano_per_hour(text: str) -> int:
-    """Parse an hourly price, exact to nine decimals, or raise Invalid."""
+    """Parse an hourly price, exact to nine decimals, or raise InvalidValue."""
     try:
         nano = Decimal(text.strip()).scaleb(DECIMALS) if len(text) <= MAX_PRICE_LENGTH else Decimal("NaN")
     except InvalidOperation:

@@ -29,7 +29,7 @@ class TierInput:
 
 
 def parse_tiers(model: str, nano_per_hour: int, inputs: Sequence[TierInput]) -> dict[str, Any]:
-    """Return a price version's tier columns, or raise Invalid."""
+    """Return a price version's tier columns, or raise InvalidValue."""
     if model not in PriceModel.values:
         raise InvalidValue(
             "model", f"Pricing model {model[:20]!a} does not exist.", fix=f"Known: {', '.join(PriceModel.values)}."
@@ -69,7 +69,7 @@ def _build_tiers(model: str, nano: int, inputs: Sequence[TierInput]) -> TieredPr
 
 
 def parse_hours(hours: str) -> int:
-    """Parse hours into whole seconds, or raise Invalid."""
+    """Parse hours into whole seconds, or raise InvalidValue."""
     try:
         found = Decimal(hours.strip()) * HOUR if len(hours) <= MAX_HOURS_LENGTH else Decimal("NaN")
     except InvalidOperation:

@@ -88,7 +88,7 @@ def set_tenant_price(
 
 
 def find_tenant_price(pk: str) -> PriceVersion:
-    """Return a tenant-specific price, or raise Missing. Requires staff scope."""
+    """Return a tenant-specific price, or raise ObjectNotFound. Requires staff scope."""
     if VERSION_ID.fullmatch(pk):
         rows = PriceVersion.objects.filter(tenant_id__isnull=False).select_related("offering")
         if found := rows.filter(pk=int(pk)).first():

@@ -42,7 +42,7 @@ def account_statement_document(tenant: Tenant, account: TenantAccount) -> Docume
     rows = tuple(
         (
             format_short_day(entry.at, zone),
-            entry.words,
+            entry.text,
             _signed_amount(entry.owed, currency),
             _signed_amount(entry.kept, currency),
             format_minor(entry.owed_after, currency),

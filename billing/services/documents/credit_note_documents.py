@@ -40,7 +40,7 @@ def credit_note_document(note: CreditNote) -> Document:
             each.project,
             (
                 str(each.line.n),
-                TwoLineCell(each.what, each.all_terms),
+                TwoLineCell(each.title, each.all_terms),
                 format_minor(each.line.minor, currency),
                 format_minor(given[each.line.pk], currency),
             ),

@@ -47,7 +47,7 @@ def _line_rows(invoice: Invoice) -> Iterator[tuple[object, ...]]:
             each.line.project_id,
             each.project,
             each.line.offering_id if each.line.is_usage else each.line.kind,
-            each.what,
+            each.title,
             each.all_terms,
             each.line.leases,
             each.line.unit_seconds,

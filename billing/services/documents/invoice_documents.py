@@ -171,7 +171,7 @@ def _groups(lines: list[NamedLine], currency: str) -> tuple[DocumentGroup, ...]:
             each.project,
             (
                 str(each.line.n),
-                TwoLineCell(each.what, each.all_terms),
+                TwoLineCell(each.title, each.all_terms),
                 f"{each.line.unit_seconds:,}" if each.line.is_usage else "",
                 format_rate(each.nano_per_hour, currency) if each.nano_per_hour is not None else "",
                 format_minor(each.line.minor, currency),

@@ -20,15 +20,15 @@ class NamedLine:
 
     line: InvoiceLine
     project: str
-    what: str
+    title: str
     terms: str
     nano_per_hour: int | None  # None for lines without hours
-    less: tuple[str, ...] = ()  # reductions: `−€1.20: Partner`
+    reductions: tuple[str, ...] = ()  # `−€1.20: Partner`
 
     @property
     def all_terms(self) -> str:
         """The terms together with the reductions."""
-        return ", ".join(filter(None, (self.terms, *self.less)))
+        return ", ".join(filter(None, (self.terms, *self.reductions)))
 
 
 def name_lines(invoice: Invoice) -> list[NamedLine]:
@@ -48,9 +48,9 @@ def name_lines(invoice: Invoice) -> list[NamedLine]:
         NamedLine(
             line=line,
             project=names.get(line.project_id, line.project_id) or NO_PROJECT,
-            what=sold[line.offering_id].label,
+            title=sold[line.offering_id].label,
             terms=_describe_terms(line, sold[line.offering_id], prices[line.price_version_id]),
-            less=_describe_reductions(carried.get(line_key(line), []), invoice.currency),
+            reductions=_describe_reductions(carried.get(line_key(line), []), invoice.currency),
             nano_per_hour=prices[line.price_version_id].nano_per_hour,
         )
         if line.is_usage
@@ -76,11 +76,11 @@ def _describe_reductions(carried: list[InvoiceAdjustment], currency: str) -> tup
 
     Rounding may make one of them differ by one minor unit.
     """
-    less = dict[str, int]()
+    reductions = dict[str, int]()
     for charge in carried:
-        less[charge.label] = less.get(charge.label, 0) - int(charge.exact_num)
+        reductions[charge.label] = reductions.get(charge.label, 0) - int(charge.exact_num)
     places = exponent_of(currency)
-    return tuple(f"−{format_minor(to_minor(num, places), currency)}: {label}" for label, num in less.items())
+    return tuple(f"−{format_minor(to_minor(num, places), currency)}: {label}" for label, num in reductions.items())
 
 
 def _name_added_line(line: InvoiceLine, names: dict[str, str], carried: list[InvoiceAdjustment]) -> NamedLine:
@@ -88,7 +88,7 @@ def _name_added_line(line: InvoiceLine, names: dict[str, str], carried: list[Inv
     return NamedLine(
         line=line,
         project=names.get(line.project_id, line.project_id) or NO_PROJECT,
-        what=carried[0].label if carried else line.get_kind_display(),
+        title=carried[0].label if carried else line.get_kind_display(),
         terms="" if line.invoice.number else "estimate until the month is closed",
         nano_per_hour=None,
     )

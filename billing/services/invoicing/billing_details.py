@@ -44,7 +44,7 @@ def set_billing_details(
 
     `gets_invoice_emails` turns invoice e-mails on or off; None leaves them as they are.
 
-    Raises Invalid, naming the field, for missing or impossible values, and if a prepaid tenant would owe
+    Raises InvalidValue, naming the field, for missing or impossible values, and if a prepaid tenant would owe
     more tax than its wallet holds.
     """
     party = _validated(party)

@@ -64,7 +64,7 @@ def issue_credit_note(
     """Credit these amounts by line number, plus their tax, or the whole remaining invoice.
 
     `seen` is how much was already credited when the caller looked, so that the same request twice, or
-    two people at once, give back once. Raises Invalid for amounts that are not there or without a
+    two people at once, give back once. Raises InvalidValue for amounts that are not there or without a
     reason; NotCreditable for a draft, a void invoice, one with a pending payment, or if more was
     credited than was seen.
     """

@@ -32,7 +32,7 @@ class AccountEntry:
     at: datetime
     kind: str
     ref: str  # the invoice or other subject
-    words: str
+    text: str
     owed: int
     kept: int
     owed_after: int
@@ -72,8 +72,8 @@ def read_account(tenant_id: str, currency: str, *, since: datetime, until: datet
     entries, owed_now, kept_now = [], owed, kept
     for what, (more, less) in happened.items():
         owed_now, kept_now = owed_now + more, kept_now + less
-        words = _entry_text(what, names, kept=less)
-        entries.append(AccountEntry(what.at, what.kind, what.ref, words, more, less, owed_now, kept_now))
+        text = _entry_text(what, names, kept=less)
+        entries.append(AccountEntry(what.at, what.kind, what.ref, text, more, less, owed_now, kept_now))
     return TenantAccount(currency, since, until, owed, kept, tuple(entries))
 
 
@@ -110,5 +110,5 @@ def _entry_text(what: _EntryKey, names: dict[str, str], *, kept: int) -> str:
         return GRANT_TEXT.format(name)
     if what.kind == TransferKind.REFUND and kept > 0:
         return RETURNED_TEXT.format(name)
-    words = ENTRY_TEXTS.get(TransferKind(what.kind)) if what.kind in TransferKind.values else None
-    return words.format(name) if words else f"{what.kind.capitalize()} {name}"
+    text = ENTRY_TEXTS.get(TransferKind(what.kind)) if what.kind in TransferKind.values else None
+    return text.format(name) if text else f"{what.kind.capitalize()} {name}"

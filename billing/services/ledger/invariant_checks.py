@@ -9,7 +9,7 @@ from broker.services.reports import invariant_checks as capacity
 from broker.services.reports.invariant_checks import Invariant, InvariantResult
 from ports.postgres.sql_statements import load_sql
 
-CLAIMS = {  # the name of an invariant, and what it says
+CLAIMS = {  # the name of an invariant, and its description
     "charges match usage": "Every ended lease is charged for exactly the seconds it was active.",
     "no charge without usage": "Every charge lies within a period in which its lease was active.",
     "quotes honoured": "Every lease with a quote is charged at the quoted price.",
@@ -35,8 +35,8 @@ CLAIMS = {  # the name of an invariant, and what it says
     ),
 }
 INVARIANTS = tuple(
-    Invariant(name, says, load_sql(f"billing/ledger/invariants/{name.replace(' ', '_')}"))
-    for name, says in CLAIMS.items()
+    Invariant(name, description, load_sql(f"billing/ledger/invariants/{name.replace(' ', '_')}"))
+    for name, description in CLAIMS.items()
 )
 ALL_INVARIANTS = (*capacity.INVARIANTS, *INVARIANTS)  # those of the fleet first
 

@@ -19,7 +19,7 @@ from billing.models import LedgerSeal, LedgerTransfer
 from ports.postgres.sql_statements import query_rows
 from tenants.services.rls import system_scope, tenant_scope
 
-# No posting transaction lasts longer; what commits even later is found for a week (ledger_unsealed.sql).
+# No posting transaction lasts longer; what commits even later is found for a week (unsealed_transfers.sql).
 SEAL_DELAY = timedelta(minutes=2)
 # An older transfer without a seal was not written by the product, or sealing has stopped.
 MAX_UNSEALED_AGE = timedelta(days=1)

@@ -40,7 +40,7 @@ class TransactionChanged(ProblemError):
 class GatewayTransactions(ABC, Generic[TransactionRow]):
     """Life cycle of a kind of gateway transaction.
 
-    Each kind defines what it is about, and what is posted when money moved.
+    Each kind defines its rows, its request, and what is posted when money moved.
     """
 
     name: str  # in logs and the audit log
@@ -52,14 +52,14 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         """Return all rows, with the related rows that are needed."""
 
     @abstractmethod
-    def ask(self, gateway: PaymentGateway, row: TransactionRow, *, now: datetime) -> GatewayOutcome:
+    def send_request(self, gateway: PaymentGateway, row: TransactionRow, *, now: datetime) -> GatewayOutcome:
         """Ask the gateway to move the money, or to make sure it never does.
 
         The latter if an operator stated that nothing was taken.
         """
 
     @abstractmethod
-    def record(self, what: str, row: TransactionRow, *, actor: Actor, now: datetime, **detail: object) -> None:
+    def record(self, event: str, row: TransactionRow, *, actor: Actor, now: datetime, **detail: object) -> None:
         """Write an audit record: open, retry, decline, stuck, succeed, mark_failed."""
 
     @abstractmethod
@@ -69,10 +69,10 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
     def lock(self, row: TransactionRow) -> None:  # by default, nothing
         """Lock what has to be locked before the row itself."""
 
-    def stopped(self, row: TransactionRow, reason: str, *, now: datetime) -> None:
+    def on_stuck(self, row: TransactionRow, reason: str, *, now: datetime) -> None:
         """Write the consequences of the row being stuck."""
 
-    def declined(self, row: TransactionRow, reason: str, *, now: datetime) -> None:
+    def on_decline(self, row: TransactionRow, reason: str, *, now: datetime) -> None:
         """Write the consequences of a decline, and the ledger postings last."""
 
     def collect(self, row_id: str, tenant_id: str, *, now: datetime) -> None:
@@ -92,13 +92,13 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             log.warning(
                 f"{self.title} has no response yet", **{self.name: row.pk}, attempts=row.attempts, why=str(error)
             )
-            self.wait(row, error.again_in_s or backoff_s(row.attempts), str(error), now)
+            self.schedule_retry(row, error.again_in_s or backoff_s(row.attempts), str(error), now)
         except GatewayRejected as rejection:
             self.mark_stuck(row, rejection.reason, rejection.code, now)
         else:
             self.settle(row, outcome, now)
 
-    def fall(self, row_id: str, tenant_id: str, error: Exception, *, now: datetime) -> bool:
+    def record_failure(self, row_id: str, tenant_id: str, error: Exception, *, now: datetime) -> bool:
         """Record that an attempt begun at `now` failed unexpectedly; return whether it had a row.
 
         It is retried a few times, with increasing delays. Whether money moved is unknown, as after every
@@ -118,7 +118,7 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
             reason = f"{times} attempts in a row failed unexpectedly, the last with {kind}."
             self.mark_stuck(row, reason, UNEXPECTED_CODE, now)
         else:
-            self.wait(
+            self.schedule_retry(
                 row, backoff_s(times), f"the attempt failed unexpectedly, with {kind}", now, consecutive_failures=times
             )
         return True
@@ -147,24 +147,24 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
 
     def retry(self, row: TransactionRow, *, actor: Actor, now: datetime) -> None:
         """Retry a stuck row on a person's request."""
-        self.anew(row, now=now)
+        self.reopen(row, now=now)
         self.record("retry", row, actor=actor, now=now)
 
-    def anew(self, row: TransactionRow, *, now: datetime, mark_failed_reason: str = "") -> None:
+    def reopen(self, row: TransactionRow, *, now: datetime, mark_failed_reason: str = "") -> None:
         """Retry a stuck row: the same key is asked for again, or given up.
 
-        Raises Moved if the row changed since it was read.
+        Raises TransactionChanged if the row changed since it was read.
         """
         fresh = {"status": PaymentStatus.PENDING, "due_at": now, "stuck_at": None, "consecutive_failures": 0}
         values = {"reason": "", "code": "", "claimed_until": None, "mark_failed_reason": mark_failed_reason}
-        if not self.as_read(row).update(**fresh, **values):
+        if not self.if_unchanged(row).update(**fresh, **values):
             raise TransactionChanged(
                 f"{self.title.capitalize()} {row.pk} has changed in the meantime.", fix="Reload the page."
             )
         self.enqueue(row, now=now)
         row.refresh_from_db()
 
-    def as_read(self, row: TransactionRow) -> QuerySet[TransactionRow]:
+    def if_unchanged(self, row: TransactionRow) -> QuerySet[TransactionRow]:
         """Return the row if it is unchanged since it was read, and not claimed since."""
         return self.rows().filter(pk=row.pk, status=row.status, claimed_until=row.claimed_until)
 
@@ -203,16 +203,16 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
                 f" again until its {self.title}s are settled",
                 again_in_s=MAX_BACKOFF_S,
             )
-        return self.ask(gateway, row, now=now)
+        return self.send_request(gateway, row, now=now)
 
-    def wait(
+    def schedule_retry(
         self, row: TransactionRow, seconds: int, trouble: str, now: datetime, *, consecutive_failures: int = 0
     ) -> None:
         """Schedule a retry with the same key, with jitter."""
         after_s = seconds + int(Rng(f"{row.pk} {row.attempts}").uniform(0, seconds // 2))
         again = {"due_at": now + timedelta(seconds=after_s), "claimed_until": None}
         with tenant_scope(row.tenant_id):
-            if self._mine(row).update(
+            if self._own_claim(row).update(
                 **again, last_error=clean_text(trouble), consecutive_failures=consecutive_failures
             ):
                 self.enqueue(row, now=now, after_s=after_s)
@@ -222,10 +222,10 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
         stuck = {"status": PaymentStatus.STUCK, "stuck_at": now, "due_at": None, "claimed_until": None}
         reason, code = clean_text(reason), clean_text(code)[:60]
         with tenant_scope(row.tenant_id):
-            if self._mine(row).update(reason=reason, code=code, last_error="", mark_failed_reason="", **stuck):
+            if self._own_claim(row).update(reason=reason, code=code, last_error="", mark_failed_reason="", **stuck):
                 log.error(f"{self.title} needs attention", **{self.name: row.pk}, code=code, why=reason)
                 self.record("stuck", row, actor=BILLING, now=now, code=code)
-                self.stopped(row, reason, now=now)
+                self.on_stuck(row, reason, now=now)
 
     def settle(self, row: TransactionRow, outcome: GatewayOutcome, now: datetime) -> None:
         """Write the outcome and all its consequences, in one transaction.
@@ -240,12 +240,12 @@ class GatewayTransactions(ABC, Generic[TransactionRow]):
                 columns = decline_columns(outcome, now)
                 if own_row.update(**columns):
                     self.record("decline", row, actor=BILLING, now=now, code=columns["code"])
-                    self.declined(row, columns["reason"], now=now)
+                    self.on_decline(row, columns["reason"], now=now)
             elif own_row.update(**_success_columns(outcome, now)):
                 self.record("succeed", row, actor=BILLING, now=now)
                 self.book(row, now=now)
 
-    def _mine(self, row: TransactionRow) -> QuerySet[TransactionRow]:
+    def _own_claim(self, row: TransactionRow) -> QuerySet[TransactionRow]:
         """Return the row as long as our claim on it stands."""
         return self.rows().filter(pk=row.pk, status=PaymentStatus.PENDING, claimed_until=row.claimed_until)
 

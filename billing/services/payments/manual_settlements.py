@@ -34,46 +34,46 @@ class ManualSettlementRefused(ProblemError):
 
 @transaction.atomic
 def settle_as_not_taken(
-    moving: GatewayTransactions[TransactionRow], row: TransactionRow, *, why: str, actor: Actor, now: datetime
+    transactions: GatewayTransactions[TransactionRow], row: TransactionRow, *, why: str, actor: Actor, now: datetime
 ) -> TransactionRow:
     """Record that a transaction took nothing, and return its row.
 
-    It is declined, or pending while its gateway is asked to confirm that. Raises ManualSettlementRefused, Invalid.
+    It is declined, or pending while its gateway confirms that. Raises ManualSettlementRefused or InvalidValue.
     """
     reason = eviction.clean_reason(why)
     with tenant_scope(row.tenant_id):
-        moving.lock(row)
-        found = moving.rows().get(pk=row.pk)
-        _check_no_answer_expected(moving, found, now)
-        log.warning("settled manually", **{moving.name: found.pk}, by=actor.label, why=reason)
+        transactions.lock(row)
+        found = transactions.rows().get(pk=row.pk)
+        _check_settleable(transactions, found, now)
+        log.warning("settled manually", **{transactions.name: found.pk}, by=actor.label, why=reason)
         detail = {"gateway": found.gateway, "code": found.code, "reason": reason}
-        if moving.uses_current_gateway(found):
-            moving.anew(found, now=now, mark_failed_reason=clean_text(reason))
+        if transactions.uses_current_gateway(found):
+            transactions.reopen(found, now=now, mark_failed_reason=clean_text(reason))
         else:
             columns = decline_columns(declined_as_marked_failed(reason), now)
-            if not moving.as_read(found).update(mark_failed_reason=clean_text(reason), **columns):
+            if not transactions.if_unchanged(found).update(mark_failed_reason=clean_text(reason), **columns):
                 raise ManualSettlementRefused(
-                    f"{moving.title.capitalize()} {found.pk} has changed in the meantime.", fix="Reload the page."
+                    f"{transactions.title.capitalize()} {found.pk} has changed in the meantime.", fix="Reload the page."
                 )
             found.refresh_from_db()
-            moving.declined(found, found.reason, now=now)
-        moving.record("mark_failed", found, actor=actor, now=now, **detail)
+            transactions.on_decline(found, found.reason, now=now)
+        transactions.record("mark_failed", found, actor=actor, now=now, **detail)
         return found
 
 
-def _check_no_answer_expected(moving: GatewayTransactions[TransactionRow], row: TransactionRow, now: datetime) -> None:
+def _check_settleable(transactions: GatewayTransactions[TransactionRow], row: TransactionRow, now: datetime) -> None:
     """Refuse while the gateway's own answer may still arrive."""
-    what = f"{moving.title.capitalize()} {row.pk}"
+    subject = f"{transactions.title.capitalize()} {row.pk}"
     if row.status == PaymentStatus.STUCK:
         quiet_at = row.stuck_at + CLAIM_DURATION if row.stuck_at else now  # the worker that asked has ended by then
-    elif row.status == PaymentStatus.PENDING and not moving.uses_current_gateway(row):
+    elif row.status == PaymentStatus.PENDING and not transactions.uses_current_gateway(row):
         quiet_at = row.claimed_until or now
     else:
         raise ManualSettlementRefused(
-            f"{what} is {row.status} and cannot be marked as failed.",
+            f"{subject} is {row.status} and cannot be marked as failed.",
             fix="Reload the list. It may have been settled or is being retried.",
         )
     if now < quiet_at:
         raise ManualSettlementRefused(
-            f"{row.gateway} may still respond to {what}.", fix=f"Wait until {quiet_at:%H:%M:%S} UTC."
+            f"{row.gateway} may still respond to {subject}.", fix=f"Wait until {quiet_at:%H:%M:%S} UTC."
         )

@@ -20,7 +20,7 @@ class _PaymentTransactions(GatewayTransactions[Payment]):
     def rows(self) -> QuerySet[Payment]:
         return Payment.objects.select_related("invoice")
 
-    def ask(self, gateway: PaymentGateway, row: Payment, *, now: datetime) -> GatewayOutcome:
+    def send_request(self, gateway: PaymentGateway, row: Payment, *, now: datetime) -> GatewayOutcome:
         charge = charge_request(row)
         return gateway.withdraw(charge, now=now) if row.mark_failed_reason else gateway.charge(charge, now=now)
 
@@ -28,11 +28,11 @@ class _PaymentTransactions(GatewayTransactions[Payment]):
         # The invoice first, as when a payment is opened: another order of locks could deadlock.
         Invoice.objects.select_for_update().get(pk=row.invoice_id)
 
-    def record(self, what: str, row: Payment, *, actor: Actor, now: datetime, **detail: object) -> None:
-        action = "invoice.pay" if what == "succeed" else f"payment.{what}"
+    def record(self, event: str, row: Payment, *, actor: Actor, now: datetime, **detail: object) -> None:
+        action = "invoice.pay" if event == "succeed" else f"payment.{event}"
         record_invoice_event(action, row.invoice, actor=actor, now=now, payment=row.pk, **detail)
 
-    def declined(self, row: Payment, reason: str, *, now: datetime) -> None:
+    def on_decline(self, row: Payment, reason: str, *, now: datetime) -> None:
         if not row.mark_failed_reason:  # otherwise an operator declined it, and no payment card failed
             email_queue.enqueue_email("payment-failed", row.pk, tenant_id=row.tenant_id, now=now)
 

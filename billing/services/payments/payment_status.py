@@ -26,31 +26,31 @@ class InvoicePaymentState(StrEnum):
 class InvoicePaymentStatus:
     """Payment status of an invoice, and all attempts, the latest first."""
 
-    how: InvoicePaymentState
-    unasked: bool = False  # whether it is collected automatically
+    state: InvoicePaymentState
+    automatic: bool = False  # whether it is collected automatically
     disputed: bool = False  # not collected automatically because of an open dispute
     attempts: Sequence[Payment] = ()
 
     @property
     def payment(self) -> Payment | None:
         """The attempt that counts: a successful or pending one, or else the latest."""
-        if self.how is InvoicePaymentState.PAID:  # it may have been settled without a payment, after a declined one
+        if self.state is InvoicePaymentState.PAID:  # it may have been settled without a payment, after a declined one
             return next((each for each in self.attempts if each.status == PaymentStatus.SUCCEEDED), None)
         return self.attempts[0] if self.attempts else None
 
     @property
     def next_retry_at(self) -> datetime | None:
         """When a declined payment is retried automatically; None if it is not."""
-        if self.how is not InvoicePaymentState.DECLINED or not self.unasked:
+        if self.state is not InvoicePaymentState.DECLINED or not self.automatic:
             return None
         return next_auto_retry([(each.opened_at, each.automatic) for each in self.attempts])
 
     @property
     def payable(self) -> bool:
         """Whether requesting a payment now makes sense."""
-        if self.how is InvoicePaymentState.STUCK:
+        if self.state is InvoicePaymentState.STUCK:
             return PAYMENTS.uses_current_gateway(self.attempts[0])
-        return self.how in (InvoicePaymentState.DUE, InvoicePaymentState.DECLINED)
+        return self.state in (InvoicePaymentState.DUE, InvoicePaymentState.DECLINED)
 
 
 def payment_status(invoice: Invoice) -> InvoicePaymentStatus:
@@ -66,6 +66,7 @@ def payment_status(invoice: Invoice) -> InvoicePaymentStatus:
         return InvoicePaymentStatus(InvoicePaymentState.STUCK, attempts=attempts)
     if payments.gateway() is None:
         return InvoicePaymentStatus(InvoicePaymentState.TRANSFER, attempts=attempts)
-    how = InvoicePaymentState.DECLINED if attempts else InvoicePaymentState.DUE
+    state = InvoicePaymentState.DECLINED if attempts else InvoicePaymentState.DUE
     disputed = invoice.collected and bool(disputed_amounts.open_disputes_of(invoice))
-    return InvoicePaymentStatus(how, unasked=invoice.collected and not disputed, disputed=disputed, attempts=attempts)
+    automatic = invoice.collected and not disputed
+    return InvoicePaymentStatus(state, automatic=automatic, disputed=disputed, attempts=attempts)

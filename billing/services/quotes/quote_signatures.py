@@ -95,7 +95,7 @@ def make_offer(
 
 
 def verify_offer(sealed: str) -> QuoteOffer:
-    """Verify a signed quote and return its offer, or raise Missing."""
+    """Verify a signed quote and return its offer, or raise UnknownQuote."""
     try:
         form, *terms, made, expires = _signer().unsign_object(sealed)
     except (BadSignature, ValueError, TypeError):

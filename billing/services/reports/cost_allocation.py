@@ -9,28 +9,28 @@ from dataclasses import dataclass
 
 from billing.domain.apportionment import apportion
 from billing.models import Invoice
+from billing.services.adjustments.month_amounts import LineKey
 from broker.models import Lease
 from ports.postgres.sql_statements import query_rows
 from tenants.models import Project
 
 ALLOCATION_KEYS = ("project", "user", "tag")
 NO_KEY_NAMES = {"project": "no project", "user": "no user"}
-AllocatedLine = tuple[str, str, int]  # project, offering, price version
 
 
 @dataclass(frozen=True, slots=True)
 class CostShare:
-    """Share of one project, user or tag value, in minor units; empty key means none."""
+    """Share of one project, user or tag value, in minor units; an empty key collects the rest."""
 
     key: str
     name: str
     unit_seconds: int
-    minor: int  # before tax
+    net: int
     tax: int
 
     @property
     def total(self) -> int:
-        return self.minor + self.tax
+        return self.net + self.tax
 
 
 def allocate_cost(invoice: Invoice, *, by: str, tag: str = "") -> list[CostShare]:
@@ -39,7 +39,7 @@ def allocate_cost(invoice: Invoice, *, by: str, tag: str = "") -> list[CostShare
     Call in the tenant's RLS scope.
     """
     rows = query_rows("billing/reports/allocated_costs", period=invoice.period_id, by=by, tag=tag)
-    exact = defaultdict[AllocatedLine, dict[str, int]](dict)
+    exact = defaultdict[LineKey, dict[str, int]](dict)
     seconds, net, tax = Counter[str](), Counter[str](), Counter[str]()
     for project, offering, price, key, unit_seconds, num in rows:
         exact[project, offering, price][key or ""] = int(num)

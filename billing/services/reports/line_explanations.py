@@ -117,7 +117,7 @@ class ExplainedLine:
     corrected: tuple[CorrectionEffect, ...] = ()
 
     @property
-    def what(self) -> str:
+    def title(self) -> str:
         """What the line charges for, in words."""
         return self.offering.label if self.offering else str(self.line.get_kind_display())
 

@@ -68,9 +68,9 @@ def preview_price(
     tenant: str | None = None,
     tiers: Mapping[str, Any] | None = None,
 ) -> PricePreview:
-    """Charge an offering's last whole month (UTC) at another price, or raise Invalid.
+    """Charge an offering's last whole month (UTC) at another price, or raise InvalidValue.
 
-    Requires staff scope. It is a list price, or one `tenant`'s own. `tiers` are as tiers.read returns
+    Requires staff scope. It is a list price, or one `tenant`'s own. `tiers` are as parse_tiers returns
     them; they count each tenant's usage at the price. The result is compared with the hourly charges,
     before any tiers.
     """
@@ -105,6 +105,6 @@ def _tenant_effect(rows: list[Any], nano_per_hour: int, tiered: TieredPrice | No
         was=was,
         would_be=kept
         + usage_cost(changes, quantity=1, nano_per_hour=nano_per_hour)
-        - (tiered.less(0, changes, total=changes) if tiered else 0),
+        - (tiered.savings(0, changes, total=changes) if tiered else 0),
         kept=kept,
     )

@@ -20,7 +20,7 @@ class Invariant:
     """An invariant and the query that selects its counterexamples."""
 
     name: str
-    says: str
+    description: str
     counterexamples: str
 
 
@@ -29,7 +29,7 @@ class InvariantResult:
     """The result of checking an invariant."""
 
     name: str
-    says: str
+    description: str
     found: int
     examples: tuple[str, ...]
     checked_at: datetime
@@ -45,7 +45,7 @@ WITH recent_lease AS NOT MATERIALIZED (
   SELECT * FROM broker_lease WHERE ended_at IS NULL OR ended_at > %(now)s::timestamptz - interval '2 days'
 )
 """
-CLAIMS = {  # the name of an invariant, and what it says
+CLAIMS = {  # the name of an invariant, and its description
     "no oversell": "No unit of a GPU is allocated twice.",
     "no lease without allocation": "Every lease that holds capacity has as many allocations as requested.",
     "no orphan allocations": (
@@ -58,8 +58,8 @@ CLAIMS = {  # the name of an invariant, and what it says
     ),
 }
 INVARIANTS = tuple(
-    Invariant(name, says, load_sql(f"broker/reports/invariants/{name.replace(' ', '_')}"))
-    for name, says in CLAIMS.items()
+    Invariant(name, description, load_sql(f"broker/reports/invariants/{name.replace(' ', '_')}"))
+    for name, description in CLAIMS.items()
 )
 
 
@@ -74,6 +74,6 @@ def check_invariants(claims: Sequence[Invariant] = INVARIANTS, *, now: datetime)
         rows = sorted(cursor.fetchall())
     at = clock.now()
     return [
-        InvariantResult(claim.name, claim.says, count, tuple(examples or ()), at)
+        InvariantResult(claim.name, claim.description, count, tuple(examples or ()), at)
         for claim, (_, count, examples) in zip(claims, rows, strict=True)
     ]

@@ -126,7 +126,7 @@ def test_every_second_of_chance_comes_to_the_same(seed: int) -> None:
     assert verify_invoice(invoice).total == invoice.total
     with tenant_scope(story.tenant.pk):
         for each in commitment_adjustments.commitment_usage(story.tenant.pk, invoice.period, "EUR"):
-            seen = commitment_coverage.coverage_in_month(each.agreed, invoice.period, until=NOW)
+            seen = commitment_coverage.coverage_in_month(each.commitment, invoice.period, until=NOW)
             assert seen is not None
             assert (seen.committed, seen.covered, seen.unused) == (
                 each.committed,

@@ -113,7 +113,7 @@ def test_covered_use_costs_the_agreed_price_and_unused_units_are_a_line() -> Non
     with tenant_scope(tenant.pk):
         used, short = (explain_invoice_line(line) for line in invoice_lines(final))
     assert (used.recomputed_equal, short.recomputed_equal) == (True, True)
-    assert short.what == "Unused commitment"
+    assert short.title == "Unused commitment"
 
 
 def test_a_month_without_any_use_owes_all_of_it_and_so_does_every_one_after() -> None:

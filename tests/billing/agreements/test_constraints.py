@@ -206,10 +206,10 @@ def test_a_month_that_cannot_be_reckoned_holds_up_its_own_tenant_alone(
     assert (done.months, [each.tenant_id for each in done.waiting if each.broken]) == (1, [unlucky.pk])
     assert [invoice.total for invoice in invoices_of(other)] == [90]
     with staff_scope():
-        items = {item.name: item for item in close_checklist.check_month("2026-11", now=CLOSES).items}
+        items = {item.name: item for item in close_checklist.build_checklist("2026-11", now=CLOSES).checks}
     found = items["Every month is closed"]
     assert (found.state, found.fix) == (
-        close_checklist.CheckState.BAD,
+        close_checklist.CheckState.ACTION_REQUIRED,
         "Fix the listed causes. The next run retries.",
     )
     assert found.examples == (f"{unlucky.name}: test_constraints of 2026-11: nobody can mean that",)

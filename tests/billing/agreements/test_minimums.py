@@ -62,7 +62,7 @@ def test_what_lines_lack_of_the_minimum_is_a_line() -> None:
     verify_invoice(final)
     with tenant_scope(tenant.pk):
         explained = explain_invoice_line(invoice_lines(final)[1])
-    assert (explained.what, explained.recomputed_equal, explained.leases_total) == ("Minimum spend", True, 0)
+    assert (explained.title, explained.recomputed_equal, explained.leases_total) == ("Minimum spend", True, 0)
 
 
 def test_the_line_goes_when_enough_was_used_and_numbers_have_no_gap() -> None:

@@ -10,7 +10,7 @@ from billing.gateways.simulated import SimulatedGateway
 from billing.models import Invoice
 from billing.services.funds.accounts import account_terms
 from billing.services.funds.budgets import budget_settings
-from billing.services.funds.costs.lease_costs import open_cost_context
+from billing.services.funds.costs.hold_context import open_lease_hold
 from billing.services.funds.wallets import prepaid_holds
 from billing.services.invoicing.month_close import close_month
 from billing.services.payments import payment_collection, payment_creation
@@ -130,7 +130,7 @@ def _beforehand(slices: Offering, *, cents: int) -> None:
     lease = _lasting(root, slices, begun)
     with tenant_scope(tenant.pk):
         row = Lease.objects.select_related("project__tenant", "offering").get(pk=lease.pk)
-        prepaid_holds.extend_cover(open_cost_context(row, now=begun), now=begun)
+        prepaid_holds.extend_cover(open_lease_hold(row, now=begun), now=begun)
 
 
 def _lasting(project: Project, offering: Offering, begun: datetime) -> Lease:

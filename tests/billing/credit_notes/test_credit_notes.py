@@ -64,7 +64,7 @@ def test_a_full_credit_note_marks_the_invoice_paid_without_a_charge() -> None:
     sweep_payments(NOW)
     assert charged_amounts(invoice) == []
     with tenant_scope(invoice.tenant_id):
-        assert (payment_status(found).how, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
+        assert (payment_status(found).state, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
     assert account_balances() == {"revenue": 0}
 
 
@@ -112,7 +112,7 @@ def test_every_line_can_be_given_back_in_parts_until_nothing_is_left() -> None:
     numbers = [str(issue_note(invoice, part)) for part in ({2: 1}, {1: 199, 2: 4}, None)]
     assert numbers == ["CN-2026-11-0001", "CN-2026-11-0002", "CN-2026-11-0003"]
     with tenant_scope(invoice.tenant_id):
-        assert [line.left for line in credit_notes.creditable_lines(invoice)] == [0, 0]
+        assert [line.remaining for line in credit_notes.creditable_lines(invoice)] == [0, 0]
         assert CreditNote.objects.aggregate(all=Sum("total"))["all"] == invoice.total
     with pytest.raises(InvalidValue, match="Nothing is left to credit"):
         issue_note(invoice)
@@ -169,7 +169,7 @@ def test_after_a_payment_that_was_declined_it_is_given_back_and_settled() -> Non
     issue_note(invoice)
     found = reload_invoice(invoice)
     with tenant_scope(invoice.tenant_id):
-        assert (payment_status(found).how, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
+        assert (payment_status(found).state, payment_status(found).payment) == (InvoicePaymentState.PAID, None)
     with pytest.raises(NotPayable, match="is paid"):
         request_payment(invoice)
 

@@ -292,12 +292,12 @@ def test_no_payment_begins_by_itself_while_it_is_open() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: 50})
     with tenant_scope(invoice.tenant_id):
-        assert not payment_status(reload_invoice(invoice)).unasked
+        assert not payment_status(reload_invoice(invoice)).automatic
     sweep_payments(NOW)
     assert charged_amounts(invoice) == []
     accept(found)
     with tenant_scope(invoice.tenant_id):
-        assert payment_status(reload_invoice(invoice)).unasked
+        assert payment_status(reload_invoice(invoice)).automatic
     sweep_payments(NOW)
     assert charged_amounts(invoice) == [255]
 

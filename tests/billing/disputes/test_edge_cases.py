@@ -55,7 +55,7 @@ def test_credit_for_a_disputed_line_leaves_the_other_lines_collectible() -> None
             disputed_amounts.collectible_amount(reload_invoice(invoice)),
             disputed_amounts.open_disputes_of(reload_invoice(invoice)),
         ) == (105, [])
-        assert payment_status(reload_invoice(invoice)).unasked
+        assert payment_status(reload_invoice(invoice)).automatic
     dunning_steps.run_dunning(now=DUE + 3 * DAY)
     assert reminded(invoice) == [("remind", 105)]
 

@@ -70,7 +70,7 @@ def test_parts_come_to_the_invoice_with_its_tax(used: list[tuple[bool, int, int,
         invoice = closed(tenant)
     for by, tag in (("project", ""), ("user", ""), ("tag", "team"), ("tag", "nobody has it")):
         found = parts(invoice, by, tag)
-        assert sum(part.minor for part in found) == invoice.subtotal
+        assert sum(part.net for part in found) == invoice.subtotal
         assert sum(part.tax for part in found) == invoice.tax
         assert sum(part.total for part in found) == invoice.total
         assert sum(part.unit_seconds for part in found) == sum(seconds for _, _, seconds, _ in used)

@@ -67,7 +67,7 @@ def year() -> Invoice:
 def test_opening_balance_and_movements_add_up_to_the_ledger_balance() -> None:
     october = year()
     found = read_account(october.tenant_id)
-    assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
+    assert [(entry.text, entry.owed, entry.kept) for entry in found.entries] == [
         ("Invoice 2026-10-0001", 305, 0),
         ("Payment of invoice 2026-10-0001", -305, 0),
         ("Credit note CN-2026-11-0001", 0, 150),
@@ -87,7 +87,7 @@ def test_sealed_or_not_it_is_the_same() -> None:
     assert ledger_seal.seal_ledger(now=later) > 0
     assert read_account(october.tenant_id) == found
     after = issue_note(october, {2: 5}, now=LATER + SECOND)
-    assert read_account(october.tenant_id).entries[-1].words == f"Credit note {after}"
+    assert read_account(october.tenant_id).entries[-1].text == f"Credit note {after}"
 
 
 @settings(max_examples=10)
@@ -135,7 +135,7 @@ def test_what_grants_paid_is_owed_no_longer_and_is_no_money_of_the_tenants() -> 
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     close_month.close_period(tenant, "2026-10", now=NOW)
     found = read_account(tenant.pk)
-    assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
+    assert [(entry.text, entry.owed, entry.kept) for entry in found.entries] == [
         ("Invoice 2026-10-0001", 200, 0),
         ("Invoice 2026-10-0001 paid by credits", -120, 0),
     ]
@@ -150,7 +150,7 @@ def test_money_that_is_put_in_is_on_the_balance_and_pays_the_next_invoice() -> N
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     close_month.close_period(tenant, "2026-10", now=NOW)
     found = read_account(tenant.pk)
-    assert [(entry.words, entry.owed, entry.kept) for entry in found.entries] == [
+    assert [(entry.text, entry.owed, entry.kept) for entry in found.entries] == [
         (f"Top-up {put.pk}", 0, 1500),
         ("Invoice 2026-10-0001", 200, 0),
         ("Invoice 2026-10-0001 paid from your balance", -200, -200),
@@ -163,7 +163,7 @@ def test_an_invoice_that_was_taken_back_is_owed_no_longer() -> None:
     with tenant_scope(october.tenant_id):
         Invoice.objects.filter(pk=october.pk).update(status=InvoiceStatus.VOID)
         posting.reverse_invoices([october.pk], now=NOW + SECOND)
-    assert [(entry.words, entry.owed) for entry in read_account(october.tenant_id).entries] == [
+    assert [(entry.text, entry.owed) for entry in read_account(october.tenant_id).entries] == [
         ("Invoice 2026-10-0001", 305),
         ("Invoice 2026-10-0001 voided", -305),
     ]

@@ -48,16 +48,16 @@ def test_the_tier_reduction_equals_a_unit_by_unit_calculation(price: TieredPrice
         tuple(sorted({max(1, start // scale) for start in price.starts})),
         price.prices[: len({max(1, start // scale) for start in price.starts})],
     ) if price.model != "package" else price  # fmt: skip
-    less = small.less(0, used, total=used)
-    assert Fraction(used * small.nano_per_hour - less, HOURS) == slowly(small, used)
+    savings = small.savings(0, used, total=used)
+    assert Fraction(used * small.nano_per_hour - savings, HOURS) == slowly(small, used)
 
 
 @given(price=prices(), cuts=st.lists(st.integers(0, 3 * 10**5), min_size=2, max_size=8))
 def test_splitting_use_changes_nothing(price: TieredPrice, cuts: list[int]) -> None:
     points = sorted({0, *cuts})
     total = points[-1]
-    parts = [price.less(a, b, total=total) for a, b in pairwise(points)]
-    assert sum(parts) == price.less(0, total, total=total)
+    parts = [price.savings(a, b, total=total) for a, b in pairwise(points)]
+    assert sum(parts) == price.savings(0, total, total=total)
     assert all(0 <= part <= (b - a) * price.nano_per_hour
                for part, (a, b) in zip(parts, pairwise(points), strict=True)
                ) or price.model == "package"  # fmt: skip
@@ -67,7 +67,7 @@ def test_splitting_use_changes_nothing(price: TieredPrice, cuts: list[int]) -> N
 @given(price=prices(("graduated", "package")), used=st.integers(0, 3 * 10**5), more=st.integers(0, 10**5))
 def test_more_use_never_costs_less(price: TieredPrice, used: int, more: int) -> None:
     def cost(many: int) -> int:
-        return many * price.nano_per_hour - price.less(0, many, total=many)
+        return many * price.nano_per_hour - price.savings(0, many, total=many)
 
     assert 0 <= cost(used) <= cost(used + more) <= (used + more) * price.nano_per_hour
 
@@ -75,20 +75,20 @@ def test_more_use_never_costs_less(price: TieredPrice, used: int, more: int) -> 
 def test_b23_use_at_and_between_the_borders_of_tiers_falls_into_one() -> None:
     price = TieredPrice("graduated", 1000, (5 * HOURS, 6 * HOURS), (600, 400))
     used = 5 * HOURS + HOURS // 2  # 5.5 hours: tiers of 0 to 5 and of 6 on would lose half an hour
-    assert used * 1000 - price.less(0, used, total=used) == 5 * HOURS * 1000 + HOURS // 2 * 600
+    assert used * 1000 - price.savings(0, used, total=used) == 5 * HOURS * 1000 + HOURS // 2 * 600
     for at in (5 * HOURS - 1, 5 * HOURS, 5 * HOURS + 1, 6 * HOURS - 1, 6 * HOURS):
-        second = 1000 - price.less(at, at + 1, total=at + 1)
+        second = 1000 - price.savings(at, at + 1, total=at + 1)
         assert second == (1000 if at < 5 * HOURS else 600 if at < 6 * HOURS else 400)
 
 
 def test_volume_reaches_a_tier_with_its_first_second() -> None:
     price = TieredPrice("volume", 1000, (10,), (500,))
-    assert [used * 1000 - price.less(0, used, total=used) for used in (9, 10, 11)] == [9000, 5000, 5500]
+    assert [used * 1000 - price.savings(0, used, total=used) for used in (9, 10, 11)] == [9000, 5000, 5500]
 
 
 def test_a_partial_package_costs_its_hours_but_at_most_one_package() -> None:
     price = TieredPrice("package", 1000 * HOUR, (100,), (80_000,))  # 100 s for what 80 s cost
-    cost = [used * price.nano_per_hour - price.less(0, used, total=used) for used in (0, 50, 80, 99, 100, 150, 200)]
+    cost = [used * price.nano_per_hour - price.savings(0, used, total=used) for used in (0, 50, 80, 99, 100, 150, 200)]
     assert [each // (1000 * HOUR) for each in cost] == [0, 50, 80, 80, 80, 130, 160]
 
 
@@ -116,7 +116,7 @@ def test_what_is_no_part_of_the_month_has_no_price() -> None:
     price = TieredPrice("volume", 10, (5,), (1,))
     for since, until, total in ((-1, 2, 3), (2, 1, 3), (0, 4, 3)):
         with pytest.raises(ValueError, match="is not within"):
-            price.less(since, until, total=total)
+            price.savings(since, until, total=total)
 
 
 def test_tiers_with_ends_tile_from_zero() -> None:

@@ -166,10 +166,8 @@ def test_a_set_looks_at_as_much_however_many_were_closed_before() -> None:
         assert close_month.close_due_months(now=NOW, most=2).months == 2
         cursor.execute(NO_INDEX.replace("off", "on"))
     with patch.object(batch_close, "BATCH_SIZE", 2), read() as sets:
-        assert (
-            batch_close.close_simple_months(close_month._due_months(NOW)[:8], meter=close_month._charge_until, now=NOW)
-            == 8
-        )
+        due = close_month._due_months(NOW)[:8]
+        assert batch_close.close_simple_months(due, charge_until=close_month._charge_until, now=NOW) == 8
     assert sets == [sets[0]] * 4
 
 

@@ -1,4 +1,7 @@
-"""Clock changes, creation dates and server zones change no invoice."""
+"""Clock changes, creation dates and server zones change no invoice.
+
+Prefix bN: number of the bug in the catalogue of billing bugs (`make mutants`).
+"""
 
 import time
 from collections.abc import Iterator
@@ -24,7 +27,7 @@ from tests.billing.histories import (
 from tests.database import OwnDatabase
 
 # Zones whose clocks change around midnight, by half an hour, or skip a midnight altogether.
-RESTLESS = ("Australia/Lord_Howe", "Africa/Cairo", "America/Santiago", "Asia/Beirut", "Atlantic/Azores")
+UNUSUAL_ZONES = ("Australia/Lord_Howe", "Africa/Cairo", "America/Santiago", "Asia/Beirut", "Atlantic/Azores")
 
 
 def around_every_first_of(year: int) -> Iterator[datetime]:
@@ -36,7 +39,7 @@ def around_every_first_of(year: int) -> Iterator[datetime]:
 
 @pytest.mark.deep
 @pytest.mark.django_db
-@pytest.mark.parametrize("zone", RESTLESS)
+@pytest.mark.parametrize("zone", UNUSUAL_ZONES)
 def test_b6_closing_ends_and_makes_one_invoice_a_month_through_a_whole_year(zone: str) -> None:
     tenant, project = create_customer(zone)
     add_running_lease(project, create_priced_offering(EURO), utc("2025-12-15 12:00:00"))
@@ -54,7 +57,7 @@ def test_b6_closing_ends_and_makes_one_invoice_a_month_through_a_whole_year(zone
 @pytest.mark.django_db
 def test_b7_the_day_an_account_was_made_changes_no_total() -> None:
     offering, totals = create_priced_offering(1_340_000_000), set()
-    # Before and after the clocks of Berlin go forward on 29 March 2026: its first use makes its months.
+    # Before and after the clocks of Berlin go forward on 29 March 2026; the first use creates the billing periods.
     for first in ("2026-03-01 00:00:00", "2026-03-29 00:30:00", "2026-03-30 12:00:00"):
         tenant, project = create_customer("Europe/Berlin")
         add_ended_lease(project, offering, utc(first), 1)
@@ -66,8 +69,8 @@ def test_b7_the_day_an_account_was_made_changes_no_total() -> None:
 
 
 @pytest.fixture
-def elsewhere(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Set the process to Kolkata, and its sessions to St. John's."""
+def server_in_other_zones(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run the process in Kolkata's time zone and PostgreSQL sessions in St. John's."""
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "Asia/Kolkata")
         patched.setenv("PGTZ", "America/St_Johns")
@@ -78,7 +81,7 @@ def elsewhere(own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> Ite
     connection.close()
 
 
-def test_b9_the_servers_own_zone_moves_nothing(elsewhere: None) -> None:
+def test_b9_the_servers_own_zone_moves_nothing(server_in_other_zones: None) -> None:
     tenant, project = create_customer("Europe/Berlin")
     add_ended_lease(project, create_priced_offering(EURO), utc("2026-10-31 22:00:00"), 2 * HOUR)
     lease_rating.rate_all_leases(now=utc("2026-11-05 00:00:00"))

@@ -99,7 +99,7 @@ def test_a_worker_that_comes_too_late_changes_nothing(answer: GatewayFault) -> N
     done = process_payment(payment, now=NOW + timedelta(minutes=5))
     assert done.settled_at is not None
     if answer is GatewayFault.UNREACHABLE:
-        payment_collection.PAYMENTS.wait(slow, 5, "nothing", NOW + timedelta(minutes=6))
+        payment_collection.PAYMENTS.schedule_retry(slow, 5, "nothing", NOW + timedelta(minutes=6))
     else:
         much_later = NOW + timedelta(minutes=6)
         payment_collection.PAYMENTS.settle(

@@ -58,7 +58,7 @@ def test_a_payment_marked_failed_makes_its_invoice_payable_at_the_new_gateway() 
         untaken(payment)
         with tenant_scope(invoice.tenant_id):
             status = payment_status(reload_invoice(invoice))
-        assert (status.how, status.payable) == (InvoicePaymentState.DECLINED, True)
+        assert (status.state, status.payable) == (InvoicePaymentState.DECLINED, True)
         assert process_payment(request_payment(invoice, now=LATER), now=LATER).status == "succeeded"
     first, second = payments_of(invoice)
     assert (first.status, first.code, first.settled_at) == ("declined", "marked_failed", LATER)
@@ -119,7 +119,7 @@ def test_a_pending_or_settled_payment_cannot_be_settled_manually() -> None:
 def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
-    real = manual_settlements._check_no_answer_expected
+    real = manual_settlements._check_settleable
 
     def meanwhile(*reported: Any) -> None:
         real(*reported)
@@ -129,12 +129,12 @@ def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
     refused = pytest.raises(ManualSettlementRefused, match="has changed in the meantime")
     with (
         payments.using_gateway(Other()),
-        mock.patch.object(manual_settlements, "_check_no_answer_expected", meanwhile),
+        mock.patch.object(manual_settlements, "_check_settleable", meanwhile),
         refused,
     ):
         untaken(payment)
     with (
-        mock.patch.object(manual_settlements, "_check_no_answer_expected", meanwhile),
+        mock.patch.object(manual_settlements, "_check_settleable", meanwhile),
         pytest.raises(TransactionChanged, match="has changed in the meantime"),
     ):
         untaken(payment)
@@ -150,7 +150,7 @@ def test_what_waits_for_a_gateway_that_is_gone_is_listed_and_may_be_settled() ->
         assert ([each.pk for each in seen.stuck], seen.pending) == ([payment.pk], 0)
         untaken(payment)
         with tenant_scope(invoice.tenant_id):
-            assert payment_status(reload_invoice(invoice)).how is InvoicePaymentState.TRANSFER
+            assert payment_status(reload_invoice(invoice)).state is InvoicePaymentState.TRANSFER
         with staff_scope():
             assert pending_collections.read_pending_collections(now=LATER).stuck_in_all == 0
 

@@ -37,7 +37,7 @@ DAY = timedelta(days=1)
 def standing(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
     with tenant_scope(invoice.tenant_id):
         status = payment_status(reload_invoice(invoice))
-        return status.how, status.payable
+        return status.state, status.payable
 
 
 def test_an_invoice_somebody_pays_is_paid_by_one_charge_of_all_of_it() -> None:
@@ -191,7 +191,7 @@ def test_what_was_to_be_paid_by_transfer_is_never_collected_unasked() -> None:
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
     with tenant_scope(invoice.tenant_id):
-        assert (payment_status(invoice).how, payment_status(invoice).next_retry_at) == (
+        assert (payment_status(invoice).state, payment_status(invoice).next_retry_at) == (
             InvoicePaymentState.DECLINED,
             None,
         )

@@ -81,7 +81,7 @@ def stuck(invoice: Invoice) -> Payment:
 def standing(invoice: Invoice) -> tuple[InvoicePaymentState, bool]:
     with tenant_scope(invoice.tenant_id):
         status = payment_status(reload_invoice(invoice))
-        return status.how, status.payable
+        return status.state, status.payable
 
 
 def acts(invoice: Invoice) -> list[str]:

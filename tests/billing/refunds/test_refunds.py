@@ -65,7 +65,7 @@ def test_the_statement_of_account_tells_of_it() -> None:
     process_refund(request_refund(invoice, 100, now=NOW + HOUR), now=NOW + HOUR)
     with tenant_scope(invoice.tenant_id):
         account = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW - 99 * HOUR, until=NOW + 99 * HOUR)
-    assert (account.entries[-1].words, account.entries[-1].kept) == (
+    assert (account.entries[-1].text, account.entries[-1].kept) == (
         f"Refund of invoice {invoice} to your payment card",
         -100,
     )
@@ -73,7 +73,7 @@ def test_the_statement_of_account_tells_of_it() -> None:
     refund_creation.credit_returned_refund(refunds_of(invoice)[0], now=NOW + 2 * HOUR)
     with tenant_scope(invoice.tenant_id):
         account = account_entries.read_account(invoice.tenant_id, "EUR", since=NOW, until=NOW + 99 * HOUR)
-    assert (account.entries[-1].words, account.entries[-1].kept) == (
+    assert (account.entries[-1].text, account.entries[-1].kept) == (
         f"Failed refund of invoice {invoice} to your payment card",
         100,
     )
@@ -123,7 +123,7 @@ def test_in_parts_no_more_goes_back_than_was_given_back() -> None:
     for n in range(3):
         process_refund(request_refund(invoice, 40, seen=40 * n))
     assert (refunded_amounts(invoice), balance_of(invoice)) == ([40, 40, 40], 0)
-    with pytest.raises(InvalidValue, match=r"€1.20 of that went back to the card"):
+    with pytest.raises(InvalidValue, match=r"€1.20 of that went back to the payment card"):
         request_refund(invoice, 1, seen=120)
 
 
@@ -166,7 +166,7 @@ def test_what_went_back_at_the_gateway_or_to_the_bank_counts() -> None:
                 id=f"re_{n}", tenant_id=invoice.tenant_id, payment=was, status=status, rank=1, minor=30,
                 made_at=NOW, seen_at=NOW,
             )  # fmt: skip
-        assert refund_creation.refund_limits(was, now=NOW).back == 60
+        assert refund_creation.refund_limits(was, now=NOW).refunded == 60
     with pytest.raises(InvalidValue, match=r"€0.60 of that went back"):
         request_refund(invoice, 61, seen=60)
     assert process_refund(request_refund(invoice, 60, seen=60)).status == "succeeded"
@@ -220,7 +220,7 @@ def test_what_the_bank_sends_back_later_is_on_the_balance_once() -> None:
     assert balance_of(invoice) == 120
     with tenant_scope(invoice.tenant_id):
         PaymentRefund.objects.filter(pk=done.reference).update(status="failed")
-        assert refund_creation.refund_limits(payment_of(invoice), now=NOW).back == 0
+        assert refund_creation.refund_limits(payment_of(invoice), now=NOW).refunded == 0
     with staff_scope():
         assert ledger_balances.recomputed_trial_balance()[1] == ()
 

@@ -297,7 +297,7 @@ def test_a_line_of_storage_explains_which_volume_from_when_to_when(closed: Tenan
     with tenant_scope(closed.pk):
         explained = explain_invoice_line(line)
     assert explained.recomputed_equal
-    assert explained.what == "Storage, eu-1"
+    assert explained.title == "Storage, eu-1"
     assert {(use.name.split()[0], use.windows[0].quantity) for use in explained.leases} == {
         ("data", 50),
         ("data", 11),
@@ -334,7 +334,7 @@ def test_exports_tell_storage_as_storage(closed: Tenant) -> None:
     }
     assert sum(Fraction(row["BilledCost"]) for row in rows) == Fraction(invoice.total, 100)
     with tenant_scope(closed.pk):
-        [paper] = [each for each in papers.name_lines(invoice) if each.what == "Storage, eu-1"]
+        [paper] = [each for each in papers.name_lines(invoice) if each.title == "Storage, eu-1"]
     assert paper.terms.startswith("2 volumes · per GiB")
     assert "data" in "".join(str(row) for row in csv_exports._charge_rows(invoice))
 
@@ -342,7 +342,7 @@ def test_exports_tell_storage_as_storage(closed: Tenant) -> None:
 def test_storage_falls_to_who_made_the_volume(closed: Tenant) -> None:
     invoice = storage_line(closed).invoice
     with tenant_scope(closed.pk):
-        by_user = {part.key: part.minor for part in allocate_cost(invoice, by="user")}
+        by_user = {part.key: part.net for part in allocate_cost(invoice, by="user")}
         by_tag = allocate_cost(invoice, by="tag", tag="team")
     assert by_user["usr_ada"] == storage_line(closed).minor
     assert sum(part.total for part in by_tag) == invoice.total

@@ -122,7 +122,7 @@ def test_a_top_up_settled_by_a_late_worker_is_not_retried(kestrel: TenantContext
         request_topup(kestrel, 100, now=LATER)
     topup_collection.TOPUPS.settle(stuck, Succeeded("sim_late"), NOW)
     with tenant_scope(kestrel.tenant.pk), pytest.raises(TransactionChanged, match="has changed in the meantime"):
-        topup_collection.TOPUPS.anew(stuck, now=LATER)
+        topup_collection.TOPUPS.reopen(stuck, now=LATER)
     assert (reload_topup(stuck).status, wallet_balance(kestrel)) == ("succeeded", 100)
 
 
@@ -150,7 +150,7 @@ def test_a_worker_that_dies_again_and_again_leaves_it_to_a_person(kestrel: Tenan
     made, now = request_topup(kestrel, 100), NOW
     for _ in range(MAX_UNEXPECTED_FAILURES):
         with (
-            mock.patch.object(topup_collection.TOPUPS, "ask", side_effect=KeyboardInterrupt),
+            mock.patch.object(topup_collection.TOPUPS, "send_request", side_effect=KeyboardInterrupt),
             pytest.raises(KeyboardInterrupt),
         ):
             process_topup(made, now=now)
@@ -234,5 +234,5 @@ def test_whatever_comes_after_it_is_settled_changes_nothing(kestrel: TenantConte
     done = process_topup(made)
     topup_collection.TOPUPS.settle(old, Declined("too late", "late"), NOW)
     topup_collection.TOPUPS.mark_stuck(old, "too late", "late", NOW)
-    topup_collection.TOPUPS.wait(old, 10, "too late", NOW)
+    topup_collection.TOPUPS.schedule_retry(old, 10, "too late", NOW)
     assert reload_topup(made).__dict__ | {"_state": None} == done.__dict__ | {"_state": None}

@@ -6,7 +6,7 @@ import pytest
 
 from billing.gateways.simulated import SimulatedGateway
 from billing.models import BillingPeriod, BudgetMonth, Hold, Wallet
-from billing.services.funds.costs.lease_costs import open_cost_context
+from billing.services.funds.costs.hold_context import open_lease_hold
 from billing.services.funds.holds.budget_holds import ensure_budget_months
 from billing.services.funds.wallets import wallet_balances
 from billing.services.periods import billing_periods
@@ -33,9 +33,9 @@ def test_a_hold_that_was_settled_is_open_again_once_its_lease_is_looked_at(kestr
         with tenant_scope(kestrel.tenant.pk):
             assert Hold.objects.get().settled_at == sim.now
             Hold.objects.update(seq=0)
-            look = open_cost_context(lease, now=sim.now + timedelta(minutes=1))
+            look = open_lease_hold(lease, now=sim.now + timedelta(minutes=1))
             found = Hold.objects.get()
-        assert (look.hold.id, look.hold.new) == (found.pk, False)
+        assert (look.hold.id, look.hold.created) == (found.pk, False)
         assert (found.settled_at, found.seq) == (None, lease.seq)
         assert found.checked_at == sim.now + timedelta(minutes=1)
 
@@ -44,9 +44,9 @@ def test_a_first_look_opens_a_hold_in_the_currency_of_its_tenant(kestrel: Tenant
     with simulate() as sim:
         lease = sim.request_lease(kestrel, offering())
         with tenant_scope(kestrel.tenant.pk):
-            look = open_cost_context(lease, now=sim.now)
+            look = open_lease_hold(lease, now=sim.now)
             found = Hold.objects.get()
-        assert (look.hold.id, look.hold.new, look.hold.covers_until) == (found.pk, True, None)
+        assert (look.hold.id, look.hold.created, look.hold.covers_until) == (found.pk, True, None)
         assert (found.currency, found.opened_at, found.seq) == ("EUR", sim.now, lease.seq)
 
 

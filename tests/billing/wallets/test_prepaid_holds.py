@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from billing.models import Grant, Invoice, WalletPart
-from billing.services.funds.costs.lease_costs import open_cost_context
+from billing.services.funds.costs.hold_context import open_lease_hold
 from billing.services.funds.holds.budget_holds import BudgetExceeded, PaymentOverdue
 from billing.services.funds.wallets import prepaid_holds
 from billing.services.funds.wallets.prepaid_holds import PaymentRequired
@@ -115,7 +115,7 @@ def test_what_a_slow_stop_used_beyond_the_money_we_pay(kestrel: TenantContext) -
         with tenant_scope(kestrel.tenant.pk):  # however often somebody looks, it is given once
             given = list(Grant.objects.values_list("pk", flat=True))
             for _ in range(3):
-                prepaid_holds.settle_hold(open_cost_context(reload_lease(lease), now=sim.now), now=sim.now)
+                prepaid_holds.settle_hold(open_lease_hold(reload_lease(lease), now=sim.now), now=sim.now)
             assert list(Grant.objects.values_list("pk", flat=True)) == given
         sim.clock.at = sim.clock.at.replace(month=12, day=1, hour=1)
         run_metering(sim)

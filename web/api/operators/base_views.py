@@ -78,13 +78,13 @@ class OperatorViewSet(ListModelMixin, RetrieveModelMixin, RowViewSet):
 class CrossTenantViewSet(OperatorViewSet):
     """Collection of all tenants' rows for operators; every request is audited."""
 
-    visit: ClassVar[str] = ""  # audit action `ops.<visit>`, as in `in_operations` of a page
+    audit_action: ClassVar[str] = ""  # audited as `ops.<audit_action>`, as in `operator_required` of a page
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         if self.action not in (None, "metadata"):  # else the method does not exist, or reads no rows
             page = request._request
-            audit.record(f"ops.{self.visit}", method=page.method, path=page.get_full_path()[:500], **self.by)
+            audit.record(f"ops.{self.audit_action}", method=page.method, path=page.get_full_path()[:500], **self.by)
 
     @property
     def by(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class TenantNamed(serializers.ModelSerializer[Any]):
         return ["tenant", *super().get_field_names(declared_fields, info), *self.more]
 
 
-OF_TENANT = {"tenant": QueryFilter("tenant_id")}  # operators' lists are filtered by tenant besides
+TENANT_FILTER = {"tenant": QueryFilter("tenant_id")}  # operators' lists are filtered by tenant besides
 ROUTED_METHODS = ("publish", "update")  # PUT of a collection and of a row
 
 
@@ -145,7 +145,7 @@ class OperatorAct:
     rows: QuerySet[Any] | None = None  # of the result, if that is not a row of the view
     find: Callable[[str], Any] | None = None  # returns the row of an id, if the view's own way does not fit
     description: str | None = None  # else the docstring
-    visit: str = ""  # else that of the view
+    audit_action: str = ""  # else that of the view
 
     def __call__(self, act: Callable[..., Model]) -> Callable[..., Response]:
         @wraps(act)
@@ -164,12 +164,12 @@ class OperatorAct:
 
     def _route(self, respond: Callable[..., Response]) -> Callable[..., Response]:
         """Route an act below its row: `mark_failed` at `<row>/mark-failed`."""
-        options = {"visit": self.visit} if self.visit else {}
+        options = {"audit_action": self.audit_action} if self.audit_action else {}
         return action(detail=True, methods=["put"], url_path=respond.__name__.replace("_", "-"), **options)(respond)
 
 
 def tenant_or_missing(pk: str) -> Tenant:
-    """Return the tenant that a body names, or raise Missing."""
+    """Return the tenant that a body names, or raise ObjectNotFound."""
     with rls.staff_scope():
         tenant = Tenant.objects.filter(pk=pk).first()
     if tenant is None:

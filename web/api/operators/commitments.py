@@ -10,7 +10,7 @@ from billing.services.catalogue import price_list
 from broker.models import Offering
 from tenants.services.errors import ObjectNotFound
 from web.api.commitments import CommitmentOut, CommitmentRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, TenantNamed, tenant_or_missing
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, TenantNamed, tenant_or_missing
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -39,8 +39,8 @@ class OperatorCommitmentOut(TenantNamed, CommitmentOut):
 class OperatorCommitmentViewSet(CommitmentRows, CrossTenantViewSet):
     """Units that tenants pay for, used or not."""
 
-    serializer_class, visit = OperatorCommitmentOut, "commitments"
-    filters = OF_TENANT | {"offering": QueryFilter("offering_id")}
+    serializer_class, audit_action = OperatorCommitmentOut, "commitments"
+    filters = TENANT_FILTER | {"offering": QueryFilter("offering_id")}
 
     @OperatorAct(CommitmentCreate)
     def publish(self, body: dict[str, Any]) -> Commitment:
@@ -62,7 +62,7 @@ class OperatorCommitmentViewSet(CommitmentRows, CrossTenantViewSet):
 
 
 def offering_or_missing(pk: str) -> Offering:
-    """Return an offering, or raise Missing."""
+    """Return an offering, or raise ObjectNotFound."""
     if found := Offering.objects.filter(pk=pk).first():
         return found
     raise ObjectNotFound("The offering was not found.", fix="Select it from the list of offerings.")

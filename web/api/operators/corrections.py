@@ -115,7 +115,7 @@ class CorrectionDecision(StrictSerializer):
 class OperatorCorrectionViewSet(CrossTenantViewSet):
     """Corrections of charges."""
 
-    serializer_class, visit = CorrectionOut, "corrections"
+    serializer_class, audit_action = CorrectionOut, "corrections"
     rows = Correction.objects.prefetch_related(
         Prefetch("shares", TenantCorrection.objects.select_related("tenant", "correction").order_by("tenant__name"))
     )

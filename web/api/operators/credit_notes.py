@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 
 from web.api import documents
 from web.api.credit_notes import CreditNoteOut, CreditNoteRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, TenantNamed
 
 
 class OperatorCreditNoteOut(TenantNamed, CreditNoteOut):
@@ -21,5 +21,5 @@ class OperatorCreditNoteOut(TenantNamed, CreditNoteOut):
 class OperatorCreditNoteViewSet(CreditNoteRows, CrossTenantViewSet):
     """Credit notes of all tenants."""
 
-    serializer_class, visit = OperatorCreditNoteOut, "credit-notes"
-    filters = OF_TENANT | CreditNoteRows.filters
+    serializer_class, audit_action = OperatorCreditNoteOut, "credit-notes"
+    filters = TENANT_FILTER | CreditNoteRows.filters

@@ -10,7 +10,7 @@ from billing.services.agreements.discounts import campaigns, tenant_discounts
 from billing.services.agreements.discounts.campaigns import RedemptionLimits
 from billing.services.agreements.discounts.discount_terms import DiscountTerms, parse_discount_amount, parse_percent_bp
 from web.api.discounts import DiscountOut, DiscountRows, DiscountTermsOut, MinimumOut, MinimumRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, TenantNamed, tenant_or_missing
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, TenantNamed, tenant_or_missing
 from web.api.serializer_fields import StrictSerializer
 
 
@@ -90,7 +90,7 @@ class OperatorMinimumOut(TenantNamed, MinimumOut):
 class OperatorCampaignViewSet(CrossTenantViewSet):
     """Codes that tenants may redeem."""
 
-    serializer_class, rows, visit = CampaignOut, Campaign.objects.all(), "discounts"
+    serializer_class, rows, audit_action = CampaignOut, Campaign.objects.all(), "discounts"
 
     @OperatorAct(CampaignCreate)
     def publish(self, body: dict[str, Any]) -> Campaign:
@@ -107,8 +107,8 @@ class OperatorCampaignViewSet(CrossTenantViewSet):
 class OperatorDiscountViewSet(DiscountRows, CrossTenantViewSet):
     """Current and past discounts of tenants."""
 
-    serializer_class, visit = OperatorDiscountOut, "discounts"
-    filters = OF_TENANT
+    serializer_class, audit_action = OperatorDiscountOut, "discounts"
+    filters = TENANT_FILTER
 
     @OperatorAct(DiscountCreate)
     def publish(self, body: dict[str, Any]) -> Discount:
@@ -131,8 +131,8 @@ class OperatorDiscountViewSet(DiscountRows, CrossTenantViewSet):
 class OperatorMinimumViewSet(MinimumRows, CrossTenantViewSet):
     """Minimum monthly spend that tenants agreed to."""
 
-    serializer_class, visit = OperatorMinimumOut, "discounts"
-    filters = OF_TENANT
+    serializer_class, audit_action = OperatorMinimumOut, "discounts"
+    filters = TENANT_FILTER
 
     @OperatorAct(MinimumCreate)
     def publish(self, body: dict[str, Any]) -> Minimum:

@@ -9,7 +9,7 @@ from billing.models import Dispute, DisputeStatus
 from billing.models.disputes import MAX_REASON_LENGTH
 from billing.services.invoicing.disputes import dispute_answers, dispute_requests, disputed_usage
 from web.api.disputes import MAX_AMOUNT_LENGTH, ChargeDisputeOut, DisputeRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, TenantNamed
 from web.api.serializer_fields import StrictSerializer
 
 MAX_LEASES = 200
@@ -65,8 +65,8 @@ class DisputeAnswer(StrictSerializer):
 class OperatorDisputeViewSet(DisputeRows, CrossTenantViewSet):
     """Disputed lines of final invoices."""
 
-    serializer_class, visit = OperatorDisputeOut, "disputes"
-    filters = OF_TENANT | DisputeRows.filters
+    serializer_class, audit_action = OperatorDisputeOut, "disputes"
+    filters = TENANT_FILTER | DisputeRows.filters
 
     def get_serializer_class(self) -> type[serializers.BaseSerializer[Any]]:
         return OperatorDisputeOut if self.action == "list" else OperatorDisputeDetailOut

@@ -12,7 +12,7 @@ from billing.services.payments.refunds import refund_creation
 from billing.services.payments.topups.topup_collection import TOPUPS
 from web.api.amounts import require_amount
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut, OperatorAct, ReasonIn, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct, ReasonIn, TenantNamed
 from web.api.payments import STATUS_FILTER, GatewayTransactionOut, PaymentOut, PaymentRows
 from web.api.serializer_fields import StrictSerializer
 from web.api.topups import TopUpOut, TopUpRows
@@ -64,10 +64,10 @@ class RefundRetry(StrictSerializer):
 class OperatorRefundViewSet(CrossTenantViewSet):
     """Refunds of all tenants; those that need attention are `status=stuck`."""
 
-    serializer_class, visit = OperatorRefundOut, "payments"
+    serializer_class, audit_action = OperatorRefundOut, "payments"
     rows = Refund.objects.select_related("tenant", "payment__invoice")
     sorts = OLDEST_FIRST
-    filters = OF_TENANT | {"payment": QueryFilter("payment_id")} | STATUS_FILTER
+    filters = TENANT_FILTER | {"payment": QueryFilter("payment_id")} | STATUS_FILTER
 
     @OperatorAct(RefundRetry)
     def retry(self, refund: Refund, body: dict[str, Any]) -> Refund:
@@ -94,7 +94,7 @@ class OperatorPaymentViewSet(PaymentRows, CollectionViewSet):
     """Payments of all tenants; those that need attention are `status=stuck`."""
 
     serializer_class, visit, transactions = OperatorPaymentOut, "payments", PAYMENTS
-    filters = OF_TENANT | PaymentRows.filters
+    filters = TENANT_FILTER | PaymentRows.filters
 
     @OperatorAct(
         RefundCreate,
@@ -125,4 +125,4 @@ class OperatorTopUpViewSet(TopUpRows, CollectionViewSet):
     """Top-ups of all tenants; those that need attention are `status=stuck`."""
 
     serializer_class, visit, transactions = OperatorTopUpOut, "topups", TOPUPS
-    filters = OF_TENANT | TopUpRows.filters
+    filters = TENANT_FILTER | TopUpRows.filters

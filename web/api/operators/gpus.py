@@ -98,7 +98,7 @@ def gpu_row(gpu: FleetGpu, priced: dict[str, tuple[int, str]]) -> dict[str, Any]
 class OperatorGpuViewSet(CrossTenantViewSet):
     """Every GPU with its sections: the rows of the fleet map."""
 
-    serializer_class, rows, visit = OperatorGpuOut, Gpu.objects.all(), "gpus"
+    serializer_class, rows, audit_action = OperatorGpuOut, Gpu.objects.all(), "gpus"
     sorts = OLDEST_FIRST
     parameters = frozenset({"show"})
     filters = {

@@ -2,7 +2,7 @@
 
 from web.api.grant_serializers import CreditOut
 from web.api.grants import GrantRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, TenantNamed
 
 
 class OperatorCreditOut(TenantNamed, CreditOut):
@@ -14,5 +14,5 @@ class OperatorCreditOut(TenantNamed, CreditOut):
 class OperatorGrantViewSet(GrantRows, CrossTenantViewSet):
     """Current and past credit of tenants."""
 
-    serializer_class, visit = OperatorCreditOut, "grants"
-    filters = OF_TENANT
+    serializer_class, audit_action = OperatorCreditOut, "grants"
+    filters = TENANT_FILTER

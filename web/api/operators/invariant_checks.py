@@ -17,7 +17,7 @@ class InvariantCheckOut(serializers.Serializer[Any]):
     """An invariant and the result of checking it now; it holds if nothing was found."""
 
     name = serializers.CharField()
-    says = serializers.CharField()
+    description = serializers.CharField()
     holds = serializers.BooleanField()
     found = serializers.IntegerField()
     examples = serializers.ListField(child=serializers.CharField())
@@ -27,7 +27,7 @@ class InvariantCheckOut(serializers.Serializer[Any]):
 class OperatorInvariantCheckViewSet(CrossTenantViewSet):
     """Invariant checks of capacity, quotas, ledger and charges against the rows themselves."""
 
-    serializer_class, visit, pagination_class, filter_backends = InvariantCheckOut, "integrity_checks", None, []
+    serializer_class, audit_action, pagination_class, filter_backends = InvariantCheckOut, "integrity_checks", None, []
 
     @extend_schema(operation_id="ops_proofs_list", responses=page_of(InvariantCheckOut, "InvariantCheckPage"))
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:

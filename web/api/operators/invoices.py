@@ -13,7 +13,7 @@ from web.api import documents
 from web.api.amounts import AmountField, require_amount
 from web.api.credit_notes import CreditNoteRows
 from web.api.invoices import InvoiceLineOut, InvoiceOut, InvoiceRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct, ReasonIn, TenantNamed
 from web.api.operators.credit_notes import OperatorCreditNoteOut
 from web.api.serializer_fields import StrictSerializer
 
@@ -70,8 +70,8 @@ class CreditNoteCreate(ReasonIn):
 class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
     """Invoices of all tenants, including drafts."""
 
-    serializer_class, visit = OperatorInvoiceOut, "invoices"
-    filters = OF_TENANT | InvoiceRows.filters
+    serializer_class, audit_action = OperatorInvoiceOut, "invoices"
+    filters = TENANT_FILTER | InvoiceRows.filters
     line_serializer = OperatorInvoiceLineOut
     line_rows = InvoiceRows.line_rows.annotate(credited=Sum("credits__minor", default=0))
 
@@ -97,7 +97,7 @@ class OperatorInvoiceViewSet(InvoiceRows, CrossTenantViewSet):
 
 
 def _amounts_by_line(lines: list[dict[str, Any]], currency: str) -> dict[int, int]:
-    """Return amounts by line number; raise Invalid for a line named twice."""
+    """Return amounts by line number; raise InvalidValue for a line named twice."""
     found = dict[int, int]()
     for line in lines:
         if line["n"] in found:

@@ -19,7 +19,7 @@ from broker.services.reports.inventory_history import transitions_of
 from web.api.base_views import complete_page
 from web.api.lease_serializers import LEASE_STATES, ConditionOut, TransitionOut, page_of
 from web.api.leases import LeaseRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut, OperatorAct
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct
 from web.api.operators.corrections import CorrectionOut, LeaseCorrectionCreate, OperatorCorrectionViewSet
 from web.http.filters import QueryFilter
 
@@ -68,11 +68,11 @@ class OperatorTransitionOut(TransitionOut):
 class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
     """Leases of all tenants; the queue is `state=queued&sort=since`, oldest first."""
 
-    serializer_class, visit = OperatorLeaseOut, "leases"
+    serializer_class, audit_action = OperatorLeaseOut, "leases"
     rows = LeaseRows.rows.select_related("tenant").annotate(since=Coalesce("requeued_at", "created_at"))
     sorts = ("-id", "id", "since", "-since")
     search_in = ("name", "id", "tenant__name")
-    filters = OF_TENANT | LeaseRows.filters
+    filters = TENANT_FILTER | LeaseRows.filters
 
     @extend_schema(responses=page_of(OperatorTransitionOut, "OperatorTransitionPage"), filters=False)
     @action(detail=True, pagination_class=None)
@@ -81,7 +81,9 @@ class OperatorLeaseViewSet(LeaseRows, CrossTenantViewSet):
         with self.read_scope():
             return complete_page(OperatorTransitionOut(transitions_of(self.get_object()), many=True).data)
 
-    @OperatorAct(LeaseCorrectionCreate, answer=CorrectionOut, rows=OperatorCorrectionViewSet.rows, visit="corrections")
+    @OperatorAct(
+        LeaseCorrectionCreate, answer=CorrectionOut, rows=OperatorCorrectionViewSet.rows, audit_action="corrections"
+    )
     def correction(self, lease: Lease, body: dict[str, Any]) -> Correction:
         """Propose to charge or not to charge seconds of a lease; returns the diff."""
         why = body.pop("reason")
@@ -121,10 +123,10 @@ class OperatorAllocationOut(serializers.ModelSerializer[Allocation]):
 class OperatorAllocationViewSet(CrossTenantViewSet):
     """Current and past allocations of all tenants, latest first."""
 
-    serializer_class, visit = OperatorAllocationOut, "allocations"
+    serializer_class, audit_action = OperatorAllocationOut, "allocations"
     rows = Allocation.objects.select_related("tenant", "lease", "gpu__node__cluster")
     sorts = ("-held_at", "held_at", "-id", "id")
-    filters = OF_TENANT | {
+    filters = TENANT_FILTER | {
         "held": QueryFilter("released_at__isnull", "flag"),
         "lease": QueryFilter("lease_id"),
         "gpu": QueryFilter("gpu_id"),

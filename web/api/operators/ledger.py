@@ -16,7 +16,7 @@ from tenants.services import rls
 from web.api.amounts import AmountField, MoneyOut, money_out
 from web.api.base_views import complete_page
 from web.api.lease_serializers import page_of
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet
 from web.http.filters import MAX_VALUE_LENGTH, QueryFilter
 
 ACCOUNT_TYPES = [each.value for each in AccountType]
@@ -58,16 +58,16 @@ class LedgerTransferOut(serializers.ModelSerializer[LedgerTransfer]):
 class OperatorLedgerTransferViewSet(CrossTenantViewSet):
     """Transfers of all tenants."""
 
-    serializer_class, visit = LedgerTransferOut, "ledger"
+    serializer_class, audit_action = LedgerTransferOut, "ledger"
     rows = LedgerTransfer.objects.select_related("debit_account", "credit_account")
     parameters = frozenset({"ref"})
-    filters = OF_TENANT | {"kind": QueryFilter("kind", choices=tuple(TransferKind.values))}
+    filters = TENANT_FILTER | {"kind": QueryFilter("kind", choices=tuple(TransferKind.values))}
 
     def filter_queryset(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
         found, ref = super().filter_queryset(queryset), self.request.query_params.get("ref", "")
         if len(ref) > MAX_VALUE_LENGTH:
             raise ValidationError({"ref": f"May have at most {MAX_VALUE_LENGTH} characters."})
-        return found.about(ref) if ref else found  # type: ignore[attr-defined]
+        return found.for_ref(ref) if ref else found  # type: ignore[attr-defined]
 
 
 class TrialBalanceLineOut(serializers.Serializer[Any]):
@@ -83,7 +83,7 @@ class TrialBalanceLineOut(serializers.Serializer[Any]):
 class OperatorTrialBalanceViewSet(CrossTenantViewSet):
     """Trial balance: in every currency, debits equal credits."""
 
-    serializer_class, visit, pagination_class, filter_backends = TrialBalanceLineOut, "ledger", None, []
+    serializer_class, audit_action, pagination_class, filter_backends = TrialBalanceLineOut, "ledger", None, []
 
     @extend_schema(operation_id="ops_trial_balance_list", responses=page_of(TrialBalanceLineOut, "TrialBalancePage"))
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -22,7 +22,7 @@ class MonthCloseItemOut(serializers.Serializer[Any]):
     """A precondition of closing, issuing and collecting a month."""
 
     name = serializers.CharField()
-    says = serializers.CharField()
+    description = serializers.CharField()
     state = serializers.ChoiceField(choices=[each.value for each in close_checklist.CheckState])
     found = serializers.CharField()
     examples = serializers.ListField(child=serializers.CharField())
@@ -33,8 +33,8 @@ class MonthCloseOut(serializers.Serializer[Any]):
     """A month of all tenants, with its closing steps in order."""
 
     month = serializers.CharField(source="label")
-    done = serializers.IntegerField()
-    items = MonthCloseItemOut(many=True)
+    done = serializers.IntegerField(source="done_count")
+    items = MonthCloseItemOut(many=True, source="checks")
 
 
 class MonthCloseRequest(StrictSerializer):
@@ -44,7 +44,7 @@ class MonthCloseRequest(StrictSerializer):
 class OperatorMonthCloseViewSet(CrossTenantViewSet):
     """What is still missing to close a month."""
 
-    serializer_class, rows, visit = MonthCloseOut, BillingPeriod.objects.all(), "month-close"
+    serializer_class, rows, audit_action = MonthCloseOut, BillingPeriod.objects.all(), "month-close"
     pagination_class, filter_backends = None, []
 
     @extend_schema(responses=MonthCloseOut, filters=False)
@@ -71,4 +71,4 @@ class OperatorMonthCloseViewSet(CrossTenantViewSet):
     def _close_response(self, label: str) -> Response:
         self._check(label)
         with rls.staff_scope():
-            return Response(MonthCloseOut(close_checklist.check_month(label, now=self.now)).data)
+            return Response(MonthCloseOut(close_checklist.build_checklist(label, now=self.now)).data)

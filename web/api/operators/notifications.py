@@ -7,7 +7,7 @@ from rest_framework import serializers
 from billing.models import QueuedEmail, UndeliveredReason
 from billing.services.emails import email_delivery
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut, OperatorAct
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut, OperatorAct
 from web.api.serializer_fields import StrictSerializer
 from web.http.filters import QueryFilter
 
@@ -56,10 +56,10 @@ class OperatorEmailViewSet(CrossTenantViewSet):
     Those that need attention are `undelivered_reason=no_recipient` and `undelivered_reason=given_up`.
     """
 
-    serializer_class, visit = QueuedEmailOut, "notifications"
+    serializer_class, audit_action = QueuedEmailOut, "notifications"
     rows = QueuedEmail.objects.select_related("tenant")
     sorts = OLDEST_FIRST
-    filters = OF_TENANT | {
+    filters = TENANT_FILTER | {
         "kind": QueryFilter("kind"),
         "undelivered_reason": QueryFilter("undelivered_reason", choices=tuple(UndeliveredReason.values)),
     }

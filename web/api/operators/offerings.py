@@ -133,7 +133,7 @@ class TaxCategoryIn(StrictSerializer):
 class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
     """Everything the inventory could sell: draft, published and retired offerings."""
 
-    serializer_class, visit = OperatorOfferingOut, "offerings"
+    serializer_class, audit_action = OperatorOfferingOut, "offerings"
     rows = Offering.objects.annotate(live=Count("lease", filter=~Q(lease__state="released")))
     filters = OfferingRows.filters | {"state": QueryFilter("state", choices=tuple(OfferingState.values))}
 
@@ -152,7 +152,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         PriceCreate,
         answer=OperatorPriceVersionOut,
         rows=OperatorPriceVersionViewSet.rows,
-        visit="prices",
+        audit_action="prices",
         description="Set a price from a time on (UTC unless it has an offset) until the next scheduled price. Periods"
         " that may already have been charged or quoted keep their price. Repeating the request changes nothing.",
     )
@@ -193,7 +193,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
             OpenApiParameter("tiers", str, description="Pairs of from_hours and price, such as `100 2.50;500 2.00`."),
         ],
     )
-    @action(detail=True, pagination_class=None, filter_backends=[], visit="prices")
+    @action(detail=True, pagination_class=None, filter_backends=[], audit_action="prices")
     def preview(self, request: Request, pk: str) -> Response:
         """Return last month's real use of an offering, charged at this price; writes nothing."""
         query = request.query_params
@@ -219,7 +219,7 @@ class OperatorOfferingViewSet(OfferingRows, CrossTenantViewSet):
         return Response(_preview_body(found))
 
     @extend_schema(request=TaxCategoryIn, responses=TaxCategoryIn)
-    @action(detail=True, methods=["put"], url_path="tax-category", visit="taxes")
+    @action(detail=True, methods=["put"], url_path="tax-category", audit_action="taxes")
     def tax_category(self, request: Request, pk: str) -> Response:
         """Set it; drafts follow with the next charge, final invoices never change."""
         offering, category = self.find_row(), validated_body(TaxCategoryIn, request)["category"]

@@ -4,7 +4,7 @@ from rest_framework import serializers
 
 from billing.models import AccountStatus, AccountTerms, PaymentTerms
 from web.api.base_views import OLDEST_FIRST
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, NamedOut
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, NamedOut
 from web.http.filters import QueryFilter
 
 
@@ -24,10 +24,10 @@ class OperatorPaymentTermsOut(serializers.ModelSerializer[AccountTerms]):
 class OperatorPaymentTermsViewSet(CrossTenantViewSet):
     """Tenants whose payment terms or account status differ or have differed from the default."""
 
-    serializer_class, visit = OperatorPaymentTermsOut, "payment_terms"
+    serializer_class, audit_action = OperatorPaymentTermsOut, "payment_terms"
     rows = AccountTerms.objects.select_related("tenant")
     sorts = OLDEST_FIRST
-    filters = OF_TENANT | {
+    filters = TENANT_FILTER | {
         "payment": QueryFilter("payment", choices=tuple(PaymentTerms.values)),
         "account_status": QueryFilter("account_status", choices=tuple(AccountStatus.values)),
     }

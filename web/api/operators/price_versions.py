@@ -16,7 +16,7 @@ from billing.services.rating import unpriced_usage
 from tenants.models import Tenant
 from web.api.base_views import complete_page
 from web.api.lease_serializers import page_of
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet, OperatorAct
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet, OperatorAct
 from web.api.operators.corrections import CorrectionOut, OperatorCorrectionViewSet, PriceCorrectionCreate
 from web.api.price_versions import PriceVersionOut, PriceVersionRows
 from web.api.serializer_fields import StrictSerializer
@@ -72,11 +72,11 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
     They are list prices, or with `own=true` tenant-specific ones.
     """
 
-    serializer_class, visit = OperatorPriceVersionOut, "prices"
+    serializer_class, audit_action = OperatorPriceVersionOut, "prices"
     rows = PriceVersion.objects.annotate(
         tenant_name=Subquery(Tenant.objects.filter(pk=OuterRef("tenant_id")).values("name"))
     )
-    filters = OF_TENANT | PriceVersionRows.filters | {"currency": QueryFilter("currency")}
+    filters = TENANT_FILTER | PriceVersionRows.filters | {"currency": QueryFilter("currency")}
     parameters = frozenset({"own"})
 
     def get_queryset(self) -> QuerySet[PriceVersion]:
@@ -100,7 +100,7 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
         find=find_price_version,
         answer=CorrectionOut,
         rows=OperatorCorrectionViewSet.rows,
-        visit="corrections",
+        audit_action="corrections",
     )
     def correction(self, version: PriceVersion, body: dict[str, Any]) -> Correction:
         """Propose another price for a period, for all tenants charged at it; returns the diff."""
@@ -117,7 +117,7 @@ class OperatorPriceVersionViewSet(PriceVersionRows, CrossTenantViewSet):
 class OperatorPriceGapViewSet(CrossTenantViewSet):
     """Use without a price."""
 
-    serializer_class, visit, pagination_class, filter_backends = PriceGapOut, "prices", None, []
+    serializer_class, audit_action, pagination_class, filter_backends = PriceGapOut, "prices", None, []
 
     @extend_schema(operation_id="ops_price_gaps_list", responses=page_of(PriceGapOut, "PriceGapPage"))
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -81,7 +81,7 @@ class RelocationPlanChange(StrictSerializer):
 class RelocationPlanViewSet(CrossTenantViewSet, ETagViewSet):
     """Relocation plans that are proposed, in progress or finished."""
 
-    serializer_class, visit = RelocationPlanOut, "relocation_plans"
+    serializer_class, audit_action = RelocationPlanOut, "relocation_plans"
     rows = RelocationPlan.objects.select_related("cluster").prefetch_related(
         Prefetch("moves", Relocation.objects.select_related("lease").order_by("n")), "entries"
     )

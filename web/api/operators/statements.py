@@ -17,7 +17,7 @@ from web.api.statements import PERIOD_PARAMETERS, StatementOut, read_statement, 
 class OperatorStatementViewSet(CrossTenantViewSet):
     """A tenant's account statement, from the ledger."""
 
-    serializer_class, rows, visit = StatementOut, Tenant.objects.all(), "statement"
+    serializer_class, rows, audit_action = StatementOut, Tenant.objects.all(), "statement"
     pagination_class = None
     parameters = frozenset({"from", "to"})
 

@@ -18,7 +18,7 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
     day = serializers.DateField(source="day.day")
     kind = serializers.ChoiceField(choices=[each.value for each in DifferenceKind])
     ref = serializers.CharField(help_text="The payment, or the unknown invoice in Stripe.")
-    says = serializers.CharField(help_text="What it means, for people.")
+    description = serializers.CharField(help_text="What it means, for people.")
     next = serializers.CharField(help_text="What to do about it.")
     theirs = serializers.IntegerField(
         allow_null=True, help_text="Stripe's integer; it counts some currencies its own way."
@@ -29,7 +29,7 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
     class Meta:
         model = StripeDifference
         fields = (
-            *("id", "day", "kind", "ref", "says", "next", "currency"),
+            *("id", "day", "kind", "ref", "description", "next", "currency"),
             *("ours", "theirs", "booked", "back", "found_at", "seen_at"),
             *("acknowledged_at", "acknowledged_by", "why"),
         )
@@ -38,7 +38,7 @@ class StripeDifferenceOut(serializers.ModelSerializer[StripeDifference]):
 class OperatorStripeDifferenceViewSet(CrossTenantViewSet):
     """Differences that still exist; acknowledged ones need no attention."""
 
-    serializer_class, visit = StripeDifferenceOut, "stripe"
+    serializer_class, audit_action = StripeDifferenceOut, "stripe"
     rows = StripeDifference.objects.select_related("day")
     sorts = OLDEST_FIRST
     filters = {"kind": QueryFilter("kind", choices=tuple(each.value for each in DifferenceKind))}
@@ -62,7 +62,7 @@ class StripeEventOut(serializers.ModelSerializer[StripeEvent]):
 class OperatorStripeEventViewSet(CrossTenantViewSet):
     """Events of Stripe; those that need attention are `state=parked`."""
 
-    serializer_class, rows, visit = StripeEventOut, StripeEvent.objects.all(), "stripe"
+    serializer_class, rows, audit_action = StripeEventOut, StripeEvent.objects.all(), "stripe"
     filters = {"state": QueryFilter("state", choices=tuple(StripeEventState.values)), "type": QueryFilter("type")}
 
 
@@ -77,4 +77,4 @@ class StripeDayOut(serializers.ModelSerializer[StripeReconciliationDay]):
 class OperatorStripeDayViewSet(CrossTenantViewSet):
     """Days whose invoices are compared each night."""
 
-    serializer_class, rows, visit = StripeDayOut, StripeReconciliationDay.objects.all(), "stripe"
+    serializer_class, rows, audit_action = StripeDayOut, StripeReconciliationDay.objects.all(), "stripe"

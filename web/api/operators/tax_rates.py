@@ -40,7 +40,7 @@ class OperatorTaxRateViewSet(CrossTenantViewSet):
     An invoice is taxed by the rates of its month's last day.
     """
 
-    serializer_class, rows, visit = TaxRateOut, TaxRate.objects.all(), "taxes"
+    serializer_class, rows, audit_action = TaxRateOut, TaxRate.objects.all(), "taxes"
     filters = {"jurisdiction": QueryFilter("jurisdiction"), "category": QueryFilter("category")}
 
     @OperatorAct(TaxRateCreate)

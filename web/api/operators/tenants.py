@@ -9,7 +9,7 @@ from rest_framework import serializers
 from tenants.models import AuditEvent, QuotaKind, Tenant
 from tenants.services.tenant_overview import TenantOverview, tenant_overviews
 from web.api.audit_events import AuditEventRows
-from web.api.operators.base_views import OF_TENANT, CrossTenantViewSet
+from web.api.operators.base_views import TENANT_FILTER, CrossTenantViewSet
 from web.api.tenant_serializers import QUOTA_UNIT_TEXTS
 from web.http.filters import QueryFilter
 
@@ -59,7 +59,7 @@ class OperatorTenantOut(serializers.ModelSerializer[Tenant]):
 class OperatorTenantViewSet(CrossTenantViewSet):
     """Every tenant with its number of members and its root project's quotas."""
 
-    serializer_class, rows, visit = OperatorTenantOut, Tenant.objects.all(), "tenants.list"
+    serializer_class, rows, audit_action = OperatorTenantOut, Tenant.objects.all(), "tenants.list"
     sorts = ("name", "-name", "id", "-id", "created_at", "-created_at")
     search_in = ("name",)
     filters = {"suspended": QueryFilter("suspended_at__isnull", "flag_not"), "currency": QueryFilter("currency")}
@@ -72,7 +72,7 @@ class OperatorTenantViewSet(CrossTenantViewSet):
 class OperatorAuditEventViewSet(AuditEventRows, CrossTenantViewSet):
     """Audit log of all tenants and of the operators, newest first; append-only."""
 
-    visit = "audit"
+    audit_action = "audit"
     rows = AuditEvent.objects.annotate(
         is_visit=Case(
             When(Q(action__startswith="ops."), then=Value(True)), default=Value(False), output_field=BooleanField()
@@ -80,7 +80,7 @@ class OperatorAuditEventViewSet(AuditEventRows, CrossTenantViewSet):
     )
     sorts = ("-at", "at", "-id", "id")
     filters = (
-        OF_TENANT
+        TENANT_FILTER
         | AuditEventRows.filters
         | {
             "actor_kind": QueryFilter("actor_kind", choices=("user", "service_account", "staff", "system")),

@@ -58,9 +58,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("ops/tenants/<str:pk>/resume/", tenant_pages.resume_tenant, name="ops-tenant-resume"),
 ]
 # `account/company/oidc/` calls another server, so it has no request transaction (web/http/middleware.py).
-COMPANY: list[URLPattern | URLResolver] = [
+OIDC_URLS: list[URLPattern | URLResolver] = [
     path("account/company/", include("allauth.socialaccount.urls")),
     path("account/company/", include("allauth.socialaccount.providers.openid_connect.urls")),
 ]
 if settings.SOCIALACCOUNT_PROVIDERS:
-    urlpatterns += COMPANY
+    urlpatterns += OIDC_URLS

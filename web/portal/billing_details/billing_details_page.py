@@ -35,7 +35,7 @@ def edit_billing_details(request: PageRequest) -> HttpResponse:
         require(request.roles, "billing.write", ())
         values = {name: request.POST.get(name, "")[:MAX_FIELD_LENGTH] for name in PARTY_FIELDS}
         try:
-            return _save(request, InvoiceParty(**values), seen=request.POST.get("seen", ""))
+            return _save(request, InvoiceParty(**values), shown_version=request.POST.get("seen", ""))
         except InvalidValue as error:
             wrong = {str(error.field): f"{error.detail} {error.fix.text}"}
         except StaleVersion as stale:
@@ -50,7 +50,7 @@ class BillingDetailsPage:
 
     values: dict[str, str]
     wrong: dict[str, str]
-    seen: int  # the version that the form was filled from
+    shown_version: int  # the version that the form was filled from
     emails_enabled: str
     may_tell: bool
     supplier: InvoiceParty | None
@@ -65,7 +65,7 @@ class BillingDetailsPage:
         return f"{tax.format_rate_percent(self.rate_bp)} %" if self.rate_bp is not None else ""
 
     @property
-    def words(self) -> str:
+    def tax_text(self) -> str:
         """Return how the tenant is taxed."""
         if self.tax_status.treatment not in tax.TAXED_TREATMENTS:
             return tax.TREATMENT_TEXTS[self.tax_status.treatment]
@@ -90,7 +90,7 @@ def build_billing_details_page(
     return BillingDetailsPage(
         values=values,
         wrong=wrong,
-        seen=version,
+        shown_version=version,
         emails_enabled=request.POST.get("emails_enabled") or gets_emails,
         may_tell=may_pay(request),
         supplier=tax_determination.get_supplier(),
@@ -99,8 +99,8 @@ def build_billing_details_page(
     )
 
 
-def _save(request: PageRequest, party: InvoiceParty, *, seen: str) -> HttpResponse:
-    if seen != str(billing_details.details_version(request.tenant)):
+def _save(request: PageRequest, party: InvoiceParty, *, shown_version: str) -> HttpResponse:
+    if shown_version != str(billing_details.details_version(request.tenant)):
         raise StaleVersion(
             _("The billing details were changed since you opened this page."),
             fix=_("Check the current details and save again."),

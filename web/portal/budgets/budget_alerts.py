@@ -24,7 +24,7 @@ class BudgetAlertRow:
     """A budget alert with its words and state badge."""
 
     alert: BudgetAlert
-    words: str
+    text: str
 
     @property
     def state(self) -> str:

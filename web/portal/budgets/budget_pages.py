@@ -47,7 +47,7 @@ class BudgetRow:
     may_set: bool
 
     @property
-    def taken(self) -> int:
+    def used_minor(self) -> int:
         return self.balance.spent + self.balance.held
 
     @property
@@ -58,7 +58,7 @@ class BudgetRow:
         return sorted({*terms.thresholds, *terms.forecast_thresholds, *filter(None, stops)})
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         one = self.balance
         texts = (Money(minor, one.budget.currency) for minor in (one.spent, one.forecast, one.held, one.limit))
         marks = _("; marks at {marks} %").format(marks=format_percents(self.marks)) if self.marks else ""
@@ -214,7 +214,7 @@ def _set_budget(request: PageRequest, form: dict[str, Any]) -> HttpResponse:
 
 
 def _parse_terms(form: dict[str, Any]) -> BudgetTerms:
-    """Parse the thresholds from the form; raise Invalid with the field's name."""
+    """Parse the thresholds from the form; raise InvalidValue with the field's name."""
     try:
         return BudgetTerms(
             thresholds=parse_percents(form["thresholds"], "thresholds"),

@@ -8,8 +8,7 @@ from zoneinfo import ZoneInfo
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from billing.domain.money import exponent_of as places_of
-from billing.domain.money import format_fixed_point, half_up, to_minor
+from billing.domain.money import exponent_of, format_fixed_point, half_up, to_minor
 from billing.services.agreements.commitment_coverage import CommitmentCoverage
 from web.portal.spend.spend_charts import axis_label
 
@@ -21,44 +20,40 @@ COVERAGE_LEGEND = [
 ]
 
 
-def coverage_panel(found: CommitmentCoverage, now: datetime, zone: ZoneInfo) -> dict[str, Any]:
-    """Return what the panel of one commitment shows.
-
-    Hours, the share used, what is owed, and a column for each day of the month.
-    """
-    agreed = found.agreed
-    share = half_up(100 * found.covered, found.committed)
+def coverage_panel(coverage: CommitmentCoverage, now: datetime, zone: ZoneInfo) -> dict[str, Any]:
+    """Return the template context of one commitment's panel."""
+    commitment = coverage.commitment
+    share = half_up(100 * coverage.covered, coverage.committed)
     return {
-        "row": agreed,
-        "committed": format_hours(found.committed),
-        "covered": format_hours(found.covered),
-        "beyond": format_hours(found.beyond),
-        "unused": format_hours(found.unused),
+        "commitment": commitment,
+        "committed": format_hours(coverage.committed),
+        "covered": format_hours(coverage.covered),
+        "beyond": format_hours(coverage.beyond),
+        "unused": format_hours(coverage.unused),
         "share": f"{share} %",
-        "owed": to_minor(found.owed_unused, places_of(agreed.currency)),
-        "columns": daily_columns(found, zone),
-        "now_at": now.astimezone(zone).day,
-        "words": (
+        "owed": to_minor(coverage.owed_unused, exponent_of(commitment.currency)),
+        "columns": daily_columns(coverage, zone),
+        "today": now.astimezone(zone).day,
+        "alt_text": (
             _(
-                "{offering_label}, hours per day: of {committed} committed so far {covered} were used, "
-                "{beyond} beyond them"
+                "{offering_label}, hours per day: used {covered} of {committed} committed so far, {beyond} beyond them"
             ).format(
-                offering_label=agreed.offering.label,
-                committed=format_hours(found.committed),
-                covered=format_hours(found.covered),
-                beyond=format_hours(found.beyond),
+                offering_label=commitment.offering.label,
+                committed=format_hours(coverage.committed),
+                covered=format_hours(coverage.covered),
+                beyond=format_hours(coverage.beyond),
             )
         ),
     }
 
 
-def daily_columns(found: CommitmentCoverage, zone: ZoneInfo) -> list[dict[str, Any]]:
+def daily_columns(coverage: CommitmentCoverage, zone: ZoneInfo) -> list[dict[str, Any]]:
     """Return a column of seconds for each day of the month.
 
     Days outside the commitment and days to come have zeros.
     """
-    first = date.fromisoformat(f"{found.month}-01")
-    by_day = {day.since.astimezone(zone).day: (day.covered, day.beyond, day.unused) for day in found.days}
+    first = date.fromisoformat(f"{coverage.month}-01")
+    by_day = {day.since.astimezone(zone).day: (day.covered, day.beyond, day.unused) for day in coverage.days}
     return [
         {
             "label": axis_label(datetime(first.year, first.month, n, tzinfo=zone), "day"),

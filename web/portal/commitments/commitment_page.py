@@ -23,23 +23,23 @@ def list_commitments(request: PageRequest) -> HttpResponse:
     require(request.roles, "billing.read")  # of the whole tenant, as its invoices are
     rows = Commitment.objects.filter(tenant=request.tenant).select_related("offering")
     listed = list(rows.order_by("-valid", "pk")[:MAX_COMMITMENTS])
-    holds = [each for each in listed if request.now in each.valid]
+    current = [each for each in listed if request.now in each.valid]
     zone = ZoneInfo(request.tenant.time_zone)
-    drawn = [
+    panels = [
         coverage_panel(found, request.now, zone)
-        for each in holds
+        for each in current
         if (found := commitment_coverage.current_coverage(each, now=request.now))
     ]
     context = {
-        "drawn": drawn,
-        "rows": [{"row": each, "state": commitment_badge(each, request.now)} for each in listed],
-        "holds": len(holds),
+        "panels": panels,
+        "rows": [{"commitment": each, "state": commitment_badge(each, request.now)} for each in listed],
+        "current_count": len(current),
         "keys": COVERAGE_LEGEND,
         "series": COVERAGE_SERIES,
         "month": f"{request.now.astimezone(zone):%B}",
         "tenant": request.tenant,
         "call": api_examples.curl_get("/commitments?limit=500"),
-        "call_one": api_examples.curl_get(f"/commitments/{holds[0].pk}") if holds else "",
+        "call_one": api_examples.curl_get(f"/commitments/{current[0].pk}") if current else "",
     }
     return render(request, "commitments/commitments.html", context)
 

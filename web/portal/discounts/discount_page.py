@@ -13,7 +13,7 @@ from billing.services.agreements.discounts import coupons, tenant_discounts
 from broker.models import Offering
 from tenants.services.authentication import require
 from tenants.services.errors import ProblemError
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.portal.invoices.invoice_pages import may_pay
 from web.portal.page_context import GET_OR_POST, PageRequest, tenant_page
 
@@ -33,7 +33,7 @@ def list_discounts(request: PageRequest) -> HttpResponse:
             given = coupons.redeem_coupon(request.tenant, code, actor=request.actor, now=request.now)
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             messages.success(
                 request,

@@ -38,8 +38,8 @@ def show_home(request: PageRequest) -> HttpResponse:
 class ChecklistItem:
     """One item of a new tenant's checklist."""
 
-    word: str
-    why: str
+    title: str
+    detail: str
     url: str
     done: bool
 
@@ -49,22 +49,22 @@ class HomePage:
     """Running and waiting leases of a project, its spend, and what needs attention."""
 
     rows: list[LeaseRow]
-    whose: list[dict[str, Any]]
-    hidden: int
+    requester_options: list[dict[str, Any]]
+    hidden_leases: int
     states: Counter[LeaseState]
-    moves: list[Relocation]
-    waiting: list[LeaseRow]
-    instead: list[StartNowSuggestion]
-    notes: list[dict[str, str]]
+    relocations: list[Relocation]
+    longest_waiting: list[LeaseRow]
+    suggestions: list[StartNowSuggestion]
+    budget_notices: list[dict[str, str]]
     events: list[recent_events.RecentEvent]
-    month: usage_meters.MonthSpend
+    month_spend: usage_meters.MonthSpend
     quotas: list[usage_meters.QuotaBar]
     may_write: bool
     call: str
-    first: list[ChecklistItem]  # empty once the project has had a lease
+    first_steps: list[ChecklistItem]  # empty once the project has had a lease
 
     @property
-    def soon(self) -> LeaseRow | None:
+    def ending_next(self) -> LeaseRow | None:
         return soonest_end(self.rows)
 
     @property
@@ -83,19 +83,19 @@ def build_home_page(request: PageRequest) -> HomePage:
     shown = lease_rows(
         prefetch_for_rows(listed.order_by("-pk"))[:MAX_LEASES], currency=request.tenant.currency, now=request.now
     )
-    waiting = longest_waiting(request) if states[S.QUEUED] else []
+    longest = longest_waiting(request) if states[S.QUEUED] else []
     bars = usage_meters.quota_bars(request.project, now=request.now, currency=request.tenant.currency)
     return HomePage(
         rows=shown,
-        whose=whose_options(request, counts, whose),
-        hidden=sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
+        requester_options=whose_options(request, counts, whose),
+        hidden_leases=sum(n for (_, mine), n in counts.items() if mine or whose == "all") - len(shown),
         states=states,
-        moves=list(relocation_consent.upcoming_relocations(listed)[:MAX_RELOCATIONS]),
-        waiting=waiting,
-        instead=next(iter(start_now_suggestions(request, waiting)), []),
-        notes=budget_alerts.budget_notices(request),
+        relocations=list(relocation_consent.upcoming_relocations(listed)[:MAX_RELOCATIONS]),
+        longest_waiting=longest,
+        suggestions=next(iter(start_now_suggestions(request, longest)), []),
+        budget_notices=budget_alerts.budget_notices(request),
         events=recent_events.recent_events(request.scope, money=request.roles.may("billing.read", ())),
-        month=usage_meters.month_meter(request, bars),
+        month_spend=usage_meters.month_meter(request, bars),
         quotas=bars,
         may_write=may_in_project(request, "leases.write"),
         call=api_examples.curl_list(
@@ -105,7 +105,7 @@ def build_home_page(request: PageRequest) -> HomePage:
             requested_by="me" if whose == "mine" else "",
             limit=MAX_LEASES,
         ),
-        first=[] if counts or request.scope.leases().exists() else first_steps_checklist(request),
+        first_steps=[] if counts or request.scope.leases().exists() else first_steps_checklist(request),
     )
 
 
@@ -135,8 +135,8 @@ def whose_options(request: PageRequest, counts: Counter[tuple[str, bool]], whose
 
 def soonest_end(shown: list[LeaseRow]) -> LeaseRow | None:
     """Return the lease that will stop first, if it stops soon."""
-    near = [row for row in shown if row.soon]
-    return min(near, key=lambda row: row.left or ENDS_SOON, default=None)
+    near = [row for row in shown if row.ends_soon]
+    return min(near, key=lambda row: row.remaining_time or ENDS_SOON, default=None)
 
 
 def first_steps_checklist(request: PageRequest) -> list[ChecklistItem]:

@@ -35,7 +35,7 @@ class RecentEvent:
 
     url: str
     name: str
-    words: str
+    text: str
     state: str
     at: datetime
 

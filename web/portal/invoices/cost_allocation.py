@@ -18,26 +18,26 @@ TAG_PREFIX = "tag:"
 class CostAllocation:
     """An invoice's parts for one grouping, and the groupings offered."""
 
-    parts: Sequence[CostShare]
-    head: str
-    ways: list[LinkOption]
+    shares: Sequence[CostShare]
+    key_heading: str
+    groupings: list[LinkOption]
     query: str  # the grouping as the API's parameters
 
     @property
     def total(self) -> int:
-        return sum(part.total for part in self.parts)
+        return sum(share.total for share in self.shares)
 
 
 def read_cost_allocation(request: PageRequest, invoice: Invoice) -> CostAllocation:
     """Return the invoice's parts for the grouping in the query string."""
     tags = invoice_tag_names(invoice)
-    ways = [("project", _("Project")), ("user", _("User")), *((f"{TAG_PREFIX}{tag}", tag) for tag in tags)]
-    way = chosen_value(request, "by", dict(ways), "project")
-    by, tag = ("tag", way.removeprefix(TAG_PREFIX)) if way.startswith(TAG_PREFIX) else (way, "")
+    groupings = [("project", _("Project")), ("user", _("User")), *((f"{TAG_PREFIX}{tag}", tag) for tag in tags)]
+    grouping = chosen_value(request, "by", dict(groupings), "project")
+    by, tag = ("tag", grouping.removeprefix(TAG_PREFIX)) if grouping.startswith(TAG_PREFIX) else (grouping, "")
     parameters = {"by": by, "tag": tag} if tag else {"by": by}
     return CostAllocation(
-        parts=allocate_cost(invoice, by=by, tag=tag),
-        head=dict(ways)[way],
-        ways=link_options(request, "by", ways, way),
+        shares=allocate_cost(invoice, by=by, tag=tag),
+        key_heading=dict(groupings)[grouping],
+        groupings=link_options(request, "by", groupings, grouping),
         query=urlencode(parameters),
     )

@@ -21,8 +21,8 @@ class InvoiceDisputes:
     """An invoice's disputes, latest first, and whether its lines can be disputed now."""
 
     rows: list[tuple[Dispute, str]] = field(default_factory=list)  # with the credit in words
-    more: bool = False
-    held: int = 0  # disputed and not decided
+    has_more: bool = False
+    disputed_minor: int = 0  # disputed and not decided
     undisputed: int = 0
     awaited: str = ""
     hint: str = ""
@@ -50,14 +50,14 @@ def read_invoice_disputes(invoice: Invoice, money: InvoicePaymentStatus, *, now:
     open_ = [each for each in rows if each.status == DisputeStatus.OPEN]
     over = [each for each in rows if each.status != DisputeStatus.OPEN]
     held = sum(max(each.held, 0) for each in open_)
-    paying = money.how in (InvoicePaymentState.PENDING, InvoicePaymentState.STUCK)
+    paying = money.state in (InvoicePaymentState.PENDING, InvoicePaymentState.STUCK)
     return InvoiceDisputes(
         rows=[
             (each, dispute_outcomes.describe_credit(each.credit_note) if each.credit_note else "")
             for each in [*open_, *over[:MAX_CLOSED_DISPUTES]]
         ],
-        more=len(over) > MAX_CLOSED_DISPUTES,
-        held=held,
+        has_more=len(over) > MAX_CLOSED_DISPUTES,
+        disputed_minor=held,
         undisputed=undisputed_due(invoice.due, [held]),
         awaited=dispute_outcomes.describe_open_dispute(invoice, held, paying=paying) if held else "",
         hint=dispute_outcomes.describe_before_dispute(invoice, paying=paying),

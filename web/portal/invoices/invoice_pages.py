@@ -109,11 +109,11 @@ class InvoiceLineRow:
     """One invoice line as the page shows it."""
 
     line: InvoiceLine
-    what: str
-    sub: str
+    title: str
+    detail: str
     nano_per_hour: int | None
     url: str
-    less: tuple[str, ...] = ()  # adjustments of the month
+    reductions: tuple[str, ...] = ()  # adjustments of the month
 
 
 @tenant_page("billing.read")
@@ -130,28 +130,28 @@ class InvoicePage:
     """One invoice with its lines, payment, disputes and history."""
 
     invoice: Invoice
-    money: InvoicePaymentStatus
-    marks: dict[str, Any]
+    payment_status: InvoicePaymentStatus
+    payment_marks: dict[str, Any]
     may_pay: bool
     taxes: invoice_taxes.InvoiceTaxes
     rows: list[InvoiceLineRow]
-    notes: list[CreditNote]
-    draw: BalanceDraw | None
+    credit_notes: list[CreditNote]
+    balance_draw: BalanceDraw | None
     grants: list[tuple[Grant, int]]
     disputes: invoice_disputes.InvoiceDisputes
     allocation: cost_allocation.CostAllocation
-    at: int  # position of the line in the drawer, from 1; 0 if none is open
+    line_position: int  # of the line in the drawer, from 1; 0 if none is open
     drawer: line_explanation.LineExplanationPanel | None
 
     @property
     def card_wanted(self) -> bool:
         """Return whether the latest attempt failed because no payment card could be charged."""
-        attempts = self.money.attempts
-        return self.money.how is InvoicePaymentState.DECLINED and bool(attempts) and attempts[0].gateway == GATEWAY
+        state, attempts = self.payment_status.state, self.payment_status.attempts
+        return state is InvoicePaymentState.DECLINED and bool(attempts) and attempts[0].gateway == GATEWAY
 
     @property
     def history(self) -> list[tuple[str, str, datetime]]:
-        return invoice_history(self.invoice, self.money, self.notes, self.draw, self.grants)
+        return invoice_history(self.invoice, self.payment_status, self.credit_notes, self.balance_draw, self.grants)
 
     @property
     def seconds(self) -> int:
@@ -167,11 +167,11 @@ class InvoicePage:
 
     @property
     def credited(self) -> int:
-        return sum(note.total for note in self.notes)
+        return sum(note.total for note in self.credit_notes)
 
     @property
     def to_grants(self) -> int:
-        return sum(note.to_grants for note in self.notes)
+        return sum(note.to_grants for note in self.credit_notes)
 
     @property
     def file_name(self) -> str:
@@ -179,15 +179,15 @@ class InvoicePage:
 
     @property
     def row(self) -> InvoiceLineRow | None:
-        return self.rows[self.at - 1] if self.at else None
+        return self.rows[self.line_position - 1] if self.line_position else None
 
     @property
     def previous(self) -> str:
-        return self.rows[self.at - 2].url if self.at > 1 else ""
+        return self.rows[self.line_position - 2].url if self.line_position > 1 else ""
 
     @property
     def next(self) -> str:
-        return self.rows[self.at].url if 0 < self.at < len(self.rows) else ""
+        return self.rows[self.line_position].url if 0 < self.line_position < len(self.rows) else ""
 
     @property
     def line_in_question(self) -> Dispute | None:
@@ -209,17 +209,17 @@ def build_invoice_page(request: PageRequest, invoice: Invoice, rows: list[Invoic
     money = payment_status(invoice)
     return InvoicePage(
         invoice=invoice,
-        money=money,
-        marks=payment_marks(money),
+        payment_status=money,
+        payment_marks=payment_marks(money),
         may_pay=may_pay(request),
         taxes=invoice_taxes.read_invoice_taxes(invoice, request.tenant),
         rows=rows,
-        notes=list(invoice.credit_notes.order_by("-issued_at", "-pk")),
-        draw=BalanceDraw.objects.filter(invoice=invoice).first() if invoice.settled else None,
+        credit_notes=list(invoice.credit_notes.order_by("-issued_at", "-pk")),
+        balance_draw=BalanceDraw.objects.filter(invoice=invoice).first() if invoice.settled else None,
         grants=paid_by_grants(invoice) if invoice.settled else [],
         disputes=invoice_disputes.read_invoice_disputes(invoice, money, now=request.now),
         allocation=cost_allocation.read_cost_allocation(request, invoice),
-        at=at,
+        line_position=at,
         drawer=line_explanation.build_line_panel(rows[at - 1].line) if at else None,
     )
 
@@ -271,11 +271,11 @@ def invoice_line_rows(invoice: Invoice) -> list[InvoiceLineRow]:
     return [
         InvoiceLineRow(
             line=each.line,
-            what=each.what,
-            sub=" · ".join(filter(None, (each.project, each.terms))),
+            title=each.title,
+            detail=" · ".join(filter(None, (each.project, each.terms))),
             nano_per_hour=each.nano_per_hour,
             url=f"{reverse('invoice', args=[invoice.pk])}?line={each.line.n}",
-            less=each.less,
+            reductions=each.reductions,
         )
         for each in name_lines(invoice)
     ]
@@ -388,7 +388,7 @@ def payment_entry(payment: Payment) -> tuple[str, str, datetime]:
 
 def line_cells(invoice: Invoice, rows: list[InvoiceLineRow]) -> list[list[object]]:
     return [
-        [row.line.n, row.line.project_id, row.what, row.sub, row.line.leases, row.line.unit_seconds,
+        [row.line.n, row.line.project_id, row.title, row.detail, row.line.leases, row.line.unit_seconds,
          "" if row.nano_per_hour is None else format_fixed_point(row.nano_per_hour, 9),
          decimal_string(row.line.minor, invoice.currency),
          decimal_string(row.line.tax_minor, invoice.currency), invoice.currency]

@@ -66,22 +66,22 @@ class LaunchForm:
     same_node: bool
     topology: str
     relocatable: bool
-    runs: str  # the name of a template
+    workload: str  # the name of a template
     image: str
     command: str
     env: str  # NAME=value, a line each
-    keys: str  # a public key each line
+    ssh_keys: str  # a public key each line
     volume: str  # a volume's id, NEW, or empty
-    gib: str  # size of a new volume
-    lasts: str
+    volume_gib: str  # size of a new volume
+    duration: str
     until: str
     quote: str  # the signed quote of the page
     errors: dict[str, str] = field(default_factory=dict)
 
-    def wanted(self, offering: Offering, zone: ZoneInfo) -> LeaseRequest:
+    def lease_request(self, offering: Offering, zone: ZoneInfo) -> LeaseRequest:
         """Return the lease request of the form; records errors of unreadable fields."""
         quantity = self._count()
-        lasts = parse_duration(self.lasts)
+        lasts = parse_duration(self.duration)
         if lasts is None:
             self.errors["lasts"] = _("This is not a valid duration. Enter, for example, 90 min, 8 h or 1 d 12 h.")
         return LeaseRequest(
@@ -94,9 +94,9 @@ class LaunchForm:
             end_date=self._until(zone),
             image=self.image.strip(),
             command=self.command.strip(),
-            workload=self.runs,
+            workload=self.workload,
             env=self._env(),
-            ssh_keys=[line.strip() for line in self.keys.splitlines() if line.strip()],
+            ssh_keys=[line.strip() for line in self.ssh_keys.splitlines() if line.strip()],
             volume="" if self.volume == NEW_VOLUME else self.volume,
             relocatable=self.relocatable and not why_not_relocatable(Isolation(offering.isolation), quantity),
             quote=self.quote,
@@ -152,14 +152,14 @@ def parse_launch_form(request: PageRequest, fields: QueryDict) -> LaunchForm:
         same_node="same_node" in fields,
         topology=fields.get("topology", "")[:10],
         relocatable="relocatable" in fields,
-        runs=fields.get("runs", WORKLOAD_CHOICES[0].template.name),
+        workload=fields.get("runs", WORKLOAD_CHOICES[0].template.name),
         image=text("image", 300),
         command=text("command", 2000),
         env=text("env", MAX_TEXT_LENGTH),
-        keys=text("ssh_keys", MAX_TEXT_LENGTH),
+        ssh_keys=text("ssh_keys", MAX_TEXT_LENGTH),
         volume=fields.get("volume", "")[:40],
-        gib=fields.get("gib", "50").strip()[:9],
-        lasts=fields.get("lasts", DEFAULT_DURATION).strip(),
+        volume_gib=fields.get("gib", "50").strip()[:9],
+        duration=fields.get("lasts", DEFAULT_DURATION).strip(),
         until=fields.get("until", "").strip(),
         quote=fields.get("quote", "")[:1000],
         errors=errors,

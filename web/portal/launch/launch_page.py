@@ -16,7 +16,7 @@ from broker.domain.lifecycle.relocation_states import why_not_relocatable
 from broker.domain.lifecycle.states import Isolation
 from broker.domain.workloads.templates import TEMPLATES, template_name_for
 from broker.models import Lease, Volume
-from broker.services.leases import lease_requests as asking
+from broker.services.leases import lease_requests
 from broker.services.volumes import volume_lifecycle, volume_mounts
 from ports import ids
 from tenants.services import idempotency
@@ -65,39 +65,41 @@ def launch_response(request: PageRequest, fields: QueryDict, *, sent: bool = Fal
     form = launch_form.parse_launch_form(request, fields)
     all_items = offering_list.offering_list_items(offering_list.priced_offerings(request))
     model = chosen_model(all_items, fields)
-    each = pick_offering([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], form)
-    if each is None:
+    chosen = pick_offering([item for item in all_items if model in ("", "all", item.offering.gpu_model_id)], form)
+    if chosen is None:
         return render(request, "launch/nothing_on_sale.html")
-    wanted = form.wanted(each.offering, ZoneInfo(request.tenant.time_zone))
-    stale = ""  # why the form's quote no longer holds
-    reused = False  # after a launch somebody went back and changed the form, which still has its old key
+    wanted = form.lease_request(chosen.offering, ZoneInfo(request.tenant.time_zone))
+    stale_quote_reason = ""  # why the form's quote no longer holds
+    key_reused = False  # after a launch somebody went back and changed the form, which still has its old key
     if sent:
-        if form.offering != each.offering.pk:
+        if form.offering != chosen.offering.pk:
             form.errors["offering"] = _("No offering was selected. Choose a slice from the list.")
         try:
             if not form.errors and (done := launch_lease(request, wanted, form)):
                 return done
         except idempotency.IdempotencyKeyReused:
-            reused = True
+            key_reused = True
         except quote_redemption.QUOTE_ERRORS as refusal:
-            stale = refusal.detail
+            stale_quote_reason = refusal.detail
     # Keys and variables are not sent with every change of the form: they are validated when it is submitted.
-    quote = quote_panel.live_quote(request, each, wanted if sent else replace(wanted, workload="", env={}, ssh_keys=()))
+    quoted = wanted if sent else replace(wanted, workload="", env={}, ssh_keys=())
+    quote = quote_panel.live_quote(request, chosen, quoted)
+    not_relocatable = why_not_relocatable(Isolation(chosen.offering.isolation), wanted.quantity)
     page = LaunchPage(
         form=form,
-        each=each,
+        chosen=chosen,
         all_items=all_items,
-        model=model or each.offering.model,
+        model=model or chosen.offering.model,
         volumes=list(volume_mounts.available_volumes(request.project).select_related("cluster")),
         quote=quote,
-        refused=place_refusal(quote, form),
+        general_error=assign_problem(quote, form),
         may_write=may_in_project(request, "leases.write"),
         suspended=request.tenant.suspended_at is not None,
-        reused=reused,
-        stale=stale,
-        stays=why_not_relocatable(Isolation(each.offering.isolation), wanted.quantity) if form.relocatable else "",
-        key=(not reused and fields.get("key")) or ids.random_token(),
-        body=api_body(request, each, form, wanted),
+        key_reused=key_reused,
+        stale_quote_reason=stale_quote_reason,
+        not_relocatable_reason=not_relocatable if form.relocatable else "",
+        idempotency_key=(not key_reused and fields.get("key")) or ids.random_token(),
+        body=api_body(request, chosen, form, wanted),
     )
     return render(request, "launch/launch.html", {"page": page}, status=409 if sent else 200)
 
@@ -107,24 +109,24 @@ class LaunchPage:
     """The launch form beside its quote."""
 
     form: launch_form.LaunchForm
-    each: PricedOffering  # the chosen offering
+    chosen: PricedOffering  # the chosen offering
     all_items: list[OfferingListItem]
     model: str
     volumes: list[Volume]
     quote: quote_panel.LiveQuote
-    refused: str  # a refusal that belongs to no field
+    general_error: str  # of no field
     may_write: bool
     suspended: bool
-    reused: bool
-    stale: str
-    stays: str  # why the lease cannot be moved although it should be
-    key: str
+    key_reused: bool
+    stale_quote_reason: str
+    not_relocatable_reason: str  # why the lease cannot be moved although it should be
+    idempotency_key: str
     body: dict[str, Any]  # the form as the body of an API call
 
-    choices = launch_form.WORKLOAD_CHOICES
+    workload_choices = launch_form.WORKLOAD_CHOICES
 
     @property
-    def links(self) -> list[tuple[str, str]]:
+    def topology_choices(self) -> list[tuple[str, str]]:
         return [(name, _(words)) for name, words in launch_form.TOPOLOGY_CHOICES]
 
     @property
@@ -141,12 +143,12 @@ class LaunchPage:
         return model_choices(self.all_items, self.model)
 
     @property
-    def classes(self) -> list[dict[str, Any]]:
-        return price_class_choices(self.all_items, self.each)
+    def price_classes(self) -> list[dict[str, Any]]:
+        return price_class_choices(self.all_items, self.chosen)
 
     @property
-    def stuck(self) -> bool:
-        return bool(self.refused or self.form.errors)
+    def has_errors(self) -> bool:
+        return bool(self.general_error or self.form.errors)
 
     @property
     def may_launch(self) -> bool:
@@ -161,14 +163,14 @@ class LaunchPage:
         }
 
 
-def place_refusal(quote: quote_panel.LiveQuote, form: launch_form.LaunchForm) -> str:
-    """Put the quote's refusal beside its field; return the words of one that has none."""
-    if quote.refused is None:
+def assign_problem(quote: quote_panel.LiveQuote, form: launch_form.LaunchForm) -> str:
+    """Show the quote's problem beside its field; return the text of one that has none."""
+    if quote.problem is None:
         return ""
-    place, words = quote_panel.field_error(quote.refused)
-    if place not in FIELDS_WITH_ERRORS:
-        return words
-    form.errors.setdefault(place, words)
+    field, text = quote_panel.field_error(quote.problem)
+    if field not in FIELDS_WITH_ERRORS:
+        return text
+    form.errors.setdefault(field, text)
     return ""
 
 
@@ -217,19 +219,19 @@ def chosen_model(items: list[OfferingListItem], fields: QueryDict) -> str:
 def pick_offering(items: list[OfferingListItem], form: launch_form.LaunchForm) -> PricedOffering | None:
     """Return the offering and terms that the form names, else the best free slice."""
     for item in items:
-        if any(sold.offering.pk == form.offering for sold in item.terms.values()):
-            chosen = next(s for s in item.terms.values() if s.offering.pk == form.offering)
-            return item.terms.get(form.price_class, chosen)
+        if any(sold.offering.pk == form.offering for sold in item.by_price_class.values()):
+            chosen = next(s for s in item.by_price_class.values() if s.offering.pk == form.offering)
+            return item.by_price_class.get(form.price_class, chosen)
     free = [item for item in items if item.free and item.nano_per_hour is not None]
     # Half a GPU or less suits most first tries; of equal sizes, the one with most free.
     small = sorted((item for item in free if item.size * 2 <= item.grid), key=lambda i: (-i.size, -i.free))
     best = [item for item in small if item.offering.gpu_model_id == free[0].offering.gpu_model_id]
     found = next(iter(best or small or free or items), None)
-    return found.terms.get(form.price_class, found.first) if found else None
+    return found.by_price_class.get(form.price_class, found.primary) if found else None
 
 
 def launch_lease(
-    request: PageRequest, wanted: asking.LeaseRequest, form: launch_form.LaunchForm
+    request: PageRequest, wanted: lease_requests.LeaseRequest, form: launch_form.LaunchForm
 ) -> HttpResponse | None:
     """Launch the lease once, however often the form is sent; None when it is refused.
 
@@ -252,7 +254,7 @@ def launch_lease(
         form.errors["volume"] = f"{refusal.detail} {refusal.fix.text}"
         return None
     try:
-        lease = asking.request_lease(wanted, project=request.project, actor=request.actor, now=request.now)
+        lease = lease_requests.request_lease(wanted, project=request.project, actor=request.actor, now=request.now)
     except quote_redemption.QUOTE_ERRORS:
         raise
     except ProblemError:
@@ -265,8 +267,9 @@ def launch_lease(
 
 def create_volume(request: PageRequest, form: launch_form.LaunchForm) -> Volume:
     """Create a volume named after the lease; a refused lease rolls it back."""
+    size_gib = parse_gib(form.volume_gib)
     return volume_lifecycle.create_volume(
-        project=request.project, name=form.name, size_gib=parse_gib(form.gib), actor=request.actor, now=request.now
+        project=request.project, name=form.name, size_gib=size_gib, actor=request.actor, now=request.now
     )
 
 
@@ -279,49 +282,49 @@ def model_choices(items: list[OfferingListItem], current: str) -> list[dict[str,
     return [*found, {"value": "all", "label": _("All"), "current": current == "all"}]
 
 
-def price_class_choices(items: list[OfferingListItem], each: PricedOffering) -> list[dict[str, Any]]:
+def price_class_choices(items: list[OfferingListItem], chosen: PricedOffering) -> list[dict[str, Any]]:
     """Return the price classes in which the chosen shape is sold."""
-    item = next(item for item in items if item.first.shape == each.shape)
-    words = {
+    item = next(item for item in items if item.primary.shape == chosen.shape)
+    labels = {
         "on_demand": "On-demand",
         "spot": _("Spot −{spot_saves} %").format(spot_saves=item.spot_saves),
         "reserved": _("Reserved"),
     }
     return [
-        {"value": value, "label": words[value], "current": value == each.offering.price_class}
-        for value in words
-        if value in item.terms
+        {"value": value, "label": labels[value], "current": value == chosen.offering.price_class}
+        for value in labels
+        if value in item.by_price_class
     ]
 
 
 def api_body(
-    request: PageRequest, each: PricedOffering, form: launch_form.LaunchForm, wanted: asking.LeaseRequest
+    request: PageRequest, chosen: PricedOffering, form: launch_form.LaunchForm, wanted: lease_requests.LeaseRequest
 ) -> dict[str, Any]:
     """Return the form as the body of an API call."""
-    filled: dict[str, Any] = {
+    body: dict[str, Any] = {
         "project": request.project.pk,
-        "offering": each.offering.pk,
+        "offering": chosen.offering.pk,
         "name": form.name,
         "quantity": wanted.quantity,
         "max_duration_s": wanted.max_duration_s,
         "workload": wanted.workload,
     }
     if wanted.image:
-        filled["image"] = wanted.image
+        body["image"] = wanted.image
     if wanted.ssh_keys:
-        filled["ssh_keys"] = list(wanted.ssh_keys)
+        body["ssh_keys"] = list(wanted.ssh_keys)
     if wanted.env:
-        filled["env"] = dict.fromkeys(wanted.env, "…")  # browsers store the page, and values may be secrets
+        body["env"] = dict.fromkeys(wanted.env, "…")  # browsers store the page, and values may be secrets
     if wanted.end_date:
-        filled["end_date"] = wanted.end_date.isoformat()
+        body["end_date"] = wanted.end_date.isoformat()
     if wanted.command:
-        filled["command"] = wanted.command
+        body["command"] = wanted.command
     if wanted.volume:
-        filled["volume"] = wanted.volume
+        body["volume"] = wanted.volume
     if wanted.same_node:
-        filled["same_node"] = True
+        body["same_node"] = True
     if wanted.topology:
-        filled["topology"] = wanted.topology
+        body["topology"] = wanted.topology
     if wanted.relocatable:
-        filled["relocatable"] = True
-    return filled
+        body["relocatable"] = True
+    return body

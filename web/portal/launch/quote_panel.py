@@ -18,7 +18,7 @@ from billing.services.quotes.quote_answers import offer_price
 from billing.services.quotes.quote_signatures import QuoteOffer
 from broker.models import Lease
 from broker.services.inventory.gpu_catalogue import profile_of
-from broker.services.leases import lease_requests as asking
+from broker.services.leases import lease_requests
 from broker.services.leases.lease_requests import LeaseRequest
 from broker.services.queue import open_capacity
 from broker.services.queue.queue_positions import recent_start_times
@@ -42,11 +42,11 @@ class StartTimes:
     """Distribution of past start times: counts per bar, and where the slowest tenth begins."""
 
     counts: tuple[int, ...]
-    split: int
+    slow_from_bar: int
     p50: int
     p90: int
-    first: int
-    many: int
+    fastest: int
+    count: int
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class QuoteAlternative:
     """An alternative that could be launched, with the difference in cost."""
 
     icon: str
-    words: str
-    sub: str
-    names: str  # offering id and price class, as the form sends them
+    title: str
+    detail: str
+    form_value: str  # offering id and price class, as the form sends them
     nano_per_hour: int
-    more: int  # minor units more over the whole duration; negative is less
+    difference: int  # minor units more over the whole duration; negative is less
     currency: str
 
 
@@ -66,35 +66,34 @@ class QuoteAlternative:
 class LiveQuote:
     """Quote shown beside the form; nothing is stored until a lease redeems it."""
 
-    sold: PricedOffering
-    wanted: LeaseRequest
+    lease_request: LeaseRequest
     currency: str
     nano_per_hour: int | None  # for all slices together
-    most: Money | None
+    max_cost: Money | None
     units: int  # milli-units of quota it takes
     quota: usage_meters.QuotaBar | None
     budget: BudgetRoom | None
     drawings: tuple[LeaseGpuDrawing, ...] = ()
-    fits: bool = False
-    starts: StartTimes | None = None
-    ends: datetime | None = None
-    refused: ProblemError | None = None
-    others: tuple[QuoteAlternative, ...] = field(default=())
+    starts_now: bool = False
+    start_times: StartTimes | None = None
+    ends_at: datetime | None = None
+    problem: ProblemError | None = None
+    alternatives: tuple[QuoteAlternative, ...] = field(default=())
     offer: QuoteOffer | None = None  # the signed quote, which the form sends along
 
     @property
-    def starts_words(self) -> str:
-        known = self.starts
+    def start_times_text(self) -> str:
+        known = self.start_times
         return (
-            _("{many} starts: half within {p50} s, nine of ten within {p90} s").format(
-                many=known.many, p50=known.p50, p90=known.p90
+            _("{count} starts: half within {p50} s, nine of ten within {p90} s").format(
+                count=known.count, p50=known.p50, p90=known.p90
             )
             if known
             else ""
         )
 
     @property
-    def left(self) -> str:
+    def quota_left(self) -> str:
         """Return the units of quota that stay free after it."""
         if self.quota is None:
             return ""
@@ -103,20 +102,16 @@ class LiveQuote:
     @property
     def budget_left(self) -> Money | None:
         """Return what stays of this month's budget if all of it falls into this month."""
-        if self.budget is None or self.most is None:
+        if self.budget is None or self.max_cost is None:
             return None
-        return Money(max(self.budget.left - self.most.minor, 0), self.currency)
-
-    @property
-    def length(self) -> timedelta:
-        return timedelta(seconds=self.wanted.max_duration_s)
+        return Money(max(self.budget.left - self.max_cost.minor, 0), self.currency)
 
 
 def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest) -> LiveQuote:
     """Compute the quote from the current state; nothing is reserved or written."""
     offering = each.offering
     nano = each.nano_per_hour * wanted.quantity if each.nano_per_hour is not None else None
-    possible = 1 <= wanted.quantity <= asking.MAX_QUANTITY
+    possible = 1 <= wanted.quantity <= lease_requests.MAX_QUANTITY
     placement = None
     if possible:
         home = volume_mounts.cluster_name_of(wanted.volume)
@@ -135,22 +130,21 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest)
     no_funds = budget_holds.find_refusal(lease, now=request.now) if lease and limited else None
     cost = maximum_cost(each, wanted, request.tenant.currency)
     return LiveQuote(
-        sold=each,
-        wanted=wanted,
+        lease_request=wanted,
         currency=request.tenant.currency,
         nano_per_hour=nano,
-        most=cost,
+        max_cost=cost,
         units=offering.milli_units * wanted.quantity,
         quota=next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None),
         budget=room,
         drawings=tuple(placement_diagram.preview_drawings(placement, profile=profile_of(offering).name))
         if placement
         else (),
-        fits=placement is not None,
-        starts=start_time_distribution(recent_start_times(request.tenant.pk, offering)),
-        ends=earliest_end(request, wanted),
-        refused=refused or exceeded_quota(each, wanted, bars) or no_funds,
-        others=quote_alternatives(lease, cost, request.now) if lease and cost else (),
+        starts_now=placement is not None,
+        start_times=start_time_distribution(recent_start_times(request.tenant.pk, offering)),
+        ends_at=earliest_end(request, wanted),
+        problem=refused or exceeded_quota(each, wanted, bars) or no_funds,
+        alternatives=quote_alternatives(lease, cost, request.now) if lease and cost else (),
         offer=offer_price(lease, each.price, now=request.now) if lease else None,
     )
 
@@ -158,7 +152,7 @@ def live_quote(request: PageRequest, each: PricedOffering, wanted: LeaseRequest)
 def build_lease(request: PageRequest, wanted: LeaseRequest) -> tuple[Lease | None, ProblemError | None]:
     """Build the lease without saving it, or return why it is refused."""
     try:
-        lease = asking.build_lease(wanted, project=request.project, actor=request.actor, now=request.now)
+        lease = lease_requests.build_lease(wanted, project=request.project, actor=request.actor, now=request.now)
     except ProblemError as refusal:
         return None, refusal
     return lease, None
@@ -183,7 +177,7 @@ def exceeded_quota(
         if needed[bar.kind] > bar.limit - bar.used:
             return QuotaExceeded(
                 _("The quota is {limit_words}; {used} are used, {free} are free, and this needs {kind}.").format(
-                    limit_words=bar.limit_words,
+                    limit_words=bar.limit_text,
                     used=bar.amount(bar.used),
                     free=bar.free,
                     kind=bar.amount(needed[bar.kind]),
@@ -238,12 +232,12 @@ def quote_alternative(each: OfferingAlternative, lease: Lease) -> QuoteAlternati
     free = _("{free} free now").format(free=each.free)
     return QuoteAlternative(
         icon=ALTERNATIVE_ICONS[each.kind],
-        words=_("Same GPU, spot price") if each.kind == "spot" else offering.label,
-        sub=free
+        title=_("Same GPU, spot price") if each.kind == "spot" else offering.label,
+        detail=free
         if each.kind == "spot"
         else _("{memory_gb} GB, {free}").format(memory_gb=offering.memory_gb, free=free),
-        names=f"{offering.pk} {offering.price_class}",
+        form_value=f"{offering.pk} {offering.price_class}",
         nano_per_hour=each.price.nano_per_hour * lease.quantity,
-        more=each.difference_minor,
+        difference=each.difference_minor,
         currency=each.price.currency,
     )

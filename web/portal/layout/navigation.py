@@ -178,7 +178,7 @@ ACCOUNT_MENU: tuple[NavEntry, ...] = (
 )
 ACCOUNT_PREFIX = "/account/"
 TENANT_FIGURES = "web.portal.layout.tenant_figures.tenant_figures"
-OPERATOR_FIGURES = "web.portal.layout.operator_figures.layout_figures"
+OPERATOR_FIGURES = "web.portal.layout.operator_figures.top_bar_context"
 
 
 def open_page_url(path: str, urls: Iterable[str]) -> str | None:

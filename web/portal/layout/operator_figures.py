@@ -22,74 +22,74 @@ NANO = 10**9
 
 @dataclass(frozen=True)
 class OperatorFigures:
-    """Figures of the top bar; `burning` is 10⁻⁹ units an hour by currency."""
+    """Figures of the top bar."""
 
     fleet: fleet_summary.FleetSummary
-    waiting: queue_report.QueueFigures
-    burning: dict[str, int]
+    queue: queue_report.QueueFigures
+    hourly_revenue: dict[str, int]  # by currency, in 10⁻⁹ currency units
 
     @property
-    def earning(self) -> str:
+    def revenue_per_hour(self) -> str:
         """Return revenue per hour, the installation's own currency first."""
-        first = format_per_hour(self.burning.get(settings.CURRENCY, 0), settings.CURRENCY)
-        rest = [format_per_hour(nano, code) for code, nano in sorted(self.burning.items()) if code != settings.CURRENCY]
-        return " + ".join([first, *rest])
+        own, revenue = settings.CURRENCY, self.hourly_revenue
+        rest = [format_per_hour(nano, code) for code, nano in sorted(revenue.items()) if code != own]
+        return " + ".join([format_per_hour(revenue.get(own, 0), own), *rest])
 
 
-def operator_figures(request: Any, fleet: fleet_summary.FleetSummary | None = None) -> OperatorFigures:
+def load_operator_figures(request: Any, fleet: fleet_summary.FleetSummary | None = None) -> OperatorFigures:
     """Return the figures, read once per request.
 
     Three queries, two where the page has loaded its fleet already.
     """
-    if not hasattr(request, "ops_frame"):
+    if not hasattr(request, "operator_figures"):
         now = clock.now()
         with nullcontext() if getattr(request, "sees_all", False) else staff_scope():
-            request.ops_frame = OperatorFigures(
+            request.operator_figures = OperatorFigures(
                 fleet or fleet_summary.load_summary(),
                 queue_report.load_queue_figures(now=now),
                 earnings.hourly_revenue(now=now),
             )
-    return request.ops_frame  # type: ignore[no-any-return]
+    return request.operator_figures  # type: ignore[no-any-return]
 
 
-def layout_figures(request: Any) -> dict[str, Any]:
-    """Return counts and meters for the page layout."""
-    seen = operator_figures(request)
-    fleet, waiting = seen.fleet, seen.waiting
-    here = reverse("control-room")
+def top_bar_context(request: Any) -> dict[str, Any]:
+    """Return the navigation counts and top bar figures."""
+    figures = load_operator_figures(request)
+    fleet, queue = figures.fleet, figures.queue
+    control_room_url = reverse("control-room")
     sold = f"{fleet.sold_permille // 10}.{fleet.sold_permille % 10}"
-    slowest = f"· p95 {format_age(waiting.p95)}" if waiting.p95 is not None else ""
+    slowest = f"· p95 {format_age(queue.p95)}" if queue.p95 is not None else ""
     return {
         "fleet": f"{format_count(fleet.clusters, 'cluster')}, {format_count(fleet.gpus, 'GPU')}",
-        "counts": {"ops-clusters": fleet.clusters, "ops-gpus": fleet.gpus, "ops-queue": waiting.waiting},
+        "counts": {"ops-clusters": fleet.clusters, "ops-gpus": fleet.gpus, "ops-queue": queue.waiting},
         "meters": (
-            {"label": _("Sold now"), "value": sold, "unit": " %", "href": here},
-            {"label": _("Earning"), "value": seen.earning, "unit": "/h", "href": reverse("ops-offerings")},
-            {"label": _("Queue"), "value": str(waiting.waiting), "sub": slowest, "href": reverse("ops-queue")},
-            integrity_meter(request),
+            {"label": _("Sold now"), "value": sold, "unit": " %", "href": control_room_url},
+            {"label": _("Revenue"), "value": figures.revenue_per_hour, "unit": "/h", "href": reverse("ops-offerings")},
+            {"label": _("Queue"), "value": str(queue.waiting), "sub": slowest, "href": reverse("ops-queue")},
+            integrity_figure(request),
         ),
     }
 
 
-def integrity_meter(request: Any) -> dict[str, Any]:
-    """Return the integrity meter: how many checks hold.
+def integrity_figure(request: Any) -> dict[str, Any]:
+    """Return the integrity figure: how many checks hold.
 
-    Where the page has not run the checks, the meter fetches the count itself after the page has loaded.
+    Where the page has not run the checks, the figure fetches the count itself after the page has loaded.
     """
     found = getattr(request, "integrity_checks", None)
-    meter = {"label": _("Integrity checks"), "href": reverse("ops-system"), "id": "integrity-count", "phone": False}
+    figure = {"label": _("Integrity checks"), "href": reverse("ops-system"), "id": "integrity-count", "phone": False}
     if found is None:
-        own = request.resolver_match.url_name == "control-room"  # its checks at the foot of the page update the meter
-        return {**meter, "value": "check", "source": "" if own else reverse("ops-integrity-checks")}
-    return {**meter, **format_checks_passed(found)}
+        own = request.resolver_match.url_name == "control-room"  # its checks at the foot of the page update it
+        return {**figure, "value": "check", "source": "" if own else reverse("ops-integrity-checks")}
+    return {**figure, **format_checks_passed(found)}
 
 
-def format_checks_passed(found: Sequence[InvariantResult]) -> dict[str, str]:
-    """Return how many integrity checks hold."""
-    good = sum(check.holds for check in found)
+def format_checks_passed(results: Sequence[InvariantResult]) -> dict[str, str]:
+    """Return the passed count as text, with its badge kind."""
+    passed = sum(check.holds for check in results)
     return {
-        "value": _("{good} of {found}").format(good=good, found=len(found)),
-        "kind": "success" if good == len(found) else "danger",
+        "value": _("{passed} of {all}").format(passed=passed, all=len(results)),
+        "kind": "success" if passed == len(results) else "danger",
     }
 
 

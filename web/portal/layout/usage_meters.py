@@ -82,11 +82,11 @@ class QuotaBar:
         return _(QUOTA_WORDS[self.kind][0])
 
     @property
-    def words(self) -> str:
-        return _("{used} of {limit_words}").format(used=self.amount(self.used), limit_words=self.limit_words)
+    def usage_text(self) -> str:
+        return _("{used} of {limit_words}").format(used=self.amount(self.used), limit_words=self.limit_text)
 
     @property
-    def limit_words(self) -> str:
+    def limit_text(self) -> str:
         return f"{self.amount(self.limit)}{_(QUOTA_WORDS[self.kind][1])}"
 
     @property

@@ -39,7 +39,7 @@ class CostInterval:
         return self.nano_per_hour is not None and not self.given_back
 
     @property
-    def burn(self) -> int:
+    def total_nano_per_hour(self) -> int:
         """Return what all its slices cost per hour, in 10⁻⁹ currency units."""
         return self.quantity * (self.nano_per_hour or 0)
 
@@ -55,7 +55,7 @@ class CostInterval:
 
 
 def cost_intervals(
-    steps: Iterable[Transition], *, tenant: str, currency: str, now: datetime, promised: OfferingPrice | None = None
+    steps: Iterable[Transition], *, tenant: str, currency: str, now: datetime, quoted_price: OfferingPrice | None = None
 ) -> list[CostInterval]:
     """Return the priced intervals of one lease, the current one open until `now`; one query.
 
@@ -67,7 +67,7 @@ def cost_intervals(
     ends = [later.at for _, later in pairwise(life)]
     if life and LeaseState(life[-1].after) not in (LeaseState.RELEASED, LeaseState.FAILED):
         ends.append(max(until, life[-1].at))
-    prices = _lease_prices(life, tenant, currency, promised) if life else []
+    prices = _lease_prices(life, tenant, currency, quoted_price) if life else []
     found: list[CostInterval] = []
     for i, (step, end) in enumerate(zip(life, ends, strict=False)):
         if step.at < end:
@@ -86,9 +86,9 @@ def _seconds_until_preemption(life: list[Transition], at: int) -> int | None:
 
 
 def _lease_prices(
-    life: list[Transition], tenant: str, currency: str, promised: OfferingPrice | None
+    life: list[Transition], tenant: str, currency: str, quoted_price: OfferingPrice | None
 ) -> list[OfferingPrice]:
-    always = [replace(promised, since=life[0].at, until=None)] if promised else []
+    always = [replace(quoted_price, since=life[0].at, until=None)] if quoted_price else []
     offerings = {step.offering_id for step in life} - {price.offering for price in always}
     rows = PriceVersion.objects.paid_by(tenant).filter(currency=currency, offering__in=offerings)
     known = defaultdict[str, list[OfferingPrice]](list)

@@ -63,7 +63,7 @@ class LeaseListPage:
         return not self.tabs[-1]["count"]
 
     @property
-    def burning(self) -> int | None:
+    def burn_rate(self) -> int | None:
         """Return what the leases of this page cost per hour."""
         return burn_rate_of(self.rows)
 

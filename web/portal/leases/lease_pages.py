@@ -26,7 +26,7 @@ EXTENSION_HOURS = (1, 2, 8, 24)
 
 
 def find_lease_row(request: PageRequest, lease_id: str) -> LeaseRow:
-    """Return the lease's table row, or raise Missing if the visitor may not see it."""
+    """Return the lease's table row, or raise ObjectNotFound if the visitor may not see it."""
     listed = list(prefetch_for_rows(Lease.objects.filter(tenant=request.tenant).filter(pk=lease_id)))
     if not listed or not request.roles.may("leases.read", listed[0].project.path):
         raise ObjectNotFound(_("This lease does not exist."), fix=_("Choose one from the list of leases."))
@@ -71,12 +71,12 @@ class LeasePage:
     row: LeaseRow
     dots: list[lease_timeline.TimelineDot]
     transitions: list[TransitionRow]  # newest first
-    stretches: list[lease_costs.CostInterval]
+    cost_intervals: list[lease_costs.CostInterval]
     drawings: list[placement_diagram.LeaseGpuDrawing]
     more_gpus: int
     may_write: bool
     connections: list[LeaseConnection]
-    open_move: Relocation | None
+    relocation: Relocation | None
 
     @property
     def lease(self) -> Lease:
@@ -122,18 +122,18 @@ def build_lease_page(request: PageRequest, row: LeaseRow) -> LeasePage:
         row=row,
         dots=lease_timeline.timeline_dots(row, steps, now=request.now),
         transitions=[TransitionRow.of(step) for step in reversed(steps)],
-        stretches=lease_costs.cost_intervals(
+        cost_intervals=lease_costs.cost_intervals(
             steps,
             tenant=request.tenant.pk,
             currency=request.tenant.currency,
             now=row.charged_until,
-            promised=row.promised,
+            quoted_price=row.quoted_price,
         ),
         drawings=drawings,
         more_gpus=more,
         may_write=may_use,
         connections=lease_connections_of(row.lease) if may_use else [],
-        open_move=relocation_consent.announced_relocation(row.lease),
+        relocation=relocation_consent.announced_relocation(row.lease),
     )
 
 

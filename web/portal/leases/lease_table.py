@@ -50,13 +50,13 @@ class LeaseRow:
     now: datetime
     nano_per_hour: int | None  # of all its slices together
     cost: LeaseCost
-    position: QueuePosition | None = None
-    positions: tuple[SlicePosition, ...] = field(default=())
-    promised: OfferingPrice | None = None  # the price of the quote it redeemed, whatever the list price is
+    queue_position: QueuePosition | None = None
+    slice_positions: tuple[SlicePosition, ...] = field(default=())
+    quoted_price: OfferingPrice | None = None  # the price of the quote it redeemed, whatever the list price is
 
     @property
     def glyph(self) -> SlicePosition:
-        return self.positions[0] if self.positions else SlicePosition(None, 0, "slice-held")
+        return self.slice_positions[0] if self.slice_positions else SlicePosition(None, 0, "slice-held")
 
     @property
     def active(self) -> bool:
@@ -64,7 +64,7 @@ class LeaseRow:
 
     @property
     def charged_until(self) -> datetime:
-        """Return until when it is charged if it ended now.
+        """Return the end of the time charged so far.
 
         That is earlier than now if its cluster is unreachable or its end has been reached.
         """
@@ -72,14 +72,14 @@ class LeaseRow:
         return at if not self.active or self.lease.state_since >= at else self.cost.until or self.lease.state_since
 
     @property
-    def ticks(self) -> bool:
+    def accrues_cost(self) -> bool:
         """Return whether its cost is growing at present."""
         if self.nano_per_hour is None:
             return False  # its price ended while it ran; operators see the gap
         return self.active and self.charged_until >= self.now.replace(microsecond=0)
 
     @property
-    def live(self) -> bool:
+    def is_changing(self) -> bool:
         """Return whether its state is changing, so that the row polls."""
         return not self.lease.settled and self.lease.state != LeaseState.QUEUED
 
@@ -93,21 +93,21 @@ class LeaseRow:
 
     @property
     def may_stop(self) -> bool:
-        """Return whether it can be stopped: only what is on its volume is kept."""
+        """Return whether it can be stopped: it is active and has a volume, which keeps the data."""
         return self.active and self.lease.volume_id is not None
 
     @property
-    def over(self) -> bool:
+    def is_ending(self) -> bool:
         return self.lease.state in ENDING_STATES
 
     @property
-    def shape(self) -> str:
+    def slice_label(self) -> str:
         offering = self.lease.offering
         name = _("Whole GPU") if offering.isolation == "device" else offering.profile
         return f"{self.lease.quantity} × {name}" if self.lease.quantity > 1 else name
 
     @property
-    def runs(self) -> str:
+    def workload_label(self) -> str:
         template = TEMPLATES.get(self.lease.workload)
         return template.label if template else self.lease.workload
 
@@ -120,17 +120,17 @@ class LeaseRow:
         return self.lease.offering.model.partition("-")[0]
 
     @property
-    def left(self) -> timedelta | None:
+    def remaining_time(self) -> timedelta | None:
         """Return how long until it ends by itself."""
         return self.lease.ends_at - self.now if self.lease.ends_at else None
 
     @property
-    def soon(self) -> bool:
+    def ends_soon(self) -> bool:
         return self.active and self.lease.ends_at is not None and self.lease.ends_at - self.now <= ENDS_SOON
 
     @property
-    def limit(self) -> str:
-        """Return what will end it: its duration or a chosen date."""
+    def end_kind(self) -> str:
+        """Return whether the end date or the maximum duration ends it."""
         return "end date" if self.lease.ends_at == self.lease.end_date else "max duration"
 
     @property
@@ -144,16 +144,16 @@ class LeaseRow:
         return int(self.lease.progress.get("percent") or 0)
 
     @property
-    def progress_words(self) -> str:
+    def progress_text(self) -> str:
         return f"{self.lease.progress.get('text', 'placed')}, {self.percent} %"
 
     @property
-    def end_words(self) -> str:
+    def end_text(self) -> str:
         text = END_TEXTS.get(self.lease.end_reason, self.lease.end_reason.replace("_", " "))
         return _(text) if text else ""
 
     @property
-    def asked_by(self) -> str:
+    def requested_by_name(self) -> str:
         return self.lease.requested_by_label.partition("@")[0]
 
     @property
@@ -203,29 +203,29 @@ def lease_rows(leases: Iterable[Lease], *, currency: str, now: datetime) -> list
     offerings = {lease.offering_id for lease in listed}
     tenant = listed[0].tenant_id if listed else ""
     price = price_list.prices_at(now, currency=currency, offerings=offerings, tenant=tenant)
-    promised = price_list.quoted_prices(listed)
+    quoted_prices = price_list.quoted_prices(listed)
     ran = [lease.pk for lease in listed if lease.ever_active]
     cost = spend.costs_of(ran, now=now) if ran else {}
-    places = load_queue_positions([lease for lease in listed if lease.state == LeaseState.QUEUED])
+    queue_positions = load_queue_positions([lease for lease in listed if lease.state == LeaseState.QUEUED])
     return [
         LeaseRow(
             lease=lease,
             currency=currency,
             now=now,
             nano_per_hour=p.nano_per_hour * lease.quantity
-            if (p := promised.get(lease.pk) or price.get(lease.offering_id))
+            if (p := quoted_prices.get(lease.pk) or price.get(lease.offering_id))
             else None,
-            promised=promised.get(lease.pk),
+            quoted_price=quoted_prices.get(lease.pk),
             cost=cost.get(lease.pk, LeaseCost.nothing(currency)),
-            position=places.get(lease.pk),
-            positions=slice_positions(lease, lease.allocations.all()),
+            queue_position=queue_positions.get(lease.pk),
+            slice_positions=slice_positions(lease, lease.allocations.all()),
         )
         for lease in listed
     ]
 
 
 def slice_positions(lease: Lease, allocations: Iterable[Allocation]) -> tuple[SlicePosition, ...]:
-    """Return the slices of the lease's current generation, released ones pale."""
+    """Return the slices of the lease's current generation; released ones get the kind `slice-ended`."""
     return tuple(
         SlicePosition(a.placement.lower, a.placement.upper - a.placement.lower, slice_kind(lease, a))
         for a in allocations
@@ -240,8 +240,5 @@ def slice_kind(lease: Lease, allocation: Allocation) -> str:
 
 
 def burn_rate_of(shown: Sequence[LeaseRow]) -> int:
-    """Return the burn rate of the active leases among these rows.
-
-    In 10⁻⁹ units an hour.
-    """
+    """Return the burn rate of the active leases, in 10⁻⁹ currency units per hour."""
     return sum(row.nano_per_hour or 0 for row in shown if row.active)

@@ -37,20 +37,20 @@ END_REASON_TEXTS = {
 class TimelineDot:
     """One dot of the timeline: a moment, or the time since the previous dot."""
 
-    word: str
+    label: str
     at: datetime | None = None
-    took: timedelta | None = None  # since the dot before
-    left: timedelta | None = None  # until then
+    elapsed: timedelta | None = None  # since the dot before
+    remaining: timedelta | None = None  # until then
     note: str = ""
-    when: str = ""  # now, next, or empty for the past
+    phase: str = ""  # now, next, or empty for the past
 
 
 def relocation_dots() -> list[TimelineDot]:
     """Return the dots of a lease that is leaving its GPU for another."""
     return [
-        TimelineDot(_("Now"), note=_("the workload is being stopped"), when="now"),
-        TimelineDot(_("Placed"), note=_("on its reserved GPU"), when="next"),
-        TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
+        TimelineDot(_("Now"), note=_("the workload is being stopped"), phase="now"),
+        TimelineDot(_("Placed"), note=_("on its reserved GPU"), phase="next"),
+        TimelineDot(_("Active"), note=_("charged from then on"), phase="next"),
     ]
 
 
@@ -59,7 +59,7 @@ def timeline_dots(row: LeaseRow, passed: Sequence[Transition], *, now: datetime)
     previous = passed[0].at if passed else row.lease.created_at
     found = [TimelineDot(_("Requested"), at=previous)]
     for step in timeline_steps(passed):
-        found.append(TimelineDot(step_word(step), took=step.at - previous, note=step_note(step)))
+        found.append(TimelineDot(step_word(step), elapsed=step.at - previous, note=step_note(step)))
         previous = step.at
     if passed and starts_relocation(passed[-1]):
         return found + relocation_dots()
@@ -110,40 +110,40 @@ def present_and_next(row: LeaseRow, now: datetime) -> list[TimelineDot]:
     lease = row.lease
     match S(lease.state):
         case S.QUEUED:
-            where = (
-                _("{place} of {of} in line").format(place=row.position.place, of=row.position.of)
-                if row.position
+            position_text = (
+                _("{place} of {of} in line").format(place=row.queue_position.place, of=row.queue_position.of)
+                if row.queue_position
                 else "in line"
             )
             return [
-                TimelineDot(_("Queued"), took=now - lease.state_since, note=where, when="now"),
-                TimelineDot(_("Placed"), note=_("as soon as capacity is free"), when="next"),
-                TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
+                TimelineDot(_("Queued"), elapsed=now - lease.state_since, note=position_text, phase="now"),
+                TimelineDot(_("Placed"), note=_("as soon as capacity is free"), phase="next"),
+                TimelineDot(_("Active"), note=_("charged from then on"), phase="next"),
             ]
         case S.PROVISIONING:
             percent = lease.progress.get("percent")
             doing = lease.progress.get("text", "starting") + (f", {percent} %" if percent is not None else "")
             return [
-                TimelineDot(_("Now"), note=doing, when="now"),
-                TimelineDot(_("Active"), note=_("charged from then on"), when="next"),
+                TimelineDot(_("Now"), note=doing, phase="now"),
+                TimelineDot(_("Active"), note=_("charged from then on"), phase="next"),
             ]
         case S.ACTIVE:
-            running = TimelineDot(_("Now"), took=now - (lease.active_at or lease.state_since), when="now")
+            running = TimelineDot(_("Now"), elapsed=now - (lease.active_at or lease.state_since), phase="now")
             if lease.ends_at is None:
                 return [running]
-            return [running, TimelineDot(_("Stops"), at=lease.ends_at, left=lease.ends_at - now, when="next")]
+            return [running, TimelineDot(_("Stops"), at=lease.ends_at, remaining=lease.ends_at - now, phase="next")]
         case S.STOPPING:
             return [
-                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), when="now"),
-                TimelineDot(_("Kept"), note=_("its volume is kept, its slice is freed"), when="next"),
+                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), phase="now"),
+                TimelineDot(_("Kept"), note=_("its volume is kept, its slice is freed"), phase="next"),
             ]
         case S.STOPPED:
-            kept = TimelineDot(_("Kept"), took=now - lease.state_since, note=_("nothing is charged"), when="now")
-            return [kept, TimelineDot(_("Started"), note=_("when you start it"), when="next")]
+            kept = TimelineDot(_("Kept"), elapsed=now - lease.state_since, note=_("nothing is charged"), phase="now")
+            return [kept, TimelineDot(_("Started"), note=_("when you start it"), phase="next")]
         case S.RELEASING:
             return [
-                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), when="now"),
-                TimelineDot(_("Released"), note=_("its slice is freed"), when="next"),
+                TimelineDot(_("Now"), note=lease.progress.get("text", "shutting down"), phase="now"),
+                TimelineDot(_("Released"), note=_("its slice is freed"), phase="next"),
             ]
         case _:
             return []

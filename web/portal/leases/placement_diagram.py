@@ -24,7 +24,7 @@ class LeaseGpuDrawing:
     where: str
     cells: int
     spans: tuple[Span, ...]
-    words: str
+    alt_text: str
 
     @property
     def shared(self) -> bool:

@@ -52,16 +52,16 @@ def show_catalogue(request: PageRequest) -> HttpResponse:
 class CataloguePage:
     """The offerings on sale that match the filters, in the chosen order."""
 
-    everything: list[OfferingListItem]
+    all_items: list[OfferingListItem]
     listed: list[OfferingListItem]
     sort: str
     filters: list[dict[str, Any]]
-    heads: dict[str, dict[str, Any]]
+    sort_links: dict[str, dict[str, Any]]
     units: usage_meters.QuotaBar | None
     currency: str
     csv: str
     may_write: bool
-    call: str
+    api_example: str
 
     @property
     def groups(self) -> list[tuple[str, list[OfferingListItem]]]:
@@ -69,7 +69,7 @@ class CataloguePage:
 
     @property
     def free_somewhere(self) -> int:
-        return sum(1 for item in self.everything if item.free)
+        return sum(1 for item in self.all_items if item.free)
 
     @property
     def per_gb_label(self) -> str:
@@ -78,19 +78,19 @@ class CataloguePage:
 
 def build_catalogue_page(request: PageRequest) -> CataloguePage:
     """Read the offerings on sale and how many of each the quota still allows."""
-    everything = offering_list.offering_list_items(offering_list.priced_offerings(request))
-    listed = [item for item in everything if matches_filters(request, item)]
+    all_items = offering_list.offering_list_items(offering_list.priced_offerings(request))
+    listed = [item for item in all_items if matches_filters(request, item)]
     sort = chosen_value(request, "sort", SORT_KEYS)
     if sort:
         listed.sort(key=SORT_KEYS[sort])
     bars = usage_meters.quota_bars(request.project, now=request.now, currency=request.tenant.currency)
     units = next((bar for bar in bars if bar.kind == QuotaKind.UNITS), None)
     return CataloguePage(
-        everything=everything,
-        listed=[replace(item, left=quota_allows(item, units)) for item in listed],
+        all_items=all_items,
+        listed=[replace(item, quota_headroom=quota_headroom(item, units)) for item in listed],
         sort=sort,
-        filters=catalogue_filters(request, everything),
-        heads={
+        filters=catalogue_filters(request, all_items),
+        sort_links={
             name: {"url": page_url(request, sort=None if name == sort else name), "on": name == sort}
             for name in SORT_KEYS
         },
@@ -98,7 +98,7 @@ def build_catalogue_page(request: PageRequest) -> CataloguePage:
         currency=request.tenant.currency,
         csv=page_url(request, format="csv"),
         may_write=may_in_project(request, "leases.write"),
-        call=offerings_call(request),
+        api_example=offerings_call(request),
     )
 
 
@@ -118,11 +118,11 @@ def offerings_call(request: PageRequest) -> str:
     )
 
 
-def catalogue_filters(request: PageRequest, everything: list[OfferingListItem]) -> list[dict[str, Any]]:
+def catalogue_filters(request: PageRequest, all_items: list[OfferingListItem]) -> list[dict[str, Any]]:
     """Return the filter chips; their choices come from the offerings on sale."""
-    models = sorted({(i.offering.model, i.model) for i in everything})
-    isolations = sorted({(i.offering.isolation, i.offering.isolation) for i in everything})
-    regions = sorted({(i.offering.region, i.offering.region) for i in everything})
+    models = sorted({(i.offering.model, i.model) for i in all_items})
+    isolations = sorted({(i.offering.isolation, i.offering.isolation) for i in all_items})
+    regions = sorted({(i.offering.region, i.offering.region) for i in all_items})
     memory = [(value, _(label)) for value, label in MEMORY_CHOICES]
     free = [(value, _(label)) for value, label in AVAILABILITY_CHOICES]
     known = [
@@ -158,7 +158,7 @@ def group_by_model(listed: list[OfferingListItem], *, grouped: bool) -> list[tup
     return list(found.items())
 
 
-def quota_allows(item: OfferingListItem, units: usage_meters.QuotaBar | None) -> int | None:
+def quota_headroom(item: OfferingListItem, units: usage_meters.QuotaBar | None) -> int | None:
     """Return how many of it the project's unit quota still allows; None when unlimited."""
     if units is None or not item.offering.milli_units:
         return None
@@ -170,5 +170,5 @@ def csv_rows(request: PageRequest, listed: list[OfferingListItem]) -> list[list[
         [s.offering.pk, s.offering.label, s.offering.gpu_model_id, s.offering.profile, s.offering.isolation,
          s.offering.price_class, s.offering.region, s.offering.memory_gb, s.free,
          "" if s.nano_per_hour is None else format_fixed_point(s.nano_per_hour, 9), request.tenant.currency]
-        for item in listed for s in item.terms.values()
+        for item in listed for s in item.by_price_class.values()
     ]  # fmt: skip

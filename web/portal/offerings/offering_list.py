@@ -31,7 +31,7 @@ class PricedOffering:
         return self.price.nano_per_hour if self.price else None
 
     @property
-    def terms(self) -> str:
+    def price_class(self) -> str:
         return self.offering.price_class.replace("_", "-")
 
     @property
@@ -44,11 +44,11 @@ class PricedOffering:
 class OfferingListItem:
     """One shape in one region, in every price class it is sold in."""
 
-    terms: dict[str, PricedOffering]  # by price class
+    by_price_class: dict[str, PricedOffering]
     grid: int
     start: int
     size: int
-    left: int | None = None  # how many of it the unit quota still allows
+    quota_headroom: int | None = None  # how many of it the unit quota still allows
 
     @property
     def tag(self) -> str:
@@ -57,21 +57,21 @@ class OfferingListItem:
         )
 
     @property
-    def first(self) -> PricedOffering:
+    def primary(self) -> PricedOffering:
         """Return the price class that stands for the shape: on-demand if sold."""
-        return self.terms.get(ON_DEMAND) or next(iter(self.terms.values()))
+        return self.by_price_class.get(ON_DEMAND) or next(iter(self.by_price_class.values()))
 
     @property
     def offering(self) -> Offering:
-        return self.first.offering
+        return self.primary.offering
 
     @property
     def spot(self) -> PricedOffering | None:
-        return self.terms.get(SPOT)
+        return self.by_price_class.get(SPOT)
 
     @property
     def free(self) -> int:
-        return self.first.free
+        return self.primary.free
 
     @property
     def model(self) -> str:
@@ -83,12 +83,12 @@ class OfferingListItem:
 
     @property
     def nano_per_hour(self) -> int | None:
-        return self.first.nano_per_hour
+        return self.primary.nano_per_hour
 
     @property
     def nano_per_gb(self) -> int | None:
         """Return what a gigabyte of its memory costs per hour, in 10⁻⁹ units."""
-        nano = self.first.nano_per_hour
+        nano = self.primary.nano_per_hour
         return None if nano is None else nano // self.offering.memory_gb
 
     @property
@@ -100,7 +100,7 @@ class OfferingListItem:
     @property
     def spot_saves(self) -> int:
         """Return how many percent spot is cheaper than on-demand."""
-        spot, full = self.spot, self.terms.get(ON_DEMAND)
+        spot, full = self.spot, self.by_price_class.get(ON_DEMAND)
         if not (spot and full and spot.nano_per_hour and full.nano_per_hour):
             return 0
         return 100 - spot.nano_per_hour * 100 // full.nano_per_hour
@@ -119,7 +119,7 @@ def offering_list_items(all_sold: Iterable[PricedOffering]) -> list[OfferingList
     by_shape: dict[Shape, dict[str, PricedOffering]] = {}
     for each in all_sold:
         by_shape.setdefault(each.shape, {})[each.offering.price_class] = each
-    found = [offering_list_item(terms) for terms in by_shape.values()]
+    found = [offering_list_item(group) for group in by_shape.values()]
     dearest: dict[str, int] = {}
     for shape in found:
         dearest[shape.model] = max(dearest.get(shape.model, 0), shape.nano_per_hour or 0)
@@ -136,9 +136,9 @@ def offering_list_items(all_sold: Iterable[PricedOffering]) -> list[OfferingList
     )
 
 
-def offering_list_item(terms: dict[str, PricedOffering]) -> OfferingListItem:
-    offering = next(iter(terms.values())).offering
+def offering_list_item(group: dict[str, PricedOffering]) -> OfferingListItem:
+    offering = next(iter(group.values())).offering
     profile = profile_of(offering)
     # Drawn at its last legal placement, so that the glyphs of equal sizes differ.
     place = profile.placements[-1]
-    return OfferingListItem(terms, grid=gpu_model_spec(offering.model).grid, start=place.start, size=place.size)
+    return OfferingListItem(group, grid=gpu_model_spec(offering.model).grid, start=place.start, size=place.size)

@@ -22,7 +22,7 @@ from ports import clock
 from tenants.services.actors import Actor
 from tenants.services.errors import InvalidValue, ObjectNotFound, ProblemError
 from tenants.services.rls import staff_scope
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.portal.authentication import POST as POST
 from web.portal.authentication import SAFE, SAFE_HTTP_METHODS, operator_required
 from web.portal.authentication import SAFE_OR_POST as SAFE_OR_POST
@@ -99,7 +99,7 @@ def form_page(
             messages.success(request, change())
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             return redirect(back)
     return render_refused(request, template, build, refusal)

@@ -35,7 +35,7 @@ def show_payment(request: PageRequest) -> HttpResponse:
         cards_here=payment_cards.collects_by_card(),
         gateway=gateway.name if gateway else "",
         form=form,
-        back=back is not None,
+        returned_from_stripe=back is not None,
         may_pay=may_pay(request),
         payments=list(paid.order_by("-opened_at", "-pk")[:MAX_PAYMENTS]),
     )
@@ -50,7 +50,7 @@ class PaymentMethodPage:
     cards_here: bool
     gateway: str
     form: PaymentCardForm | None
-    back: bool  # the visitor has just returned from Stripe
+    returned_from_stripe: bool  # the visitor has just returned from Stripe
     may_pay: bool
     payments: list[Payment]
 

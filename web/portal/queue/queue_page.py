@@ -1,4 +1,4 @@
-"""Queue page: what waits, why, its position, and what could start now instead."""
+"""Queue page: queued leases, reason, position, and what could start now instead."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ MAX_LEASES = 30
 @tenant_page("leases.read")
 def show_queue(request: PageRequest) -> HttpResponse:
     waiting = request.scope.leases().filter(state=LeaseState.QUEUED.value)
-    listed = list(prefetch_for_rows(waiting.order_by(Coalesce("requeued_at", "created_at"), "pk"))[: MAX_LEASES + 1])
-    if len(listed) <= MAX_LEASES:
-        request.scope.known["queued"] = len(listed)
-    shown = lease_rows(listed[:MAX_LEASES], currency=request.tenant.currency, now=request.now)
+    leases = list(prefetch_for_rows(waiting.order_by(Coalesce("requeued_at", "created_at"), "pk"))[: MAX_LEASES + 1])
+    if len(leases) <= MAX_LEASES:
+        request.scope.known["queued"] = len(leases)
+    rows = lease_rows(leases[:MAX_LEASES], currency=request.tenant.currency, now=request.now)
     context: dict[str, Any] = {
-        "waiting": [(row, others) for row, others in zip(shown, start_now_suggestions(request, shown), strict=True)],
-        "more": len(listed) > MAX_LEASES,
+        "waiting": list(zip(rows, start_now_suggestions(request, rows), strict=True)),
+        "more": len(leases) > MAX_LEASES,
         "may_write": may_in_project(request, "leases.write"),
         "project": request.project,
         "now": request.now,

@@ -20,8 +20,8 @@ class StartNowSuggestion:
     """An offering with room for the whole request now."""
 
     icon: str
-    words: str
-    sub: str
+    title: str
+    detail: str
     url: str
     nano_per_hour: int
 
@@ -53,9 +53,9 @@ def _suggestion(row: LeaseRow, each: PricedOffering) -> StartNowSuggestion:
     enough = offering.memory_gb >= lease.offering.memory_gb
     return StartNowSuggestion(
         icon="bolt" if enough else "arrow-down-right",
-        words=_("Start now on {many}{offering_label}").format(many=many, offering_label=offering.label)
-        + (_(" as spot") if each.terms == "spot" else ""),
-        sub=_("{memory_gb} GB each, {free} free in {region}").format(
+        title=_("Start now on {many}{offering_label}").format(many=many, offering_label=offering.label)
+        + (_(" as spot") if each.price_class == "spot" else ""),
+        detail=_("{memory_gb} GB each, {free} free in {region}").format(
             memory_gb=offering.memory_gb, free=each.free, region=offering.region
         ),
         url=f"{reverse('launch')}?{urlencode(parameters)}",

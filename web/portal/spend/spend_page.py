@@ -67,7 +67,7 @@ class SpendRow:
         return cls(group, totals.share(group), change, ((group.kind, group.minor),))
 
     @property
-    def words(self) -> str:
+    def share_text(self) -> str:
         return _("{group_name}: {share} of total").format(group_name=self.group.name, share=self.share)
 
 
@@ -146,7 +146,7 @@ class SpendPage:
 
     @property
     def rows(self) -> list[SpendRow]:
-        return [SpendRow.of(each, self.totals, self.before) for each in self.totals.most(MAX_ROWS)]
+        return [SpendRow.of(each, self.totals, self.before) for each in self.totals.largest(MAX_ROWS)]
 
     @property
     def change(self) -> str:

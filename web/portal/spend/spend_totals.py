@@ -62,7 +62,7 @@ class SpendTotals:
             named.append((SERIES[-1], SpendGroup("", _("Other"), sum(g.minor for g in rest), 0)))
         return named
 
-    def most(self, rows: int) -> tuple[SpendGroup, ...]:
+    def largest(self, rows: int) -> tuple[SpendGroup, ...]:
         """Return the largest groups, and the rest as one; the CSV has every group."""
         rest = self.groups[rows:]
         if not rest:

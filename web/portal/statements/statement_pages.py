@@ -91,7 +91,7 @@ def statement_rows(account: TenantAccount) -> list[list[str]]:
     return [
         [account.since.isoformat(), *before, account.currency],
         *(
-            [entry.at.isoformat(), entry.kind, entry.ref, entry.words, *map(written, minors), account.currency]
+            [entry.at.isoformat(), entry.kind, entry.ref, entry.text, *map(written, minors), account.currency]
             for entry, minors in zip(account.entries, changes, strict=True)
         ),
     ]

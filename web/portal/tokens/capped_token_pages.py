@@ -57,13 +57,13 @@ class CappedTokenForm(TokenForm):
 class TokenCapLine:
     """One spend cap of a token, in words and as a bar."""
 
-    words: str
-    taken: int = 0
+    text: str
+    used: int = 0
     limit: int = 0
 
     @property
     def kind(self) -> str:
-        return "fill danger" if self.taken >= self.limit else "fill"
+        return "fill danger" if self.used >= self.limit else "fill"
 
 
 @tenant_required("tokens.write", methods=GET_OR_POST)

@@ -48,12 +48,12 @@ class VolumePage:
     """The volumes of a project, with the form that creates one."""
 
     volumes: list[Volume]
-    more: bool
-    gib: int
-    room: quotas.RemainingQuota | None
+    has_more: bool
+    total_gib: int
+    quota: quotas.RemainingQuota | None
     prices: dict[str, int]
     form: dict[str, Any]
-    key: str
+    idempotency_key: str
     may_write: bool
     call: str
 
@@ -66,12 +66,12 @@ def build_volume_page(request: PageRequest, form: dict[str, Any]) -> VolumePage:
         each.cost = cost.get(each.pk)  # type: ignore[attr-defined]
     return VolumePage(
         volumes=listed[:MAX_VOLUMES],
-        more=len(listed) > MAX_VOLUMES,
-        gib=sum(each.size_gib for each in listed),
-        room=storage_quota(request),
+        has_more=len(listed) > MAX_VOLUMES,
+        total_gib=sum(each.size_gib for each in listed),
+        quota=storage_quota(request),
         prices=storage_costs.monthly_prices(request.tenant, now=request.now),
         form=form,
-        key=("again" not in form and request.POST.get("key")) or ids.random_token(),
+        idempotency_key=("again" not in form and request.POST.get("key")) or ids.random_token(),
         may_write=may_in_project(request, "leases.write"),
         call=api_examples.curl_list("/volumes", request.scope, state=LIVE_STATES, limit=MAX_VOLUMES),
     )
@@ -119,7 +119,7 @@ def delete_volume(request: PageRequest, pk: str) -> HttpResponse:
 
 
 def find_volume(request: PageRequest, pk: str) -> Volume:
-    """Return a volume, or raise Missing if the visitor may not see it."""
+    """Return a volume, or raise ObjectNotFound if the visitor may not see it."""
     volume = with_leases(Volume.objects.filter(tenant=request.tenant)).existing().filter(pk=pk).first()
     if volume is None or not request.roles.may("leases.read", volume.project.path):
         raise ObjectNotFound(_("This volume does not exist."), fix=_("Choose one from the list of volumes."))

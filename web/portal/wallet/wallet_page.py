@@ -60,17 +60,17 @@ class WalletPage:
     funds: wallet_balances.WalletFunds
 
     @property
-    def usable(self) -> list[GrantBalance]:
+    def usable_grants(self) -> list[GrantBalance]:
         return [row.grant_balance for row in self.rows if row.grant_balance.state == GrantState.USABLE]
 
     @property
     def credit(self) -> int:
-        return sum(each.left for each in self.usable)
+        return sum(each.left for each in self.usable_grants)
 
     @property
-    def ends(self) -> datetime | None:
+    def credit_expires_at(self) -> datetime | None:
         """Return when the first usable grant expires."""
-        return min((at for each in self.usable if (at := each.grant.expires_at)), default=None)
+        return min((at for each in self.usable_grants if (at := each.grant.expires_at)), default=None)
 
 
 def build_wallet_page(request: PageRequest) -> WalletPage:

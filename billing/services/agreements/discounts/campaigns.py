@@ -41,7 +41,7 @@ def normalize_code(text: str) -> str:
 def create_campaign(
     code: str, terms: DiscountTerms, about: RedemptionLimits, *, actor: Actor, now: datetime
 ) -> Campaign:
-    """Create a code. Raises Invalid, and CampaignExists for a code that ever existed."""
+    """Create a code. Raises InvalidValue, and CampaignExists for a code that ever existed."""
     code, since = normalize_code(code), whole_second(about.since) if about.since else now
     until = whole_second(about.until) if about.until else None
     if not CODE_FORMAT.fullmatch(code):
@@ -77,7 +77,7 @@ def create_campaign(
 
 
 def get_campaign(pk: str) -> Campaign:
-    """Return a campaign, or raise Missing."""
+    """Return a campaign, or raise ObjectNotFound."""
     if found := Campaign.objects.filter(pk=pk).first():
         return found
     raise ObjectNotFound("The campaign was not found.", fix="Select it from the list of campaigns.")

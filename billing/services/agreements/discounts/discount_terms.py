@@ -26,7 +26,7 @@ class DiscountTerms:
     price_classes: tuple[str, ...] = ()
 
     def fields(self) -> dict[str, Any]:
-        """Return the values as model fields, or raise Invalid."""
+        """Return the values as model fields, or raise InvalidValue."""
         name = self.name.strip()
         if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise InvalidValue(
@@ -78,7 +78,7 @@ class DiscountTerms:
 
 
 def parse_percent_bp(text: str) -> int:
-    """Parse a percentage such as `12.5` into hundredths of a per cent, or raise Invalid."""
+    """Parse a percentage such as `12.5` into hundredths of a per cent, or raise InvalidValue."""
     found = PERCENT_FORMAT.fullmatch(text.strip().removesuffix("%").strip())
     if found is None:
         raise InvalidValue(
@@ -88,7 +88,7 @@ def parse_percent_bp(text: str) -> int:
 
 
 def parse_discount_amount(text: str, currency: str) -> int:
-    """Parse an amount into minor units, or raise Invalid."""
+    """Parse an amount into minor units, or raise InvalidValue."""
     if currency not in EXPONENTS:
         raise InvalidValue("currency", f"{currency[:3]!a} is not a supported currency.", fix="Send a code such as EUR.")
     try:

@@ -37,7 +37,7 @@ def give_discount(
     It lasts `months` months, or without limit. Repeating an identical request returns the existing
     discount.
 
-    Raises Invalid for a past month, for impossible terms, and for an amount in another currency.
+    Raises InvalidValue for a past month, for impossible terms, and for an amount in another currency.
     """
     fields = terms.fields()
     if fields["minor"] is not None and fields["currency"] != tenant.currency:
@@ -69,7 +69,7 @@ def give_discount(
 
 
 def get_discount(pk: str) -> Discount:
-    """Return a discount, or raise Missing. Must run as staff."""
+    """Return a discount, or raise ObjectNotFound. Must run as staff."""
     if found := Discount.objects.filter(pk=pk).select_related("tenant", "campaign").first():
         return found
     raise ObjectNotFound("The discount was not found.", fix="Select it from the list of discounts.")

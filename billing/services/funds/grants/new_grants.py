@@ -40,7 +40,7 @@ class GrantTerms:
 def give_grant(tenant: Tenant, terms: GrantTerms, *, idem: str, actor: Actor, now: datetime) -> Grant:
     """Grant credit in the tenant's currency, or return the grant given under this key.
 
-    Raises Invalid for an amount of zero, an expiry in the past or another tenant's project,
+    Raises InvalidValue for an amount of zero, an expiry in the past or another tenant's project,
     GrantKeyReused if the key stands for other terms.
     """
     fields = _check_terms(tenant, terms, now)

@@ -1,4 +1,4 @@
-"""Lease gate: reserve a lease's possible cost in every budget up to the root."""
+"""Lease gate: reserve a lease's maximum cost in every budget up to the root."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from billing.domain import lease_holds
 from billing.domain.budgets import start_ceiling
 from billing.domain.money import Money, exponent_of, to_minor, to_minor_up
 from billing.models import AccountStatus, PaymentTerms
-from billing.services.funds.costs.lease_costs import LeaseCostContext, LeaseHold, open_cost_context
+from billing.services.funds.costs.hold_context import HoldContext, LeaseHold, open_lease_hold
 from billing.services.funds.costs.max_costs import LeaseUsage
 from billing.services.funds.holds import token_cap_holds
 from billing.services.funds.holds.token_cap_holds import TokenCapReached
@@ -98,11 +98,11 @@ class PaymentOverdue(ProblemError):
 
 
 def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
-    """Reserve the lease's possible cost in budgets, token cap and prepaid wallet.
+    """Reserve the lease's maximum cost in budgets, token cap and prepaid wallet.
 
     It is reserved in every budget on its path, of the cap of the token that asks, and in its tenant's
     wallet if that pays in advance. Raises BudgetExceeded, BudgetStopped, TokenCapReached, PaymentRequired,
-    or Overdue for a suspended tenant.
+    or PaymentOverdue for a suspended tenant.
     """
     cursor = sql_statements.prepared_cursor()
     values: dict[str, Any] = {"path": lease.project.path, "now": now, "token": lease.requested_with_token}
@@ -119,13 +119,13 @@ def gate(lease: Lease, *, now: datetime) -> Callable[[], None]:
         limited = found.budgeted or found.capped or found.counted
         if not (limited or prepaid):
             return
-        context = open_cost_context(lease, now=now)
+        context = open_lease_hold(lease, now=now)
         if limited:
-            set_budget_holds(context, context.max_cost.needed(lease, context.use, now=now))
+            set_budget_holds(context, context.max_cost.needed(lease, context.usage, now=now))
             if found.capped:
-                token_cap_holds.take_token_cap(lease, context.use, now=now)
+                token_cap_holds.take_token_cap(lease, context.usage, now=now)
             elif found.counted:  # somebody without a cap extends or starts it
-                token_cap_holds.update_token_cap_hold(lease, context.use, now=now, force=True)
+                token_cap_holds.update_token_cap_hold(lease, context.usage, now=now, force=True)
         if prepaid:
             prepaid_holds.reserve_next_hour(context, now=now)
 
@@ -144,7 +144,7 @@ def find_refusal(lease: Lease, *, now: datetime) -> ProblemError | None:
     return None
 
 
-def set_budget_holds(context: LeaseCostContext, wanted: Mapping[int, int], *, force: bool = False) -> None:
+def set_budget_holds(context: HoldContext, wanted: Mapping[int, int], *, force: bool = False) -> None:
     """Set a lease's holds by month in every budget on its path.
 
     Raises BudgetExceeded. `force` takes them even beyond the limit: the cost is already charged, or
@@ -153,7 +153,7 @@ def set_budget_holds(context: LeaseCostContext, wanted: Mapping[int, int], *, fo
     lease, parts = context.lease, list[BudgetHoldPart]()
     ensure_budget_months(lease.project.path, wanted)
     for month in _lock_budget_months(context.hold, lease.project, wanted):
-        part = budget_hold_for(context.hold.id, month.id, month.period_id, wanted, context.use)
+        part = budget_hold_for(context.hold.id, month.id, month.period_id, wanted, context.usage)
         more = part.num - month.held_num
         if more > 0 and not force and _exceeds_ceiling(month, month.taken_num + more):
             raise _budget_exceeded(lease, month, more)

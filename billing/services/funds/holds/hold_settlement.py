@@ -8,7 +8,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import F, OuterRef, Subquery
 
 from billing.models import Hold
-from billing.services.funds.costs.lease_costs import LeaseCostContext, lease_usage, open_cost_context
+from billing.services.funds.costs.hold_context import HoldContext, lease_usage, open_lease_hold
 from billing.services.funds.holds import token_cap_holds
 from billing.services.funds.holds.budget_holds import BudgetExceeded, set_budget_holds
 from billing.services.funds.holds.token_cap_holds import TokenCapReached
@@ -81,15 +81,15 @@ def _update_holds(lease: Lease, now: datetime) -> None:
     moves = relocation_steps.started_relocation(lease) is not None  # to another GPU: it was admitted for its whole time
     if state in WAITING_STATES or state == LeaseState.ACTIVE:
         force = state == LeaseState.ACTIVE or moves
-        context = open_cost_context(lease, use, now=now)
-        set_budget_holds(context, context.max_cost.needed(lease, use, now=now), force=force or context.hold.new)
+        context = open_lease_hold(lease, use, now=now)
+        set_budget_holds(context, context.max_cost.needed(lease, use, now=now), force=force or context.hold.created)
         token_cap_holds.update_token_cap_hold(lease, use, now=now, force=force)
         _update_wallet_hold(context, state, now)
     elif state == LeaseState.STOPPING or use.uncharged or (moves and state not in ENDED_STATES):
         # It may continue, or is not fully charged yet.
         Hold.objects.filter(lease=lease).update(checked_at=now, seq=lease.seq)
     else:
-        context = open_cost_context(lease, use, now=now)
+        context = open_lease_hold(lease, use, now=now)
         set_budget_holds(context, use.by_month, force=True)
         token_cap_holds.settle_token_cap_hold(lease, use)
         _update_wallet_hold(context, state, now)
@@ -97,7 +97,7 @@ def _update_holds(lease: Lease, now: datetime) -> None:
             Hold.objects.filter(lease=lease).update(settled_at=now)
 
 
-def _update_wallet_hold(context: LeaseCostContext, state: LeaseState, now: datetime) -> None:
+def _update_wallet_hold(context: HoldContext, state: LeaseState, now: datetime) -> None:
     """Keep a lease covered by a prepaid wallet while it may run.
 
     After that, only what it was charged stays reserved.

@@ -1,6 +1,6 @@
 """Write off usage without money before a prepaid tenant's month is closed.
 
-Holds are checked every five minutes. If a check was missed, a lease may have run past the end of
+Holds are checked every few minutes. If a check was missed, a lease may have run past the end of
 its month without money, and the invoice would ask for an amount that nobody reserved.
 """
 
@@ -10,7 +10,7 @@ from django.db import transaction
 
 from billing.models import BillingPeriod, RatedCharge
 from billing.models.charges import SLICE_SECONDS
-from billing.services.funds.costs.lease_costs import open_cost_context
+from billing.services.funds.costs.hold_context import open_lease_hold
 from billing.services.funds.wallets import prepaid_holds
 from billing.services.funds.wallets.prepaid_holds import PaymentRequired
 from broker.domain.lifecycle.states import EndReason, LeaseState
@@ -39,7 +39,7 @@ def _settle_lease(lease_id: str, tenant: Tenant, now: datetime) -> None:
     block_new_quotas(tenant.pk)
     rows = Lease.objects.select_for_update(of=("self",)).select_related("project__tenant", "offering")
     lease = rows.get(pk=lease_id)
-    context = open_cost_context(lease, now=now)
+    context = open_lease_hold(lease, now=now)
     if lease.state == LeaseState.ACTIVE:
         try:
             with transaction.atomic():
@@ -47,5 +47,5 @@ def _settle_lease(lease_id: str, tenant: Tenant, now: datetime) -> None:
             return
         except PaymentRequired:
             termination.release_lease(lease, reason=EndReason.UNPAID, now=now)
-            context = open_cost_context(lease, now=now)
+            context = open_lease_hold(lease, now=now)
     prepaid_holds.settle_hold(context, now=now)

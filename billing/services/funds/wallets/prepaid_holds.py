@@ -8,7 +8,7 @@ from typing import Any
 from billing.domain.money import Money, exponent_of, to_minor, to_minor_up
 from billing.domain.prepaid_holds import COVER_AHEAD, MIN_COVER, cap_amounts, max_gross
 from billing.models import BillingPeriod, Hold, Wallet, WalletPart
-from billing.services.funds.costs.lease_costs import LeaseCostContext, LeaseHold
+from billing.services.funds.costs.hold_context import HoldContext, LeaseHold
 from billing.services.funds.grants.overrun_credits import credit_overrun
 from billing.services.funds.wallets import wallet_balances
 from billing.services.funds.wallets.reserved_tax_rate import max_tax_rate_bp
@@ -28,7 +28,7 @@ class PaymentRequired(ProblemError):
     code, status, title = "payment-required", 402, "Insufficient wallet balance"
 
 
-def reserve_next_hour(context: LeaseCostContext, *, now: datetime) -> None:
+def reserve_next_hour(context: HoldContext, *, now: datetime) -> None:
     """Reserve the next hour's possible cost of a lease, or raise PaymentRequired.
 
     It takes nothing if it raises.
@@ -36,7 +36,7 @@ def reserve_next_hour(context: LeaseCostContext, *, now: datetime) -> None:
     _set_hold(context, _cost_ahead(context, COVER_AHEAD, now), now=now, until=now + COVER_AHEAD)
 
 
-def extend_cover(context: LeaseCostContext, *, now: datetime) -> None:
+def extend_cover(context: HoldContext, *, now: datetime) -> None:
     """Cover a running lease for another hour, or until the next check.
 
     The shorter cover is used if money runs out. Raises PaymentRequired if there is not even so much;
@@ -48,7 +48,7 @@ def extend_cover(context: LeaseCostContext, *, now: datetime) -> None:
         _set_hold(context, _cost_ahead(context, MIN_COVER, now), now=now, until=now + MIN_COVER)
 
 
-def settle_hold(context: LeaseCostContext, *, now: datetime) -> None:
+def settle_hold(context: HoldContext, *, now: datetime) -> None:
     """Reduce the hold of an ended lease to what was charged.
 
     We bear what it used beyond the available money.
@@ -56,11 +56,11 @@ def settle_hold(context: LeaseCostContext, *, now: datetime) -> None:
     _set_hold(context, {}, now=now, until=now, over=True)
 
 
-def reserve_past_use(context: LeaseCostContext, *, now: datetime) -> None:
+def reserve_past_use(context: HoldContext, *, now: datetime) -> None:
     """Reserve what a lease has used so far, even without enough money."""
     lease, uncovered = context.lease, replace(context, hold=replace(context.hold, covers_until=None))
     if lease.ended_at or lease.state == LeaseState.STOPPED:
-        wanted = context.max_cost.over(lease, context.use, now=now)
+        wanted = context.max_cost.over(lease, context.usage, now=now)
     else:
         wanted = _cost_ahead(context, timedelta(0), now)
     _set_hold(uncovered, wanted, now=now, until=None, over=True)
@@ -81,12 +81,12 @@ def release_invoiced_month(month: BillingPeriod) -> None:
         WalletPart.objects.filter(period=month).delete()
 
 
-def _cost_ahead(context: LeaseCostContext, within: timedelta, now: datetime) -> dict[int, int]:
-    return context.max_cost.needed(context.lease, context.use, now=now, within=within)
+def _cost_ahead(context: HoldContext, within: timedelta, now: datetime) -> dict[int, int]:
+    return context.max_cost.needed(context.lease, context.usage, now=now, within=within)
 
 
 def _set_hold(
-    context: LeaseCostContext, wanted: Mapping[int, int], *, now: datetime, until: datetime | None, over: bool = False
+    context: HoldContext, wanted: Mapping[int, int], *, now: datetime, until: datetime | None, over: bool = False
 ) -> None:
     """Set the wallet holds of a lease to what is wanted.
 
@@ -101,7 +101,7 @@ def _set_hold(
     months, spent, lines, held = _read_unbilled(lease, hold)
     ahead: AmountByMonth = {}
     for month, num in wanted.items():
-        rest = num - context.use.by_month.get(month, 0)
+        rest = num - context.usage.by_month.get(month, 0)
         if rest > 0:
             key = month if month in months else months[0]
             ahead[key] = ahead.get(key, 0) + rest

@@ -10,7 +10,7 @@ from django.db.models.functions import Cast, Concat
 from billing.domain.prepaid_holds import max_gross
 from billing.models import BillingPeriod, RatedCharge, Wallet, WalletPart
 from billing.models.periods import OPEN
-from billing.services.funds.costs.lease_costs import open_cost_context
+from billing.services.funds.costs.hold_context import open_lease_hold
 from billing.services.funds.costs.max_costs import NO_USAGE, LeaseUsage, lease_usages
 from billing.services.funds.wallets import prepaid_holds, wallet_balances
 from billing.services.funds.wallets.reserved_tax_rate import max_tax_rate_bp
@@ -38,7 +38,7 @@ def start_prepaid(tenant: Tenant, *, now: datetime) -> None:
     living = [lease for key, lease in known.items() if _may_still_cost(lease, used.get(key, NO_USAGE))]
     _write_finished_leases(wallet_balances.lock_wallet(tenant), {lease.pk for lease in living}, now)
     for lease in living:
-        prepaid_holds.reserve_past_use(open_cost_context(lease, now=now), now=now)
+        prepaid_holds.reserve_past_use(open_lease_hold(lease, now=now), now=now)
 
 
 def release_wallet(tenant: Tenant) -> None:

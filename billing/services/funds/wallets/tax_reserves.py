@@ -18,7 +18,7 @@ from tenants.services.errors import InvalidValue
 
 
 def reserve_additional_tax(tenant: Tenant, before: TaxStatus, after: TaxStatus, *, now: datetime) -> None:
-    """Reserve the additional tax on usage not invoiced yet, or raise Invalid.
+    """Reserve the additional tax on usage not invoiced yet, or raise InvalidValue.
 
     Where less is owed, each lease releases it at the next check. No month of the tenant may close
     meanwhile.

@@ -62,7 +62,7 @@ class CorrectionPlan:
 
 
 def plan_correction(correction: Correction, tenant: Tenant, *, now: datetime) -> CorrectionPlan:
-    """Compute what a correction would book for a tenant; raise Invalid if impossible."""
+    """Compute what a correction would book for a tenant; raise InvalidValue if impossible."""
     window = correction.since.astimezone(UTC), correction.until.astimezone(UTC)
     if correction.kind == CorrectionKind.PRICE:
         parts = _price_correction_parts(correction, tenant, window)
@@ -99,7 +99,7 @@ def _credited_parts(lease: Lease, window: Window, now: datetime) -> list[Charged
 
 
 def _check_settled(lease: Lease, pieces: Iterable[ChargedInterval], free_start_s: int, now: datetime) -> None:
-    """Raise Invalid if the run is so recent that a preemption would make it free."""
+    """Raise InvalidValue if the run is so recent that a preemption would make it free."""
     running = lease.state == LeaseState.ACTIVE and free_start_s
     begun = Transition.objects.filter(lease_id=lease.pk, after=LeaseState.ACTIVE).exclude(before=LeaseState.ACTIVE)
     last = begun.order_by("-seq").first() if running else None
@@ -124,7 +124,7 @@ def _additional_parts(lease: Lease, tenant: Tenant, window: Window, now: datetim
 
 
 def _uncharged_parts(lease: Lease, tenant: Tenant, gap: Window) -> Iterator[ChargedInterval]:
-    """Split an uncharged interval by terms, prices and months, or raise Invalid."""
+    """Split an uncharged interval by terms, prices and months, or raise InvalidValue."""
     steps = list(Transition.objects.filter(lease_id=lease.pk).order_by("seq"))
     rated = set(RatedCharge.objects.filter(lease_id=lease.pk, correction_id="").values_list("seq", flat=True))
     if gap[0] < steps[0].at:
@@ -158,7 +158,7 @@ def _uncharged_parts(lease: Lease, tenant: Tenant, gap: Window) -> Iterator[Char
 def _prices_in_force(
     offering: str, tenant: Tenant, promised: PriceVersion | None, window: Window
 ) -> Iterator[tuple[int, int, datetime, datetime]]:
-    """Yield the price versions valid in a window; raise Invalid if one is missing."""
+    """Yield the price versions valid in a window; raise InvalidValue if one is missing."""
     if promised:
         yield promised.pk, promised.nano_per_hour, *window
         return
@@ -239,10 +239,10 @@ def _credited_amounts(
         raise InvalidValue("since", "The invoice of these charges is void.", fix="No correction is needed.")
     earlier = CorrectedInterval.objects.filter(billed_period_id=invoice.period_id, final=True, **where)
     charged = line.charged_num + int(earlier.aggregate(all=Sum("exact_num"))["all"] or 0)
-    left = next(each for each in credit_notes.creditable_lines(invoice) if each.n == line.n)
+    limit = next(each for each in credit_notes.creditable_lines(invoice) if each.n == line.n)
     before, after = (_after_adjustments(line, exact) for exact in (charged, charged + delta))
-    back = max(min(to_minor(before, places) - to_minor(after, places), left.left), 0)
-    return left.left, left.left - back, -left.tax_with(back) if back else 0
+    back = max(min(to_minor(before, places) - to_minor(after, places), limit.remaining), 0)
+    return limit.remaining, limit.remaining - back, -limit.tax_with(back) if back else 0
 
 
 def _after_adjustments(line: InvoiceLine, charged: int) -> int:

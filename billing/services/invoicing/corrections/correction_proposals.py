@@ -31,7 +31,7 @@ class NotCorrectable(ProblemError):
 def propose_lease_correction(
     lease: Lease, *, charge: bool, since: datetime, until: datetime, why: str, actor: Actor, now: datetime
 ) -> Correction:
-    """Propose to charge or credit seconds of a lease; raise Invalid if nothing changes."""
+    """Propose to charge or credit seconds of a lease; raise InvalidValue if nothing changes."""
     with tenant_scope(lease.tenant_id):
         currency = Tenant.objects.get(pk=lease.tenant_id).currency
     wanted = Correction(kind=CorrectionKind.LEASE, lease_id=lease.pk, charge=charge, currency=currency)
@@ -131,7 +131,7 @@ def record_decision(action: str, correction: Correction, *, actor: Actor, now: d
 
 
 def _check_span(since: datetime, until: datetime, now: datetime) -> tuple[datetime, datetime]:
-    """Return the window in UTC; raise Invalid if empty, too long or not over."""
+    """Return the window in UTC; raise InvalidValue if empty, too long or not over."""
     if since.microsecond or until.microsecond:
         raise InvalidValue("since", "Usage is charged in whole seconds.", fix="Remove the fractions of a second.")
     if since >= until:

@@ -21,7 +21,7 @@ def accept_dispute(found: Dispute, *, minor: int | None, answer: str, actor: Act
 
     If the whole line was credited meanwhile, that credit note is referenced and nothing more is booked.
 
-    Raises Invalid for more than is disputed or left of the line, NotCreditable while a payment is
+    Raises InvalidValue for more than is disputed or left of the line, NotCreditable while a payment is
     pending, and DisputeClosed for a closed dispute.
     """
     with tenant_scope(found.tenant_id):
@@ -49,7 +49,7 @@ def accept_dispute(found: Dispute, *, minor: int | None, answer: str, actor: Act
 def decline_dispute(found: Dispute, *, answer: str, actor: Actor, now: datetime) -> Dispute:
     """Decline a dispute with a reason that the tenant reads.
 
-    Raises Invalid without a reason, and DisputeClosed for a closed dispute.
+    Raises InvalidValue without a reason, and DisputeClosed for a closed dispute.
     """
     words = validated_reason(answer, field="answer")
     with tenant_scope(found.tenant_id):
@@ -59,8 +59,8 @@ def decline_dispute(found: Dispute, *, answer: str, actor: Actor, now: datetime)
 
 
 def _amount_to_credit(held: Dispute, line: LineCreditLimit, minor: int | None) -> int:
-    """Return the amount to credit, 0 if nothing is left of the line; raise Invalid."""
-    most = min(held.minor, line.left)
+    """Return the amount to credit, 0 if nothing is left of the line; raise InvalidValue."""
+    most = min(held.minor, line.remaining)
     if minor is None:
         return most
     if not 0 < minor <= held.minor:

@@ -39,7 +39,7 @@ def dispute_lines(
 ) -> Sequence[Dispute]:
     """Dispute lines by number, each with an amount before tax.
 
-    Amounts are minor units; None disputes all that is left of the line. Raises Invalid for unknown
+    Amounts are minor units; None disputes all that is left of the line. Raises InvalidValue for unknown
     lines, impossible amounts or a missing reason, and NotDisputable for a draft or void invoice, after
     the dispute window, and for a line that is already disputed or was disputed too often. Then nothing
     is written.
@@ -66,7 +66,7 @@ def withdraw_dispute(found: Dispute, *, actor: Actor, now: datetime) -> Dispute:
 
 
 def validated_reason(reason: str, *, field: str = "reason") -> str:
-    """Return the trimmed text, or raise Invalid if it is empty or too long."""
+    """Return the trimmed text, or raise InvalidValue if it is empty or too long."""
     text = " ".join(reason.split())
     if not text or len(text) > MAX_REASON_LENGTH or not text.isprintable():
         raise InvalidValue(
@@ -76,7 +76,7 @@ def validated_reason(reason: str, *, field: str = "reason") -> str:
 
 
 def parse_optional_amount(text: str | None, currency: str) -> int | None:
-    """Parse an amount into minor units, or raise Invalid; None stays None."""
+    """Parse an amount into minor units, or raise InvalidValue; None stays None."""
     try:
         return None if text is None else parse_amount(text, currency)
     except InvalidAmount as error:
@@ -125,13 +125,13 @@ def _last_day(until: datetime, zone: str) -> str:
 
 
 def _validated_amounts(invoice: Invoice, lines: Mapping[int, int | None]) -> dict[int, tuple[LineCreditLimit, int]]:
-    """Return each line with its disputed amount, or raise Invalid."""
+    """Return each line with its disputed amount, or raise InvalidValue."""
     if len(lines) > MAX_LINES:
         raise InvalidValue(
             "lines", f"At most {MAX_LINES} lines can be disputed at once.", fix="Dispute the other lines separately."
         )
     known = {line.n: line for line in credit_notes.creditable_lines(invoice)}
-    wanted = {n: known[n].left if minor is None and n in known else minor or 0 for n, minor in lines.items()}
+    wanted = {n: known[n].remaining if minor is None and n in known else minor or 0 for n, minor in lines.items()}
     if not wanted:
         raise InvalidValue("lines", "No lines were given.", fix="Give the numbers of the lines.")
     try:

@@ -1,10 +1,10 @@
 """Close simple months in batches of some hundred tenants, with a few statements each.
 
-A month is simple if nothing in it needs a decision per lease or per line: the tenant pays by
-invoice, has no grants and no balance, the month has no adjustments, and nothing of it still runs or
-is uncharged. All other months, and every month of a batch that PostgreSQL refuses, are left to
-`closing`, which closes one month per transaction and says what blocks it. Both write the same rows
-(tests/billing/month_close/test_batch_close.py).
+A month is simple if nothing in it needs a decision per lease or per line: no earlier month is open,
+the tenant pays by invoice, has no grants and no balance, the month has no adjustments, and nothing
+of it still runs or is uncharged. All other months, and every month of a batch that PostgreSQL
+refuses, are left to `close_month`, which closes one month per transaction and says what blocks it.
+Both write the same rows (tests/billing/month_close/test_batch_close.py).
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -35,54 +35,54 @@ ChargeUntil = Callable[[Tenant, datetime, datetime], None]
 log = structlog.get_logger(__name__)
 
 
-def close_simple_months(due: Iterable[DueMonth], *, meter: ChargeUntil, now: datetime) -> int:
+def close_simple_months(due: Iterable[DueMonth], *, charge_until: ChargeUntil, now: datetime) -> int:
     """Close the simple months among these, the earliest first; return how many.
 
     The others are left unchanged.
     """
     due, closed = list(due), 0
-    run = lease_rating.rating_run_at(now) if due else 0
+    rating_run = lease_rating.rating_run_at(now) if due else 0
     for label, months in groupby(due, key=lambda each: each[1]):
         tenants = [tenant_id for tenant_id, _ in months]
         for first in range(0, len(tenants), BATCH_SIZE):
-            shard = tenants[first : first + BATCH_SIZE]
-            _charge_running_leases(shard, label, meter, now)
+            batch = tenants[first : first + BATCH_SIZE]
+            _charge_running_leases(batch, label, charge_until, now)
             try:
-                closed += _close_batch(shard, label, run, now)
+                closed += _close_batch(batch, label, rating_run, now)
             except DatabaseError as refused:
                 log.warning("months are closed individually", label=label, why=str(refused).strip())
     return closed
 
 
-def _charge_running_leases(shard: Sequence[str], label: str, meter: ChargeUntil, now: datetime) -> None:
+def _charge_running_leases(batch: Sequence[str], label: str, charge_until: ChargeUntil, now: datetime) -> None:
     """Charge leases that run across the month's end, one transaction per tenant."""
     with system_scope():
-        running = query_rows("billing/invoicing/running_at_month_end", tenants=list(shard), label=label)
+        running = query_rows("billing/invoicing/running_at_month_end", tenants=list(batch), label=label)
     for tenant_id, boundary in running:
         with suppress(PriceGap, StaleLease, DatabaseError), tenant_scope(tenant_id):  # its own close reports it
-            meter(Tenant.objects.get(pk=tenant_id), boundary, now)
+            charge_until(Tenant.objects.get(pk=tenant_id), boundary, now)
 
 
-def _close_batch(shard: Sequence[str], label: str, run: int, now: datetime) -> int:
-    with batch_scope(shard):
+def _close_batch(batch: Sequence[str], label: str, rating_run: int, now: datetime) -> int:
+    with batch_scope(batch):
         _reset_query_plans()
         rows = BillingPeriod.objects.select_for_update(no_key=True, skip_locked=True)
-        locked = rows.filter(tenant__in=shard, label=label, status=OPEN).order_by("tenant")
+        locked = rows.filter(tenant__in=batch, label=label, status=OPEN).order_by("tenant")
         months = {month.tenant_id: month for month in locked}
         billing_periods.take_billing_lock()  # nobody charges or changes a price until this commits
-        tenants = _simple_tenants(months, label)
-        tenants -= lease_rating.rate_leases_of(tenants, run=run)
-        tenants -= storage_rating.tenants_with_new_usage(tenants)
-        owners = list(Tenant.objects.filter(pk__in=tenants).order_by("pk"))
-        billing_periods.ensure_following_periods([(tenant, months[tenant.pk]) for tenant in owners], until=now)
-        drafts.refresh_simple_drafts(owners, now=now)
-        closes = {month.pk for tenant_id, month in months.items() if tenant_id in tenants}
-        final, unready = _split_drafts(closes)
-        finalization.finalize_invoices(final, owners, label, now)
-        closes -= unready
-        BillingPeriod.objects.filter(pk__in=closes).update(status=CLOSED, closed_at=now, blocked_reason="")
+        tenant_ids = _simple_tenants(months, label)
+        tenant_ids -= lease_rating.rate_leases_of(tenant_ids, run=rating_run)
+        tenant_ids -= storage_rating.tenants_with_new_usage(tenant_ids)
+        tenants = list(Tenant.objects.filter(pk__in=tenant_ids).order_by("pk"))
+        billing_periods.ensure_following_periods([(tenant, months[tenant.pk]) for tenant in tenants], until=now)
+        drafts.refresh_simple_drafts(tenants, now=now)
+        closing_ids = {month.pk for tenant_id, month in months.items() if tenant_id in tenant_ids}
+        final, unready = _split_drafts(closing_ids)
+        finalization.finalize_invoices(final, tenants, label, now)
+        closing_ids -= unready
+        BillingPeriod.objects.filter(pk__in=closing_ids).update(status=CLOSED, closed_at=now, blocked_reason="")
         posting.post_invoices([invoice.pk for invoice in final], now=now)
-    return len(closes)
+    return len(closing_ids)
 
 
 def _reset_query_plans() -> None:
@@ -109,9 +109,9 @@ def _split_drafts(months: Collection[int]) -> tuple[list[Invoice], set[int]]:
     """
     lines = InvoiceLine.objects.filter(invoice=OuterRef("pk"))
     unknown = InvoiceTax.objects.filter(invoice=OuterRef("pk"), rate_bp=None).exclude(net=0)
-    rows = Invoice.objects.filter(period__in=months, status=InvoiceStatus.DRAFT).select_related("period")
-    found = list(rows.annotate(lined=Exists(lines), untold=Exists(unknown)).order_by("period__span", "tenant"))
+    rows = Invoice.objects.filter(period__in=months, status=InvoiceStatus.DRAFT).order_by("period__span", "tenant")
+    found = list(rows.select_related("period").annotate(has_lines=Exists(lines), lacks_tax_rate=Exists(unknown)))
     ready: list[Invoice] = [
-        each for each in found if each.lined and not (each.untold and each.treatment in TAXED_TREATMENTS)
+        each for each in found if each.has_lines and not (each.lacks_tax_rate and each.treatment in TAXED_TREATMENTS)
     ]
     return ready, {each.period_id for each in found} - {each.period_id for each in ready}

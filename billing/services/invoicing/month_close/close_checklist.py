@@ -36,8 +36,8 @@ MAX_EXAMPLES = 5
 
 class CheckState(StrEnum):
     DONE = "done"
-    WAITS = "waits"  # resolved by time or by a worker
-    BAD = "bad"  # a person has to act
+    PENDING = "pending"  # resolved by time, a worker, or later by a person
+    ACTION_REQUIRED = "action_required"  # by a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class CloseCheck:
     """One condition of the checklist: what was found, and how to fix it."""
 
     name: str
-    says: str
+    description: str
     state: CheckState
     found: str
     examples: tuple[str, ...] = ()
@@ -55,11 +55,11 @@ class CloseCheck:
 @dataclass(frozen=True, slots=True)
 class CloseChecklist:
     label: str
-    items: tuple[CloseCheck, ...]
+    checks: tuple[CloseCheck, ...]
 
     @property
-    def done(self) -> int:
-        return sum(item.state is CheckState.DONE for item in self.items)
+    def done_count(self) -> int:
+        return sum(check.state is CheckState.DONE for check in self.checks)
 
 
 def month_labels() -> list[str]:
@@ -67,15 +67,15 @@ def month_labels() -> list[str]:
     return list(BillingPeriod.objects.order_by("-label").values_list("label", flat=True).distinct())
 
 
-def check_month(label: str, *, now: datetime) -> CloseChecklist:
-    """Check a month, in the order in which it closes."""
+def build_checklist(label: str, *, now: datetime) -> CloseChecklist:
+    """Return the checklist of a month, in the order of closing."""
     months = BillingPeriod.objects.filter(label=label)
     end = months.aggregate(end=Max("span__endswith"))["end"] or now
     return CloseChecklist(
         label,
         (
-            _check_over(label, now),
-            _check_late_leases(label, now),
+            _check_month_ended(label, now),
+            _check_unobserved_leases(label, now),
             _check_prices(end, now),
             _check_tax_rates(label),
             _check_corrections(),
@@ -89,33 +89,33 @@ def check_month(label: str, *, now: datetime) -> CloseChecklist:
     )
 
 
-def _check_over(label: str, now: datetime) -> CloseCheck:
+def _check_month_ended(label: str, now: datetime) -> CloseCheck:
     ends = Max("span__endswith")
     months = BillingPeriod.objects.filter(label=label)
     found = months.aggregate(
-        all=Count("pk"), over=Count("pk", filter=Q(span__endswith__lte=now - CLOSING_GRACE)), last=ends
+        all=Count("pk"), ended=Count("pk", filter=Q(span__endswith__lte=now - CLOSING_GRACE)), last=ends
     )
-    left = found["all"] - found["over"]
-    last = f"; the last ends {found['last']:%d %b %H:%M} UTC and is closed five minutes later" if left else ""
+    not_ended = found["all"] - found["ended"]
+    last = f"; the last ends {found['last']:%d %b %H:%M} UTC and closes {CLOSING_GRACE.seconds // 60} minutes later"
     return CloseCheck(
         "The month is over",
         "The month has ended in every tenant's time zone.",
-        CheckState.WAITS if left else CheckState.DONE,
-        f"{found['over']} of {found['all']} months have ended{last}",
+        CheckState.PENDING if not_ended else CheckState.DONE,
+        f"{found['ended']} of {found['all']} months have ended{last if not_ended else ''}",
     )
 
 
-def _check_late_leases(label: str, now: datetime) -> CloseCheck:
+def _check_unobserved_leases(label: str, now: datetime) -> CloseCheck:
     late = [
         f"{lease} of {name}" for lease, name in query_rows("billing/invoicing/unobserved_leases", label=label, now=now)
     ]
     return CloseCheck(
         "No usage is pending",
         "Every lease that ran across the end of the month has reported since then.",
-        CheckState.WAITS if late else CheckState.DONE,
+        CheckState.PENDING if late else CheckState.DONE,
         _format_count(len(late), "lease has", "leases have") + " not reported since",
         tuple(late[:MAX_EXAMPLES]),
-        "Leases are checked every five minutes. If this stays, check the connection to the cluster." if late else "",
+        "Leases are checked every four minutes. If this stays, check the connection to the cluster." if late else "",
     )
 
 
@@ -124,7 +124,7 @@ def _check_prices(end: datetime, now: datetime) -> CloseCheck:
     return CloseCheck(
         "Everything has a price",
         "All usage has a price. Tenants with unpriced usage are not charged.",
-        CheckState.BAD if missing else CheckState.DONE,
+        CheckState.ACTION_REQUIRED if missing else CheckState.DONE,
         _format_count(len(missing), "usage period is", "usage periods are") + " without a price",
         tuple(f"{gap.lease} of {gap.tenant_name}, {gap.label}" for gap in missing[:MAX_EXAMPLES]),
         "Publish a price that starts where the gap starts." if missing else "",
@@ -138,8 +138,8 @@ def _check_tax_rates(label: str) -> CloseCheck:
     named = sorted(gaps.values_list("invoice__tenant__name", flat=True))
     return CloseCheck(
         "Every tax has a rate",
-        "For the country and category of each draft, on the last day of the month.",
-        CheckState.BAD if named else CheckState.DONE,
+        "Each draft has a tax rate for its country and category on the last day of the month.",
+        CheckState.ACTION_REQUIRED if named else CheckState.DONE,
         _format_count(len(named), "draft lacks", "drafts lack") + " a rate",
         tuple(named[:MAX_EXAMPLES]),
         "Add the rate on the Taxes page." if named else "",
@@ -157,7 +157,7 @@ def _check_corrections() -> CloseCheck:
     return CloseCheck(
         "Corrections are decided",
         "No correction waits for approval or booking. Corrections do not block the month.",
-        CheckState.BAD if bad else CheckState.WAITS if rows else CheckState.DONE,
+        CheckState.ACTION_REQUIRED if bad else CheckState.PENDING if rows else CheckState.DONE,
         _format_count(len(bad), "waits", "wait") + f" for approval, {len(rows) - len(bad)} being booked",
         tuple(f"{Money(row.minor, row.currency)}, {row.reason}" for row in rows[:MAX_EXAMPLES]),
         "Approve or withdraw them on the Corrections page." if bad else "",
@@ -171,7 +171,7 @@ def _check_disputes(label: str) -> CloseCheck:
     return CloseCheck(
         "Disputes are resolved",
         "Disputed amounts are not collected. Open disputes do not block the month.",
-        CheckState.WAITS if rows else CheckState.DONE,
+        CheckState.PENDING if rows else CheckState.DONE,
         _format_count(len(rows), "dispute is", "disputes are") + " open",
         tuple(f"line {row.line.n} of {row.invoice}, {row.tenant.name}" for row in rows[:MAX_EXAMPLES]),
         "Resolve them on the Disputes page." if rows else "",
@@ -182,9 +182,9 @@ def _check_invariants(now: datetime) -> CloseCheck:
     every = invariant_checks.check_invariants(now=now)
     failed = [result for result in every if not result.holds]
     return CloseCheck(
-        "Charges match usage",
+        "Integrity checks pass",
         "All integrity checks of capacity, charges and ledger pass.",
-        CheckState.BAD if failed else CheckState.DONE,
+        CheckState.ACTION_REQUIRED if failed else CheckState.DONE,
         f"{len(every) - len(failed)} of {len(every)} passed",
         tuple(f"{result.name}: {result.found:,} violations" for result in failed[:MAX_EXAMPLES]),
         "See the System page and fix the cause before invoices are issued." if failed else "",
@@ -196,7 +196,7 @@ def _check_ledger() -> CloseCheck:
     return CloseCheck(
         "The ledger balances",
         "Debits equal credits in every currency.",
-        CheckState.BAD if unbalanced else CheckState.DONE,
+        CheckState.ACTION_REQUIRED if unbalanced else CheckState.DONE,
         _format_count(len(unbalanced), "currency is", "currencies are") + " not balanced",
         tuple(unbalanced[:MAX_EXAMPLES]),
         "Run manage.py verify_ledger to see the accounts." if unbalanced else "",
@@ -205,18 +205,18 @@ def _check_ledger() -> CloseCheck:
 
 def _check_closed(label: str, now: datetime) -> CloseCheck:
     months = BillingPeriod.objects.filter(label=label)
-    left = months.filter(status=OPEN, span__endswith__lte=now - CLOSING_GRACE)
-    names = sorted(left.values_list("tenant__name", flat=True))
-    held = sorted(left.exclude(blocked_reason="").values_list("tenant__name", "blocked_reason"))
-    ahead = months.filter(status=OPEN).exclude(span__endswith__lte=now - CLOSING_GRACE).count()
+    not_closed = months.filter(status=OPEN, span__endswith__lte=now - CLOSING_GRACE)
+    names = sorted(not_closed.values_list("tenant__name", flat=True))
+    blocked = sorted(not_closed.exclude(blocked_reason="").values_list("tenant__name", "blocked_reason"))
+    not_ended = months.filter(status=OPEN).exclude(span__endswith__lte=now - CLOSING_GRACE).count()
     return CloseCheck(
         "Every month is closed",
         "Closed months cannot change. Late usage is charged in the next month.",
-        CheckState.BAD if held else CheckState.WAITS if names or ahead else CheckState.DONE,
+        CheckState.ACTION_REQUIRED if blocked else CheckState.PENDING if names or not_ended else CheckState.DONE,
         _format_count(len(names), "finished month is", "finished months are") + " still open",
-        tuple(f"{name}: {why}" for name, why in held[:MAX_EXAMPLES]) or tuple(names[:MAX_EXAMPLES]),
+        tuple(f"{name}: {why}" for name, why in blocked[:MAX_EXAMPLES]) or tuple(names[:MAX_EXAMPLES]),
         "Fix the listed causes. The next run retries."
-        if held
+        if blocked
         else "Months close every ten minutes. Close finished months now to see the result at once."
         if names
         else "",
@@ -233,7 +233,7 @@ def _check_issued(label: str) -> CloseCheck:
     return CloseCheck(
         "Every draft is issued",
         "Issued invoices have a number, parties and tax, and cannot change.",
-        CheckState.WAITS if drafts else CheckState.DONE,
+        CheckState.PENDING if drafts else CheckState.DONE,
         f"{count}{f' of {totals}' if totals else ''}, {_format_count(drafts, 'draft', 'drafts')} left",
     )
 
@@ -245,7 +245,7 @@ def _check_collected(label: str) -> CloseCheck:
     )
     stuck = Payment.objects.filter(invoice__in=final, status=PaymentStatus.STUCK)
     waits = sorted(str(payment.invoice) for payment in stuck.select_related("invoice"))
-    state = CheckState.BAD if waits else CheckState.WAITS if due else CheckState.DONE
+    state = CheckState.ACTION_REQUIRED if waits else CheckState.PENDING if due else CheckState.DONE
     return CloseCheck(
         "Everything is collected",
         "All invoices are paid or settled by credit.",

@@ -61,7 +61,7 @@ def close_period(tenant: Tenant, label: str, *, now: datetime) -> Invoice | None
     """Close one month; return its final invoice, or None if nothing was used.
 
     Repeating it does nothing. Raises MonthNotOver before the month ends, PriceGap if some usage has no
-    price, MissingTaxRate if a tax rate is missing, Unreckonable if an agreement cannot be computed, and
+    price, MissingTaxRate if a tax rate is missing, AdjustmentFailed if an agreement cannot be computed, and
     StaleLease while it is unknown until when a lease ran.
     """
     with tenant_scope(tenant.pk):
@@ -83,7 +83,7 @@ def close_due_months(*, now: datetime, most: int | None = None) -> CloseResult:
     billing_periods.create_missing_periods(now=now)
     due = _due_months(now)
     if most is None:
-        closed = batch_close.close_simple_months(due, meter=_charge_until, now=now)
+        closed = batch_close.close_simple_months(due, charge_until=_charge_until, now=now)
         open_still = set(_due_months(now)) if closed else set(due)
         due = [each for each in due if each in open_still]
     for tenant_id, label in due:

@@ -59,7 +59,7 @@ def open_refund(payment: Payment, *, minor: int, seen: int, why: str, actor: Act
     """Open a refund of part of a payment; a worker sends it.
 
     `seen` is how much had been refunded when the caller looked, so that the same request twice, or two
-    people at once, refund once. Raises Invalid for an amount that cannot be refunded or without a
+    people at once, refund once. Raises InvalidValue for an amount that cannot be refunded or without a
     reason; NotRefundable for a payment that took nothing, while another refund of it is pending, and if
     more was refunded than was seen.
     """
@@ -70,15 +70,15 @@ def open_refund(payment: Payment, *, minor: int, seen: int, why: str, actor: Act
         wallet_balances.lock_wallet(payment.tenant)
         payment = Payment.objects.select_related("invoice").get(pk=payment.pk)
         _check_refundable(payment)
-        left = refund_limits(payment, now=now)
-        if left.back != seen:
+        limits = refund_limits(payment, now=now)
+        if limits.refunded != seen:
             raise NotRefundable(
-                f"{Money(left.back, left.currency)} of this payment has been refunded, not"
-                f" {Money(seen, left.currency)} as shown on your page.",
+                f"{Money(limits.refunded, limits.currency)} of this payment has been refunded, not"
+                f" {Money(seen, limits.currency)} as shown on your page.",
                 fix="Check its refunds: yours may be among them. If not, try again.",
             )
         try:
-            check_refund(left, minor)
+            check_refund(limits, minor)
         except RefundTooLarge as much:
             raise InvalidValue("amount", str(much), fix="Enter a lower amount.") from much
         made = REFUND_TRANSACTIONS.open(

@@ -21,7 +21,7 @@ class _RefundTransactions(GatewayTransactions[Refund]):
     def rows(self) -> QuerySet[Refund]:
         return Refund.objects.select_related("payment__invoice")
 
-    def ask(self, gateway: PaymentGateway, row: Refund, *, now: datetime) -> GatewayOutcome:
+    def send_request(self, gateway: PaymentGateway, row: Refund, *, now: datetime) -> GatewayOutcome:
         text = f"Refund of invoice {row.payment.invoice}"
         return gateway.refund(
             GatewayRefund(row.pk, row.payment_id, row.minor, row.currency, row.tenant_id, text), now=now
@@ -30,11 +30,11 @@ class _RefundTransactions(GatewayTransactions[Refund]):
     def lock(self, row: Refund) -> None:
         Invoice.objects.select_for_update().get(pk=row.payment.invoice_id)
 
-    def record(self, what: str, row: Refund, *, actor: Actor, now: datetime, **detail: object) -> None:
+    def record(self, event: str, row: Refund, *, actor: Actor, now: datetime, **detail: object) -> None:
         subject = {"payment": row.payment_id, "refund": row.pk, "minor": row.minor}
-        record_invoice_event(f"refund.{what}", row.payment.invoice, actor=actor, now=now, **subject, **detail)
+        record_invoice_event(f"refund.{event}", row.payment.invoice, actor=actor, now=now, **subject, **detail)
 
-    def declined(self, row: Refund, reason: str, *, now: datetime) -> None:
+    def on_decline(self, row: Refund, reason: str, *, now: datetime) -> None:
         posting.reverse_refunds([row.pk], now=now)
 
     def book(self, row: Refund, *, now: datetime) -> None:

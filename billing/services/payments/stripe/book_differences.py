@@ -65,7 +65,7 @@ def delete_resolved(day: StripeReconciliationDay, *, before: datetime) -> int:
 
 @transaction.atomic
 def acknowledge_difference(difference: StripeDifference, *, why: str, actor: Actor, now: datetime) -> bool:
-    """Acknowledge a difference with a reason; return whether it was open. Raises Invalid."""
+    """Acknowledge a difference with a reason; return whether it was open. Raises InvalidValue."""
     reason = eviction.clean_reason(why)
     waits = StripeDifference.objects.filter(pk=difference.pk, acknowledged_at=None)
     if not waits.update(acknowledged_at=now, acknowledged_by=actor.label[:200], why=reason[:200]):

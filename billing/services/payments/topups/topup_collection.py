@@ -19,16 +19,16 @@ class _TopUpTransactions(GatewayTransactions[TopUp]):
     def rows(self) -> QuerySet[TopUp]:
         return TopUp.objects.all()
 
-    def ask(self, gateway: PaymentGateway, row: TopUp, *, now: datetime) -> GatewayOutcome:
+    def send_request(self, gateway: PaymentGateway, row: TopUp, *, now: datetime) -> GatewayOutcome:
         charge = GatewayCharge(key=row.pk, minor=row.minor, currency=row.currency, payer=row.tenant_id, text="Wallet")
         return gateway.withdraw(charge, now=now) if row.mark_failed_reason else gateway.charge(charge, now=now)
 
     def lock(self, row: TopUp) -> None:
         TopUp.objects.select_for_update().get(pk=row.pk)
 
-    def record(self, what: str, row: TopUp, *, actor: Actor, now: datetime, **detail: object) -> None:
+    def record(self, event: str, row: TopUp, *, actor: Actor, now: datetime, **detail: object) -> None:
         audit.record(
-            "topup.settle" if what == "succeed" else f"topup.{what}",
+            "topup.settle" if event == "succeed" else f"topup.{event}",
             row,
             f"top-up of {Money(row.minor, row.currency)}",
             actor=actor,
@@ -37,10 +37,10 @@ class _TopUpTransactions(GatewayTransactions[TopUp]):
             **detail,
         )
 
-    def declined(self, row: TopUp, reason: str, *, now: datetime) -> None:
-        self.stopped(row, reason, now=now)
+    def on_decline(self, row: TopUp, reason: str, *, now: datetime) -> None:
+        self.on_stuck(row, reason, now=now)
 
-    def stopped(self, row: TopUp, reason: str, *, now: datetime) -> None:
+    def on_stuck(self, row: TopUp, reason: str, *, now: datetime) -> None:
         """Stop automatic top-ups after a failed one; the wallet page says so."""
         if row.automatic:
             AutoTopUp.objects.filter(tenant=row.tenant_id, stopped_at=None).update(stopped_at=now, why=reason)

@@ -27,7 +27,7 @@ class TopUpRefused(ProblemError):
 def open_topup(tenant: Tenant, *, minor: int, actor: Actor, now: datetime, window: int | None = None) -> TopUp:
     """Open a top-up, or retry the stuck one; a worker collects it.
 
-    Raises Invalid for an amount out of bounds, TopUpRefused while another is pending or if no gateway is set.
+    Raises InvalidValue for an amount out of bounds, TopUpRefused while another is pending or if no gateway is set.
     """
     check_topup_amount(minor, tenant.currency)
     with sql_statements.prepared_cursor() as cursor:
@@ -49,7 +49,7 @@ def open_topup(tenant: Tenant, *, minor: int, actor: Actor, now: datetime, windo
 
 
 def parse_topup_amount(text: str, currency: str, field: str) -> int:
-    """Parse an amount as typed or sent, or raise Invalid."""
+    """Parse an amount as typed or sent, or raise InvalidValue."""
     try:
         return parse_amount(text, currency)
     except InvalidAmount as error:
@@ -57,7 +57,7 @@ def parse_topup_amount(text: str, currency: str, field: str) -> int:
 
 
 def check_topup_amount(minor: int, currency: str, *, field: str = "amount") -> None:
-    """Raise Invalid for an amount below or above what one top-up allows."""
+    """Raise InvalidValue for an amount below or above what one top-up allows."""
     unit = 10 ** exponent_of(currency)
     if not MIN_UNITS * unit <= minor <= MAX_UNITS * unit:
         least, most = Money(MIN_UNITS * unit, currency), Money(MAX_UNITS * unit, currency)

@@ -65,7 +65,7 @@ def test_one_that_is_over_or_still_to_come_has_no_chart(kestrel: TenantContext, 
     agreed(kestrel, ahead, since=CLOSES)
     page = payer.get("/commitments/")
     assert "No active commitments." in (shown := page_words(page))
-    assert page.context["drawn"] == []
+    assert page.context["panels"] == []
     assert ("ended" in shown, "scheduled" in shown) == (True, True)
 
 

@@ -115,11 +115,11 @@ def test_a_project_viewer_does_not_see_the_burn_quota_of_the_tenant(portal: Port
     portal.sim.create_lease(portal.owner, offering("1g.10gb"), project=design)
     portal.sim.create_lease(portal.owner, offering("whole-gpu"))
     page = portal.sign_in_as(Role.VIEWER, design).get("/")
-    month = page.context["page"].month
+    month = page.context["page"].month_spend
     assert (month.burn, month.held, month.ceiling) == (EURO, 0, None)
     assert "queued or starting" not in page.content.decode()
     portal.owner.set_quota(QuotaKind.BURN, 10 * EURO, design)
-    month = portal.sign_in_as(Role.VIEWER, design).get("/").context["page"].month
+    month = portal.sign_in_as(Role.VIEWER, design).get("/").context["page"].month_spend
     assert (month.burn, month.ceiling) == (EURO, 10 * EURO)
 
 
@@ -127,12 +127,12 @@ def test_the_first_steps_of_a_part_are_not_done_by_others(portal: PortalSession)
     design = portal.owner.create_project("design")
     portal.owner.create_member(Role.ADMIN)
     portal.owner.token()
-    done = [step.done for step in portal.get("/").context["page"].first]
+    done = [step.done for step in portal.get("/").context["page"].first_steps]
     assert done == [False, True, True]
     lead = portal.sign_in_as(Role.OWNER, design)
-    assert [step.done for step in lead.get("/").context["page"].first] == [False, False, False]
+    assert [step.done for step in lead.get("/").context["page"].first_steps] == [False, False, False]
     portal.owner.create_member(Role.VIEWER, design)
-    assert [step.done for step in lead.get("/").context["page"].first] == [False, False, True]
+    assert [step.done for step in lead.get("/").context["page"].first_steps] == [False, False, True]
 
 
 def test_only_the_open_projects_subtree_is_shown(portal: PortalSession) -> None:

@@ -187,7 +187,7 @@ def test_choosing_an_alternative_keeps_the_form_input_out_of_urls(portal: Portal
     assert [address for address in re.findall(r'href="([^"]*)"', page) if "hush" in address] == []
     spot, *_ = re.findall(r'<button[^>]* name="instead" value="([^"]+)"[^>]* formaction="/launch/quote/"', page)
     answer = portal.post("/launch/quote/", **typed, model="H100-80GB", instead=spot)
-    assert answer.context["page"].each.offering.pk == offering("3g.40gb", price_class="spot").pk
+    assert answer.context["page"].chosen.offering.pk == offering("3g.40gb", price_class="spot").pk
     assert answer.context["page"].form.count == "2"
     for kept in ('value="own/image:7"', 'value="train --key hush"', "TOKEN=hush</textarea>"):
         assert kept in answer.content.decode()
@@ -199,7 +199,7 @@ def test_another_model_instead_is_shown_among_its_own(portal: PortalSession) -> 
     what = Offering.objects.filter(gpu_model=other).earliest("pk")
     typed = form(offering("3g.40gb"), model=offering("3g.40gb").gpu_model_id)
     answer = portal.post("/launch/quote/", **typed, instead=f"{what.pk} {what.price_class}")
-    assert answer.context["page"].each.offering == what
+    assert answer.context["page"].chosen.offering == what
     assert answer.context["page"].model == other
 
 

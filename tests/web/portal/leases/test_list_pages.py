@@ -96,7 +96,8 @@ def test_the_catalogue_counts_what_is_free_exactly(portal: PortalSession) -> Non
 
 def test_the_catalogue_shows_what_the_quota_still_allows(portal: PortalSession) -> None:
     portal.owner.set_quota(QuotaKind.UNITS, 10_000)
-    rows = {row.name: row.left for _, group in portal.get("/catalogue/").context["page"].groups for row in group}
+    groups = portal.get("/catalogue/").context["page"].groups
+    rows = {row.name: row.quota_headroom for _, group in groups for row in group}
     assert (rows["Whole GPU"], rows["3g.40gb"], rows["1g.10gb"]) == (1, 3, 10)
 
 

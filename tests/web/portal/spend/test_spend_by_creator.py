@@ -62,7 +62,7 @@ def test_a_tag_of_leases_groups_what_they_cost_and_the_call_says_so() -> None:
 
 def test_of_many_groups_the_largest_are_listed_and_the_rest_is_one() -> None:
     totals = SpendTotals(tuple(SpendGroup(f"g{n}", f"g{n}", 10 - n, 3600) for n in range(5)), "EUR")
-    assert totals.most(5) == totals.groups
-    *largest, rest = totals.most(3)
+    assert totals.largest(5) == totals.groups
+    *largest, rest = totals.largest(3)
     assert tuple(largest) == totals.groups[:3]
     assert (rest.name, rest.minor, rest.hours) == ("2 more", 7 + 6, "2.0")

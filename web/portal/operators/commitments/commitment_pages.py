@@ -47,7 +47,7 @@ def list_commitments(request: OperatorRequest) -> HttpResponse:
 class TenantCommitmentPage:
     """Commitments of all tenants, with the form that agrees on one."""
 
-    part: ListPage
+    listing: ListPage
     rows: list[dict[str, object]]
     tenants: list[Tenant]
     offerings: list[Offering]
@@ -63,7 +63,7 @@ def build_commitment_page(request: OperatorRequest) -> TenantCommitmentPage:
     rows = list_page(request, agreed, count=agreed.count())
     sold = Offering.objects.filter(state=OfferingState.PUBLISHED).exclude(price_class=PriceClass.SPOT)
     return TenantCommitmentPage(
-        part=rows,
+        listing=rows,
         rows=[{"row": each, "state": commitment_badge(each, request.now)} for each in rows.rows],
         tenants=list(Tenant.objects.order_by("name", "pk")[:MAX_TENANTS]),
         offerings=list(sold.order_by("label", "pk")),

@@ -17,7 +17,7 @@ from billing.services.invoicing.corrections import correction_approvals, correct
 from broker.models import Lease, Offering
 from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, ListPage, list_page, operator_api_call
 from web.portal.operators.page_context import SAFE_OR_POST, OperatorRequest, find_row, form_page, operator_page
 
@@ -35,13 +35,13 @@ def list_corrections(request: OperatorRequest) -> HttpResponse:
             made = _propose_correction(request)
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             return redirect("ops-correction", pk=made.pk)
     with staff_scope():
         rows = Correction.objects.select_related("price_version__offering").order_by("-proposed_at", "-pk")
         context = {
-            "part": list_page(request, rows, count=rows.count()),
+            "listing": list_page(request, rows, count=rows.count()),
             "refusal": refusal,
             "typed": {name: request.POST.get(name, request.GET.get(name, "")) for name in FIELDS},
             "calls": [operator_api_call(_("Corrections"), "ops/corrections", limit=API_PAGE_SIZE)],
@@ -132,7 +132,7 @@ class CorrectionPage:
 
     correction: Correction
     shares: list[TenantCorrection]
-    part: ListPage
+    listing: ListPage
     labels: dict[str, str]
     own: bool  # the visitor proposed or approved it
 
@@ -153,7 +153,7 @@ def build_correction_page(request: OperatorRequest, found: Correction) -> Correc
     return CorrectionPage(
         correction=found,
         shares=shares,
-        part=shown,
+        listing=shown,
         labels=dict(Offering.objects.filter(pk__in=offerings).values_list("pk", "label")),
         own=request.actor.id in (found.author_id, found.approver_id),
     )

@@ -50,7 +50,7 @@ def list_discounts(request: OperatorRequest) -> HttpResponse:
 class TenantDiscountPage:
     """Codes, discounts and minimums of all tenants, with a form for each."""
 
-    part: ListPage
+    listing: ListPage
     rows: list[dict[str, object]]
     campaigns: list[dict[str, object]]
     minimums: list[Minimum]
@@ -86,7 +86,7 @@ def build_discount_page(request: OperatorRequest) -> TenantDiscountPage:
     agreed = Minimum.objects.select_related("tenant").order_by("-agreed_at", "-pk")
     rows = list_page(request, of_tenants, count=of_tenants.count())
     return TenantDiscountPage(
-        part=rows,
+        listing=rows,
         rows=discount_rows(rows.rows, f"{request.now:%Y-%m}"),
         campaigns=[
             {"row": each, "size": tenant_discounts.format_discount(each), "over": _campaign_over(each, request.now)}
@@ -168,7 +168,7 @@ def _parse_discount_terms(request: OperatorRequest, currency: str) -> DiscountTe
 
 
 def find_form_tenant(request: OperatorRequest) -> Tenant:
-    """Return the tenant that the form names, or raise Invalid."""
+    """Return the tenant that the form names, or raise InvalidValue."""
     with staff_scope():
         found = Tenant.objects.filter(pk=request.POST.get("tenant", "")).first()
     if found is None:

@@ -33,7 +33,7 @@ def list_disputes(request: OperatorRequest) -> HttpResponse:
     if waits:
         shown = rows.filter(status=DisputeStatus.OPEN).order_by("opened_at", "pk")
     context = {
-        "part": list_page(request, shown, count=counts[state]),
+        "listing": list_page(request, shown, count=counts[state]),
         "waits": waits,
         "filters": state_tabs(reverse("ops-disputes"), [("", _("Open")), ("all", _("All"))], counts, state),
         "calls": [
@@ -84,16 +84,16 @@ class DisputePage:
     row: InvoiceLineRow
     given_back: int
     leases: Sequence[disputed_usage.DisputedUsage]
-    paying: bool
+    payment_pending: bool
     steps: list[DisputeStep]
 
     @property
-    def more(self) -> int:
+    def more_leases(self) -> int:
         """Return how many leases are not named."""
         return max(self.row.line.leases - len(self.leases), 0)
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self.dispute.status == DisputeStatus.OPEN
 
     @property
@@ -109,6 +109,6 @@ def build_dispute_page(found: Dispute) -> DisputePage:
         row=row,
         given_back=CreditNoteLine.objects.filter(line=found.line_id).aggregate(back=Sum("minor", default=0))["back"],
         leases=disputed_usage.usage_on_line(row.line, most=MAX_LEASES),
-        paying=dispute_outcomes.has_pending_payment(found.invoice),
+        payment_pending=dispute_outcomes.has_pending_payment(found.invoice),
         steps=list(found.steps.order_by("n")),
     )

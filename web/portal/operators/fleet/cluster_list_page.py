@@ -35,7 +35,7 @@ class NodeRow:
     gpus: Sequence[FleetGpu]
 
     @property
-    def first(self) -> FleetGpu:
+    def first_gpu(self) -> FleetGpu:
         return self.gpus[0]
 
     @property
@@ -56,12 +56,12 @@ class NodeRow:
         return [(kind, sum(used[use] for use in uses)) for kind, _word, uses in USE_KINDS]
 
     @property
-    def sold(self) -> str:
+    def sold_gpus(self) -> str:
         used = gpus_by_use(self.gpus)
         return gpu_map.format_gpus(sum(used[use] for use in CHARGED))
 
     @property
-    def words(self) -> str:
+    def usage_text(self) -> str:
         used = gpus_by_use(self.gpus)
         parts = ((_(word), sum(used[use] for use in uses)) for _kind, word, uses in USE_KINDS)
         return ", ".join(f"{gpu_map.format_gpus(amount)} {word}" for word, amount in parts if amount >= SCALE // 20)

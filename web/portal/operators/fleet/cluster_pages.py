@@ -29,7 +29,7 @@ from broker.services.leases.lifecycle import eviction
 from ports import crypto
 from tenants.services.errors import InvalidValue, ProblemError, StaleVersion
 from tenants.services.rls import staff_scope
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.portal.actions import operator_api_call
 from web.portal.operators.layouts.layout_pages import find_cluster
 from web.portal.operators.page_context import (
@@ -147,7 +147,7 @@ def _kubeconfig_form(request: OperatorRequest, cluster: Cluster | None) -> HttpR
                 cluster_examination.request_examination(done, actor=request.actor, now=request.now)
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             messages.success(request, _("Health check of {done_name} started.").format(done_name=done.name))
             return redirect("ops-cluster-checks", done.pk)
@@ -255,7 +255,7 @@ def edit_access(request: OperatorRequest, pk: str) -> HttpResponse:
             cluster_registration.set_ingress(cluster, way, version=seen, actor=request.actor, now=request.now)
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             messages.success(
                 request,

@@ -23,7 +23,7 @@ from broker.services.reports import attention_items, cluster_attention, fleet_gp
 from broker.services.reports.fleet_summary import permille_of
 from broker.services.reports.gpu_usage import SCALE, FleetGpu, UnitUse, gpus_by_use
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
-from web.portal.layout.operator_figures import OperatorFigures, format_age, format_count, operator_figures
+from web.portal.layout.operator_figures import OperatorFigures, format_age, format_count, load_operator_figures
 from web.portal.layout.usage_meters import format_change_against
 from web.portal.operators.fleet import gpu_map
 from web.portal.operators.fleet.gpu_panel import GpuPanel, gpu_panel_now
@@ -99,10 +99,10 @@ def build_fleet_map_page(request: OperatorRequest, fleet: list[FleetGpu], curren
 class ControlRoomPage:
     """Use and revenue of the fleet, its map, and what needs attention."""
 
-    frame: OperatorFigures
-    figures: dict[str, Any]
-    money: dict[str, Any]
-    hours: dict[str, Any]
+    totals: OperatorFigures
+    figure_texts: dict[str, Any]
+    revenue: dict[str, Any]
+    gpu_hours: dict[str, Any]
     needs: list[attention_items.AttentionItem]
     chosen: GpuPanel | None
     fleet_map: FleetMapPage
@@ -115,9 +115,9 @@ class ControlRoomPage:
 def build_control_room_page(request: OperatorRequest) -> ControlRoomPage:
     """Read the whole fleet."""
     fleet = fleet_gpus.load_gpus()
-    seen = operator_figures(request, fleet_summary.summarise(fleet))
+    figures = load_operator_figures(request, fleet_summary.summarise(fleet))
     troubles = cluster_attention.find_troubled_clusters(now=request.now)
-    found = attention_items.find_attention_items(fleet, seen.waiting, now=request.now)
+    found = attention_items.find_attention_items(fleet, figures.queue, now=request.now)
     needs = [
         *troubles,
         *found,
@@ -127,10 +127,10 @@ def build_control_room_page(request: OperatorRequest) -> ControlRoomPage:
     ]
     chosen = _chosen_gpu(fleet, needs)
     return ControlRoomPage(
-        frame=seen,
-        figures=_figure_texts(seen, fleet),
-        money=_revenue_context(request),
-        hours=_hours_context(request, fleet),
+        totals=figures,
+        figure_texts=_figure_texts(figures, fleet),
+        revenue=_revenue_context(request),
+        gpu_hours=_hours_context(request, fleet),
         needs=needs,
         chosen=gpu_panel_now(chosen, now=request.now) if chosen else None,
         fleet_map=build_fleet_map_page(request, fleet, chosen.id if chosen else ""),
@@ -179,16 +179,16 @@ def decision_needs() -> Iterator[attention_items.AttentionItem]:
         )
 
 
-def _figure_texts(seen: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, Any]:
+def _figure_texts(figures: OperatorFigures, fleet: list[FleetGpu]) -> dict[str, Any]:
     """Return the text below each figure."""
-    lost, waiting = gpus_by_use(fleet)[UnitUse.FRAGMENTED], seen.waiting
+    lost, waiting = gpus_by_use(fleet)[UnitUse.FRAGMENTED], figures.queue
     oldest = _(", oldest {oldest}").format(oldest=format_age(waiting.oldest)) if waiting.oldest is not None else ""
     return {
-        "sold": format_permille(seen.fleet.sold_permille),
+        "sold": format_permille(figures.fleet.sold_permille),
         "sold_note": _("{sold} of {gpus:,} GPUs").format(
-            sold=gpu_map.format_gpus(seen.fleet.sold), gpus=seen.fleet.gpus
+            sold=gpu_map.format_gpus(figures.fleet.sold), gpus=figures.fleet.gpus
         ),
-        "earning_note": _("{active} active").format(active=format_count(seen.fleet.active, "lease")),
+        "revenue_note": _("{active} active").format(active=format_count(figures.fleet.active, "lease")),
         "queue_note": _("{waiting:,} queued{oldest}").format(waiting=waiting.waiting, oldest=oldest),
         "queue_kind": "warning" if waiting.overdue else "",
         "lost": format_permille(permille_of(lost, len(fleet) * SCALE)),
@@ -224,5 +224,5 @@ def _hours_context(request: OperatorRequest, fleet: list[FleetGpu]) -> dict[str,
         ],
         "explained": gpu_map.format_gpus(usage.sum_by_use // 3600),
         "total": gpu_map.format_gpus(usage.total // 3600),
-        "whole": usage.sum_by_use == usage.total,
+        "complete": usage.sum_by_use == usage.total,
     }

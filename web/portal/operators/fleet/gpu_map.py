@@ -87,7 +87,7 @@ class FleetMapData:
         return self.gpus > LARGE_UP_TO
 
     @property
-    def words(self) -> str:
+    def alt_text(self) -> str:
         return _("Fleet map, {gpus:,} GPUs. Use arrow keys to move between GPUs and Enter to open one.").format(
             gpus=self.gpus
         )

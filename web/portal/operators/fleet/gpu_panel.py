@@ -64,7 +64,7 @@ class GpuPanel:
         return [(BAR_KINDS.get(r.use, DRAWING_KINDS[r.use]), r.size) for r in self.gpu.unit_runs]
 
     @property
-    def words(self) -> str:
+    def usage_text(self) -> str:
         return ", ".join(f"{r.size} {r.use}" for r in self.gpu.unit_runs)
 
     @property
@@ -96,7 +96,7 @@ def gpu_panel_now(gpu: FleetGpu, *, now: datetime) -> GpuPanel:
 
 
 def find_gpu(pk: str) -> FleetGpu:
-    """Load one GPU, or raise Missing."""
+    """Load one GPU, or raise ObjectNotFound."""
     found = fleet_gpus.load_gpus(gpu=pk)
     if not found:
         raise ObjectNotFound(_("GPU {pk!r} was not found.").format(pk=pk), fix=_("Select it from the list of GPUs."))

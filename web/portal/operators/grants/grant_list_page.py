@@ -24,7 +24,7 @@ def list_grants(request: OperatorRequest) -> HttpResponse:
     wanted = {grant.project_id for grant in shown.rows if grant.project_id}
     names = dict(Project.objects.filter(pk__in=wanted).values_list("pk", "name"))
     context = {
-        "part": shown,
+        "listing": shown,
         "rows": [
             GrantRow(each, grant_scope(each.grant, names))
             for each in grant_balances.grant_balances(shown.rows, now=request.now)

@@ -49,8 +49,8 @@ class CreditableInvoiceLine:
     """An invoice line, its creditable amount, and what was typed beside it."""
 
     row: InvoiceLineRow
-    left: LineCreditLimit
-    most: str  # the creditable amount, formatted
+    limit: LineCreditLimit
+    max_amount: str  # the creditable amount, formatted
     typed: str
 
 
@@ -64,7 +64,7 @@ def list_invoices(request: OperatorRequest) -> HttpResponse:
     rows = rows.filter(status=state) if state else rows
     tabs = (("", _("All")), *((each.value, each.label) for each in STATE_FILTERS))
     context = {
-        "part": list_page(request, rows, count=counts.get(state, 0)),
+        "listing": list_page(request, rows, count=counts.get(state, 0)),
         "filters": state_tabs(reverse("ops-invoices"), tabs, counts, state),
         "owed": ledger_balances.amounts_owed_by_all(),
         "calls": [
@@ -105,7 +105,7 @@ def credit_whole_invoice(request: OperatorRequest, pk: str) -> HttpResponse:
     """Ask for confirmation, then credit all that is left of an invoice."""
     found = _find_invoice(pk)
     with staff_scope():
-        left = sum(line.left for line in credit_notes.creditable_lines(found))
+        left = sum(line.remaining for line in credit_notes.creditable_lines(found))
 
     def act(why: str) -> str:
         seen = parse_seen_amount(request.GET.get("seen", ""))
@@ -133,7 +133,7 @@ def _find_invoice(pk: str) -> Invoice:
 
 
 def _typed_amounts(request: OperatorRequest, currency: str) -> dict[int, int]:
-    """Return the typed amounts by line number, or raise Invalid."""
+    """Return the typed amounts by line number, or raise InvalidValue."""
     try:
         wanted = {
             int(field[1]): parse_amount(text, currency)
@@ -152,23 +152,23 @@ class InvoiceCreditPage:
     """One invoice of a tenant, with what of each line can be credited."""
 
     invoice: Invoice
-    part: ListPage
+    listing: ListPage
     lines: list[CreditableInvoiceLine]
-    every: dict[int, LineCreditLimit]  # of all lines, also those on other pages of the list
-    paid: Payment | None
+    limits: dict[int, LineCreditLimit]  # of all lines, also those on other pages of the list
+    refundable_payment: Payment | None
     disputes: list[Dispute]
-    notes: list[CreditNote]
+    credit_notes: list[CreditNote]
 
-    cannot_be_taken_back = CREDIT_WARNING
+    credit_warning = CREDIT_WARNING
     tenant_sees_reason = TENANT_SEES_REASON
 
     @property
-    def left(self) -> int:
-        return sum(line.left for line in self.every.values())
+    def remaining(self) -> int:
+        return sum(line.remaining for line in self.limits.values())
 
     @property
-    def seen(self) -> int:
-        return sum(line.credited for line in self.every.values())
+    def credited_minor(self) -> int:
+        return sum(line.credited for line in self.limits.values())
 
     @property
     def creditable(self) -> bool:
@@ -185,23 +185,23 @@ class InvoiceCreditPage:
 def build_credit_page(request: OperatorRequest, invoice: Invoice) -> InvoiceCreditPage:
     """Read one page of an invoice's lines, and what can be credited."""
     shown = list_page(request, invoice_line_rows(invoice))
-    every = {line.n: line for line in credit_notes.creditable_lines(invoice)}
+    limits = {line.n: line for line in credit_notes.creditable_lines(invoice)}
     open_ = Dispute.objects.filter(invoice=invoice, status=DisputeStatus.OPEN)
     lines = []
     for row in shown.rows:
-        left = every.get(row.line.n) or LineCreditLimit(
+        limit = limits.get(row.line.n) or LineCreditLimit(
             row.line.n, row.line.minor, 0
         )  # a draft may have changed meanwhile
         typed = request.POST.get(f"line-{row.line.n}", "")
-        lines.append(CreditableInvoiceLine(row, left, most=str(Money(left.left, invoice.currency)), typed=typed))
+        lines.append(CreditableInvoiceLine(row, limit, str(Money(limit.remaining, invoice.currency)), typed=typed))
     return InvoiceCreditPage(
         invoice=invoice,
-        part=shown,
+        listing=shown,
         lines=lines,
-        every=every,
-        paid=_refundable_payment(invoice),
+        limits=limits,
+        refundable_payment=_refundable_payment(invoice),
         disputes=list(open_.select_related("line").order_by("line__n")[:MOST_DISPUTES]),
-        notes=list(invoice.credit_notes.order_by("-issued_at", "-pk")),
+        credit_notes=list(invoice.credit_notes.order_by("-issued_at", "-pk")),
     )
 
 

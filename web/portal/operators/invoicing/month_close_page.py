@@ -29,7 +29,7 @@ def show_month_close(request: OperatorRequest) -> HttpResponse:
         labels = close_checklist.month_labels()[:MAX_MONTHS]
         label = _chosen_month(request, labels)
         shown = {
-            "checklist": close_checklist.check_month(label, now=request.now) if label else None,
+            "checklist": close_checklist.build_checklist(label, now=request.now) if label else None,
             "months": [
                 {"url": f"{reverse('ops-month-close')}?month={each}", "label": each, "current": each == label}
                 for each in labels[:6]

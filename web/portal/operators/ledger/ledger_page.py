@@ -22,7 +22,7 @@ ID = re.compile(r"[a-z]{3}_[0-9a-z]{1,36}")
 def show_ledger(request: OperatorRequest) -> HttpResponse:
     """Show the trial balance and latest transfers, optionally of one tenant or invoice."""
     ref, tenant = (_id_parameter(request, name) for name in ("invoice", "tenant"))
-    rows = LedgerTransfer.objects.about(ref) if ref else LedgerTransfer.objects.all()
+    rows = LedgerTransfer.objects.for_ref(ref) if ref else LedgerTransfer.objects.all()
     rows = rows.filter(tenant_id=tenant) if tenant else rows
     before = request.GET.get("before", "")
     older = rows.filter(pk__lt=int(before)) if re.fullmatch(r"[0-9]{1,18}", before, re.ASCII) else rows

@@ -49,14 +49,14 @@ def mark_topup_failed(request: OperatorRequest, pk: str) -> HttpResponse:
 
 def _confirm_mark_failed(
     request: OperatorRequest,
-    moving: GatewayTransactions[TransactionRow],
+    transactions: GatewayTransactions[TransactionRow],
     row: TransactionRow,
     what: str,
     done: str,
     then: str,
 ) -> HttpResponse:
     def act(why: str) -> str:
-        found = manual_settlements.settle_as_not_taken(moving, row, why=why, actor=request.actor, now=request.now)
+        found = manual_settlements.settle_as_not_taken(transactions, row, why=why, actor=request.actor, now=request.now)
         if found.status == PaymentStatus.DECLINED:
             return _("Marked as failed: {what}; {done}.").format(what=what, done=done)
         return _("Waiting for the payment gateway ({gateway}) to confirm; {done} after that.").format(
@@ -77,7 +77,7 @@ def _confirm_mark_failed(
                 "so that nobody pays it later. If it was charged, the payment is recorded; "
                 "while the gateway does not respond, the payment stays open."
             ).format(gateway=row.gateway)
-            if moving.uses_current_gateway(row)
+            if transactions.uses_current_gateway(row)
             else _(
                 "The payment gateway ({gateway}) is no longer configured here. "
                 "If it may come back, configure it again instead."

@@ -61,28 +61,28 @@ class RefundPage:
     """One payment, what of it can be refunded, and its refunds."""
 
     payment: Payment
-    room: RefundLimits
-    here: bool  # its gateway is configured here
+    limits: RefundLimits
+    gateway_configured: bool  # its gateway is configured here
     rows: list[Refund]
 
     @property
-    def took_note(self) -> str:
+    def charged_note(self) -> str:
         succeeded = self.payment.status == PaymentStatus.SUCCEEDED
         return _("by this payment") if succeeded else _("payment {status}").format(status=self.payment.status)
 
     @property
-    def most(self) -> str:
-        return str(Money(self.room.max_minor, self.room.currency)).lstrip("€$£¥ ")
+    def max_amount(self) -> str:
+        return str(Money(self.limits.max_minor, self.limits.currency)).lstrip("€$£¥ ")
 
     @property
-    def waits(self) -> Refund | None:
+    def pending_refund(self) -> Refund | None:
         """Return the refund that is not settled yet."""
         return next((each for each in self.rows if each.status in UNSETTLED), None)
 
     @property
-    def open(self) -> bool:
+    def can_refund(self) -> bool:
         succeeded = self.payment.status == PaymentStatus.SUCCEEDED
-        return self.here and not self.waits and succeeded and self.room.max_minor > 0
+        return self.gateway_configured and not self.pending_refund and succeeded and self.limits.max_minor > 0
 
     @property
     def calls(self) -> list[dict[str, str]]:
@@ -93,8 +93,8 @@ def build_refund_page(payment: Payment, now: datetime) -> RefundPage:
     """Read what of a payment can be refunded, and its refunds."""
     return RefundPage(
         payment=payment,
-        room=refund_creation.refund_limits(payment, now=now),
-        here=REFUND_TRANSACTIONS.uses_current_gateway(payment),
+        limits=refund_creation.refund_limits(payment, now=now),
+        gateway_configured=REFUND_TRANSACTIONS.uses_current_gateway(payment),
         rows=list(payment.sent_back.order_by("-opened_at", "-pk")),
     )
 

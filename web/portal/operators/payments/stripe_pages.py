@@ -82,7 +82,7 @@ def acknowledge_difference(request: OperatorRequest, pk: int) -> HttpResponse:
         verb=_("Acknowledge"),
         back=reverse("ops-stripe"),
         lines=(
-            found.says,
+            found.description,
             found.next,
             _("The difference no longer needs attention. If its amount changes, it is reported again."),
         ),

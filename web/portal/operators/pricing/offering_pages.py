@@ -27,7 +27,7 @@ from broker.services.queue import open_capacity
 from broker.services.volumes import volume_metering
 from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.http.query_strings import state_tabs
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.launch.launch_form import YEARS
@@ -134,7 +134,7 @@ def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
             messages.success(request, _change_offering(request, found))
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
         else:
             return redirect("ops-offering", pk=pk)
     elif "try" in request.GET:
@@ -142,7 +142,7 @@ def edit_offering(request: OperatorRequest, pk: str) -> HttpResponse:
             preview_panel = PricePreviewPanel(_preview_price(request, found))
         except ProblemError as problem:
             refusal = problem
-            set_refusal_reason(request, problem.detail)
+            set_rejection_reason(request, problem.detail)
 
     def build(refusal: ProblemError | None) -> OfferingPage:
         wrong = getattr(refusal, "field", "") if request.method == "POST" else "try"
@@ -190,9 +190,9 @@ class OfferingPage:
     offering: Offering
     versions: list[dict[str, Any]]
     price: OfferingPrice | None
-    own: int  # tenants with a custom price
-    live: int
-    wrong: str  # the refused field
+    custom_price_count: int  # tenants with a custom price
+    live_leases: int
+    wrong_field: str  # the refused field
     new_price: str
     label: str
     preview_panel: PricePreviewPanel | None
@@ -210,7 +210,7 @@ class OfferingPage:
 
     @property
     def wrong_tiers(self) -> bool:
-        return self.wrong in ("tiers", "model")
+        return self.wrong_field in ("tiers", "model")
 
 
 def build_offering_page(
@@ -233,9 +233,9 @@ def build_offering_page(
             for row in versions
         ],
         price=price_list.prices_at(request.now, currency=settings.CURRENCY, offerings=[found.pk]).get(found.pk),
-        own=own.count(),
-        live=Lease.objects.live().filter(offering=found).count(),
-        wrong=wrong,
+        custom_price_count=own.count(),
+        live_leases=Lease.objects.live().filter(offering=found).count(),
+        wrong_field=wrong,
         new_price=request.POST.get("price", query.get("try", "")),
         label=request.POST.get("label", found.label),
         preview_panel=preview_panel,

@@ -18,7 +18,7 @@ from broker.models import Offering
 from tenants.models import Tenant
 from tenants.services.errors import InvalidValue, ProblemError
 from tenants.services.rls import staff_scope
-from web.http.middleware import set_refusal_reason
+from web.http.middleware import set_rejection_reason
 from web.portal.actions import API_PAGE_SIZE, operator_api_call
 from web.portal.operators.page_context import (
     SAFE_OR_POST,
@@ -53,7 +53,7 @@ def edit_tenant_prices(request: OperatorRequest, pk: str) -> HttpResponse:
             preview_panel = PricePreviewPanel(_preview_price(request, found))
     except ProblemError as problem:
         refusal = problem
-        set_refusal_reason(request, problem.detail)
+        set_rejection_reason(request, problem.detail)
     template = "operators/pricing/tenant_prices.html"
     return render_refused(request, template, lambda _: build_tenant_price_page(request, found, preview_panel), refusal)
 

@@ -56,7 +56,7 @@ def list_plans(request: OperatorRequest) -> HttpResponse:
     rows = RelocationPlan.objects.select_related("cluster").annotate(count=Count("moves"))
     listed = list_page(request, rows.order_by("-proposed_at", "-id"), count=RelocationPlan.objects.count())
     context = {
-        "part": listed,
+        "listing": listed,
         "open": RelocationPlan.objects.open().count(),
         "calls": [operator_api_call(_("Plans, newest first"), "ops/relocation-plans", sort="-proposed_at", limit=500)],
     }
@@ -74,20 +74,20 @@ class RelocationPlanPage:
     """One plan with its relocations, its GPUs before and after, and its steps."""
 
     plan: RelocationPlan
-    moves: list[Relocation]
+    relocations: list[Relocation]
     room_for: Lease | None
     entries: QuerySet[RelocationLogEntry]
 
     @property
     def gpus(self) -> list[RelocationDrawing]:
-        return [_draw_gpu(gpu, self.moves) for gpu in self.plan.gpus]
+        return [_draw_gpu(gpu, self.relocations) for gpu in self.plan.gpus]
 
     @property
     def keys(self) -> list[dict[str, str]]:
         return [key for key in PLAN_LEGEND if self.plan.room_for or key["kind"] != "new-slice"]
 
     @property
-    def won(self) -> str:
+    def gain_note(self) -> str:
         return _("for a queued lease") if self.plan.room_for else _("available as whole GPUs again")
 
     @property
@@ -95,7 +95,7 @@ class RelocationPlanPage:
         return self.plan.state == RelocationPlanState.PROPOSED
 
     @property
-    def waits(self) -> bool:
+    def accepted(self) -> bool:
         return self.plan.state == RelocationPlanState.ACCEPTED
 
     @property
@@ -103,12 +103,12 @@ class RelocationPlanPage:
         return self.plan.state in {state.value for state in CANCELLABLE_PLAN_STATES}
 
     @property
-    def live(self) -> bool:
+    def in_progress(self) -> bool:
         return not self.plan.is_over and not self.proposed
 
     @property
-    def over(self) -> int:
-        return sum(move.is_over for move in self.moves)
+    def finished_count(self) -> int:
+        return sum(move.is_over for move in self.relocations)
 
     @property
     def calls(self) -> list[dict[str, str]]:
@@ -122,7 +122,7 @@ def build_plan_page(found: RelocationPlan) -> RelocationPlanPage:
     moves = Relocation.objects.filter(plan=found).order_by("n")
     return RelocationPlanPage(
         plan=found,
-        moves=list(moves.select_related("lease", "tenant", "from_gpu__node", "to_gpu__node")),
+        relocations=list(moves.select_related("lease", "tenant", "from_gpu__node", "to_gpu__node")),
         room_for=Lease.objects.select_related("tenant").filter(pk=found.room_for).first(),
         entries=RelocationLogEntry.objects.filter(plan=found).order_by("-seq"),
     )

@@ -170,15 +170,16 @@ def test_the_checklist_of_the_month_names_what_waits() -> None:
 
     def state(name: str) -> tuple[str, str]:
         with staff_scope():
-            item = next(each for each in close_checklist.check_month("2026-10", now=NOW).items if each.name == name)
+            checks = close_checklist.build_checklist("2026-10", now=NOW).checks
+        item = next(each for each in checks if each.name == name)
         return item.state.value, item.found
 
-    assert state("Corrections are decided") == ("bad", "1 waits for approval, 0 being booked")
-    assert state("Disputes are resolved") == ("waits", "1 dispute is open")
+    assert state("Corrections are decided") == ("action_required", "1 waits for approval, 0 being booked")
+    assert state("Disputes are resolved") == ("pending", "1 dispute is open")
     correction_proposals.withdraw_correction(correction, actor=ANNA, now=NOW)
     version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
     approve_correction(propose_price(version, 150, now=NOW), now=NOW)
-    assert state("Corrections are decided") == ("waits", "0 wait for approval, 1 being booked")
+    assert state("Corrections are decided") == ("pending", "0 wait for approval, 1 being booked")
 
 
 def test_operators_take_the_same_files_and_each_look_is_kept(author: Client) -> None:

@@ -49,7 +49,7 @@ def test_the_figures_are_those_of_the_fleet(sim: Simulation, kestrel: TenantCont
     sim.run(600)
     html = page(operator, "/ops/")
     assert figure(html, "Sold now") == "37.5 %"  # 12 of 32 units
-    assert figure(html, "Earning now") == "€4.00 /h"  # 2.80 + 1.20
+    assert figure(html, "Revenue now") == "€4.00 /h"  # 2.80 + 1.20
     assert figure(html, "Queue age p95") == "no queue"
     assert figure(html, "Revenue today").startswith("€0.6")
     assert "4 GPUs in 1 cluster; 1 tenant runs 2 leases" in html

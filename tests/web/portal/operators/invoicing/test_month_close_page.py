@@ -57,7 +57,7 @@ def operator(settings: Any) -> Client:
 
 def items(label: str = OCTOBER, *, now: Any = NOW) -> dict[str, CloseCheck]:
     with staff_scope():
-        return {item.name: item for item in close_checklist.check_month(label, now=now).items}
+        return {item.name: item for item in close_checklist.build_checklist(label, now=now).checks}
 
 
 def used() -> Tenant:
@@ -80,8 +80,8 @@ def test_a_month_that_is_over_is_closed_issued_and_collected_in_turn() -> None:
     assert found["The month is over"].state is CheckState.DONE
     assert found["Every month is closed"] == CloseCheck(
         "Every month is closed",
-        found["Every month is closed"].says,
-        CheckState.WAITS,
+        found["Every month is closed"].description,
+        CheckState.PENDING,
         "1 finished month is still open",
         (tenant.name,),
         "Months close every ten minutes. Close finished months now to see the result at once.",
@@ -97,17 +97,17 @@ def test_a_month_that_is_over_is_closed_issued_and_collected_in_turn() -> None:
     process_payment(request_payment(invoice))
     assert items()["Everything is collected"].found == "nothing is due"
     with staff_scope():
-        whole = close_checklist.check_month(OCTOBER, now=NOW)
-    assert whole.done == len(whole.items)
+        whole = close_checklist.build_checklist(OCTOBER, now=NOW)
+    assert whole.done_count == len(whole.checks)
 
 
 def test_before_its_end_a_month_is_not_over_anywhere() -> None:
     used()
     found = items(now=utc("2026-10-31 23:00:00"))
-    assert found["The month is over"].state is CheckState.WAITS
+    assert found["The month is over"].state is CheckState.PENDING
     assert "0 of 1 months have ended; the last ends 01 Nov 00:00 UTC" in found["The month is over"].found
     assert found["Every month is closed"].found == "0 finished months are still open"
-    assert found["Every month is closed"].state is CheckState.WAITS
+    assert found["Every month is closed"].state is CheckState.PENDING
 
 
 def test_a_lease_that_nobody_has_seen_since_is_a_late_meter() -> None:
@@ -118,7 +118,7 @@ def test_a_lease_that_nobody_has_seen_since_is_a_late_meter() -> None:
     )
     lease_rating.rate_all_leases(now=NOW)
     found = items()["No usage is pending"]
-    assert (found.state, found.examples) == (CheckState.WAITS, (f"{lease.pk} of {tenant.name}",))
+    assert (found.state, found.examples) == (CheckState.PENDING, (f"{lease.pk} of {tenant.name}",))
 
 
 def test_usage_without_a_price_is_listed_until_it_has_one() -> None:
@@ -128,7 +128,7 @@ def test_usage_without_a_price_is_listed_until_it_has_one() -> None:
     offering = create_priced_offering(None)
     add_ended_lease(project, offering, utc("2026-10-06 00:00:00"), HOUR)
     found = items()["Everything has a price"]
-    assert (found.state, found.found) == (CheckState.BAD, "1 usage period is without a price")
+    assert (found.state, found.found) == (CheckState.ACTION_REQUIRED, "1 usage period is without a price")
     assert offering.label in found.examples[0]
     set_price(offering, 10**9, since=utc("2026-10-01 00:00:00"))
     assert items()["Everything has a price"].state is CheckState.DONE
@@ -138,7 +138,7 @@ def test_a_tax_that_nobody_knows_is_named(settings: Any) -> None:
     settings.SUPPLIER = LUMEN.as_dict()
     tenant = used()
     found = items()["Every tax has a rate"]
-    assert (found.state, found.examples) == (CheckState.BAD, (tenant.name,))
+    assert (found.state, found.examples) == (CheckState.ACTION_REQUIRED, (tenant.name,))
     set_tax_rate("DE", 19)
     drafts.refresh_drafts(tenant, now=NOW)
     assert items()["Every tax has a rate"].state is CheckState.DONE
@@ -149,7 +149,7 @@ def test_a_payment_that_waits_for_a_person_is_named() -> None:
     fail_next_charges(invoice, GatewayFault.REJECTED)
     process_payment(request_payment(invoice))
     found = items()["Everything is collected"]
-    assert (found.state, found.examples) == (CheckState.BAD, (str(invoice),))
+    assert (found.state, found.examples) == (CheckState.ACTION_REQUIRED, (str(invoice),))
 
 
 def test_books_that_do_not_agree_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_books_that_do_not_agree_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(close_checklist.ledger_balances, "stored_trial_balance", lambda: odd)
     found = items()["The ledger balances"]
     assert (found.state, found.found, found.examples) == (
-        CheckState.BAD,
+        CheckState.ACTION_REQUIRED,
         "1 currency is not balanced",
         ("EUR",),
     )
@@ -191,7 +191,7 @@ def test_the_same_over_the_api(operator: Client) -> None:
     assert operator.get("/api/v1/ops/month-closes/2026-10").status_code == 404
     used()
     body = operator.get("/api/v1/ops/month-closes/2026-10").json()
-    assert [item["state"] for item in body["items"]].count("waits") == 2
+    assert [item["state"] for item in body["items"]].count("pending") == 2
     body = operator.put(
         "/api/v1/ops/month-closes/2026-10", '{"state": "closed"}', content_type="application/json"
     ).json()

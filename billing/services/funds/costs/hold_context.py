@@ -1,4 +1,4 @@
-"""Cost context of a lease: its hold, its usage, and its possible cost.
+"""Hold context of a lease: its hold, its usage, and its maximum cost.
 
 The hold is opened when the lease is first checked.
 """
@@ -17,22 +17,22 @@ from ports.postgres.sql_statements import load_sql
 class LeaseHold:
     """Hold of a lease: tenant, end of its wallet cover, and whether it is new.
 
-    `covers_until` is None if that was not asked.
+    `covers_until` is None if the tenant is not prepaid, or past use is being reserved.
     """
 
     id: str
     tenant_id: str
     covers_until: datetime | None
-    new: bool
+    created: bool
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseCostContext:
-    """What one transaction knows of a lease: hold, usage and possible cost."""
+class HoldContext:
+    """A lease with its hold, usage so far and maximum cost, loaded once per transaction."""
 
     lease: Lease
     hold: LeaseHold
-    use: LeaseUsage
+    usage: LeaseUsage
     max_cost: MaxCost
 
 
@@ -41,8 +41,8 @@ def lease_usage(lease: Lease) -> LeaseUsage:
     return NO_USAGE if lease._state.adding else lease_usages([lease.pk]).get(lease.pk, NO_USAGE)
 
 
-def open_cost_context(lease: Lease, use: LeaseUsage | None = None, *, now: datetime) -> LeaseCostContext:
-    """Open or reopen a lease's hold, and return its cost context."""
+def open_lease_hold(lease: Lease, usage: LeaseUsage | None = None, *, now: datetime) -> HoldContext:
+    """Open or reopen a lease's hold, and return it with usage and maximum cost."""
     tenant = lease.project.tenant
     values = {
         "tenant": tenant.pk,
@@ -52,6 +52,6 @@ def open_cost_context(lease: Lease, use: LeaseUsage | None = None, *, now: datet
         "now": now,
         "seq": lease.seq,
     }
-    ((key, covers_until, new),) = sql_statements.fetch_rows(load_sql("billing/funds/open_hold"), values)
-    hold = LeaseHold(key, tenant.pk, covers_until, new)
-    return LeaseCostContext(lease, hold, lease_usage(lease) if use is None else use, MaxCost(tenant, [lease]))
+    ((key, covers_until, created),) = sql_statements.fetch_rows(load_sql("billing/funds/open_hold"), values)
+    hold = LeaseHold(key, tenant.pk, covers_until, created)
+    return HoldContext(lease, hold, lease_usage(lease) if usage is None else usage, MaxCost(tenant, [lease]))

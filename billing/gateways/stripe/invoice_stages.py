@@ -1,4 +1,4 @@
-"""Steps of a charge at Stripe, each done once: create, fill, finalize, pay or void."""
+"""Stages of a charge at Stripe, each done once: create, fill, finalize, pay or void."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,18 +10,18 @@ from stripe.params import InvoiceAddLinesParams, InvoiceCreateParams, InvoiceLis
 from billing.domain.stripe_amounts import lines_to_stripe
 from billing.domain.stripe_states import StripeInvoiceState
 from billing.gateways.stripe import commands, rate_limit
-from billing.gateways.stripe.commands import Answer, Params, StripeWrite
+from billing.gateways.stripe.commands import Params, StripeFields, StripeWrite
 from billing.gateways.stripe.connection import stripe_client
 from billing.gateways.stripe.error_mapping import error_code, safe_message, to_gateway_error
 from billing.models import StripeCharge
 from ports.payments import ChargeLine, GatewayCharge, GatewayRejected
 
 CLOCK_TOLERANCE = timedelta(minutes=10)  # tolerance between Stripe's clock and ours
-PAYMENTS = "payments.data.payment.payment_intent"
+EXPAND_PAYMENTS = "payments.data.payment.payment_intent"
 MAX_LINE_LENGTH = 240
 
 
-def create_invoice(record: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
+def create_invoice(record: StripeCharge, charge: GatewayCharge, *, now: datetime) -> StripeFields:
     """Create an empty draft with our number, which Stripe does not advance by itself."""
     params: Params = {
         "customer": record.customer_id,
@@ -36,10 +36,10 @@ def create_invoice(record: StripeCharge, charge: GatewayCharge, *, now: datetime
     if charge.number:
         params["number"] = charge.number if not record.round else f"{charge.number}-r{record.round}"
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
-        return client.v1.invoices.create(cast(InvoiceCreateParams, frozen), {"idempotency_key": idem})
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
+        return client.v1.invoices.create(cast(InvoiceCreateParams, stored), {"idempotency_key": key})
 
-    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> StripeFields | None:
         return _find_created(client, record, since)
 
     return commands.perform_write(_step_write(record, "invoice", params, send, lookup), now=now)
@@ -58,7 +58,7 @@ def find_lost_invoice(record: StripeCharge, *, now: datetime) -> str:
     return str(made["id"]) if made else ""
 
 
-def _find_created(client: StripeClient, record: StripeCharge, since: datetime) -> Answer | None:
+def _find_created(client: StripeClient, record: StripeCharge, since: datetime) -> StripeFields | None:
     """Find the Stripe invoice created for this round of a charge."""
     parameters: InvoiceListParams = {
         "customer": record.customer_id,
@@ -66,13 +66,13 @@ def _find_created(client: StripeClient, record: StripeCharge, since: datetime) -
         "limit": 100,
     }
     for invoice in client.v1.invoices.list(parameters).auto_paging_iter():
-        meant = invoice.metadata.to_dict() if invoice.metadata else {}
-        if (meant.get("payment"), meant.get("round")) == (record.pk, str(record.round)):
+        metadata = invoice.metadata.to_dict() if invoice.metadata else {}
+        if (metadata.get("payment"), metadata.get("round")) == (record.pk, str(record.round)):
             return stored_invoice(invoice)
     return None
 
 
-def add_lines(record: StripeCharge, charge: GatewayCharge, *, now: datetime) -> Answer:
+def add_lines(record: StripeCharge, charge: GatewayCharge, *, now: datetime) -> StripeFields:
     """Add the lines to the draft, in Stripe's integers, with our tax amounts."""
     parts = charge.parts or (ChargeLine(charge.text, charge.minor),)
     if sum(part.minor + part.tax for part in parts) != charge.minor:
@@ -92,9 +92,9 @@ def add_lines(record: StripeCharge, charge: GatewayCharge, *, now: datetime) -> 
         ]
     }
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
         return client.v1.invoices.add_lines(
-            record.stripe_id, cast(InvoiceAddLinesParams, frozen), {"idempotency_key": idem}
+            record.stripe_id, cast(InvoiceAddLinesParams, stored), {"idempotency_key": key}
         )
 
     return commands.perform_write(
@@ -117,32 +117,32 @@ def _tax_amounts(part: ChargeLine, taxable: int, tax: int) -> dict[str, Any]:
     }
 
 
-def finalize_invoice(record: StripeCharge, *, now: datetime) -> Answer:
+def finalize_invoice(record: StripeCharge, *, now: datetime) -> StripeFields:
     """Finalize the draft so that it can be paid."""
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
         return client.v1.invoices.finalize_invoice(
-            record.stripe_id, {"auto_advance": frozen["auto_advance"]}, {"idempotency_key": idem}
+            record.stripe_id, {"auto_advance": stored["auto_advance"]}, {"idempotency_key": key}
         )
 
     done = _lookup_by(record, lambda invoice: invoice.status != "draft")
     return commands.perform_write(_step_write(record, "finalize", {"auto_advance": False}, send, done), now=now)
 
 
-def pay_invoice(record: StripeCharge, *, now: datetime) -> Answer:
-    """Pay it with the saved card, off-session; a declined card is an answer."""
+def pay_invoice(record: StripeCharge, *, now: datetime) -> StripeFields:
+    """Pay it with the saved payment card, off-session; a decline is a result."""
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
         try:
-            return client.v1.invoices.pay(record.stripe_id, cast(InvoicePayParams, frozen), {"idempotency_key": idem})
-        except InvalidRequestError as refusal:
-            if refusal.param == "payment_method":  # the card was removed at Stripe meanwhile
-                return {"declined": error_code(refusal), "reason": safe_message(refusal)}
+            return client.v1.invoices.pay(record.stripe_id, cast(InvoicePayParams, stored), {"idempotency_key": key})
+        except InvalidRequestError as error:
+            if error.param == "payment_method":  # the payment card was removed at Stripe meanwhile
+                return {"declined": error_code(error), "reason": safe_message(error)}
             raise
 
     params = {"payment_method": record.card_id, "off_session": True}
 
-    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> StripeFields | None:
         now_ = _fetch_invoice_state(client, record)
         in_progress = now_.intent in ("processing", "succeeded")
         return {"id": record.stripe_id, **_state_fields(now_)} if in_progress or now_.status != "open" else None
@@ -150,24 +150,24 @@ def pay_invoice(record: StripeCharge, *, now: datetime) -> Answer:
     return commands.perform_write(_step_write(record, "pay", params, send, lookup), now=now)
 
 
-def void_invoice(record: StripeCharge, *, now: datetime) -> Answer:
+def void_invoice(record: StripeCharge, *, now: datetime) -> StripeFields:
     """Void the invoice so that it can never be paid."""
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
-        return client.v1.invoices.void_invoice(record.stripe_id, None, {"idempotency_key": idem})
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
+        return client.v1.invoices.void_invoice(record.stripe_id, None, {"idempotency_key": key})
 
     done = _lookup_by(record, lambda invoice: invoice.status in ("void", "uncollectible"))
     return commands.perform_write(_step_write(record, "void", {}, send, done), now=now)
 
 
-def delete_draft(record: StripeCharge, *, now: datetime) -> Answer:
+def delete_draft(record: StripeCharge, *, now: datetime) -> StripeFields:
     """Delete a draft; Stripe voids only finalized invoices."""
 
-    def send(client: StripeClient, frozen: Params, idem: str) -> Any:
-        client.v1.invoices.delete(record.stripe_id, None, {"idempotency_key": idem})
+    def send(client: StripeClient, stored: Params, key: str) -> Any:
+        client.v1.invoices.delete(record.stripe_id, None, {"idempotency_key": key})
         return {"id": record.stripe_id, "status": "deleted"}
 
-    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> StripeFields | None:
         try:
             client.v1.invoices.retrieve(record.stripe_id)
         except InvalidRequestError as gone:
@@ -193,7 +193,7 @@ def get_invoice_state(record: StripeCharge) -> StripeInvoiceState | None:
 
 
 def _fetch_invoice_state(client: StripeClient, record: StripeCharge) -> StripeInvoiceState:
-    invoice = client.v1.invoices.retrieve(record.stripe_id, {"expand": [PAYMENTS]}).to_dict()
+    invoice = client.v1.invoices.retrieve(record.stripe_id, {"expand": [EXPAND_PAYMENTS]}).to_dict()
     intents = [each["payment"].get("payment_intent") for each in invoice.get("payments", {}).get("data", [])]
     latest = next((each for each in intents if isinstance(each, dict)), {})
     error = latest.get("last_payment_error") or {}
@@ -207,16 +207,16 @@ def _fetch_invoice_state(client: StripeClient, record: StripeCharge) -> StripeIn
     )
 
 
-def state_in_answer(answer: Answer) -> StripeInvoiceState:
-    """Read the invoice state from a step's answer."""
+def state_in_fields(answer: StripeFields) -> StripeInvoiceState:
+    """Read the invoice state from the fields that a stage returned."""
     return StripeInvoiceState(answer["status"], answer["total"], answer["amount_paid"])
 
 
-def _state_fields(seen: StripeInvoiceState) -> Answer:
+def _state_fields(seen: StripeInvoiceState) -> StripeFields:
     return {"status": seen.status, "total": seen.total, "amount_paid": seen.amount_paid}
 
 
-def stored_invoice(invoice: Any) -> Answer:
+def stored_invoice(invoice: Any) -> StripeFields:
     """Return the fields of an invoice that we store."""
     if isinstance(invoice, dict):
         return invoice
@@ -230,7 +230,7 @@ def stored_invoice(invoice: Any) -> Answer:
 
 
 def _lookup_by(record: StripeCharge, done: Callable[[Any], object]) -> commands.Lookup:
-    def lookup(client: StripeClient, since: datetime) -> Answer | None:
+    def lookup(client: StripeClient, since: datetime) -> StripeFields | None:
         invoice = client.v1.invoices.retrieve(record.stripe_id)
         return stored_invoice(invoice) if done(invoice) else None
 
