@@ -93,7 +93,7 @@ class RefundCreate(ReasonIn):
 class OperatorPaymentViewSet(PaymentRows, CollectionViewSet):
     """Payments of all tenants; those that need attention are `status=stuck`."""
 
-    serializer_class, visit, transactions = OperatorPaymentOut, "payments", PAYMENTS
+    serializer_class, audit_action, transactions = OperatorPaymentOut, "payments", PAYMENTS
     filters = TENANT_FILTER | PaymentRows.filters
 
     @OperatorAct(
@@ -124,5 +124,5 @@ class OperatorTopUpOut(TenantNamed, TopUpOut):
 class OperatorTopUpViewSet(TopUpRows, CollectionViewSet):
     """Top-ups of all tenants; those that need attention are `status=stuck`."""
 
-    serializer_class, visit, transactions = OperatorTopUpOut, "topups", TOPUPS
+    serializer_class, audit_action, transactions = OperatorTopUpOut, "topups", TOPUPS
     filters = TENANT_FILTER | TopUpRows.filters
