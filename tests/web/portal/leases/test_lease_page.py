@@ -51,6 +51,12 @@ def test_cost_is_split_where_the_price_changed_and_free_time_is_named(portal: Po
     assert "free" in page
 
 
+def test_the_bar_of_the_cost_is_labelled_with_amounts(portal: PortalSession) -> None:
+    lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), max_duration_s=2 * 3600)
+    portal.sim.clock.at = lease.active_at + timedelta(hours=1)
+    assert 'aria-label="€1.00 of at most €2.00"' in portal.get(f"/leases/{lease.pk}/").content.decode()
+
+
 def test_the_stretch_that_runs_grows_like_the_total_below_it(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), quantity=2, max_duration_s=9 * 3600)
     portal.sim.run(3600)
