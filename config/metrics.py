@@ -135,8 +135,8 @@ def cluster_gauges() -> Iterator[GaugeMetricFamily]:
     yield from (lag, silent, frozen, left)
 
 
-def database_gauges() -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges of one value each, in the order of GAUGES."""
+def database_gauges() -> list[GaugeMetricFamily]:
+    """Return the gauges of one value each, in the order of GAUGES."""
     now = clock.now()
     with system_scope(), connection.cursor() as cursor:
         cursor.execute(load_sql("config/metrics/database_gauges"))
@@ -153,8 +153,7 @@ def database_gauges() -> Iterator[GaugeMetricFamily]:
         "gpubroker_corrections_pending": waiting.corrections,
         "gpubroker_corrections_pending_second_approval": waiting.second,
     }
-    for name, text in GAUGES.items():
-        yield GaugeMetricFamily(name, text, value=values[name])
+    return [GaugeMetricFamily(name, text, value=values[name]) for name, text in GAUGES.items()]
 
 
 def render_metrics() -> bytes:

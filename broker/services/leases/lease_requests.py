@@ -165,6 +165,7 @@ def queue_lease(
     audit.record(
         "lease.request",
         lease,
+        lease.name,
         actor=actor,
         now=now,
         offering=lease.offering.label,

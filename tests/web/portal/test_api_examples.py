@@ -103,13 +103,13 @@ def test_page_and_api_judge_and_price_a_request_alike(
             wanted, project=portal.owner.project, actor=portal.owner.actor, now=portal.sim.now
         )
     assert page.nano_per_hour == api.nano_per_hour
-    assert page.most.minor == api.at_most_minor
-    assert (page.refused is None) == (api.refusal is None)
-    assert page.fits == (api.starts == quote_answers.NOW)
-    assert [other.more for other in page.others] == [each.difference_minor for each in api.alternatives]
+    assert page.max_cost.minor == api.at_most_minor
+    assert (page.problem is None) == (api.refusal is None)
+    assert page.starts_now == (api.starts == quote_answers.NOW)
+    assert [other.difference for other in page.alternatives] == [each.difference_minor for each in api.alternatives]
 
 
 def test_the_page_refuses_what_would_burn_too_much_like_the_gate(portal: PortalSession, settings: object) -> None:
     portal.owner.set_quota(QuotaKind.BURN, 3 * EURO)
-    assert portal.get(f"/launch/?offering={offering('3g.40gb').pk}").context["page"].quote.refused is None
+    assert portal.get(f"/launch/?offering={offering('3g.40gb').pk}").context["page"].quote.problem is None
     assert "this needs €4.00" in portal.read(f"/launch/?offering={offering('4g.40gb').pk}")

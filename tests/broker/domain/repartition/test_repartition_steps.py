@@ -49,7 +49,7 @@ def at(
         tainted=st.booleans(),
         pods=st.integers(0, 2),
         slots=st.sampled_from([{}, {"whole-gpu": 1}, {"1g.10gb": 7}]),
-        there=st.booleans(),
+        exists=st.booleans(),
     ),
     st.integers(0, 30),
     st.integers(0, 2),

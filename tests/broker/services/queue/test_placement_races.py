@@ -4,7 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -212,7 +212,7 @@ def test_a_place_that_is_left_while_its_next_holder_waits_is_held_from_then_on(
         with ThreadPoolExecutor(1) as pool, tenant_scope(kestrel.tenant.pk):
             Allocation.objects.filter(pk=place.pk).update(released_at=left)  # it is being written
             since = pool.submit(held_anew, place)
-            wait_until_it_waits()
+            wait_until_it_waits(since)
         assert since.result(30) == left
 
 
@@ -228,9 +228,11 @@ def held_anew(place: Allocation) -> datetime:
         connections.close_all()
 
 
-def wait_until_it_waits() -> None:
+def wait_until_it_waits(holder: Future[datetime]) -> None:
     """Return once somebody of this database waits for another's transaction."""
     for _ in range(1000):
+        if holder.done():
+            raise AssertionError(f"it did not wait: {holder.result()}")
         with connection.cursor() as cursor:
             cursor.execute(WAITING)
             if cursor.fetchone()[0]:
