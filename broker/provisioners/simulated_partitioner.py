@@ -23,7 +23,7 @@ DAWDLE_S = (150.0, 480.0)
 
 
 class SimulatedPartitioner:
-    """Simulates repartitioning with rows, so that several workers share one cluster."""
+    """Simulates repartitioning in database rows, so that several workers share a cluster."""
 
     def profiles(self, machines: Sequence[PartitionedNode]) -> dict[str, dict[str, int] | None]:
         return dict.fromkeys(

@@ -103,7 +103,7 @@ class Row:
     opens: bool = False  # its GET hands out what opens a lease, so a token that may only read may not send it
     part: Part = SAME
 
-    def on_a_part(self, method: str) -> frozenset[str]:
+    def project_only_roles(self, method: str) -> frozenset[str]:
         """Return the roles that are let in when they are held on one project only."""
         found = self.methods if self.part is SAME else self.part
         return found[method] if isinstance(found, dict) else found
@@ -157,7 +157,7 @@ def in_its_tenant(make: Thing) -> Thing:
 
 
 def below(world: TenantWithOwner, project: Project) -> TenantWithOwner:
-    """Return the world of one project: the things that are made in it belong there."""
+    """Return the test data of one project: what is created from it belongs to it."""
     return replace(world, root=project)
 
 
@@ -186,7 +186,7 @@ def an_invitation(world: TenantWithOwner) -> tuple[Any, str]:
     )
 
 
-def a_machine(world: TenantWithOwner) -> str:
+def a_service_account(world: TenantWithOwner) -> str:
     account = service_accounts.create(
         tenant=world.tenant,
         name=f"matrix of {world.root.pk}",
@@ -406,7 +406,7 @@ def a_credit_note(world: TenantWithOwner) -> str:
 
 
 def a_correction(world: TenantWithOwner) -> str:
-    """A minute of a lease that should not have been charged, proposed."""
+    """A proposed correction of one wrongly charged minute of a lease."""
     now = current_time().replace(microsecond=0)
     span = {"since": now - timedelta(minutes=9), "until": now - timedelta(minutes=8)}
     with rls.tenant_scope(world.tenant.pk):
@@ -418,8 +418,8 @@ def a_correction(world: TenantWithOwner) -> str:
     return str(made.pk)
 
 
-def to_dispute(world: TenantWithOwner) -> str:
-    """An invoice of whose line nothing is in question."""
+def an_undisputed_invoice(world: TenantWithOwner) -> str:
+    """An invoice without open disputes."""
     with rls.tenant_scope(world.tenant.pk):
         found = Dispute.objects.get(pk=a_dispute(world))
         dispute_requests.withdraw_dispute(found, actor=SYSTEM, now=current_time())
@@ -427,7 +427,7 @@ def to_dispute(world: TenantWithOwner) -> str:
 
 
 def a_dispute(world: TenantWithOwner) -> str:
-    """An open dispute about a coin of the credit note's invoice."""
+    """An open dispute of one minor unit on the credit note's invoice."""
     a_credit_note(world)
     invoice = Invoice.objects.get(tenant=world.tenant, credit_notes__isnull=False)
     if open_ := Dispute.objects.filter(invoice=invoice, status="open").first():
@@ -490,7 +490,7 @@ def a_topup(world: TenantWithOwner) -> str:
 
 
 def a_refund(world: TenantWithOwner) -> str:
-    """Of a payment that took something, from a balance on which it was put."""
+    """A refund of a payment that succeeded."""
     if found := Refund.objects.filter(tenant=world.tenant).first():
         return str(found.pk)
     paid = a_payment(world)
@@ -500,7 +500,7 @@ def a_refund(world: TenantWithOwner) -> str:
     return str(made.pk)
 
 
-def a_letter(world: TenantWithOwner) -> str:
+def an_email(world: TenantWithOwner) -> str:
     made = {
         "kind": "invoice-final",
         "subject_id": "inv_gone",
@@ -516,7 +516,7 @@ def some_terms(world: TenantWithOwner) -> str:
 
 
 def a_transfer(world: TenantWithOwner) -> str:
-    """What is posted of an invoice."""
+    """A ledger transfer posted for an invoice."""
     invoice = a_final_invoice(world)
     posting.post_invoices([invoice], now=current_time())
     return str(LedgerTransfer.objects.for_ref(invoice)[0].pk)
@@ -532,7 +532,7 @@ def an_invoice_line(world: TenantWithOwner) -> tuple[str, str]:
 
 
 def an_allocation(world: TenantWithOwner) -> str:
-    """A place that a lease had and left."""
+    """A released allocation of a lease."""
     gone = {
         "profile": "1g.10gb",
         "isolation": "hardware",
@@ -573,7 +573,7 @@ THINGS: dict[str, Thing] = {
     "credit note": in_its_tenant(a_credit_note),
     "topup": in_its_tenant(a_topup),
     "refund": in_its_tenant(a_refund),
-    "letter": in_its_tenant(a_letter),
+    "letter": in_its_tenant(an_email),
     "terms": in_its_tenant(some_terms),
     "grant": in_its_tenant(a_grant),
     "commitment": in_its_tenant(a_commitment),
@@ -598,7 +598,7 @@ THINGS: dict[str, Thing] = {
     "project": lambda world: str(world.create_project(f"thing-{current_time().timestamp()}").pk),
     "member": in_its_tenant(a_member),
     "invitation": in_its_tenant(lambda world: str(an_invitation(world)[0].pk)),
-    "service account": in_its_tenant(a_machine),
+    "service account": in_its_tenant(a_service_account),
     "token": in_its_tenant(a_token),
     "quota": in_its_tenant(a_quota),
     "budget": in_its_tenant(a_budget),
@@ -870,7 +870,7 @@ ROWS: dict[str, Row] = {
         GET=PAYERS,
         POST=SETTLERS,
         body=lambda w: {
-            "invoice": in_its_tenant(to_dispute)(w),
+            "invoice": in_its_tenant(an_undisputed_invoice)(w),
             "lines": [{"n": 1}],
             "reason": "it was down",
         },

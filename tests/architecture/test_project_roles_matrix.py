@@ -91,7 +91,7 @@ def test_a_project_role_opens_what_the_table_says_and_nothing_beside_it(who: Par
     for route, row in rows(kind, fifth=fifth):
         for method in row.methods:
             for visitor, role in held(who, row):
-                allowed = role in row.on_a_part(method)
+                allowed = role in row.project_only_roles(method)
                 if not row.thing:
                     judge(send_request(who, row, visitor, method, routes.address(route)), seen=True, allowed=allowed)
                 else:
@@ -167,7 +167,7 @@ def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -
         for method in set(row.methods) - {*SAFE, "DELETE"}:
             for visitor, role in held(who, row):
                 response = send_request(who, row, visitor, method, path, body=good)
-                allowed = role in row.on_a_part(method)
+                allowed = role in row.project_only_roles(method)
                 response.expect((response.status < 300) == allowed, why=f"it is {allowed} that this is allowed")
                 response.expect(allowed or not response.written, why="nothing may be written")
 
@@ -182,7 +182,7 @@ def test_ids_of_other_projects_in_a_body_are_as_good_as_none(who: Parts) -> None
         missing = {name: lost(value) for name, value in places["beside"].items()}
         path = routes.address(route)
         for visitor, role in held(who, row):
-            allowed = role in row.on_a_part("POST")
+            allowed = role in row.project_only_roles("POST")
             none = send_request(who, row, visitor, "POST", path, body=missing)
             for place, body in places.items():
                 response = send_request(who, row, visitor, "POST", path, body=body)

@@ -80,7 +80,9 @@ def test_no_rule_of_accessibility_is_broken(
 
 
 @by_fifths
-def test_no_width_scrolls_sideways_and_the_policy_is_kept(operations: Portal, chromium: Browser, fifth: int) -> None:
+def test_no_width_scrolls_sideways_and_no_csp_violation_occurs(
+    operations: Portal, chromium: Browser, fifth: int
+) -> None:
     wide = []
     with opened(operations, chromium) as page:
         for name, address in take_fifth(addresses(operations).items(), fifth):
@@ -93,7 +95,7 @@ def test_no_width_scrolls_sideways_and_the_policy_is_kept(operations: Portal, ch
     assert operations.complaints == []
 
 
-def test_pointing_at_a_gpu_describes_it_and_arrows_walk_the_map(operations: Portal, chromium: Browser) -> None:
+def test_hovering_describes_a_gpu_and_arrow_keys_navigate_the_map(operations: Portal, chromium: Browser) -> None:
     with opened(operations, chromium) as page:
         page.goto("/ops/")
         page.hover(f'{MAP}[aria-label*="GPU 3:"]')
@@ -109,7 +111,7 @@ def test_pointing_at_a_gpu_describes_it_and_arrows_walk_the_map(operations: Port
         expect(page.locator("h1")).to_contain_text("GPU 6")
 
 
-def test_the_top_bar_tells_how_many_integrity_checks_hold(operations: Portal, chromium: Browser) -> None:
+def test_the_top_bar_shows_how_many_integrity_checks_pass(operations: Portal, chromium: Browser) -> None:
     with opened(operations, chromium) as page:
         for address in ("/ops/", "/ops/queue/", "/ops/system/"):
             page.goto(address)
@@ -117,7 +119,7 @@ def test_the_top_bar_tells_how_many_integrity_checks_hold(operations: Portal, ch
             expect(page.locator("#integrity-count")).to_be_visible()
 
 
-def test_a_new_map_keeps_the_gpu_one_looks_at(operations: Portal, chromium: Browser) -> None:
+def test_a_map_refresh_keeps_the_selected_gpu(operations: Portal, chromium: Browser) -> None:
     with staff_scope():
         taken = list(Allocation.objects.filter(released_at=None).values_list("gpu_id", flat=True))
     gpu = Gpu.objects.exclude(pk__in=taken).first() or Gpu.objects.all()[0]

@@ -33,7 +33,7 @@ def test_no_rule_of_accessibility_is_broken(
 
 
 @by_fifths
-def test_no_width_scrolls_sideways_and_the_policy_is_kept(portal: Portal, chromium: Browser, fifth: int) -> None:
+def test_no_width_scrolls_sideways_and_no_csp_violation_occurs(portal: Portal, chromium: Browser, fifth: int) -> None:
     wide = []
     with portal.context(chromium) as context:
         page = context.new_page()

@@ -62,7 +62,9 @@ def test_no_rule_of_accessibility_is_broken(
         assert [(rule["id"], rule["nodes"][0]["html"]) for rule in found] == []
 
 
-def test_no_width_scrolls_sideways_and_the_policy_is_kept(chromium: Browser, style_page: tuple[bytes, str]) -> None:
+def test_no_width_scrolls_sideways_and_no_csp_violation_occurs(
+    chromium: Browser, style_page: tuple[bytes, str]
+) -> None:
     with chromium.new_context() as context:
         page, complaints = opened(context, style_page)
         for width in WIDTHS:

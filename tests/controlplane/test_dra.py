@@ -62,7 +62,9 @@ def test_a_claim_of_a_profile_is_given_one_of_its_devices(
     assert given(api, namespace, "slice").startswith("gpu-0-mig-19-")
 
 
-def test_a_claim_of_one_place_is_given_that_place(control_plane: ControlPlane, namespace: str, node: str) -> None:
+def test_a_claim_of_one_mig_placement_gets_that_placement(
+    control_plane: ControlPlane, namespace: str, node: str
+) -> None:
     api = control_plane.api
     parent = f"device.attributes['{DRIVER}'].parentUUID == '{devices.uuid(node, 0)}'"
     place = f"{profile('1g.10gb')} && {parent} && 'memorySlice5' in device.capacity['{DRIVER}']"
@@ -86,7 +88,7 @@ def test_two_slices_never_share_the_counters_of_a_gpu(control_plane: ControlPlan
     api.until(whole, runs)
 
 
-def test_a_plain_limit_becomes_a_claim_through_its_device_class(
+def test_an_extended_resource_limit_becomes_a_claim_through_its_device_class(
     control_plane: ControlPlane, namespace: str, node: str
 ) -> None:
     api = control_plane.api

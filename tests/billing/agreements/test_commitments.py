@@ -305,7 +305,7 @@ def test_whoever_touches_a_commitment_of_a_bundle_is_found_out() -> None:
         assert not check(write_bundle(good | {"carried": good["carried"][:n] + good["carried"][n + 1 :]})).equal
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_invalid_commitment_terms_are_refused() -> None:
     tenant, _ = create_customer()
     offering, spot, gone = (
         create_priced_offering(EURO),

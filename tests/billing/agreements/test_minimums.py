@@ -172,7 +172,7 @@ def test_one_follows_another_and_both_count() -> None:
         assert AuditEvent.objects.filter(action__startswith="minimum.").count() == 3
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_invalid_minimum_terms_are_refused() -> None:
     tenant, _ = create_customer()
     for minor, since, until in (
         (0, NOW, None),

@@ -1,3 +1,5 @@
+"""Explanations of invoice lines: how usage and price give the amount."""
+
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -22,7 +24,7 @@ def piece(start: int, seconds: int, quantity: int = 1) -> UsagePiece:
     return UsagePiece(Period(begin, begin + timedelta(seconds=seconds)), quantity)
 
 
-def test_the_sum_of_a_line_reads_as_a_customer_would_type_it() -> None:
+def test_the_calculation_of_a_line_can_be_typed_into_a_calculator() -> None:
     assert format_computation(2_676_186, nano_per_hour=1_340_000_000, currency="EUR") == (
         "2,676,186 s × 1.340000000 €/h ÷ 3600 s/h = 996.135900 € → 996.14 €"
     )
@@ -32,11 +34,11 @@ def test_the_sum_of_a_line_reads_as_a_customer_would_type_it() -> None:
     ("currency", "end"),
     [("JPY", "= 1,234.500000 ¥ → 1,235 ¥"), ("KWD", "= 1,234.500000 KWD → 1,234.500 KWD")],
 )
-def test_the_last_step_rounds_to_what_the_currency_has(currency: str, end: str) -> None:
+def test_the_last_step_rounds_to_the_currencys_minor_unit(currency: str, end: str) -> None:
     assert format_computation(1800, nano_per_hour=2469 * 10**9, currency=currency).endswith(end)
 
 
-def test_several_stretches_are_listed_added_and_priced_once() -> None:
+def test_several_usage_periods_are_listed_added_and_priced_once() -> None:
     explained = explain_line([piece(0, 60), piece(120, 30, quantity=2)], nano_per_hour=3_600 * 10**7, currency="EUR")
     assert explained.steps == (
         "2026-11-01 00:00:00 UTC to 2026-11-01 00:01:00 UTC: 60 s",
@@ -47,7 +49,7 @@ def test_several_stretches_are_listed_added_and_priced_once() -> None:
     assert (explained.unit_seconds, explained.amount) == (120, Money(120, "EUR"))
 
 
-def test_one_stretch_needs_no_adding_up() -> None:
+def test_one_usage_period_needs_no_addition() -> None:
     explained = explain_line([piece(0, 3600)], nano_per_hour=10**9, currency="EUR")
     assert len(explained.steps) == 2
 
@@ -69,7 +71,7 @@ def test_a_line_without_use_explains_zero() -> None:
         (1000 * EXACT_PER_UNIT + 36_000, "1,000.00000001"),
     ],
 )
-def test_an_exact_amount_shows_all_its_decimals_or_says_that_they_go_on(exact: int, text: str) -> None:
+def test_an_exact_amount_shows_all_decimals_or_marks_them_as_truncated(exact: int, text: str) -> None:
     assert format_exact(exact) == text
 
 
@@ -81,7 +83,7 @@ def test_rounding_what_is_shown_gives_what_is_charged(exact: int) -> None:
     assert shown == Money.of_exact(exact, "EUR").minor
 
 
-def test_an_exact_amount_is_a_fraction_that_anybody_can_divide() -> None:
+def test_an_exact_amount_is_also_given_as_a_fraction() -> None:
     text = format_fraction(2_676_186 * 1_340_000_000)
     assert text == "3,586,089,240,000,000 / 3,600,000,000,000"
     assert format_exact(2_676_186 * 1_340_000_000) == "996.135900"

@@ -1,7 +1,7 @@
 """After any crash an invoice is charged once and never more than its total.
 
-The worker is killed before any statement it was about to make, its own or the gateway's; answers are lost, late,
-declined or never come; hints are lost or doubled. Then calm comes, and the invoice is paid by one charge.
+The worker is killed before any SQL statement, its own or the gateway's; responses are lost, late, declined or never
+come; messages are lost or doubled. Then the faults end, and the invoice is paid by one charge.
 """
 
 from collections.abc import Callable
@@ -36,11 +36,11 @@ BORDERS = ("SAVEPOINT", "RELEASE", "ROLLBACK")
 
 
 class Killed(BaseException):
-    """The worker is dead: nothing after this moment happened."""
+    """Simulated kill of the worker; nothing after it runs."""
 
 
-class Death:
-    """Comes before the statement of that number; None lets live."""
+class KillBeforeStatement:
+    """Raises Killed before the n-th SQL statement; None never kills."""
 
     def __init__(self, at: int | None) -> None:
         self.at, self.made = at, 0
@@ -54,16 +54,16 @@ class Death:
         return execute(sql, *rest)
 
 
-def dies(act: Callable[[], Any], *, at: int | None) -> int:
-    """Do something, be killed before its n-th statement, and return how many were made."""
-    death = Death(at)
+def run_until_killed(act: Callable[[], Any], *, at: int | None) -> int:
+    """Run a function, kill it before its n-th SQL statement; return how many ran."""
+    death = KillBeforeStatement(at)
     with suppress(Killed), connection.execute_wrapper(death):
         act()
     return death.made
 
 
-def never_too_much(invoice: Invoice) -> None:
-    """Assert what must hold at every moment."""
+def assert_never_overcharged(invoice: Invoice) -> None:
+    """Assert that no more than the total was charged; holds at every moment."""
     charged, now = charged_amounts(invoice), reload_invoice(invoice)
     assert charged in ([], [now.total]), charged
     succeeded = [each for each in payments_of(invoice) if each.status == "succeeded"]
@@ -72,54 +72,54 @@ def never_too_much(invoice: Invoice) -> None:
         assert charged == [now.total]
 
 
-def at_peace(invoice: Invoice, now: datetime) -> None:
-    """Let the calm come, and see it paid once."""
+def assert_settles_paid_once(invoice: Invoice, now: datetime) -> None:
+    """Run without faults until nothing is pending; assert that it is paid once."""
     fail_next_charges(invoice)
     for _ in range(4):
         now += timedelta(days=1, hours=2)
         if any(each.status == "stuck" for each in payments_of(invoice)):
-            press(invoice, now)  # a person, who was told
+            click_pay(invoice, now)  # a person who was notified
         sweep_payments(now)
     assert reload_invoice(invoice).status == "paid"
     assert charged_amounts(invoice) == [invoice.total]
     assert [each.status for each in payments_of(invoice)].count("succeeded") == 1
 
 
-def work(invoice: Invoice, now: datetime) -> None:
-    """Look at every payment, as a doubled hint lets a worker do."""
+def process_all_payments(invoice: Invoice, now: datetime) -> None:
+    """Process every payment, as a duplicate message makes a worker do."""
     for payment in payments_of(invoice):
         payment_collection.PAYMENTS.collect(payment.pk, payment.tenant_id, now=now)
 
 
-def press(invoice: Invoice, now: datetime) -> None:
+def click_pay(invoice: Invoice, now: datetime) -> None:
     with suppress(NotPayable):
         request_payment(invoice, now=now)
 
 
-ACTS = {"sweep": lambda _, now: sweep_payments(now), "work": work, "press": press}
+ACTS = {"sweep": lambda _, now: sweep_payments(now), "process": process_all_payments, "pay": click_pay}
 Step = tuple[str, int | None, int]  # what happens, before which statement its worker is killed, seconds until then
 STEPS = st.tuples(
     st.sampled_from(sorted(ACTS)),
     st.one_of(st.none(), st.integers(0, ENOUGH)),
     st.sampled_from([0, 1, 5, 40, 70, 3700, 90_000]),
 )
-ILLS = st.lists(st.sampled_from(list(GatewayFault)), max_size=6)
+FAULTS = st.lists(st.sampled_from(list(GatewayFault)), max_size=6)
 
 
 @pytest.mark.deep
 @settings(max_examples=60, deadline=None)
-@given(steps=st.lists(STEPS, min_size=1, max_size=12), ills=ILLS)
+@given(steps=st.lists(STEPS, min_size=1, max_size=12), faults=FAULTS)
 def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_total(
-    steps: list[Step], ills: list[GatewayFault]
+    steps: list[Step], faults: list[GatewayFault]
 ) -> None:
     with transaction.atomic():
         invoice, now = create_final_invoice(), NOW
-        fail_next_charges(invoice, *ills)
+        fail_next_charges(invoice, *faults)
         for what, death, seconds in steps:
             now += timedelta(seconds=seconds)
-            dies(partial(ACTS[what], invoice, now), at=death)
-            never_too_much(invoice)
-        at_peace(invoice, now)
+            run_until_killed(partial(ACTS[what], invoice, now), at=death)
+            assert_never_overcharged(invoice)
+        assert_settles_paid_once(invoice, now)
         transaction.set_rollback(True)
 
 
@@ -128,33 +128,33 @@ def test_whatever_crashes_it_is_charged_exactly_once_and_never_more_than_the_tot
 def test_killed_before_every_single_statement_of_a_collection(first: GatewayFault) -> None:
     opener, at, made = create_final_invoice(), 0, 1
     request_payment(opener)
-    work(opener, NOW)  # the first of all opens the platform's account, by statements of its own
+    process_all_payments(opener, NOW)  # the first of all opens the platform's account, by statements of its own
     while at < made:
         with transaction.atomic():
             invoice, alive = create_final_invoice(), create_final_invoice()
             for each in (invoice, alive):
                 fail_next_charges(each, first)
                 request_payment(each)
-            made = dies(partial(work, alive, NOW), at=None)
-            assert dies(partial(work, invoice, NOW), at=at) == at
-            never_too_much(invoice)
-            at_peace(invoice, NOW)
+            made = run_until_killed(partial(process_all_payments, alive, NOW), at=None)
+            assert run_until_killed(partial(process_all_payments, invoice, NOW), at=at) == at
+            assert_never_overcharged(invoice)
+            assert_settles_paid_once(invoice, NOW)
             transaction.set_rollback(True)
         at += 1
     assert made > 8
 
 
 @pytest.mark.deep
-def test_killed_before_every_single_statement_of_an_opening() -> None:
+def test_killed_before_every_single_statement_of_opening_a_payment() -> None:
     with transaction.atomic():
         create_final_invoice()
-        made = dies(lambda: payment_creation.open_due_payments(now=NOW), at=None)
+        made = run_until_killed(lambda: payment_creation.open_due_payments(now=NOW), at=None)
         transaction.set_rollback(True)
     for at in range(made):
         with transaction.atomic():
             invoice = create_final_invoice()
-            assert dies(lambda: payment_creation.open_due_payments(now=NOW), at=at) == at
+            assert run_until_killed(lambda: payment_creation.open_due_payments(now=NOW), at=at) == at
             assert payments_of(invoice) == [], "it is opened whole or not at all"
-            at_peace(invoice, NOW)
+            assert_settles_paid_once(invoice, NOW)
             transaction.set_rollback(True)
     assert made > 5

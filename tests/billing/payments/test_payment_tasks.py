@@ -25,7 +25,7 @@ def read_gauges() -> dict[str, float]:
     return {sample.name: sample.value for family in metrics.database_gauges() for sample in family.samples}
 
 
-def test_the_beat_opens_what_is_due_and_sends_what_waits(
+def test_celery_beat_opens_due_payments_and_sends_pending_messages(
     enqueued: CapturedMessages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = create_final_invoice(), create_final_invoice()

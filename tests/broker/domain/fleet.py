@@ -21,6 +21,7 @@ def resource_name(profile: str) -> str:
 
 
 def cut(name: str, model: GpuModelSpec = H100) -> Profile:
+    """Return a MIG profile of a model by its name."""
     return model.profile(name, Isolation.HARDWARE)
 
 

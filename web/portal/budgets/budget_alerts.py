@@ -39,16 +39,16 @@ def budget_notices(request: PageRequest) -> list[dict[str, str]]:
     Two queries.
     """
     names = {project.pk: project.name for project in request.projects}
-    stops = in_force_near(request, BudgetStop.objects.all()).order_by("due_at")
+    stops = budget_rows_in_force(request, BudgetStop.objects.all()).order_by("due_at")
     found = [stop_notice(stop, names, request) for stop in stops]
     stopped = {stop.budget_id for stop in stops if stop.what == StopScope.ALL}
-    full = in_force_near(request, BudgetAlert.objects.filter(percent__gte=FULL_PERCENT)).order_by("at")
+    full = budget_rows_in_force(request, BudgetAlert.objects.filter(percent__gte=FULL_PERCENT)).order_by("at")
     latest = {alert.budget_id: alert for alert in full if alert.budget.project_id in names}
     return [*found, *(alert_notice(each, names) for key, each in latest.items() if key not in stopped)]
 
 
-def in_force_near(request: PageRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Return rows in force this month on, above or below the open project."""
+def budget_rows_in_force(request: PageRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Return this month's rows of budgets of the project, its ancestors and descendants."""
     here = request.project
     mine = Q(budget__project__in=here.path) | Q(budget__project__path__contains=[here.pk])
     now = rows.filter(mine, tenant=request.tenant, lifted_at=None, period__span__contains=request.now)

@@ -1,16 +1,18 @@
+"""GPU drain: slices move off sparsely used GPUs, within a relocation budget."""
+
 from bench.placement_policies.consolidation import consolidate_gpu
 from broker.domain.defragmentation.relocation_budget import RelocationBudget
 from tests.broker.domain.defragmentation.gpus import draw, fleet
 
 
-def test_what_little_is_left_on_a_gpu_moves_where_others_are() -> None:
+def test_last_slices_of_a_gpu_move_to_partly_used_gpus() -> None:
     gpus = fleet("1@0 1@2", "3@0 1@4", "")
     steps = consolidate_gpu(gpus, 0)
     assert [(step.allocation, step.to_gpu, step.cost) for step in steps] == [("0.0", 1, 1), ("0.2", 1, 1)]
     assert draw(gpus)[0] == draw(gpus)[2] == ""
 
 
-def test_all_of_it_moves_or_nothing() -> None:
+def test_a_gpu_is_drained_completely_or_not_at_all() -> None:
     gpus = fleet("1@0 1@2", "4@0 2@4", "")
     assert consolidate_gpu(gpus, 0) == ()
     assert draw(gpus) == ["1@0 1@2", "4@0 2@4", ""]

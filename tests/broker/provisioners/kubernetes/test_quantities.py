@@ -25,7 +25,7 @@ def test_what_is_as_much_is_equal(one: str, other: str) -> None:
     assert parse_quantity(one) == parse_quantity(other)
 
 
-def test_more_is_more() -> None:
+def test_quantities_are_ordered_across_notations() -> None:
     texts = ["1n", "1u", "1m", "1", "1k", "1Ki", "1M", "1Mi", "1G", "1Gi"]
     assert [parse_quantity(text) for text in texts] == sorted(parse_quantity(text) for text in texts)
 
@@ -37,7 +37,7 @@ def test_a_quota_of_zero_is_not_reported_as_exhausted() -> None:
     assert exhausted_names(most, {}) == []
 
 
-def test_only_exhausted_names_of_a_quota_are_stored() -> None:
+def test_only_exhausted_resource_names_of_a_quota_are_stored() -> None:
     def kept(pods: str) -> tuple[bytes, ObservedQuota]:
         status = {"hard": {"pods": "9"}, "used": {"pods": pods}}
         body = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "9"}}, "status": status}

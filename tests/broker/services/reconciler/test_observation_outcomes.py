@@ -75,7 +75,7 @@ def scene(sim: Simulation) -> Scene:
     return Scene(sim)
 
 
-def test_a_lease_becomes_active_with_the_row_that_says_so_and_nobody_is_notified(scene: Scene) -> None:
+def test_an_observation_activates_its_lease_without_notifying_a_worker(scene: Scene) -> None:
     scene.anchor()
     assert (scene.state, scene.enqueued) == ("provisioning", [])
     scene.pod(RUNNING)
@@ -85,7 +85,7 @@ def test_a_lease_becomes_active_with_the_row_that_says_so_and_nobody_is_notified
     assert reload_lease(scene.lease).seen_at == scene.sim.now
 
 
-def test_what_it_is_at_is_written_once(scene: Scene) -> None:
+def test_progress_is_written_once(scene: Scene) -> None:
     with tenant_scope(scene.lease.tenant_id):
         Lease.objects.filter(pk=scene.lease.pk).update(progress={})
     scene.anchor()
@@ -127,14 +127,14 @@ def test_a_pod_without_its_anchor_makes_nothing_active(scene: Scene) -> None:
     assert scene.state == "active"
 
 
-def test_a_pod_of_an_anchor_that_ends_makes_nothing_active(scene: Scene) -> None:
+def test_a_pod_whose_anchor_is_being_deleted_activates_no_lease(scene: Scene) -> None:
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
     scene.enqueued.clear()
     scene.pod(RUNNING)
     assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
 
 
-def test_a_pod_on_a_node_that_nobody_hears_from_is_left_to_a_worker(scene: Scene) -> None:
+def test_a_pod_on_an_unreachable_node_is_left_to_a_worker(scene: Scene) -> None:
     scene.anchor()
     unheard = {
         "metadata": {"name": "n01"},
@@ -153,7 +153,7 @@ def test_a_pod_on_a_node_that_nobody_hears_from_is_left_to_a_worker(scene: Scene
     assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
 
 
-def test_what_may_be_an_end_is_left_to_a_worker(scene: Scene) -> None:
+def test_a_possible_termination_is_left_to_a_worker(scene: Scene) -> None:
     scene.anchor()
     scene.pod({"phase": "Failed"})
     assert (scene.state, scene.enqueued) == ("provisioning", [scene.step])
@@ -162,7 +162,7 @@ def test_what_may_be_an_end_is_left_to_a_worker(scene: Scene) -> None:
 HELD = {"finalizers": ["gpubroker.dev/metering"], "uid": "u"}
 
 
-def test_a_pod_that_was_replaced_waits_for_a_worker_who_lets_it_go(scene: Scene) -> None:
+def test_a_replaced_pod_is_left_for_a_worker_to_release(scene: Scene) -> None:
     scene.anchor()
     scene.pod(RUNNING)
     assert (scene.state, scene.enqueued) == ("active", [])
@@ -174,7 +174,7 @@ def test_a_pod_that_was_replaced_waits_for_a_worker_who_lets_it_go(scene: Scene)
 
 
 @pytest.mark.parametrize(("held", "notifies"), [(HELD, True), ({}, False)])
-def test_only_a_pod_that_we_hold_while_its_lease_goes_is_news(
+def test_only_a_pod_held_by_our_finalizer_during_release_notifies_a_worker(
     sim: Simulation, held: dict[str, Any], notifies: bool
 ) -> None:
     scene = Scene(sim, state=S.RELEASING)
@@ -185,7 +185,7 @@ def test_only_a_pod_that_we_hold_while_its_lease_goes_is_news(
     assert bool(scene.enqueued) is notifies
 
 
-def test_a_place_that_a_lease_went_on_without_makes_nothing_active(scene: Scene) -> None:
+def test_an_abandoned_placement_activates_no_lease(scene: Scene) -> None:
     scene.sees("ConfigMap", "old", {}, generation=7)
     scene.sees("Pod", "old", {"status": RUNNING}, generation=7)
     assert (scene.state, scene.enqueued) == ("provisioning", [scene.step, scene.step])
@@ -198,7 +198,7 @@ def test_a_gang_is_active_only_when_all_of_it_runs(sim: Simulation) -> None:
     assert scene.state == "active"  # both GPUs are on one node, so one pod has them
 
 
-def test_an_active_lease_is_told_of_nothing_while_all_is_well(sim: Simulation) -> None:
+def test_a_healthy_active_lease_notifies_no_worker(sim: Simulation) -> None:
     scene = Scene(sim, state=S.ACTIVE)
     scene.anchor()
     scene.enqueued.clear()
@@ -210,7 +210,7 @@ def test_an_active_lease_is_told_of_nothing_while_all_is_well(sim: Simulation) -
     assert scene.enqueued == [scene.step]
 
 
-def test_a_pod_that_an_active_lease_lost_is_looked_for_by_a_worker(sim: Simulation) -> None:
+def test_a_lost_pod_of_an_active_lease_notifies_a_worker(sim: Simulation) -> None:
     scene = Scene(sim, state=S.ACTIVE)
     scene.anchor()
     scene.pod(RUNNING)
@@ -219,7 +219,7 @@ def test_a_pod_that_an_active_lease_lost_is_looked_for_by_a_worker(sim: Simulati
     assert scene.enqueued == [scene.step]
 
 
-def test_a_lease_that_is_over_is_not_begun(scene: Scene) -> None:
+def test_an_ended_lease_is_not_activated(scene: Scene) -> None:
     with tenant_scope(scene.lease.tenant_id):
         Lease.objects.update(end_date=scene.sim.now - timedelta(seconds=1))
     scene.anchor()
@@ -227,7 +227,7 @@ def test_a_lease_that_is_over_is_not_begun(scene: Scene) -> None:
     assert (scene.state, scene.enqueued[-1]) == ("provisioning", scene.step)
 
 
-def test_an_end_is_looked_at_once_nothing_is_left_of_it(sim: Simulation) -> None:
+def test_a_release_notifies_a_worker_when_its_last_object_is_gone(sim: Simulation) -> None:
     scene = Scene(sim, state=S.ACTIVE)
     scene.anchor()
     scene.pod(RUNNING)
@@ -282,7 +282,7 @@ def test_an_observation_of_an_earlier_placement_activates_nothing(scene: Scene) 
     assert scene.state == "provisioning"
 
 
-def test_what_a_lease_is_at_already_is_not_written_again(scene: Scene) -> None:
+def test_unchanged_progress_is_not_written_again(scene: Scene) -> None:
     at = Observation(ObservedState.PENDING, "pulling image")
     where, generation = scene.lease.tenant_id, scene.lease.generation
     assert lease_reconciler.apply_agent_observation(scene.lease.pk, where, generation, at, now=scene.sim.now)
@@ -291,7 +291,7 @@ def test_what_a_lease_is_at_already_is_not_written_again(scene: Scene) -> None:
     assert reload_lease(scene.lease).version == version
 
 
-def test_a_pod_that_comes_when_its_lease_went_on_without_it_is_taken_down_soon(scene: Scene) -> None:
+def test_a_late_pod_of_an_abandoned_placement_is_removed_soon(scene: Scene) -> None:
     """A controller may act on old state after the proof of absence."""
     went_on(scene, generation=scene.lease.generation + 1)
     assert stray(scene)
@@ -302,19 +302,19 @@ def test_a_pod_of_a_lease_that_is_over_is_taken_down_soon(scene: Scene) -> None:
     assert stray(scene)
 
 
-def test_strays_that_come_together_are_looked_after_together(scene: Scene) -> None:
+def test_simultaneous_stray_pods_trigger_one_cleanup(scene: Scene) -> None:
     went_on(scene, state=S.RELEASED)
     OutboxMessage.objects.create(task="broker.remove_orphans", subject=scene.cluster.pk, at=scene.sim.now)
     assert not stray(scene)
 
 
-def test_a_pod_that_still_holds_its_place_is_minded_by_who_waits_for_the_place(scene: Scene) -> None:
+def test_a_pod_still_occupying_its_placement_is_left_to_the_waiting_release(scene: Scene) -> None:
     with tenant_scope(scene.lease.tenant_id):
         assert Lease.objects.filter(pk=scene.lease.pk).update(generation=scene.lease.generation + 1)
     assert not stray(scene)
 
 
-def test_the_last_word_of_what_went_is_no_news_of_a_stray(scene: Scene) -> None:
+def test_a_final_deletion_event_is_not_reported_as_a_stray_pod(scene: Scene) -> None:
     went_on(scene, state=S.RELEASED)
     assert not stray(scene, there=False)
 

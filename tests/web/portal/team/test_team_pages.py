@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Browser(Client):
-    """Somebody signed in; the wall is closed after each answer, as a transaction's end does."""
+    """A signed-in client; the tenant scope is reset after each response, as a transaction's end does."""
 
     def request(self, **request: object) -> object:  # type: ignore[override]
         try:
@@ -136,7 +136,7 @@ def test_a_viewer_looks_and_changes_nothing(delta: TenantWithOwner) -> None:
         assert viewer.post(address, body).status_code == 403, address
 
 
-def test_open_invitations_are_shown_to_those_who_lead(delta: TenantWithOwner, owner: Browser) -> None:
+def test_open_invitations_are_shown_to_those_who_may_invite(delta: TenantWithOwner, owner: Browser) -> None:
     owner.post("/team/invitations/", {"email": "new@example.org", "role": "viewer", "project": ""})
     viewer = signed_in(delta.user_with_role(Role.VIEWER))
     answers = [who.get("/team/") for who in (owner, viewer)]
@@ -144,7 +144,7 @@ def test_open_invitations_are_shown_to_those_who_lead(delta: TenantWithOwner, ow
     assert ["new@example.org" in answer.content.decode() for answer in answers] == [True, False]
 
 
-def test_who_leads_a_project_alone_does_not_see_the_tenants_audit_log(delta: TenantWithOwner) -> None:
+def test_an_owner_of_one_project_does_not_see_the_tenants_audit_log(delta: TenantWithOwner) -> None:
     lead = signed_in(delta.user_with_role(Role.ADMIN, project=delta.create_project("lab")))
     assert lead.get("/audit/").status_code == lead.get("/audit.csv").status_code == 403
 
@@ -179,14 +179,14 @@ def test_tokens_of_others_are_seen_and_ended_by_those_who_lead_only(delta: Tenan
 @pytest.mark.parametrize(
     "change", [{"scopes": []}, {"scopes": ["root"]}, {"days": "9999"}, {"name": ""}, {"name": "a\u202eb"}]
 )
-def test_a_form_that_cannot_be_says_so(owner: Browser, delta: TenantWithOwner, change: dict[str, object]) -> None:
+def test_an_invalid_form_shows_its_errors(owner: Browser, delta: TenantWithOwner, change: dict[str, object]) -> None:
     body = {"name": "ci", "scopes": ["projects:read"], "days": "30", "project": "", **change}
     assert owner.post("/tokens/", body).status_code == 400
     with rls.tenant_scope(delta.tenant.pk):
         assert not ApiToken.objects.exists()
 
 
-def test_a_machine_gets_a_token_and_is_closed(delta: TenantWithOwner, owner: Browser) -> None:
+def test_a_service_account_gets_a_token_and_is_closed(delta: TenantWithOwner, owner: Browser) -> None:
     body = {"machine-name": "ci", "machine-role": "member", "machine-project": ""}
     owner.post("/team/service-accounts/", body)
     with rls.tenant_scope(delta.tenant.pk):
@@ -198,7 +198,7 @@ def test_a_machine_gets_a_token_and_is_closed(delta: TenantWithOwner, owner: Bro
     assert tenant_setup.ApiClient(text).send("GET", "users/me").status_code == 401
 
 
-def machine_token(delta: TenantWithOwner, maker: Browser, account: ServiceAccount, name: str) -> str:
+def service_account_token(delta: TenantWithOwner, maker: Browser, account: ServiceAccount, name: str) -> str:
     body = {"name": name, "scopes": ["tenant:read"], "days": "7", "project": "", "bearer": account.pk}
     made = maker.post("/tokens/", body).content.decode()
     return re.search(r"gpb_live_[0-9a-z_]{60,}", made)[0]
@@ -216,7 +216,7 @@ def test_removing_a_member_offers_to_revoke_their_service_account_tokens(
     maker.post("/team/service-accounts/", {"machine-name": "ci", "machine-role": "member", "machine-project": ""})
     with rls.tenant_scope(delta.tenant.pk):
         machine = ServiceAccount.objects.get()
-    theirs, ours = (machine_token(delta, who, machine, name) for who, name in ((maker, "a"), (owner, "b")))
+    theirs, ours = (service_account_token(delta, who, machine, name) for who, name in ((maker, "a"), (owner, "b")))
     address = f"/team/members/{delta.membership(admin).pk}/"
     page = owner.get(address).content.decode()
     assert "1 token of service accounts would keep working" in page
@@ -230,7 +230,7 @@ def test_removing_a_member_offers_to_revoke_their_service_account_tokens(
 def test_service_account_tokens_of_a_removed_member_work_until_revoked(delta: TenantWithOwner, owner: Browser) -> None:
     admin = delta.user_with_role(Role.ADMIN)
     machine = delta.create_service_account("ci")
-    text = machine_token(delta, signed_in(admin), machine, "nightly")
+    text = service_account_token(delta, signed_in(admin), machine, "nightly")
     answer = owner.post(f"/team/members/{delta.membership(admin).pk}/remove/", follow=True).content.decode()
     assert "1 that they created for service accounts keep working: see Tokens." in answer
     assert works(text)
@@ -246,7 +246,7 @@ def test_a_member_who_keeps_another_role_keeps_their_tokens(delta: TenantWithOwn
         members.add(
             tenant=delta.tenant, user=user, role=Role.VIEWER, project=lab, actor=SYSTEM, now=tenant_setup.current_time()
         )
-    machine_token(delta, signed_in(user), delta.create_service_account("ci"), "nightly")
+    service_account_token(delta, signed_in(user), delta.create_service_account("ci"), "nightly")
     address = f"/team/members/{delta.membership(user).pk}/"
     assert "would keep working" not in owner.get(address).content.decode()
     answer = owner.post(f"{address}remove/", follow=True).content.decode()
@@ -261,7 +261,7 @@ def test_a_viewer_does_not_see_who_created_service_accounts(delta: TenantWithOwn
     assert "created by" not in page
 
 
-def test_changes_are_asked_for_on_pages_of_their_own(delta: TenantWithOwner, owner: Browser) -> None:
+def test_changes_have_separate_form_pages(delta: TenantWithOwner, owner: Browser) -> None:
     lab = delta.create_project("lab")
     user, robot = delta.user_with_role(Role.MEMBER), delta.create_service_account("ci")
     member, mine = delta.membership(user), delta.membership(delta.owner)
@@ -313,20 +313,20 @@ def test_projects_are_made_renamed_limited_and_archived(delta: TenantWithOwner, 
     assert lab.pk not in owner.get("/projects/").content.decode()
 
 
-def test_the_tenants_own_name_and_zone_are_changed(delta: TenantWithOwner, owner: Browser) -> None:
+def test_tenant_name_and_time_zone_are_changed(delta: TenantWithOwner, owner: Browser) -> None:
     owner.post("/projects/tenant/", {"name": "Delta 2", "time_zone": "Asia/Tokyo"})
     with rls.tenant_scope(delta.tenant.pk):
         assert Tenant.objects.get().time_zone == "Asia/Tokyo"
 
 
-def test_a_zone_without_a_city_is_refused_with_a_reason(delta: TenantWithOwner, owner: Browser) -> None:
+def test_a_time_zone_without_a_city_is_refused_with_a_reason(delta: TenantWithOwner, owner: Browser) -> None:
     page = owner.post("/projects/tenant/", {"name": "Delta", "time_zone": "CET"}, follow=True)
     assert "CET is not a region&#x27;s time zone" in page.content.decode()
     with rls.tenant_scope(delta.tenant.pk):
         assert Tenant.objects.get().time_zone == "Europe/Berlin"
 
 
-def test_a_tenant_with_an_old_zone_is_renamed_without_being_moved(delta: TenantWithOwner, owner: Browser) -> None:
+def test_renaming_a_tenant_keeps_its_legacy_time_zone(delta: TenantWithOwner, owner: Browser) -> None:
     with rls.tenant_scope(delta.tenant.pk):
         Tenant.objects.update(time_zone="CET")
     assert '<option value="CET" selected>' in owner.get("/projects/").content.decode()
@@ -356,12 +356,12 @@ def test_the_switcher_changes_project_and_tenant(delta: TenantWithOwner) -> None
 @pytest.mark.parametrize(
     "where", ["https://evil.example/", "//evil.example", "javascript:alert(1)", "/\\evil.example", "evil"]
 )
-def test_next_leads_nowhere_else(owner: Browser, delta: TenantWithOwner, where: str) -> None:
+def test_next_parameter_never_redirects_to_another_site(owner: Browser, delta: TenantWithOwner, where: str) -> None:
     answer = owner.post("/switch-project/", {"project": delta.root.pk, "next": where})
     assert answer["Location"] in ("/", "/projects/")
 
 
-def test_the_audit_page_filters_turns_and_downloads(delta: TenantWithOwner, owner: Browser) -> None:
+def test_the_audit_page_filters_paginates_and_downloads(delta: TenantWithOwner, owner: Browser) -> None:
     for number in range(60):
         delta.create_project(f"=p{number}")
     first = owner.get("/audit/?action=project.create").content.decode()

@@ -1,4 +1,4 @@
-"""Pending decisions of operators are on the control room and in the metrics."""
+"""Decisions awaiting an operator are on the control room page and in the metrics."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -52,7 +52,7 @@ def home(operator: Client) -> str:
     return " ".join(text.split())
 
 
-def test_nothing_waits_where_nothing_is_asked(operator: Client) -> None:
+def test_no_decision_is_pending_without_a_request(operator: Client) -> None:
     assert read_gauges() == (0, 0, 0, 0)
     assert "no dispute or correction is open" in home(operator)
 

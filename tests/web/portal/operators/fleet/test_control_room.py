@@ -191,7 +191,7 @@ def meter(html: str) -> str:
     return f"{found.group(2).strip()} {found.group(1)}".strip()
 
 
-def test_the_top_bar_tells_how_many_integrity_checks_hold(
+def test_the_top_bar_shows_how_many_integrity_checks_pass(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     queue = page(operator, "/ops/queue/")

@@ -39,7 +39,7 @@ def page(client: Client, path: str, status: int = 200) -> str:
     ("step", "state"),
     [("cordon", NodeState.CORDONED), ("drain", NodeState.DRAINING), ("mark-lost", NodeState.LOST)],
 )
-def test_a_node_is_taken_out_of_service_after_asking_with_its_reason_kept(
+def test_a_node_is_taken_out_of_service_after_confirmation_and_audited(
     sim: Simulation, kestrel: TenantContext, operator: Client, step: str, state: NodeState
 ) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
@@ -70,7 +70,7 @@ def test_without_a_reason_nothing_changes_and_the_form_says_why(
     assert Node.objects.get().state == NodeState.READY
 
 
-def test_a_machine_of_a_real_cluster_cannot_be_lost_on_request(kestrel: TenantContext, operator: Client) -> None:
+def test_node_loss_cannot_be_simulated_on_a_real_cluster(kestrel: TenantContext, operator: Client) -> None:
     Cluster.objects.update(provisioner="kubernetes")
     node = Node.objects.get()
     assert "Simulate node loss" not in page(operator, f"/ops/nodes/{node.pk}/")
@@ -151,7 +151,7 @@ def test_a_fleet_without_gpus_says_how_to_begin(db: None, operator: Client) -> N
     assert "0 GPUs in 0 clusters" in page(operator, "/ops/")
 
 
-def test_the_queue_shows_who_waits_for_what_and_lets_go(
+def test_the_queue_lists_waiting_requests_and_cancels_one(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     for _ in range(4):
@@ -201,7 +201,7 @@ def test_a_lease_shows_every_step_and_is_released_once(
     assert "/release/" not in page(operator, f"/ops/leases/{lease.pk}/")
 
 
-def test_ids_that_name_nothing_are_missing(kestrel: TenantContext, operator: Client) -> None:
+def test_unknown_ids_return_404(kestrel: TenantContext, operator: Client) -> None:
     for path in ("nodes/nod_x/", "gpus/gpu_x/", "leases/lse_x/", "offerings/off_x/", "gpus/gpu_x/panel/"):
         page(operator, f"/ops/{path}", 404)
     for path in ("nodes/nod_x/drain/", "gpus/gpu_x/return/", "leases/lse_x/release/"):
@@ -270,7 +270,7 @@ def test_a_later_price_is_scheduled_and_the_running_one_closed(
         ("2", "2026-11-01T00:00", "already has a price"),
     ],
 )
-def test_a_price_that_cannot_be_meant_is_refused_beside_its_field(
+def test_an_invalid_price_is_refused_beside_its_field(
     kestrel: TenantContext, operator: Client, price: str, since: str, words: str
 ) -> None:
     offering = simulation.offering("whole-gpu")
@@ -322,7 +322,9 @@ def test_a_price_is_tried_on_last_month_before_it_is_published(
     assert list(PriceVersion.objects.values_list("pk", "valid")) == before
 
 
-def test_a_preview_of_nothing_says_so_and_one_of_no_price_is_refused(kestrel: TenantContext, operator: Client) -> None:
+def test_a_preview_without_usage_says_so_and_one_without_a_price_is_refused(
+    kestrel: TenantContext, operator: Client
+) -> None:
     address = f"/ops/offerings/{simulation.offering('whole-gpu').pk}/"
     assert "No usage in October 2026" in read(operator.get(f"{address}?try=5"))
     refused = operator.get(f"{address}?try=five")
@@ -349,7 +351,7 @@ def test_an_offering_is_renamed_and_a_bad_label_refused(kestrel: TenantContext, 
     assert operator.post(address, {"label": ""}).status_code == 400
 
 
-def test_the_system_page_tells_changes_from_visits(kestrel: TenantContext, operator: Client) -> None:
+def test_the_system_page_distinguishes_writes_from_reads(kestrel: TenantContext, operator: Client) -> None:
     node = Node.objects.get()
     operator.post(f"/ops/nodes/{node.pk}/cordon/", {"reason": "new power supply"})
     changes = page(operator, "/ops/system/")
@@ -364,7 +366,7 @@ def test_the_system_page_tells_changes_from_visits(kestrel: TenantContext, opera
 
 
 @pytest.mark.deep
-def test_the_operators_audit_log_is_sifted_by_its_address_and_its_call_follows(
+def test_the_operators_audit_log_is_filtered_by_url_and_its_api_call_matches(
     kestrel: TenantContext, operator: Client
 ) -> None:
     node = Node.objects.get()
@@ -384,7 +386,7 @@ def test_the_operators_audit_log_is_sifted_by_its_address_and_its_call_follows(
     assert "No entries match these filters." in page(operator, "/ops/system/?day=2001-01-01")
 
 
-def test_changes_need_the_forms_secret(kestrel: TenantContext, operator: Client) -> None:
+def test_changes_need_a_csrf_token(kestrel: TenantContext, operator: Client) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = operator.cookies
     node = Node.objects.get()

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 SOON = NOW + timedelta(days=1)
 
 
-def test_tiers_are_read_exactly_and_told_as_they_were_said() -> None:
+def test_tiers_are_parsed_exactly_and_formatted_as_entered() -> None:
     said = [TierInput("0", "3", "100"), TierInput("100", "2.5", "500.5"), TierInput("500.5", "2")]
     found = price_tiers.parse_tiers("graduated", 3 * EURO, said)
     assert found == {
@@ -64,13 +64,13 @@ def test_tiers_are_read_exactly_and_told_as_they_were_said() -> None:
         ("package", [TierInput("10", "31")], "costs no more than its hours"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(model: str, said: list[TierInput], words: str) -> None:
+def test_invalid_tiers_are_refused(model: str, said: list[TierInput], words: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         price_tiers.parse_tiers(model, 3 * EURO, said)
     assert words in refused.value.detail
 
 
-def test_lines_of_a_form_have_two_numbers() -> None:
+def test_each_form_line_needs_a_threshold_and_a_price() -> None:
     assert price_tiers.parse_tier_lines(" 100  2.50 \n\n500 2") == [
         TierInput("100", "2.50"),
         TierInput("500", "2"),
@@ -93,7 +93,7 @@ def test_an_operator_publishes_tiers_on_the_page_and_tenants_read_them(operator:
     assert found[0]["tiers"][1] == {"from_hours": "100", "until_hours": "500", "price": "2.5"}
 
 
-def test_the_same_over_the_api_and_again_changes_nothing(operator: Client) -> None:
+def test_publishing_tiers_over_the_api_is_idempotent(operator: Client) -> None:
     offering = create_priced_offering(3 * EURO)
     tenant, _ = create_customer()
     body = {
@@ -115,7 +115,7 @@ def test_the_same_over_the_api_and_again_changes_nothing(operator: Client) -> No
         assert (odd.status_code, odd.json()["code"]) == (400, "invalid")
 
 
-def test_a_price_says_from_where_on_it_is_less() -> None:
+def test_a_price_shows_the_usage_at_which_it_drops() -> None:
     offerings = [create_priced_offering(EURO), create_priced_offering(None), create_priced_offering(None)]
     set_tiered_price(offerings[1], "volume", [150 * 36], [0])
     set_tiered_price(offerings[2], "package", [24 * HOUR], [EURO])
