@@ -72,11 +72,11 @@ def _cell(tests: Iterable[str]) -> str:
     return "<br>".join(f"`{test}`" for test in tests)
 
 
-RETRIED = f"{TROUBLES}::test_a_no_for_the_moment_is_asked_again"
-GOING = f"{TROUBLES}::test_a_no_while_it_goes_is_asked_again"
-DENIED = f"{TROUBLES}::test_lost_rights_end_no_lease"
+RETRIED = f"{TROUBLES}::test_a_transient_refusal_at_start_is_retried"
+GOING = f"{TROUBLES}::test_a_transient_refusal_at_release_is_retried"
+DENIED = f"{TROUBLES}::test_revoked_cluster_rights_end_no_lease"
 DEAD = f"{KILLED}::test_a_control_plane_that_is_killed_loses_nothing"
-LONG_SILENCE = f"{TROUBLES}::test_a_long_silence_is_told_and_forgotten"
+LONG_SILENCE = f"{TROUBLES}::test_a_long_outage_sets_and_clears_the_condition"
 NAMED_TIME = f"{ON_THE_WAY}::test_a_server_that_wants_more_time_than_we_have_names_it"
 PUSHED = f"{LOSSES}::test_an_evicted_pod_ends_its_lease_as_device_lost"
 
@@ -104,7 +104,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "429 with Retry-After": shared_tests(
         f"{RETRIED}[429]",
-        simulated=f"{TRANSPORT}::test_a_server_that_says_when_is_asked_then",
+        simulated=f"{TRANSPORT}::test_a_retry_waits_for_the_retry_after_header",
         real=f"{NAMED_TIME}[429]",
         why="`Retry-After` is a header: what is read of it is tried where there is HTTP.",
     ),
@@ -120,7 +120,7 @@ FAULTS: dict[str, Fault] = {
         "The simulated fleet has no stream: who reads streams is tried on a scripted server.",
     ),
     "silent stall": shared_tests(
-        f"{TROUBLES}::test_a_short_silence_is_not_told",
+        f"{TROUBLES}::test_a_short_outage_sets_no_condition",
         simulated=f"{REFLECTOR}::test_a_broken_stream_is_resumed_without_a_list",
         real=f"{ON_THE_WAY}::test_a_watch_that_stalls_is_given_up_and_misses_nothing",
         why="The simulated fleet has no stream; who reads streams is tried on a scripted server as well.",
@@ -214,7 +214,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "MIG change that wedges": shared_tests(
         f"{CUTTING}::test_a_wedge_is_healed_by_another_name_and_back",
-        simulated=f"{SERVICES}/repartition/test_repartition_node.py::test_a_wedge_is_healed_without_a_human_within_twelve_minutes",
+        simulated=f"{SERVICES}/repartition/test_repartition_node.py::test_a_hanging_mig_manager_is_recovered_within_twelve_minutes",
         why="The minutes that a wedge takes pass at once on the simulated fleet.",
     ),
     "cluster unreachable for hours": shared_tests(

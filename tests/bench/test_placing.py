@@ -50,7 +50,7 @@ def chosen(rule: CostRule, profile: int, *gpus: tuple[tuple[int, int], ...]) -> 
         (rules.compute_value(ONLY_WHOLE), ONE, ((), ((TWO, 0),)), (1, None)),
     ],
 )
-def test_each_published_rule_chooses_as_it_says(
+def test_each_published_rule_chooses_the_expected_slot(
     rule: CostRule, profile: int, gpus: tuple[tuple[tuple[int, int], ...], ...], seat: tuple[int, int | None]
 ) -> None:
     found = chosen(rule, profile, *gpus)
@@ -98,7 +98,7 @@ def test_the_oracle_takes_all_that_fits_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("name", [*policies(FORECAST, 1)])
-def test_every_fleet_gives_back_all_it_took(name: str) -> None:
+def test_every_fleet_is_empty_after_all_releases(name: str) -> None:
     fleet: Fleet = policies(FORECAST, 1)[name]([0, 0, 1, 1])
     chance, live, refused = Random(3), list[int](), 0
     for number in range(400):

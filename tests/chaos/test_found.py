@@ -33,7 +33,7 @@ def sim(db: None) -> Iterator[Simulation]:
         yield sim
 
 
-def test_a_placer_who_read_the_clock_before_the_release_holds_from_the_release_on(sim: Simulation) -> None:
+def test_an_allocation_never_starts_before_the_previous_release(sim: Simulation) -> None:
     create_gpus(1)
     first = sim.create_lease(create_tenant(), offering("whole-gpu"))
     second = sim.request_lease(create_tenant("Swift"), offering("whole-gpu"))

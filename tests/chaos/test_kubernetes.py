@@ -36,7 +36,7 @@ def test_two_hundred_random_steps_leave_nothing_and_lose_nothing(own_control_pla
     assert len(report.done) > 10
 
 
-def test_a_life_in_which_hardly_anything_ran_proves_nothing() -> None:
+def test_a_run_with_too_few_active_leases_is_not_clean() -> None:
     assert Report(SEED, steps=1000, became_active=10).is_clean
     assert not Report(SEED, steps=1000, became_active=9).is_clean
 
@@ -47,7 +47,7 @@ def test_every_fault_is_drawn_in_ten_thousand_steps() -> None:
     assert {step for steps in PLAYED.values() for step in steps} <= STEPS.keys()
 
 
-def test_the_checks_see_what_they_are_there_for(own_control_plane: OwnControlPlane) -> None:
+def test_the_checks_find_a_lease_that_is_never_ended(own_control_plane: OwnControlPlane) -> None:
     """A lease that nobody ends is found in the cluster and in the books."""
     plane = own_control_plane()
     witness = checks.Witness(plane.api)

@@ -35,7 +35,7 @@ def test_what_was_before_within_and_after_a_jump_was_really_when_it_was() -> Non
     assert jumps.real(after) == after - HOUR
 
 
-def test_a_fault_that_nobody_ran_into_for_some_seconds_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untriggered_fault_expires_after_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     way, moments = Later.__new__(Later), iter((0.0, 4.0, 6.0))
     way.faults, way._planned = [], deque()
     monkeypatch.setattr(kubernetes_time, "time", SimpleNamespace(monotonic=lambda: next(moments)))

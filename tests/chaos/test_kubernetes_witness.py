@@ -107,7 +107,7 @@ def test_a_lease_that_was_stopped_ran_from_its_next_start_on() -> None:
     assert seen.twice == {LEASE}
 
 
-def test_a_volume_that_two_mount_at_once_is_told_and_one_that_two_mount_in_turn_is_not() -> None:
+def test_concurrent_but_not_sequential_mounts_of_a_volume_are_reported() -> None:
     seen = witness()
     seen._see(running("a", claim="v-1"))
     seen._see(running("b", claim="v-2", life=("lse_2", 1)))

@@ -74,7 +74,7 @@ def test_an_answer_lost_on_the_way_is_given_again_and_nothing_is_done_twice(here
     assert here.count(intent) == 1
 
 
-def test_a_worker_told_to_end_finishes_what_it_is_at(here: Disturbed) -> None:
+def test_a_worker_finishes_its_task_after_sigterm(here: Disturbed) -> None:
     intent, worker = here.intent(), here.fault_injector.main("worker")
     with here.locked("broker_simulatedpod"):
         here.ask(intent)

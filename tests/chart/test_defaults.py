@@ -16,11 +16,11 @@ def compare(name: str, rendered: str, *, rewrite: bool) -> None:
     assert rendered == file.read_text(), f"{name} changed; if it was meant to: {MEND}=1"
 
 
-def test_the_defaults_are_what_they_were(rewrite: bool) -> None:
+def test_default_values_render_the_golden_file(rewrite: bool) -> None:
     compare("defaults.yaml", text(ADDRESS), rewrite=rewrite)
 
 
-def test_everything_switched_on_is_what_it_was(rewrite: bool) -> None:
+def test_full_values_render_the_golden_file(rewrite: bool) -> None:
     # Less what the code generates: tests/chart/test_generated.py compares that with the code itself.
     compare("full.yaml", text({**FULL, "cluster": {"leases": False}}), rewrite=rewrite)
 

@@ -9,7 +9,7 @@ from tests.cluster.installed import some_id
 from tests.cluster.stages import SimulatedStage, Stage, gone, ready, until
 
 
-def test_an_order_is_pending_with_words_and_then_ready(stage: Stage) -> None:
+def test_a_new_lease_is_pending_with_a_text_and_then_ready(stage: Stage) -> None:
     first = stage.provisioner.ensure(stage.order(), now=stage.now)
     assert first.seen is ObservedState.PENDING
     assert first.text
@@ -130,7 +130,7 @@ def test_the_same_order_takes_as_long_whoever_looks(simulated_stage: SimulatedSt
     assert len({str(each) for each in seen}) == 1
 
 
-def test_a_broken_gpu_is_told_with_its_reason_and_lets_its_pod_go(simulated_stage: SimulatedStage) -> None:
+def test_a_failed_gpu_is_reported_with_its_reason_and_ends_its_pod(simulated_stage: SimulatedStage) -> None:
     stage, order = simulated_stage, simulated_stage.order()
     ready(stage, order)
     stage.break_gpu()

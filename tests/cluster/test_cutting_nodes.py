@@ -155,7 +155,7 @@ def test_the_success_of_the_last_layout_does_not_count_for_the_next(stage: Calla
     until(here, lambda seen: seen.state == "success")
 
 
-def test_a_node_is_told_nothing_on_old_knowledge(stage: Callable[[str], Stage]) -> None:
+def test_a_layout_is_not_applied_for_a_stale_node_version(stage: Callable[[str], Stage]) -> None:
     here = stage("obeys")
     old = here.hands.observe(here.machine, now=here.now).version
     here.hands.prepare(here.machine, WANTED, now=here.now)

@@ -174,7 +174,7 @@ def test_credentials_without_rights_are_reported_as_such(plane: ControlPlane) ->
 
 
 @pytest.mark.cluster
-def test_wrong_ways_in_are_told_apart(plane: ControlPlane) -> None:
+def test_connection_failures_have_distinct_messages(plane: ControlPlane) -> None:
     away = admin(plane)
     away["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     nowhere = admin(plane)

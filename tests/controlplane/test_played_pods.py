@@ -79,7 +79,7 @@ def test_a_program_ends_after_its_seconds(playground: Playground, script: str, p
     assert 1 <= seconds(seen) <= 30  # a busy machine is late; a script that is not read ends never
 
 
-def test_what_shall_always_run_is_started_again_once_and_then_held_back(playground: Playground) -> None:
+def test_an_always_restarted_pod_backs_off_after_the_first_restart(playground: Playground) -> None:
     path = playground.run("oom-0.5s", restart="Always")
     again = playground.api.until(path, lambda seen: _restarts(seen) == 1)
     assert again["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled"

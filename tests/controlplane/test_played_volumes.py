@@ -1,3 +1,5 @@
+"""Simulated volumes of the test control plane."""
+
 from tests.controlplane.api import Object
 from tests.controlplane.manifests import pod
 from tests.controlplane.nodes import Nodes

@@ -176,7 +176,7 @@ def test_a_user_without_rights_is_told_no(control_plane: ControlPlane, namespace
     assert refused.value.status == 403
 
 
-def test_a_service_accounts_token_is_who_it_says(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_service_account_token_authenticates_its_account(control_plane: ControlPlane, namespace: str) -> None:
     values = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
     token = control_plane.api.say("POST", path, values)["status"]["token"]

@@ -1,3 +1,5 @@
+"""Starting and stopping the test control plane."""
+
 import os
 import subprocess
 import time

@@ -54,7 +54,7 @@ def test_data_are_served_by_the_version_that_wrote_them_or_not_at_all(machine: P
         binaries.find_postgres(None, major=17)
 
 
-def test_whom_a_person_names_is_asked_alone(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configured_postgres_folder_is_the_only_one_searched(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POSTGRES_BIN", str(machine / "debian/15/bin"))
     assert binaries.find_postgres(None).version == "15.4"
     lose(machine, "debian/15/bin")

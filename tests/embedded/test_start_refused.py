@@ -52,7 +52,7 @@ def test_the_port_of_the_events_must_be_free_too(data: Path, port: int) -> None:
             installation(options(data, port)).__enter__()
 
 
-def test_somebody_else_at_localhosts_other_address_is_named(port: int) -> None:
+def test_a_listener_on_ipv6_localhost_is_named(port: int) -> None:
     with socket.socket(socket.AF_INET6) as taken:
         try:
             taken.bind(("::1", port))
@@ -203,7 +203,7 @@ def listed(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_a_folder_of_somebody_elses_is_refused_and_left_as_it_is(data: Path, port: int, fresh: bool) -> None:
+def test_a_foreign_data_folder_is_refused_and_left_unchanged(data: Path, port: int, fresh: bool) -> None:
     belongings(data)
     before = listed(data)
     with pytest.raises(StartupError, match=r"not empty and not gpubroker's.*(?s:.*)make run DATA=<folder>"):

@@ -104,7 +104,7 @@ def test_secrets_have_five_bits_an_email() -> None:
     assert len({ids.random_token(52) for _ in range(100)}) == 100
 
 
-def test_chance_repeats_itself_for_the_same_seed() -> None:
+def test_the_rng_repeats_for_the_same_seed() -> None:
     def draw(seed: int) -> tuple[float, bool, float]:
         chance = Rng(seed)
         return chance.uniform(1, 2), chance.below(0.5), chance.lognormal(2.0, 0.3)

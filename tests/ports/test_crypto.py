@@ -1,3 +1,5 @@
+"""Encryption of stored credentials, and key rotation."""
+
 from typing import Any
 
 import pytest

@@ -126,7 +126,7 @@ def test_an_outbox_message_carries_the_id_of_its_request(monkeypatch: pytest.Mon
     assert messages == [None, {"request_id": "req_1"}]
 
 
-def test_a_listener_hears_instead_of_the_outbox_until_its_block_ends() -> None:
+def test_a_capture_block_receives_messages_instead_of_the_outbox() -> None:
     heard: list[Any] = []
     with outbox.captured(lambda *hint: heard.append(hint)):
         outbox.enqueue("broker.reconcile_lease", "lse_1", tenant_id="ten_1", now=NOW)

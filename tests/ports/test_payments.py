@@ -26,12 +26,12 @@ class Stand:
         return Succeeded("y")
 
 
-def test_where_the_setting_is_empty_nobody_collects(settings: Any) -> None:
+def test_an_empty_setting_disables_the_payment_gateway(settings: Any) -> None:
     settings.PAYMENT_GATEWAY = ""
     assert payments.gateway() is None
 
 
-def test_the_setting_names_who_collects(settings: Any) -> None:
+def test_the_setting_selects_the_payment_gateway(settings: Any) -> None:
     settings.PAYMENT_GATEWAY = SIMULATED
     found = payments.gateway()
     assert found is not None

@@ -48,7 +48,7 @@ def test_a_batch_reads_what_is_asked_for_in_its_order() -> None:
     assert OutboxMessage.objects.get().subject == "x"
 
 
-def test_an_error_nobody_waited_for_comes_out_at_the_end_as_djangos_own() -> None:
+def test_an_unread_batch_error_is_raised_as_a_django_error() -> None:
     @sql_statements.batched
     def twice() -> None:
         for _ in range(2):

@@ -26,7 +26,7 @@ def sim(db: None):  # type: ignore[no-untyped-def]
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nobody_is_thrown_out_and_every_change_ends(
+def test_a_repartition_evicts_no_lease_and_always_ends(
     sim: Simulation, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = Cutting(seed, sim)

@@ -13,7 +13,7 @@ STEPS = 400
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.deep
-def test_whatever_fails_the_invariants_hold_and_calm_brings_rest(own_database: OwnDatabase, seed: int) -> None:
+def test_the_invariants_hold_and_the_system_settles_after_faults(own_database: OwnDatabase, seed: int) -> None:
     with simulated(seed) as sim:
         live_and_rest(sim, steps=STEPS)
         assert sim.did["Crash"] + sum(sim.faults.hit.values()) > 10, sim.faults.rate

@@ -1,3 +1,5 @@
+"""The domain packages import neither Django nor clock nor randomness."""
+
 import subprocess
 import sys
 from pathlib import Path

@@ -59,14 +59,14 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 EAST = Cluster(id="clu_east", name="east")
 
 
-def test_an_agent_begins_again_after_whatever_was_away(scene: Scene) -> None:
+def test_an_agent_restarts_after_a_database_or_cluster_failure(scene: Scene) -> None:
     scene.refusals = [OperationalError("the database restarts"), ClusterUnreachable("no credentials yet")]
     scene.command.follow(EAST)
     assert scene.followed == ["east"]
     assert scene.loaded == 3  # whoever leads sees to it that all models are known
 
 
-def test_a_frozen_cluster_and_one_that_another_leads_are_waited_for(scene: Scene) -> None:
+def test_a_frozen_cluster_or_one_with_another_leader_is_not_followed(scene: Scene) -> None:
     scene.frozen = {"clu_east"}
     scene.command.follow(EAST)
     scene.frozen, scene.led, scene.waits, scene.command.running = set(), False, 0, True
@@ -96,7 +96,7 @@ def test_a_cluster_that_joins_later_is_followed_and_a_dead_thread_replaced(
 
 
 @pytest.mark.django_db
-def test_a_thread_that_died_leads_no_longer(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crashed_thread_loses_its_leadership(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kube_agent, "try_become_leader", leadership.try_become_leader)
     scene.refusals = [cluster_agent.WatchEnded("a watch ended")]
     kept: list[Any] = []

@@ -13,13 +13,13 @@ from broker.services.clusters.registration import cluster_examination
 from tests.web.portal.operators.fleet.test_cluster_pages import kubeconfig
 
 
-def test_pods_try_the_network_only_for_an_administrator(db: None) -> None:
+def test_network_probe_pods_need_an_administrator_kubeconfig(db: None) -> None:
     with pytest.raises(CommandError, match="administrator's --kubeconfig"):
         call_command("kube_doctor", "north", try_network="gpubroker:1")
 
 
 @pytest.mark.parametrize("image", ["", "gpubroker:1"])
-def test_the_image_of_pods_that_try_is_handed_on(
+def test_the_network_probe_image_is_passed_on(
     db: None, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests: list[str] = []

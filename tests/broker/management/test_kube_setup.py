@@ -27,14 +27,12 @@ WAY = {"domain": "leases.example", "ingress": "ingress/public", "allowed_namespa
         (WAY, "Use --register NAME"),
     ],
 )
-def test_a_way_in_that_leads_nowhere_is_refused_before_anything_is_done(
-    options: dict[str, str], says: str, db: None
-) -> None:
+def test_invalid_ingress_options_are_refused_before_any_change(options: dict[str, str], says: str, db: None) -> None:
     with pytest.raises(CommandError, match=says):
         call_command("kube_setup", **FILE, **options)
 
 
-def test_a_cluster_joins_with_its_ways_in(db: None, settings: Any) -> None:
+def test_a_cluster_registers_with_its_ingress_settings(db: None, settings: Any) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
     options = {"register": "north", "region": "eu", "driver": "device_plugin", "driver_options": {}}
     Command()._register(KUBECONFIG, options, cluster_registration.IngressSettings(**WAY))

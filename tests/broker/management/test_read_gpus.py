@@ -106,7 +106,7 @@ def read() -> tuple[dict[str, Any], str]:
     return json.loads(out.getvalue() or "{}"), said
 
 
-def test_gpus_that_are_as_known_are_said_to_be_and_a_gpu_without_cuts_is_not(driver: Driver) -> None:
+def test_only_a_gpu_of_an_unknown_model_is_printed(driver: Driver) -> None:
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, AS_KNOWN)] * 2
     assert read() == ({}, "")
     driver.gpus.append(("NVIDIA T4", 0x1EB810DE, 15360, {}))
@@ -116,7 +116,7 @@ def test_gpus_that_are_as_known_are_said_to_be_and_a_gpu_without_cuts_is_not(dri
     assert driver.opened == 0  # each time closed again
 
 
-def test_a_wider_gpu_is_told_and_what_is_printed_makes_it_known(driver: Driver) -> None:
+def test_an_extra_profile_is_reported_with_a_valid_override(driver: Driver) -> None:
     wider = {**AS_KNOWN, 12: ("MIG 5g.60gb", 5, 1, [(0, 6)])}
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, wider)]
     document, said = read()
@@ -133,13 +133,13 @@ def test_a_wider_gpu_is_told_and_what_is_printed_makes_it_known(driver: Driver) 
     assert [len(model["profiles"]) for model in read()[0]["models"]] == [8, 0]  # whichever GPU told it
 
 
-def test_a_gpu_that_has_less_is_said_to_and_changes_nothing(driver: Driver) -> None:
+def test_a_missing_profile_is_reported_without_an_override(driver: Driver) -> None:
     fewer = {number: its for number, its in AS_KNOWN.items() if its[0] != "MIG 7g.80gb"}
     driver.gpus = [("NVIDIA H100 80GB HBM3", 0x233010DE, 81559, fewer)]
     assert read() == ({}, "GPU 0, NVIDIA H100 80GB HBM3 0x233010DE: the GPU has no 7g.80gb")
 
 
-def test_without_a_driver_or_when_it_breaks_it_is_said_what_to_do(driver: Driver) -> None:
+def test_an_unavailable_driver_is_reported_with_a_fix(driver: Driver) -> None:
     assert "NVML is not available: the driver sees no GPU. Run this on a node" in read()[1]
     driver.missing = True
     assert "NVML is not available: NVML Shared Library Not Found. Run this on a node" in read()[1]
@@ -187,7 +187,7 @@ Z900 = ("NVIDIA Z900", 0xBEEF10DE, 90000, {0: ("MIG 1g.22gb", 1, 4, [(0, 1), (1,
 
 
 @pytest.mark.django_db
-def test_a_model_of_the_setting_becomes_a_row_that_gpus_can_be_of_and_stays_while_they_are(
+def test_a_model_of_the_setting_becomes_a_row_that_stays_while_used(
     driver: Driver,
 ) -> None:
     driver.gpus = [Z900]

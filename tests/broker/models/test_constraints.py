@@ -128,7 +128,7 @@ def beside(place: Allocation, owner: TenantContext, lease: Lease, **otherwise: A
     return lambda: Allocation.objects.create(pk=allocation_id(), tenant=owner.tenant, lease=lease, **same, **fields)
 
 
-def test_a_place_is_held_once(sim: Simulation, kestrel: TenantContext) -> None:
+def test_overlapping_allocations_of_a_gpu_are_refused(sim: Simulation, kestrel: TenantContext) -> None:
     swift = create_tenant("Swift")
     place = held_allocations(sim.create_lease(kestrel, offering("3g.40gb")))[0]
     waiting = sim.request_lease(swift, offering("3g.40gb"))

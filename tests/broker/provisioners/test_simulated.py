@@ -32,7 +32,7 @@ def test_pulls_and_starts_are_drawn_for_each_order_and_stay_with_it() -> None:
         assert middle / 4 < min(drawn) < max(drawn) < middle * 4
 
 
-def test_a_slow_image_takes_minutes_and_a_hurried_clock_divides_all(settings: LazySettings) -> None:
+def test_a_slow_image_takes_minutes_and_the_speed_divides_delays(settings: LazySettings) -> None:
     settings.SIMULATED_SPEED = 1
     assert latencies(1, image="slow/image")[0] == SLOW_S >= 120
     usual = latencies(1)

@@ -40,7 +40,7 @@ def test_every_node_above_is_charged_and_given_back(sim: Simulation, kestrel: Te
     assert [kestrel.quota_used(project=p) for p in (kestrel.project, team, run)] == [0] * 3
 
 
-def test_a_ceiling_far_above_refuses_and_nothing_below_keeps_anything(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_refusal_by_a_parent_quota_charges_no_project_below(sim: Simulation, kestrel: TenantContext) -> None:
     team = kestrel.create_project("team")
     kestrel.set_quota(UNITS, 100_000, team)
     kestrel.set_quota(UNITS, 6_000)

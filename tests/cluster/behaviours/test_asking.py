@@ -53,14 +53,14 @@ def test_two_of_one_name_are_two(world: World) -> None:
 
 
 @pytest.mark.parametrize("wanted", WRONG.values(), ids=WRONG)
-def test_what_cannot_be_meant_is_refused_and_reaches_no_cluster(wanted: dict[str, Any], world: World) -> None:
+def test_an_invalid_request_is_refused_and_reaches_no_cluster(wanted: dict[str, Any], world: World) -> None:
     kestrel, what = world.home(), world.offering()
     world.refused(lambda: world.ask(kestrel, what, **wanted))
     world.wait(5)
     assert world.there() == 0
 
 
-def test_what_is_no_longer_sold_takes_no_new_lease_and_lets_old_ones_run(world: World) -> None:
+def test_a_retired_offering_takes_no_new_lease_and_keeps_old_ones(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     lease = world.run(kestrel, what)
     Offering.objects.filter(pk=what.pk).update(state="retired")

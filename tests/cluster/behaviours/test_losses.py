@@ -65,7 +65,7 @@ def test_a_node_lost_while_a_lease_starts_sends_it_elsewhere(world: World) -> No
     world.until_true(lambda: world.there() == 1, "that it is only where it went")
 
 
-def test_a_neighbours_node_is_none_of_its_business(world: World) -> None:
+def test_a_lost_node_does_not_affect_leases_on_other_nodes(world: World) -> None:
     site = world.stand(GpuNode(gpus=1), GpuNode(gpus=1))
     kestrel, what = world.home(), world.offering()
     leases = [world.ask(kestrel, what) for _ in range(2)]

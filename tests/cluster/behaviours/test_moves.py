@@ -201,7 +201,7 @@ def test_a_worker_killed_before_and_after_every_step_of_a_relocation_harms_nobod
 
 @pytest.mark.parametrize("state", ["stopping", "provisioning"])
 @pytest.mark.deep
-def test_a_plan_that_is_called_off_brings_back_what_is_under_way(state: str, world: World, settings: Any) -> None:
+def test_cancelling_a_plan_reverts_relocations_in_progress(state: str, world: World, settings: Any) -> None:
     scene = set_up(world, settings, "slow" if state == "provisioning" else "takes its time to go")
     scene.goes_on()
     world.until_true(lambda: reload_lease(scene.lease).state == state, f"that it is {state}")

@@ -17,7 +17,7 @@ DENIED = ["401", "403"]
 
 
 @pytest.mark.parametrize("answer", ["409 on apply", "429", "503"])
-def test_a_no_for_the_moment_is_asked_again(answer: str, world: World) -> None:
+def test_a_transient_refusal_at_start_is_retried(answer: str, world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.ask(world.home(), world.offering())
     world.trouble(answer, times=1)
@@ -27,7 +27,7 @@ def test_a_no_for_the_moment_is_asked_again(answer: str, world: World) -> None:
 
 
 @pytest.mark.parametrize("answer", ["409 on delete", "429", "503"])
-def test_a_no_while_it_goes_is_asked_again(answer: str, world: World) -> None:
+def test_a_transient_refusal_at_release_is_retried(answer: str, world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering())
     world.trouble(answer, times=1)
@@ -57,7 +57,7 @@ def test_a_spec_that_the_cluster_calls_invalid_ends_its_lease_with_its_message(w
 
 
 @pytest.mark.parametrize("answer", DENIED)
-def test_lost_rights_end_no_lease(answer: str, world: World) -> None:
+def test_revoked_cluster_rights_end_no_lease(answer: str, world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering())
     over = world.trouble(answer, times=MANY)
@@ -95,7 +95,7 @@ def test_a_cluster_silent_from_the_first_moment_loses_its_leases_to_another(worl
     over()
 
 
-def test_a_short_silence_is_not_told(world: World) -> None:
+def test_a_short_outage_sets_no_condition(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering())
     over = world.trouble("silence", times=MANY)
@@ -105,7 +105,7 @@ def test_a_short_silence_is_not_told(world: World) -> None:
     assert reload_lease(lease).conditions == {}
 
 
-def test_a_long_silence_is_told_and_forgotten(world: World) -> None:
+def test_a_long_outage_sets_and_clears_the_condition(world: World) -> None:
     world.stand(GpuNode(gpus=1), fragile=True)
     lease = world.run(world.home(), world.offering(), max_duration_s=5 * 3600)
     over = world.trouble("silence", times=MANY)

@@ -25,7 +25,7 @@ powers = st.builds(RoleGrants, grants, scopes, paths)
 actions = st.sampled_from(sorted(ACTIONS))
 
 
-def test_an_owner_may_everything_and_a_viewer_changes_nothing_but_their_own_tokens() -> None:
+def test_an_owner_has_all_actions_and_a_viewer_writes_only_tokens() -> None:
     assert ALLOWED[Role.OWNER] == ACTIONS
     assert {a for a in ALLOWED[Role.VIEWER] if not a.endswith(".read")} == {"tokens.write"}
 
@@ -59,7 +59,7 @@ def test_a_token_never_does_more_than_its_bearer(power: RoleGrants, action: str,
 
 
 @given(powers, st.sampled_from(Role), paths)
-def test_nobody_gives_more_than_they_have(power: RoleGrants, role: Role, path: NodePath) -> None:
+def test_a_role_grants_only_actions_that_its_giver_has(power: RoleGrants, role: Role, path: NodePath) -> None:
     if power.may_give(role, path):
         assert all(power.may(action, path) for action in ALLOWED[role])
 

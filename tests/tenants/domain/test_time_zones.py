@@ -14,7 +14,7 @@ NO_PLACE = [
 
 
 @pytest.mark.parametrize("name", NO_PLACE)
-def test_a_clock_without_a_city_is_refused(name: str) -> None:
+def test_a_time_zone_without_a_city_is_refused(name: str) -> None:
     assert name not in time_zones.permitted_zones()
     assert name in time_zones.time_zone_error(name)
 
@@ -32,6 +32,6 @@ def test_an_unknown_time_zone_is_refused_in_a_short_sentence(name: str) -> None:
     assert len(time_zones.time_zone_error(name)) < 100
 
 
-def test_every_place_is_a_zone_this_machine_knows() -> None:
+def test_every_permitted_time_zone_is_available() -> None:
     assert time_zones.permitted_zones() <= available_timezones() | {time_zones.UTC}
     assert len(time_zones.permitted_zones()) > 400

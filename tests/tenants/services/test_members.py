@@ -64,7 +64,7 @@ def test_a_role_above_ones_own_cannot_be_given(delta: TenantWithOwner) -> None:
         members.require_may_give(admin, Role.OWNER, None)
 
 
-def test_somebody_with_two_memberships_keeps_their_tokens_when_one_ends(delta: TenantWithOwner) -> None:
+def test_a_user_with_another_membership_keeps_their_tokens(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     user = delta.user_with_role(Role.VIEWER)
     text = delta.token(Role.VIEWER)
@@ -239,7 +239,7 @@ def opens(secret: str) -> bool:
         return False
 
 
-def test_who_was_removed_does_not_come_back_by_a_link_of_their_own(delta: TenantWithOwner) -> None:
+def test_a_removed_member_cannot_return_by_their_own_invitation(delta: TenantWithOwner) -> None:
     admin = delta.user_with_role(Role.ADMIN)
     used, theirs, others = (offered(delta, who, Role.ADMIN) for who in (admin, admin, delta.owner))
     friend = tenant_setup.User.objects.create_user("friend@example.org")

@@ -106,7 +106,7 @@ def test_projects_keep_their_rules(delta: TenantWithOwner) -> None:
             projects.create(parent=lab, name="x", actor=SYSTEM, now=current_time())
 
 
-def test_the_roots_quota_is_the_operators_word(delta: TenantWithOwner) -> None:
+def test_only_operators_set_the_quota_of_the_root_project(delta: TenantWithOwner) -> None:
     mine = Actor("user", delta.owner.pk)
     with rls.tenant_scope(delta.tenant.pk):
         with pytest.raises(NotAllowed, match="operators"):

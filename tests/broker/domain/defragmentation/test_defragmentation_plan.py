@@ -1,3 +1,5 @@
+"""Plans that drain partly used GPUs with a limited number of relocations."""
+
 from random import Random
 
 import pytest
@@ -72,7 +74,7 @@ def test_no_more_is_planned_than_the_budget_allows() -> None:
     assert budget.remaining == 0
 
 
-def test_others_make_way_where_there_is_no_room_as_things_lie() -> None:
+def test_slices_are_relocated_when_no_gpu_can_be_drained_directly() -> None:
     gpus = fleet("3@0", "1@1 3@4", "4@0 2@4", "")
     plan = plan_defragmentation(gpus)
     assert (plan.before, plan.after) == (3, 2)
@@ -83,7 +85,7 @@ def test_others_make_way_where_there_is_no_room_as_things_lie() -> None:
 SPOILT = ("4@0! 2@4! 1@6", "d@0 2@2 3@4", "1@0")  # the 1g at unit 6 and the d have each other's place
 
 
-def test_slices_change_places_by_way_of_an_empty_gpu() -> None:
+def test_slices_swap_placements_through_an_empty_gpu() -> None:
     gpus = fleet(*SPOILT, "")
     plan = plan_defragmentation(gpus, gain=8)
     assert (plan.before, plan.after, plan.gain) == (3, 2, 8)
@@ -94,7 +96,7 @@ def test_slices_change_places_by_way_of_an_empty_gpu() -> None:
     assert draw(gpus)[2:] == ["", ""]
 
 
-def test_slices_that_would_have_to_change_places_stay_where_no_gpu_is_empty() -> None:
+def test_slices_are_not_swapped_without_an_empty_gpu() -> None:
     gpus = fleet(*SPOILT)
     plan = plan_defragmentation(gpus)
     assert (plan.steps, plan.before, plan.after) == ((), 3, 3)

@@ -1,3 +1,5 @@
+"""Evacuation of a node so that a gang of whole GPUs fits."""
+
 from collections.abc import Sequence
 
 from hypothesis import given, settings
@@ -23,7 +25,7 @@ def test_a_gang_that_finds_its_gpus_empty_moves_nothing() -> None:
     assert (found.gpus, found.steps) == ((2, 3), ())
 
 
-def test_the_node_is_taken_where_least_has_to_go() -> None:
+def test_the_node_with_the_cheapest_evacuation_is_chosen() -> None:
     gpus = fleet("3@0", "3@0", "2@0", "", "4@0", "4@0", per_node=2)
     found = evacuate_node(gpus, gang(2), gain=9)
     assert found is not None
@@ -60,7 +62,7 @@ def test_a_node_too_dear_or_beyond_the_budget_is_passed_over() -> None:
     assert budget.remaining == 0
 
 
-def test_a_gpu_that_left_the_pool_is_no_place_for_a_gang() -> None:
+def test_a_gpu_removed_from_the_pool_takes_no_gang() -> None:
     gpus = fleet("", "", per_node=2)
     gpus.buckets.remove(1)
     assert evacuate_node(gpus, gang(2)) is None

@@ -1,3 +1,5 @@
+"""The fleet model of a plan: placing, lifting and finding evictions."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_no_gpu_is_opened_where_the_caller_forbids_it() -> None:
     assert seat[0] == 0
 
 
-def test_an_allocation_lies_in_one_place() -> None:
+def test_an_allocation_cannot_be_held_twice() -> None:
     gpus = fleet("1@0", "")
     with pytest.raises(KeyError, match=r"allocation 0\.0 is already on GPU 0"):
         gpus.hold(1, LiveSlice("0.0", P1, 0, 1))
@@ -38,7 +40,7 @@ def test_a_place_that_is_taken_is_refused_and_nothing_is_remembered() -> None:
     assert draw(gpus) == ["7@0"]
 
 
-def test_what_is_lifted_leaves_no_trace() -> None:
+def test_a_lifted_allocation_is_removed_completely() -> None:
     gpus = fleet("1@0 3@4", "")
     assert gpus.lift("0.4") == LiveSlice("0.4", P3, 4, 4)
     assert draw(gpus) == ["1@0", ""]
@@ -48,7 +50,7 @@ def test_what_is_lifted_leaves_no_trace() -> None:
 
 @settings(max_examples=15)
 @given(st.data())
-def test_gpus_stand_with_those_of_their_shape(data: st.DataObject) -> None:
+def test_gpus_are_grouped_by_their_shape(data: st.DataObject) -> None:
     gpus = fleet("", "", "", "")
     for number in range(data.draw(st.integers(1, 12))):
         profile, cost = data.draw(st.integers(0, P7)), data.draw(st.sampled_from([None, 1]))
@@ -70,7 +72,7 @@ def test_the_cheapest_way_to_make_room_comes_first() -> None:
     assert [(gpu, way.starts) for way, gpu in ways] == [(1, (3,)), (0, (0, 2))]
 
 
-def test_a_way_is_known_again_when_its_shape_comes_back() -> None:
+def test_evictions_of_a_shape_are_found_again_when_it_recurs() -> None:
     gpus = fleet("1@3 3@4", "7@0")
     assert [gpu for _, gpu in gpus.shapes.evictions(P3, 2)] == [0]
     gpus.lift("0.3")
@@ -81,12 +83,12 @@ def test_a_way_is_known_again_when_its_shape_comes_back() -> None:
     assert [way.starts for way, _ in gpus.shapes.evictions(P3, 2)] == [(3,)]
 
 
-def test_what_must_stay_is_in_no_way() -> None:
+def test_immovable_slices_are_never_evicted() -> None:
     gpus = fleet("1@3! 3@4!", "1@3 3@4", "2@0! 1@2 3@4!")
     assert [(gpu, way.starts) for way, gpu in gpus.shapes.evictions(P3, 2)] == [(1, (3,))]
 
 
-def test_nobody_makes_way_for_what_would_fit_wherever_they_could_go() -> None:
+def test_a_slice_that_fits_at_every_eviction_target_evicts_nothing() -> None:
     gpus = fleet("3@0 2@4 1@6", "7@0")
     assert list(gpus.shapes.evictions(P1, 2)) == []
     assert [way.starts for way, _ in gpus.shapes.evictions(P4, 2)] == [(0,)]  # a 3g may also lie to the right
@@ -105,12 +107,12 @@ def test_a_slice_makes_way_for_one_that_needs_the_media_engines_it_holds() -> No
     assert [way.starts for way, _ in shapes.evictions(1, 1)] == [(start,) for start in range(7)][:1]
 
 
-def test_a_gpu_let_whole_makes_way_for_no_slice() -> None:
+def test_a_gpu_leased_whole_is_not_evicted_for_a_slice() -> None:
     table = build_state_table((ONE, H100.whole), 8)
     shapes = GpuShapes(table, 1)
     shapes.put(0, 1, 0, relocatable=True)
     assert list(shapes.evictions(0, 1)) == []
 
 
-def test_an_empty_index_knows_no_way() -> None:
+def test_an_empty_index_has_no_evictions() -> None:
     assert list(GpuShapes(TABLE, 0).evictions(P1, 2)) == []

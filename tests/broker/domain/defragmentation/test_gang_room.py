@@ -27,7 +27,7 @@ def test_a_gang_that_fits_on_one_node_relocates_no_lease() -> None:
     assert {gpu // 2 for gpu, _ in found.slots} == {0}
 
 
-def test_others_leave_the_node_on_which_fewest_have_to() -> None:
+def test_a_gang_gets_the_node_with_the_fewest_relocations() -> None:
     gpus = fleet("1@0 1@4", "3@0", "3@0", "1@0", "2@4!", "3@4!", per_node=2)
     found = make_room_for_gang(gpus, gang(4), same_node=True, gain=50)
     assert found is not None
@@ -70,7 +70,7 @@ def test_without_room_for_relocated_slices_the_fleet_is_unchanged() -> None:
     assert draw(gpus) == before
 
 
-def test_a_gpu_that_left_the_pool_is_no_place_for_them() -> None:
+def test_a_gpu_removed_from_the_pool_takes_no_gang_member() -> None:
     gpus = fleet("", "", per_node=2)
     gpus.buckets.remove(0)
     assert make_room_for_gang(gpus, gang(3), same_node=True) is None

@@ -1,8 +1,10 @@
+"""Drafts of relocations, which can be undone."""
+
 from broker.domain.defragmentation.relocation_draft import RelocationDraft, SliceRelocation
 from tests.broker.domain.defragmentation.gpus import P1, P2, draw, fleet
 
 
-def test_a_draft_names_what_lies_elsewhere_and_nothing_else() -> None:
+def test_a_draft_lists_only_slices_with_a_new_placement() -> None:
     gpus = fleet("1@0 2@2", "3@0")
     draft = RelocationDraft(gpus)
     one, two = draft.lift("0.0"), draft.lift("0.2")
@@ -21,7 +23,7 @@ def test_a_draft_undone_leaves_the_fleet_as_it_was() -> None:
     assert draw(gpus) == ["1@0 2@2", "3@0", ""]
 
 
-def test_a_slice_that_finds_no_room_stays_in_the_hand() -> None:
+def test_a_lifted_slice_without_room_is_not_placed() -> None:
     gpus = fleet("2@0", "7@0")
     draft = RelocationDraft(gpus)
     piece = draft.lift("0.0")
@@ -43,7 +45,7 @@ def test_a_draft_is_undone_as_far_as_a_mark() -> None:
     assert draft.placed_since(mark) == []
 
 
-def test_a_draft_knows_how_much_less_could_be_sold() -> None:
+def test_a_draft_tracks_the_lost_sellable_value() -> None:
     gpus = fleet("1@6", "4@0", "")
     draft = RelocationDraft(gpus)
     one = draft.lift("0.6")

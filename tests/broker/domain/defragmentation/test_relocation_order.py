@@ -1,3 +1,5 @@
+"""The order of relocations, and cycles that an empty GPU breaks."""
+
 import pytest
 
 from broker.domain.defragmentation.relocation_draft import SliceRelocation, apply_relocation
@@ -13,12 +15,12 @@ LEFT = SliceRelocation("0.0", P3, 0, 0, 0, 4, cost=4, gain=1)
 RIGHT = SliceRelocation("0.4", P3, 0, 4, 0, 0, cost=4, gain=1)
 
 
-def test_who_makes_room_for_another_goes_first() -> None:
+def test_a_relocation_that_frees_space_for_another_comes_first() -> None:
     away = SliceRelocation("0.4", P3, 0, 4, 1, 0, cost=4)
     assert order_relocations(TABLE, [LEFT, away]) == [away, LEFT]
 
 
-def test_a_circle_is_broken_by_way_of_an_empty_gpu() -> None:
+def test_a_cycle_is_broken_through_an_empty_gpu() -> None:
     gpus = fleet("3@0 3@4", "")
     steps = order_relocations(TABLE, [LEFT, RIGHT], spare=1)
     assert steps is not None
@@ -34,11 +36,11 @@ def test_a_circle_is_broken_by_way_of_an_empty_gpu() -> None:
     assert sum(step.gain for step in steps) == LEFT.gain + RIGHT.gain
 
 
-def test_a_circle_without_an_empty_gpu_cannot_be_taken() -> None:
+def test_a_cycle_without_an_empty_gpu_has_no_order() -> None:
     assert order_relocations(TABLE, [LEFT, RIGHT]) is None
 
 
-def test_who_only_waits_for_a_circle_is_not_sent_on_a_detour() -> None:
+def test_a_slice_outside_the_cycle_is_relocated_in_one_step() -> None:
     gpus = fleet("4@0", "2@0", "2@0", "")
     circle = [SliceRelocation("0.0", P4, 0, 0, 1, 0, cost=4), SliceRelocation("1.0", P2, 1, 0, 0, 0, cost=2)]
     waits = SliceRelocation("2.0", P2, 2, 0, 0, 2, cost=2)
@@ -51,7 +53,7 @@ def test_who_only_waits_for_a_circle_is_not_sent_on_a_detour() -> None:
     assert draw(gpus) == ["2@0 2@2", "4@0", "", ""]
 
 
-def test_the_empty_gpu_serves_one_circle_after_the_other() -> None:
+def test_the_empty_gpu_breaks_one_cycle_after_another() -> None:
     whole = [SliceRelocation(str(gpu), P7, gpu, 0, (gpu + 1) % 2, 0, cost=8) for gpu in range(2)]
     more = [SliceRelocation(str(gpu), P7, gpu, 0, 2 + (gpu + 1) % 2, 0, cost=8) for gpu in (2, 3)]
     steps = order_relocations(TABLE, whole + more, spare=9)
@@ -59,7 +61,7 @@ def test_the_empty_gpu_serves_one_circle_after_the_other() -> None:
     assert [step.to_gpu for step in steps].count(9) == 2
 
 
-def test_a_step_from_where_the_slice_is_not_is_refused() -> None:
+def test_a_step_with_a_wrong_source_is_refused() -> None:
     gpus = fleet("3@4", "")
     with pytest.raises(KeyError, match="create a new plan"):
         apply_relocation(gpus, LEFT)
@@ -68,7 +70,7 @@ def test_a_step_from_where_the_slice_is_not_is_refused() -> None:
     assert draw(gpus) == ["3@4", ""]
 
 
-def test_a_step_to_where_another_lies_is_refused() -> None:
+def test_a_step_to_an_occupied_placement_is_refused() -> None:
     gpus = fleet("4@0", "1@1")
     with pytest.raises(KeyError, match=r"unit 0 of GPU 1 is in use"):
         apply_relocation(gpus, SliceRelocation("0.0", P4, 0, 0, 1, 0, cost=4))

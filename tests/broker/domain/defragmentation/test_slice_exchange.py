@@ -1,3 +1,5 @@
+"""Relocations of small slices that make room for a larger one."""
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,7 +43,7 @@ def test_a_small_slice_makes_way_for_a_large_one() -> None:
     assert draw(gpus) == ["3@0 3@4", "3@0 2@4 1@6"]
 
 
-def test_of_two_ways_the_one_is_taken_after_which_more_can_be_sold() -> None:
+def test_the_exchange_that_leaves_more_sellable_units_is_chosen() -> None:
     gpus = fleet("4@0! 1@5 d@6!", "4@0! d@4")
     assert make_room_for_slice(gpus, LiveSlice("new", P2, 0, 2), tries=(6,)) is not None
     assert draw(gpus) == ["4@0 1@5 d@6", "4@0 2@4 d@6"]  # the 1g at unit 6 would have spoilt the last unit
@@ -75,7 +77,7 @@ def test_a_slice_may_make_way_on_its_own_gpu() -> None:
     assert draw(gpus) == ["3@0 1@4 1@6"] or draw(gpus) == ["3@0 1@5 1@6"]
 
 
-def test_where_those_evicted_find_no_room_nothing_is_changed() -> None:
+def test_without_room_for_evicted_slices_nothing_changes() -> None:
     gpus = fleet("2@0 3@4", "4@0 3@4")
     before = draw(gpus)
     assert make_room_for_slice(gpus, NEW_3G) is None

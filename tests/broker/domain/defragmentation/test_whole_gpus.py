@@ -33,7 +33,7 @@ def test_a_gpu_that_took_what_was_relocated_is_not_emptied_after_that() -> None:
     assert draw(gpus) == before
 
 
-def test_a_gpu_let_whole_is_not_emptied_for_another() -> None:
+def test_a_gpu_leased_whole_is_not_drained_for_another() -> None:
     gpus = fleet("7@0", "3@0!", per_node=1)
     assert place_whole_gpus(gpus, whole(1)) is None
 

@@ -1,3 +1,5 @@
+"""GPU models, their profiles, and overrides of the model file."""
+
 import json
 
 import pytest
@@ -38,7 +40,7 @@ def test_every_profile_lies_inside_the_grid_and_has_its_own_size(model: GpuModel
             assert 0 <= placement.start < placement.end <= model.grid
 
 
-def test_the_whole_gpu_covers_the_grid_and_is_shared_with_nobody() -> None:
+def test_the_whole_gpu_profile_covers_the_grid_and_is_exclusive() -> None:
     for model in MODELS:
         assert model.whole.placements == (Placement(0, model.grid),)
         assert (model.whole.compute, model.whole.kind) == (model.compute, ProfileKind.WHOLE_GPU)
@@ -123,7 +125,7 @@ def test_a_file_whose_placements_lie_on_each_other_or_before_the_gpu_is_refused(
 
 
 @pytest.mark.parametrize("broken", ["{", "[]", '{"models": [{"name": 3}]}', '{"models": [{"name": "Z"}]}'])
-def test_what_is_no_file_of_models_is_refused_with_where_it_is_wrong(broken: str) -> None:
+def test_an_invalid_model_file_is_refused(broken: str) -> None:
     with pytest.raises(ValueError, match="this is not a valid list of GPU models"):
         load_models(DOCUMENT, broken)
 
@@ -144,7 +146,7 @@ def test_an_override_adds_models_profiles_and_places_and_leaves_the_others() -> 
     assert {*model.profiles} - {*H100.profiles} == {model.profile("5g.60gb", Isolation.HARDWARE)}
 
 
-def test_an_override_takes_nothing_away_and_makes_nothing_another_thing() -> None:
+def test_an_override_cannot_remove_or_redefine_profiles() -> None:
     def refused(model: int, **changes: object) -> str:
         with pytest.raises(ValueError, match="override") as refusal:
             load_models(DOCUMENT, overriding(model, **changes))
@@ -175,7 +177,7 @@ def test_one_gpu_is_never_two_models() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"), [({"max": 0}, "has no memory units"), ({"compute": 9}, "more compute slices than")]
 )
-def test_a_profile_that_takes_nothing_or_more_than_there_is_is_refused(changes: dict[str, int], why: str) -> None:
+def test_a_profile_of_zero_or_excess_size_is_refused(changes: dict[str, int], why: str) -> None:
     profile = {"name": "1g.6gb", "compute": 1, "memory": 1, "max": 4, "starts": [0, 1, 2, 3], **changes}
     with pytest.raises(ValueError, match=why):
         load_models(edited(0, profiles=[profile]))

@@ -38,7 +38,7 @@ def loaded(report: GpuReport, known: GpuModelSpec | None) -> dict[str, GpuModelS
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
-def test_a_gpu_that_is_as_its_model_differs_in_nothing_and_changes_nothing(model: GpuModelSpec) -> None:
+def test_a_gpu_that_matches_its_model_reports_no_differences(model: GpuModelSpec) -> None:
     report = report_of(model)
     assert known_model(report, MODELS) is model
     assert list(model_differences(report, model)) == (
@@ -99,7 +99,7 @@ def test_extra_slices_of_a_gpu_are_added_and_missing_ones_are_reported() -> None
     assert set(model.pci) == {*H100.pci, "0xBEEF10DE"}
 
 
-def test_places_that_nobody_has_seen_stay_assumed() -> None:
+def test_unreported_placements_stay_unverified() -> None:
     (h200,) = (m for m in MODELS if m.name == "H200-141GB")
     assert not h200.verified
     assert geometry_entry(report_of(h200), h200)["placements_verified"]
@@ -107,7 +107,7 @@ def test_places_that_nobody_has_seen_stay_assumed() -> None:
     assert not geometry_entry(fewer, h200)["placements_verified"]
 
 
-def test_other_counts_are_told_and_places_of_two_sizes_are_no_profile() -> None:
+def test_different_counts_are_reported_and_mixed_sizes_refused() -> None:
     report = report_of(H100)
     odd = replace(report.mig_profiles[0], compute=2, max_instances=8)
     assert list(model_differences(replace(report, mig_profiles=(odd, *report.mig_profiles[1:])), H100)) == [

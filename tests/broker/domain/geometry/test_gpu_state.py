@@ -1,3 +1,5 @@
+"""Occupied units of a GPU, and which placements remain legal."""
+
 from functools import cache
 
 import pytest

@@ -1,3 +1,5 @@
+"""Profiles that a GPU publishes restrict its placements."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,14 +33,14 @@ def test_a_gpu_that_publishes_all_its_model_can_have_is_like_any_other() -> None
     assert missing_from_model(H100, {ONE.name: {3, 1, 77}}) == published_profiles({ONE.name: [1, 3]})
 
 
-def test_a_row_keeps_what_was_published_and_tells_it_again() -> None:
+def test_published_profiles_round_trip_through_a_row() -> None:
     assert ONES.starts() == {ONE.name: [0, 1, 2, 3], SEVEN.name: [0]}
     assert parse_published_profiles('{"1g.10gb": [3, 1, 0, 2], "7g.80gb": [0]}') == ONES
     assert published_profiles({}) == PublishedProfiles(())
     assert PublishedProfiles(()).starts() == {}
 
 
-def test_where_a_profile_can_be_had_is_said_by_the_cut_of_the_gpu() -> None:
+def test_the_gpu_layout_determines_the_placements_of_a_profile() -> None:
     assert available_placements(THREE, None) == THREE.placements
     assert available_placements(ONE, ONES) == ONE.placements[:4]
     assert available_placements(THREE, ONES) == ()

@@ -1,3 +1,5 @@
+"""Quota units of slices, shares and whole GPUs."""
+
 from dataclasses import replace
 
 import pytest

@@ -1,3 +1,5 @@
+"""Fragmented units and free room of a partly used GPU."""
+
 from collections.abc import Iterator
 
 import pytest
@@ -113,7 +115,7 @@ def filled(state: GpuState, offered: tuple[Profile, ...], closed: int) -> Iterat
                     yield place.mask | rest
 
 
-def test_the_unit_nothing_can_use_is_named() -> None:
+def test_the_fragmented_unit_is_in_the_mask() -> None:
     state = state_of(PlacedSlice(ONE.placed_at(start), ONE) for start in range(7))
     assert fragmented_mask(state, H100.profiles, grid=8) == 0b1000_0000
 
@@ -131,7 +133,7 @@ def test_an_empty_gpu_counts_by_the_best_of_all_ways_to_sell_it() -> None:
     assert fragmented_units(EMPTY_GPU, (ONE, H100.whole), grid=8) == 0
 
 
-def test_media_engines_given_out_once_leave_the_rest_of_the_gpu_to_nobody() -> None:
+def test_a_media_profile_alone_leaves_the_rest_fragmented() -> None:
     assert fragmented_units(EMPTY_GPU, (ONE_ME,), grid=8) == 7
     assert fragmented_units(EMPTY_GPU, (ONE_ME, TWO), grid=8) == 1
 

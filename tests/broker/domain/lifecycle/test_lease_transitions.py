@@ -1,3 +1,5 @@
+"""The state machine of a lease."""
+
 from itertools import pairwise
 
 import pytest
@@ -36,11 +38,11 @@ def test_nothing_leaves_released() -> None:
 
 
 @pytest.mark.parametrize("state", sorted(set(S) - {S.RELEASED, S.RELEASING}))
-def test_a_lease_can_be_let_go_from_every_state(state: S) -> None:
+def test_a_lease_can_start_releasing_from_every_state(state: S) -> None:
     assert S.RELEASING in NEXT_STATES[state]
 
 
-def test_only_an_active_lease_ticks() -> None:
+def test_only_the_active_state_can_follow_itself() -> None:
     assert {state for state in S if state in NEXT_STATES[state]} == {S.ACTIVE}
 
 
@@ -69,7 +71,7 @@ def test_capacity_is_taken_in_provisioning_and_given_back_by_release_or_stop_alo
     assert given == {(S.PROVISIONING, S.QUEUED), (S.STOPPING, S.STOPPED), (S.RELEASING, S.RELEASED)}
 
 
-def test_an_end_is_where_only_letting_go_follows() -> None:
+def test_ending_states_lead_only_to_release_or_failure() -> None:
     assert {state for state in S if NEXT_STATES[state] <= {S.RELEASING, S.RELEASED, S.FAILED}} == ENDING_STATES
 
 

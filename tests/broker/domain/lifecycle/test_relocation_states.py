@@ -37,13 +37,13 @@ def test_every_state_leads_to_an_end(following: Mapping[StrEnum, frozenset[StrEn
     assert all(reached(following, state) & over for state in following)
 
 
-def test_what_begins_is_promised_before() -> None:
+def test_a_relocation_starts_only_after_its_notice() -> None:
     assert {state for state, after in NEXT_RELOCATION_STATES.items() if M.MOVING in after} == {M.NOTICED}
     assert STARTED_RELOCATION_STATES < PENDING_RELOCATION_STATES
     assert not PENDING_RELOCATION_STATES & FINAL_RELOCATION_STATES
 
 
-def test_only_what_a_worker_has_in_hand_is_called_off() -> None:
+def test_cancellable_plan_states_are_working_states() -> None:
     assert CANCELLABLE_PLAN_STATES < WORKING_PLAN_STATES
     assert all(P.CANCELLING in NEXT_PLAN_STATES[state] for state in CANCELLABLE_PLAN_STATES)
     assert not WORKING_PLAN_STATES & FINAL_PLAN_STATES
@@ -57,7 +57,7 @@ def test_only_what_a_worker_has_in_hand_is_called_off() -> None:
         ([M.DONE, M.UNDONE], True, P.CANCELLED),
     ],
 )
-def test_a_plan_ended_as_its_moves_did(
+def test_the_final_plan_state_follows_from_its_relocations(
     moves: list[RelocationState], cancelled: bool, ended: RelocationPlanState
 ) -> None:
     assert final_plan_state(moves, cancelled=cancelled) is ended

@@ -1,3 +1,5 @@
+"""Placement of gangs: all members at once, near each other where required."""
+
 from dataclasses import replace
 
 import pytest

@@ -1,3 +1,5 @@
+"""GPU kinds: the states that GPUs of one model and layout share."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,7 +55,7 @@ def test_gpus_of_one_model_and_layout_share_one_kind() -> None:
     assert names == ["whole-gpu", "half", "quarter", "half", "quarter"]
 
 
-def test_slices_of_an_earlier_layout_take_the_seats_that_they_touch() -> None:
+def test_slices_of_an_earlier_layout_occupy_the_slots_they_overlap() -> None:
     kind = gpu_kind_of(H100, Geometry(frozenset({at(FOUR, 0), at(ONE, 4), at(ONE, 5), at(ONE, 6)})))
     two = state_of([at(TWO, 4)])
     assert kind.state(two) == kind.state(state_of([at(ONE, 4), at(ONE, 5)]))
@@ -62,7 +64,7 @@ def test_slices_of_an_earlier_layout_take_the_seats_that_they_touch() -> None:
     assert alone.state(state_of([at(ONE_ME, 0)])) == UNTOUCHED
 
 
-def test_a_gpu_whose_slices_contradict_its_layout_is_nowhere() -> None:
+def test_a_gpu_whose_slices_contradict_its_layout_has_no_state() -> None:
     (half, _) = share_profiles(grid=8, isolation=Isolation.SOFT)
     fixed = gpu_kind_of(H100, Geometry(frozenset({at(SEVEN, 0)})))
     assert fixed.state(state_of([at(half, 0)])) == NOWHERE

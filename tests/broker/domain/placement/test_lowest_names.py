@@ -1,3 +1,5 @@
+"""Finding the lowest name of a key in a changing set."""
+
 from collections.abc import Iterator
 from random import Random
 
@@ -7,7 +9,7 @@ from broker.domain.placement.buckets import lowest_names
 from broker.domain.placement.buckets.lowest_names import LowestNames
 
 
-def test_the_lowest_name_of_a_key_is_found_whoever_comes_and_goes() -> None:
+def test_the_lowest_name_of_a_key_is_found_after_any_changes() -> None:
     key = dict.fromkeys("dbca", 0)
     names = LowestNames(lambda wanted, name: key[name] == wanted)
 
@@ -26,7 +28,7 @@ def test_the_lowest_name_of_a_key_is_found_whoever_comes_and_goes() -> None:
                 assert names.first(wanted, lambda wanted=wanted: of(wanted)) == min(of(wanted))
 
 
-def test_names_that_came_and_went_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removed_names_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowest_names, "HEAP_SLACK", 3)
     requests = []
 

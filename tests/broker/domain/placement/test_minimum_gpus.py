@@ -1,3 +1,5 @@
+"""The minimum number of GPUs for a set of slices."""
+
 from functools import cache
 from itertools import product
 
@@ -85,7 +87,7 @@ def test_whole_gpus_alone_need_as_many() -> None:
     assert min_gpus(build_state_table((SEVEN,), 8), [3]) == 3
 
 
-def test_profiles_that_nobody_has_worked_out_are_refused_by_name() -> None:
+def test_profiles_without_a_closed_form_are_refused_by_name() -> None:
     odd = Profile("2g.odd", 2, 2, (Placement(0, 2), Placement(1, 2)), 2, False, Isolation.HARDWARE)
     with pytest.raises(ValueError, match=r"GPUs of 8 units that hold 2g\.odd"):
         MinimumGpus(build_state_table((odd,), 8))

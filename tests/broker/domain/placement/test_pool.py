@@ -1,3 +1,5 @@
+"""The pool index: adding, removing and choosing GPUs."""
+
 from random import Random
 
 import pytest

@@ -1,3 +1,5 @@
+"""The cost rules of a placement, and their tie-breaks."""
+
 from functools import cache
 
 import pytest
@@ -29,7 +31,7 @@ def state_with(table: StateTable, *held: tuple[str, int]) -> int:
 
 
 @pytest.mark.parametrize("model", [H100, A30, PRO_6000], ids=lambda m: m.name)
-def test_the_best_fill_is_the_best_of_all_ways_to_go_on(model: GpuModelSpec) -> None:
+def test_the_best_fill_matches_exhaustive_search(model: GpuModelSpec) -> None:
     profiles = plain(model)
     table, worth = build_state_table(profiles, model.grid), [7 * n * n + 3 for n in range(len(profiles))]
 

@@ -88,7 +88,7 @@ class Fleet:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(list(PlacementEngine)))
-def test_the_choice_is_the_one_that_a_walk_over_all_nodes_comes_to(seed: int, engine: PlacementEngine) -> None:
+def test_the_chosen_node_matches_a_scan_of_all_nodes(seed: int, engine: PlacementEngine) -> None:
     fleet = Fleet(seed, engine)
     for _ in range(25):
         for _ in range(fleet.chance.randrange(8)):
@@ -121,7 +121,7 @@ def test_of_many_equal_nodes_one_is_weighed(linked: bool, monkeypatch: pytest.Mo
     assert weighed == []
 
 
-def test_nodes_that_come_and_go_leave_nothing_behind() -> None:
+def test_released_nodes_are_chosen_again_and_do_not_grow_the_heap() -> None:
     nodes = [f"n{n:03}" for n in range(200)]
     pool = PoolIndex(H100, [GpuView(f"{node}/0", node) for node in nodes])
 
@@ -146,7 +146,7 @@ def test_nodes_that_come_and_go_leave_nothing_behind() -> None:
     assert pool.node_classes(WHOLE)._alike == {}
 
 
-def test_nodes_that_come_and_go_unseen_leave_no_long_memory() -> None:
+def test_removed_equal_nodes_do_not_grow_the_heap() -> None:
     alike = node_classes._EqualNodes()
     for number in range(5 * HEAP_SLACK):
         alike.nodes.discard(f"node-{number - 2}")

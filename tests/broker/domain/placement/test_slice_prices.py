@@ -1,3 +1,5 @@
+"""Prices of slices from the dual of the packing problem."""
+
 from fractions import Fraction
 from itertools import combinations
 

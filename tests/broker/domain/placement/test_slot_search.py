@@ -1,3 +1,5 @@
+"""The search for the cheapest slot of a slice or a gang."""
+
 from collections import Counter
 from itertools import product
 
@@ -145,7 +147,7 @@ def test_a_gpu_nobody_can_cut_is_sold_whole() -> None:
     assert choose_slot(gpus, PRO_5000.whole, PRO_5000) == Slot("a", Placement(0, 4))
 
 
-def test_a_fixed_layout_offers_its_own_seats_and_no_others() -> None:
+def test_a_fixed_layout_offers_only_its_own_slots() -> None:
     layout = Geometry(frozenset({at(THREE, 4), at(ONE, 1), at(ONE, 3)}))
     fixed = GpuView("fixed", "node-0", EMPTY_GPU, layout)
     assert choose_slot([fixed], ONE, H100) == Slot("fixed", Placement(1, 1))
@@ -164,7 +166,7 @@ def test_a_gpu_enters_the_pool_once_and_leaves_it_as_it_is() -> None:
     assert pool.choose(ONE) is None
 
 
-def test_a_seat_that_is_taken_or_not_held_is_refused() -> None:
+def test_holding_a_taken_slot_or_releasing_a_free_one_is_refused() -> None:
     pool = PoolIndex(H100, empty(nodes=1, per_node=1))
     seat = Slot("gpu-0-0", Placement(0, 1))
     with pytest.raises(ValueError, match="is not held"):
@@ -180,7 +182,7 @@ def test_a_seat_that_is_taken_or_not_held_is_refused() -> None:
     st.sampled_from((*H100.profiles, H100.whole)),
     st.integers(min_value=1, max_value=9),
 )
-def test_a_gang_is_seated_whole_exactly_when_there_is_room(before: list[Profile], wanted: Profile, count: int) -> None:
+def test_a_gang_is_placed_exactly_when_all_members_fit(before: list[Profile], wanted: Profile, count: int) -> None:
     pool = PoolIndex(H100, empty(nodes=2, per_node=2))
     for profile in before:
         if seat := pool.choose(profile):

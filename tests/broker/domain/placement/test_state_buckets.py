@@ -1,3 +1,5 @@
+"""Buckets of GPUs by state, from which the cheapest is chosen."""
+
 from itertools import accumulate
 
 import pytest
@@ -113,7 +115,7 @@ def test_a_gpu_enters_later_and_leaves_for_good() -> None:
         buckets.remove(first)
 
 
-def test_becoming_what_it_is_changes_nothing() -> None:
+def test_setting_the_same_state_changes_nothing() -> None:
     buckets = StateBuckets(RANKS, (0, 0))
     buckets.become(0, EMPTY)
     assert sorted(buckets.gpus[EMPTY]) == [0, 1]

@@ -1,3 +1,5 @@
+"""The ranking of GPU states by the cost of a placement."""
+
 from broker.domain.placement.costs.state_ranks import NO_OPTION, rank_states
 from broker.domain.placement.costs.state_tables import PlacementOption, StateTable, build_state_table
 from tests.broker.domain.fleet import A30, H100, plain

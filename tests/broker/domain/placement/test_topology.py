@@ -1,3 +1,5 @@
+"""Links between GPUs, and the closest free ones."""
+
 from itertools import combinations
 
 import pytest
@@ -90,7 +92,7 @@ def test_how_many_of_some_gpus_are_near_enough_is_known(within: GpuLink, most: i
     assert BRIDGED.largest_linked_count("", within) == 0
 
 
-def test_gpus_tell_their_links_by_what_they_have_in_common() -> None:
+def test_gpu_links_follow_from_shared_bridge_fabric_and_processor() -> None:
     pairs = [GpuLinks(gpu, f"bridge {n // 2}", f"processor {n // 4}") for n, gpu in enumerate(EIGHT)]
     assert topology_of(pairs) == Topology(
         EIGHT,
@@ -104,6 +106,6 @@ def test_gpus_tell_their_links_by_what_they_have_in_common() -> None:
     assert alone.closest_free_gpus("ab", 2) == (GpuLink.SYSTEM, ("a", "b"))
 
 
-def test_gpus_that_say_nothing_of_themselves_have_no_links() -> None:
+def test_gpus_without_link_information_have_no_topology() -> None:
     assert topology_of([GpuLinks(gpu, "", "") for gpu in EIGHT]) is None
     assert topology_of([]) is None

@@ -1,3 +1,5 @@
+"""Buckets of GPUs that prefer warm slices at equal cost."""
+
 from random import Random
 
 import pytest

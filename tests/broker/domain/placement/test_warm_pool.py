@@ -39,7 +39,7 @@ def test_among_equal_gpus_the_first_id_is_chosen_with_or_without_warm_slices() -
         assert PoolIndex(H100, gpus).choose(TWO) == Slot("a", TWO.placed_at(4))
 
 
-def test_price_is_never_paid_for_warmth() -> None:
+def test_a_warm_slice_never_outweighs_a_lower_placement_cost() -> None:
     gpus = [gpu("a", at(FOUR, 0)), gpu("b", warm=(at(THREE, 4), at(ONE, 0)))]
     assert PoolIndex(H100, gpus).choose(THREE) == Slot("a", THREE.placed_at(4))
     # Another start of the same GPU would spoil room, warm or not.
@@ -76,7 +76,7 @@ def test_a_released_slice_stays_warm_only_where_gpus_are_partitioned_per_lease()
     assert pool.gpu_view("a").warm == NO_WARM_SLICES
 
 
-def test_the_older_rules_know_nothing_of_it() -> None:
+def test_first_fit_and_best_fit_ignore_warm_slices() -> None:
     gpus = [gpu("a", at(FOUR, 0)), gpu("b", at(FOUR, 0), warm=(at(THREE, 4),))]
     for engine in (PlacementEngine.FIRST_FIT, PlacementEngine.BEST_FIT):
         assert PoolIndex(H100, gpus, engine=engine).choose(THREE) == Slot("a", THREE.placed_at(4))

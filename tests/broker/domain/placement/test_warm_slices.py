@@ -1,3 +1,5 @@
+"""Warm slices that remain on a GPU after a release."""
+
 from random import Random
 
 import pytest
@@ -42,7 +44,7 @@ def warm(*left: PlacedSlice) -> WarmSlices:
         (at(H100.whole, 0), CutEffort.ANEW),
     ],
 )
-def test_only_the_same_slice_at_the_same_place_is_had_as_it_is_left(wanted: PlacedSlice, how: CutEffort) -> None:
+def test_only_an_identical_warm_slice_is_reused(wanted: PlacedSlice, how: CutEffort) -> None:
     assert cut_effort(warm(at(TWO, 2)), wanted.profile, wanted.placement) is how
 
 
@@ -67,7 +69,7 @@ def test_a_gpu_that_becomes_something_else_than_slices_has_none_left(other: Prof
     assert remaining_warm_slices([], [at(other, 0), at(ONE, 6)]) == NO_WARM_SLICES
 
 
-def test_the_latest_at_a_place_is_what_is_left_there() -> None:
+def test_the_latest_slice_of_each_placement_stays_warm() -> None:
     assert remaining_warm_slices([], [at(TWO, 0), at(ONE, 1), at(THREE, 4), at(FOUR, 0)]) == warm(
         at(TWO, 0), at(THREE, 4)
     )

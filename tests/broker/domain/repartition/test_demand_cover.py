@@ -111,14 +111,14 @@ def test_running_demand_is_covered_before_recent_demand() -> None:
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) == [THREES]
 
 
-def test_slices_that_no_closed_form_knows_are_left_to_the_other_ways() -> None:
+def test_profiles_without_a_closed_form_use_the_other_planners() -> None:
     odd = replace(TWO, name="2g.odd", placements=(Placement(1, 2), Placement(4, 2)))
     filling = ServedDemand(LayoutCatalogue(H100, [odd]), {"2g.odd": 2000})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None
     assert best_gpu_layouts(filling, [WHOLE_GPU_LAYOUT], []) == (GpuLayout.from_names(["2g.odd"] * 2),)
 
 
-def test_a_node_that_can_do_less_than_its_model_is_left_to_the_other_ways() -> None:
+def test_a_node_with_limited_profiles_uses_the_other_planners() -> None:
     few = LayoutCatalogue(H100, plain(H100), {"1g.10gb": 2})
     filling = ServedDemand(few, {"1g.10gb": 7000})
     assert cover_demand(filling, [WHOLE_GPU_LAYOUT], filling.supply([])) is None

@@ -51,7 +51,7 @@ def test_every_cut_is_a_legal_geometry_of_its_gpu(model: GpuModelSpec) -> None:
         assert layout_of_geometry(geometry) == cut
 
 
-def test_what_the_node_does_not_know_is_in_no_cut() -> None:
+def test_layouts_use_only_profiles_that_the_node_supports() -> None:
     catalogue = LayoutCatalogue(H100, plain(H100), {"1g.10gb": 7, "3g.40gb": 1, "9g.90gb": 1})
     assert {name for cut in catalogue.cuts for name, _ in cut.counts} == {"1g.10gb", "3g.40gb", "whole-gpu"}
     assert max(dict(cut.counts).get("3g.40gb", 0) for cut in catalogue.cuts) == 1
@@ -66,7 +66,7 @@ def test_a_cut_beyond_the_gpu_is_refused_in_words() -> None:
         LayoutCatalogue(H100, plain(H100)).geometry(GpuLayout.from_names(["1g.10gb"] * 8))
 
 
-def test_a_gpu_whose_slices_nobody_knows_stays_whole() -> None:
+def test_a_gpu_without_known_profiles_stays_whole() -> None:
     catalogue = LayoutCatalogue(PRO_5000, plain(PRO_5000), {})
     assert catalogue.cuts == (WHOLE_GPU_LAYOUT,)
     assert [held.profile.name for held in catalogue.geometry(WHOLE_GPU_LAYOUT).held] == ["whole-gpu"]
@@ -74,6 +74,6 @@ def test_a_gpu_whose_slices_nobody_knows_stays_whole() -> None:
         catalogue.geometry(GpuLayout.from_names(["1g.24gb"]))
 
 
-def test_a_cut_says_what_it_is() -> None:
+def test_a_layout_prints_its_slice_counts() -> None:
     assert str(GpuLayout.from_names(["3g.40gb", "1g.10gb", "1g.10gb"])) == "2 × 1g.10gb + 1 × 3g.40gb"
     assert str(GpuLayout.from_counts({"1g.10gb": 0})) == "nothing"

@@ -102,7 +102,7 @@ def test_every_plan_is_on_an_open_rested_node_that_need_not_wait_long(
 
 @settings(max_examples=60, deadline=None)
 @given(pools(), demands)
-def test_plans_win_what_they_say_and_then_there_is_rest(nodes: list[CurrentNode], demand: dict[str, int]) -> None:
+def test_plans_gain_what_they_claim_and_then_planning_stops(nodes: list[CurrentNode], demand: dict[str, int]) -> None:
     plans = plan_node_layouts(nodes, demand, CATALOGUE)
     after = done(nodes, plans)
     gpu = ServedDemand(CATALOGUE, demand).gpu_worth
@@ -125,7 +125,7 @@ def test_nothing_is_changed_for_less_than_a_slice() -> None:
     assert dict(only.cuts) == {0: THREES}
 
 
-def test_no_node_is_changed_for_nothing_whatever_the_rules_ask_for() -> None:
+def test_no_node_is_changed_without_a_gain() -> None:
     """Else planning again and again need not come to rest."""
     cuts = (
         ["1g.20gb"] * 2 + ["2g.20gb"] * 2,

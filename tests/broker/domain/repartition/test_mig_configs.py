@@ -37,12 +37,12 @@ def test_a_node_says_which_profiles_it_knows_and_how_many() -> None:
 @pytest.mark.parametrize(
     "document", [{}, {"mig-configs": []}, {"mig-configs": {"x": [{"mig-devices": {"1g.10gb": "all"}}]}}]
 )
-def test_what_is_no_such_document_is_refused_in_words(document: dict[str, Any]) -> None:
+def test_an_invalid_mig_config_document_is_refused(document: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"mig-manager did not write it|invalid number"):
         max_slices_per_gpu(document)
 
 
-def test_entries_that_mean_nothing_to_us_are_passed_over() -> None:
+def test_unknown_mig_config_entries_are_ignored() -> None:
     assert max_slices_per_gpu({"mig-configs": {"odd": ["all"]}}) == {}
 
 
@@ -59,7 +59,7 @@ def test_a_layout_is_written_with_an_entry_for_each_way_of_cutting() -> None:
     ]
 
 
-def test_one_layout_has_one_name_and_one_other_name() -> None:
+def test_a_layout_has_one_name_and_one_alias() -> None:
     name = layout_name({0: ONES, 1: WHOLE_GPU_LAYOUT})
     assert name == layout_name({1: WHOLE_GPU_LAYOUT, 0: ONES})
     assert len({name, layout_name({0: WHOLE_GPU_LAYOUT, 1: ONES}), layout_alias(name)}) == 3

@@ -56,7 +56,7 @@ def at(
     st.integers(0, 3),
     st.booleans(),
 )
-def test_whatever_a_node_says_the_next_step_is_one_of_the_machine(
+def test_every_observation_leads_to_an_allowed_next_step(
     step: RepartitionStep, seen: ObservedLayout, minutes: int, held: int, attempts: int, looked: bool
 ) -> None:
     verdict = decide_next_step(at(step, minutes=minutes, held=held, attempts=attempts, looked=looked), seen, WANTED)
@@ -80,7 +80,7 @@ def test_every_step_leads_to_an_end() -> None:
     assert CLOSED_STEPS >= UNRELIABLE_INVENTORY_STEPS
 
 
-def test_it_waits_for_leases_and_for_pods_that_we_know_nothing_of() -> None:
+def test_draining_waits_for_leases_and_unknown_pods() -> None:
     assert decide_next_step(at(RepartitionStep.DRAINING, held=1), OLD, WANTED).step is RepartitionStep.DRAINING
     verdict = decide_next_step(at(RepartitionStep.DRAINING, minutes=10_000), replace(OLD, pods=2), WANTED)
     assert (verdict.step, verdict.why) == (
@@ -90,7 +90,7 @@ def test_it_waits_for_leases_and_for_pods_that_we_know_nothing_of() -> None:
     assert decide_next_step(at(RepartitionStep.DRAINING), OLD, WANTED).step is RepartitionStep.CONFIGURING
 
 
-def test_a_taint_that_somebody_took_away_is_set_again() -> None:
+def test_a_removed_taint_is_set_again() -> None:
     assert decide_next_step(at(RepartitionStep.DRAINING, held=1), replace(OLD, tainted=False), WANTED).taint
     verdict = decide_next_step(at(RepartitionStep.DRAINING), replace(OLD, tainted=False), WANTED)
     assert (verdict.step, verdict.taint) == (RepartitionStep.DRAINING, True)
@@ -100,7 +100,7 @@ def test_a_taint_that_somebody_took_away_is_set_again() -> None:
     )
 
 
-def test_the_node_is_told_once_nobody_is_there() -> None:
+def test_the_layout_is_applied_once_the_node_is_empty() -> None:
     verdict = decide_next_step(at(RepartitionStep.CONFIGURING), OLD, WANTED)
     assert (verdict.step, verdict.config_to_apply) == (RepartitionStep.REPARTITIONING, "gpub-1")
     assert (
@@ -108,7 +108,7 @@ def test_the_node_is_told_once_nobody_is_there() -> None:
     )
 
 
-def test_a_worker_that_told_it_and_died_tells_it_only_once() -> None:
+def test_a_layout_applied_before_a_worker_crash_is_not_applied_again() -> None:
     verdict = decide_next_step(at(RepartitionStep.CONFIGURING, looked=True), replace(TOLD, state="pending"), WANTED)
     assert (verdict.step, verdict.config_to_apply) == (RepartitionStep.REPARTITIONING, "")
 
@@ -157,7 +157,7 @@ def test_a_reboot_may_take_twice_as_long() -> None:
     )
 
 
-def test_telling_again_is_the_other_name_and_back() -> None:
+def test_a_retry_applies_the_alias_and_then_the_name() -> None:
     first = decide_next_step(at(RepartitionStep.RETRYING), TOLD, WANTED)
     assert (first.step, first.config_to_apply) == (RepartitionStep.RETRYING, "gpub-1-again")
     second = decide_next_step(at(RepartitionStep.RETRYING), replace(TOLD, config="gpub-1-again"), WANTED)
@@ -179,6 +179,6 @@ def test_a_failed_foreign_or_vanished_node_is_quarantined() -> None:
     )
 
 
-def test_a_change_that_asks_nothing_is_not_judged() -> None:
+def test_no_next_step_is_decided_for_a_planned_repartition() -> None:
     with pytest.raises(ValueError, match="asks its node nothing"):
         decide_next_step(at(RepartitionStep.PLANNED), OLD, WANTED)

@@ -1,3 +1,5 @@
+"""Valid and refused container image references."""
+
 import pytest
 
 from broker.domain.workloads.image_references import image_reference_fault
@@ -21,7 +23,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
         "10.example/solver",
     ],
 )
-def test_what_registries_understand_is_taken(image: str) -> None:
+def test_a_valid_image_reference_is_accepted(image: str) -> None:
     assert image_reference_fault(image) == ""
 
 
@@ -52,7 +54,7 @@ def test_what_registries_understand_is_taken(image: str) -> None:
         ("pythön", "not an image reference"),
     ],
 )
-def test_what_they_do_not_is_refused_with_the_reason(image: str, words: str) -> None:
+def test_an_invalid_image_reference_is_refused_with_the_reason(image: str, words: str) -> None:
     assert words in image_reference_fault(image)
 
 
@@ -78,5 +80,5 @@ def test_what_they_do_not_is_refused_with_the_reason(image: str, words: str) -> 
         "printer.local",
     ],
 )
-def test_nothing_is_pulled_from_inside_or_from_an_address(host: str) -> None:
+def test_images_from_cluster_hosts_or_ip_addresses_are_refused(host: str) -> None:
     assert "inside the cluster or an IP address" in image_reference_fault(f"{host}/team/solver:1")

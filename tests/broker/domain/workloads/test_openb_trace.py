@@ -1,3 +1,5 @@
+"""Mapping of the openb trace to requests."""
+
 from collections import Counter
 
 import pytest

@@ -1,3 +1,5 @@
+"""Validation of workloads: images, commands, variables and SSH keys."""
+
 import base64
 from dataclasses import replace
 
@@ -72,7 +74,7 @@ def test_a_line_of_shell_may_quote_as_it_likes() -> None:
         "GPUBROKER_RANK",
     ],
 )
-def test_variables_that_others_read_first_are_not_the_tenants(name: str) -> None:
+def test_reserved_variables_cannot_be_set(name: str) -> None:
     (fault,) = faults_of(env=((name, "all"),))
     assert fault.field == "env"
     assert "cannot be set" in fault.text
@@ -129,7 +131,7 @@ def test_other_kinds_of_key_are_taken() -> None:
     assert ssh_key_fault(f"ssh-rsa {RSA}") == ""
 
 
-def test_a_box_without_a_key_is_of_no_use() -> None:
+def test_an_ssh_workload_requires_a_public_key() -> None:
     (fault,) = faults_of(ssh_keys=())
     assert "at least one public SSH key" in fault.text
     assert find_workload_faults(Workload("jupyter")) == ()

@@ -1,3 +1,5 @@
+"""Workload templates and the programs built from them."""
+
 import pytest
 
 from broker.domain.workloads.templates import (
@@ -31,7 +33,7 @@ def test_a_batch_command_is_a_line_of_shell() -> None:
     assert found.template.shape is WorkloadShape.BATCH
 
 
-def test_a_batch_without_a_command_is_what_its_image_does() -> None:
+def test_a_batch_without_a_command_runs_the_image_default() -> None:
     assert build_program(Workload("batch", image="acme/train:1")).command == ()
 
 
@@ -47,7 +49,7 @@ def test_the_tenants_variables_win_over_the_templates() -> None:
     assert [name for name, _ in found.env] == sorted(name for name, _ in found.env)
 
 
-def test_keys_reach_only_what_opens_by_key() -> None:
+def test_ssh_keys_are_passed_only_to_ssh_workloads() -> None:
     assert build_program(Workload("jupyter", ssh_keys=(KEY,))).ssh_keys == ()
     assert build_program(Workload("ssh", ssh_keys=(KEY,))).ssh_keys == (KEY,)
 

@@ -54,7 +54,7 @@ def test_the_first_beat_makes_the_object_once_the_cluster_is_known(serve: StartS
     assert (marks["gpubroker.dev/role"], marks["gpubroker.dev/installation"]) == ("pulse", "ins_1")
 
 
-def test_a_pulse_of_nobody_in_particular_carries_no_mark(serve: StartServer) -> None:
+def test_a_heartbeat_without_an_installation_has_no_label(serve: StartServer) -> None:
     wire = serve(error_status(404, "not found"), BEATEN)
     AgentHeartbeat(
         wire.transport, heartbeat_ref("cls_1"), "", well=lambda: True, is_foreign=lambda api, answer: False
@@ -73,7 +73,7 @@ def test_nothing_is_made_in_a_strange_cluster_and_no_beat_counts_there(serve: St
     assert restored.beats == 0
 
 
-def test_what_is_refused_is_no_beat(serve: StartServer) -> None:
+def test_a_refused_request_is_no_heartbeat(serve: StartServer) -> None:
     made = beating(serve(error_status(403, "forbidden")))
     made.send_heartbeat()
     assert made.beats == 0

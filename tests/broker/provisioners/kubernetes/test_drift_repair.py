@@ -72,9 +72,7 @@ def test_a_server_that_is_away_has_its_turn_in_the_next_round(serve: StartServer
     assert repair_requests(wire, SERVICE) == []
 
 
-def test_no_two_calls_follow_sooner_than_they_may(
-    serve: StartServer, quick_time: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_calls_keep_the_minimum_interval(serve: StartServer, quick_time: None, monkeypatch: pytest.MonkeyPatch) -> None:
     wire = serve(ScriptedAnswer(body={"metadata": {"name": "x"}}))
     repairer, began, at = DriftRepairer(wire.transport), clock.monotonic(), list[float]()
     once = repairer.repair_next

@@ -229,7 +229,7 @@ def test_the_checker_finds_broken_isolation_rules() -> None:
     assert len(breaches(objects)) == 3 + 9
 
 
-def test_a_name_that_is_anothers_is_seen() -> None:
+def test_a_name_collision_with_another_lease_is_detected() -> None:
     known, project = Names(), replace(LEASE.project, project_id="prj_other")
     other = replace(LEASE, lease_id="lse_other", project=project)
     objects = lease_objects(LEASE, DRIVERS["device_plugin"], anchor_uid="uid")

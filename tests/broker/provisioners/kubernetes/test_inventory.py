@@ -87,7 +87,7 @@ def test_without_a_figure_for_memory_a_family_of_one_is_enough(product: str, kno
     assert (gfd.model_of_labels(found, MODELS) is not None) is known
 
 
-def test_a_machine_without_gpus_is_no_node_of_ours() -> None:
+def test_a_node_without_gpus_is_not_inventory() -> None:
     assert PLUGIN.inventory([node({})], []) == []
 
 
@@ -397,7 +397,7 @@ def test_gpus_that_hami_registers_are_known_by_their_uuid() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "GPU-a,10,81559:", '{"id": 1}', '[{"type": "x"}]'])
-def test_what_hami_writes_otherwise_is_no_gpu(text: str) -> None:
+def test_an_invalid_hami_annotation_registers_no_gpu(text: str) -> None:
     labelled = node(gpu("NVIDIA-H100-80GB-HBM3", 1, 81559), annotations={REGISTER_ANNOTATION: text})
     (found,) = HamiDriver(MODELS).inventory([labelled], [])
     assert found.gpus == ()

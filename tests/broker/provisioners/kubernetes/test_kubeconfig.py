@@ -98,7 +98,7 @@ def test_a_token_is_kept_without_the_line_end_that_was_copied_with_it() -> None:
     assert kept["users"][0]["user"] == {"token": "abc"}
 
 
-def test_what_signs_in_otherwise_may() -> None:
+def test_token_files_and_passwords_are_accepted() -> None:
     for user in ({"tokenFile": "/run/token"}, {"username": "a", "password": "b"}):
         assert parse_kubeconfig(yaml.safe_dump(of_user(**user)))["users"][0]["user"] == user
 
@@ -175,6 +175,6 @@ INSECURE = {"server": "https://x", "insecure-skip-tls-verify": True}
         (of_user(**{**SIGNED, "client-key-data": b64(LOCKED)}), "protected by a password"),
     ],
 )
-def test_a_broken_one_is_refused_with_what_to_change(text: str | dict[str, Any], says: str) -> None:
+def test_an_invalid_kubeconfig_is_refused_with_a_fix(text: str | dict[str, Any], says: str) -> None:
     with pytest.raises(UnusableKubeconfig, match=says):
         parse_kubeconfig(text if isinstance(text, str) else yaml.safe_dump(text))

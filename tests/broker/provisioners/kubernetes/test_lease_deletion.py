@@ -39,7 +39,7 @@ def anchor(**meta: Any) -> ScriptedAnswer:
 
 
 @pytest.mark.parametrize("failure", [WEBHOOK, INVALID])
-def test_a_lease_whose_pod_cannot_be_let_go_is_taken_down_all_the_same(
+def test_a_failed_finalizer_removal_still_deletes_the_lease(
     cluster: Cluster, serve: StartServer, failure: ScriptedAnswer
 ) -> None:
     pods = listed(a_pod(READY, namespace="gt-1"), a_pod(READY, namespace="gt-1", name="q", uid="u-q"))
@@ -50,7 +50,7 @@ def test_a_lease_whose_pod_cannot_be_let_go_is_taken_down_all_the_same(
     assert scene.wire.requests[-1].body["preconditions"] == {"uid": "u-anchor"}
 
 
-def test_who_does_not_answer_leaves_time_to_take_down(
+def test_a_finalizer_removal_timeout_still_deletes_the_lease(
     cluster: Cluster, serve: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provisioner, "RELEASE_TIMEOUT_S", 0.0)
@@ -61,7 +61,7 @@ def test_who_does_not_answer_leaves_time_to_take_down(
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_what_belongs_to_no_lease_and_cannot_be_let_go_is_deleted_all_the_same(
+def test_a_failed_finalizer_removal_still_deletes_an_orphan(
     cluster: Cluster, serve: StartServer, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
     orphan = listed(a_pod(READY, namespace="gt-1", labels=MARKS))
@@ -90,15 +90,13 @@ def test_a_pod_deleted_before_it_was_ready_is_let_go(cluster: Cluster, serve: St
     assert (seen.seen, seen.remains) == (ObservedState.GONE, (HeldPod("p", "u-p"),))
 
 
-def test_a_namespace_that_goes_waits_for_nothing_of_ours(cluster: Cluster, serve: StartServer) -> None:
+def test_pods_in_a_terminating_namespace_are_reported_for_release(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(CLOSING, error_status(404, "not found"), listed(a_pod(OVER))))
     seen = scene.provisioner.ensure(order(), now=NOW)
     assert (seen.seen, seen.remains) == (ObservedState.PENDING, (HeldPod("p", "u-p"),))
 
 
-def test_a_look_that_finds_nothing_where_a_watch_still_sees_a_pod_frees_no_place(
-    cluster: Cluster, serve: StartServer
-) -> None:
+def test_an_empty_read_frees_no_slot_while_the_watch_has_the_pod(cluster: Cluster, serve: StartServer) -> None:
     empty = (error_status(404, "not found"), listed())
     scene = Scene(cluster, serve(*empty, *empty))
     scene.beats()

@@ -1,3 +1,5 @@
+"""Names of Kubernetes objects: valid, unique and derived from ids."""
+
 import re
 from itertools import product
 
@@ -53,7 +55,7 @@ def test_two_pods_never_share_a_name(one: tuple[str, int, int], other: tuple[str
     assert (names_of[0] == names_of[1]) == (one == other)
 
 
-def test_no_two_kinds_of_name_meet() -> None:
+def test_names_of_different_kinds_never_collide() -> None:
     lease = "lse_01m7yexample00000000000000"
     every = [
         make(lease, generation, *rest)

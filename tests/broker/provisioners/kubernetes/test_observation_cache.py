@@ -136,7 +136,7 @@ def test_a_pod_that_the_agent_sees_running_needs_no_request(cluster: Cluster, se
 
 
 @pytest.mark.parametrize(("quiet_s", "proven_s"), [(5, 0), (70, 0), (71, 71)])
-def test_a_watch_of_pods_that_has_stalled_proves_nothing_after_its_last_word(
+def test_a_stalled_pod_watch_proves_nothing_after_its_last_event(
     cluster: Cluster, serve: StartServer, quiet_s: int, proven_s: int
 ) -> None:
     scene, heard = Scene(cluster, serve()), NOW - timedelta(seconds=quiet_s)
@@ -173,7 +173,7 @@ def test_making_a_lease_reads_nothing_back(cluster: Cluster, serve: StartServer)
 
 
 @pytest.mark.parametrize("stale", ["agent heartbeat not written", "old pulse", "no node", "silent node", "anchor ends"])
-def test_whatever_is_not_sure_is_asked_of_the_cluster(cluster: Cluster, serve: StartServer, stale: str) -> None:
+def test_stale_cache_data_is_read_from_the_cluster(cluster: Cluster, serve: StartServer, stale: str) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     match stale:
@@ -191,7 +191,7 @@ def test_whatever_is_not_sure_is_asked_of_the_cluster(cluster: Cluster, serve: S
     assert scene.verbs == ["GET", "GET"]
 
 
-def test_what_may_be_an_end_is_asked_of_the_cluster(cluster: Cluster, serve: StartServer) -> None:
+def test_a_possible_end_is_confirmed_by_a_cluster_read(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     scene.pod({"phase": "Failed"})
@@ -199,7 +199,7 @@ def test_what_may_be_an_end_is_asked_of_the_cluster(cluster: Cluster, serve: Sta
     assert scene.verbs == ["GET", "GET"]
 
 
-def test_a_pod_that_stays_away_is_asked_for(cluster: Cluster, serve: StartServer) -> None:
+def test_a_missing_pod_is_confirmed_by_a_cluster_read(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))
     scene.runs()
     ClusterObject.objects.filter(kind="Pod").delete()
@@ -209,7 +209,7 @@ def test_a_pod_that_stays_away_is_asked_for(cluster: Cluster, serve: StartServer
     assert scene.verbs == ["GET", "GET"]
 
 
-def test_an_anchor_of_somebody_else_is_none(cluster: Cluster, serve: StartServer) -> None:
+def test_an_anchor_of_another_installation_is_ignored(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve())
     scene.runs()
     scene.anchor(labels={"gpubroker.dev/installation": "ins_2"})
@@ -236,7 +236,7 @@ def test_taking_down_reads_nothing_until_it_must_be_proven(cluster: Cluster, ser
     assert scene.verbs[2:] == ["GET", "GET"]  # gone, by the cluster's own word
 
 
-def test_a_pod_made_while_its_lease_went_is_let_go_at_the_next_look(cluster: Cluster, serve: StartServer) -> None:
+def test_the_finalizer_of_a_pod_created_during_removal_is_removed(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(ScriptedAnswer()))
     scene.runs()
     scene.anchor(deletionTimestamp="2026-11-21T09:00:00Z")
@@ -246,9 +246,7 @@ def test_a_pod_made_while_its_lease_went_is_let_go_at_the_next_look(cluster: Clu
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_without_the_right_to_let_go_a_lease_is_taken_down_all_the_same(
-    cluster: Cluster, serve: StartServer, fresh: bool
-) -> None:
+def test_a_lease_is_deleted_without_the_right_to_patch_pods(cluster: Cluster, serve: StartServer, fresh: bool) -> None:
     denied, spec = error_status(403, "pods is forbidden", reason="Forbidden"), lease_spec(order(), "ins_1")
     marks = labels.lease_labels(spec)
     anchor = ScriptedAnswer(body={"metadata": {"name": order().name, "uid": "u-anchor", "labels": marks}})
@@ -264,9 +262,7 @@ def test_without_the_right_to_let_go_a_lease_is_taken_down_all_the_same(
 SUCCESSOR = "metadata.uid: Invalid value: field is immutable"
 
 
-def test_a_cluster_that_does_not_take_our_word_is_not_taken_for_one_that_did(
-    cluster: Cluster, serve: StartServer
-) -> None:
+def test_an_invalid_finalizer_patch_raises_cluster_unreachable(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(error_status(422, "metadata.finalizers: Forbidden", reason="Invalid")))
     with pytest.raises(ClusterUnreachable, match="Forbidden"):
         scene.provisioner.let_go(order(), (HeldPod("p", "u-p"),))
@@ -276,7 +272,9 @@ def test_a_cluster_that_does_not_take_our_word_is_not_taken_for_one_that_did(
     "answer",
     [ScriptedAnswer(), error_status(404, "not found"), error_status(409, "another uid"), error_status(422, SUCCESSOR)],
 )
-def test_what_is_let_go_may_be_gone_already(cluster: Cluster, serve: StartServer, answer: ScriptedAnswer) -> None:
+def test_releasing_a_missing_or_replaced_pod_succeeds(
+    cluster: Cluster, serve: StartServer, answer: ScriptedAnswer
+) -> None:
     scene = Scene(cluster, serve(answer))
     scene.provisioner.let_go(order(), (HeldPod("p", "u-p"),))
     (wanted,) = scene.wire.requests
@@ -326,7 +324,7 @@ def test_a_lease_deleted_from_a_removed_node_is_lost_with_that_node(cluster: Clu
     assert (seen.seen, seen.text) == (ObservedState.LOST, "node n01 is no longer in the cluster")
 
 
-def test_what_belongs_to_no_lease_is_let_go_and_deleted(cluster: Cluster, serve: StartServer) -> None:
+def test_an_orphan_loses_its_finalizer_and_is_deleted(cluster: Cluster, serve: StartServer) -> None:
     marks = {
         "gpubroker.dev/lease": order().lease_id,
         "gpubroker.dev/generation": "1",
@@ -341,7 +339,7 @@ def test_what_belongs_to_no_lease_is_let_go_and_deleted(cluster: Cluster, serve:
 
 
 @pytest.mark.parametrize(("said", "written"), [("10:00", False), ("10:15", False), ("09:59", True), ("10:30", True)])
-def test_until_when_it_is_paid_is_written_only_where_it_matters(
+def test_the_paid_until_time_is_written_only_outside_its_tolerance(
     cluster: Cluster, serve: StartServer, said: str, written: bool
 ) -> None:
     scene = Scene(cluster, serve(error_status(404, "not found"), NOTHING))

@@ -99,7 +99,7 @@ def test_an_image_is_pulled() -> None:
     assert look(pod("Pending")) == (ObservedState.PENDING, "pulling image")
 
 
-def test_a_registry_may_stumble_but_not_for_ever() -> None:
+def test_an_image_pull_failure_is_pending_until_its_timeout() -> None:
     stuck = waiting("ImagePullBackOff", "manifest unknown")
     assert look(stuck)[0] is ObservedState.PENDING
     assert look(stuck, now=LATE) == (
@@ -108,7 +108,7 @@ def test_a_registry_may_stumble_but_not_for_ever() -> None:
     )
 
 
-def test_an_image_that_is_none_is_refused_at_once() -> None:
+def test_an_invalid_image_name_is_refused_at_once() -> None:
     assert look(waiting("InvalidImageName"))[0] is ObservedState.REFUSED
 
 
@@ -143,7 +143,7 @@ def test_an_unknown_waiting_reason_of_a_container_is_shown() -> None:
     )
 
 
-def test_a_program_that_ends_again_and_again_is_the_tenants_own() -> None:
+def test_a_crash_loop_is_pending_with_its_exit_count() -> None:
     last = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     seen, text = look(waiting("CrashLoopBackOff", restarts=3, last=last))
     assert seen is ObservedState.PENDING
@@ -411,7 +411,7 @@ def test_a_pod_that_was_taken_away_before_it_ran_is_let_go_and_made_again() -> N
         assert [each.uid for each in seen.remains] == ["uid-0-0"]
 
 
-def test_a_pod_that_is_gone_but_for_us_never_runs_again_whatever_its_kubelet_said_last() -> None:
+def test_a_pod_held_only_by_our_finalizer_is_lost_or_ended() -> None:
     forced = pod("Running", containerStatuses=container(running={"startedAt": STARTED}), **FORCED)
     seen = observe_pods([forced], ranks=1, now=LATE)
     assert (seen.seen, seen.last_seen) == (ObservedState.LOST, DELETED["deletionTimestamp"])

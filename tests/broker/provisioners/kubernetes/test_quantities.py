@@ -21,7 +21,7 @@ from broker.provisioners.kubernetes.client.quantities import exhausted_names, pa
         ("0", "plenty"),
     ],
 )
-def test_what_is_as_much_is_equal(one: str, other: str) -> None:
+def test_equal_quantities_compare_equal_across_notations(one: str, other: str) -> None:
     assert parse_quantity(one) == parse_quantity(other)
 
 

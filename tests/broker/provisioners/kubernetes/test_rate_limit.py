@@ -49,7 +49,7 @@ def test_a_burst_is_free_and_then_the_pace_is_kept(time: Time) -> None:
     assert took(time, made, 500) == pytest.approx(500 / CALLS_PER_SECOND)
 
 
-def test_a_complaint_halves_the_rate_which_recovers_slowly(time: Time) -> None:
+def test_a_throttled_call_halves_the_rate_which_recovers_slowly(time: Time) -> None:
     made = RateLimiter()
     made.slow_down(0)
     took(time, made, int(CALLS_PER_SECOND / 2))

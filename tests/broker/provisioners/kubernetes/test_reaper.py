@@ -57,7 +57,7 @@ def test_only_what_is_past_its_paid_time_is_deleted(
     assert capsys.readouterr().out == "deleted gt-a/over: its paid time is over\n"
 
 
-def test_one_that_cannot_be_deleted_keeps_no_other_from_it(
+def test_a_failed_deletion_does_not_stop_the_others(
     serve: StartServer, run: Callable[[ScriptedServer], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     forbidden = error_status(403, "admission webhook says no")

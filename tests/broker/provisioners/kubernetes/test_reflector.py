@@ -140,7 +140,7 @@ def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, wa
     assert len(set(waits[6:])) > 1, "all agents come back at once"
 
 
-def test_the_longest_wait_doubles_with_each_trouble_and_begins_again_after_peace(
+def test_the_backoff_doubles_per_error_and_resets_after_success(
     follow: Follow, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Rng, "uniform", lambda self, least, most: most)
@@ -179,13 +179,13 @@ def test_it_is_open_from_when_the_server_agrees_until_trouble(
     assert was == [False, True, False]
 
 
-def test_a_stream_that_ended_in_peace_is_not_open_either(serve: StartServer) -> None:
+def test_a_normally_ended_stream_is_not_open(serve: StartServer) -> None:
     made = Reflector(serve(listing(version=5), stream(("ADDED", pod("b", 6)))).transport, POD, RecordingListener(9))
     made.list_and_watch(lambda: True)
     assert not made.is_open, "until the server agrees anew, nobody tells us of anything"
 
 
-def test_a_nap_ends_when_we_are_told_to_stop() -> None:
+def test_a_sleep_ends_when_the_reflector_is_stopped() -> None:
     left = iter([True, True, False])
     reflector._sleep_while(60, lambda: next(left))
 
@@ -216,7 +216,7 @@ def test_what_waits_is_handed_over_in_batches() -> None:
     assert len(waiting.batch()) == 500
 
 
-def test_a_crowd_is_waited_for_once_and_not_at_all_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_batch_delay_is_slept_once_and_skipped_when_full(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting, waits = EventBuffer({POD: objects.ObservedPod}), []
 
     def nap(seconds: float) -> None:

@@ -62,13 +62,13 @@ EVERYTHING = {
 }
 
 
-def test_where_people_do_not_come_in_a_project_is_closed() -> None:
+def test_without_ingress_settings_a_project_allows_no_ingress() -> None:
     policies = of_kind(project_objects(PROJECT, PLUGIN), "NetworkPolicy")
     assert [each["spec"].get("ingress", []) for each in policies] == [[], [], []]
     assert all("Ingress" in each["spec"]["policyTypes"] for each in policies if "egress" not in each["spec"])
 
 
-def test_nobodys_private_network_is_reached_by_either_kind_of_address() -> None:
+def test_egress_excludes_private_ipv4_and_ipv6_networks() -> None:
     policies = of_kind(project_objects(PROJECT, PLUGIN), "NetworkPolicy")
     (egress,) = (each["spec"]["egress"] for each in policies if each["metadata"]["name"] == "gpub-egress")
     blocks = [each["ipBlock"] for rule in egress for each in rule["to"] if "ipBlock" in each]
@@ -88,7 +88,7 @@ def test_nobodys_private_network_is_reached_by_either_kind_of_address() -> None:
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_what_is_rendered_is_as_it_was(name: str) -> None:
+def test_rendered_objects_match_the_golden_files(name: str) -> None:
     golden.expect(name, EVERYTHING[name])
 
 
@@ -105,7 +105,7 @@ def test_every_pod_keeps_the_restricted_standard(name: str) -> None:
     assert [violations(pod) for pod in pods(EVERYTHING[name])] == [[] for _ in pods(EVERYTHING[name])]
 
 
-def test_the_checker_of_the_standard_sees_what_it_should() -> None:
+def test_the_pod_standard_checker_finds_violations() -> None:
     (pod,) = pods(rendered(LEASE))
     pod["spec"]["hostNetwork"] = True
     pod["spec"]["volumes"].append({"name": "host", "hostPath": {"path": "/"}})
@@ -132,7 +132,7 @@ def test_everything_of_a_tenant_carries_its_marks(name: str) -> None:
         assert each["metadata"]["labels"].items() >= labels.project_labels(PROJECT).items()
 
 
-def test_everything_but_volumes_goes_with_the_anchor() -> None:
+def test_everything_but_volumes_is_owned_by_the_anchor() -> None:
     first, *rest = rendered(replace(GANG, volumes=(VOLUME,)), DRIVERS["dra"])
     assert first["kind"] == "ConfigMap"
     orphans = [each for each in rest if "ownerReferences" not in each["metadata"]]
@@ -176,7 +176,7 @@ def test_the_slices_of_a_gpu_together_leave_the_machine_what_a_whole_gpu_leaves_
     assert requests == ["1500m", "12000m"]
 
 
-def test_a_spot_lease_yields() -> None:
+def test_a_spot_lease_has_the_spot_priority_class() -> None:
     spot = replace(LEASE, offering=replace(LEASE.offering, price_class=PriceClass.SPOT))
     assert pods(rendered(spot))[0]["spec"]["priorityClassName"] == "gpub-spot"
 

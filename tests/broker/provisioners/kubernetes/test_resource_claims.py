@@ -54,7 +54,7 @@ def strange(body: Body, *, lease: Any = LEASE) -> str:
     return misallocated_device(lease, 0, msgspec.convert(body, ResourceClaim), slices)
 
 
-def test_a_device_that_was_sold_is_none_of_anybody_elses() -> None:
+def test_only_a_claimed_device_that_was_not_sold_is_reported() -> None:
     assert strange(claim("own")) == ""
     assert strange(claim()) == ""
     whole = replace(LEASE, offering=WHOLE, slices=(SliceSpec("gpu-node-1", GPU_UUID, "whole-gpu", 0, 8, 8, 80),))
@@ -126,7 +126,7 @@ def test_where_claims_are_not_followed_pods_are_believed(cluster: Cluster, serve
     assert scene.verbs == []
 
 
-def test_what_does_not_run_yet_need_hold_nothing(cluster: Cluster, serve: StartServer) -> None:
+def test_a_pending_pod_needs_no_claimed_device(cluster: Cluster, serve: StartServer) -> None:
     scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
     scene.runs()
     scene.follows()
@@ -137,7 +137,7 @@ def test_what_does_not_run_yet_need_hold_nothing(cluster: Cluster, serve: StartS
     assert scene.memory.names(now=NOW) == [order().name]
 
 
-def test_a_claim_alone_is_no_order_that_is_there(cluster: Cluster, serve: StartServer) -> None:
+def test_a_claim_without_a_pod_is_not_an_existing_lease(cluster: Cluster, serve: StartServer) -> None:
     scene = Claiming(cluster, error_status(404, "not found"), NOTHING, serve=serve)
     scene.beats()
     scene.claim(claim("own"))
@@ -178,7 +178,7 @@ RUNS = a_pod(READY, namespace="gt-1")
 WAITS = a_pod({"phase": "Pending"}, namespace="gt-1")
 
 
-def test_a_cluster_that_gave_what_was_sold_is_asked_no_further(cluster: Cluster, serve: StartServer) -> None:
+def test_a_correct_device_assignment_needs_two_reads(cluster: Cluster, serve: StartServer) -> None:
     seen, wanted = checked_at(cluster, serve, ours("gpu"), of_node(device("gpu", gpu="GPU-1")), pod=RUNS)
     assert seen.seen is ObservedState.READY
     assert wanted == [f"GET {CLAIM_NAME}", "GET resourceslices"]
@@ -201,7 +201,7 @@ def test_a_lease_that_was_given_what_was_not_sold_is_lost(cluster: Cluster, serv
         (ours(), "its devices were removed from its resource claim"),
     ],
 )
-def test_a_lease_that_runs_and_whose_devices_somebody_took_is_lost(
+def test_a_running_lease_without_its_claimed_devices_is_lost(
     cluster: Cluster, serve: StartServer, answer: ScriptedAnswer, words: str
 ) -> None:
     seen, _ = checked_at(cluster, serve, answer, pod=RUNS)

@@ -45,11 +45,11 @@ def test_a_delete_names_the_uid_and_waits_for_dependents(serve: StartServer) -> 
     assert wire.requests[0].body["propagationPolicy"] == "Foreground"
 
 
-def test_deleting_what_is_gone_is_well(serve: StartServer) -> None:
+def test_deleting_a_missing_object_succeeds(serve: StartServer) -> None:
     serve(error_status(404, "not found")).api.delete(REF, uid="u-1")
 
 
-def test_getting_what_is_not_there_is_none(serve: StartServer) -> None:
+def test_getting_a_missing_object_returns_none(serve: StartServer) -> None:
     assert serve(error_status(404, "not found")).api.get(REF) is None
 
 
@@ -79,13 +79,13 @@ def test_a_busy_server_is_asked_again(serve: StartServer, pauses: list[float], c
     assert 0 < pauses[0] <= 0.1 < 0.2 >= pauses[1]
 
 
-def test_a_server_that_says_when_is_asked_then(serve: StartServer, pauses: list[float]) -> None:
+def test_a_retry_waits_for_the_retry_after_header(serve: StartServer, pauses: list[float]) -> None:
     wire = serve(error_status(429, "busy", headers={"Retry-After": "1"}), ScriptedAnswer(body=THING))
     wire.api.apply(ANCHOR, manager="m")
     assert 1.0 <= pauses[0] <= 1.1
 
 
-def test_a_server_that_says_nothing_is_asked_less_and_less_often(serve: StartServer, pauses: list[float]) -> None:
+def test_retries_without_a_header_back_off_with_jitter(serve: StartServer, pauses: list[float]) -> None:
     wire = serve(*[error_status(503, "busy")] * 6, ScriptedAnswer(body=THING))
     wire.transport.within(60).apply(ANCHOR, manager="m")
     longest = [0.1, 0.2, 0.4, 0.8, 1.6, 2.0]
@@ -114,7 +114,7 @@ def test_a_server_that_always_hangs_up_is_silent(serve: StartServer, quick_time:
     assert len(wire.requests) > 1
 
 
-def test_nobody_there_is_silence_without_addresses_of_objects(serve: StartServer, quick_time: None) -> None:
+def test_a_refused_connection_is_reported_without_object_addresses(serve: StartServer, quick_time: None) -> None:
     wire = serve()
     wire.host = "http://127.0.0.1:9"
     with pytest.raises(ClusterUnreachable, match="refused") as silence:
@@ -142,7 +142,7 @@ def test_a_retry_beyond_the_deadline_names_the_first_error(
         api.get(REF)
 
 
-def test_no_time_left_asks_nothing(serve: StartServer) -> None:
+def test_an_expired_deadline_sends_no_request(serve: StartServer) -> None:
     wire = serve()
     with pytest.raises(ClusterUnreachable, match="time limit"):
         wire.transport.within(0).get(REF)
@@ -254,7 +254,7 @@ def test_a_process_of_its_own_connects_again(serve: StartServer, monkeypatch: py
     assert wire.connections == 2
 
 
-def test_names_cannot_leave_their_place_in_the_path() -> None:
+def test_object_names_are_escaped_in_the_path() -> None:
     assert ObjectRef(POD, "../../secrets/x", "a/b").path == "/api/v1/namespaces/a%2Fb/pods/..%2F..%2Fsecrets%2Fx"
     assert BY_NAME["v1", "Node"].path("", "n1") == "/api/v1/nodes/n1"
 
@@ -293,7 +293,7 @@ def test_whoever_cannot_sign_in_is_denied_with_the_reason(says: str, user: dict[
         connect_api(of_user(**user))
 
 
-def test_a_way_in_by_a_proxy_that_is_none_is_denied() -> None:
+def test_an_invalid_proxy_url_is_denied() -> None:
     kubeconfig = of_user(token="a")
     kubeconfig["clusters"][0]["cluster"]["proxy-url"] = "carrier-pigeon://x"
     with pytest.raises(api_errors.AccessDenied, match="carrier-pigeon"):
@@ -323,7 +323,7 @@ def test_a_list_of_something_else_is_no_empty_list(serve: StartServer) -> None:
         serve(ScriptedAnswer(body={"hello": "world"})).api.list_all(POD)
 
 
-def test_nobody_is_followed_to_another_server(serve: StartServer) -> None:
+def test_redirects_to_another_server_are_not_followed(serve: StartServer) -> None:
     away = ScriptedAnswer(302, b"<html/>", {"Location": "https://elsewhere.example/"})
     wire = serve(away)
     with pytest.raises(ClusterUnreachable, match=r"like Kubernetes: HTTP 302 to https://elsewhere\.example/"):
@@ -362,14 +362,14 @@ printf ' "status": {"token": "%s-%s", "expirationTimestamp": "%s"}}' "$1" "$numb
     return made
 
 
-def test_a_program_that_hangs_is_cut_short_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_sign_in_program_times_out_with_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_connection, "SIGN_IN_TIMEOUT_S", 0.2)
     hangs = {**EXEC, "command": "sleep", "args": ["60"]}
     with pytest.raises(api_errors.AccessDenied, match=r"did not finish within 0\.2 s"):
         connect_api(of_user(exec=hangs))
 
 
-def test_a_program_signs_in_and_is_asked_again_once_its_token_ran_out(program: Path) -> None:
+def test_a_sign_in_program_is_run_again_after_its_token_expires(program: Path) -> None:
     given = {**EXEC, "command": str(program), "args": ["told"], "env": [{"name": "WHO", "value": "broker"}]}
     connection = connect_api(of_user(exec=given))
     assert [connection.authorization() for _ in range(2)] == ["Bearer told-2"] * 2

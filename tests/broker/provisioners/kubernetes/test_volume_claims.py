@@ -30,7 +30,7 @@ def test_a_volume_lies_at_the_home_of_what_runs(template: str, home: str) -> Non
     assert volume_specs(None, template) == ()
 
 
-def test_ours_is_deleted_once_and_then_waited_for(serve: StartServer) -> None:
+def test_our_volume_claim_is_deleted_once_and_then_pending(serve: StartServer) -> None:
     wire = serve(claim(), ScriptedAnswer())
     left = remove_volume_claim(wire.api, KEPT, installation="ins_1")
     assert left

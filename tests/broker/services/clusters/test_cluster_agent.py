@@ -340,7 +340,7 @@ class Still:
         """End at once."""
 
 
-def test_following_ends_when_told(agent: ClusterAgent, serve: StartServer) -> None:
+def test_following_ends_on_a_stop_request(agent: ClusterAgent, serve: StartServer) -> None:
     through(agent, serve)
     requests: list[bool] = []
     agent.reflectors = []
@@ -385,13 +385,13 @@ def test_a_second_agent_waits_until_the_first_is_gone(agent: ClusterAgent) -> No
         assert clock.monotonic() < ends
 
 
-def test_a_cluster_nobody_knows_is_refused_with_those_that_are(agent: ClusterAgent) -> None:
+def test_an_unknown_cluster_is_refused_with_the_registered_ones(agent: ClusterAgent) -> None:
     assert find_cluster("east") == find_cluster(agent.cluster.pk) == agent.cluster
     with pytest.raises(CommandError, match="Registered: east"):
         call_command("kube_agent", "west")
 
 
-def test_a_pulse_that_waited_long_is_no_row(agent: ClusterAgent, sim: Simulation) -> None:
+def test_a_stale_heartbeat_is_not_stored(agent: ClusterAgent, sim: Simulation) -> None:
     name = agent.objects._heartbeat_name
 
     def beat(version: int, ago_s: float) -> WatchEvent:
@@ -440,7 +440,7 @@ def test_an_agent_that_missed_a_freeze_and_thaw_lists_again(agent: ClusterAgent,
     assert agent.frozen
 
 
-def test_it_sees_all_only_while_every_watch_is_open(agent: ClusterAgent) -> None:
+def test_an_agent_sees_all_objects_only_while_every_watch_is_open(agent: ClusterAgent) -> None:
     agent.reflectors.append(Still())  # type: ignore[arg-type]
     agent.reflectors[-1].kind = RESOURCE_SLICE
     assert not agent.sees_all()

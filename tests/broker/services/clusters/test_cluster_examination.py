@@ -123,7 +123,7 @@ def test_an_outage_starts_with_the_first_failed_probe_and_ends_with_an_answer(
     assert (back.unreachable_since, back.unreachable_reason) == (None, "")
 
 
-def test_another_cluster_in_its_place_gets_nothing_new(
+def test_a_different_cluster_uid_marks_the_cluster_unreachable(
     joined: Cluster, answers: Callable[..., ScriptedServer], sim: Simulation
 ) -> None:
     Cluster.objects.update(uid="uid-1")
@@ -225,7 +225,7 @@ def test_a_list_that_is_suddenly_empty_is_not_believed(joined: Cluster, sim: Sim
     assert fresh(joined).inventory_paused_reason == ""
 
 
-def test_a_machine_may_vanish_and_come_back_unasked(joined: Cluster, sim: Simulation) -> None:
+def test_a_single_node_may_disappear_and_return(joined: Cluster, sim: Simulation) -> None:
     cluster_registration.update_inventory(joined, nodes(2), now=sim.now)
     cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
     assert healthy() == 8
@@ -233,7 +233,7 @@ def test_a_machine_may_vanish_and_come_back_unasked(joined: Cluster, sim: Simula
     assert healthy() == 16
 
 
-def test_a_person_may_say_that_the_gpus_are_really_gone(joined: Cluster, sim: Simulation) -> None:
+def test_an_operator_may_accept_missing_gpus(joined: Cluster, sim: Simulation) -> None:
     cluster_registration.update_inventory(joined, nodes(4), now=sim.now)
     cluster_registration.update_inventory(joined, nodes(1), now=sim.now)
     assert healthy() == 32

@@ -251,7 +251,7 @@ def let_in(cluster: Cluster, way: cluster_registration.IngressSettings, *, versi
         cluster_registration.IngressSettings(bastion="jump"),
     ],
 )
-def test_how_people_come_in_is_kept_and_recorded(way: cluster_registration.IngressSettings, cluster: Cluster) -> None:
+def test_ingress_settings_are_stored_and_audited(way: cluster_registration.IngressSettings, cluster: Cluster) -> None:
     let_in(cluster, way)
     kept = Cluster.objects.get(pk=cluster.pk)
     assert cluster_registration.IngressSettings(kept.domain, kept.ingress, kept.bastion, kept.allowed_namespaces) == way
@@ -277,7 +277,7 @@ def test_how_people_come_in_is_kept_and_recorded(way: cluster_registration.Ingre
         ("allowed_namespaces", cluster_registration.IngressSettings(allowed_namespaces="a b c d e")),
     ],
 )
-def test_a_way_in_that_leads_nowhere_is_refused(
+def test_invalid_ingress_settings_are_refused(
     field: str, way: cluster_registration.IngressSettings, cluster: Cluster
 ) -> None:
     with pytest.raises(InvalidValue) as refused:
@@ -285,19 +285,19 @@ def test_a_way_in_that_leads_nowhere_is_refused(
     assert refused.value.field == field
 
 
-def test_who_saw_an_older_version_changes_no_way_in(cluster: Cluster) -> None:
+def test_ingress_settings_of_a_stale_version_are_refused(cluster: Cluster) -> None:
     let_in(cluster, WAY)
     with pytest.raises(StaleVersion):
         let_in(cluster, cluster_registration.IngressSettings(), version=1)
     assert Cluster.objects.get(pk=cluster.pk).ingress == "ingress/public"
 
 
-def test_entrances_are_kept_in_one_way_however_they_were_written(cluster: Cluster) -> None:
+def test_allowed_namespaces_are_stored_in_normal_form(cluster: Cluster) -> None:
     let_in(cluster, replace(WAY, allowed_namespaces=" ssh,edge , ssh"))
     assert Cluster.objects.get(pk=cluster.pk).allowed_namespaces == "edge ssh"
 
 
-def test_how_gpus_are_linked_is_kept_and_what_nobody_could_mean_is_not(cluster: Cluster) -> None:
+def test_gpu_links_are_stored_and_invalid_ones_dropped(cluster: Cluster) -> None:
     take(cluster, gpu(0, fabric="6f3c.1", numa="pci0000:15"), gpu(1, fabric="a\0b", numa="n" * 65))
     assert list(Gpu.objects.order_by("index").values_list("fabric", "numa")) == [
         ("6f3c.1", "pci0000:15"),

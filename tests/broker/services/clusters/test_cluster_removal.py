@@ -21,7 +21,7 @@ def test_only_what_starts_or_runs_there_counts_on_it(sim: Simulation, state: Lea
     assert cluster_removal.leases_needing_cluster(there) == ([lease.pk] if counts else [])
 
 
-def test_what_a_lease_went_on_without_does_not_count(sim: Simulation) -> None:
+def test_another_generation_of_a_lease_does_not_need_the_cluster(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     assert cluster_removal.leases_needing_cluster([spec_name(lease.pk, lease.generation + 1)]) == []

@@ -90,7 +90,9 @@ def test_project_objects_are_repaired_once_for_several_leases(
     assert found[-1] == ()
 
 
-def test_what_is_going_or_anothers_has_no_turn(sim: Simulation, kestrel: TenantContext, moments: list[float]) -> None:
+def test_terminating_or_foreign_objects_are_not_repaired(
+    sim: Simulation, kestrel: TenantContext, moments: list[float]
+) -> None:
     lease = sim.create_lease(kestrel, offering())
     anchored(lease, deletionTimestamp="2026-11-21T09:00:00Z")
     assert going_round().load_next() == []
@@ -143,7 +145,7 @@ def test_a_hurried_drift_repair_restarts_and_then_slows_down_again(
     assert walk.every_s == drift_repair_queue.PACE_S
 
 
-def test_however_many_leases_are_at_rest_they_are_written_to_less_than_once_in_a_second() -> None:
+def test_repairs_and_heartbeats_write_less_than_once_a_second() -> None:
     assert 1 / drift_repair_queue.PACE_S + 1 / agent_heartbeat.EVERY_S <= 0.7
 
 
@@ -175,7 +177,7 @@ def test_an_agent_hands_over_one_subject_at_a_time_in_a_cluster_that_it_sees(
     assert turned() == []
 
 
-def test_when_people_shall_come_in_another_way_an_agent_hurries(
+def test_changed_ingress_settings_speed_up_drift_repair(
     agent: ClusterAgent, serve: StartServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reconnect(agent, replace(agent.connection, transport=serve().transport))

@@ -53,14 +53,14 @@ SELECT %s, 'Pod', 'gt-1', 'p' || n, 'u-' || n, 1, '', '{"metadata": {}}', now() 
 """
 
 
-def test_news_of_a_lease_is_told_once_however_much_of_it_there_is(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
+def test_several_changes_of_a_lease_enqueue_one_message(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     assert observed_objects.record_observed(cluster, [pod("a"), pod("b"), pod("b", 2)], now=NOW) == 1
     assert enqueued == [STEP]
     assert observed_objects.record_observed(cluster, [pod("b", 2)], now=NOW) == 0
     assert enqueued == [STEP]
 
 
-def test_an_older_word_never_replaces_a_newer_one(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
+def test_an_older_version_never_replaces_a_newer_one(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod(version=5)], now=NOW)
     observed_objects.record_observed(cluster, [pod(version=4, node="n02")], now=NOW)
     observed_objects.record_observed(cluster, [gone(pod(), 3)], now=NOW)
@@ -84,7 +84,7 @@ def test_a_deleted_object_is_dropped_and_its_lease_notified(cluster: Cluster, en
     assert enqueued == [STEP, STEP]
 
 
-def test_a_list_tells_of_what_went_while_nobody_watched(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
+def test_a_list_reports_objects_deleted_while_unobserved(cluster: Cluster, enqueued: EnqueuedMessages) -> None:
     observed_objects.record_observed(cluster, [pod("a", 5), pod("b", 5)], now=NOW)
     enqueued.clear()
     observed_objects.prune_missing(cluster, "Pod", {("gt-1", "a")}, version=9, now=NOW)
@@ -164,7 +164,7 @@ def test_a_node_under_repair_that_falls_silent_comes_back_as_it_was(decided: Nod
     assert follow(node, True, sim) is NodeState.READY
 
 
-def test_a_node_that_a_person_gave_up_waits_for_a_person(sim: Simulation) -> None:
+def test_a_node_marked_lost_by_an_operator_needs_an_operator(sim: Simulation) -> None:
     create_gpus(1)
     node = Node.objects.select_related("cluster").get()
     set_node_state(node, NodeState.LOST, sim)
@@ -175,7 +175,7 @@ def test_a_node_that_a_person_gave_up_waits_for_a_person(sim: Simulation) -> Non
     assert follow(node, True, sim) is NodeState.READY
 
 
-def test_a_lost_node_of_which_nobody_knows_who_lost_it_waits_for_a_person(sim: Simulation) -> None:
+def test_a_lost_node_without_a_history_needs_an_operator(sim: Simulation) -> None:
     create_gpus(1)
     Node.objects.update(state=NodeState.LOST)
     assert follow(Node.objects.select_related("cluster").get(), True, sim) is NodeState.LOST

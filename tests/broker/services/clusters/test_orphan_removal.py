@@ -28,7 +28,7 @@ def there() -> set[str]:
     return set(SimulatedPod.objects.filter(gone_at=None).values_list("name", flat=True))
 
 
-def test_what_the_books_do_not_know_waits_a_day(sim: Simulation) -> None:
+def test_an_unknown_orphan_is_removed_after_a_day(sim: Simulation) -> None:
     (name,) = strange(sim, 1)
     assert orphan_removal.remove_orphans(now=sim.now) == 0
     assert orphan_removal.remove_orphans(now=sim.now + DAY - timedelta(seconds=1)) == 0
@@ -37,7 +37,7 @@ def test_what_the_books_do_not_know_waits_a_day(sim: Simulation) -> None:
     assert there() == set()
 
 
-def test_what_a_lease_went_on_without_goes_at_once(sim: Simulation) -> None:
+def test_an_orphan_of_a_released_lease_is_removed_at_once(sim: Simulation) -> None:
     create_gpus(1)
     over = sim.create_lease(create_tenant(), offering(), LeaseState.RELEASED)
     SimulatedPod.objects.create(name=spec_name(over.pk, 1), created_at=sim.now)
@@ -122,6 +122,6 @@ def test_an_installation_is_told_from_another_by_one_mark_for_ever(sim: Simulati
 
 
 @pytest.mark.parametrize("name", ["", "l-", "l-x-g", "x-abc-g1", "l-a_b-g1", "l-abc-g1 "])
-def test_a_name_that_was_never_an_orders_belongs_to_no_lease(name: str) -> None:
+def test_an_invalid_spec_name_belongs_to_no_lease(name: str) -> None:
     assert parse_spec_name(name) == ("", 0)
     assert parse_spec_name(spec_name("lse_abc", 12)) == ("lse_abc", 12)

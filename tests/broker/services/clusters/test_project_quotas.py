@@ -79,7 +79,7 @@ def scene(agent: ClusterAgent, sim: Simulation, kestrel: TenantContext, moments:
     return made
 
 
-def test_a_quota_as_it_should_be_concerns_nobody_however_its_server_writes_it(scene: Scene) -> None:
+def test_an_unchanged_quota_notifies_no_lease_in_any_notation(scene: Scene) -> None:
     assert scene.hears("ADDED", scene.quota(**{"requests.memory": "32Ti"})) == 0
     assert scene.hears("MODIFIED", scene.quota(used="3"), version=10) == 0
     assert scene.lists(scene.quota()) == 0

@@ -94,7 +94,7 @@ def scene(agent: ClusterAgent, sim: Simulation, kestrel: TenantContext) -> Scene
     return Scene(agent.cluster, sim, kestrel)
 
 
-def test_a_claim_that_is_given_what_was_sold_is_no_news(scene: Scene) -> None:
+def test_a_claim_with_the_sold_device_notifies_no_lease(scene: Scene) -> None:
     assert scene.hears("ADDED", scene.claim()) == 0
     assert scene.hears("MODIFIED", scene.claim("own")) == 0
     assert scene.hears("MODIFIED", scene.claim("own")) == 0
@@ -103,7 +103,7 @@ def test_a_claim_that_is_given_what_was_sold_is_no_news(scene: Scene) -> None:
     assert kept.spec_name == spec_name(scene.lease.pk, scene.lease.generation)
 
 
-def test_a_claim_that_is_given_another_device_is_told_once_and_stays_known_for_it(scene: Scene) -> None:
+def test_a_claim_with_another_device_is_reported_once_and_remembered(scene: Scene) -> None:
     assert scene.hears("ADDED", scene.claim()) == 0
     assert scene.hears("MODIFIED", scene.claim("other")) == 1
     assert scene.hears("MODIFIED", scene.claim("other")) == 0
@@ -111,7 +111,7 @@ def test_a_claim_that_is_given_another_device_is_told_once_and_stays_known_for_i
 
 
 @pytest.mark.parametrize("how", ["taken away", "exchanged", "deleted", "deleted unseen"])
-def test_a_claim_that_somebody_was_at_is_told(scene: Scene, how: str) -> None:
+def test_a_tampered_claim_notifies_its_lease(scene: Scene, how: str) -> None:
     assert scene.hears("BEGUN") == scene.hears("PAGED", scene.claim("own")) == scene.hears("LISTED") == 0
     match how:
         case "taken away":
@@ -126,7 +126,7 @@ def test_a_claim_that_somebody_was_at_is_told(scene: Scene, how: str) -> None:
     assert notified == 1
 
 
-def test_a_claim_that_is_gone_and_there_again_within_a_moment_is_told(scene: Scene) -> None:
+def test_a_quickly_recreated_claim_notifies_its_lease(scene: Scene) -> None:
     scene.hears("ADDED", scene.claim("own"))
     scene.sim.messages.clear()
     batch = [
@@ -137,7 +137,7 @@ def test_a_claim_that_is_gone_and_there_again_within_a_moment_is_told(scene: Sce
     assert [hint[3] for hint in scene.sim.messages] == [scene.lease.pk]
 
 
-def test_a_list_shows_nothing_new_of_what_was_judged_before(scene: Scene) -> None:
+def test_a_new_list_does_not_report_a_known_claim_again(scene: Scene) -> None:
     assert scene.hears("ADDED", scene.claim("other")) == 1
     another = ClusterAgent(scene.agent.cluster)
     scene.agent, scene.version = another, scene.version - 1
@@ -152,7 +152,7 @@ def test_a_claim_without_a_lease_or_published_device_notifies_no_lease(scene: Sc
     assert scene.hears("ADDED", scene.claim("other", **{labels.LEASE: "lse_" + "9" * 26})) == 0
 
 
-def test_a_lease_that_goes_is_not_told_that_its_claim_went(scene: Scene) -> None:
+def test_a_deleted_claim_of_a_releasing_lease_notifies_nothing(scene: Scene) -> None:
     scene.hears("ADDED", scene.claim("own"))
     ClusterObject.objects.create(
         cluster=scene.agent.cluster,

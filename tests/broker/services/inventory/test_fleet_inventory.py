@@ -29,7 +29,7 @@ def test_racks_are_added_once(sim: Simulation) -> None:
     assert sorted(Node.objects.values_list("name", flat=True)) == ["n01", "n02", "n03"]
 
 
-def test_a_model_nobody_knows_is_refused(sim: Simulation) -> None:
+def test_an_unknown_model_is_refused(sim: Simulation) -> None:
     with pytest.raises(KeyError):
         hardware.add_simulated_racks([SimulatedRack("north-1", REGION, "H900", nodes=1)], now=NOW)
     assert not Node.objects.exists()

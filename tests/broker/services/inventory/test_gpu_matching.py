@@ -63,7 +63,7 @@ def test_a_gpu_that_moved_is_sold_where_it_is_and_its_old_row_never(cluster: Clu
     assert fleet() == {("n1", 0): "a", ("n1", 1): "b", ("n2", 0): "c"}
 
 
-def test_a_gpu_that_two_report_is_taken_once_and_told(cluster: Cluster) -> None:
+def test_a_gpu_reported_twice_is_accepted_once_with_a_problem(cluster: Cluster) -> None:
     take(cluster, n2="a")
     (why,) = take(cluster, n1="a", n2="a")
     assert why == "n1: GPU-a is not accepted: n2 reports it too"

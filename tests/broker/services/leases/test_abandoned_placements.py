@@ -266,7 +266,7 @@ def test_a_cluster_that_never_answers_is_left_after_45_seconds(sim: Simulation, 
     books_balance(sim)
 
 
-def test_what_had_begun_there_is_waited_for(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_started_lease_waits_for_its_silent_cluster(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     assert reload_lease(lease).progress
@@ -300,9 +300,7 @@ def test_it_waits_two_minutes_before_it_goes_back(sim: Simulation, unreliable: U
 
 
 @pytest.mark.deep
-def test_after_a_dozen_places_somebody_must_ask_what_is_the_matter(
-    sim: Simulation, unreliable: UnreliableClusters
-) -> None:
+def test_repeated_rejections_end_in_a_provision_timeout(sim: Simulation, unreliable: UnreliableClusters) -> None:
     unreliable.full = {find_cluster("north-1").pk, find_cluster("north-2").pk}
     lease, _ = place_lease(sim)
     sim.run_with_sweeps(40 * 60)
@@ -312,7 +310,7 @@ def test_after_a_dozen_places_somebody_must_ask_what_is_the_matter(
     assert holding_clusters(lease) == []
 
 
-def test_a_place_is_given_back_once(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_an_abandoned_placement_is_freed_once(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = place_lease(sim)
     unreliable.full = unreliable.keeps = {find_cluster(first).pk}
     sim.run(1)
@@ -329,7 +327,7 @@ def test_freeing_a_placement_twice_enqueues_no_message(sim: Simulation, unreliab
     assert (sim.messages, len(held_allocations(lease))) == ([], 1)
 
 
-def test_a_cluster_without_a_word_is_asked_again(
+def test_a_pending_observation_without_text_is_polled_again(
     sim: Simulation, unreliable: UnreliableClusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease, _ = place_lease(sim)
@@ -351,7 +349,7 @@ def test_after_the_deadline_the_next_cluster_is_left_to_a_later_call(
     assert unreliable.told_to_go == []
 
 
-def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_node_eviction_spares_leases_continued_elsewhere(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = abandon_placement(sim, unreliable)
     left = Node.objects.get(cluster__name=first)
     assert eviction.evict_node_leases(left, why="power works", actor=OPERATOR, now=sim.now) == []
@@ -360,7 +358,7 @@ def test_releasing_all_on_a_node_spares_what_went_on_elsewhere(sim: Simulation, 
     assert eviction.evict_node_leases(there, why="power works", actor=OPERATOR, now=sim.now) == [reload_lease(lease)]
 
 
-def test_the_way_in_leads_to_where_it_runs_now(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_lease_connection_points_to_the_current_cluster(sim: Simulation, unreliable: UnreliableClusters) -> None:
     lease, first = abandon_placement(sim, unreliable, workload="jupyter")
     for name in (first, other_cluster(first)):
         Cluster.objects.filter(name=name).update(domain=f"{name}.example", ingress="ingress/public")

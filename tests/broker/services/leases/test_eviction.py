@@ -85,7 +85,7 @@ def test_an_offering_is_renamed_once_and_the_audit_log_tells(sim: Simulation, ke
 
 
 @pytest.mark.parametrize("label", ["", "x" * 121, "a\x07b"])
-def test_a_label_nobody_can_read_is_refused(kestrel: TenantContext, label: str) -> None:
+def test_an_invalid_offering_label_is_refused(kestrel: TenantContext, label: str) -> None:
     with pytest.raises(InvalidValue):
         offering_admin.rename_offering(
             simulation.offering("whole-gpu"), label=label, actor=OPERATOR, now=simulation.NOW

@@ -71,7 +71,7 @@ def test_an_extension_while_the_cluster_makes_it_counts(
     assert after.ends_at - after.active_at == timedelta(seconds=2 * HOUR)
 
 
-def test_nobody_ends_what_was_extended_after_they_read_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_stale_expiry_does_not_end_an_extended_lease(sim: Simulation, kestrel: TenantContext) -> None:
     lease = reload_lease(sim.create_lease(kestrel, offering(), max_duration_s=120))
     stale = reload_lease(lease)
     grow(sim, kestrel, lease)

@@ -58,7 +58,7 @@ def test_a_gate_that_is_not_there_stops_the_start(settings: LazySettings) -> Non
         apps.get_app_config("broker").ready()
 
 
-def test_the_broker_lives_with_the_quota_gate_alone(sim: Simulation, settings: LazySettings) -> None:
+def test_leases_work_with_the_quota_gate_alone(sim: Simulation, settings: LazySettings) -> None:
     create_gpus(1)
     settings.LEASE_GATES = ("broker.services.quotas.gate",)
     assert reload_lease(sim.create_lease(create_tenant(), offering())).state == LeaseState.ACTIVE
@@ -102,7 +102,7 @@ def test_no_tick_goes_beyond_the_end_of_a_lease(sim: Simulation) -> None:
     assert transitions_of(lease)[-1].at == lease.ends_at
 
 
-def test_only_what_is_active_ticks(sim: Simulation) -> None:
+def test_only_an_active_lease_is_metered(sim: Simulation) -> None:
     lease = active(sim)
     sim.release_lease(lease)
     assert not tick_at(lease, 600)

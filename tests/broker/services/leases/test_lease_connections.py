@@ -57,7 +57,7 @@ def test_an_endpoint_comes_with_a_call_that_tries_it(sim: Simulation, kestrel: T
 
 
 @pytest.mark.parametrize("missing", ["domain", "ingress"])
-def test_where_a_cluster_lets_nobody_in_there_is_no_address(
+def test_a_cluster_without_ingress_settings_has_no_connections(
     missing: str, sim: Simulation, kestrel: TenantContext
 ) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="vscode")
@@ -72,7 +72,7 @@ def test_a_lease_without_a_listening_program_has_no_connections(sim: Simulation,
     assert [ways(lease) for lease in leases] == [[], []]
 
 
-def test_before_and_after_it_runs_there_is_no_way_in(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_queued_lease_has_no_connections(sim: Simulation, kestrel: TenantContext) -> None:
     assert ways(sim.create_lease(kestrel, offering(), LeaseState.QUEUED, workload="jupyter")) == []
 
 

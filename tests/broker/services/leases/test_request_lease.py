@@ -89,7 +89,7 @@ def test_a_lease_beyond_quota_holds_nothing(sim: Simulation, kestrel: TenantCont
         ({"end_date": datetime(9999, 12, 31, 23, 59, tzinfo=ZoneInfo("America/New_York"))}, "end_date"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_by_field(
+def test_an_invalid_request_is_refused_with_its_field(
     sim: Simulation, kestrel: TenantContext, wanted: dict[str, object], field: str
 ) -> None:
     with pytest.raises(InvalidValue) as refusal:

@@ -76,7 +76,7 @@ def no_contradiction(sim: Simulation) -> None:
         assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_stopped_it_holds_nothing_and_started_it_finds_its_volume(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_stopped_lease_holds_no_gpu_and_restarts_with_its_volume(sim: Simulation, kestrel: TenantContext) -> None:
     lease = kept(sim, kestrel)
     first = SimulatedVolume.objects.get()
     sim.run(100)
@@ -163,7 +163,7 @@ def test_in_another_month_it_takes_the_rest_from_that_month(sim: Simulation, kes
 
 
 @pytest.mark.parametrize("at_the_end", [S.STOPPED, S.ACTIVE, S.RELEASED])
-def test_a_quota_that_is_made_later_counts_every_stretch(
+def test_a_later_quota_counts_every_usage_period(
     sim: Simulation, kestrel: TenantContext, at_the_end: LeaseState
 ) -> None:
     team = kestrel.create_project("team")
@@ -329,7 +329,7 @@ def test_it_is_stopped_only_when_it_is_proven_gone(
     assert (reload_lease(lease).state, held_allocations(lease)) == (S.STOPPED, [])
 
 
-def test_a_volume_is_nobody_elses_before_its_lease_is_proven_gone(
+def test_a_volume_stays_reserved_until_its_lease_is_proven_gone(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind a network that is cut its pod may still write."""
@@ -357,7 +357,7 @@ def test_starting_twice_is_as_good_as_once(sim: Simulation, kestrel: TenantConte
     assert reload_lease(lease).state == S.ACTIVE
 
 
-def test_what_is_over_is_said_to_be(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_released_lease_cannot_be_stopped_or_started(sim: Simulation, kestrel: TenantContext) -> None:
     lease = kept(sim, kestrel)
     sim.release_lease(lease)
     sim.run(12)
@@ -367,7 +367,7 @@ def test_what_is_over_is_said_to_be(sim: Simulation, kestrel: TenantContext) -> 
             again(lease, kestrel)
 
 
-def test_a_dozen_starts_are_no_dozen_failures(sim: Simulation, kestrel: TenantContext) -> None:
+def test_restarts_do_not_count_as_abandoned_placements(sim: Simulation, kestrel: TenantContext) -> None:
     lease = kept(sim, kestrel)
     for _ in range(12):
         lease = stopped(sim, kestrel, lease)
@@ -391,7 +391,7 @@ def test_nothing_after_the_last_proof_of_life_is_charged(sim: Simulation, kestre
     assert reload_lease(lease).conditions == {}
 
 
-def test_a_look_at_a_stopped_lease_does_nothing(sim: Simulation, kestrel: TenantContext) -> None:
+def test_reconciling_a_stopped_lease_changes_nothing(sim: Simulation, kestrel: TenantContext) -> None:
     lease = stopped(sim, kestrel, kept(sim, kestrel))
     lease_reconciler.reconcile_lease(lease.pk, lease.tenant_id, now=sim.now)
     assert (reload_lease(lease).seq, reload_lease(lease).due_at) == (lease.seq, None)

@@ -62,7 +62,7 @@ def test_a_preview_of_what_does_not_fit_is_none(sim: Simulation) -> None:
         assert available_capacity.preview_placement(offering("whole-gpu"), quantity=2) is None
 
 
-def test_of_a_neighbour_only_the_place_is_known(sim: Simulation) -> None:
+def test_a_preview_shows_only_the_profile_of_foreign_leases(sim: Simulation) -> None:
     create_gpus(1)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     sim.create_lease(kestrel, offering("1g.10gb"))

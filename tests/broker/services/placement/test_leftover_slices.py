@@ -135,7 +135,7 @@ def test_a_leftover_slice_of_an_unknown_profile_is_ignored(sim: Simulation) -> N
     assert left() == [NO_WARM_SLICES]
 
 
-def test_a_gpu_that_was_ill_may_have_been_restarted(sim: Simulation) -> None:
+def test_a_health_change_discards_leftover_slices(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(ONE))
     gpu = Gpu.objects.get(pk=held_allocations(lease)[0].gpu_id)

@@ -108,7 +108,7 @@ def test_no_offering_is_drafted_that_no_gpu_could_become(sim: Simulation) -> Non
 
 
 @pytest.mark.usefixtures("partly_published")
-def test_the_map_counts_as_of_no_use_what_is_not_published(sim: Simulation) -> None:
+def test_unpublished_placements_count_as_unsellable(sim: Simulation) -> None:
     kestrel = create_tenant()
     Gpu.objects.update(published={"1g.10gb": [2, 3]})
     sim.create_lease(kestrel, offering("1g.10gb"))

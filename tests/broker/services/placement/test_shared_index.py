@@ -110,9 +110,7 @@ def elsewhere() -> Iterator[Callable[[Callable[[], object]], object]]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.deep
-def test_whatever_changes_is_known_at_the_next_look_and_what_is_undone_is_forgotten(
-    own_database: OwnDatabase, seed: int
-) -> None:
+def test_the_index_follows_commits_and_ignores_rollbacks(own_database: OwnDatabase, seed: int) -> None:
     chance, keeper = Random(seed), SharedIndex()
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
         create_fleet(
@@ -173,7 +171,7 @@ def test_gpus_and_places_that_were_deleted_are_forgotten(sim: Simulation) -> Non
         assert len(found.gpus) == 3
 
 
-def test_who_is_too_far_behind_reads_everything(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_too_far_behind_reloads_all_gpus(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(4)
     keeper = SharedIndex()
     assert exact(keeper)
@@ -199,7 +197,7 @@ def test_an_error_on_the_way_leaves_nothing_half_known(sim: Simulation, monkeypa
     assert exact(keeper)
 
 
-def test_what_went_wrong_unseen_is_read_again_after_five_minutes(
+def test_an_undetected_index_error_is_fixed_after_five_minutes(
     own_database: OwnDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with clock.frozen_at(NOW):
@@ -235,7 +233,7 @@ def test_a_process_that_was_forked_begins_again() -> None:
     assert shared_index._shared_index is not before
 
 
-def test_a_gpu_whose_books_cannot_be_is_not_sold_and_the_others_are(sim: Simulation) -> None:
+def test_a_gpu_with_an_invalid_layout_is_not_sold(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     Gpu.objects.filter(index=0).update(
@@ -257,7 +255,7 @@ def test_an_index_does_not_grow_with_what_came_and_went(sim: Simulation) -> None
     assert len(shelf.gpus) == 2
 
 
-def test_another_rule_chooses_until_its_block_ends_and_ours_again_then(sim: Simulation) -> None:
+def test_another_engine_chooses_only_inside_its_block(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     first, second = sorted(Gpu.objects.values_list("pk", flat=True))

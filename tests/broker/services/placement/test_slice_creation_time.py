@@ -87,7 +87,7 @@ def test_while_its_slice_is_cut_a_lease_says_so(sim: Simulation) -> None:
     assert list(dict.fromkeys(reported)) == ["pulling image", "partitioning GPU for 2g.20gb", "starting"]
 
 
-def test_without_a_time_for_it_nobody_asks(sim: Simulation) -> None:
+def test_without_partition_times_no_slice_creation_is_reported(sim: Simulation) -> None:
     create_gpus(1)
     with override_settings(SIMULATED_PARTITION_S=0, SIMULATED_DESTROY_S=0):
         assert cuttings(asked_for(sim, create_tenant(), TWO)) == [None]

@@ -104,7 +104,7 @@ def test_the_first_that_finds_no_room_is_told_why_and_smaller_ones_pass_it(sim: 
     assert "Waits for one free" in reload_lease(large).pending_reason
 
 
-def test_what_needs_a_closer_look_is_no_part_of_a_burst(sim: Simulation) -> None:
+def test_gangs_and_shares_are_not_placed_in_a_batch(sim: Simulation) -> None:
     create_gpus(2)
     kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")
     plain, gang = sim.request_lease(kestrel, offering()), sim.request_lease(kestrel, offering(), quantity=2)

@@ -138,9 +138,7 @@ def test_after_an_hour_nobody_younger_passes_any_more(sim: Simulation) -> None:
     assert (reload_lease(large).state, reload_lease(small).state) == ("queued", "queued")
 
 
-def test_equals_in_a_queue_are_told_the_same_without_being_tried(
-    sim: Simulation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_requests_get_the_same_reason_without_a_search(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     sim.create_lease(kestrel, offering("whole-gpu"))
@@ -167,7 +165,7 @@ def test_an_unchanged_reason_writes_nothing(sim: Simulation) -> None:
     assert reload_lease(waiting).version == version
 
 
-def test_a_lease_that_somebody_else_placed_is_left_alone(sim: Simulation) -> None:
+def test_a_lease_placed_meanwhile_is_not_placed_again(sim: Simulation) -> None:
     create_gpus(2)
     kestrel = create_tenant()
     lease = sim.request_lease(kestrel, offering("whole-gpu"))
@@ -310,7 +308,7 @@ def test_a_gpu_that_fails_between_choice_and_hold_is_not_taken(
     assert held_allocations(lease)[0].gpu_id != chosen[0]
 
 
-def test_whoever_is_beaten_every_time_is_served_again_soon(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_loses_every_race_is_retried_soon(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering("whole-gpu"))
     with monkeypatch.context() as always_late:

@@ -35,7 +35,7 @@ from tests.simulation import (
 POOL = (MODEL, REGION)
 
 
-def test_a_gang_that_the_gpus_in_service_cannot_hold_halts_nobody(sim: Simulation) -> None:
+def test_a_gang_beyond_the_gpus_in_service_blocks_no_lease(sim: Simulation) -> None:
     create_gpus(4)
     kestrel = create_tenant("Kestrel")
     running = sim.create_lease(kestrel, offering("whole-gpu"))
@@ -154,7 +154,7 @@ def test_of_two_alike_the_older_one_keeps_gpus_for_both(
     assert nodes_of(small) == nodes_of(long)
 
 
-def test_who_could_not_be_kept_gpus_for_holds_all_others_back(
+def test_a_starving_gang_without_reserved_gpus_blocks_all_others(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kestrel, _, _ = two_nodes
@@ -179,7 +179,7 @@ def test_a_lease_that_needs_reserved_gpus_waits_and_blocks_no_other(
     assert nodes_of(fits) == nodes_of(long)
 
 
-def test_each_is_told_for_whom_the_gpus_are_kept_that_it_would_have_had(
+def test_a_blocked_lease_names_the_request_its_gpus_are_reserved_for(
     sim: Simulation, two_nodes: tuple[TenantContext, Lease, Lease]
 ) -> None:
     kestrel, short, long = two_nodes

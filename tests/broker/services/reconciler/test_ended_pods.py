@@ -44,7 +44,7 @@ def cluster(sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyP
     return Cluster(monkeypatch, sim.create_lease(kestrel, offering()))
 
 
-def test_it_is_let_go_once_its_end_is_written_and_the_lease_goes_on(sim: Simulation, cluster: Cluster) -> None:
+def test_a_lost_pod_is_released_only_after_its_end_is_recorded(sim: Simulation, cluster: Cluster) -> None:
     since = sim.now + timedelta(seconds=20)
     cluster.shows = Observation(ObservedState.LOST, "its pod no longer exists", last_seen=since, remains=POD)
     lease = cluster.look(since + timedelta(seconds=5))
@@ -66,7 +66,7 @@ def test_a_pod_that_ended_unobserved_ends_its_lease_at_that_time(sim: Simulation
     assert cluster.let_go == [], "removing it does that"
 
 
-def test_nothing_is_let_go_that_was_not_written_down(
+def test_a_pod_whose_end_was_not_recorded_is_not_released(
     sim: Simulation, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stale(*_: object, **__: object) -> None:

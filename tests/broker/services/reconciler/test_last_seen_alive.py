@@ -81,7 +81,7 @@ def test_a_pod_that_vanished_before_its_end_is_charged_to_when_it_was_seen_last(
     )
 
 
-def test_a_tenant_who_lets_go_of_an_unreachable_lease_pays_up_to_its_last_sign(sim: Simulation) -> None:
+def test_a_release_of_an_unreachable_lease_is_charged_to_last_seen(sim: Simulation) -> None:
     lease = runs_an_hour(sim)
     sim.run(60)
     lost = sim.now.replace(microsecond=0)

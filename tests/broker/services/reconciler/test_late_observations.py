@@ -172,7 +172,7 @@ def test_a_lease_released_during_pod_replacement_is_charged_to_the_pods_end(
     assert charged(lease) == (EndReason.BY_TENANT, ended)
 
 
-def test_a_tenant_who_lets_go_while_its_node_is_silent_pays_until_that_was_heard_last(
+def test_a_release_on_a_silent_node_is_charged_until_last_heard(
     sim: Simulation, cluster: ScriptedProvisioner, lease: Lease
 ) -> None:
     heard, cluster.pulse = sim.now - timedelta(seconds=4), sim.now

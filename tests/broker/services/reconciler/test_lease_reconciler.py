@@ -141,7 +141,7 @@ def test_a_late_reconciliation_charges_nothing_after_the_end(sim: Simulation) ->
     assert transitions_of(lease)[-1].at == lease.ends_at
 
 
-def test_a_refused_image_ends_it_with_the_clusters_words(sim: Simulation) -> None:
+def test_a_refused_image_ends_the_lease_with_the_cluster_message(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering(), image="refuse/nothing:1")
     sim.run(10)
@@ -295,7 +295,7 @@ def test_a_pod_that_vanished_ends_it_at_the_last_proof_of_life(sim: Simulation) 
     assert transitions_of(lease)[-2].cause == "its pod no longer exists"
 
 
-def test_what_is_being_ended_on_a_lost_node_is_let_go_after_a_while(sim: Simulation) -> None:
+def test_a_releasing_lease_on_a_lost_node_is_released_after_a_timeout(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     set_node_state(node_of(lease), NodeState.LOST, sim)
@@ -434,7 +434,7 @@ def test_a_late_worker_whose_cluster_is_silent_leaves_it_to_the_sweep(sim: Simul
     assert names() == set()
 
 
-def test_messages_for_what_is_over_or_never_was_do_nothing(sim: Simulation) -> None:
+def test_messages_for_ended_or_unknown_leases_do_nothing(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), S.RELEASED)
     steps = len(transitions_of(lease))
@@ -455,7 +455,7 @@ def test_doubled_and_reordered_messages_change_nothing(sim: Simulation) -> None:
     assert len(held_allocations(lease)) == 1
 
 
-def test_with_every_message_lost_the_sweep_does_it_all(sim: Simulation) -> None:
+def test_the_sweep_reconciles_leases_when_all_messages_are_lost(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.request_lease(create_tenant(), offering())
     for _ in range(6):
@@ -491,7 +491,7 @@ def test_a_pod_of_an_older_generation_is_an_orphan(sim: Simulation) -> None:
     assert orphan_removal.remove_orphans(now=sim.now) == 1
 
 
-def test_the_great_sweep_looks_at_all_that_lives(sim: Simulation) -> None:
+def test_the_full_sweep_covers_all_live_leases(sim: Simulation) -> None:
     create_gpus(1)
     kestrel = create_tenant()
     running = sim.create_lease(kestrel, offering("whole-gpu"))
@@ -522,7 +522,7 @@ def test_nothing_ends_without_saying_why(sim: Simulation, state: S) -> None:
     assert reload_lease(lease).state == state
 
 
-def test_seen_words_are_the_protocols(sim: Simulation) -> None:
+def test_observed_states_match_the_protocol(sim: Simulation) -> None:
     assert {seen.value for seen in ObservedState} == {"pending", "ready", "refused", "lost", "ended", "gone"}
 
 

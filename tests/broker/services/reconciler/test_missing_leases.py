@@ -57,7 +57,7 @@ def test_a_lease_missing_twice_ends_after_a_scheduled_second_check(sim: Simulati
     assert "no longer exists" in transitions_of(lease)[-2].cause
 
 
-def test_looks_that_follow_at_once_are_one_look(sim: Simulation) -> None:
+def test_observations_in_quick_succession_count_as_one(sim: Simulation) -> None:
     (lease,) = running(sim, 1)
     vanish(lease)
     assert look([lease], sim) == look([lease], sim, after_s=1) == ["active"]
@@ -84,7 +84,7 @@ def test_a_first_look_of_long_ago_says_nothing(sim: Simulation) -> None:
     assert look([lease], sim, after_s=3) == ["releasing"]
 
 
-def test_a_mark_from_before_it_was_seen_is_none(sim: Simulation) -> None:
+def test_a_missing_mark_older_than_last_seen_is_ignored(sim: Simulation) -> None:
     (lease,) = running(sim, 1)
     vanish(lease)
     look([lease], sim)
@@ -113,7 +113,7 @@ def test_a_few_at_once_end_and_more_wait_until_they_stayed_away(sim: Simulation)
         assert reload_lease(each).ended_at == seen[each.pk].replace(microsecond=0)
 
 
-def test_few_enough_go(sim: Simulation) -> None:
+def test_a_few_missing_leases_end_after_the_second_check(sim: Simulation) -> None:
     leases = running(sim, FEW)
     vanish(*leases)
     look(leases, sim)
@@ -132,7 +132,7 @@ def test_a_missing_lease_released_by_its_tenant_is_charged_until_last_seen(sim: 
     assert reload_lease(leases[0]).ended_at == seen.replace(microsecond=0)
 
 
-def test_many_on_one_cluster_make_nobody_wait_on_another(sim: Simulation) -> None:
+def test_many_missing_leases_of_a_cluster_do_not_delay_another(sim: Simulation) -> None:
     leases = running(sim, FEW + 1)
     vanish(*leases)
     look(leases, sim)

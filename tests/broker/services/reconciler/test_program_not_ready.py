@@ -77,7 +77,7 @@ def test_a_program_that_is_not_ready_is_told_and_metered(sim: Simulation) -> Non
         assert ill.add_metering_tick(at=sim.now - timedelta(minutes=2))
 
 
-def test_a_program_that_is_well_again_says_nothing_any_longer(sim: Simulation, provisioner: FixedProvisioner) -> None:
+def test_a_recovered_program_clears_the_degraded_condition(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering()))
     provisioner.says = Observation(ObservedState.PENDING, "starting", last_seen=sim.now, running=True)
     sim.run_with_sweeps(300)
@@ -87,7 +87,7 @@ def test_a_program_that_is_well_again_says_nothing_any_longer(sim: Simulation, p
     assert reload_lease(lease).conditions == {}
 
 
-def test_a_program_that_is_ill_when_its_time_is_up_was_there_all_along(
+def test_a_lease_observed_not_ready_at_expiry_is_charged_in_full(
     sim: Simulation, provisioner: FixedProvisioner
 ) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=3600))
@@ -231,7 +231,7 @@ def test_an_end_that_a_clock_ahead_of_ours_names_is_charged_until_now(
     assert reload_lease(lease).ended_at == sim.now.replace(microsecond=0)
 
 
-def test_the_cluster_hears_of_an_extension_at_once(sim: Simulation) -> None:
+def test_an_extension_enqueues_a_reconciliation_at_once(sim: Simulation) -> None:
     create_gpus(1)
     owner = create_tenant()
     lease = reload_lease(sim.create_lease(owner, offering()))
@@ -260,7 +260,7 @@ def observe_not_ready(sim: Simulation, lease: Lease, provisioner: FixedProvision
         sim.clock.at += timedelta(minutes=1)
 
 
-def test_what_is_seen_to_be_ill_for_a_quarter_of_an_hour_idles(sim: Simulation, provisioner: FixedProvisioner) -> None:
+def test_a_lease_observed_not_ready_for_15_minutes_is_idle(sim: Simulation, provisioner: FixedProvisioner) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
     observe_not_ready(sim, lease, provisioner, minutes=15)
     assert idles(sim, lease)
@@ -280,9 +280,7 @@ def test_a_degraded_lease_without_a_start_time_gets_one_at_the_next_observation(
 
 
 @pytest.mark.parametrize("unseen", ["unreachable", "repartitioning"])
-def test_the_time_in_which_nobody_saw_it_is_no_idling(
-    sim: Simulation, provisioner: FixedProvisioner, unseen: str
-) -> None:
+def test_unobserved_time_does_not_count_as_idle(sim: Simulation, provisioner: FixedProvisioner, unseen: str) -> None:
     lease = reload_lease(sim.create_lease(create_tenant(), offering(), max_duration_s=9 * 3600))
     observe_not_ready(sim, lease, provisioner, minutes=14)
     with tenant_scope(lease.tenant_id):

@@ -144,7 +144,7 @@ def test_a_lease_that_its_next_place_does_not_take_starts_again_where_it_was(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("state", [S.STOPPING, S.PROVISIONING])
-def test_a_plan_that_is_called_off_brings_back_what_is_under_way(
+def test_cancelling_a_plan_reverts_relocations_in_progress(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, state: LeaseState
 ) -> None:
     until(sim, plan, lease, state)
@@ -156,7 +156,7 @@ def test_a_plan_that_is_called_off_brings_back_what_is_under_way(
 
 
 @pytest.mark.deep
-def test_a_plan_that_is_called_off_in_time_moves_nothing(
+def test_a_plan_cancelled_in_time_relocates_nothing(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     cancel(plan, sim)
@@ -220,7 +220,7 @@ def test_a_lease_that_its_tenant_stops_on_its_way_stays_stopped(sim: Simulation,
 
 
 @pytest.mark.deep
-def test_a_gpu_that_fails_brings_the_lease_home(
+def test_a_target_gpu_failure_returns_the_lease_to_its_source(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease
 ) -> None:
     until(sim, plan, lease, S.PROVISIONING)

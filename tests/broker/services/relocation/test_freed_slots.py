@@ -198,7 +198,9 @@ def test_a_lease_that_relocations_cannot_help_does_not_block_other_plans(
 
 
 @pytest.mark.deep
-def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
+def test_a_lease_that_fits_without_relocation_gets_no_plan(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, nodes=1, gpus_per_node=3))
     alone_on_its_gpu(sim, kestrel, 2, relocatable=True)
     waits = sim.request_lease(swift, offering(WHOLE))
@@ -208,7 +210,7 @@ def test_for_who_fits_as_it_is_nobody_moves(sim: Simulation, kestrel: TenantCont
 
 
 @pytest.mark.deep
-def test_a_plan_is_called_off_when_nobody_waits_for_it_any_more(
+def test_a_plan_without_a_waiting_lease_is_cancelled(
     sim: Simulation, kestrel: TenantContext, swift: TenantContext
 ) -> None:
     small = a_gpu_on_each_of_two_nodes(sim, kestrel)
@@ -223,7 +225,9 @@ def test_a_plan_is_called_off_when_nobody_waits_for_it_any_more(
     assert "cancelling" in plan_log(plan)
 
 
-def test_a_plan_for_nobody_is_not_accepted(sim: Simulation, kestrel: TenantContext, swift: TenantContext) -> None:
+def test_a_plan_without_a_queued_lease_cannot_be_accepted(
+    sim: Simulation, kestrel: TenantContext, swift: TenantContext
+) -> None:
     a_gpu_on_each_of_two_nodes(sim, kestrel)
     waits = in_vain(sim, swift)
     plan = propose_plan(sim)

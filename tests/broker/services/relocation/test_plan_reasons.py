@@ -13,7 +13,7 @@ SECRET = "Zanzibar asked for whole GPUs first"
 
 @pytest.mark.deep
 @pytest.mark.parametrize("state", [S.STOPPING, S.PROVISIONING])
-def test_why_a_plan_was_called_off_stands_in_no_tenants_ledger(
+def test_the_cancellation_reason_of_a_plan_is_hidden_from_tenants(
     sim: Simulation, plan: RelocationPlan, move: Relocation, lease: Lease, state: str
 ) -> None:
     until(sim, plan, lease, S(state))

@@ -76,7 +76,7 @@ def test_owners_and_admins_get_the_email_if_the_requester_is_inactive(
     assert {to for to, _, _ in sent} == leads
 
 
-def test_nobody_of_another_tenant_is_told(
+def test_members_of_another_tenant_get_no_email(
     sim: Simulation, kestrel: TenantContext, django_capture_on_commit_callbacks: Any
 ) -> None:
     create_tenant("Merlin").create_member(Role.OWNER)

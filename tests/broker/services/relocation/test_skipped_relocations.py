@@ -120,7 +120,7 @@ def test_a_slot_of_a_gpu_that_is_cut_in_advance_will_do(sim: Simulation, kestrel
 
 
 @pytest.mark.deep
-def test_a_gpu_that_fails_at_the_last_moment_is_not_gone_to(
+def test_a_relocation_does_not_start_to_a_failed_gpu(
     sim: Simulation, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = accept_plan(sim)
@@ -176,7 +176,7 @@ def test_a_move_only_goes_on_from_where_it_stands(sim: Simulation, kestrel: Tena
             relocation_records.set_relocation_state(move, M.MOVING, why="x", now=sim.now)
 
 
-def test_what_is_no_plan_at_work_is_left_alone(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_proposed_plan_is_not_carried_out(sim: Simulation, kestrel: TenantContext) -> None:
     plan = propose_plan(sim)
     plan_reconciler.reconcile_plan(plan.pk, now=sim.now)
     assert plan_log(plan) == "proposed"

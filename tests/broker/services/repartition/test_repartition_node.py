@@ -95,7 +95,7 @@ def test_a_lease_is_waited_for_until_its_own_end(sim: Simulation, node: Node, ke
 
 
 @pytest.mark.deep
-def test_a_wedge_is_healed_without_a_human_within_twelve_minutes(
+def test_a_hanging_mig_manager_is_recovered_within_twelve_minutes(
     sim: Simulation, node: Node, kestrel: TenantContext
 ) -> None:
     wants_threes(kestrel, sim)
@@ -106,7 +106,7 @@ def test_a_wedge_is_healed_without_a_human_within_twelve_minutes(
     assert driver.change.attempts == 2
 
 
-def test_a_node_that_dawdles_is_left_to_it(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_slow_node_is_not_retried(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     wants_threes(kestrel, sim)
     break_node(node, "dawdles")
     driver = Driver(sim, approve_repartition(node, sim))
@@ -144,7 +144,9 @@ def test_a_quarantined_repartition_is_retried_or_rolled_back(
         decide(first.change, why="twice", actor=OPERATOR, now=sim.now)
 
 
-def test_a_change_is_called_off_until_the_node_is_told(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_repartition_can_be_cancelled_until_it_is_applied(
+    sim: Simulation, node: Node, kestrel: TenantContext
+) -> None:
     paid = sim.create_lease(kestrel, offering("1g.10gb"))
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
@@ -160,7 +162,7 @@ def test_a_change_is_called_off_until_the_node_is_told(sim: Simulation, node: No
     assert driver.on() is RepartitionStep.CANCELLED
 
 
-def test_once_told_it_cannot_be_called_off(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_repartition_in_progress_cannot_be_cancelled(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     driver.until(RepartitionStep.REPARTITIONING)
@@ -169,7 +171,7 @@ def test_once_told_it_cannot_be_called_off(sim: Simulation, node: Node, kestrel:
     assert "already being changed" in refused.value.detail
 
 
-def test_a_plan_is_called_off_at_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_plan_is_cancelled_at_once(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     wants_threes(kestrel, sim)
     change = propose_repartition(node, sim)
     repartition_decisions.cancel_repartition(change, why="no", actor=OPERATOR, now=sim.now)
@@ -280,7 +282,7 @@ def test_a_node_that_changes_during_observation_is_not_configured(
     driver.until(RepartitionStep.DONE)
 
 
-def test_a_node_is_told_only_what_it_has_learned(
+def test_a_layout_is_applied_only_after_the_node_has_read_it(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wants_threes(kestrel, sim)
@@ -294,7 +296,7 @@ def test_a_node_is_told_only_what_it_has_learned(
     driver.until(RepartitionStep.DONE)
 
 
-def test_a_taint_that_somebody_took_away_is_set_again(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_removed_taint_is_set_again(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, offering("1g.10gb"))
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
@@ -304,7 +306,7 @@ def test_a_taint_that_somebody_took_away_is_set_again(sim: Simulation, node: Nod
     assert SimulatedNode.objects.get().tainted
 
 
-def test_a_cluster_that_nobody_can_cut_is_left_alone(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
+def test_a_cluster_without_a_partitioner_is_left_unchanged(sim: Simulation, node: Node, kestrel: TenantContext) -> None:
     wants_threes(kestrel, sim)
     driver = Driver(sim, approve_repartition(node, sim))
     node.cluster.provisioner = "elsewhere"

@@ -239,7 +239,7 @@ def test_nodes_that_differ_become_only_what_all_of_them_can(sim: Simulation, mon
     assert [cut.get("3g.40gb") for cut in cuts] == [1, 1]
 
 
-def test_at_rest_no_node_is_asked_what_it_can(
+def test_without_queued_leases_no_node_profiles_are_read(
     sim: Simulation, node: Node, kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests: list[object] = []

@@ -26,12 +26,12 @@ def real(sim: Simulation) -> Cluster:
     )
 
 
-def test_a_simulated_fleet_troubles_nobody(sim: Simulation) -> None:
+def test_a_simulated_cluster_needs_no_attention(sim: Simulation) -> None:
     create_gpus(1)
     assert look(sim) == []
 
 
-def test_a_cluster_whose_agent_is_silent_for_a_minute_needs_somebody(sim: Simulation) -> None:
+def test_an_agent_silent_for_a_minute_needs_attention(sim: Simulation) -> None:
     cluster = real(sim)
     later = sim.now + timedelta(seconds=61)
     with staff_scope():
@@ -76,7 +76,7 @@ def test_orphans_are_reported_and_are_urgent_once_they_need_approval(sim: Simula
     assert "2 would be deleted at once" in need.why
 
 
-def test_prometheus_is_told_how_clusters_are_followed(sim: Simulation) -> None:
+def test_prometheus_metrics_include_cluster_agents(sim: Simulation) -> None:
     cluster = real(sim)
     Cluster.objects.filter(pk=cluster.pk).update(frozen="why", created_at=sim.now - timedelta(days=1))
     Orphan.objects.create(name="l-one-g1", found_at=sim.now, cluster=cluster)

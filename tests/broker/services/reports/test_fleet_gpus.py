@@ -129,7 +129,7 @@ def test_the_fleet_adds_up_to_its_gpus(sim: Simulation, kestrel: TenantContext) 
     assert seen.sold_permille == 63  # 2 of 32 units
 
 
-def test_an_empty_fleet_has_sold_nothing_of_nothing(db: None) -> None:
+def test_an_empty_fleet_has_zero_gpus_and_zero_sold(db: None) -> None:
     with staff_scope():
         seen = fleet_summary.load_summary()
     assert (seen.gpus, seen.sold_permille) == (0, 0)

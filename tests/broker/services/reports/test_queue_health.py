@@ -82,7 +82,7 @@ def test_an_empty_queue_has_no_age(sim: Simulation, kestrel: TenantContext) -> N
     assert (seen.waiting, seen.oldest, seen.p95, seen.overdue) == (0, None, None, False)
 
 
-def test_a_fleet_in_order_needs_nobody(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_healthy_fleet_needs_no_attention(sim: Simulation, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     assert look(sim) == []
 
@@ -188,7 +188,7 @@ def test_a_failed_lease_is_named_at_once(sim: Simulation, kestrel: TenantContext
     assert need.urgent
 
 
-def test_somebody_who_waits_past_patience_is_named(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_queued_beyond_the_maximum_wait_needs_attention(sim: Simulation, kestrel: TenantContext) -> None:
     fill(sim, kestrel)
     lease = sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     with tenant_scope(kestrel.tenant.pk):
@@ -203,7 +203,7 @@ def test_gpus_that_nothing_is_sold_on_are_named_by_pool(sim: Simulation, kestrel
     assert (need.what, need.why) == ("H100-80GB has no published offering in eu-north", "4 GPUs earn no revenue")
 
 
-def test_the_past_of_a_gpu_is_told_newest_first(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_history_of_a_gpu_is_listed_newest_first(sim: Simulation, kestrel: TenantContext) -> None:
     first = sim.create_lease(kestrel, simulation.offering("whole-gpu"))
     gpu = Gpu.objects.get(pk=simulation.held_allocations(first)[0].gpu_id)
     sim.release_lease(first)

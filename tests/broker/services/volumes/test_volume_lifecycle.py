@@ -106,7 +106,7 @@ def test_a_ceiling_that_is_made_later_counts_what_is_there(sim: Simulation, kest
 
 
 @pytest.mark.parametrize("size", [0, -1, volume_lifecycle.MAX_SIZE_GIB + 1])
-def test_a_size_that_nobody_can_mean_is_refused(sim: Simulation, kestrel: TenantContext, size: int) -> None:
+def test_a_volume_size_out_of_range_is_refused(sim: Simulation, kestrel: TenantContext, size: int) -> None:
     with pytest.raises(InvalidValue, match="1 to 65,536 GiB"):
         sim.create_volume(kestrel, size_gib=size)
 
@@ -215,7 +215,7 @@ def test_once_something_is_on_it_leases_go_where_it_lies(sim: Simulation) -> Non
         sim.request_lease(kestrel, there, volume=volume.pk)
 
 
-def test_nobody_waits_behind_a_lease_whose_volume_lies_where_all_is_taken(sim: Simulation) -> None:
+def test_a_lease_bound_to_a_full_cluster_blocks_no_other(sim: Simulation) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel = create_tenant("Kestrel")
     volume = sim.create_volume(kestrel)

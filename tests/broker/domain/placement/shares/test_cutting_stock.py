@@ -1,3 +1,5 @@
+"""Prices of shares from the cutting-stock problem."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""The fragmentation measure for shares of a node."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,5 +44,5 @@ def test_requests_without_a_gpu_do_not_count_as_fragmentation() -> None:
     assert FragmentationMeasure(popular).fragmentation_of(room(5, [WHOLE_MILLI, 400])) == pytest.approx(400)
 
 
-def test_nothing_is_lost_while_nothing_is_asked_for() -> None:
+def test_without_demand_there_is_no_fragmentation() -> None:
     assert FragmentationMeasure({}).fragmentation_of(room(5, [WHOLE_MILLI, 400])) == 0

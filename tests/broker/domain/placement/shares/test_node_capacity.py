@@ -1,3 +1,5 @@
+"""Free CPU, memory and GPU capacity of a node."""
+
 import pytest
 
 from broker.domain.placement.shares.node_capacity import WHOLE_MILLI, NodeCapacity, ShareRequest
@@ -83,6 +85,6 @@ def test_what_is_not_held_is_not_given_back() -> None:
         ((0, 0, 2, 500), "shares of several GPUs"),
     ],
 )
-def test_a_request_that_means_nothing_is_refused(wanted: tuple[int, int, int, int], why: str) -> None:
+def test_an_invalid_share_request_is_refused(wanted: tuple[int, int, int, int], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         ShareRequest(*wanted)

@@ -101,7 +101,7 @@ def test_a_gpu_is_in_the_pool_once_and_leaves_it_as_it_is() -> None:
     assert its.how_many_fit(HALF) == 2
 
 
-def test_no_rule_bids_for_a_room_that_is_not_of_shares() -> None:
+def test_a_per_node_rule_makes_no_bid_for_a_node_capacity() -> None:
     assert PerNodeRule().bid(NodeCapacity(cpu=0, memory=0, gpus=1), ShareRequest(0, 0, 1, 500)) is None
 
 
@@ -114,7 +114,7 @@ GPUS = [
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([HALF, QUARTER]), st.integers(0, 99)), max_size=40))
-def test_whatever_came_and_went_the_books_are_kept_and_the_gpus_alone_decide(
+def test_a_share_pool_agrees_with_a_pool_index_after_any_changes(
     steps: list[tuple[int, Profile, int]],
 ) -> None:
     its, books = pool(*GPUS), PoolIndex(H100, GPUS)

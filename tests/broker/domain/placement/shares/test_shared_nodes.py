@@ -1,3 +1,5 @@
+"""Placement of shares on nodes by the cheapest bid."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -108,7 +110,7 @@ def test_a_bid_is_the_least_that_any_gpu_of_the_node_costs(left: list[int], cpu:
     assert cost_as_defined(room, request, bid.gpus, weights) == pytest.approx(min(costs))
 
 
-def test_a_request_that_fits_nowhere_is_refused_until_somebody_leaves() -> None:
+def test_a_request_that_fits_nowhere_is_refused_until_a_release() -> None:
     nodes = fleet(1)
     first, second = nodes.place(3), nodes.place(3)
     assert first
@@ -128,7 +130,7 @@ def test_a_place_of_the_callers_choosing_is_held_and_a_taken_one_refused() -> No
     assert nodes.capacities[1].free_by_gpu == [0, WHOLE_MILLI]
 
 
-def test_bids_of_the_past_are_forgotten_however_often_nodes_change() -> None:
+def test_outdated_bids_are_discarded() -> None:
     nodes = fleet(2)
     for _ in range(100):
         nodes.take(3, HeldShare(1, (0,)))

@@ -382,7 +382,7 @@ def test_there_are_many_checks_with_names_of_their_own() -> None:
     assert {name for name, *_ in TABLE} == set(names)
 
 
-def test_what_could_not_be_read_is_unknown_and_never_well() -> None:
+def test_an_unreadable_check_is_unknown_and_never_ok() -> None:
     blind = ClusterSnapshot(
         driver="device_plugin",
         now=NOW,

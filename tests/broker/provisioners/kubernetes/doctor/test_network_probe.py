@@ -55,7 +55,7 @@ def port() -> Iterator[int]:
     ],
 )
 @pytest.mark.deep
-def test_the_pod_that_calls_ends_by_whom_it_reached(opened: str, closed: str, code: int, port: int) -> None:
+def test_the_probe_exit_code_tells_which_targets_it_reached(opened: str, closed: str, code: int, port: int) -> None:
     patience = 2 if opened is NOBODY else 8  # while the server begins
     began = time.monotonic()
     command = [sys.executable, "-c", network_probe.CALL, opened, closed, str(port), str(patience)]
