@@ -29,7 +29,7 @@ def test_every_pod_keeps_to_the_restricted_standard(rendered: list[Object]) -> N
     assert [(name, found) for name, pod in pods(rendered) if (found := violations(pod))] == []
 
 
-def test_nobody_writes_to_the_root_and_nothing_is_mounted_but_secrets_and_empty_folders(
+def test_root_file_systems_are_read_only_and_volumes_are_limited(
     rendered: list[Object],
 ) -> None:
     for name, pod in pods(rendered):
@@ -112,7 +112,7 @@ def test_web_and_events_are_asked_for_their_health_and_web_for_its_readiness(def
 
 
 @pytest.mark.parametrize("process", ["relay", "beat", "agent-north"])
-def test_who_answers_no_request_is_known_by_a_file_that_it_touches(
+def test_processes_without_http_are_probed_by_a_heartbeat_file(
     process: str, full: list[Object], tmp_path: Path
 ) -> None:
     pod = named(full, "Deployment", f"gpubroker-{process}")["spec"]["template"]

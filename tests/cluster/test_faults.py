@@ -268,7 +268,7 @@ def test_a_control_plane_set_back_to_a_backup_does_not_end_what_it_forgot(brittl
             ask(order, now=stage.now)
 
 
-def test_a_control_plane_that_hangs_holds_nobody_up(brittle: KubernetesStage) -> None:
+def test_calls_to_a_hanging_control_plane_time_out(brittle: KubernetesStage) -> None:
     stage, order = brittle, brittle.order()
     ready(stage, order)
     stage.plane.pause("kube-apiserver")

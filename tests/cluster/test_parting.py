@@ -81,7 +81,7 @@ def keep_a_volume(installed: Installation, lease: Lease) -> str:
 
 
 @pytest.mark.deep
-def test_a_cluster_is_given_up_and_keeps_only_the_volumes(installed: Installation, remove: Remove) -> None:
+def test_a_removed_cluster_keeps_only_the_volumes(installed: Installation, remove: Remove) -> None:
     api = installed.plane.api
     lease = installed.sim.request_lease(installed.home, offering("1g.10gb"), image="registry.example/acts:pull-0s")
     lease = installed.until(lease, "active")

@@ -11,7 +11,7 @@ from tests.tenants import tenant_setup
 pytestmark = pytest.mark.django_db
 
 
-def test_alive_is_alive_whatever_else_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_liveness_check_passes_without_a_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "ensure_connection", broken)
     assert Client().get("/health").status_code == 200
 
@@ -48,7 +48,7 @@ def test_not_ready_before_the_migrations(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "migrations" not in Client().get("/ready").json()["missing"]
 
 
-def test_figures_count_requests_by_route_and_name_no_tenant() -> None:
+def test_metrics_count_requests_by_route_without_tenant_names() -> None:
     delta = tenant_setup.create_tenant_with_owner("Zanzibar")
     tenant_setup.ApiClient(delta.token()).send("GET", f"projects/{delta.root.pk}")
     tenant_setup.ApiClient().get("/no/such/place-mulberry")
@@ -69,12 +69,12 @@ def test_figures_count_requests_by_route_and_name_no_tenant() -> None:
         {"REMOTE_ADDR": "10.0.0.7", "HTTP_AUTHORIZATION": "Bearer wrong"},
     ],
 )
-def test_figures_are_not_for_everybody(visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_are_refused_without_the_token(visitor: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "METRICS_TOKEN", "right")
     assert Client().get("/metrics", **visitor).status_code == 403
 
 
-def test_figures_are_for_whoever_has_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_are_served_with_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "METRICS_TOKEN", "right")
     answer = Client().get("/metrics", REMOTE_ADDR="10.0.0.7", HTTP_AUTHORIZATION="Bearer right")
     assert answer.status_code == 200

@@ -48,7 +48,7 @@ def test_kubernetes_is_told_its_version_and_etcd_needs_none() -> None:
     assert build.linker_flags("etcd") == "-s -w"
 
 
-def test_without_go_the_way_to_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_go_is_reported_with_a_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(SystemExit, match="Install Go 1\\.26 or newer"):
         build.need_go()
@@ -95,7 +95,7 @@ def test_what_is_built_for_these_pins_is_not_built_again(
     assert "Building" not in capsys.readouterr().out
 
 
-def test_a_machine_without_the_programs_leaves_the_tests_out_and_says_so_once(tmp_path: Path) -> None:
+def test_tests_without_the_programs_are_skipped_with_one_message(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "tests/controlplane/test_dra.py"],
         cwd=CHECKOUT,

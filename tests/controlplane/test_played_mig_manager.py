@@ -28,7 +28,7 @@ def noticed(node: Object) -> str:
     return str(node["metadata"]["annotations"].get(SEEN))
 
 
-def test_one_that_obeys_pauses_the_clients_changes_the_gpus_and_says_success(gpu_nodes: Nodes) -> None:
+def test_a_working_manager_pauses_clients_and_reports_success(gpu_nodes: Nodes) -> None:
     name = node(gpu_nodes, "obeys", "4s")
     gpu_nodes.lay_out(name, "all-1g.10gb")
     until(gpu_nodes, name, "pending")
@@ -42,7 +42,7 @@ def test_one_that_obeys_pauses_the_clients_changes_the_gpus_and_says_success(gpu
     assert given(until(gpu_nodes, name, "success"))["nvidia.com/mig-1g.10gb"] == "0"
 
 
-def test_one_that_dawdles_gets_there_late(gpu_nodes: Nodes) -> None:
+def test_a_slow_manager_succeeds_late(gpu_nodes: Nodes) -> None:
     name, began = node(gpu_nodes, "obeys", "4s"), time.monotonic()
     gpu_nodes.lay_out(name, "all-1g.10gb")
     until(gpu_nodes, name, "pending")
@@ -51,13 +51,13 @@ def test_one_that_dawdles_gets_there_late(gpu_nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize(("manners", "layout"), [("fails", "all-1g.10gb"), ("obeys", "no-such-layout")])
-def test_one_that_cannot_says_failed(gpu_nodes: Nodes, manners: str, layout: str) -> None:
+def test_an_impossible_layout_is_reported_as_failed(gpu_nodes: Nodes, manners: str, layout: str) -> None:
     name = node(gpu_nodes, manners)
     gpu_nodes.lay_out(name, layout)
     until(gpu_nodes, name, "failed")
 
 
-def test_one_that_wedged_once_is_healed_by_another_value_and_back(gpu_nodes: Nodes) -> None:
+def test_a_manager_that_hung_once_recovers_by_another_value_and_back(gpu_nodes: Nodes) -> None:
     name = node(gpu_nodes, "wedges-once")
     gpu_nodes.lay_out(name, "all-1g.10gb")
     until(gpu_nodes, name, "pending")
@@ -71,7 +71,7 @@ def test_one_that_wedged_once_is_healed_by_another_value_and_back(gpu_nodes: Nod
     assert given(until(gpu_nodes, name, "success"))["nvidia.com/mig-1g.10gb"] == "14"
 
 
-def test_one_that_wedges_stays_pending_whatever_is_asked(gpu_nodes: Nodes) -> None:
+def test_a_hanging_manager_stays_pending_for_every_layout(gpu_nodes: Nodes) -> None:
     name = node(gpu_nodes, "wedges")
     for layout in ("all-1g.10gb", "all-1g.10gb-again", "all-disabled"):
         gpu_nodes.lay_out(name, layout)

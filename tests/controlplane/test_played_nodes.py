@@ -38,7 +38,7 @@ def test_slices_that_are_used_up_leave_a_pod_unschedulable(
 
 
 @pytest.mark.deep
-def test_a_node_whose_power_is_cut_is_noticed_and_its_pods_stay_as_they_were(
+def test_a_powered_off_node_is_noticed_and_its_pods_are_unchanged(
     control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
 ) -> None:
     node, _neighbour = gpu_nodes.add(), gpu_nodes.add()  # were all silent, the cluster would doubt itself

@@ -88,7 +88,9 @@ def test_a_restricted_namespace_refuses_a_privileged_pod(control_plane: ControlP
     assert "privileged" in refused.words
 
 
-def test_a_quota_holds_against_forty_at_once(control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str) -> None:
+def test_a_resource_quota_holds_under_forty_concurrent_requests(
+    control_plane: ControlPlane, gpu_nodes: Nodes, namespace: str
+) -> None:
     api, node = control_plane.api, gpu_nodes.add(GpuNode(gpus=8))
     quota: Object = {
         "apiVersion": "v1",

@@ -61,7 +61,7 @@ def test_stopping_leaves_no_process_and_no_file() -> None:
     assert not cluster.folder.exists()
 
 
-def test_a_taken_port_is_said_in_the_parts_own_words(
+def test_a_port_in_use_is_reported_by_the_component(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = control_plane.places.api

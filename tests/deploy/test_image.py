@@ -19,14 +19,14 @@ def copied() -> list[str]:
     return [source for line in lines for source in line.split()[:-1]]
 
 
-def test_what_is_copied_is_there_and_may_travel() -> None:
+def test_copied_paths_exist_and_are_in_the_build_context() -> None:
     for source in copied():
         assert (ROOT / source).exists(), source
         assert f"!{source.rstrip('/')}" in IGNORE or "/" in source, source
     assert IGNORE[1] == "*"
 
 
-def test_every_floor_is_in_it_and_no_test_and_no_launcher() -> None:
+def test_the_image_has_every_layer_but_no_tests_or_launcher() -> None:
     assert {"config", "web", "billing", "broker", "tenants", "ports", "templates", "static"} <= set(copied())
     assert not {"tests", "deploy", "."} & set(copied())
 
@@ -38,7 +38,7 @@ def test_it_runs_as_a_user_with_a_number_who_is_not_root() -> None:
     assert last.index("USER") > last.rindex("COPY")  # nothing in it belongs to whoever runs
 
 
-def test_it_names_no_registry_and_is_built_from_hashes() -> None:
+def test_the_image_names_no_registry_and_installs_by_hash() -> None:
     assert re.findall(r"^ARG BASE=(.+)$", TEXT, re.MULTILINE) == ["python:3.11-slim-bookworm"]
     assert set(re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE)) == {"${BASE}"}
     assert "--require-hashes --no-deps --only-binary :all:" in TEXT

@@ -87,7 +87,7 @@ BEFORE_THE_VERSION_CHECK = (
 
 
 @pytest.mark.parametrize("file", BEFORE_THE_VERSION_CHECK)
-def test_an_old_python_can_read_what_refuses_it(file: str) -> None:
+def test_the_version_check_parses_on_an_old_python(file: str) -> None:
     ast.parse((session.CHECKOUT / "deploy" / file).read_text(), feature_version=(3, 7))
 
 

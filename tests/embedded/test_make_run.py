@@ -99,7 +99,7 @@ def test_the_printed_command_gets_a_lease_that_survives_a_restart_but_no_fresh_s
     assert (data / "letter.txt").read_text() == "not gpubroker's"
 
 
-def test_what_is_said_to_make_reaches_the_launcher() -> None:
+def test_make_variables_are_passed_to_the_launcher() -> None:
     said = ["FRESH=1", "PORT=8100", "HOST=0.0.0.0", "DATA=/srv/one folder"]
     found = subprocess.run(
         ["make", "--dry-run", "run", *said], cwd=session.CHECKOUT, capture_output=True, text=True, check=True

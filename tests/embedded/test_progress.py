@@ -33,7 +33,7 @@ def test_a_long_step_shows_that_it_goes_on(written: list[str], monkeypatch: pyte
     assert re.fullmatch(r"Migrations \.\.\.\. 0\.\d s\n", "".join(written))
 
 
-def test_nobody_waits_for_a_sign_of_life_for_more_than_three_seconds() -> None:
+def test_progress_dots_appear_within_three_seconds() -> None:
     assert progress.DOT_EVERY_S < 3
 
 

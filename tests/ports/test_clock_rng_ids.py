@@ -58,7 +58,7 @@ def test_a_standing_clock_moves_when_it_is_set_and_is_gone_afterwards() -> None:
     assert clock._clock is before
 
 
-def test_waiting_takes_its_time() -> None:
+def test_sleep_waits_for_the_given_time() -> None:
     begin = clock.monotonic()
     clock.sleep(0.01)
     assert clock.monotonic() - begin >= 0.01
@@ -99,7 +99,7 @@ def test_counted_ids_repeat_for_the_same_seed() -> None:
     assert ids.new("x") not in some("a")
 
 
-def test_secrets_have_five_bits_an_email() -> None:
+def test_secrets_have_five_bits_per_character() -> None:
     assert len(ids.random_token()) == 40
     assert len({ids.random_token(52) for _ in range(100)}) == 100
 

@@ -10,7 +10,7 @@ from ports import crypto
 OLD, NEW = Fernet.generate_key().decode(), Fernet.generate_key().decode()
 
 
-def test_what_is_sealed_can_be_opened_and_not_read(settings: Any) -> None:
+def test_an_encrypted_value_is_unreadable_and_decrypts(settings: Any) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = OLD
     sealed = crypto.encrypt(b"token: secret")
     assert b"secret" not in sealed

@@ -20,7 +20,9 @@ def test_a_mail_leaves_with_its_transaction(own_database: OwnDatabase, letters: 
         assert letters == [("mira@kestrel.example", "Hello", "A word")]
 
 
-def test_what_is_undone_sends_nothing(own_database: OwnDatabase, letters: list[tuple[str, str, str]]) -> None:
+def test_a_rolled_back_transaction_sends_no_mail(
+    own_database: OwnDatabase, letters: list[tuple[str, str, str]]
+) -> None:
     with mail.captured_mail(lambda *letter: letters.append(letter)):
         with transaction.atomic():
             mail.send_after_commit(to="mira@kestrel.example", subject="Hello", text="A word")

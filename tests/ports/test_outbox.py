@@ -66,7 +66,7 @@ def test_a_repeated_message_is_sent_once_per_batch(sent: list[Hint]) -> None:
     assert not OutboxMessage.objects.exists()
 
 
-def test_with_the_queue_away_nothing_is_lost_and_what_was_sent_is_not_sent_again(
+def test_an_unavailable_queue_loses_and_repeats_no_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(3):
@@ -135,7 +135,7 @@ def test_a_capture_block_receives_messages_instead_of_the_outbox() -> None:
     assert OutboxMessage.objects.count() == 1
 
 
-def test_whether_the_queue_answers_is_told_and_not_guessed(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_reachability_is_tested_by_a_connection(valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not outbox.is_broker_reachable()
     monkeypatch.setattr(current_app.conf, "broker_write_url", valkey_url)
     assert outbox.is_broker_reachable()

@@ -64,7 +64,7 @@ def test_a_setting_that_is_no_name_at_all_is_refused_while_settings_are_read() -
             EnvironmentSettings(payment_gateway=path)  # type: ignore[call-arg]
 
 
-def test_a_block_puts_another_in_its_place(settings: Any) -> None:
+def test_a_block_replaces_the_payment_gateway(settings: Any) -> None:
     settings.PAYMENT_GATEWAY = SIMULATED
     outer, inner = Stand(), Stand()
     with payments.using_gateway(outer):

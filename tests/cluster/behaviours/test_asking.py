@@ -46,7 +46,7 @@ def test_a_name_at_its_limits_runs(name: str, world: World) -> None:
     assert world.there() == 0
 
 
-def test_two_of_one_name_are_two(world: World) -> None:
+def test_two_leases_may_have_the_same_name(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     world.until_all([world.ask(kestrel, what, name="twin") for _ in range(2)], "active")
     assert world.there() == 2
@@ -69,7 +69,7 @@ def test_a_retired_offering_takes_no_new_lease_and_keeps_old_ones(world: World) 
     world.until(lease, "active")
 
 
-def test_many_keys_open_one_box(world: World) -> None:
+def test_an_ssh_lease_accepts_twenty_keys(world: World) -> None:
     world.run(world.home(), world.offering(), workload="ssh", image="", ssh_keys=[KEY] * 20)
 
 

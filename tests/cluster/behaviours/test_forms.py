@@ -115,7 +115,7 @@ def test_a_lease_never_has_two_shares_for_they_are_not_twice_a_share(form: Form,
 
 @pytest.mark.deep
 @forms
-def test_what_is_full_lets_wait_and_a_release_wakes(form: Form, world: World) -> None:
+def test_a_lease_in_a_full_pool_waits_for_a_release(form: Form, world: World) -> None:
     what, kestrel = set_up(world, form), world.home()
     first = [world.ask(kestrel, what) for _ in range(form.room)]
     late = world.ask(kestrel, what)

@@ -117,7 +117,7 @@ def test_a_fixed_end_passes_while_its_image_is_pulled(world: World) -> None:
     assert world.there() == 0
 
 
-def test_what_is_not_ready_in_time_is_given_up(world: World, settings: object) -> None:
+def test_a_lease_not_ready_in_time_ends_with_a_provision_timeout(world: World, settings: object) -> None:
     settings.PROVISION_TIMEOUT_S = 60  # type: ignore[attr-defined]
     lease = world.ask(world.home(), world.offering(), "endless")
     world.until_true(lambda: world.progress(lease), "a first word of the cluster")
@@ -171,7 +171,7 @@ def test_what_is_over_is_not_extended(world: World) -> None:
     assert world.refused(lambda: world.extend(lease, 600)).code == "already-over"
 
 
-def test_the_next_in_the_same_place_knows_nothing_of_the_last(world: World) -> None:
+def test_consecutive_leases_in_one_slot_leave_nothing(world: World) -> None:
     kestrel, what = world.home(), world.offering()
     for _ in range(3):
         world.end(world.run(kestrel, what))

@@ -54,7 +54,7 @@ def test_tenants_share_such_a_gpu_where_the_cluster_allows_it(isolation: str, wo
     world.until_all([world.ask(world.home(name), what) for name in ("Kestrel", "Osprey")], "active")
 
 
-def test_who_waited_longest_is_served_first(world: World) -> None:
+def test_the_oldest_queued_lease_is_placed_first(world: World) -> None:
     world.stand(GpuNode(gpus=1))
     what, homes = world.offering(), [world.home(name) for name in ("Kestrel", "Osprey", "Merlin")]
     first = world.run(homes[0], what)

@@ -22,7 +22,7 @@ def test_what_is_made_can_be_read(secret: str) -> None:
 
 
 @given(st.integers(0, len(GOOD.text) - 1), st.sampled_from(credentials.ALPHABET))
-def test_one_wrong_email_is_noticed(place: int, letter: str) -> None:
+def test_one_wrong_character_makes_a_token_invalid(place: int, letter: str) -> None:
     wrong = GOOD.text[:place] + letter + GOOD.text[place + 1 :]
     assert (credentials.parse_token(wrong) is None) == (wrong != GOOD.text)
 
@@ -33,7 +33,7 @@ def test_other_text_is_no_token(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x00b", "a\u202eb", "a\u200bb", "a\u2028b", "\ue000", "\ufdd0"])
-def test_invisible_emails_are_seen(text: str) -> None:
+def test_control_characters_are_detected(text: str) -> None:
     assert has_control(text)
 
 

@@ -76,7 +76,7 @@ def test_a_user_with_another_membership_keeps_their_tokens(delta: TenantWithOwne
     assert tenant_setup.ApiClient(text).send("GET", "users/me").status_code == 200
 
 
-def test_one_of_two_owners_may_go(delta: TenantWithOwner) -> None:
+def test_one_of_two_owners_can_be_removed(delta: TenantWithOwner) -> None:
     second = tenant_setup.User.objects.create_user("second@example.org")
     with rls.tenant_scope(delta.tenant.pk):
         members.add(tenant=delta.tenant, user=second, role=Role.OWNER, project=None, actor=SYSTEM, now=current_time())

@@ -28,7 +28,7 @@ def trail() -> list[tuple[str, str, str]]:
         return list(found.values_list("action", "actor_kind", "subject_label"))
 
 
-def test_an_operator_comes_and_goes_and_each_step_is_in_the_audit_log_once(ada: User) -> None:
+def test_appointing_and_dismissing_an_operator_is_audited_once(ada: User) -> None:
     assert say("appoint", EMAIL) == f"{EMAIL} is an operator."
     assert say("appoint", EMAIL) == f"{EMAIL} is an operator, unchanged."
     ada.refresh_from_db()

@@ -70,7 +70,7 @@ def test_a_quota_window_ahead_of_the_reader_shows_its_own_count(delta: TenantWit
     assert (units.used_at(current_time()), units.window_at(current_time())) == (5, None)
 
 
-def test_the_api_tells_the_new_month(delta: TenantWithOwner) -> None:
+def test_the_api_shows_the_quota_of_the_new_month(delta: TenantWithOwner) -> None:
     api: Any = ApiClient(delta.token())
     usage = of_hours(api.send("GET", f"quota-usage?project={delta.root.pk}").json()["items"][0]["quotas"])
     assert (usage["used"], usage["free"]) == (0, 10 * HOUR)
@@ -79,14 +79,14 @@ def test_the_api_tells_the_new_month(delta: TenantWithOwner) -> None:
     assert quota["window_start"] == clock.month_start(current_time()).isoformat().replace("+00:00", "Z")
 
 
-def test_operators_are_told_it_too(delta: TenantWithOwner, operator: Client) -> None:
+def test_operators_see_the_quota_of_the_new_month(delta: TenantWithOwner, operator: Client) -> None:
     (tenant,) = operator.get("/api/v1/ops/tenants").json()["items"]
     assert of_hours(tenant["quotas"])["used"] == 0
     (line,) = operator.get("/ops/tenants/").context["lines"]
     assert of_hours(line["quotas"])["counts"] == (0, 10 * HOUR)
 
 
-def test_the_projects_page_tells_it_too(delta: TenantWithOwner) -> None:
+def test_the_projects_page_shows_the_quota_of_the_new_month(delta: TenantWithOwner) -> None:
     client = Client()
     client.force_login(delta.owner)
     nodes = client.get("/projects/").context["nodes"]

@@ -28,7 +28,7 @@ def actions(world: TenantWithOwner) -> list[str]:
         return list(AuditEvent.objects.order_by("id").values_list("action", flat=True))
 
 
-def test_a_tenant_may_begin_without_an_owner(db: None) -> None:
+def test_a_tenant_can_be_created_without_an_owner(db: None) -> None:
     with rls.tenant_scope(""):
         tenant, root = tenants.create(name="Empty", owner=None, actor=SYSTEM, now=current_time())
         assert root.path == [root.pk]
@@ -41,7 +41,7 @@ def test_a_time_zone_must_be_one(db: None) -> None:
 
 
 @pytest.mark.parametrize("zone", ["CET", "EST5EDT", "Etc/GMT+5", "US/Eastern", "Australia/South", "localtime"])
-def test_a_tenant_lives_in_a_city_or_in_utc(delta: TenantWithOwner, zone: str) -> None:
+def test_a_tenant_time_zone_is_a_region_or_utc(delta: TenantWithOwner, zone: str) -> None:
     with pytest.raises(InvalidValue, match=r"not a region's time zone|not a time zone"):
         tenants.create(name="X", owner=None, time_zone=zone, actor=SYSTEM, now=current_time())
     with rls.tenant_scope(delta.tenant.pk), pytest.raises(InvalidValue):
@@ -56,7 +56,7 @@ def test_a_tenant_of_the_first_days_keeps_the_zone_it_has(delta: TenantWithOwner
         assert (changed.name, changed.time_zone) == ("New", "CET")
 
 
-def test_a_change_that_the_database_refuses_for_another_reason_is_no_refusal_of_ours(delta: TenantWithOwner) -> None:
+def test_an_unexpected_integrity_error_is_not_converted(delta: TenantWithOwner) -> None:
     with rls.tenant_scope(delta.tenant.pk), pytest.raises(IntegrityError):
         tenants.change(delta.tenant, actor=SYSTEM, now=current_time(), currency=None)
 
@@ -185,7 +185,7 @@ def test_a_second_effect_under_one_key_is_undone(delta: TenantWithOwner) -> None
         idempotency.store_record(wanted, status=201, headers={}, body="{}", now=current_time())
 
 
-def test_what_an_operator_looked_at_lately_is_remembered(db: None) -> None:
+def test_a_recent_audit_record_of_an_operator_is_found(db: None) -> None:
     audit.record("ops.map", actor=OPERATOR, now=current_time())
     with rls.staff_scope():
         assert audit.was_recorded("ops.map", actor=OPERATOR, since=current_time() - timedelta(minutes=1))

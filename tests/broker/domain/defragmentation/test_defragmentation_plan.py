@@ -46,7 +46,7 @@ def test_a_plan_moves_nothing_before_it_is_taken() -> None:
     assert plan.reason == "two GPUs serve two slices of one unit"
 
 
-def test_a_plan_is_taken_step_by_step_and_back_again() -> None:
+def test_a_plan_can_be_applied_and_reversed_step_by_step() -> None:
     gpus = fleet("1@0", "1@1", "3@0", "")
     plan = plan_defragmentation(gpus)
     for step in plan.steps:
@@ -62,7 +62,7 @@ def test_a_gpu_is_emptied_whole_or_not_at_all() -> None:
     assert plan_defragmentation(gpus).steps == ()
 
 
-def test_no_gpu_is_emptied_at_a_higher_cost_than_its_worth() -> None:
+def test_no_gpu_is_drained_at_a_cost_above_its_gain() -> None:
     gpus = fleet("2@0", "2@2 1@0", "4@0 3@4")
     assert plan_defragmentation(gpus, gain=1).steps == ()
     assert len(plan_defragmentation(gpus, gain=2).steps) == 1

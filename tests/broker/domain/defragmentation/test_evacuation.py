@@ -51,7 +51,7 @@ def test_a_gang_starts_whole_or_nothing_moves() -> None:
     assert evacuate_node(gpus, gang(3)) is None
 
 
-def test_a_node_too_dear_or_beyond_the_budget_is_passed_over() -> None:
+def test_an_evacuation_above_its_gain_or_budget_is_not_planned() -> None:
     def again() -> Sequence[str]:
         return ("2@0", "", "4@0", "4@0", "7@0!", "7@0!")
 
@@ -106,7 +106,7 @@ def test_a_gang_takes_only_gpus_that_are_near_to_each_other() -> None:
     assert evacuate_node(fleet("", "7@0!", "", "7@0!", per_node=4), gang(2), near=paired) is None
 
 
-def test_where_there_is_no_other_room_an_empty_gpu_is_opened_if_it_may_be() -> None:
+def test_an_empty_gpu_is_used_as_a_last_resort_if_allowed() -> None:
     def again() -> Sequence[str]:
         return ("3@0", "", "7@0!", "")
 

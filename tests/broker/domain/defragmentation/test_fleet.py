@@ -32,7 +32,7 @@ def test_an_allocation_cannot_be_held_twice() -> None:
     assert draw(gpus) == ["1@0", ""]
 
 
-def test_a_place_that_is_taken_is_refused_and_nothing_is_remembered() -> None:
+def test_holding_an_occupied_placement_changes_nothing() -> None:
     gpus = fleet("7@0")
     with pytest.raises(KeyError):
         gpus.hold(0, LiveSlice("new", P1, 3, 1))

@@ -54,7 +54,7 @@ def test_a_gpu_with_immovable_slices_or_a_whole_gpu_lease_is_not_used() -> None:
     assert draw(gpus) == before
 
 
-def test_where_the_node_does_not_matter_each_goes_where_room_can_be_made() -> None:
+def test_a_gang_over_several_nodes_gets_room_on_each() -> None:
     gpus = fleet("1@0 3@4!", "1@0 3@4!", "1@0 2@2!", per_node=1)
     found = make_room_for_gang(gpus, gang(2, P4), same_node=False)
     assert found is not None

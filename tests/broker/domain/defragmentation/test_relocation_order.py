@@ -83,7 +83,7 @@ def test_the_media_engines_of_a_gpu_are_waited_for() -> None:
     assert order_relocations(table, [comes, goes]) == [goes, comes]
 
 
-def test_gpus_cut_for_another_use_do_not_wait_for_each_other() -> None:
+def test_independent_share_relocations_keep_their_order() -> None:
     table = build_state_table((SEVEN, *share_profiles(grid=8, isolation=Isolation.SOFT)), 8)
     steps = [SliceRelocation("0.0", 1, 0, 0, 1, 4, cost=4), SliceRelocation("1.0", 1, 1, 0, 2, 0, cost=4)]
     assert order_relocations(table, steps) == steps

@@ -56,7 +56,7 @@ def test_two_slices_make_way_for_more_than_half_a_gpu_only() -> None:
     assert make_room_for_slice(fleet("1@0 1@2", *beside), LiveSlice("new", P7, 0, 8)) is not None
 
 
-def test_a_share_is_weighed_by_its_memory() -> None:
+def test_the_displacement_tries_of_a_share_follow_its_memory() -> None:
     halves = build_state_table(share_profiles(grid=8, isolation=Isolation.SOFT), 8)
     assert [(its.name, displacement_tries(halves, p)) for p, its in enumerate(halves.profiles)] == [
         ("half", DISPLACEMENT_TRIES[:1]),

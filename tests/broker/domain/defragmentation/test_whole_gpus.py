@@ -17,7 +17,7 @@ def test_empty_gpus_are_taken_before_any_is_emptied() -> None:
     assert (found.gpus, found.steps) == ((1, 3), ())
 
 
-def test_as_many_are_emptied_as_are_short_and_the_cheapest_on_whichever_node() -> None:
+def test_only_the_missing_number_of_cheapest_gpus_is_drained() -> None:
     gpus = fleet("4@0", "1@0", "3@4!", "", "2@0", per_node=2)
     found = place_whole_gpus(gpus, whole(3), gain=9)
     assert found is not None
@@ -26,7 +26,7 @@ def test_as_many_are_emptied_as_are_short_and_the_cheapest_on_whichever_node() -
     assert [draw(gpus)[gpu] for gpu in (1, 3, 4)] == ["7@0"] * 3
 
 
-def test_a_gpu_that_took_what_was_relocated_is_not_emptied_after_that() -> None:
+def test_a_relocation_target_is_not_drained_afterwards() -> None:
     gpus = fleet("1@0", "1@0", "3@4 3@0!", per_node=3)
     before = draw(gpus)
     assert place_whole_gpus(gpus, whole(2)) is None

@@ -22,7 +22,7 @@ def test_fourteen_models_load_and_their_names_are_unique() -> None:
     assert len(words) == len(set(words))
 
 
-def test_placements_seen_on_a_real_gpu_are_told_from_assumed_ones() -> None:
+def test_placements_verified_on_a_real_gpu_are_marked() -> None:
     assert {m.name.split()[0] for m in MODELS if m.verified} == {
         "A30-24GB", "A100-40GB", "A100-80GB", "H100-80GB", "H100-94GB", "RTX",
     }  # fmt: skip

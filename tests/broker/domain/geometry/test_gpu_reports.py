@@ -68,7 +68,7 @@ def test_a_model_without_layouts_takes_them_from_a_gpu_report() -> None:
     assert len(loaded(report, PRO_5000)) == 14
 
 
-def test_a_gpu_of_no_known_model_becomes_one_of_its_own() -> None:
+def test_a_gpu_of_an_unknown_model_defines_a_new_model() -> None:
     report = GpuReport("NVIDIA Z900", "0xBEEF10DE", 192, (MigProfileReport("2g.96gb", 2, 2, ((0, 4), (4, 4))),))
     assert known_model(report, MODELS) is None
     model = loaded(report, None)["Z900-192GB"]

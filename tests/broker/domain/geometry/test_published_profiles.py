@@ -72,7 +72,7 @@ def test_a_slice_that_is_published_no_longer_takes_its_own_units_and_no_others()
 @settings(max_examples=150)
 @given(st.sets(st.sampled_from(PLACES), max_size=12), st.lists(st.sampled_from(PLACES), max_size=6))
 @pytest.mark.deep
-def test_room_is_never_promised_where_something_lies_or_nothing_is_published(
+def test_occupied_or_unpublished_placements_are_never_free(
     found: set[tuple[str, int]], lies: list[tuple[str, int]]
 ) -> None:
     """Whatever lies on the GPU was had before it stopped publishing that."""

@@ -14,7 +14,7 @@ from tests.broker.domain.fleet import FOUR, H100, MODELS, ONE, ONE_DOUBLE, ONE_M
     ("profile", "weight"),
     [(ONE, 1000), (ONE_ME, 1000), (ONE_DOUBLE, 1000), (THREE, 3000), (FOUR, 4000), (SEVEN, 7000)],
 )
-def test_a_slice_weighs_its_compute(profile: Profile, weight: int) -> None:
+def test_a_slice_counts_its_compute_in_quota_units(profile: Profile, weight: int) -> None:
     assert quota_milli_units(profile, H100) == weight
 
 
@@ -22,7 +22,7 @@ def test_a_whole_gpu_weighs_all_its_compute() -> None:
     assert quota_milli_units(H100.whole, H100) == 7000
 
 
-def test_the_shares_of_a_gpu_weigh_together_what_the_gpu_weighs() -> None:
+def test_all_shares_of_a_gpu_sum_to_the_quota_units_of_the_gpu() -> None:
     for model in MODELS:
         for share in model.sold_as(Isolation.SOFT):
             assert quota_milli_units(share, model) * share.max_instances == quota_milli_units(model.whole, model)

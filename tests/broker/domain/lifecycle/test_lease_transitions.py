@@ -75,7 +75,7 @@ def test_ending_states_lead_only_to_release_or_failure() -> None:
     assert {state for state in S if NEXT_STATES[state] <= {S.RELEASING, S.RELEASED, S.FAILED}} == ENDING_STATES
 
 
-def test_a_settled_lease_is_one_where_nothing_is_under_way() -> None:
+def test_settled_states_exclude_all_transitional_states() -> None:
     assert set(S) - SETTLED_STATES == {S.REQUESTED, S.QUEUED, S.PROVISIONING, S.STOPPING, S.RELEASING}
 
 

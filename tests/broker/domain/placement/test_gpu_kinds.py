@@ -37,7 +37,7 @@ def test_a_gpu_has_room_for_exactly_what_its_state_says(wanted: list[PlacedSlice
         assert (state in UNCUT.cost[number]) == bool(UNCUT.max_instances[number][state])
 
 
-def test_a_gpu_that_tells_no_count_is_taken_for_the_one_with_fewest_slices() -> None:
+def test_a_gpu_without_a_count_is_assumed_to_have_the_fewest_slices() -> None:
     found = state_of([at(TWO, 0), at(TWO, 2)])
     untold = GpuState(found.mask, found.media, found.compute, found.isolation)
     assert untold == found

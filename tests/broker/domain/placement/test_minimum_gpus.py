@@ -58,7 +58,7 @@ def test_the_fewest_gpus_are_found_for_any_mix_of_a_model(model: GpuModelSpec, n
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 10**6), max_size=40))
-def test_the_running_minimum_is_the_minimum_of_what_there_is(numbers: list[int]) -> None:
+def test_the_incremental_minimum_matches_a_recalculation(numbers: list[int]) -> None:
     running, live = MinimumGpus(ANYTHING), [0] * len(ANYTHING.profiles)
     for number in numbers:
         profile = number % len(live)

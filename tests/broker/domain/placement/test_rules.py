@@ -68,7 +68,7 @@ def test_a_slice_costs_the_difference_of_the_best_fills_before_and_after() -> No
     assert isinstance(best[state], int)
 
 
-def test_of_two_losses_that_only_noise_tells_apart_neither_is_smaller() -> None:
+def test_losses_that_differ_only_by_noise_are_equal() -> None:
     noisy = [price / 56_000 + 1e-10 * n for n, price in enumerate(WORTH)]
     exact = [price / 56_000 for price in WORTH]
     assert (
@@ -97,7 +97,7 @@ def test_of_equal_losses_the_busier_gpu_is_taken_where_slices_are_counted() -> N
     assert [sorted(its) for its in kept] == [sorted(TABLE.states[s] for s in its) for its in plain_order]
 
 
-def test_of_equal_losses_the_one_that_leaves_more_ways_to_go_on_is_smaller() -> None:
+def test_equal_losses_are_ordered_by_the_remaining_options() -> None:
     rule = bid_price_rule(TABLE, WORTH)
     for profile, moves in enumerate(TABLE.options):
         for state, its in enumerate(moves):
@@ -107,7 +107,7 @@ def test_of_equal_losses_the_one_that_leaves_more_ways_to_go_on_is_smaller() -> 
                 assert 0 <= cost.narrows <= 10 * len(PROFILES) * cost.loss + max(WORTH)
 
 
-def test_popularity_breaks_ties_by_what_is_asked_for_most() -> None:
+def test_popularity_breaks_ties_by_demand() -> None:
     wanted = tuple(float(profile.name == "3g.40gb") for profile in PROFILES)
     rule = bid_price_rule(TABLE, [0] * 6, wanted)
     right = state_with(TABLE, ("4g.40gb", 0))

@@ -25,7 +25,7 @@ SWITCHED = Topology(EIGHT, matrix(8, lambda a, b: GpuLink.SWITCH))
 BRIDGED = Topology(EIGHT, matrix(8, pairs_on_two_processors))
 
 
-def test_behind_a_switch_any_gpus_will_do() -> None:
+def test_gpus_behind_a_switch_are_equally_near() -> None:
     assert SWITCHED.closest_free_gpus("fdb", 2) == (GpuLink.SWITCH, ("b", "d"))
     assert SWITCHED.closest_free_gpus(EIGHT, 8) == (GpuLink.SWITCH, EIGHT)
 
@@ -48,7 +48,7 @@ def test_bridges_come_before_processors_and_processors_before_the_rest(
     assert BRIDGED.closest_free_gpus(free, count) == (link, tuple(chosen))
 
 
-def test_one_gpu_is_taken_where_no_bridge_is_torn_apart() -> None:
+def test_a_single_gpu_is_chosen_without_splitting_a_bridged_pair() -> None:
     assert BRIDGED.closest_free_gpus("abc", 1) == (GpuLink.SWITCH, ("c",))
     assert BRIDGED.closest_free_gpus("cdefh", 1) == (GpuLink.SWITCH, ("h",))
 

@@ -61,7 +61,7 @@ def test_media_engines_exist_once_so_a_slice_left_with_them_makes_way() -> None:
 
 
 @pytest.mark.parametrize("other", [H100.whole, HALF])
-def test_a_gpu_that_becomes_something_else_than_slices_has_none_left(other: Profile) -> None:
+def test_a_gpu_used_without_slices_loses_its_warm_slices(other: Profile) -> None:
     left = warm(at(ONE, 6))
     assert after_placing(left, other, other.placements[0]) == NO_WARM_SLICES
     assert after_release(NO_WARM_SLICES, other, other.placements[0]) == NO_WARM_SLICES

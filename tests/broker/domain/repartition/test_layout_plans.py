@@ -140,7 +140,7 @@ def test_no_node_is_changed_without_a_gain() -> None:
     assert plans
 
 
-def test_a_node_that_wins_too_little_by_itself_is_left_alone() -> None:
+def test_a_node_below_the_minimum_gain_is_not_changed() -> None:
     nodes = [
         CurrentNode("n1", (CurrentGpu(0, WHOLE_GPU_LAYOUT),)),
         CurrentNode("n2", (CurrentGpu(0, WHOLE_GPU_LAYOUT), CurrentGpu(1, WHOLE_GPU_LAYOUT))),
@@ -177,7 +177,7 @@ def test_demand_that_no_layout_can_serve_plans_nothing() -> None:
     assert plan_node_layouts([], {"whole-gpu": 1000}, CATALOGUE) == ()
 
 
-def test_a_demand_that_swings_does_not_make_the_layout_swing() -> None:
+def test_an_oscillating_demand_limits_layout_changes() -> None:
     """With changing demand, a node is repartitioned at most four times an hour."""
     nodes, changed = [CurrentNode("n1", (CurrentGpu(0, ONES), CurrentGpu(1, ONES)))], 0
     for minute in range(0, 24 * 60, 10):

@@ -21,7 +21,7 @@ def test_a_plain_workload_is_valid() -> None:
     assert faults_of() == ()
 
 
-def test_a_workload_that_is_unknown_is_told_which_there_are() -> None:
+def test_an_unknown_workload_is_refused_with_the_known_ones() -> None:
     (fault,) = faults_of(template="root" * 100)
     assert fault.field == "workload"
     assert len(fault.text) < 100
@@ -29,7 +29,7 @@ def test_a_workload_that_is_unknown_is_told_which_there_are() -> None:
 
 
 @pytest.mark.parametrize("image", ["https://a/b", "169.254.169.254/latest/meta-data"])
-def test_a_bad_image_is_told_beside_its_field(image: str) -> None:
+def test_an_invalid_image_is_reported_with_its_field(image: str) -> None:
     (fault,) = faults_of(image=image)
     assert fault.field == "image"
 
@@ -122,7 +122,7 @@ def test_a_value_may_have_several_lines() -> None:
         (f"ssh-ed25519 {RSA}", "does not match its prefix"),
     ],
 )
-def test_a_key_is_a_public_key_and_nothing_else(key: str, words: str) -> None:
+def test_only_public_ssh_keys_are_accepted(key: str, words: str) -> None:
     assert words in ssh_key_fault(key)
     assert [fault.field for fault in faults_of(ssh_keys=(key,))] == ["ssh_keys"]
 
@@ -142,6 +142,6 @@ def test_a_box_has_at_most_twenty_keys() -> None:
     assert "maximum is 20" in fault.text
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_faults_of_a_workload_are_reported_together() -> None:
     found = faults_of(image="a b", command="'", env=(("LD_PRELOAD", "x"), ("1", "y")), ssh_keys=("x",))
     assert [fault.field for fault in found] == ["image", "command", "env", "env", "ssh_keys"]

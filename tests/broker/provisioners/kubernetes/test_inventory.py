@@ -74,7 +74,7 @@ def test_products_are_read_whatever_they_are_called_today(product: str, memory: 
 
 
 @pytest.mark.parametrize("product", ["Tesla-T4", "NVIDIA-L40S", "NVIDIA-A10", "NVIDIA-A100-SXM4-20GB"])
-def test_a_product_that_is_no_model_of_ours_is_said_to_be_so(product: str) -> None:
+def test_a_product_of_an_unknown_model_is_a_problem(product: str) -> None:
     found = read(gpu(product, 2, 15360))
     assert found.gpus == ()
     assert "unknown" in found.problems[0]
@@ -416,7 +416,7 @@ def test_gpus_of_a_node_with_a_clique_reach_each_other_by_nvlink() -> None:
 
 
 @pytest.mark.parametrize(("extended", "numa"), [(False, "pci0000:15"), (True, "")])
-def test_the_root_of_a_gpu_is_told_where_the_claim_names_the_gpu(extended: bool, numa: str) -> None:
+def test_the_pcie_root_is_reported_when_the_claim_names_the_gpu(extended: bool, numa: str) -> None:
     """A scheduler that picks the GPU itself knows nothing of who asked for which."""
     attributes = {
         "type": {"string": "gpu"},

@@ -45,5 +45,5 @@ def test_a_node_that_is_gone_was_heard_last_when_its_lease_was_renewed() -> None
 
 
 @pytest.mark.parametrize("ready", ["True", "False"])
-def test_a_node_that_says_how_it_is_is_heard(ready: str) -> None:
+def test_a_node_that_reports_its_readiness_is_not_lost(ready: str) -> None:
     assert find_lost_node(["n1"], node(ready, lastHeartbeatTime=TOLD), {"n1": RENEWED}) is None

@@ -218,7 +218,7 @@ def test_an_anchor_of_another_installation_is_ignored(cluster: Cluster, serve: S
     assert known.objects.anchor is None
 
 
-def test_taking_down_reads_nothing_until_it_must_be_proven(cluster: Cluster, serve: StartServer) -> None:
+def test_a_removal_reads_nothing_until_it_must_be_proven(cluster: Cluster, serve: StartServer) -> None:
     scene = Scene(cluster, serve(ScriptedAnswer()))
     scene.runs()
     assert scene.provisioner.remove(order(), now=NOW).seen is ObservedState.PENDING

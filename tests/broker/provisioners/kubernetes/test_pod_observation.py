@@ -77,7 +77,7 @@ def test_a_ready_pod_is_a_ready_lease() -> None:
     assert look(RUNS) == (ObservedState.READY, "readiness verified")
 
 
-def test_no_pod_yet_is_not_a_pod_that_is_gone() -> None:
+def test_a_missing_pod_before_its_creation_is_pending() -> None:
     assert look() == (ObservedState.PENDING, "being created")
 
 
@@ -208,7 +208,7 @@ def test_a_command_that_is_done_is_over_by_itself() -> None:
     assert (seen.seen, seen.text, seen.last_seen) == (ObservedState.ENDED, "its command finished", ENDED)
 
 
-def test_a_command_that_fails_is_over_with_its_last_words() -> None:
+def test_a_failed_command_ends_with_its_last_message() -> None:
     failed = {**OVER, "exitCode": 2, "reason": "Error", "message": "Traceback\nValueError: no data\n"}
     assert look(pod("Failed", containerStatuses=container(terminated=failed))) == (
         ObservedState.ENDED,
@@ -228,7 +228,7 @@ def test_a_pod_that_failed_without_a_container_says_what_the_cluster_said() -> N
     assert look(pod("Failed")) == (ObservedState.ENDED, "it ended as failed")
 
 
-def test_a_pod_that_is_going_is_shutting_down() -> None:
+def test_a_terminating_pod_is_pending() -> None:
     assert look(pod("Running", conditions=[READY], deletionTimestamp=SOON)) == (
         ObservedState.PENDING,
         "shutting down",
@@ -247,13 +247,13 @@ def test_use_is_counted_from_start_to_end() -> None:
     assert (over.since, over.until) == (STARTED, ENDED)
 
 
-def test_use_goes_on_while_it_runs() -> None:
+def test_usage_continues_while_the_pod_runs() -> None:
     running = pod_usage(RUNS)
     assert running is not None
     assert (running.since, running.until) == (STARTED, None)
 
 
-def test_use_goes_on_between_two_starts() -> None:
+def test_usage_continues_between_container_restarts() -> None:
     crashed = container(waiting={"reason": "CrashLoopBackOff"}, last={"terminated": OVER}, restarts=1)
     between = pod_usage(pod("Running", containerStatuses=crashed))
     assert between is not None
@@ -294,7 +294,7 @@ def test_a_batch_whose_pod_was_deleted_is_over_and_held_until_its_lease_is() -> 
         assert (seen.seen, seen.last_seen, seen.remains) == (ObservedState.ENDED, ENDED, ())
 
 
-def test_a_rank_that_is_done_stays_held_while_the_others_run() -> None:
+def test_a_completed_rank_stays_held_while_others_run() -> None:
     done = pod("Succeeded", restarts="Never", containerStatuses=container(terminated=OVER))
     runs = pod("Running", rank=1, restarts="Never", conditions=[READY])
     assert observe_pods([done, runs], ranks=2, now=LATE).seen is ObservedState.READY

@@ -82,7 +82,7 @@ def follow(serve: StartServer, waits: list[float]) -> Follow:
     return following
 
 
-def test_it_lists_once_and_then_tells_every_change(follow: Follow, waits: list[float]) -> None:
+def test_a_reflector_lists_once_and_then_reports_every_change(follow: Follow, waits: list[float]) -> None:
     script = listing(pod("a", 3), version=5), stream(("ADDED", pod("b", 6)), ("DELETED", pod("a", 7)))
     wire, found, _ = follow(*script, words=3)
     assert found.words == [("LISTED", (["a"], 5)), ("ADDED", ("b", 6)), ("DELETED", ("a", 7))]
@@ -106,7 +106,7 @@ def test_410_inside_the_stream_lists_again_after_a_moment_of_its_own(follow: Fol
     assert 0 <= waits[0] <= 5
 
 
-def test_agents_whom_one_server_forgot_do_not_list_all_at_once(follow: Follow, waits: list[float]) -> None:
+def test_relists_after_an_expired_version_are_spread_over_time(follow: Follow, waits: list[float]) -> None:
     forgets = listing(version=5), stream(GONE)
     follow(*forgets * 4, listing(version=9), words=5)
     assert len(set(waits)) == 4
@@ -131,7 +131,7 @@ def test_a_broken_stream_is_resumed_without_a_list(follow: Follow, waits: list[f
     assert (made.lists, len(wire.requests), len(waits)) == (1, 3, 1)
 
 
-def test_trouble_is_waited_out_ever_longer_but_never_for_ever(follow: Follow, waits: list[float]) -> None:
+def test_the_backoff_grows_to_an_upper_limit(follow: Follow, waits: list[float]) -> None:
     busy = ("ERROR", {"kind": "Status", "code": 500, "message": "etcd is away"})
     follow(listing(version=5), *[stream(busy)] * 12, stream(("ADDED", pod("b", 6))), words=2)
     assert len(waits) == 12

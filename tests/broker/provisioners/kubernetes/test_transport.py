@@ -220,7 +220,7 @@ def test_a_watch_from_too_long_ago_is_expired(serve: StartServer) -> None:
         list(serve(error_status(410, "too old")).api.watch(POD, version="1", seconds=300))
 
 
-def test_a_watch_tells_that_it_is_open_before_anything_comes(serve: StartServer) -> None:
+def test_a_watch_reports_that_it_is_open_before_the_first_event(serve: StartServer) -> None:
     opened: list[bool] = []
     open_ = lambda: opened.append(True)  # noqa: E731
     assert list(serve(ScriptedAnswer()).api.watch(POD, version="1", seconds=300, opened=open_)) == []
@@ -243,7 +243,7 @@ def test_creating_posts_to_the_collection(serve: StartServer) -> None:
     assert wire.requests[0].path == "/api/v1/namespaces/gt-a/configmaps?fieldManager=m"
 
 
-def test_a_process_of_its_own_connects_again(serve: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_opens_a_new_connection(serve: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
     wire = serve(ScriptedAnswer(body=THING))
     assert wire.connections == 0, "who only makes it may be forked yet"
     wire.api.get(REF)
@@ -288,7 +288,7 @@ BROKEN_WAYS = {
 
 
 @pytest.mark.parametrize(("says", "user"), BROKEN_WAYS.items())
-def test_whoever_cannot_sign_in_is_denied_with_the_reason(says: str, user: dict[str, Any]) -> None:
+def test_invalid_credentials_are_denied_with_the_reason(says: str, user: dict[str, Any]) -> None:
     with pytest.raises(api_errors.AccessDenied, match=says):
         connect_api(of_user(**user))
 

@@ -116,7 +116,7 @@ def test_a_list_of_what_is_known_already_is_not_written_again(agent: ClusterAgen
     assert listed(9, pod(6), other) == {"p": 5, "q": 5}  # it went and came back
 
 
-def test_a_node_that_falls_silent_or_is_deleted_is_lost_until_it_is_heard(agent: ClusterAgent, sim: Simulation) -> None:
+def test_a_silent_or_deleted_node_is_lost_until_it_reports(agent: ClusterAgent, sim: Simulation) -> None:
     create_gpus(1)
     Node.objects.update(cluster=agent.cluster)
 

@@ -136,7 +136,7 @@ def leased(cluster: Cluster, sim: Simulation) -> Lease:
         (cut(0, model="A100-80GB"), cut(1)),
     ],
 )
-def test_a_report_that_has_no_place_for_a_lease_changes_nothing_and_nothing_new_is_placed(
+def test_a_report_that_contradicts_a_lease_quarantines_its_gpus(
     cluster: Cluster, leased: Lease, reported: tuple[DiscoveredGpu, ...]
 ) -> None:
     before = list(Gpu.objects.order_by("index").values_list("gpu_model_id", "fixed_layout"))
@@ -186,7 +186,7 @@ def test_a_gpu_that_its_node_calls_broken_is_out_of_the_pool(cluster: Cluster) -
     assert Gpu.objects.get().health == "unhealthy"
 
 
-def test_an_inventory_in_which_little_is_new_asks_for_few_rows_and_writes_only_that(cluster: Cluster) -> None:
+def test_a_mostly_unchanged_inventory_needs_few_statements(cluster: Cluster) -> None:
     def fleet(*broken: str) -> list[DiscoveredNode]:
         names = [f"n{number}" for number in range(60)]
         return [DiscoveredNode(name, tuple(gpu(i, healthy=name not in broken) for i in range(2))) for name in names]

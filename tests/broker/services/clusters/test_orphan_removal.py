@@ -79,7 +79,7 @@ def test_an_orphan_that_was_explained_starts_its_waiting_day_again(sim: Simulati
     assert not Orphan.objects.exists()
 
 
-def test_too_many_at_once_stop_the_sweep_until_an_operator_agrees(sim: Simulation) -> None:
+def test_many_orphans_are_removed_only_after_an_operator_approval(sim: Simulation) -> None:
     names = strange(sim, orphan_removal.ALWAYS_ALLOWED + 1)
     orphan_removal.remove_orphans(now=sim.now)
     later = sim.now + DAY
@@ -92,7 +92,7 @@ def test_too_many_at_once_stop_the_sweep_until_an_operator_agrees(sim: Simulatio
     assert there() == set(names[4:])
 
 
-def test_a_few_more_than_usual_go_where_much_more_runs(sim: Simulation) -> None:
+def test_the_orphan_limit_grows_with_the_running_pods(sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     running = [spec_name(f"lse_{number:04}", 1) for number in range(200)]
@@ -116,7 +116,7 @@ def test_a_slowly_deleted_orphan_is_deleted_again_and_not_counted_twice(sim: Sim
     assert orphan_removal.remove_orphans(now=later) == len(first) + 3
 
 
-def test_an_installation_is_told_from_another_by_one_mark_for_ever(sim: Simulation) -> None:
+def test_the_installation_id_is_permanent(sim: Simulation) -> None:
     assert get_installation_id() == get_installation_id() == Installation.objects.get().mark
     assert get_installation_id().startswith("ins_")
 

@@ -66,7 +66,7 @@ def remembered(settings: Any) -> Iterator[dict[str, Remembered]]:
     cluster_provisioners._load_for_cluster.cache_clear()
 
 
-def test_a_lease_is_made_real_by_the_provisioner_of_its_cluster(
+def test_a_lease_is_provisioned_by_the_provisioner_of_its_cluster(
     sim: Simulation, remembered: dict[str, Remembered]
 ) -> None:
     create_gpus(1)

@@ -82,7 +82,7 @@ def test_a_gpu_of_another_cluster_is_taken_once_it_is_gone_there(cluster: Cluste
     assert fleet(node__cluster=cluster) == {("n1", 0): "a"}
 
 
-def test_a_gpu_moves_only_when_no_lease_stands_on_it(cluster: Cluster, sim: Simulation) -> None:
+def test_a_gpu_changes_its_cluster_only_without_leases(cluster: Cluster, sim: Simulation) -> None:
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering())
     (place,) = held_allocations(lease)

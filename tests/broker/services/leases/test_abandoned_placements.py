@@ -112,7 +112,7 @@ def test_what_is_not_ready_in_time_is_tried_in_each_cluster_once(
 
 
 @pytest.mark.deep
-def test_what_began_in_a_cluster_that_fell_silent_begins_in_no_other(
+def test_a_start_in_a_silent_cluster_is_not_repeated_in_another(
     sim: Simulation, unreliable: UnreliableClusters
 ) -> None:
     lease, first = place_lease(sim)
@@ -285,7 +285,7 @@ def test_nothing_new_is_placed_in_a_silent_cluster(sim: Simulation, unreliable: 
     assert [cluster_of(each) for each in leases if reload_lease(each).state == "active"] == ["north-2"]
 
 
-def test_it_waits_two_minutes_before_it_goes_back(sim: Simulation, unreliable: UnreliableClusters) -> None:
+def test_a_rejecting_cluster_is_retried_after_two_minutes(sim: Simulation, unreliable: UnreliableClusters) -> None:
     Cluster.objects.filter(name="north-2").update(unreachable_since=sim.now)
     lease, first = place_lease(sim)
     unreliable.full = {find_cluster(first).pk}

@@ -108,14 +108,14 @@ def test_only_an_active_lease_is_metered(sim: Simulation) -> None:
     assert not tick_at(lease, 600)
 
 
-def test_a_silent_node_ticks_no_more(sim: Simulation) -> None:
+def test_a_lease_on_a_lost_node_is_not_metered(sim: Simulation) -> None:
     lease = active(sim)
     set_node_state(node_of(lease), NodeState.LOST, sim)
     sim.run(5)
     assert not tick_at(lease, 600)
 
 
-def test_a_tick_that_meets_another_step_gives_way(sim: Simulation) -> None:
+def test_a_metering_tick_of_a_stale_lease_is_skipped(sim: Simulation) -> None:
     lease = active(sim)
     with tenant_scope(lease.tenant_id):
         stale = reload_lease(lease)

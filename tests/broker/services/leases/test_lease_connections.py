@@ -29,7 +29,7 @@ def ways(lease: Lease, **cluster: str) -> list[LeaseConnection]:
         return lease_connections_of(Lease.objects.get(pk=lease.pk))
 
 
-def test_a_box_is_entered_over_the_bastion(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_ssh_connection_uses_the_bastion(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="ssh", ssh_keys=[KEY])
     tail, project = lease.pk.removeprefix("lse_"), lease.project_id.removeprefix("prj_")
     line = f"ssh -J gpubroker@in.example gpubroker@l-{tail}-g{lease.generation}.gt-{project}.svc"
@@ -48,7 +48,7 @@ def test_a_notebook_has_an_address_where_its_route_leads(sim: Simulation, kestre
     assert spec.access_token == way.secret
 
 
-def test_an_endpoint_comes_with_a_call_that_tries_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_an_endpoint_includes_an_example_call(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, offering(), workload="vllm")
     endpoint, call = ways(lease)
     assert endpoint.line.endswith("/v1")

@@ -108,7 +108,7 @@ def test_a_stopped_lease_holds_no_gpu_and_restarts_with_its_volume(sim: Simulati
     no_contradiction(sim)
 
 
-def test_its_time_is_that_of_being_active_however_often_it_is_stopped(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_duration_counts_only_active_time_across_stops(sim: Simulation, kestrel: TenantContext) -> None:
     lease = kept(sim, kestrel, max_duration_s=1000)
     sim.run(200)
     spent = stopped(sim, kestrel, lease).active_seconds
@@ -144,7 +144,7 @@ def test_only_what_was_used_counts_against_the_gpu_hours(sim: Simulation, kestre
     no_contradiction(sim)
 
 
-def test_in_another_month_it_takes_the_rest_from_that_month(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_restart_in_a_new_month_charges_the_rest_to_that_month(sim: Simulation, kestrel: TenantContext) -> None:
     kestrel.set_quota(HOURS, 10**9)
     lease = kept(sim, kestrel, max_duration_s=3600)
     sim.run(100)
@@ -187,7 +187,7 @@ def limit(owner: TenantContext, kind: QuotaKind, project: Project, sim: Simulati
         return quotas.set_limit(project=project, kind=kind, limit=10**12, actor=OPERATOR, now=sim.now)
 
 
-def test_it_starts_only_where_every_gate_lets_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_stopped_lease_restarts_only_if_every_gate_allows(sim: Simulation, kestrel: TenantContext) -> None:
     lease = stopped(sim, kestrel, kept(sim, kestrel))
     kestrel.set_quota(UNITS, 500)
     with pytest.raises(QuotaExceeded):

@@ -269,7 +269,7 @@ def test_another_engine_chooses_only_inside_its_block(sim: Simulation) -> None:
     assert shared_index._shared_index is usual
 
 
-def test_a_gpu_in_anothers_hands_is_left_to_them_and_the_next_taken(own_database: OwnDatabase) -> None:
+def test_a_locked_gpu_is_skipped_for_the_next_one(own_database: OwnDatabase) -> None:
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), elsewhere() as other_thread:
         create_gpus(2)
         kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")

@@ -201,7 +201,7 @@ def queue_of(owner: TenantContext, count: int) -> list[Lease]:
         return [request_lease(wanted, project=owner.project, actor=owner.actor, now=NOW) for _ in range(count)]
 
 
-def test_gpus_and_leases_in_anothers_hands_are_left_to_them(own_database: OwnDatabase) -> None:
+def test_locked_gpus_and_leases_are_skipped(own_database: OwnDatabase) -> None:
     with clock.frozen_at(NOW), outbox.captured(lambda *hint: None), ThreadPoolExecutor(1) as other_thread:
         create_gpus(3)
         kestrel, swift = create_tenant("Kestrel"), create_tenant("Swift")

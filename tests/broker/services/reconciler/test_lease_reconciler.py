@@ -149,7 +149,7 @@ def test_a_refused_image_ends_the_lease_with_the_cluster_message(sim: Simulation
     assert "cannot be pulled" in transitions_of(lease)[-2].cause
 
 
-def test_what_is_not_ready_in_time_is_given_up(sim: Simulation, settings: LazySettings) -> None:
+def test_a_lease_not_ready_in_time_ends_with_a_provision_timeout(sim: Simulation, settings: LazySettings) -> None:
     settings.PROVISION_TIMEOUT_S = 60
     create_gpus(1)
     lease = sim.create_lease(create_tenant(), offering(), S.PROVISIONING, image="slow/image")

@@ -176,7 +176,7 @@ def test_what_does_not_fit_to_a_volume_is_refused(sim: Simulation, kestrel: Tena
         sim.request_lease(kestrel, offering(), volume=volume.pk)
 
 
-def test_once_something_is_on_it_leases_go_where_it_lies(sim: Simulation) -> None:
+def test_a_used_volume_binds_leases_to_its_cluster(sim: Simulation) -> None:
     create_fleet(
         SimulatedRack("north-1", REGION, MODEL, 1, 1),
         SimulatedRack("north-2", REGION, MODEL, 1, 1),
@@ -283,7 +283,7 @@ def test_an_empty_volume_follows_its_lease_and_its_old_copy_is_deleted(
     assert (again(volume).state, set(unreliable.calls)) == (V.DELETED, {"north-1", "north-2"})
 
 
-def test_one_with_something_on_it_never_moves(sim: Simulation, unreliable: UnreliableProvisioner) -> None:
+def test_a_used_volume_never_changes_its_cluster(sim: Simulation, unreliable: UnreliableProvisioner) -> None:
     create_fleet(SimulatedRack("north-1", REGION, MODEL, 1, 1), SimulatedRack("north-2", REGION, MODEL, 1, 1))
     kestrel = create_tenant("Kestrel")
     volume = sim.create_volume(kestrel)
@@ -327,7 +327,7 @@ def test_it_is_deleted_only_when_no_cluster_has_it(
     no_contradiction(sim)
 
 
-def test_in_a_frozen_cluster_it_waits_for_an_operator(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_volume_in_a_frozen_cluster_is_not_deleted(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
     sim.release_lease(sim.create_lease(kestrel, offering(), volume=volume.pk))
     sim.run(10)

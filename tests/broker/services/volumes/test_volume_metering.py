@@ -134,7 +134,7 @@ def test_what_an_older_release_did_not_write_is_written_later(sim: Simulation, k
     assert volume_metering.add_due_ticks(now=sim.now + timedelta(days=1, seconds=9)) == []
 
 
-def test_one_that_lies_nowhere_is_not_counted(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_volume_without_a_cluster_is_not_metered(sim: Simulation, kestrel: TenantContext) -> None:
     volume = sim.create_volume(kestrel)
     with tenant_scope(kestrel.tenant.pk):
         volume_metering.start_history(volume, at=sim.now)

@@ -40,7 +40,7 @@ QUARTERS = cut_into(*((QUARTER, start) for start in (0, 2, 4, 6)))
 SLICES = cut_into(*((ONE, start) for start in range(7)))
 
 
-def test_a_share_fills_the_hole_it_leaves_nothing_of() -> None:
+def test_a_share_fills_the_free_units_that_it_matches_exactly() -> None:
     three = [(QUARTER, start) for start in (0, 2, 4)]
     assert chosen(QUARTER, gpu("empty"), gpu("one", (QUARTER, 0)), gpu("three", *three)) == "three"
     assert chosen(HALF, gpu("empty"), gpu("one", (QUARTER, 0)), gpu("half", (HALF, 4))) == "half"

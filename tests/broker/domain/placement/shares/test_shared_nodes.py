@@ -120,7 +120,7 @@ def test_a_request_that_fits_nowhere_is_refused_until_a_release() -> None:
     assert nodes.place(0) == HeldShare(0, first.gpus)
 
 
-def test_a_place_of_the_callers_choosing_is_held_and_a_taken_one_refused() -> None:
+def test_a_chosen_share_is_held_and_an_occupied_one_refused() -> None:
     nodes = fleet(2)
     nodes.take(3, HeldShare(1, (0,)))
     with pytest.raises(ValueError, match="does not fit on GPUs"):
@@ -166,7 +166,7 @@ def test_demand_without_processors_strands_no_gpu() -> None:
     assert bid == ShareBid(0.0, (0,))
 
 
-def test_a_part_goes_on_the_gpu_that_it_fills() -> None:
+def test_a_share_goes_to_the_gpu_that_it_fills() -> None:
     room = NodeCapacity(cpu=20, memory=64, gpus=3)
     room.take(ShareRequest(0, 0, 1, 530), (1,))
     room.take(ShareRequest(0, 0, 1, 1), (2,))

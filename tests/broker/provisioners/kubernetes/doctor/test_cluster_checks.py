@@ -370,13 +370,13 @@ def test_a_node_that_gives_whole_and_shared_gpus_is_named() -> None:
     assert of(with_nodes(mixed), "resource-names").outcome is WARN
 
 
-def test_a_cluster_in_order_is_told_so() -> None:
+def test_a_valid_cluster_has_only_ok_findings() -> None:
     findings = examination.examine_cluster(WELL)
     assert [each for each in findings if each.outcome is not OK] == []
     assert examination.has_no_bad_finding(findings)
 
 
-def test_there_are_many_checks_with_names_of_their_own() -> None:
+def test_all_checks_have_unique_names_and_are_tested() -> None:
     names = [check.name for check in examination.CHECKS]
     assert len(names) == len(set(names)) >= 40
     assert {name for name, *_ in TABLE} == set(names)
