@@ -111,7 +111,7 @@ def test_without_an_address_owners_and_payers_are_written_to() -> None:
     assert [letter.to[0] for letter in send()] == ["books@kestrel.example", "mira@kestrel.example"]
 
 
-def test_who_wants_no_emails_gets_none() -> None:
+def test_a_tenant_with_disabled_emails_gets_none() -> None:
     invoice = create_final_invoice()
     set_billing_details(tenant_of(invoice), LUMEN)
     with tenant_scope(invoice.tenant_id):
@@ -125,7 +125,7 @@ def test_who_wants_no_emails_gets_none() -> None:
     assert [(row.undelivered_reason, row.sent_at, row.due_at) for row in rows] == [("unwanted", None, None)] * 3
 
 
-def test_paid_and_not_collected_and_given_back_are_told() -> None:
+def test_payments_failures_and_credit_notes_are_announced_by_email() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     send()
@@ -148,7 +148,7 @@ def test_paid_and_not_collected_and_given_back_are_told() -> None:
     assert letter.attachments[0][0] == f"credit-note-{note}.pdf"
 
 
-def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
+def test_a_failed_payment_followed_by_a_success_sends_no_failure_email() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     send()
@@ -213,7 +213,7 @@ def test_a_failed_email_is_retried_and_no_recipient_gets_it_twice() -> None:
     assert (row.sent_at, row.last_error, row.due_at) == (now, "", None)
 
 
-def test_a_worker_that_dies_loses_no_email() -> None:
+def test_a_worker_crash_loses_no_email() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     with (
@@ -225,7 +225,7 @@ def test_a_worker_that_dies_loses_no_email() -> None:
     assert len(send(now=NOW + timedelta(minutes=6))) == 1
 
 
-def test_after_days_nobody_tries_any_longer() -> None:
+def test_sending_an_email_stops_after_the_maximum_number_of_tries() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     now = NOW
@@ -248,7 +248,7 @@ def test_after_days_nobody_tries_any_longer() -> None:
         assert AuditEvent.objects.get(action="notification.resend").subject_id == row.pk
 
 
-def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_people() -> None:
+def test_an_email_that_fails_to_render_is_retried_and_then_left_to_operators() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     now, (hint,) = NOW, email_delivery.due_emails(now=NOW)
@@ -266,7 +266,7 @@ def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_
     assert len(send(now=now)) == 1
 
 
-def test_a_worker_that_dies_over_the_last_try_leaves_the_email_to_people() -> None:
+def test_a_crash_on_the_last_try_leaves_the_email_to_operators() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     now = NOW
@@ -282,7 +282,7 @@ def test_a_worker_that_dies_over_the_last_try_leaves_the_email_to_people() -> No
     assert (row.undelivered_reason, row.due_at, email_delivery.due_emails(now=now)) == ("given_up", None, [])
 
 
-def test_an_email_to_nobody_was_not_sent_and_waits_for_people() -> None:
+def test_an_email_without_a_recipient_is_unsent_until_an_operator_requeues_it() -> None:
     invoice = create_final_invoice()
     assert send() == []
     (row,) = letters(invoice.tenant_id)
@@ -295,7 +295,7 @@ def test_an_email_to_nobody_was_not_sent_and_waits_for_people() -> None:
     assert (row.undelivered_reason, row.sent_at) == ("", LATER)
 
 
-def test_documents_are_laid_out_and_mails_sent_with_no_transaction_open() -> None:
+def test_pdfs_are_rendered_and_emails_sent_outside_any_transaction() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     issue_note(invoice, {1: 50})
@@ -320,7 +320,7 @@ def figures() -> dict[str, float]:
     return {each.name: each.samples[0].value for each in metrics.database_gauges()}
 
 
-def test_of_two_workers_one_sends(django_capture_on_commit_callbacks: Any) -> None:
+def test_one_of_two_concurrent_workers_sends_an_email(django_capture_on_commit_callbacks: Any) -> None:
     invoice = create_final_invoice()
     payer(invoice)
     (hint,) = email_delivery.due_emails(now=NOW)

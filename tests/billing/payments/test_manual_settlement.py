@@ -140,7 +140,7 @@ def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
         untaken(payment)
 
 
-def test_what_waits_for_a_gateway_that_is_gone_is_listed_and_may_be_settled() -> None:
+def test_a_payment_of_a_removed_gateway_is_listed_and_can_be_settled() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     with payments.using_gateway(None):

@@ -87,7 +87,7 @@ def test_nothing_of_ours_holds_a_card_number(fake: FakeStripe) -> None:
     assert not {name for name in held if "number" in name or "cvc" in name}
 
 
-def test_stripe_tells_of_a_card_though_the_browser_never_came_back(fake: FakeStripe) -> None:
+def test_a_webhook_saves_a_card_without_the_browser_returning(fake: FakeStripe) -> None:
     form = worked(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     for event in fake.things.events:
@@ -98,7 +98,7 @@ def test_stripe_tells_of_a_card_though_the_browser_never_came_back(fake: FakeStr
     assert worked(form).state == "saved"
 
 
-def test_a_second_card_takes_the_place_of_one_that_was_refused(fake: FakeStripe) -> None:
+def test_a_second_card_replaces_a_declined_one(fake: FakeStripe) -> None:
     invoice = create_final_invoice()
     first = worked(request_form(invoice))
     things.fill_in(fake.things, first.session_id, how="declined")
@@ -113,7 +113,7 @@ def test_a_second_card_takes_the_place_of_one_that_was_refused(fake: FakeStripe)
     assert len(fake.things.all("customer")) == 1, "a tenant is one customer"
 
 
-def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStripe) -> None:
+def test_an_older_form_completed_late_does_not_replace_a_newer_card(fake: FakeStripe) -> None:
     invoice = create_final_invoice()
     old = worked(request_form(invoice))
     with tenant_scope(invoice.tenant_id):
@@ -130,7 +130,7 @@ def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStrip
 
 @pytest.mark.parametrize("ill", ["unreachable", "lost", "500", "500_done", "429"])
 @pytest.mark.parametrize("step", ["customers", "sessions", "get"])
-def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, step: str, ill: str) -> None:
+def test_a_fault_at_any_step_leads_to_one_customer_with_a_card(fake: FakeStripe, step: str, ill: str) -> None:
     form = request_form(create_final_invoice())
     fake.ill = fail_calls(step, ill)
     now = NOW
@@ -156,7 +156,7 @@ def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) 
     assert len(fake.things.all("customer")) == 1
 
 
-def test_a_form_that_nobody_fills_in_ends_and_says_so(fake: FakeStripe) -> None:
+def test_a_card_form_that_is_not_completed_expires_with_a_reason(fake: FakeStripe) -> None:
     form = worked(request_form(create_final_invoice()))
     assert back(form).state == "open"
     fake.things.get("checkout.session", form.session_id)["status"] = "expired"
@@ -171,7 +171,7 @@ def test_a_form_that_is_gone_there_ends_too(fake: FakeStripe) -> None:
     assert back(form).state == "failed"
 
 
-def test_credentials_that_do_not_hold_are_told(fake: FakeStripe) -> None:
+def test_invalid_stripe_credentials_fail_the_card_form_with_a_reason(fake: FakeStripe) -> None:
     form = request_form(create_final_invoice())
     fake.ill = fail_calls("customers", "unauthorized")
     form = worked(form)
@@ -189,9 +189,7 @@ def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> Non
     assert card(form) is not None
 
 
-def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(
-    fake: FakeStripe, enqueued: CapturedMessages
-) -> None:
+def test_reloading_the_page_calls_stripe_at_most_once_a_minute(fake: FakeStripe, enqueued: CapturedMessages) -> None:
     form = worked(request_form(create_final_invoice()))
     before, count_before = sum(fake.calls.values()), len(enqueued)
     for seconds in range(0, 120, 4):

@@ -71,7 +71,7 @@ def untaken(payment: Payment) -> Payment:
         ("pay", (), ["void"]),
     ],
 )
-def test_however_far_it_came_nothing_is_left_there_that_can_be_paid(
+def test_a_payment_marked_failed_leaves_nothing_payable_at_stripe(
     fake: FakeStripe, step: str, ills: tuple[str, ...], left: list[str]
 ) -> None:
     payment = untaken(stuck(fake, step, *ills))
@@ -93,7 +93,7 @@ def test_an_invoice_paid_at_stripe_is_settled_without_a_second_charge(fake: Fake
     assert (reload_invoice(of(payment)).status, stripe_amounts_paid(fake)) == ("paid", [200])
 
 
-def test_what_the_bank_has_not_answered_is_waited_for(fake: FakeStripe) -> None:
+def test_manual_settlement_waits_for_the_answer_of_the_bank(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     (sent,) = stripe_invoices(fake)
     card = next(iter(fake.things.all("payment_method").values()))
@@ -104,7 +104,7 @@ def test_what_the_bank_has_not_answered_is_waited_for(fake: FakeStripe) -> None:
     assert process_payment(payment, now=LATER + HOUR).status == "succeeded"
 
 
-def test_without_an_answer_of_stripes_nothing_is_settled(fake: FakeStripe) -> None:
+def test_nothing_is_settled_without_an_answer_from_stripe(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     fake.ill = fail_calls("get", "unauthorized")
     waits = untaken(payment)
@@ -112,7 +112,7 @@ def test_without_an_answer_of_stripes_nothing_is_settled(fake: FakeStripe) -> No
     assert [each["status"] for each in stripe_invoices(fake)] == ["open"]
 
 
-def test_an_invoice_that_is_odd_there_is_left_to_people(fake: FakeStripe) -> None:
+def test_an_unexpected_invoice_at_stripe_stays_stuck(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     stripe_invoices(fake)[0]["amount_paid"] = 70
     waits = untaken(payment)

@@ -37,7 +37,7 @@ def ways(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_every_way_in_the_navigation_is_open_to_who_sees_it(delta: TenantWithOwner, role: Role) -> None:
+def test_every_link_of_the_navigation_is_allowed_for_its_role(delta: TenantWithOwner, role: Role) -> None:
     browser = signed_in(delta.user_with_role(role, project=delta.create_project("research")))
     found = {way: browser.get(way).status_code for way in ways(page_of(browser, "/team/"))}  # type: ignore[attr-defined]
     assert set(found.values()) == {200}, found
@@ -77,7 +77,7 @@ def test_the_pages_of_an_account_have_the_frame_of_all_others(delta: TenantWithO
         assert delta.root.name in page, address
 
 
-def test_somebody_without_a_tenant_has_an_account_page_all_the_same() -> None:
+def test_a_user_without_a_tenant_has_an_account_page() -> None:
     alone = signed_in(User.objects.create_user("alone@example.org"))
     assert "Two-factor and passkeys" in page_of(alone, "/account/security/")
 

@@ -124,7 +124,7 @@ def test_days_to_come_are_drawn_pale_as_their_weekdays_went(portal: PortalSessio
 
 
 @pytest.mark.deep
-def test_too_few_days_are_no_reason_to_tell_the_future(portal: PortalSession) -> None:
+def test_too_few_days_of_usage_show_no_forecast(portal: PortalSession) -> None:
     went_on(portal, range(3, 14))
     assert drawn(portal, "/spend/", "chart").findall("path[@class='whisker']") == []
     assert "likely" not in portal.read("/spend/")
