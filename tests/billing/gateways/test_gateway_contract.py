@@ -161,31 +161,31 @@ def test_what_is_withdrawn_is_the_charge_of_its_key_and_no_other(under_test: Gat
 # Money goes back
 
 
-def back(minor: int, key: str = "ref_01", charge: str = "pay_01") -> GatewayRefund:
+def refund_of(minor: int, key: str = "ref_01", charge: str = "pay_01") -> GatewayRefund:
     return GatewayRefund(key, charge, minor, "EUR", "ten_kestrel", "Refund of invoice 2026-10-0001")
 
 
 def test_a_repeated_refund_with_one_key_refunds_once(under_test: GatewayUnderTest) -> None:
     under_test.gateway.charge(CHARGE, now=NOW)
-    first = under_test.gateway.refund(back(100), now=NOW)
+    first = under_test.gateway.refund(refund_of(100), now=NOW)
     assert isinstance(first, Succeeded)
     assert 0 < len(first.reference) <= LONGEST_REFERENCE
-    assert under_test.gateway.refund(back(100), now=NOW + timedelta(days=400)) == first
+    assert under_test.gateway.refund(refund_of(100), now=NOW + timedelta(days=400)) == first
     assert under_test.sent_back() == {"ref_01": 100}
 
 
 def test_partial_refunds_never_exceed_the_charge(under_test: GatewayUnderTest) -> None:
     under_test.gateway.charge(CHARGE, now=NOW)
-    assert isinstance(under_test.gateway.refund(back(164219), now=NOW), Declined)
-    assert isinstance(under_test.gateway.refund(back(164217, "ref_02"), now=NOW), Succeeded)
-    assert isinstance(under_test.gateway.refund(back(2, "ref_03"), now=NOW), Declined)
-    assert isinstance(under_test.gateway.refund(back(1, "ref_04"), now=NOW), Succeeded)
+    assert isinstance(under_test.gateway.refund(refund_of(164219), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(164217, "ref_02"), now=NOW), Succeeded)
+    assert isinstance(under_test.gateway.refund(refund_of(2, "ref_03"), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(1, "ref_04"), now=NOW), Succeeded)
     assert under_test.sent_back() == {"ref_02": 164217, "ref_04": 1}
 
 
 def test_a_refund_of_a_charge_that_took_nothing_is_declined(under_test: GatewayUnderTest) -> None:
-    assert isinstance(under_test.gateway.refund(back(1), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(1), now=NOW), Declined)
     under_test.suffer("ten_kestrel", "declined")
     under_test.gateway.charge(CHARGE, now=NOW)
-    assert isinstance(under_test.gateway.refund(back(1), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(1), now=NOW), Declined)
     assert under_test.sent_back() == {}

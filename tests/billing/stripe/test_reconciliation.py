@@ -449,7 +449,7 @@ def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: A
     with clock.frozen_at(NOW):
         with tenant_scope(invoice.tenant_id):
             form = payment_cards.request_card_form(invoice.tenant, actor=BILLING, now=NOW)
-        webhook_inbox.store_events([told_of(fake)], now=NOW)
+        webhook_inbox.store_events([event_for_webhook(fake)], now=NOW)
         tasks.reconcile_stripe()
         tasks.collect_due()
         run = {
@@ -467,7 +467,7 @@ def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: A
     assert form.state == "open"
 
 
-def told_of(fake: FakeStripe) -> Any:
+def event_for_webhook(fake: FakeStripe) -> Any:
     return parse_event(fake.things.tell("plan.created", {"id": "plan_1"}))
 
 
