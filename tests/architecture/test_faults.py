@@ -41,18 +41,18 @@ def parameters_of(test: str) -> tuple[str, ...]:
     return parameters_by_test(path)[name]
 
 
-def test_every_fault_that_was_promised_is_in_the_table() -> None:
+def test_every_required_fault_is_in_the_table() -> None:
     assert set(FAULTS) == {" ".join(each.split()) for each in REQUIRED_FAULTS.split(",")}
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_fault_is_played_simulated_and_for_real(fault: Fault) -> None:
+def test_a_fault_is_tested_on_simulated_and_real_clusters(fault: Fault) -> None:
     assert any(not set(parameters_of(test)) & set(CLUSTER_FIXTURES) for test in fault.simulated)
     assert any(set(parameters_of(test)) & {*CLUSTER_FIXTURES, *SHARED_FIXTURES} for test in fault.real)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_where_a_fault_is_played_in_one_world_alone_it_is_said_why(fault: Fault) -> None:
+def test_separate_tests_of_a_fault_have_a_reason(fault: Fault) -> None:
     alone = set(fault.simulated) ^ set(fault.real)
     assert bool(alone) is bool(fault.why)
     for test in fault.shared:
@@ -61,10 +61,10 @@ def test_where_a_fault_is_played_in_one_world_alone_it_is_said_why(fault: Fault)
         assert bool(set(parameters_of(test)) & set(CLUSTER_FIXTURES)) is (test in fault.real), f"{test} is elsewhere"
 
 
-def test_the_table_for_people_is_this_one() -> None:
+def test_the_documented_table_is_up_to_date() -> None:
     assert DOCUMENT.read_text() == to_markdown(), "run python -m tests.architecture.faults"
 
 
-def test_a_test_that_is_not_there_is_missed() -> None:
+def test_a_missing_test_is_reported() -> None:
     with pytest.raises(AssertionError, match="has no test"):
         parameters_of("tests/cluster/test_faults.py::test_nobody_wrote")

@@ -67,7 +67,7 @@ def test_the_web_process_loads_no_cluster_and_no_science() -> None:
     assert found.stdout.strip() == "[]", found.stdout + found.stderr
 
 
-def test_of_the_official_client_only_signing_in_is_used() -> None:
+def test_only_authentication_of_the_official_client_is_used() -> None:
     """Its typed models cost two hundred times what decoding costs."""
     found = [node for _, tree in trees(*FLOORS) for node in ast.walk(tree)]
     taken = {
@@ -108,7 +108,7 @@ def _catches_everything(node: ast.AST) -> bool:
     return bool({"Exception", "BaseException"} & set(names))
 
 
-def test_nobody_catches_everything_outside_a_tasks_boundary() -> None:
+def test_only_tasks_catch_all_exceptions() -> None:
     guilty = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path, tree in trees(*FLOORS)
@@ -119,7 +119,7 @@ def test_nobody_catches_everything_outside_a_tasks_boundary() -> None:
     assert guilty == []
 
 
-def test_services_take_now_and_never_ask_for_it() -> None:
+def test_services_take_now_as_a_parameter() -> None:
     guilty = [
         str(path.relative_to(ROOT))
         for floor in ("web", "billing", "broker", "tenants")

@@ -72,7 +72,7 @@ API_VISITORS = (
 
 
 @by_fifths
-def test_the_api_lets_in_whom_the_table_says(who: Visitors, fifth: int) -> None:
+def test_the_api_allows_the_roles_of_the_table(who: Visitors, fifth: int) -> None:
     for route, row in rows("api", fifth=fifth):
         for method in row.methods:
             for visitor in API_VISITORS:
@@ -105,7 +105,7 @@ def each_id(who: Visitors, route: str, row: Row, visitor: str, method: str, allo
             response.expect(response.status == 404 or not allowed, why="the id is malformed")
 
 
-def test_what_all_tenants_share_is_the_same_for_each(who: Visitors) -> None:
+def test_shared_resources_are_the_same_for_every_tenant(who: Visitors) -> None:
     for route, row in rows("shared"):
         own, _ = who.thing(row, route)
         for method in row.methods:
@@ -159,7 +159,7 @@ PAGE_VISITORS = ("anonymous", "removed member", *sorted(ALL), "suspended", "fore
 
 
 @by_fifths
-def test_the_portal_lets_in_whom_the_table_says(who: Visitors, fifth: int) -> None:
+def test_the_portal_allows_the_roles_of_the_table(who: Visitors, fifth: int) -> None:
     for route, row in rows("page", fifth=fifth):
         for method in row.methods:
             for visitor in PAGE_VISITORS:
@@ -252,14 +252,14 @@ def test_methods_that_are_not_in_the_table_are_refused(who: Visitors, fifth: int
 
 
 @pytest.mark.deep
-def test_the_staff_session_is_nobody_to_the_api(who: Visitors) -> None:
+def test_the_tenant_api_refuses_an_operators_session(who: Visitors) -> None:
     for route, row in rows("api"):
         for method in row.methods:
             response = VisitorRequest(who, row, "staff", method, address_with_own_ids(who, route, row))
             response.expect(response.status == 403, why="an operator belongs to no tenant")
 
 
-def test_ids_of_another_tenant_in_a_body_are_as_good_as_none(who: Visitors) -> None:
+def test_ids_of_another_tenant_in_a_body_are_treated_as_missing(who: Visitors) -> None:
     for route, row in rows("api"):
         if row.body is None or row.thing:
             continue
@@ -308,7 +308,7 @@ def test_fields_nobody_may_set_are_refused(who: Visitors) -> None:
 
 
 @pytest.mark.deep
-def test_a_session_changes_nothing_without_the_forms_secret(who: Visitors) -> None:
+def test_a_session_without_a_csrf_token_changes_nothing(who: Visitors) -> None:
     for route, row in rows("api", "page", "ops", "fleet", "account"):
         path = address_with_own_ids(who, route, row)
         for method in set(row.methods) - set(SAFE):

@@ -23,7 +23,7 @@ def unwritable(migrations: Iterable[Migration]) -> list[str]:
     ]
 
 
-def test_what_the_old_release_does_not_know_of_has_a_value_without_it() -> None:
+def test_columns_unknown_to_the_previous_release_have_defaults() -> None:
     loader = MigrationLoader(None, ignore_no_migrations=True)
     assert {app for app, _ in loader.disk_migrations} >= set(FLOORS)
     assert unwritable(loader.disk_migrations.values()) == []

@@ -25,7 +25,7 @@ def who() -> Iterator[Visitors]:
 
 
 @by_fifths
-def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors, fifth: int) -> None:
+def test_the_api_refuses_a_nul_in_any_query_parameter(who: Visitors, fifth: int) -> None:
     for kind, visitor in (("api", "owner"), ("shared", "owner"), ("fleet", "staff")):
         for route, row in rows(kind, fifth=fifth):
             for method in row.methods:
@@ -37,7 +37,7 @@ def test_the_api_refuses_it_by_name_wherever_it_stands(who: Visitors, fifth: int
 
 
 @by_fifths
-def test_no_page_breaks_on_it(who: Visitors, fifth: int) -> None:
+def test_no_page_fails_on_a_nul_in_a_query_parameter(who: Visitors, fifth: int) -> None:
     for kind, visitor in (("page", "owner"), ("ops", "staff")):
         for route, row in rows(kind, fifth=fifth):
             path = address_with_own_ids(who, route, row)

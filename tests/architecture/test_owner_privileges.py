@@ -43,7 +43,7 @@ def test_no_role_but_the_owner_may_create_in_the_database() -> None:
 
 @pytest.mark.parametrize("role", ["gpubroker_web", *WIDER])
 @pytest.mark.parametrize("creation", CREATIONS)
-def test_what_the_product_logs_in_as_is_refused_every_creation(role: str, creation: str) -> None:
+def test_login_roles_of_the_product_cannot_create_objects(role: str, creation: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('role', %s, true)", [role])
         with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():

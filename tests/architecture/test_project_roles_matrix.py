@@ -173,7 +173,7 @@ def test_a_good_body_does_in_ones_own_project_what_the_role_allows(who: Parts) -
 
 
 @pytest.mark.deep
-def test_ids_of_other_projects_in_a_body_are_as_good_as_none(who: Parts) -> None:
+def test_ids_of_other_projects_in_a_body_are_treated_as_missing(who: Parts) -> None:
     for route, row in rows("api"):
         if row.body is None or row.thing or "POST" not in row.methods:
             continue
@@ -200,7 +200,7 @@ IN_A_BODY = [
 
 
 @pytest.mark.parametrize(("route", "name", "thing"), IN_A_BODY)
-def test_things_of_other_projects_in_a_good_body_are_as_good_as_none(
+def test_resources_of_other_projects_in_a_valid_body_are_treated_as_missing(
     who: Parts, route: str, name: str, thing: str
 ) -> None:
     row = dict(rows("api"))[route]
@@ -229,7 +229,9 @@ FORMS = [
 
 @pytest.mark.parametrize(("route", "form", "name"), FORMS)
 @pytest.mark.deep
-def test_other_projects_in_a_form_are_as_good_as_none(who: Parts, route: str, form: dict[str, str], name: str) -> None:
+def test_other_projects_in_a_form_are_treated_as_missing(
+    who: Parts, route: str, form: dict[str, str], name: str
+) -> None:
     row, client = dict(rows("page"))[route], browser()
     places = {"own": who.alpha.pk, "beside": who.quagga.pk, "above": who.here.root.pk}
     places |= {"foreign": who.there.root.pk, "missing": "prj_" + "0" * 26}

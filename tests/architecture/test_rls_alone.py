@@ -53,7 +53,7 @@ def planted(
     transaction.set_rollback(True)
 
 
-def test_nobody_in_particular_sees_nothing(planted: type[models.Model]) -> None:
+def test_a_connection_without_a_tenant_sees_no_rows(planted: type[models.Model]) -> None:
     tenant_setup.leave_tenant()
     assert planted._base_manager.count() == 0
 

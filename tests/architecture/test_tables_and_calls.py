@@ -223,7 +223,7 @@ def of_operators(portal: PortalSession, operator: Client) -> dict[str, str]:
         waits = topping.open_topup(invoice.tenant, minor=5000, actor=OPERATOR, now=sim.now)
     topped.TOPUPS.collect(waits.pk, waits.tenant_id, now=sim.now)
     a_stuck_refund(final, sim.now)
-    a_letter_to_nobody(final, sim.now)
+    an_email_without_a_recipient(final, sim.now)
     a_stripe_difference()
     a_stripe_event()
     Offering.objects.filter(gpu_model="H200-141GB").update(state=OfferingState.DRAFT)  # of no real shape
@@ -261,7 +261,7 @@ def a_stuck_refund(final: Invoice, now: datetime) -> None:
         Refund.objects.filter(pk=waits.pk).update(status="stuck", due_at=None, stuck_at=now)
 
 
-def a_letter_to_nobody(final: Invoice, now: datetime) -> None:
+def an_email_without_a_recipient(final: Invoice, now: datetime) -> None:
     with rls.tenant_scope(final.tenant_id):
         QueuedEmail.objects.create(
             tenant_id=final.tenant_id,

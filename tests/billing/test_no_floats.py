@@ -1,3 +1,5 @@
+"""No binary floating point in the billing app."""
+
 import ast
 from collections.abc import Iterator
 from pathlib import Path

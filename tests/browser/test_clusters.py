@@ -168,7 +168,7 @@ def test_no_width_scrolls_sideways_and_nothing_complains(operator_portal: Portal
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_cluster_is_added_examined_and_let_in(operator_portal: Portal, chromium: Browser, scripts: bool) -> None:
+def test_a_cluster_is_added_checked_and_given_access(operator_portal: Portal, chromium: Browser, scripts: bool) -> None:
     name = f"west-{scripts}".lower()
     with opened(operator_portal, chromium, java_script_enabled=scripts) as page:
         page.goto("/ops/clusters/add/")
@@ -199,7 +199,9 @@ def _fill_access_form(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("Health check of")
 
 
-def test_a_frozen_cluster_is_taken_as_it_is_with_a_reason(operator_portal: Portal, chromium: Browser) -> None:
+def test_a_frozen_cluster_is_accepted_in_its_current_state_with_a_reason(
+    operator_portal: Portal, chromium: Browser
+) -> None:
     cluster = Cluster.objects.get(name="east-1")
     with opened(operator_portal, chromium) as page:
         page.goto(f"/ops/clusters/{cluster.pk}/unfreeze/")

@@ -99,7 +99,7 @@ def test_pressing_twice_starts_one_lease(portal: Portal, chromium: Browser) -> N
         page.get_by_role("button", name=re.compile("Release|Cancel request")).last.click()
 
 
-def test_an_event_makes_the_page_ask_again_at_once(portal: Portal, chromium: Browser) -> None:
+def test_an_event_refreshes_the_page_at_once(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         remaining = iter(["retry: 5000\n\n", "event: lease.active\ndata: {}\n\n"])  # on coming back
         context.route("**/api/v1/events", lambda route: stream(route, portal.url, next(remaining, "")))
@@ -117,14 +117,14 @@ def again(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def test_what_changed_before_the_page_listened_is_asked_for_at_once(portal: Portal, chromium: Browser) -> None:
+def test_a_page_refreshes_as_soon_as_it_listens_for_events(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         with page.expect_request(again, timeout=SOON / 2):  # sooner than the page asks by itself
             page.goto(f"/leases/{portal.leases['fold']}/")
 
 
-def test_the_catalogue_counts_again_while_one_looks(portal: Portal, chromium: Browser) -> None:
+def test_the_open_catalogue_updates_its_free_counts(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page, other = context.new_page(), context.new_page()
         page.goto("/catalogue/")
@@ -144,7 +144,7 @@ def test_the_catalogue_counts_again_while_one_looks(portal: Portal, chromium: Br
         other.wait_for_url(re.compile(r"/leases/[^/]+/$"))
 
 
-def test_costs_grow_while_one_looks(portal: Portal, chromium: Browser) -> None:
+def test_costs_on_an_open_page_grow(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto("/?whose=all")

@@ -59,7 +59,7 @@ def test_going_back_and_submitting_again_starts_another_lease(portal: Portal, ch
     assert portal.complaints == []
 
 
-def test_a_page_that_followed_its_lease_asks_what_suits_it_now(portal: Portal, chromium: Browser) -> None:
+def test_a_page_that_followed_its_lease_offers_the_current_action(portal: Portal, chromium: Browser) -> None:
     with portal.context(chromium) as context:
         page = context.new_page()
         page.goto(portal.pages["lease that may be stopped"])

@@ -81,7 +81,7 @@ def test_a_passkey_button_waits_until_its_scripts_are_loaded(portal: Portal, chr
     assert portal.complaints == []
 
 
-def test_a_passkey_that_nobody_has_is_said_above_the_button(portal: Portal, chromium: Browser) -> None:
+def test_a_missing_passkey_shows_an_alert_above_the_button(portal: Portal, chromium: Browser) -> None:
     with visitor(portal, chromium, willing=False) as page:
         page.goto("/sign-in/")
         for _ in range(2):
@@ -91,7 +91,7 @@ def test_a_passkey_that_nobody_has_is_said_above_the_button(portal: Portal, chro
     assert portal.complaints == []
 
 
-def test_who_comes_by_a_bare_address_is_led_to_where_passkeys_work(portal: Portal, chromium: Browser) -> None:
+def test_the_ip_address_redirects_to_the_host_name_for_passkeys(portal: Portal, chromium: Browser) -> None:
     with visitor(portal, chromium) as page:
         page.goto(f"{portal.url.replace('localhost', '127.0.0.1')}/sign-in/")
         assert page.url == f"{portal.url}/sign-in/"

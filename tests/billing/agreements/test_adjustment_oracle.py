@@ -36,7 +36,7 @@ def in_tiers(chance: random.Random, model: str) -> object:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_the_independent_program_comes_to_the_same(seed: int) -> None:
+def test_the_verifier_recomputes_random_months_with_adjustments(seed: int) -> None:
     chance = random.Random(seed)
     sells = random_tenants.create_market(chance, START, END, offerings=2, changes=3)
     sells = Market([*sells.offerings, *(in_tiers(chance, model) for model in MODELS)], sells.changes)  # type: ignore[list-item]

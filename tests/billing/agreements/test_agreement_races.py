@@ -73,7 +73,7 @@ def test_a_draft_that_is_brought_up_to_date_meanwhile_has_the_new_terms(own_data
     assert [invoice.total for invoice in invoices_of(tenant)] == [900]
 
 
-def test_of_a_minimum_and_paying_beforehand_only_one_is_agreed_on(own_database: OwnDatabase) -> None:
+def test_a_concurrent_minimum_and_prepayment_are_never_both_agreed(own_database: OwnDatabase) -> None:
     tenant, _ = create_customer()
     refused: list[str] = []
 

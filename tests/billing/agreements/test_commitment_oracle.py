@@ -108,7 +108,7 @@ def by_the_second(story: RandomTenant) -> tuple[dict[Key, Fraction], Fraction]:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
-def test_every_second_of_chance_comes_to_the_same(seed: int) -> None:
+def test_random_usage_costs_what_a_second_by_second_calculation_costs(seed: int) -> None:
     story, _ = written(random.Random(seed))
     assert not lease_rating.rate_all_leases(now=NOW).gaps
     drafts.refresh_drafts(story.tenant, now=NOW)

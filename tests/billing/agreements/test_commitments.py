@@ -174,7 +174,7 @@ def test_quoted_or_corrected_usage_consumes_no_commitment() -> None:
         assert Quote.objects.count() == 1
 
 
-def test_a_start_that_was_given_back_uses_none_of_it() -> None:
+def test_a_free_start_consumes_no_commitment() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     price_of(offering, free_start_s=600)
@@ -234,7 +234,7 @@ def _rows(tenant: Tenant, kind: str) -> list[InvoiceAdjustment]:
         return list(InvoiceAdjustment.objects.filter(kind=kind))
 
 
-def test_seconds_that_come_after_the_close_cost_the_lists_price() -> None:
+def test_late_seconds_cost_the_list_price_and_consume_no_commitment() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     day(offering, tenant)
@@ -250,7 +250,7 @@ def test_seconds_that_come_after_the_close_cost_the_lists_price() -> None:
     verify_invoice(final)
 
 
-def test_nothing_of_a_closed_month_moves_any_more() -> None:
+def test_a_commitment_cannot_be_changed_in_a_closed_month() -> None:
     tenant, _ = create_customer()
     offering = create_priced_offering(EURO)
     made = agreed(tenant, offering, 1, EURO, since=NOVEMBER)
@@ -276,7 +276,7 @@ def test_nothing_of_a_closed_month_moves_any_more() -> None:
     verify_invoice(final)
 
 
-def test_whoever_touches_a_commitment_of_a_bundle_is_found_out() -> None:
+def test_the_verifier_finds_an_altered_commitment_in_a_bundle() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     day(offering, tenant)

@@ -79,7 +79,7 @@ def least(tenant: Tenant, since: datetime | None = NOVEMBER, until: datetime | N
         (NOVEMBER, None, {"currency": "JPY"}),
     ],
 )
-def test_a_minimum_that_cannot_be_meant_is_refused(
+def test_postgresql_refuses_an_invalid_minimum(
     since: datetime | None, until: datetime | None, other: dict[str, Any]
 ) -> None:
     tenant, _ = create_customer()
@@ -101,13 +101,13 @@ def test_a_minimum_that_cannot_be_meant_is_refused(
         {"minor": 10**15 + 1},
     ],
 )
-def test_a_discount_that_cannot_be_meant_is_refused(terms: dict[str, Any]) -> None:
+def test_postgresql_refuses_an_invalid_discount(terms: dict[str, Any]) -> None:
     tenant, _ = create_customer()
     with pytest.raises(IntegrityError), transaction.atomic():
         create_discount(tenant, **terms)
 
 
-def test_a_code_of_an_amount_has_a_currency() -> None:
+def test_a_campaign_of_a_fixed_amount_needs_a_currency() -> None:
     with pytest.raises(IntegrityError, match="campaign_of_a_currency"):
         Campaign.objects.create(code="AUTUMN", name="Autumn", minor=100, since=NOW, created_at=NOW)
 
@@ -134,7 +134,7 @@ def test_a_tenant_stays_with_the_currency_that_it_agreed_on_something_in() -> No
         lambda tenant: Minimum.objects.update(valid=DateTimeTZRange(NOVEMBER, None)),
     ],
 )
-def test_what_was_agreed_of_a_closed_month_stays(change: Callable[[Tenant], object]) -> None:
+def test_terms_of_a_closed_month_cannot_be_changed(change: Callable[[Tenant], object]) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(tenant, percent_bp=1000)
@@ -153,7 +153,7 @@ def test_what_was_agreed_of_a_closed_month_stays(change: Callable[[Tenant], obje
         ]
 
 
-def test_a_final_bundle_says_for_ever_what_held_when_it_was_made() -> None:
+def test_a_final_bundle_keeps_the_terms_of_its_finalization() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, START, 10 * HOUR)
@@ -168,7 +168,7 @@ def test_a_final_bundle_says_for_ever_what_held_when_it_was_made() -> None:
             Invoice.objects.update(agreed="{}")
 
 
-def test_a_final_invoice_of_an_older_release_says_what_holds() -> None:
+def test_a_final_invoice_without_stored_terms_uses_the_current_ones() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(tenant, percent_bp=1000)
@@ -181,7 +181,7 @@ def test_a_final_invoice_of_an_older_release_says_what_holds() -> None:
         assert b"".join(invoice_bundles.build_bundle(final)) == before
 
 
-def test_a_month_that_cannot_be_reckoned_holds_up_its_own_tenant_alone(
+def test_a_failed_adjustment_keeps_only_its_own_tenants_month_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     unlucky, project = create_customer()
@@ -228,7 +228,7 @@ def test_a_minimum_of_months_before_the_first_use_is_billed() -> None:
     assert made == [("2026-11", 10_000), ("2026-12", 10_000 * 10 * 2 // 31 // 2 + 1), ("2027-03", 100)]
 
 
-def test_a_minimum_that_ended_long_before_anybody_looked_is_billed() -> None:
+def test_a_minimum_that_ended_months_ago_is_billed() -> None:
     tenant, _ = create_customer()
     least(tenant, NOVEMBER, DECEMBER)
     close_month.close_due_months(now=utc("2027-06-01 00:10:00"))
@@ -236,7 +236,7 @@ def test_a_minimum_that_ended_long_before_anybody_looked_is_billed() -> None:
     verify_invoice(invoices_of(tenant)[0])
 
 
-def test_a_draft_that_says_nothing_takes_no_number() -> None:
+def test_a_draft_without_lines_takes_no_invoice_number() -> None:
     tenant, project = create_customer()
     with tenant_scope(tenant.pk):
         billing_periods.ensure_periods(tenant, since=NOVEMBER, until=NOW)

@@ -30,7 +30,7 @@ def made(code: str = "AUTUMN-26", terms: DiscountTerms = TEN, **about: Any) -> C
     return campaigns.create_campaign(code, terms, RedemptionLimits(**about), actor=OPERATOR, now=NOW)
 
 
-def test_a_code_takes_its_part_off_for_its_months() -> None:
+def test_a_redeemed_code_discounts_its_number_of_months() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
     made(months=3, most=1)
@@ -41,7 +41,7 @@ def test_a_code_takes_its_part_off_for_its_months() -> None:
     verify_invoice(final)
 
 
-def test_a_code_is_redeemed_once_a_tenant_and_so_often_in_all() -> None:
+def test_a_code_is_redeemed_once_per_tenant_and_up_to_its_maximum() -> None:
     first, second, third = (create_customer()[0] for _ in range(3))
     campaign = made(most=2)
     coupons.redeem_coupon(first, "AUTUMN-26", actor=OPERATOR, now=NOW)
@@ -72,7 +72,7 @@ def test_a_code_holds_between_two_moments(about: dict[str, Any], later: timedelt
         coupons.redeem_coupon(tenant, "AUTUMN-26", actor=OPERATOR, now=NOW + later)
 
 
-def test_a_code_that_nobody_made_or_of_another_currency_is_refused() -> None:
+def test_an_unknown_code_or_one_in_another_currency_is_refused() -> None:
     tenant, _ = create_customer()
     with pytest.raises(CouponUnknown):
         coupons.redeem_coupon(tenant, "NOBODY", actor=OPERATOR, now=NOW)
@@ -113,7 +113,7 @@ def test_a_campaign_is_ended_and_whoever_redeemed_it_keeps_it() -> None:
         ("ABCDEF", {"most": -1}, "most"),
     ],
 )
-def test_a_campaign_that_cannot_be_meant_is_refused(code: str, about: dict[str, Any], field: str) -> None:
+def test_an_invalid_campaign_is_refused_at_its_field(code: str, about: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         made(code, **about)
     assert refused.value.field == field

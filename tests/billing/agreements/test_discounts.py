@@ -66,7 +66,7 @@ def test_a_percentage_is_off_the_draft_and_off_the_invoice() -> None:
     verify_invoice(final)
 
 
-def test_b28_reckoning_again_and_again_is_reckoning_once() -> None:
+def test_b28_refreshing_a_draft_repeatedly_applies_discounts_once() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(tenant, percent_bp=1000)
@@ -80,7 +80,7 @@ def test_b28_reckoning_again_and_again_is_reckoning_once() -> None:
     assert len(adjustments_of(tenant)) == 2
 
 
-def test_percentages_come_first_each_of_what_is_left_and_then_amounts() -> None:
+def test_percentage_discounts_compound_and_precede_fixed_amounts() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 100 * HOUR)
     create_discount(tenant, minor=1000, name="Ten")
@@ -162,7 +162,7 @@ def test_late_seconds_are_reckoned_with_the_month_that_carries_them() -> None:
     verify_invoice(late)
 
 
-def test_everything_that_is_told_of_it_comes_to_the_invoice() -> None:
+def test_exports_explanations_and_checks_agree_with_a_discounted_invoice() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(1_234_567_891)
     add_ended_lease(project, offering, START, 3601)
@@ -255,7 +255,7 @@ def test_an_operator_gives_one_and_ends_it() -> None:
         (DiscountTerms("x", percent_bp=1), {"first_month": "soon"}, "first_month"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_nothing_is_written(terms: DiscountTerms, more: Any, field: str) -> None:
+def test_invalid_discount_terms_are_refused_and_not_stored(terms: DiscountTerms, more: Any, field: str) -> None:
     tenant, _ = create_customer()
     with pytest.raises(InvalidValue) as refused:
         tenant_discounts.give_discount(tenant, terms, actor=OPERATOR, now=NOW, **more)
@@ -264,7 +264,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_written(terms: DiscountT
         assert not Discount.objects.exists()
 
 
-def test_a_discount_of_nothing_that_is_sold_so_is_refused() -> None:
+def test_a_discount_without_effect_is_refused() -> None:
     tenant, _ = create_customer()
     offering = create_priced_offering(EURO)
     none = DiscountTerms("x", percent_bp=1, offerings=(offering.pk,), price_classes=("spot",))

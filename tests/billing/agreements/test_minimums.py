@@ -50,7 +50,7 @@ def agreed(tenant: Tenant, minor: int = 5000, *, since: datetime = NOVEMBER, unt
     return minimums.create_minimum(tenant, minor=minor, since=since, until=until, actor=OPERATOR, now=min(since, NOW))
 
 
-def test_what_lines_lack_of_the_minimum_is_a_line() -> None:
+def test_a_shortfall_below_the_minimum_is_an_invoice_line() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, offering := create_priced_offering(1_234_567_891), START, 10 * HOUR)
     agreed(tenant)
@@ -92,7 +92,7 @@ def test_numbers_have_no_gap_when_use_comes_after_the_line_and_the_line_goes() -
     verify_invoice(draft)
 
 
-def test_a_part_of_nothing_makes_no_invoice_and_whoever_has_a_minimum_pays_by_invoice() -> None:
+def test_a_minimum_below_one_cent_bills_nothing_and_prevents_prepayment() -> None:
     tenant, _ = create_customer()
     made = agreed(tenant, 1, since=utc("2026-11-30 23:59:00"))
     assert close_month.close_due_months(now=CLOSES).months == 1
@@ -197,7 +197,7 @@ def test_invalid_minimum_terms_are_refused() -> None:
             minimums.find_minimum("min_none")
 
 
-def test_whoever_pays_beforehand_has_none() -> None:
+def test_a_prepaid_tenant_cannot_have_a_minimum() -> None:
     tenant, _ = create_customer()
     account_terms.set_account_terms(
         tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=NOW

@@ -48,7 +48,7 @@ def borne(owner: TenantContext) -> tuple[int, int]:
         return ours, draws.aggregate(all=Sum("minor"))["all"] or 0
 
 
-def test_money_that_was_there_pays_what_a_discount_left(kestrel: TenantContext) -> None:
+def test_the_wallet_pays_a_discounted_invoice_that_it_covers(kestrel: TenantContext) -> None:
     with simulate() as sim:
         invoice = overrun(sim, kestrel, percent_bp=5000)
         assert 250 <= invoice.total <= 260
@@ -57,7 +57,7 @@ def test_money_that_was_there_pays_what_a_discount_left(kestrel: TenantContext) 
         assert available_cents(kestrel, sim.now) == 300 - invoice.total
 
 
-def test_what_a_smaller_discount_leaves_of_it_is_ours(kestrel: TenantContext) -> None:
+def test_an_amount_beyond_the_wallet_after_a_discount_is_written_off(kestrel: TenantContext) -> None:
     with simulate() as sim:
         invoice = overrun(sim, kestrel, percent_bp=1000)
         assert 450 <= invoice.total <= 460

@@ -96,7 +96,7 @@ def test_what_a_quote_promised_is_outside_of_tiers() -> None:
     assert adjustments_of(tenant) == []
 
 
-def test_a_price_that_changes_in_the_month_goes_on_where_the_one_before_was() -> None:
+def test_a_mid_month_price_change_keeps_the_usage_counted_for_tiers() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     middle = utc("2026-11-02 08:00:00")

@@ -89,7 +89,7 @@ def test_what_waits_is_no_part_of_a_forecast(kestrel: TenantContext, sim: Simula
     assert alerts_of(budget) == []
 
 
-def test_raising_a_budget_lifts_what_is_no_longer_so_and_begins_again(kestrel: TenantContext, sim: Simulation) -> None:
+def test_raising_a_budget_clears_alerts_that_can_be_raised_again(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     budget = create_budget(kestrel, 100, sim, terms=SPENT_ONLY)
     sim.create_lease(kestrel, offering(), max_duration_s=3600)
@@ -119,7 +119,7 @@ def test_lowering_a_budget_tells_what_it_makes_true_and_lifts_nothing(kestrel: T
     assert alerts_of(budget) == [("spent", 80, True)] or [p for _, p, held in alerts_of(budget) if held] == [50, 80]
 
 
-def test_a_share_that_is_added_below_what_was_told_is_noted_and_not_written(
+def test_an_added_threshold_already_passed_is_recorded_without_an_email(
     kestrel: TenantContext, sim: Simulation
 ) -> None:
     kestrel.create_member(Role.OWNER)
@@ -182,7 +182,9 @@ def test_tenants_beyond_one_round_are_checked_in_the_next_rounds(kestrel: Tenant
             assert sum(bool(alerts_of(budget)) for budget in tenant_budgets) == n
 
 
-def test_emails_reach_who_leads_the_project_and_who_owns_or_pays(kestrel: TenantContext, sim: Simulation) -> None:
+def test_budget_emails_reach_admins_and_owners_above_the_project_and_payers(
+    kestrel: TenantContext, sim: Simulation
+) -> None:
     child, beside = kestrel.create_project("docking"), kestrel.create_project("beside")
     wanted = {
         kestrel.create_member(role, where).email

@@ -120,7 +120,7 @@ def remove(owner: TenantContext, one: Budget) -> None:
 
 
 @pytest.mark.deep
-def test_looks_and_extensions_at_once_wait_for_each_other_in_one_order(kestrel: TenantContext) -> None:
+def test_concurrent_settlements_and_extensions_do_not_deadlock(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 100_000)
     leases = [ask(kestrel, kestrel.project, offering().pk) for _ in range(6)]
     later = NOW + timedelta(minutes=6)
@@ -175,7 +175,7 @@ def spent(owner: TenantContext) -> list[Lease]:
     return leases
 
 
-def test_looks_at_once_tell_once_and_write_one_email(kestrel: TenantContext) -> None:
+def test_concurrent_budget_checks_alert_once_and_queue_one_email(kestrel: TenantContext) -> None:
     spent(kestrel)
     create_budget(kestrel, 300, terms=BudgetTerms(stop_all_at=60, stop_idle_at=60))
     assert all(at_once([partial(budget_alerts.check_budgets, now=NOW) for _ in range(8)]))
@@ -190,7 +190,7 @@ def test_looks_at_once_tell_once_and_write_one_email(kestrel: TenantContext) -> 
     assert kinds == ["budget-alert", "budget-alert", "budget-stop", "budget-stop"]
 
 
-def test_nothing_that_is_asked_for_while_all_is_stopped_lives_on(kestrel: TenantContext) -> None:
+def test_leases_requested_during_a_budget_stop_end_too(kestrel: TenantContext) -> None:
     leases = spent(kestrel)
     create_budget(kestrel, 2000, terms=GONE)
     budget_alerts.check_budgets(now=NOW)

@@ -71,7 +71,7 @@ def test_the_email_tells_the_moment(kestrel: TenantContext, sim: Simulation) -> 
     assert f"This happens at 21 November 2026, {due.due_at:%H:%M} (UTC) unless the budget is raised" in text
 
 
-def test_the_moment_comes_and_everything_below_ends_but_what_rests(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_due_stop_ends_all_leases_below_except_stopped_ones(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     child = kestrel.create_project("docking")
     budget = create_budget(kestrel, 1000, sim, terms=BudgetTerms(forecast_thresholds=(), thresholds=(), stop_all_at=10))
@@ -109,7 +109,7 @@ def test_the_moment_comes_and_everything_below_ends_but_what_rests(kestrel: Tena
     assert send_emails(sim) == [], "what was made is not called off"
 
 
-def test_raising_the_budget_within_the_grace_calls_it_off(kestrel: TenantContext, sim: Simulation) -> None:
+def test_raising_the_budget_within_the_grace_cancels_the_stop(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     budget = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10))
     runs = sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR)
@@ -129,9 +129,7 @@ def test_raising_the_budget_within_the_grace_calls_it_off(kestrel: TenantContext
     sim.request_lease(kestrel, offering())
 
 
-def test_taking_the_stop_out_of_the_terms_calls_it_off_before_its_email_is_sent(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_removing_the_stop_from_the_terms_cancels_it_before_its_email(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10))
     sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR)
@@ -142,7 +140,7 @@ def test_taking_the_stop_out_of_the_terms_calls_it_off_before_its_email_is_sent(
     assert [subject for _, subject, _ in send_emails(sim)] == ["Budget stop cancelled in Kestrel"]
 
 
-def test_a_stop_that_was_told_of_last_month_is_not_made_in_this(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_stop_announced_last_month_is_not_executed_this_month(kestrel: TenantContext, sim: Simulation) -> None:
     sim.clock.at += timedelta(days=9, hours=14)
     create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), stop_all_at=10, grace_minutes=120))
     runs = sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR)
@@ -182,7 +180,7 @@ def three(kestrel: TenantContext, sim: Simulation) -> tuple[Budget, list[Lease]]
 
 
 @pytest.mark.deep
-def test_a_crash_in_the_middle_has_ended_nothing_and_is_made_good(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_crash_during_a_stop_ends_no_lease_and_the_stop_is_repeated(kestrel: TenantContext, sim: Simulation) -> None:
     budget, leases = three(kestrel, sim)
     with breaking(2, KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
         budget_stops.execute_due_stops(now=sim.now)
@@ -194,7 +192,7 @@ def test_a_crash_in_the_middle_has_ended_nothing_and_is_made_good(kestrel: Tenan
 
 
 @pytest.mark.parametrize("error", [DatabaseError("gone"), KeyError("odd"), StaleLease("odd")])
-def test_a_lease_that_cannot_be_ended_keeps_no_other_running_and_is_told_of(
+def test_a_lease_that_fails_to_end_blocks_no_other_and_is_reported(
     kestrel: TenantContext, sim: Simulation, error: Exception
 ) -> None:
     budget, leases = three(kestrel, sim)
@@ -216,7 +214,7 @@ def test_a_lease_that_cannot_be_ended_keeps_no_other_running_and_is_told_of(
     ]
 
 
-def test_a_stop_of_more_than_a_round_can_end_goes_on_in_the_next(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_stop_of_many_leases_continues_in_the_next_round(kestrel: TenantContext, sim: Simulation) -> None:
     budget, _ = three(kestrel, sim)
     with mock.patch.object(fair_batches, "TIME_LIMIT_S", -1.0):
         assert budget_stops.execute_due_stops(now=sim.now) == 1
@@ -226,7 +224,7 @@ def test_a_stop_of_more_than_a_round_can_end_goes_on_in_the_next(kestrel: Tenant
     assert (latest_stop(budget).ended, latest_stop(budget).done_at) == (3, sim.now)
 
 
-def test_stops_of_all_come_before_what_idles_and_then_who_waited_longest(
+def test_stops_of_all_leases_precede_idle_stops_and_then_the_oldest_is_first(
     kestrel: TenantContext, sim: Simulation
 ) -> None:
     owners = [kestrel, create_tenant("Osprey"), create_tenant("Merlin")]
@@ -263,7 +261,7 @@ def stop_of_tenant(owner: TenantContext, what: str) -> str:
         return BudgetStop.objects.get(what=what).pk
 
 
-def test_what_was_spent_and_is_no_longer_stops_nothing(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_stop_is_not_executed_once_spend_is_corrected_below_it(kestrel: TenantContext, sim: Simulation) -> None:
     budget, leases = three(kestrel, sim)
     with tenant_scope(kestrel.tenant.pk):
         (stands_,) = budget_balances.budget_balances([budget], tenant=kestrel.tenant, now=sim.now)
@@ -330,7 +328,7 @@ def test_removing_a_budget_within_its_grace_tells_that_the_stop_is_off(kestrel: 
     assert f"the stop of idle leases {at}" in text
 
 
-def test_removing_a_budget_that_announced_nothing_writes_to_nobody(kestrel: TenantContext, sim: Simulation) -> None:
+def test_removing_a_budget_without_an_announced_stop_sends_no_email(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     removed(kestrel, create_budget(kestrel, 500, sim), sim)
     assert send_emails(sim) == []

@@ -48,7 +48,7 @@ def moves_away(sim: Simulation, lease: Lease) -> None:
 
 
 @pytest.mark.parametrize("lowered", [False, True])
-def test_a_lease_that_is_moved_keeps_its_money_and_its_life(kestrel: TenantContext, lowered: bool) -> None:
+def test_a_relocated_lease_keeps_its_hold_and_is_not_ended(kestrel: TenantContext, lowered: bool) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 300, sim)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=3 * HOUR, volume=sim.create_volume(kestrel).pk)
@@ -144,7 +144,7 @@ def test_a_lease_whose_hold_fails_does_not_block_the_other_holds(kestrel: Tenant
         assert taken(budget) in (100, 101)
 
 
-def test_what_was_let_in_without_the_gate_is_counted_all_the_same(kestrel: TenantContext, settings: Any) -> None:
+def test_a_lease_admitted_without_the_budget_gate_is_still_counted(kestrel: TenantContext, settings: Any) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 100, sim)
         gates = settings.LEASE_GATES

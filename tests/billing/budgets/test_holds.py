@@ -287,7 +287,7 @@ def test_a_limit_below_what_is_taken_only_stops_new_leases(kestrel: TenantContex
         assert reload_lease(lease).state == LeaseState.ACTIVE
 
 
-def test_a_budget_that_is_taken_away_holds_nobody(kestrel: TenantContext) -> None:
+def test_a_removed_budget_limits_no_lease(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering())

@@ -184,7 +184,7 @@ def test_a_capped_token_extends_only_its_own_leases_within_its_cap(kestrel: Tena
     assert taken(kestrel, actor, sim.now)[0] == 300, "whoever extends it, it counts"
 
 
-def test_what_waits_into_a_day_that_is_full_is_ended(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_queued_lease_that_exceeds_the_next_days_cap_is_ended(kestrel: TenantContext, sim: Simulation) -> None:
     actor = capped(kestrel, TokenCapRequest(daily_minor=100))
     waits = ask(kestrel, actor, sim)
     sim.clock.at += timedelta(days=1)
@@ -236,7 +236,7 @@ def test_a_token_without_a_cap_is_asked_nothing(kestrel: TenantContext, sim: Sim
         (TokenCapRequest(offerings=tuple(f"off_{n}" for n in range(60))), "offerings"),
     ],
 )
-def test_a_cap_that_cannot_be_names_its_field(
+def test_an_invalid_cap_is_refused_at_its_field(
     kestrel: TenantContext, sim: Simulation, wanted: TokenCapRequest, field: str
 ) -> None:
     with pytest.raises(InvalidValue) as refusal:

@@ -81,7 +81,7 @@ def test_publishing_is_audited_with_before_and_after() -> None:
 
 
 @pytest.mark.parametrize(("field", "value"), [("currency", "XXX"), ("nano_per_hour", -1), ("nano_per_hour", 10**16)])
-def test_a_price_that_cannot_be_meant_is_refused(field: str, value: object) -> None:
+def test_an_invalid_price_is_refused_at_its_field(field: str, value: object) -> None:
     values = {"currency": "EUR", "nano_per_hour": EURO, field: value}
     with pytest.raises(InvalidValue) as refusal:
         price_list.publish_price(offering=create_priced_offering(None), since=NOW, actor=OPERATOR, now=NOW, **values)

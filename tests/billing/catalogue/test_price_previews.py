@@ -103,6 +103,6 @@ def test_other_currencies_are_left_out_and_nothing_used_is_nothing() -> None:
 
 
 @pytest.mark.parametrize(("nano", "currency"), [(-1, "EUR"), (10**16, "EUR"), (1, "XXX")])
-def test_a_price_that_cannot_be_meant_is_not_tried(nano: int, currency: str) -> None:
+def test_an_invalid_price_is_not_previewed(nano: int, currency: str) -> None:
     with pytest.raises(InvalidValue):
         preview(create_priced_offering(EURO), nano, currency=currency)

@@ -203,7 +203,7 @@ def test_an_invalid_tenant_price_is_refused_and_not_stored(
     assert own(tenant) == []
 
 
-def test_zero_that_is_meant_is_a_price(kestrel: tuple[Tenant, Project]) -> None:
+def test_an_explicit_zero_is_a_valid_price(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     agree(tenant, offering, 0, START, free=True)
@@ -255,7 +255,7 @@ def test_a_second_that_is_charged_keeps_its_price(kestrel: tuple[Tenant, Project
     assert own(tenant) == [(START - minutes(90), None, EURO)]
 
 
-def test_saying_it_again_finds_what_stands(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_repeated_tenant_price_is_found_as_identical(kestrel: tuple[Tenant, Project]) -> None:
     tenant, _ = kestrel
     offering = create_priced_offering(EURO)
     version = agree(tenant, offering, EURO, NOW, until=LATER)

@@ -39,7 +39,7 @@ def test_a_correction_takes_no_seconds_out_of_the_tiers(model: str) -> None:
     verify_invoice(close_and_get_invoice(tenant))
 
 
-def test_what_is_given_back_of_covered_seconds_adds_up() -> None:
+def test_corrections_of_covered_seconds_add_up() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(2 * EURO)
     agreed(tenant, offering, 1)

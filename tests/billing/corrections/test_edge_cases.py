@@ -51,7 +51,7 @@ def still_runs(*, price_class: str) -> Lease:
     return lease
 
 
-def test_a_start_that_may_still_be_given_back_by_itself_is_not_corrected() -> None:
+def test_a_start_that_may_still_become_free_cannot_be_corrected() -> None:
     lease = still_runs(price_class="spot")
     span = {"since": BEGUN, "until": BEGUN + MINUTE, "why": "x", "actor": ANNA}
     with pytest.raises(InvalidValue, match="started recently"):
@@ -66,7 +66,7 @@ def test_what_runs_on_demand_is_corrected_while_it_runs() -> None:
     assert correction_proposals.propose_lease_correction(lease, charge=False, **span).minor == 60  # type: ignore[arg-type]
 
 
-def test_what_is_charged_soon_by_itself_is_not_charged_before() -> None:
+def test_unrated_usage_cannot_be_charged_by_a_correction() -> None:
     lease = still_runs(price_class="on_demand")
     span = {
         "since": BEGUN,

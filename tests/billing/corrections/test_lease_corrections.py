@@ -117,7 +117,7 @@ def test_of_an_open_month_it_is_charged_less_and_everything_adds_up() -> None:
         assert held(name) == []
 
 
-def test_never_more_is_given_back_than_was_charged() -> None:
+def test_corrections_never_credit_more_than_was_charged() -> None:
     tenant, _, lease = create_ten_hour_lease()
     approve_correction(propose_correction(lease, 2, 5))
     approve_correction(propose_correction(lease, 0, 12))
@@ -129,7 +129,7 @@ def test_never_more_is_given_back_than_was_charged() -> None:
     assert verified(close_period(tenant)) == []
 
 
-def test_of_a_final_invoice_it_is_a_credit_note_once() -> None:
+def test_a_correction_of_a_final_invoice_issues_one_credit_note() -> None:
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)
     first = approve_correction(propose_correction(lease, 2, 5, now=NOW), now=NOW)
@@ -223,9 +223,7 @@ def test_the_author_does_not_approve_nor_does_anybody_twice(settings: Any) -> No
         {"status": "approved", "approver_id": BEN.id},
     ],
 )
-def test_the_database_knows_that_people_differ_and_that_approval_comes_first(
-    settings: Any, change: dict[str, str]
-) -> None:
+def test_postgresql_requires_approval_by_another_person_before_booking(settings: Any, change: dict[str, str]) -> None:
     settings.CORRECTION_APPROVAL_THRESHOLD = 6
     correction = propose_correction(create_ten_hour_lease()[2], 2, 5)
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -264,7 +262,7 @@ def test_a_month_that_was_closed_meanwhile_makes_it_outdated() -> None:
         approve_correction(correction, now=NOW)
 
 
-def test_what_grows_on_the_same_line_meanwhile_does_not() -> None:
+def test_new_usage_on_the_same_line_does_not_outdate_a_correction() -> None:
     tenant, project, lease = create_ten_hour_lease()
     correction = propose_correction(lease, 2, 5)
     with tenant_scope(tenant.pk):
@@ -314,7 +312,7 @@ def test_a_proposal_is_withdrawn_once() -> None:
         (BEGUN - 500 * DAY, BEGUN, "at most 400 days"),
     ],
 )
-def test_a_stretch_that_is_none_is_refused(since: Any, until: Any, said: str) -> None:
+def test_an_invalid_correction_period_is_refused(since: Any, until: Any, said: str) -> None:
     _, _, lease = create_ten_hour_lease()
     with pytest.raises(InvalidValue, match=said):
         correction_proposals.propose_lease_correction(
@@ -328,7 +326,7 @@ def test_it_has_a_reason() -> None:
         propose_correction(create_ten_hour_lease()[2], 2, 5, why=" ")
 
 
-def test_before_a_lease_was_there_nothing_is_charged_more() -> None:
+def test_no_charge_can_be_added_before_a_lease_was_created() -> None:
     _, _, lease = create_ten_hour_lease()
     with pytest.raises(InvalidValue, match="did not exist before"):
         correction_proposals.propose_lease_correction(
@@ -357,7 +355,7 @@ def test_booking_it_again_writes_nothing() -> None:
         assert (CorrectedInterval.objects.count(), len(corrected_charges(tenant))) == (1, 1)
 
 
-def test_a_bundle_whose_correction_was_altered_is_found_out() -> None:
+def test_the_verifier_finds_an_altered_correction_in_a_bundle() -> None:
     tenant, _, lease = create_ten_hour_lease()
     approve_correction(propose_correction(lease, 2, 5))
     invoice = close_period(tenant)

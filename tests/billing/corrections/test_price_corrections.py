@@ -133,7 +133,7 @@ def test_a_wrong_correction_is_corrected() -> None:
     assert verified(close_period(open_)) == []
 
 
-def test_seconds_are_given_back_at_what_they_cost_by_then_and_not_repriced_after() -> None:
+def test_seconds_are_credited_at_their_corrected_price_and_not_repriced_again() -> None:
     tenant, _, lease = create_ten_hour_lease()
     version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
     booked(approve_correction(propose_price(version, 150, 2, 8)))

@@ -62,12 +62,12 @@ def create_month() -> None:
             set_price(offering, price, since=utc(f"2026-10-{day} 07:30:00"))
         _credited(slices)
         _settled_from_its_balance(slices)
-        _taken_back(spot)
-        _within_a_budget(slices)
-        _beforehand(slices, cents=3000)
-        _beforehand(slices, cents=100)
+        _reclaimed_spot(spot)
+        _held_in_budget(slices)
+        _prepaid(slices, cents=3000)
+        _prepaid(slices, cents=100)
         _late(slices, spot)
-        _running_on(slices, spot)
+        _still_running(slices, spot)
 
 
 def _credited(slices: Offering) -> None:
@@ -97,7 +97,7 @@ def _settled_from_its_balance(slices: Offering) -> None:
     add_ended_lease(root, slices, utc("2026-10-10 00:00:00"), 60 * HOUR)
 
 
-def _taken_back(spot: Offering) -> None:
+def _reclaimed_spot(spot: Offering) -> None:
     """A consumer whose spot leases were reclaimed at once, late and never."""
     _, root = create_customer("Australia/Lord_Howe")
     set_billing_details(root.tenant, PERSON)
@@ -109,7 +109,7 @@ def _taken_back(spot: Offering) -> None:
     add_ended_lease(root, spot, utc("2026-10-22 00:00:00"), 77)
 
 
-def _within_a_budget(slices: Offering) -> None:
+def _held_in_budget(slices: Offering) -> None:
     tenant, root = create_customer("Asia/Kathmandu")
     with tenant_scope(tenant.pk):
         budget_settings.set_budget(project=root, limit_minor=50_000, actor=OPERATOR, now=BEFORE)
@@ -117,7 +117,7 @@ def _within_a_budget(slices: Offering) -> None:
     _lasting(root, slices, LAST_DAY)
 
 
-def _beforehand(slices: Offering, *, cents: int) -> None:
+def _prepaid(slices: Offering, *, cents: int) -> None:
     """A prepaid tenant whose lease runs on, covered or ended."""
     tenant, root = create_customer("UTC")
     begun = LAST_DAY + timedelta(hours=2)
@@ -150,7 +150,7 @@ def _late(slices: Offering, spot: Offering) -> None:
         add_ended_lease(root, offering, utc("2026-09-30 23:00:00"), 7 * HOUR)
 
 
-def _running_on(slices: Offering, spot: Offering) -> None:
+def _still_running(slices: Offering, spot: Offering) -> None:
     """Leases that nobody stopped, one of them at the price of a quote."""
     _, root = create_customer("Africa/Casablanca")
     quoted = add_running_lease(root, slices, utc("2026-10-19 00:00:00"), quantity=2)

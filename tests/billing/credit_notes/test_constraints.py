@@ -51,7 +51,7 @@ def lines_of(invoice: Invoice) -> list[int]:
 
 
 @pytest.mark.django_db
-def test_a_line_gives_back_no_more_than_it_came_to() -> None:
+def test_credit_notes_cannot_exceed_the_amount_of_a_line() -> None:
     invoice = create_october_invoice_of()
     first, second = lines_of(invoice)
     issue_note(invoice, {1: 150})
@@ -75,7 +75,7 @@ def test_a_note_is_the_sum_of_its_lines(otherwise: dict[str, int]) -> None:
 
 
 @pytest.mark.django_db
-def test_a_note_without_lines_and_one_that_takes_off_more_than_it_is_are_none() -> None:
+def test_a_note_without_lines_or_with_too_large_a_reduction_is_refused() -> None:
     invoice = create_october_invoice_of()
     refused(invoice, written(invoice, {}, total=5), "not the sum of its lines")
     refused(invoice, written(invoice, {lines_of(invoice)[0]: 5}, reduced_due=6), "credit_of_something")
@@ -94,7 +94,7 @@ def test_what_is_settled_only_grows_and_is_never_more_than_all_of_it() -> None:
 
 
 @pytest.mark.django_db
-def test_nothing_is_settled_otherwise_while_a_payment_may_have_taken_it() -> None:
+def test_a_note_cannot_settle_an_invoice_during_a_payment() -> None:
     invoice = create_october_invoice_of()
     request_payment(invoice)
     note = written(invoice, {lines_of(invoice)[0]: 1})
@@ -156,7 +156,7 @@ def test_a_draw_is_of_an_invoice_that_becomes_final_and_of_no_more_than_it_came_
             foreign_draw.save()
 
 
-def test_many_who_give_back_one_line_at_once_give_back_one_line(own_database: OwnDatabase) -> None:
+def test_concurrent_credit_notes_never_exceed_the_line(own_database: OwnDatabase) -> None:
     invoice = create_october_invoice_of(100)
 
     def one(_: int) -> int:
@@ -179,7 +179,7 @@ def test_many_who_give_back_one_line_at_once_give_back_one_line(own_database: Ow
         assert sorted(CreditNote.objects.values_list("number", flat=True)) == [1, 2, 3]
 
 
-def test_one_request_that_comes_many_times_gives_back_once(own_database: OwnDatabase) -> None:
+def test_a_concurrently_repeated_credit_request_issues_one_note(own_database: OwnDatabase) -> None:
     invoice = create_october_invoice_of(100)
 
     def one(_: int) -> int:

@@ -44,7 +44,7 @@ def balance(invoice: Invoice) -> int:
         return ledger_balances.available_balance(invoice.tenant_id, invoice.currency)
 
 
-def test_what_is_given_back_of_an_unpaid_invoice_is_not_due_and_not_collected() -> None:
+def test_credit_of_an_unpaid_invoice_is_neither_due_nor_collected() -> None:
     invoice = create_october_invoice_of()
     note = issue_note(invoice, {1: 50})
     assert (str(note), note.total, note.reduced_due, note.to_balance) == ("CN-2026-11-0001", 50, 50, 0)
@@ -107,7 +107,7 @@ def test_credit_of_an_invoice_paid_by_balance_returns_to_the_balance() -> None:
     assert reload_invoice(following).status == "paid"
 
 
-def test_every_line_can_be_given_back_in_parts_until_nothing_is_left() -> None:
+def test_lines_can_be_credited_in_parts_up_to_their_full_amount() -> None:
     invoice = create_october_invoice_of()
     numbers = [str(issue_note(invoice, part)) for part in ({2: 1}, {1: 199, 2: 4}, None)]
     assert numbers == ["CN-2026-11-0001", "CN-2026-11-0002", "CN-2026-11-0003"]
@@ -118,7 +118,7 @@ def test_every_line_can_be_given_back_in_parts_until_nothing_is_left() -> None:
         issue_note(invoice)
 
 
-def test_b27_what_was_given_back_is_not_charged_again() -> None:
+def test_b27_credited_usage_is_not_charged_again() -> None:
     invoice = create_october_invoice_of()
     with tenant_scope(invoice.tenant_id):
         before = [list(model.objects.values()) for model in (RatedCharge, InvoiceLine)]
@@ -130,7 +130,7 @@ def test_b27_what_was_given_back_is_not_charged_again() -> None:
 
 
 @pytest.mark.parametrize(("wanted", "why"), [({1: 201}, "At most €2.00"), ({9: 1}, "no line 9"), ({1: 0}, "is zero")])
-def test_more_than_there_is_is_refused_and_nothing_is_booked(wanted: dict[int, int], why: str) -> None:
+def test_an_excessive_credit_is_refused_and_not_booked(wanted: dict[int, int], why: str) -> None:
     invoice = create_october_invoice_of()
     before = transfers_of(invoice)
     with pytest.raises(InvalidValue, match=why):
@@ -153,7 +153,7 @@ def test_a_draft_and_a_void_invoice_are_not_credited() -> None:
             issue_note(invoice)
 
 
-def test_nothing_is_given_back_while_a_payment_may_have_taken_it() -> None:
+def test_no_credit_note_is_issued_during_a_payment() -> None:
     invoice = create_october_invoice_of()
     payment = request_payment(invoice)
     with pytest.raises(NotCreditable, match=f"Payment {payment.pk}"):
@@ -162,7 +162,7 @@ def test_nothing_is_given_back_while_a_payment_may_have_taken_it() -> None:
     assert issue_note(invoice).to_balance == 305
 
 
-def test_after_a_payment_that_was_declined_it_is_given_back_and_settled() -> None:
+def test_a_full_credit_after_a_declined_payment_settles_the_invoice() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
@@ -174,7 +174,7 @@ def test_after_a_payment_that_was_declined_it_is_given_back_and_settled() -> Non
         request_payment(invoice)
 
 
-def test_the_audit_log_says_who_gave_back_what_and_why() -> None:
+def test_a_credit_note_is_audited_with_operator_amount_and_reason() -> None:
     invoice = create_october_invoice_of()
     note = issue_note(invoice, {1: 50})
     with tenant_scope(invoice.tenant_id):

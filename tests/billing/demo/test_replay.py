@@ -194,7 +194,7 @@ def test_the_same_seed_gives_the_same_report_byte_for_byte(tmp_path: Path) -> No
     assert reports[0] == reports[1]
 
 
-def test_how_long_this_machine_takes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_duration_of_a_replay_does_not_change_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = set()
     for length_s in (0, 3):
         now, passed = clock.now(), itertools.count(step=length_s)
@@ -257,7 +257,7 @@ def by_each_rule(folder: Path, trace: str, **options: Any) -> list[dict[str, Any
     return reports
 
 
-def test_rules_are_set_side_by_side_in_figures_and_on_the_page(tmp_path: Path) -> None:
+def test_placement_engines_are_compared_in_figures_and_on_the_page(tmp_path: Path) -> None:
     *_, ours = by_each_rule(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1)
     first, best, own = ours["beside"]
     assert [its["engine"] for its in ours["beside"]] == ["first-fit", "best-fit", "bid-price"]
@@ -322,7 +322,7 @@ def test_every_model_that_a_refusal_names_can_be_replayed(tmp_path: Path) -> Non
             transaction.set_rollback(True)
 
 
-def test_a_stage_that_cannot_be_built_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_replay_setup_is_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(replay_environment.LIST_PRICES_CENTS, "H100", {"whole-gpu": 289})
     with pytest.raises(KeyError):
         replay_environment.build_environment(model="H100-80GB", gpus=2, tenant_count=1)

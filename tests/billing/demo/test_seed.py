@@ -36,7 +36,7 @@ def seed() -> dict[str, Any]:
 
 
 @pytest.mark.deep
-def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
+def test_the_seeded_demo_has_history_and_passes_every_integrity_check() -> None:
     answer = seed()
     with system_scope():
         states = list(Lease.objects.values_list("state", flat=True))
@@ -73,7 +73,7 @@ def test_a_first_start_is_lived_in_and_every_proof_holds() -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("later", [timedelta(), timedelta(minutes=30), timedelta(hours=2)])
-def test_what_is_printed_launches_at_once_however_long_it_has_run(later: timedelta) -> None:
+def test_the_printed_launch_request_starts_at_once_at_any_later_time(later: timedelta) -> None:
     wanted = seed()["launch"]
     with staff_scope():
         project = Project.objects.select_related("tenant").get(pk=wanted["project"])

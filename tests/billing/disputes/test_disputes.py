@@ -167,14 +167,14 @@ def test_a_draft_and_a_void_invoice_are_not_disputed() -> None:
         (dict.fromkeys(range(1, 203)), "At most 200 lines"),
     ],
 )
-def test_what_is_not_there_is_not_disputed(lines: dict[int, int | None], why: str) -> None:
+def test_invalid_lines_and_amounts_cannot_be_disputed(lines: dict[int, int | None], why: str) -> None:
     invoice = create_october_invoice_of()
     with pytest.raises(InvalidValue, match=why):
         dispute(invoice, lines)
     assert all_of(invoice) == []
 
 
-def test_what_was_given_back_already_is_not_disputed() -> None:
+def test_only_the_uncredited_part_of_a_line_can_be_disputed() -> None:
     invoice = create_october_invoice_of()
     issue_note(invoice, {1: 150})
     with pytest.raises(InvalidValue, match=r"At most €0\.50"):
@@ -217,7 +217,7 @@ def test_accepted_in_full_is_a_credit_note_with_its_tax_and_linked(settings: Any
     assert steps(done)[1:] == [(1, "accepted", 200, done.answer, OPERATOR.label)]
 
 
-def test_accepted_in_part_gives_back_no_more_than_that() -> None:
+def test_a_partly_accepted_dispute_credits_only_the_accepted_amount() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: 150})
     for much in (151, 0, -1):
@@ -233,7 +233,7 @@ def test_accepted_in_part_gives_back_no_more_than_that() -> None:
     assert reload_invoice(invoice).due == 265
 
 
-def test_more_is_not_given_back_than_is_left_of_the_line_by_then() -> None:
+def test_an_accepted_dispute_credits_at_most_the_rest_of_its_line() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: None})
     issue_note(invoice, {1: 150})
@@ -253,7 +253,7 @@ def test_declined_with_a_reason_leaves_the_invoice_as_it_is() -> None:
         assert not CreditNote.objects.exists()
 
 
-def test_each_ends_once() -> None:
+def test_a_closed_dispute_cannot_be_closed_again() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: None})
     dispute_requests.withdraw_dispute(found, actor=MIRA, now=NOW)
@@ -276,7 +276,7 @@ def test_each_ends_once() -> None:
             attack.objects.all()._raw_delete("default")  # type: ignore[attr-defined]
 
 
-def test_nothing_is_given_back_while_a_payment_may_have_taken_it() -> None:
+def test_a_dispute_cannot_be_accepted_during_a_payment() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: None})
     payment = request_payment(invoice)  # by a person, who may pay all of it all the same
@@ -302,7 +302,7 @@ def test_no_payment_begins_by_itself_while_it_is_open() -> None:
     assert charged_amounts(invoice) == [255]
 
 
-def test_one_that_is_disputed_as_it_is_to_be_asked_for_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invoice_disputed_before_its_automatic_payment_is_not_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     from billing.services.payments import payment_creation
 
     invoice = create_october_invoice_of()
@@ -321,7 +321,7 @@ def declined_payment(invoice: Invoice) -> None:
     process_payment(request_payment(invoice))
 
 
-def test_only_what_is_not_disputed_is_gone_after() -> None:
+def test_dunning_demands_only_the_undisputed_amount() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     dispute(invoice, {1: None})
@@ -345,7 +345,7 @@ def test_a_fully_disputed_invoice_pauses_dunning_and_restarts_the_interval() -> 
     assert reminded(invoice) == [("remind", 305)]
 
 
-def test_while_any_of_it_is_disputed_it_is_only_reminded_of() -> None:
+def test_an_open_dispute_limits_dunning_to_reminders() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     (found,) = dispute(invoice, {1: None})
@@ -381,7 +381,9 @@ def test_disputing_the_overdue_amount_clears_grace_until_it_is_closed(settings: 
     assert overdue_status.clear_overdue_statuses(now=NOW + 19 * DAY) == 0
 
 
-def test_each_step_is_told_by_email(letters: list[tuple[str, str]], django_capture_on_commit_callbacks: Any) -> None:
+def test_every_step_of_a_dispute_sends_an_email(
+    letters: list[tuple[str, str]], django_capture_on_commit_callbacks: Any
+) -> None:
     invoice = create_october_invoice_of()
     with tenant_scope(invoice.tenant_id):
         tenant = Tenant.objects.get(pk=invoice.tenant_id)

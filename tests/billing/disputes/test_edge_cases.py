@@ -61,7 +61,7 @@ def test_credit_for_a_disputed_line_leaves_the_other_lines_collectible() -> None
 
 
 @pytest.mark.django_db
-def test_of_what_was_given_back_in_part_only_the_rest_is_held_back() -> None:
+def test_only_the_uncredited_part_of_a_disputed_line_is_not_collected() -> None:
     invoice = create_october_invoice_of()
     dispute(invoice, {1: 150})
     issue_note(invoice, {1: 120})
@@ -106,7 +106,7 @@ def test_accepting_a_credited_dispute_names_the_note_and_books_nothing() -> None
 
 
 @pytest.mark.django_db
-def test_a_part_that_is_given_back_is_called_a_part() -> None:
+def test_the_default_answer_names_a_partial_credit() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: 150})
     done = accept(found, 40)
@@ -115,7 +115,7 @@ def test_a_part_that_is_given_back_is_called_a_part() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("length", [150, 151, 500])
-def test_an_answer_is_never_cut(length: int) -> None:
+def test_a_dispute_answer_is_never_truncated(length: int) -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: None}, reason="y" * 500)
     done = accept(found, answer="x" * length)
@@ -143,7 +143,7 @@ def test_credit_for_the_full_amount_due_restores_a_good_account_status() -> None
 
 
 @pytest.mark.django_db
-def test_a_line_is_disputed_so_often_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_disputes_per_line_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispute_requests, "MAX_DISPUTES_PER_LINE", 2)
     invoice = create_october_invoice_of()
     for _ in range(2):
@@ -162,7 +162,7 @@ def test_many_lines_are_disputed_in_as_many_queries_as_few(django_assert_max_num
 
 
 @pytest.mark.django_db
-def test_only_the_disputed_part_has_its_days_again_after_an_answer() -> None:
+def test_an_answer_restarts_the_interval_only_for_the_disputed_part() -> None:
     invoice = create_october_invoice_of()
     declined_payment(invoice)
     (found,) = dispute(invoice, {1: None})
@@ -192,7 +192,7 @@ def test_suspension_waits_the_full_interval_after_a_dispute_answer() -> None:
 
 
 @pytest.mark.django_db
-def test_where_the_first_step_is_no_email_an_answer_leaves_its_days(settings: Any) -> None:
+def test_an_answer_restarts_the_interval_before_a_first_step_without_email(settings: Any) -> None:
     settings.DUNNING_STEPS = ("3:suspend",)
     invoice = create_october_invoice_of()
     declined_payment(invoice)
@@ -204,7 +204,7 @@ def test_where_the_first_step_is_no_email_an_answer_leaves_its_days(settings: An
     assert reminded(invoice) == [("suspend", 305)]
 
 
-def test_a_line_that_was_answered_twice_waits_with_no_more_than_is_left() -> None:
+def test_a_line_answered_twice_holds_at_most_its_remaining_amount() -> None:
     assert answered_amount_on_hold([]) == 0
     assert answered_amount_on_hold([(1, 150, 200), (1, 150, 200), (2, 30, 105), (3, -5, 10)]) == 230
 
@@ -288,7 +288,7 @@ def test_dispute_texts_state_what_happens_to_the_amount(settings: Any) -> None:
 
 
 @pytest.mark.django_db
-def test_of_what_is_paid_in_part_both_parts_are_named() -> None:
+def test_a_dispute_of_a_partly_paid_invoice_names_both_amounts() -> None:
     invoice = create_october_invoice_of()
     issue_note(invoice, {2: 105})
     invoice = reload_invoice(invoice)

@@ -59,7 +59,7 @@ def two_projects() -> tuple[Tenant, Project, Project]:
         max_size=15,
     )
 )
-def test_parts_come_to_the_invoice_with_its_tax(used: list[tuple[bool, int, int, int]]) -> None:
+def test_allocated_costs_add_up_to_the_invoice_including_tax(used: list[tuple[bool, int, int, int]]) -> None:
     with override_settings(SUPPLIER=LUMEN.as_dict()):
         if not TaxRate.objects.exists():
             set_tax_rate("DE", 19)
@@ -122,7 +122,7 @@ def test_a_line_that_no_charge_made_falls_to_nobody_in_particular() -> None:
     assert [(part.key, part.total) for part in parts(empty, "user")] == [("", 100)]
 
 
-def test_over_the_api_it_is_told_and_odd_questions_are_refused() -> None:
+def test_the_api_returns_the_cost_allocation_and_refuses_invalid_queries() -> None:
     with clock.frozen_at(NOW):
         kestrel = create_tenant("Kestrel")
         lease = add_ended_lease(kestrel.project, create_priced_offering(2 * EURO), OCTOBER, HOUR)

@@ -127,7 +127,7 @@ def test_an_open_lease_is_in_a_draft_with_what_it_was_charged_for(kestrel: tuple
     assert report.total == 100
 
 
-def test_a_change_of_price_and_of_terms_cuts_a_stretch(kestrel: tuple[Tenant, Project]) -> None:
+def test_changes_of_price_and_terms_split_a_usage_period(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering, other = create_priced_offering(EURO), create_priced_offering(3 * EURO)
     set_price(offering, 2 * EURO, since=START + timedelta(minutes=30))
@@ -169,7 +169,7 @@ def test_a_promised_price_is_in_the_bundle_and_outlives_the_list(kestrel: tuple[
     assert check(write_bundle(found)).differences
 
 
-def test_a_quote_of_which_nothing_is_charged_here_comes_with_its_price(
+def test_a_quote_without_charges_is_in_the_bundle_with_its_price(
     kestrel: tuple[Tenant, Project],
 ) -> None:
     tenant, project = kestrel
@@ -242,7 +242,7 @@ def test_a_tenant_that_moved_has_a_border_of_either_zone() -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe", "Africa/Casablanca"])
-def test_months_of_restless_zones_are_checked_to_the_second(zone: str) -> None:
+def test_months_in_time_zones_with_clock_changes_verify_to_the_second(zone: str) -> None:
     tenant, project = create_customer(zone)
     offering = create_priced_offering(1_234_567_891)
     add_running_lease(project, offering, utc("2025-12-20 00:00:00"))

@@ -161,7 +161,7 @@ def test_concurrent_pdf_requests_return_the_stored_document(monkeypatch: pytest.
     assert invoice_pdf(october).pdf == bytes(stored_documents(october)[0].pdf) != b"%PDF-another"
 
 
-def test_a_credit_note_says_what_is_given_back_of_which_lines_why_and_where_it_went() -> None:
+def test_a_credit_note_shows_its_lines_amounts_reason_and_effect() -> None:
     october = create_october_invoice_of(200, 105)
     note = issue_note(october, {2: 50})
     document = document_text(note)

@@ -158,7 +158,7 @@ def test_money_that_is_put_in_is_on_the_balance_and_pays_the_next_invoice() -> N
     assert (found.closing_owed, found.closing_kept) == ledger(tenant.pk) == (0, 1300)
 
 
-def test_an_invoice_that_was_taken_back_is_owed_no_longer() -> None:
+def test_a_void_invoice_is_no_longer_owed() -> None:
     october = create_october_invoice_of()
     with tenant_scope(october.tenant_id):
         Invoice.objects.filter(pk=october.pk).update(status=InvoiceStatus.VOID)
@@ -238,7 +238,7 @@ def test_page_file_document_and_call_say_the_same(kestrel: TenantContext) -> Non
     "wanted",
     ["from=yesterday", "from=2026-11-03&through=2026-11-02", "through=2027-01-01", "from=1850-01-01"],
 )
-def test_days_that_there_are_not_are_said_and_this_year_is_shown(kestrel: TenantContext, wanted: str) -> None:
+def test_invalid_dates_show_a_notice_and_the_current_year(kestrel: TenantContext, wanted: str) -> None:
     payer = Client()
     payer.force_login(kestrel.create_member(Role.BILLING))
     assert "This year is shown instead." in payer.get(f"/statement/?{wanted}").content.decode()

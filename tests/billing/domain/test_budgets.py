@@ -66,7 +66,7 @@ def test_what_is_no_whole_percent_is_refused(typed: str) -> None:
         ({"grace_minutes": MAX_GRACE_MINUTES + 1}, "grace_minutes"),
     ],
 )
-def test_terms_that_cannot_be_name_their_field(terms: dict[str, tuple[int, ...]], field: str) -> None:
+def test_invalid_budget_terms_are_refused_at_their_field(terms: dict[str, tuple[int, ...]], field: str) -> None:
     with pytest.raises(InvalidBudgetTerms) as refusal:
         BudgetTerms(**terms)  # type: ignore[arg-type]
     assert refusal.value.field == field

@@ -26,7 +26,7 @@ def test_quotes_commas_and_lines_survive() -> None:
     assert list(csv.reader(text.splitlines(keepends=True)))[1] == list(rows[0])
 
 
-def test_a_long_table_is_read_no_faster_than_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_csv_table_is_read_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_tables, "CHUNK_LENGTH", 10)
     read = []
 

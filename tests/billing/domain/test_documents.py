@@ -41,7 +41,7 @@ def test_a_rate_of_tax_is_in_per_cent(bp: int, shown: str) -> None:
         ("2026-10-10 22:00:00", "2026-10-11 22:00:00", "11 October 2026"),
     ],
 )
-def test_a_stretch_is_of_the_days_of_a_time_zone(start: str, end: str, shown: str) -> None:
+def test_a_day_range_is_formatted_in_its_time_zone(start: str, end: str, shown: str) -> None:
     assert format_day_range(utc(start), utc(end), BERLIN) == shown
     assert format_day(utc("2026-10-31 23:30:00"), BERLIN) == "1 November 2026"
 

@@ -43,7 +43,7 @@ def test_each_second_has_the_price_that_holds_in_it() -> None:
     assert found == {NOVEMBER: euros(1 + 3), DECEMBER: euros(3)}
 
 
-def test_nothing_lasts_for_nothing() -> None:
+def test_a_lease_of_no_duration_costs_nothing() -> None:
     assert cost_by_month(BORDER, 0, quantity=1, prices=[(BORDER, EURO)], months=MONTHS) == {}
     assert max_cost_by_month(BORDER, 0, quantity=1, prices=[(BORDER, EURO)], months=MONTHS) == {}
 

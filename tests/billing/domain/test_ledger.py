@@ -48,7 +48,7 @@ def test_the_same_moment_in_another_zone_is_the_same_entry() -> None:
     assert extend_chain(START, [elsewhere]) == extend_chain(START, [ENTRY])
 
 
-def test_emails_that_wander_into_the_next_field_are_seen() -> None:
+def test_text_moved_into_the_next_field_changes_the_hash() -> None:
     one, other = replace(ENTRY, kind="a", ref='b","c'), replace(ENTRY, kind='a","b', ref="c")
     assert extend_chain(START, [one]) != extend_chain(START, [other])
 

@@ -1,3 +1,5 @@
+"""Money: rounding, arithmetic, formatting and parsing of amounts."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

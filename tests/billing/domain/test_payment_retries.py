@@ -10,7 +10,7 @@ NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def test_each_silence_is_waited_for_twice_as_long_up_to_an_hour() -> None:
+def test_the_backoff_doubles_up_to_an_hour() -> None:
     assert [backoff_s(tries) for tries in range(1, 12)] == [
         5,
         10,

@@ -1,3 +1,5 @@
+"""Billing months and days in time zones."""
+
 from datetime import UTC, date, datetime, timedelta, timezone
 from itertools import pairwise
 from zoneinfo import ZoneInfo

@@ -107,7 +107,7 @@ def test_a_partial_package_costs_its_hours_but_at_most_one_package() -> None:
         ("package", 3600, (5,), (6,)),
     ],
 )
-def test_tiers_that_cannot_be_meant_are_refused(model: str, nano: int, starts: Any, costs: Any) -> None:
+def test_invalid_tiers_are_refused(model: str, nano: int, starts: Any, costs: Any) -> None:
     with pytest.raises(ValueError, match=r"tier|price|package"):
         TieredPrice(model, nano, starts, costs)
 

@@ -1,3 +1,5 @@
+"""Prices: hourly cost, line amounts and holds."""
+
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

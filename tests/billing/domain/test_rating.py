@@ -1,3 +1,5 @@
+"""Rating: charges of leases compared with a second-by-second calculation."""
+
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -186,7 +188,7 @@ def test_only_active_seconds_are_charged() -> None:
     assert [segment.opened.after for segment in billable_intervals(life)] == [A]
 
 
-def test_a_stretch_that_is_still_open_waits_for_its_tick() -> None:
+def test_an_open_interval_is_not_billable_before_its_tick() -> None:
     assert list(billable_intervals([step(0, 0)])) == []
     assert [s.span.seconds for s in billable_intervals([step(0, 0), step(1, 30)])] == [30]
 
@@ -223,7 +225,7 @@ def test_two_prices_for_the_same_second_are_refused() -> None:
         rate_usage(steps, [price("one", 0, None, 5), price("two", 5, None, 5)], periods(-1, 121))
 
 
-def test_a_life_whose_clock_runs_backwards_is_refused() -> None:
+def test_transitions_out_of_order_are_refused() -> None:
     with pytest.raises(ValueError, match="transition 1 of lse_1 is earlier than the one before it"):
         list(billable_intervals([step(0, 5), step(1, 4, R)]))
 

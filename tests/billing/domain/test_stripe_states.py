@@ -36,7 +36,7 @@ def words(thing: type, name: str) -> set[str]:
     return found
 
 
-def test_no_word_of_the_pinned_version_is_missing() -> None:
+def test_every_status_of_the_pinned_stripe_version_is_known() -> None:
     assert words(stripe.Invoice, "status") == set(INVOICE_RANKS)
     assert words(stripe.PaymentIntent, "status") == set(INTENT_STATES) - {""}
     assert words(stripe.Dispute, "status") == set(DISPUTE_RANKS)
@@ -60,7 +60,7 @@ def test_no_word_of_the_pinned_version_is_missing() -> None:
         *[("open", 0, intent, verdict) for intent, verdict in INTENT_STATES.items()],
     ],
 )
-def test_each_is_judged(status: str | None, paid: int, intent: str, verdict: ChargeState) -> None:
+def test_each_invoice_state_is_classified(status: str | None, paid: int, intent: str, verdict: ChargeState) -> None:
     assert classify_invoice(StripeInvoiceState(status, 200, paid, intent), 200) is verdict
 
 

@@ -76,7 +76,7 @@ def unpaid() -> Invoice:
     return reload_invoice(invoice)
 
 
-def test_step_after_step_on_its_day_and_paying_repairs_all() -> None:
+def test_dunning_steps_run_on_their_day_and_payment_restores_the_account() -> None:
     invoice = unpaid()
     assert invoice.due_at == DUE
     assert dunning_steps.run_dunning(now=DUE + 3 * DAY - timedelta(seconds=1)) == 0
@@ -99,7 +99,7 @@ def test_step_after_step_on_its_day_and_paying_repairs_all() -> None:
     assert overdue_status.clear_overdue_statuses(now=DUE + 31 * DAY) == 0
 
 
-def test_who_is_reminded_late_is_given_the_same_days() -> None:
+def test_a_late_reminder_keeps_the_interval_to_the_next_step() -> None:
     invoice = unpaid()
     late = DUE + 40 * DAY
     assert [dunning_steps.run_dunning(now=late + n * DAY) for n in (0, 1, 6, 7)] == [1, 0, 0, 1]
@@ -115,7 +115,7 @@ def test_what_is_paid_credited_or_being_paid_is_left_alone() -> None:
     assert dunning_steps.run_dunning(now=DUE + 3 * DAY) == 0
 
 
-def test_what_operators_decided_is_theirs() -> None:
+def test_dunning_keeps_an_account_status_set_by_an_operator() -> None:
     from tests.billing.histories import OPERATOR
 
     invoice = unpaid()
@@ -160,7 +160,7 @@ def test_emails_go_to_whoever_pays_once_all_is_written(
         assert f"/invoices/{mine.pk}/" in text
 
 
-def test_in_the_end_what_runs_is_ended_as_unpaid() -> None:
+def test_the_last_dunning_step_ends_running_leases_as_unpaid() -> None:
     with simulate() as sim:
         from tests.billing.histories import EURO, LONG_AGO, set_price
         from tests.simulation import create_fleet

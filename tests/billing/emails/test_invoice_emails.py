@@ -56,7 +56,7 @@ def send(*, now: Any = NOW) -> list[Any]:
     return sent_by.outbox[before:]
 
 
-def letters(tenant_id: str) -> list[QueuedEmail]:
+def queued_emails(tenant_id: str) -> list[QueuedEmail]:
     with tenant_scope(tenant_id):
         return list(QueuedEmail.objects.order_by("made_at", "pk"))
 
@@ -84,7 +84,7 @@ def test_a_final_invoice_comes_with_its_document_once() -> None:
     ((name, body, kind),) = letter.attachments
     assert (name, kind) == (f"invoice-{invoice}.pdf", "application/pdf")
     assert body.startswith(b"%PDF")
-    assert letters(invoice.tenant_id)[0].pk in letter.extra_headers["Message-ID"]
+    assert queued_emails(invoice.tenant_id)[0].pk in letter.extra_headers["Message-ID"]
     assert send(now=LATER) == []
     with tenant_scope(invoice.tenant_id):
         email_queue.enqueue_email("invoice-final", invoice.pk, tenant_id=invoice.tenant_id, now=LATER)
@@ -111,7 +111,7 @@ def test_without_an_address_owners_and_payers_are_written_to() -> None:
     assert [letter.to[0] for letter in send()] == ["books@kestrel.example", "mira@kestrel.example"]
 
 
-def test_who_wants_no_emails_gets_none() -> None:
+def test_a_tenant_with_disabled_emails_gets_none() -> None:
     invoice = create_final_invoice()
     set_billing_details(tenant_of(invoice), LUMEN)
     with tenant_scope(invoice.tenant_id):
@@ -121,11 +121,11 @@ def test_who_wants_no_emails_gets_none() -> None:
     process_payment(request_payment(invoice))
     issue_note(reload_invoice(invoice), {1: 50})
     assert send() == []
-    rows = letters(invoice.tenant_id)
+    rows = queued_emails(invoice.tenant_id)
     assert [(row.undelivered_reason, row.sent_at, row.due_at) for row in rows] == [("unwanted", None, None)] * 3
 
 
-def test_paid_and_not_collected_and_given_back_are_told() -> None:
+def test_payments_failures_and_credit_notes_are_announced_by_email() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     send()
@@ -148,7 +148,7 @@ def test_paid_and_not_collected_and_given_back_are_told() -> None:
     assert letter.attachments[0][0] == f"credit-note-{note}.pdf"
 
 
-def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
+def test_a_failed_payment_followed_by_a_success_sends_no_failure_email() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     send()
@@ -156,7 +156,7 @@ def test_a_failure_that_was_paid_meanwhile_is_not_told() -> None:
     process_payment(request_payment(invoice))
     process_payment(request_payment(reload_invoice(invoice)))
     assert [letter.subject for letter in send()] == [f"Invoice {invoice} for October 2026 is paid"]
-    assert [row.undelivered_reason for row in letters(invoice.tenant_id)] == ["", "outdated", ""]
+    assert [row.undelivered_reason for row in queued_emails(invoice.tenant_id)] == ["", "outdated", ""]
 
 
 def test_an_email_states_that_a_payment_is_not_retried_automatically() -> None:
@@ -204,16 +204,16 @@ def test_a_failed_email_is_retried_and_no_recipient_gets_it_twice() -> None:
         assert send(now=now) == []
         now += timedelta(minutes=1)
         assert send(now=now) == []
-    (row,) = letters(invoice.tenant_id)
+    (row,) = queued_emails(invoice.tenant_id)
     assert row.last_error == "mira@kestrel.example: 550 no such mailbox"
     assert (row.attempts, row.sent_at) == (2, None)
     now += timedelta(minutes=2)
     assert [letter.to for letter in send(now=now)] == [["mira@kestrel.example"]]
-    (row,) = letters(invoice.tenant_id)
+    (row,) = queued_emails(invoice.tenant_id)
     assert (row.sent_at, row.last_error, row.due_at) == (now, "", None)
 
 
-def test_a_worker_that_dies_loses_no_email() -> None:
+def test_a_worker_crash_loses_no_email() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     with (
@@ -225,7 +225,7 @@ def test_a_worker_that_dies_loses_no_email() -> None:
     assert len(send(now=NOW + timedelta(minutes=6))) == 1
 
 
-def test_after_days_nobody_tries_any_longer() -> None:
+def test_sending_an_email_stops_after_the_maximum_number_of_tries() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     now = NOW
@@ -234,7 +234,7 @@ def test_after_days_nobody_tries_any_longer() -> None:
             now += email_delivery.MAX_BACKOFF + email_delivery.CLAIM
             assert len(email_delivery.due_emails(now=now)) == 1
             send(now=now)
-    (row,) = letters(invoice.tenant_id)
+    (row,) = queued_emails(invoice.tenant_id)
     assert (row.attempts, row.due_at, row.sent_at) == (email_delivery.MAX_TRIES, None, None)
     assert row.last_error.endswith("away")
     assert row.undelivered_reason == "given_up"
@@ -248,7 +248,7 @@ def test_after_days_nobody_tries_any_longer() -> None:
         assert AuditEvent.objects.get(action="notification.resend").subject_id == row.pk
 
 
-def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_people() -> None:
+def test_an_email_that_fails_to_render_is_retried_and_then_left_to_operators() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     now, (hint,) = NOW, email_delivery.due_emails(now=NOW)
@@ -256,7 +256,7 @@ def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_
         for n in range(1, email_delivery.MAX_TRIES + 1):
             with clock.frozen_at(now):
                 tasks.send_email(*hint[1:])
-            (row,) = letters(invoice.tenant_id)
+            (row,) = queued_emails(invoice.tenant_id)
             assert (row.attempts, row.last_error) == (n, "The e-mail could not be written or sent: KeyError.")
             now = row.due_at or now
     assert (row.undelivered_reason, row.due_at, row.sent_at, row.claimed_until) == ("given_up", None, None, None)
@@ -266,7 +266,7 @@ def test_an_email_that_cannot_be_written_stays_in_the_queue_and_is_then_left_to_
     assert len(send(now=now)) == 1
 
 
-def test_a_worker_that_dies_over_the_last_try_leaves_the_email_to_people() -> None:
+def test_a_crash_on_the_last_try_leaves_the_email_to_operators() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     now = NOW
@@ -275,27 +275,27 @@ def test_a_worker_that_dies_over_the_last_try_leaves_the_email_to_people() -> No
             with pytest.raises(KeyboardInterrupt):
                 send(now=now)
             now += email_delivery.MAX_BACKOFF
-    (row,) = letters(invoice.tenant_id)
+    (row,) = queued_emails(invoice.tenant_id)
     assert (row.undelivered_reason, len(email_delivery.due_emails(now=now))) == ("", 1)
     assert send(now=now) == []
-    (row,) = letters(invoice.tenant_id)
+    (row,) = queued_emails(invoice.tenant_id)
     assert (row.undelivered_reason, row.due_at, email_delivery.due_emails(now=now)) == ("given_up", None, [])
 
 
-def test_an_email_to_nobody_was_not_sent_and_waits_for_people() -> None:
+def test_an_email_without_a_recipient_is_unsent_until_an_operator_requeues_it() -> None:
     invoice = create_final_invoice()
     assert send() == []
-    (row,) = letters(invoice.tenant_id)
+    (row,) = queued_emails(invoice.tenant_id)
     assert (row.undelivered_reason, row.sent_at, row.due_at) == ("no_recipient", None, None)
     assert figures()["gpubroker_emails_undeliverable"] == 1
     payer(invoice)
     email_delivery.requeue_email(row, actor=MIRA, now=LATER)
     assert len(send(now=LATER)) == 1
-    (row,) = letters(invoice.tenant_id)
+    (row,) = queued_emails(invoice.tenant_id)
     assert (row.undelivered_reason, row.sent_at) == ("", LATER)
 
 
-def test_documents_are_laid_out_and_mails_sent_with_no_transaction_open() -> None:
+def test_pdfs_are_rendered_and_emails_sent_outside_any_transaction() -> None:
     invoice = create_final_invoice()
     payer(invoice)
     issue_note(invoice, {1: 50})
@@ -320,7 +320,7 @@ def figures() -> dict[str, float]:
     return {each.name: each.samples[0].value for each in metrics.database_gauges()}
 
 
-def test_of_two_workers_one_sends(django_capture_on_commit_callbacks: Any) -> None:
+def test_one_of_two_concurrent_workers_sends_an_email(django_capture_on_commit_callbacks: Any) -> None:
     invoice = create_final_invoice()
     payer(invoice)
     (hint,) = email_delivery.due_emails(now=NOW)

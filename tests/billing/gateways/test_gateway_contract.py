@@ -104,7 +104,7 @@ def test_after_it_was_repaired_the_same_key_goes_through(under_test: GatewayUnde
     assert under_test.taken() == {"pay_01": (164218, "EUR")}
 
 
-def test_a_charge_that_went_through_unheard_is_found_after_a_rejection(under_test: GatewayUnderTest) -> None:
+def test_a_succeeded_charge_with_a_lost_answer_is_found_after_a_rejection(under_test: GatewayUnderTest) -> None:
     under_test.suffer(CHARGE.payer, "lost", "rejected")
     with pytest.raises(OutcomeUnknown):
         under_test.gateway.charge(CHARGE, now=NOW)
@@ -137,7 +137,7 @@ def test_a_gateway_has_a_name_of_limited_length(under_test: GatewayUnderTest) ->
 # Nothing is to be taken
 
 
-def test_what_is_withdrawn_first_is_never_taken(under_test: GatewayUnderTest) -> None:
+def test_a_charge_withdrawn_before_it_is_made_is_never_taken(under_test: GatewayUnderTest) -> None:
     assert isinstance(under_test.gateway.withdraw(CHARGE, now=NOW), Declined)
     for days in (0, 400):
         again = NOW + timedelta(days=days)
@@ -161,31 +161,31 @@ def test_what_is_withdrawn_is_the_charge_of_its_key_and_no_other(under_test: Gat
 # Money goes back
 
 
-def back(minor: int, key: str = "ref_01", charge: str = "pay_01") -> GatewayRefund:
+def refund_of(minor: int, key: str = "ref_01", charge: str = "pay_01") -> GatewayRefund:
     return GatewayRefund(key, charge, minor, "EUR", "ten_kestrel", "Refund of invoice 2026-10-0001")
 
 
-def test_a_refund_goes_back_once_under_its_key(under_test: GatewayUnderTest) -> None:
+def test_a_repeated_refund_with_one_key_refunds_once(under_test: GatewayUnderTest) -> None:
     under_test.gateway.charge(CHARGE, now=NOW)
-    first = under_test.gateway.refund(back(100), now=NOW)
+    first = under_test.gateway.refund(refund_of(100), now=NOW)
     assert isinstance(first, Succeeded)
     assert 0 < len(first.reference) <= LONGEST_REFERENCE
-    assert under_test.gateway.refund(back(100), now=NOW + timedelta(days=400)) == first
+    assert under_test.gateway.refund(refund_of(100), now=NOW + timedelta(days=400)) == first
     assert under_test.sent_back() == {"ref_01": 100}
 
 
-def test_in_parts_all_goes_back_and_never_more_than_was_taken(under_test: GatewayUnderTest) -> None:
+def test_partial_refunds_never_exceed_the_charge(under_test: GatewayUnderTest) -> None:
     under_test.gateway.charge(CHARGE, now=NOW)
-    assert isinstance(under_test.gateway.refund(back(164219), now=NOW), Declined)
-    assert isinstance(under_test.gateway.refund(back(164217, "ref_02"), now=NOW), Succeeded)
-    assert isinstance(under_test.gateway.refund(back(2, "ref_03"), now=NOW), Declined)
-    assert isinstance(under_test.gateway.refund(back(1, "ref_04"), now=NOW), Succeeded)
+    assert isinstance(under_test.gateway.refund(refund_of(164219), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(164217, "ref_02"), now=NOW), Succeeded)
+    assert isinstance(under_test.gateway.refund(refund_of(2, "ref_03"), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(1, "ref_04"), now=NOW), Succeeded)
     assert under_test.sent_back() == {"ref_02": 164217, "ref_04": 1}
 
 
 def test_a_refund_of_a_charge_that_took_nothing_is_declined(under_test: GatewayUnderTest) -> None:
-    assert isinstance(under_test.gateway.refund(back(1), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(1), now=NOW), Declined)
     under_test.suffer("ten_kestrel", "declined")
     under_test.gateway.charge(CHARGE, now=NOW)
-    assert isinstance(under_test.gateway.refund(back(1), now=NOW), Declined)
+    assert isinstance(under_test.gateway.refund(refund_of(1), now=NOW), Declined)
     assert under_test.sent_back() == {}

@@ -53,7 +53,7 @@ def balanced() -> None:
         assert [proof.name for proof in invariant_checks.check_invariants(now=NOW) if not proof.holds] == []
 
 
-def test_money_goes_back_before_a_grant_has_anything() -> None:
+def test_a_credit_note_returns_the_payment_before_the_grant() -> None:
     invoice, (grant,) = granted_month(200)
     process_payment(request_payment(invoice))
     note = issue_note(invoice, {1: 150})
@@ -65,7 +65,7 @@ def test_money_goes_back_before_a_grant_has_anything() -> None:
     balanced()
 
 
-def test_what_is_due_becomes_less_before_anything_goes_back() -> None:
+def test_a_credit_note_reduces_the_amount_due_before_returning_a_grant() -> None:
     invoice, (grant,) = granted_month(200)
     note = issue_note(invoice)
     assert (note.reduced_due, note.to_balance, note.to_grants) == (105, 0, 200)
@@ -73,7 +73,7 @@ def test_what_is_due_becomes_less_before_anything_goes_back() -> None:
     balanced()
 
 
-def test_what_was_drawn_last_goes_back_first() -> None:
+def test_the_grant_drawn_last_is_returned_first() -> None:
     invoice, (first, second) = granted_month(200, 105)
     issue_note(invoice, {1: 150})
     assert (remaining_amount(first), remaining_amount(second)) == (45, 105)
@@ -82,7 +82,7 @@ def test_what_was_drawn_last_goes_back_first() -> None:
     balanced()
 
 
-def test_what_goes_back_to_a_grant_that_lapsed_is_nobodys() -> None:
+def test_credit_returned_to_an_expired_grant_lapses() -> None:
     invoice, (grant,) = granted_month(300, ends="2026-11-01 00:00:00")
     assert expire_grants(NOW) == 1
     note = issue_note(invoice)
@@ -106,7 +106,7 @@ def test_without_a_grant_all_that_was_paid_goes_to_the_balance() -> None:
     paid_first=st.booleans(),
     parts=st.lists(st.tuples(st.integers(1, 2), st.integers(1, 120)), max_size=6),
 )
-def test_in_whichever_order_no_more_money_comes_back_than_was_paid(
+def test_credit_notes_in_any_order_return_no_more_than_was_paid(
     grants: list[int], paid_first: bool, parts: list[tuple[int, int]]
 ) -> None:
     invoice, given_ = granted_month(*grants)

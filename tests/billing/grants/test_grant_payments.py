@@ -62,7 +62,7 @@ def balanced() -> None:
         ] == []
 
 
-def test_a_grant_is_given_away_and_stands_on_an_account_of_its_own() -> None:
+def test_a_grant_is_booked_as_promotion_on_an_account_of_its_own() -> None:
     tenant, _ = create_customer()
     first, second = create_grant(tenant, 500), create_grant(tenant, 300)
     assert (remaining_amount(first), remaining_amount(second)) == (500, 300)
@@ -101,7 +101,7 @@ def test_what_is_left_of_a_grant_pays_the_next_month() -> None:
     balanced()
 
 
-def test_the_lowest_priority_goes_first_and_of_these_what_ends_first() -> None:
+def test_grants_are_drawn_by_lowest_priority_and_then_by_earliest_expiry() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(250 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     last = create_grant(tenant, 100, priority=200)
@@ -130,7 +130,7 @@ def test_a_grant_pays_only_in_its_scope() -> None:
     balanced()
 
 
-def test_a_wide_grant_leaves_to_a_narrow_one_what_only_that_may_pay() -> None:
+def test_a_grant_for_all_offerings_leaves_a_scoped_grant_its_usage() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(100 * CENT)
     add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
@@ -141,7 +141,7 @@ def test_a_wide_grant_leaves_to_a_narrow_one_what_only_that_may_pay() -> None:
     assert (amounts_drawn(invoice), invoice.to_pay) == ({wide.pk: 100, narrow.pk: 100}, 0)
 
 
-def test_grants_go_before_the_balance_and_before_a_payment() -> None:
+def test_grants_are_drawn_before_the_balance_and_before_a_payment() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(300 * CENT)
     add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
@@ -157,7 +157,7 @@ def test_grants_go_before_the_balance_and_before_a_payment() -> None:
     balanced()
 
 
-def test_b31_what_was_used_up_to_the_very_moment_of_its_end_a_grant_pays_and_no_second_more() -> None:
+def test_b31_a_grant_pays_usage_exactly_up_to_its_expiry() -> None:
     tenant, project = create_customer()
     end = utc("2026-10-05 00:30:00")
     add_ended_lease(project, create_priced_offering(360 * CENT), utc("2026-10-05 00:00:00"), HOUR)
@@ -224,7 +224,7 @@ def test_a_grant_that_nobody_used_lapses_when_its_month_is_closed() -> None:
     balanced()
 
 
-def test_what_was_used_and_is_not_charged_yet_keeps_a_grant_from_lapsing() -> None:
+def test_a_grant_does_not_expire_before_its_usage_is_charged() -> None:
     tenant, project = create_customer()
     grant = create_grant(tenant, 500, expires_at=utc("2026-10-20 00:00:00"))
     add_ended_lease(project, create_priced_offering(200 * CENT), utc("2026-10-05 00:00:00"), HOUR)

@@ -35,7 +35,7 @@ def test_credit_pays_a_line_with_its_tax() -> None:
     )
 
 
-def test_of_a_line_that_ran_on_after_its_end_credit_pays_its_part_with_the_tax_of_that_part() -> None:
+def test_an_expired_grant_pays_usage_before_its_expiry_including_tax() -> None:
     tenant, project = create_customer()
     set_billing_details(tenant, LUMEN)
     charge_amounts(project, 1000)
@@ -43,7 +43,7 @@ def test_of_a_line_that_ran_on_after_its_end_credit_pays_its_part_with_the_tax_o
     assert amounts_drawn(close_taxed_month(tenant)) == {grant.pk: 595}
 
 
-def test_a_taxed_invoice_gives_back_what_was_paid_and_then_credit_to_nothing() -> None:
+def test_credit_notes_of_a_taxed_invoice_return_the_payment_and_then_the_grant() -> None:
     tenant, project = create_customer()
     set_billing_details(tenant, LUMEN)
     charge_amounts(project, 333, 105)

@@ -47,7 +47,7 @@ def test_old_invoices_and_payments_are_booked_as_they_happened() -> None:
     assert missing_postings.post_missing(now=later()) == 0
 
 
-def test_an_old_invoice_that_was_taken_back_is_booked_and_reversed() -> None:
+def test_an_old_void_invoice_is_posted_and_reversed() -> None:
     with older_release():
         invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id):
@@ -115,7 +115,7 @@ def proof(name: str, minutes: int) -> tuple[int, tuple[str, ...]]:
     return found[name].found, found[name].examples
 
 
-def test_the_integrity_checks_name_what_is_not_in_the_books_once_there_was_time_for_it() -> None:
+def test_the_integrity_checks_name_unposted_invoices_after_a_grace_period() -> None:
     with older_release():
         invoice = create_final_invoice()
     assert proof("invoices posted", 5) == (0, ())

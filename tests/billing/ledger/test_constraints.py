@@ -76,7 +76,7 @@ def test_not_even_the_owner_changes_or_removes_it(table: str) -> None:
     assert updates is (table != "billing_accountbalance")  # which the trigger itself keeps
 
 
-def test_nobody_of_the_product_writes_a_balance() -> None:
+def test_no_role_of_the_product_may_write_a_balance() -> None:
     invoice = create_final_invoice()
     refused(invoice, say("UPDATE billing_accountbalance SET minor = 0"), "permission denied")
     refused(invoice, say("DELETE FROM billing_accountbalance"), "permission denied")
@@ -134,7 +134,7 @@ def test_another_tenants_account_and_none_at_all_are_refused() -> None:
         refused(ours, moved(ours, account("revenue"), odd), "of its own tenant")
 
 
-def test_nobody_writes_in_anothers_name() -> None:
+def test_a_transfer_of_another_tenant_is_refused() -> None:
     ours, theirs = create_final_invoice(), create_final_invoice()
     legs = account("receivable", theirs.tenant_id), account("revenue")
     refused(ours, moved(ours, *legs, tenant_id=theirs.tenant_id), "row-level security")

@@ -72,7 +72,7 @@ def test_a_declined_payment_moves_nothing() -> None:
     assert transfers_of(invoice) == FINAL
 
 
-def test_what_is_taken_back_is_reversed_transfer_by_transfer() -> None:
+def test_a_void_invoice_is_reversed_transfer_by_transfer() -> None:
     invoice = create_final_invoice()
     void(invoice)
     taken_back = [("void", "revenue", "accrued", 200), ("void", "accrued", "receivable", 200)]
@@ -83,7 +83,7 @@ def test_what_is_taken_back_is_reversed_transfer_by_transfer() -> None:
     assert account_balances() == {"revenue": 0}
 
 
-def test_an_invoice_that_stands_is_not_taken_back() -> None:
+def test_a_final_invoice_is_not_reversed() -> None:
     invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id):
         assert posting.reverse_invoices([invoice.pk], now=NOW) == 0

@@ -49,7 +49,7 @@ def test_many_tenants_pay_at_once_into_one_account(own_database: OwnDatabase) ->
 
 
 @pytest.mark.deep
-def test_b15_what_many_workers_find_missing_is_booked_once(own_database: OwnDatabase) -> None:
+def test_b15_concurrent_workers_post_missing_transfers_once(own_database: OwnDatabase) -> None:
     """The first postings there ever were: all of them open the same accounts."""
     with older_release():
         invoices = [create_final_invoice() for _ in range(4)]

@@ -125,7 +125,7 @@ def verified() -> str:
 
 
 @pytest.mark.django_db
-def test_the_command_says_that_whole_books_are_whole() -> None:
+def test_the_command_reports_a_consistent_ledger() -> None:
     paid_bill()
     ledger_seal.seal_ledger(now=later())
     said = verified()

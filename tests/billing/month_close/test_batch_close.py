@@ -198,7 +198,7 @@ def test_what_runs_on_is_cut_and_its_month_is_closed_with_the_others() -> None:
     assert [invoice.total for invoice in invoices_of(tenant)] == [100, 30 * 24 * 100]
 
 
-def test_a_lease_without_a_proof_of_life_keeps_its_own_month_open_only() -> None:
+def test_an_unobserved_lease_keeps_only_its_own_tenants_month_open() -> None:
     silent, project = create_customer()
     add_running_lease(
         project, create_priced_offering(EURO), utc("2026-10-31 23:00:00"), seen_at=utc("2026-10-31 23:30:00")

@@ -173,7 +173,7 @@ def test_a_lease_that_runs_on_is_charged_up_to_the_border_and_goes_on() -> None:
     assert [invoice.total for invoice in invoices_of(tenant)] == [100]
 
 
-def test_b4_a_lease_without_any_news_for_months_is_billed_every_month() -> None:
+def test_b4_a_lease_without_transitions_for_months_is_billed_every_month() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(), utc("2026-01-31 00:00:00"))
     assert close_month.close_due_months(now=utc("2026-05-01 00:05:00")).months == 4
@@ -198,7 +198,7 @@ def test_a_lease_that_moves_while_it_is_cut_is_tried_again() -> None:
     assert [charge.unit_seconds for charge in charges_of(tenant)] == [24 * HOUR]
 
 
-def test_a_lease_that_never_stands_still_leaves_the_month_open() -> None:
+def test_a_lease_that_changes_at_every_try_keeps_the_month_open() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(), utc("2026-10-31 00:00:00"))
     with patch.object(Lease, "add_metering_tick", return_value=False):
@@ -325,7 +325,7 @@ def test_b29_b30_late_seconds_go_on_the_next_invoice_and_leave_the_closed_one_al
     assert carried == {october.period_id: november.period_id, november.period_id: november.period_id}
 
 
-def test_b42_a_run_that_dies_anywhere_leaves_nothing_and_is_repeated(berlin: Tenant) -> None:
+def test_b42_a_crash_at_any_step_rolls_back_and_can_be_repeated(berlin: Tenant) -> None:
     steps = ["rate_tenant_leases", "ensure_periods", "refresh_drafts", "finalize_invoice"]
     for step in steps:
         where = {
@@ -384,7 +384,7 @@ def test_what_is_active_is_not_ended_by_a_close() -> None:
         assert Lease.objects.get(pk=lease.pk).state == LeaseState.ACTIVE
 
 
-def test_a_run_that_somebody_waits_for_closes_no_more_than_so_many() -> None:
+def test_a_closing_run_can_be_limited_to_a_number_of_months() -> None:
     offering = create_priced_offering()
     for _ in range(3):
         add_ended_lease(create_customer()[1], offering, utc("2026-10-05 00:00:00"), HOUR)

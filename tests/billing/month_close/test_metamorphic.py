@@ -20,14 +20,14 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize("change", sorted(CHANGES))
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_told_otherwise_it_comes_to_the_same(change: str, seed: int) -> None:
+def test_equivalent_histories_have_equal_invoices(change: str, seed: int) -> None:
     with undone():
         chance = random.Random(seed)
         tale = LeaseHistory.by_chance(chance)
         assert invoice_history(CHANGES[change](tale, chance), chance) == invoice_history(tale, chance)
 
 
-def test_a_second_more_comes_to_something_else() -> None:
+def test_one_second_more_changes_the_invoice() -> None:
     chance = random.Random(4)
     tale = LeaseHistory.by_chance(chance)
     ran = next(n for n, (_, steps) in enumerate(tale.lives) if steps[-2].after == "active")

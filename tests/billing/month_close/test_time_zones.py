@@ -10,7 +10,7 @@ from tests import time_zones
 
 
 @pytest.mark.django_db
-def test_process_and_sessions_live_where_it_was_asked_for() -> None:
+def test_the_process_and_database_sessions_use_the_requested_time_zones() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('TimeZone'), '2026-07-01 00:00:00+00'::timestamptz")
         session, moment = cursor.fetchone()

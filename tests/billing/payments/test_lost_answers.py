@@ -35,7 +35,7 @@ def test_after_a_lost_answer_the_same_key_finds_the_charge() -> None:
     assert (charged_amounts(invoice), reload_invoice(invoice).status) == ([200], "paid")
 
 
-def test_each_silence_is_waited_for_longer(enqueued: CapturedMessages) -> None:
+def test_each_unanswered_attempt_is_retried_after_a_longer_wait(enqueued: CapturedMessages) -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, *[GatewayFault.UNREACHABLE] * 6)
     payment, now, waits = request_payment(invoice), NOW, []
@@ -51,7 +51,7 @@ def test_each_silence_is_waited_for_longer(enqueued: CapturedMessages) -> None:
     assert charged_amounts(invoice) == [200]
 
 
-def test_before_its_moment_nobody_asks_again() -> None:
+def test_a_payment_is_not_retried_before_it_is_due() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.UNREACHABLE)
     payment = process_payment(request_payment(invoice))
@@ -110,7 +110,7 @@ def test_a_worker_that_comes_too_late_changes_nothing(answer: GatewayFault) -> N
     assert charged_amounts(invoice) == ([] if answer is GatewayFault.DECLINED else [200])
 
 
-def test_a_key_that_stands_for_something_else_is_said_aloud(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_idempotency_key_of_another_charge_makes_the_payment_stuck(caplog: pytest.LogCaptureFixture) -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     SimulatedCharge.objects.create(
@@ -123,7 +123,7 @@ def test_a_key_that_stands_for_something_else_is_said_aloud(caplog: pytest.LogCa
 
 
 @pytest.mark.deep
-def test_a_gateway_that_is_away_for_three_days_holds_nothing_up_for_good() -> None:
+def test_payments_recover_after_a_gateway_outage_of_three_days() -> None:
     invoices = [create_final_invoice() for _ in range(3)]
     for invoice in invoices:
         fail_next_charges(invoice, *[GatewayFault.UNREACHABLE] * 40)

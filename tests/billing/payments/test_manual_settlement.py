@@ -45,7 +45,7 @@ def stuck(invoice: Invoice) -> Payment:
     return process_payment(request_payment(invoice))
 
 
-def untaken(payment: Payment, *, why: str = "the account was closed", now: datetime = LATER) -> Payment:
+def settle_as_failed(payment: Payment, *, why: str = "the account was closed", now: datetime = LATER) -> Payment:
     """Say so, as operators do, and let a worker see to it."""
     manual_settlements.settle_as_not_taken(payment_collection.PAYMENTS, payment, why=why, actor=ADA, now=now)
     return process_payment(payment, now=now)
@@ -55,7 +55,7 @@ def test_a_payment_marked_failed_makes_its_invoice_payable_at_the_new_gateway() 
     invoice = create_final_invoice()
     payment = stuck(invoice)
     with payments.using_gateway(Other()):
-        untaken(payment)
+        settle_as_failed(payment)
         with tenant_scope(invoice.tenant_id):
             status = payment_status(reload_invoice(invoice))
         assert (status.state, status.payable) == (InvoicePaymentState.DECLINED, True)
@@ -69,7 +69,7 @@ def test_a_payment_marked_failed_makes_its_invoice_payable_at_the_new_gateway() 
 def test_a_manual_settlement_is_audited_with_operator_and_reason() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
-    untaken(payment)
+    settle_as_failed(payment)
     with tenant_scope(invoice.tenant_id):
         event = AuditEvent.objects.get(action="payment.mark_failed")
     assert (event.actor_kind, event.actor_label, event.subject_id) == ("staff", ADA.label, invoice.pk)
@@ -81,7 +81,7 @@ def test_a_manual_settlement_is_audited_with_operator_and_reason() -> None:
 def test_after_a_manual_failure_the_invoice_is_collected_automatically_again() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
-    untaken(payment)
+    settle_as_failed(payment)
     sweep_payments(NOW + timedelta(days=2))
     assert reload_invoice(invoice).status == "paid"
     assert [each.automatic for each in payments_of(invoice)] == [False, True]
@@ -91,7 +91,7 @@ def test_without_a_reason_nothing_changes() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     with pytest.raises(InvalidValue):
-        untaken(payment, why=" ")
+        settle_as_failed(payment, why=" ")
     assert [each.status for each in payments_of(invoice)] == ["stuck"]
 
 
@@ -99,9 +99,9 @@ def test_as_long_as_a_worker_may_bring_the_answer_it_is_refused() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     with pytest.raises(ManualSettlementRefused, match="may still respond"):
-        untaken(payment, now=NOW + gateway_transactions.CLAIM_DURATION - timedelta(seconds=1))
+        settle_as_failed(payment, now=NOW + gateway_transactions.CLAIM_DURATION - timedelta(seconds=1))
     assert [each.status for each in payments_of(invoice)] == ["stuck"]
-    untaken(payment, now=NOW + gateway_transactions.CLAIM_DURATION)
+    settle_as_failed(payment, now=NOW + gateway_transactions.CLAIM_DURATION)
     assert [each.status for each in payments_of(invoice)] == ["declined"]
 
 
@@ -109,10 +109,10 @@ def test_a_pending_or_settled_payment_cannot_be_settled_manually() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     with pytest.raises(ManualSettlementRefused, match="is pending"):
-        untaken(payment)
+        settle_as_failed(payment)
     process_payment(payment)
     with pytest.raises(ManualSettlementRefused, match="is succeeded"):
-        untaken(payment)
+        settle_as_failed(payment)
     assert (reload_invoice(invoice).status, [each.status for each in payments_of(invoice)]) == ("paid", ["succeeded"])
 
 
@@ -132,15 +132,15 @@ def test_a_payment_claimed_by_a_worker_cannot_be_settled_manually() -> None:
         mock.patch.object(manual_settlements, "_check_settleable", meanwhile),
         refused,
     ):
-        untaken(payment)
+        settle_as_failed(payment)
     with (
         mock.patch.object(manual_settlements, "_check_settleable", meanwhile),
         pytest.raises(TransactionChanged, match="has changed in the meantime"),
     ):
-        untaken(payment)
+        settle_as_failed(payment)
 
 
-def test_what_waits_for_a_gateway_that_is_gone_is_listed_and_may_be_settled() -> None:
+def test_a_payment_of_a_removed_gateway_is_listed_and_can_be_settled() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     with payments.using_gateway(None):
@@ -148,7 +148,7 @@ def test_what_waits_for_a_gateway_that_is_gone_is_listed_and_may_be_settled() ->
         with staff_scope():
             seen = pending_collections.read_pending_collections(now=LATER)
         assert ([each.pk for each in seen.stuck], seen.pending) == ([payment.pk], 0)
-        untaken(payment)
+        settle_as_failed(payment)
         with tenant_scope(invoice.tenant_id):
             assert payment_status(reload_invoice(invoice)).state is InvoicePaymentState.TRANSFER
         with staff_scope():
@@ -163,7 +163,7 @@ def test_a_claim_of_a_worker_with_other_settings_is_waited_for() -> None:
         payments.using_gateway(None),
         pytest.raises(ManualSettlementRefused, match="simulated may still respond to"),
     ):
-        untaken(payment, now=NOW)
+        settle_as_failed(payment, now=NOW)
 
 
 def test_an_invoice_whose_charge_succeeded_is_paid_although_marked_failed() -> None:
@@ -172,7 +172,7 @@ def test_an_invoice_whose_charge_succeeded_is_paid_although_marked_failed() -> N
     payment = request_payment(invoice)
     process_payment(payment)
     assert process_payment(payment, now=NOW + timedelta(minutes=5)).status == "stuck"
-    assert untaken(payment).status == "succeeded"
+    assert settle_as_failed(payment).status == "succeeded"
     assert (reload_invoice(invoice).status, charged_amounts(invoice)) == ("paid", [200])
 
 
@@ -180,7 +180,7 @@ def test_an_unreachable_gateway_keeps_the_payment_pending_with_its_reason() -> N
     invoice = create_final_invoice()
     payment = stuck(invoice)
     fail_next_charges(invoice, GatewayFault.UNREACHABLE, GatewayFault.REJECTED)
-    waits = untaken(payment)
+    waits = settle_as_failed(payment)
     assert (waits.status, waits.mark_failed_reason) == ("pending", "the account was closed")
     again = process_payment(payment, now=LATER + timedelta(minutes=5))
     assert (again.status, again.mark_failed_reason, again.code) == ("stuck", "", "bad_credentials")
@@ -193,7 +193,7 @@ def test_an_unreachable_gateway_keeps_the_payment_pending_with_its_reason() -> N
 
 def test_a_withdrawn_charge_is_declined_under_its_old_key() -> None:
     invoice = create_final_invoice()
-    payment = untaken(stuck(invoice))
+    payment = settle_as_failed(stuck(invoice))
     with tenant_scope(invoice.tenant_id):
         charge = payment_collection.charge_request(Payment.objects.select_related("invoice").get(pk=payment.pk))
     assert isinstance(SimulatedGateway().charge(charge, now=LATER), Declined)

@@ -62,7 +62,7 @@ def test_a_worker_is_notified_at_once(enqueued: CapturedMessages) -> None:
     assert ("billing.collect", payment.pk, payment.tenant_id, NOW) in enqueued
 
 
-def test_it_is_paid_without_anybody_asking() -> None:
+def test_a_due_invoice_is_collected_automatically() -> None:
     first, second = create_final_invoice(), create_final_invoice(5 * 10**9, currency="JPY")
     sweep_payments(NOW)
     assert [reload_invoice(each).status for each in (first, second)] == ["paid", "paid"]
@@ -125,7 +125,7 @@ def test_a_declined_one_is_tried_again_by_itself_once_a_day_and_five_times_in_al
     assert [each.opened_at for each in attempts] == [NOW + n * DAY for n in range(MAX_AUTO_RETRIES)]
 
 
-def test_a_person_who_tries_in_vain_is_left_in_peace_for_a_day() -> None:
+def test_after_a_declined_manual_payment_collection_waits_a_day() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
@@ -199,7 +199,7 @@ def test_what_was_to_be_paid_by_transfer_is_never_collected_unasked() -> None:
     assert charged_amounts(invoice) == []
 
 
-def test_an_invoice_that_cannot_be_asked_for_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invoice_that_fails_to_be_collected_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = create_final_invoice(), create_final_invoice()
 
     def refuse(invoice: Invoice, *given: object, **more: object) -> Payment:

@@ -107,7 +107,7 @@ def test_a_rejected_payment_becomes_stuck_with_its_reason() -> None:
     assert read_gauges()["gpubroker_payments_stuck"] == 1
 
 
-def test_by_itself_nobody_asks_again_and_no_other_payment_is_begun() -> None:
+def test_a_stuck_payment_is_neither_retried_nor_replaced_automatically() -> None:
     invoice = create_final_invoice()
     payment = stuck(invoice)
     for day in range(10):
@@ -214,7 +214,7 @@ def test_after_some_failures_in_a_row_it_waits_for_a_person() -> None:
     assert (reload_invoice(invoice).status, charged_amounts(invoice), len(payments_of(invoice))) == ("paid", [200], 1)
 
 
-def test_an_orderly_silence_between_begins_the_count_again() -> None:
+def test_an_unreachable_gateway_resets_the_count_of_unexpected_failures() -> None:
     invoice = create_final_invoice()
     payment, now = request_payment(invoice), NOW
     for _ in range(3):
@@ -230,7 +230,7 @@ def test_an_orderly_silence_between_begins_the_count_again() -> None:
         now = payment.due_at
 
 
-def test_a_payment_that_its_workers_die_of_is_not_given_to_one_after_the_other_for_ever() -> None:
+def test_a_payment_that_crashes_its_workers_is_not_retried_forever() -> None:
     invoice = create_final_invoice()
     payment, now = request_payment(invoice), NOW
     for _ in range(MAX_UNEXPECTED_FAILURES):
@@ -253,7 +253,7 @@ def test_money_that_was_taken_counts_whatever_its_reference_is(reference: str, k
     assert reload_invoice(invoice).status == "paid"
 
 
-def test_an_answer_that_is_none_is_a_failure_that_is_noted() -> None:
+def test_a_malformed_gateway_answer_is_recorded_as_a_failure() -> None:
     invoice = create_final_invoice()
     with payments.using_gateway(Says(Succeeded(None))):  # type: ignore[arg-type]
         payment = work(request_payment(invoice), now=NOW)
@@ -270,7 +270,7 @@ def test_no_answer_at_all_is_a_failure_that_is_noted() -> None:
     )
 
 
-def test_words_that_no_row_can_hold_are_cut() -> None:
+def test_gateway_reasons_are_truncated_and_lose_nul_characters() -> None:
     with payments.using_gateway(Says(Declined("No\0. " + "x" * 500, "c" * 200))):
         payment = work(request_payment(create_final_invoice()), now=NOW)
     assert (payment.status, len(payment.reason), len(payment.code)) == ("declined", 200, 60)

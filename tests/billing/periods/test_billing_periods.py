@@ -41,7 +41,7 @@ def test_months_begin_at_local_midnight_and_reach_past_the_end() -> None:
     ]
 
 
-def test_months_are_added_on_both_sides_without_a_hole() -> None:
+def test_months_are_added_before_and_after_without_a_gap() -> None:
     tenant, _ = create_customer("Asia/Kolkata")
     ensure(tenant, utc("2026-06-15 00:00:00"), utc("2026-06-15 00:00:00"))
     ensure(tenant, utc("2026-03-15 00:00:00"), utc("2026-08-15 00:00:00"))
@@ -50,7 +50,7 @@ def test_months_are_added_on_both_sides_without_a_hole() -> None:
     assert all(a.span.upper == b.span.lower for a, b in pairwise(found))
 
 
-def test_asking_again_makes_nothing() -> None:
+def test_creating_periods_again_creates_none() -> None:
     tenant, _ = create_customer()
     for _ in range(2):
         ensure(tenant, utc("2026-06-15 00:00:00"), utc("2026-07-15 00:00:00"))
@@ -67,7 +67,7 @@ def test_the_present_month_is_made_when_it_is_asked_for() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(ZONES), min_size=2, max_size=5))
-def test_b2_b3_a_tenant_that_moves_gets_every_month_once_and_no_second_twice(zones: list[str]) -> None:
+def test_b2_b3_a_time_zone_change_leaves_no_gap_or_overlap_between_months(zones: list[str]) -> None:
     tenant, _ = create_customer(zones[0])
     now = utc("2026-01-10 00:00:00")
     for zone in zones:
@@ -80,13 +80,13 @@ def test_b2_b3_a_tenant_that_moves_gets_every_month_once_and_no_second_twice(zon
     assert all(timedelta(days=26) < month.span.upper - month.span.lower < timedelta(days=33) for month in found)
 
 
-def test_the_edition_of_the_zones_is_read_off_the_first_place_that_knows_it(tmp_path: Path) -> None:
+def test_the_tzdata_version_is_read_from_the_first_folder_that_has_it(tmp_path: Path) -> None:
     (tmp_path / "tzdata.zi").write_text("# version 2031c\n# This zic input file is in the public domain.\n")
     assert billing_periods.tzdata_version((str(tmp_path / "elsewhere"), str(tmp_path))) == "2031c"
     assert billing_periods.tzdata_version((str(tmp_path / "elsewhere"),)) == ""
 
 
-def test_a_run_tells_by_which_edition_its_months_were_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_billing_run_stores_its_tzdata_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(billing_periods, "tzdata_version", lambda: "2031c")
     _tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"), 60)

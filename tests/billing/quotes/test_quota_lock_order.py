@@ -41,7 +41,7 @@ def ceilings(owner: TenantContext) -> None:
         owner.set_quota(kind, 10**15)
 
 
-def test_one_asks_while_another_gives_back(sim: Simulation, settings: Any) -> None:
+def test_a_lease_request_and_a_concurrent_release_do_not_deadlock(sim: Simulation, settings: Any) -> None:
     create_gpus(2)
     kestrel, slice_ = create_tenant("Kestrel"), offering("1g.10gb")
     ceilings(kestrel)

@@ -238,7 +238,7 @@ def test_a_refused_lease_leaves_its_quote_to_another(kestrel: TenantContext) -> 
         assert ask(sim, kestrel, quote).quote_id == quote.id
 
 
-def test_a_quote_that_ended_holds_nothing_and_says_since_when(kestrel: TenantContext, settings: Any) -> None:
+def test_an_expired_quote_is_refused_with_the_time_since_its_expiry(kestrel: TenantContext, settings: Any) -> None:
     settings.QUOTE_TTL_S = 30
     with simulate() as sim:
         quote = quoted(kestrel, sim)
@@ -289,7 +289,7 @@ def test_less_time_than_was_quoted_is_fine(kestrel: TenantContext) -> None:
         assert ask(sim, kestrel, quoted(kestrel, sim), max_duration_s=HOUR).quote_id
 
 
-def test_quotes_of_others_are_as_good_as_none(kestrel: TenantContext) -> None:
+def test_quotes_of_other_tenants_and_projects_are_not_found(kestrel: TenantContext) -> None:
     other_tenant, child = create_tenant("Stranger"), kestrel.create_project("child")
     with simulate() as sim:
         theirs, beside = quoted(other_tenant, sim), quoted(kestrel, sim, project=child)
@@ -299,7 +299,7 @@ def test_quotes_of_others_are_as_good_as_none(kestrel: TenantContext) -> None:
             assert refusal.value.detail == "The quote was not found."
 
 
-def test_what_was_changed_or_never_ours_is_none(kestrel: TenantContext) -> None:
+def test_altered_and_forged_quotes_are_unknown(kestrel: TenantContext) -> None:
     with simulate() as sim:
         sealed = quoted(kestrel, sim).sealed
         cheaper = quote_signatures.Signer(salt="gpubroker.quote", key="of somebody else").sign_object([1])
@@ -321,7 +321,7 @@ def test_a_tenant_that_counts_in_another_currency_meanwhile_has_the_price_of_tha
     assert kept() == []
 
 
-def test_where_no_gate_keeps_quotes_none_is_taken_silently(kestrel: TenantContext, settings: Any) -> None:
+def test_a_quote_is_refused_without_a_gate_that_supports_quotes(kestrel: TenantContext, settings: Any) -> None:
     settings.LEASE_GATES = ("broker.services.quotas.gate",)
     with simulate() as sim, pytest.raises(InvalidValue, match="does not support quotes"):
         ask(sim, kestrel, quoted(kestrel, sim))
@@ -340,7 +340,7 @@ def test_a_quote_never_changes(kestrel: TenantContext, change: str) -> None:
         cursor.execute(change)
 
 
-def test_nobody_is_promised_a_price_that_was_never_published(kestrel: TenantContext) -> None:
+def test_a_quote_with_an_unpublished_price_is_refused(kestrel: TenantContext) -> None:
     with simulate() as sim:
         quote = quoted(kestrel, sim)
         for wrong in ({"nano_per_hour": 1}, {"currency": "USD"}, {"made_at": LONG_AGO - timedelta(days=1)}):
@@ -349,7 +349,7 @@ def test_nobody_is_promised_a_price_that_was_never_published(kestrel: TenantCont
             assert "nobody published" in str(refused.value.__cause__)
 
 
-def test_what_else_the_database_refuses_is_no_change_of_price(kestrel: TenantContext) -> None:
+def test_other_integrity_errors_are_not_reported_as_price_changes(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = ask(sim, kestrel, quoted(kestrel, sim))
         lease.quote_token = quoted(kestrel, sim).sealed  # a second one, for the same lease

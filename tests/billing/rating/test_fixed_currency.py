@@ -64,7 +64,7 @@ def test_the_products_own_login_cannot_change_it_under_a_charge() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("use", [add_ended_lease, add_running_lease])
-def test_it_stays_for_seconds_that_are_not_rated_yet(use: object) -> None:
+def test_the_currency_is_fixed_by_unrated_usage(use: object) -> None:
     tenant, project = create_customer()
     if use is add_ended_lease:
         add_ended_lease(project, create_priced_offering(), USED, HOUR)
@@ -85,7 +85,7 @@ def test_everything_else_of_a_charged_tenant_may_still_change() -> None:
 
 
 @pytest.mark.django_db
-def test_a_service_is_told_why() -> None:
+def test_a_refused_currency_change_names_the_fixed_currency() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), USED, HOUR)
     with tenant_scope(tenant.pk), pytest.raises(CurrencyFixed, match="EUR") as refused:
@@ -105,7 +105,7 @@ def test_an_administrator_who_bypasses_rls_cannot_change_the_currency_either(own
         administrator.execute("UPDATE tenants_tenant SET currency = 'USD'")
 
 
-def test_a_charge_on_its_way_is_waited_for(own_database: OwnDatabase) -> None:
+def test_a_currency_change_waits_for_an_uncommitted_charge(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), USED, HOUR)
     rated, go, wrong = Event(), Event(), []

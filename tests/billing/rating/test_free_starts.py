@@ -80,7 +80,9 @@ def billed(tenant: Tenant) -> list[tuple[int, int, int]]:
     return found
 
 
-def test_a_start_that_was_taken_back_in_time_costs_nothing(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
+def test_a_spot_lease_reclaimed_within_the_free_start_costs_nothing(
+    kestrel: tuple[Tenant, Project], spot: Offering
+) -> None:
     tenant, project = kestrel
     lease = taken(project, spot, 119)
     lease_rating.rate_all_leases(now=NOW)
@@ -123,7 +125,7 @@ def test_only_spot_is_free_at_its_start(kestrel: tuple[Tenant, Project]) -> None
     assert billed(kestrel[0]) == [(120, 0, 120)]
 
 
-def test_other_seconds_on_the_line_stay_and_it_says_what_was_given_back(
+def test_a_line_keeps_its_other_seconds_and_shows_the_reversed_ones(
     kestrel: tuple[Tenant, Project], spot: Offering
 ) -> None:
     tenant, project = kestrel
@@ -138,7 +140,7 @@ def test_other_seconds_on_the_line_stay_and_it_says_what_was_given_back(
     assert [(w.seconds, w.charged, w.why) for w in use.windows] == [(60, False, line_explanations.REVERSED_REASON)]
 
 
-def test_a_run_that_was_cut_is_looked_at_as_one(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
+def test_a_run_split_by_metering_ticks_counts_as_one_run(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
     """Ticks cut it anywhere, also when it is reclaimed."""
     taken(kestrel[1], spot, 50, 100)
     taken(kestrel[1], spot, 50, 50)
@@ -148,7 +150,7 @@ def test_a_run_that_was_cut_is_looked_at_as_one(kestrel: tuple[Tenant, Project],
     assert lease_rating.rate_all_leases(now=NOW, whole=True).written == 0
 
 
-def test_what_was_charged_before_is_given_back_on_the_same_invoice(
+def test_a_free_start_charged_earlier_is_refunded_on_the_same_invoice(
     kestrel: tuple[Tenant, Project], spot: Offering
 ) -> None:
     tenant, project = kestrel
@@ -210,14 +212,14 @@ def test_a_price_of_its_own_and_a_quote_are_free_at_their_start_too(
     assert sorted(billed(tenant)) == [(0, 120, 0), (0, 120, 0)]
 
 
-def test_what_a_price_gives_back_never_changes(spot: Offering) -> None:
+def test_the_free_start_of_a_price_version_cannot_be_changed(spot: Offering) -> None:
     version = spot.price_versions.get()
     assert version.free_start_s == 120
     with pytest.raises(DatabaseError, match="never changed"), transaction.atomic():
         PriceVersion.objects.filter(pk=version.pk).update(free_start_s=60)
 
 
-def test_seconds_that_are_given_back_are_less_than_zero(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
+def test_only_adjustment_charges_have_negative_seconds(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
     tenant, project = kestrel
     taken(project, spot, 60)
     lease_rating.rate_all_leases(now=NOW)

@@ -276,7 +276,7 @@ def test_a_backlog_is_charged_batch_by_batch(monkeypatch: pytest.MonkeyPatch) ->
     assert sorted(outcome.tenants) == sorted(tenants)
 
 
-def test_a_database_that_is_away_is_nobodys_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_database_connection_is_not_blamed_on_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         _tenant, project = create_customer()
         add_ended_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"), 60)
@@ -292,7 +292,7 @@ def test_a_database_that_is_away_is_nobodys_rows(monkeypatch: pytest.MonkeyPatch
     assert len(requests) == 1
 
 
-def test_a_mark_from_another_cluster_is_not_believed() -> None:
+def test_a_watermark_from_another_postgresql_cluster_is_ignored() -> None:
     tenant, project = create_customer()
     with tenant_scope(tenant.pk):
         RatingWatermark.objects.create(tenant=tenant, xid=2**60)

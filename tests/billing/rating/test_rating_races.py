@@ -86,7 +86,7 @@ def test_b11_a_transaction_that_commits_after_the_run_is_charged_by_the_next(
 
 
 @pytest.mark.deep
-def test_news_that_come_while_a_month_is_closed_stand_on_an_invoice(own_database: OwnDatabase) -> None:
+def test_usage_rated_during_a_month_close_goes_on_the_next_invoice(own_database: OwnDatabase) -> None:
     """Charges during the close would land on a final invoice."""
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
@@ -126,7 +126,7 @@ def test_seconds_that_are_charged_while_a_price_is_published_keep_theirs(own_dat
 
 
 @pytest.mark.deep
-def test_nobody_charges_while_a_price_is_written(own_database: OwnDatabase) -> None:
+def test_rating_waits_for_a_concurrent_price_change(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     written, charged = Event(), Event()

@@ -167,7 +167,7 @@ def test_spend_by_line_is_what_the_draft_will_say() -> None:
     assert (line.unit_seconds, line.exact_num) == (HOUR + 60, (HOUR + 60) * EURO)
 
 
-def test_spend_is_told_by_a_tag_and_what_has_none_of_it() -> None:
+def test_spend_is_grouped_by_tag_with_untagged_usage_apart() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     for n, tags in enumerate(({"team": "fold", "run": "7"}, {"team": "dock"}, {})):

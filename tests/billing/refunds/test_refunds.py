@@ -60,7 +60,7 @@ def test_credit_is_refunded_to_the_card_and_booked() -> None:
         assert [proof.name for proof in invariant_checks.check_invariants(now=NOW + HOUR) if not proof.holds] == []
 
 
-def test_the_statement_of_account_tells_of_it() -> None:
+def test_the_statement_of_account_lists_the_refund() -> None:
     invoice = create_paid_invoice()
     process_refund(request_refund(invoice, 100, now=NOW + HOUR), now=NOW + HOUR)
     with tenant_scope(invoice.tenant_id):
@@ -89,7 +89,7 @@ def test_the_statement_of_account_tells_of_it() -> None:
         (1, 0, r"Of the invoice €0.00 was given back to the balance"),
     ],
 )
-def test_a_refund_larger_than_the_payment_or_than_what_was_given_back_is_refused_and_nothing_is_booked(
+def test_a_refund_beyond_the_payment_or_its_credit_is_refused_and_not_booked(
     minor: int, credited: int, why: str
 ) -> None:
     invoice = create_paid_invoice(credited=credited)
@@ -99,7 +99,7 @@ def test_a_refund_larger_than_the_payment_or_than_what_was_given_back_is_refused
     assert (refunds_of(invoice), transfers_of(invoice), balance_of(invoice)) == ([], before, credited)
 
 
-def test_what_the_next_invoice_was_settled_from_cannot_go_back_too() -> None:
+def test_credit_that_settled_another_invoice_is_not_refundable() -> None:
     invoice = create_paid_invoice()
     create_november_invoice(invoice, 100)
     with pytest.raises(InvalidValue, match=r"€0.20 of the tenant's balance is available"):
@@ -107,7 +107,7 @@ def test_what_the_next_invoice_was_settled_from_cannot_go_back_too() -> None:
     assert process_refund(request_refund(invoice, 20)).status == "succeeded"
 
 
-def test_what_a_prepaid_tenant_uses_already_is_spoken_for() -> None:
+def test_a_refund_is_limited_to_the_available_funds_of_a_prepaid_tenant() -> None:
     invoice = create_paid_invoice()
     with tenant_scope(invoice.tenant_id):
         AccountTerms.objects.create(tenant_id=invoice.tenant_id, payment=PaymentTerms.PREPAID, since=NOW)
@@ -118,7 +118,7 @@ def test_what_a_prepaid_tenant_uses_already_is_spoken_for() -> None:
         assert request_refund(invoice, 30).minor == 30
 
 
-def test_in_parts_no_more_goes_back_than_was_given_back() -> None:
+def test_partial_refunds_never_exceed_the_credited_amount() -> None:
     invoice = create_paid_invoice()
     for n in range(3):
         process_refund(request_refund(invoice, 40, seen=40 * n))
@@ -127,7 +127,7 @@ def test_in_parts_no_more_goes_back_than_was_given_back() -> None:
         request_refund(invoice, 1, seen=120)
 
 
-def test_asked_twice_it_goes_back_once() -> None:
+def test_a_repeated_refund_request_refunds_once() -> None:
     invoice = create_paid_invoice()
     made = request_refund(invoice, 40)
     with pytest.raises(NotRefundable, match=r"Refund ref_\w+ of €0.40 is pending"):
@@ -139,7 +139,7 @@ def test_asked_twice_it_goes_back_once() -> None:
     assert (refunded_amounts(invoice), balance_of(invoice)) == ([40], 80)
 
 
-def test_without_a_reason_nothing_goes_back() -> None:
+def test_a_refund_requires_a_reason() -> None:
     invoice = create_paid_invoice()
     with pytest.raises(InvalidValue):
         request_refund(invoice, 40, why=" ")
@@ -157,7 +157,7 @@ def test_a_pending_payment_or_one_of_a_removed_gateway_is_not_refundable() -> No
         refund_creation.open_refund(waits, minor=1, seen=0, why="x", actor=MIRA, now=NOW)
 
 
-def test_what_went_back_at_the_gateway_or_to_the_bank_counts() -> None:
+def test_refunds_made_at_the_gateway_count_against_the_limit() -> None:
     invoice = create_paid_invoice()
     was = payment_of(invoice)
     with tenant_scope(invoice.tenant_id):
@@ -173,7 +173,7 @@ def test_what_went_back_at_the_gateway_or_to_the_bank_counts() -> None:
 
 
 @pytest.mark.parametrize("silence", [GatewayFault.LOST, GatewayFault.UNREACHABLE])
-def test_a_silence_is_asked_about_again_and_it_goes_back_once(silence: GatewayFault) -> None:
+def test_an_unanswered_refund_is_retried_and_refunded_once(silence: GatewayFault) -> None:
     invoice = create_paid_invoice()
     fail_next_charges(invoice, silence)
     waits = process_refund(request_refund(invoice, 40))
@@ -184,7 +184,7 @@ def test_a_silence_is_asked_about_again_and_it_goes_back_once(silence: GatewayFa
     assert (refunded_amounts(invoice), balance_of(invoice)) == ([40], 80)
 
 
-def test_what_the_gateway_declines_is_on_the_balance_again() -> None:
+def test_a_declined_refund_restores_the_balance() -> None:
     invoice = create_paid_invoice()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     done = process_refund(request_refund(invoice, 40))
@@ -212,7 +212,7 @@ def test_a_stuck_refund_is_retried_by_an_operator() -> None:
     assert refunded_amounts(invoice) == [40]
 
 
-def test_what_the_bank_sends_back_later_is_on_the_balance_once() -> None:
+def test_a_refund_returned_by_the_bank_is_credited_to_the_balance_once() -> None:
     invoice = create_paid_invoice()
     done = process_refund(request_refund(invoice, 40))
     assert refund_creation.credit_returned_refund(done, now=NOW + HOUR)

@@ -133,7 +133,7 @@ def test_a_model_without_offerings_has_no_fragmented_hours(project: Project) -> 
     assert hours(kept())["fragmented"] == 0
 
 
-def test_free_places_of_a_sick_gpu_or_a_node_out_of_service_are_unhealthy(project: Project) -> None:
+def test_free_slots_of_an_unhealthy_gpu_or_cordoned_node_are_unhealthy(project: Project) -> None:
     leased(project, gpu(), offering("3g.40gb"), start=0, requested=0, active=0, ends=10, gone=10)
     for moment, health in ((2, GpuHealth.UNHEALTHY), (5, GpuHealth.HEALTHY)):
         hardware.set_gpu_health(gpu(), health, reason="XID 79", actor=OPERATOR, now=hour(moment))
@@ -166,7 +166,7 @@ def test_a_lease_that_still_runs_is_sold_until_the_end_of_the_span(project: Proj
     assert (hours(found)["sold"], hours(found)["reserved"]) == (6 * GRID, GRID)
 
 
-def test_a_place_that_a_lease_left_behind_is_sold_to_nobody(project: Project) -> None:
+def test_the_old_slot_of_a_relocated_lease_is_not_sold(project: Project) -> None:
     """A lease runs elsewhere while its old place is not proven empty."""
     moments = [(0, S.REQUESTED), (0, S.PROVISIONING), (2, S.ACTIVE), (5, S.RELEASING), (5, S.RELEASED)]
     lease = add_lease_history(project, offering("whole-gpu"), [(hour(at), state) for at, state in moments])
@@ -192,7 +192,7 @@ def test_fractions_of_a_second_do_not_leak(project: Project) -> None:
     assert found.active_without_place == 0
 
 
-def test_a_place_sold_twice_is_found(project: Project) -> None:
+def test_a_gpu_sold_twice_is_found(project: Project) -> None:
     for _ in range(2):
         lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=1, gone=1)
     with tenant_scope(lease.tenant_id):
@@ -202,7 +202,7 @@ def test_a_place_sold_twice_is_found(project: Project) -> None:
     assert found.as_report()["unexplained_gpu_seconds"] == -HOUR
 
 
-def test_use_without_a_place_is_found(project: Project) -> None:
+def test_active_time_without_an_allocation_is_found(project: Project) -> None:
     lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
     with tenant_scope(lease.tenant_id):
         Allocation.objects.update(released_at=hour(3))
@@ -215,7 +215,7 @@ def test_use_that_was_not_charged_is_found(project: Project) -> None:
     assert (found.charged_minus_active, found.active_unit_seconds) == (5 * HOUR, 5 * HOUR)
 
 
-def test_a_line_that_lies_is_found(project: Project) -> None:
+def test_an_altered_invoice_line_is_found(project: Project) -> None:
     leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
     lease_rating.rate_all_leases(now=END)
     drafts.refresh_drafts(project.tenant, now=END)

@@ -154,7 +154,7 @@ def test_each_turns_red_for_its_own_fault(sim: Simulation, kestrel: TenantContex
     assert len(found[name]) >= 1
 
 
-def test_an_oversold_place_is_seen_even_where_the_database_no_longer_guards(
+def test_an_oversold_placement_is_found_without_the_database_constraint(
     own_database: OwnDatabase,
 ) -> None:
     with simulation.simulate() as sim:

@@ -142,7 +142,7 @@ def test_a_difference_is_told_and_not_hidden(kestrel: tuple[Tenant, Project]) ->
     assert explained(tenant).recomputed_equal
 
 
-def test_a_lease_that_was_active_twice_shows_both_stretches(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_lease_that_was_active_twice_shows_both_usage_periods(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     states = [S.ACTIVE, S.STOPPED, S.ACTIVE, S.RELEASING, S.RELEASED]
     steps = [(START + timedelta(minutes=10 * n), state) for n, state in enumerate(states)]

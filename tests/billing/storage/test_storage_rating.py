@@ -78,7 +78,7 @@ def test_a_volume_costs_its_gib_for_every_second_of_the_month() -> None:
     assert invoice.number
 
 
-def test_it_goes_on_into_the_next_month_where_the_last_one_ended() -> None:
+def test_a_volume_is_charged_without_a_gap_across_the_month_end() -> None:
     create_priced_storage()
     tenant, project = create_customer("Asia/Kolkata")
     border = utc("2026-11-30 18:30:00")
@@ -151,7 +151,7 @@ def test_a_price_of_zero_is_a_choice_and_writes_charges_of_zero() -> None:
     assert [(c.unit_seconds, int(c.exact_num)) for c in charges_of(tenant)] == [(50 * HOUR, 0)]
 
 
-def test_once_storage_is_sold_a_region_without_a_price_is_a_gap_until_somebody_repairs_it() -> None:
+def test_a_region_without_a_storage_price_is_a_price_gap_until_it_is_priced() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     far = add_volume_history(project, 3, NOVEMBER, NOVEMBER + timedelta(hours=1), region="us-1")
@@ -169,7 +169,7 @@ def test_once_storage_is_sold_a_region_without_a_price_is_a_gap_until_somebody_r
     close(tenant, "2026-11", DECEMBER)
 
 
-def test_one_that_goes_on_without_a_price_is_among_the_gaps() -> None:
+def test_a_volume_without_a_price_is_listed_as_a_price_gap() -> None:
     create_priced_storage()
     _, project = create_customer()
     add_volume_history(project, 3, NOVEMBER, region="us-1")
@@ -384,7 +384,7 @@ def test_prices_of_storage_are_those_of_the_list() -> None:
     assert VolumeSizeChange.objects.count() == 0
 
 
-def test_the_month_of_whoever_has_only_volumes_is_closed_as_well() -> None:
+def test_a_tenant_with_only_volumes_gets_its_month_closed() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     add_volume_history(project, 50, DECEMBER - timedelta(hours=2))

@@ -35,7 +35,7 @@ def request_form(invoice: Invoice) -> PaymentCardForm:
         return payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=NOW)
 
 
-def worked(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
+def process_form(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
     card_setup.process_card_form(form.pk, form.tenant_id, now=now)
     return now_is(form)
 
@@ -45,11 +45,11 @@ def now_is(form: PaymentCardForm) -> PaymentCardForm:
         return PaymentCardForm.objects.get(pk=form.pk)
 
 
-def back(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
+def return_from_stripe(form: PaymentCardForm, *, now: Any = NOW) -> PaymentCardForm:
     """Come back from Stripe's form, as a browser does."""
     with tenant_scope(form.tenant_id):
         payment_cards.check_form_now(now_is(form), now=now)
-    return worked(form, now=now)
+    return process_form(form, now=now)
 
 
 def card(form: PaymentCardForm) -> StripeCustomer | None:
@@ -62,7 +62,7 @@ def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, 
     form = request_form(invoice)
     assert (form.state, sum(fake.calls.values())) == ("wanted", 0)
     assert ("billing.card_form", form.pk, form.tenant_id, NOW) in enqueued
-    form = worked(form)
+    form = process_form(form)
     assert (form.state, form.reason) == ("open", "")
     assert form.url == f"https://checkout.stripe.com/c/pay/{form.session_id}"
     session = fake.things.get("checkout.session", form.session_id)
@@ -71,7 +71,7 @@ def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, 
         f"http://localhost:8000/payment-method/?form={form.pk}",
     )
     things.fill_in(fake.things, form.session_id)
-    assert back(form).state == "saved"
+    assert return_from_stripe(form).state == "saved"
     found = card(form)
     assert found is not None
     assert (found.brand, found.last4, found.ends, found.added_by) == ("visa", "4242", "2029-07", MIRA.label)
@@ -79,50 +79,50 @@ def test_a_form_is_opened_by_a_worker_and_filled_in_at_stripe(fake: FakeStripe, 
 
 
 def test_nothing_of_ours_holds_a_card_number(fake: FakeStripe) -> None:
-    form = worked(request_form(create_final_invoice()))
+    form = process_form(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id, number="4242")
-    back(form)
+    return_from_stripe(form)
     with tenant_scope(form.tenant_id):
         held = {field.name for field in StripeCustomer._meta.fields} | {f.name for f in PaymentCardForm._meta.fields}
     assert not {name for name in held if "number" in name or "cvc" in name}
 
 
-def test_stripe_tells_of_a_card_though_the_browser_never_came_back(fake: FakeStripe) -> None:
-    form = worked(request_form(create_final_invoice()))
+def test_a_webhook_saves_a_card_without_the_browser_returning(fake: FakeStripe) -> None:
+    form = process_form(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     for event in fake.things.events:
         webhook_inbox.receive_event(*webhook_of(event, SECRETS[0], NOW), now=NOW)
     for event_id in webhook_inbox.due_events(now=NOW):
         webhook_events.process_event(event_id, now=NOW)
     assert payment_cards.due_card_forms(now=NOW) == [("billing.card_form", form.pk, form.tenant_id)]
-    assert worked(form).state == "saved"
+    assert process_form(form).state == "saved"
 
 
-def test_a_second_card_takes_the_place_of_one_that_was_refused(fake: FakeStripe) -> None:
+def test_a_second_card_replaces_a_declined_one(fake: FakeStripe) -> None:
     invoice = create_final_invoice()
-    first = worked(request_form(invoice))
+    first = process_form(request_form(invoice))
     things.fill_in(fake.things, first.session_id, how="declined")
-    back(first)
+    return_from_stripe(first)
     assert process_payment(request_payment(invoice)).status == "declined"
-    second = worked(request_form(invoice))
+    second = process_form(request_form(invoice))
     things.fill_in(fake.things, second.session_id, number="1881")
-    back(second)
+    return_from_stripe(second)
     assert process_payment(request_payment(invoice, now=SOON), now=SOON).status == "succeeded"
     assert reload_invoice(invoice).status == "paid"
     assert [each["status"] for each in stripe_invoices(fake)] == ["void", "paid"]
     assert len(fake.things.all("customer")) == 1, "a tenant is one customer"
 
 
-def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStripe) -> None:
+def test_an_older_form_completed_late_does_not_replace_a_newer_card(fake: FakeStripe) -> None:
     invoice = create_final_invoice()
-    old = worked(request_form(invoice))
+    old = process_form(request_form(invoice))
     with tenant_scope(invoice.tenant_id):
         new = payment_cards.request_card_form(invoice.tenant, actor=MIRA, now=SOON)
-    new = worked(new, now=SOON)
+    new = process_form(new, now=SOON)
     things.fill_in(fake.things, new.session_id, number="0002")
-    back(new, now=SOON)
+    return_from_stripe(new, now=SOON)
     things.fill_in(fake.things, old.session_id, number="0001")
-    assert back(old, now=SOON).state == "saved"
+    assert return_from_stripe(old, now=SOON).state == "saved"
     found = card(old)
     assert found is not None
     assert found.last4 == "0002"
@@ -130,19 +130,19 @@ def test_an_older_form_that_is_filled_in_late_takes_nothing_back(fake: FakeStrip
 
 @pytest.mark.parametrize("ill", ["unreachable", "lost", "500", "500_done", "429"])
 @pytest.mark.parametrize("step", ["customers", "sessions", "get"])
-def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, step: str, ill: str) -> None:
+def test_a_fault_at_any_step_leads_to_one_customer_with_a_card(fake: FakeStripe, step: str, ill: str) -> None:
     form = request_form(create_final_invoice())
     fake.ill = fail_calls(step, ill)
     now = NOW
-    form = worked(form, now=now)
+    form = process_form(form, now=now)
     for _ in range(3):
         now += timedelta(minutes=5)
-        form = worked(form, now=now)
+        form = process_form(form, now=now)
     things.fill_in(fake.things, form.session_id)
-    form = back(form, now=now)
+    form = return_from_stripe(form, now=now)
     while form.state != "saved":
         now += timedelta(minutes=5)
-        form = worked(form, now=now)
+        form = process_form(form, now=now)
     assert len(fake.things.all("customer")) == 1
     assert card(form) is not None
 
@@ -150,56 +150,54 @@ def test_whatever_befalls_it_there_is_one_customer_and_a_card(fake: FakeStripe, 
 def test_a_day_later_the_customer_is_found_and_not_made_again(fake: FakeStripe) -> None:
     form = request_form(create_final_invoice())
     fake.ill = fail_calls("customers", "lost")
-    worked(form)
+    process_form(form)
     fake.now = NOW + timedelta(days=2)
-    assert worked(form, now=fake.now).state == "open"
+    assert process_form(form, now=fake.now).state == "open"
     assert len(fake.things.all("customer")) == 1
 
 
-def test_a_form_that_nobody_fills_in_ends_and_says_so(fake: FakeStripe) -> None:
-    form = worked(request_form(create_final_invoice()))
-    assert back(form).state == "open"
+def test_a_card_form_that_is_not_completed_expires_with_a_reason(fake: FakeStripe) -> None:
+    form = process_form(request_form(create_final_invoice()))
+    assert return_from_stripe(form).state == "open"
     fake.things.get("checkout.session", form.session_id)["status"] = "expired"
-    form = worked(form, now=NOW + timedelta(days=1, hours=1))
+    form = process_form(form, now=NOW + timedelta(days=1, hours=1))
     assert (form.state, form.reason) == ("failed", "The form was not completed.")
-    assert worked(form, now=NOW + timedelta(days=3)).state == "failed"
+    assert process_form(form, now=NOW + timedelta(days=3)).state == "failed"
 
 
 def test_a_form_that_is_gone_there_ends_too(fake: FakeStripe) -> None:
-    form = worked(request_form(create_final_invoice()))
+    form = process_form(request_form(create_final_invoice()))
     fake.things.all("checkout.session").clear()
-    assert back(form).state == "failed"
+    assert return_from_stripe(form).state == "failed"
 
 
-def test_credentials_that_do_not_hold_are_told(fake: FakeStripe) -> None:
+def test_invalid_stripe_credentials_fail_the_card_form_with_a_reason(fake: FakeStripe) -> None:
     form = request_form(create_final_invoice())
     fake.ill = fail_calls("customers", "unauthorized")
-    form = worked(form)
+    form = process_form(form)
     assert (form.state, form.reason) == ("failed", "Stripe does not accept our credentials.")
 
 
 def test_a_card_is_not_lost_while_credentials_are_wrong(fake: FakeStripe) -> None:
-    form = worked(request_form(create_final_invoice()))
+    form = process_form(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
     fake.ill = fail_calls("get", "unauthorized", "unauthorized")
-    form = back(form)
+    form = return_from_stripe(form)
     assert (form.state, form.reason) == ("open", "Stripe does not accept our credentials.")
-    assert worked(form, now=NOW + timedelta(hours=2)).state == "open"
-    assert worked(form, now=NOW + timedelta(hours=4)).state == "saved"
+    assert process_form(form, now=NOW + timedelta(hours=2)).state == "open"
+    assert process_form(form, now=NOW + timedelta(hours=4)).state == "saved"
     assert card(form) is not None
 
 
-def test_a_page_that_is_opened_over_and_over_asks_stripe_once_a_minute(
-    fake: FakeStripe, enqueued: CapturedMessages
-) -> None:
-    form = worked(request_form(create_final_invoice()))
+def test_reloading_the_page_calls_stripe_at_most_once_a_minute(fake: FakeStripe, enqueued: CapturedMessages) -> None:
+    form = process_form(request_form(create_final_invoice()))
     before, count_before = sum(fake.calls.values()), len(enqueued)
     for seconds in range(0, 120, 4):
-        back(form, now=NOW + timedelta(seconds=seconds))
+        return_from_stripe(form, now=NOW + timedelta(seconds=seconds))
     assert sum(fake.calls.values()) - before <= 3
     assert len(enqueued) - count_before <= 3
     things.fill_in(fake.things, form.session_id)
-    assert back(form, now=NOW + timedelta(minutes=4)).state == "saved"
+    assert return_from_stripe(form, now=NOW + timedelta(minutes=4)).state == "saved"
 
 
 def test_without_stripe_nobody_is_asked_for_a_card() -> None:
@@ -213,9 +211,9 @@ def test_an_event_of_a_form_that_is_not_open_here_changes_nothing(fake: FakeStri
 
 
 def test_a_saved_card_is_audited_with_its_requester(fake: FakeStripe) -> None:
-    form = worked(request_form(create_final_invoice()))
+    form = process_form(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
-    back(form)
+    return_from_stripe(form)
     with tenant_scope(form.tenant_id):
         rows = AuditEvent.objects.filter(action__startswith="card.").order_by("pk")
         assert [(each.action, each.actor_label) for each in rows] == [
@@ -226,9 +224,9 @@ def test_a_saved_card_is_audited_with_its_requester(fake: FakeStripe) -> None:
 
 
 def test_two_workers_who_find_the_same_card_save_it_once(fake: FakeStripe) -> None:
-    form = worked(request_form(create_final_invoice()))
+    form = process_form(request_form(create_final_invoice()))
     things.fill_in(fake.things, form.session_id)
-    back(form)
+    return_from_stripe(form)
     state, found = lookups.get_saved_card(form.session_id)
     assert (state, found is not None) == ("complete", True)
     assert found is not None

@@ -85,7 +85,7 @@ def test_what_was_settled_otherwise_is_a_line_below_nothing(fake: FakeStripe) ->
 @pytest.mark.deep
 @pytest.mark.parametrize("ill", ["429", "lock_timeout", "unreachable", "lost", "500", "500_done", "in_use"])
 @pytest.mark.parametrize("step", STEPS)
-def test_whatever_befalls_a_step_it_is_one_invoice_paid_once(fake: FakeStripe, step: str, ill: str) -> None:
+def test_a_fault_at_any_step_leads_to_one_invoice_paid_once(fake: FakeStripe, step: str, ill: str) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls(step, ill)
     until_settled(invoice)
@@ -97,7 +97,7 @@ def test_whatever_befalls_a_step_it_is_one_invoice_paid_once(fake: FakeStripe, s
 
 @pytest.mark.parametrize("ill", ["lost", "500_done", "500"])
 @pytest.mark.parametrize("step", STEPS)
-def test_a_day_later_it_looks_before_it_asks_again(fake: FakeStripe, step: str, ill: str) -> None:
+def test_after_the_idempotency_window_stripe_is_searched_before_a_retry(fake: FakeStripe, step: str, ill: str) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls(step, ill)
     payment = process_payment(request_payment(invoice))
@@ -107,7 +107,7 @@ def test_a_day_later_it_looks_before_it_asks_again(fake: FakeStripe, step: str, 
     assert fake.calls["get"] == 1
 
 
-def test_a_failure_that_stripe_remembers_is_not_asked_about_twice(fake: FakeStripe) -> None:
+def test_a_failure_cached_by_stripe_is_retried_under_another_key(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls("invoices", "500")
     until_settled(invoice)
@@ -157,7 +157,7 @@ def test_a_refused_card_leaves_the_invoice_payable_and_another_card_pays_it(fake
     assert numbers == [(str(invoice), "void"), (f"{invoice}-2", "paid")]
 
 
-def test_a_bank_that_wants_the_cardholder_is_a_refusal(fake: FakeStripe) -> None:
+def test_a_payment_that_requires_authentication_is_declined(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="action")
     payment = process_payment(request_payment(invoice))
     assert (payment.status, payment.code) == ("declined", "invoice_payment_intent_requires_action")
@@ -173,7 +173,7 @@ def test_a_card_that_was_taken_off_there_is_a_refusal(fake: FakeStripe) -> None:
     assert [each["status"] for each in stripe_invoices(fake)] == ["void"]
 
 
-def test_without_a_card_nothing_is_asked_and_a_card_pays_the_next_time(fake: FakeStripe) -> None:
+def test_a_payment_without_a_card_is_declined_without_calling_stripe(fake: FakeStripe) -> None:
     invoice = create_final_invoice()
     payment = process_payment(request_payment(invoice))
     assert (payment.status, payment.code, sum(fake.calls.values())) == ("declined", "no_card", 0)
@@ -182,7 +182,7 @@ def test_without_a_card_nothing_is_asked_and_a_card_pays_the_next_time(fake: Fak
     assert process_payment(request_payment(invoice, now=NOW + DAY), now=NOW + DAY).status == "succeeded"
 
 
-def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(fake: FakeStripe) -> None:
+def test_a_payment_stays_pending_until_the_bank_answers(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="slow")
     payment = process_payment(request_payment(invoice))
     assert (payment.status, payment.last_error) == ("pending", "the bank has not responded to Stripe yet")
@@ -206,7 +206,7 @@ def test_a_total_that_stripe_adds_up_otherwise_is_never_finalized(
     assert stripe_amounts_paid(fake) == [200]
 
 
-def test_a_balance_at_stripe_that_nobody_knows_of_is_not_taken_for_money(fake: FakeStripe) -> None:
+def test_an_invoice_paid_from_a_stripe_balance_is_stuck(fake: FakeStripe) -> None:
     """Stripe marks an invoice as paid from its own balance."""
     invoice = create_invoice_with_card(fake)
     fake.ill = fail_calls("pay", "unreachable")
@@ -217,7 +217,7 @@ def test_a_balance_at_stripe_that_nobody_knows_of_is_not_taken_for_money(fake: F
     assert reload_invoice(invoice).status == "finalized"
 
 
-def test_credentials_that_no_longer_hold_wait_for_a_person_and_are_shown_nowhere(fake: FakeStripe) -> None:
+def test_invalid_credentials_make_a_payment_stuck_and_are_never_shown(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     with override_settings(STRIPE_SECRET_KEY="sk_test_old"):
         payment = process_payment(request_payment(invoice))
@@ -233,7 +233,7 @@ def test_without_a_key_nothing_is_sent(fake: FakeStripe) -> None:
     assert (payment.status, payment.code) == ("stuck", "no_credentials")
 
 
-def test_it_is_asked_no_faster_than_it_may_be(fake: FakeStripe) -> None:
+def test_requests_to_stripe_are_rate_limited(fake: FakeStripe) -> None:
     with override_settings(STRIPE_CALLS_PER_S=2), clock.frozen_at(NOW) as hands:
         invoice = create_invoice_with_card(fake)
         payment = process_payment(request_payment(invoice))
@@ -344,7 +344,7 @@ def test_who_pays_at_stripe_before_the_refusal_is_written_has_paid(fake: FakeStr
     )
 
 
-def test_what_cannot_be_voided_and_was_not_paid_waits_for_a_person(fake: FakeStripe) -> None:
+def test_an_unpaid_invoice_that_cannot_be_voided_is_stuck(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake, how="declined")
     fake.ill = fail_calls("void", "unreachable")
     payment = process_payment(request_payment(invoice))

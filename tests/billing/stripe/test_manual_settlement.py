@@ -55,7 +55,7 @@ def of(payment: Payment) -> Invoice:
         return Invoice.objects.get(pk=payment.invoice_id)
 
 
-def untaken(payment: Payment) -> Payment:
+def settle_as_failed(payment: Payment) -> Payment:
     manual_settlements.settle_as_not_taken(PAYMENTS, payment, why="looked at it", actor=MIRA, now=LATER)
     return process_payment(payment, now=LATER)
 
@@ -71,10 +71,10 @@ def untaken(payment: Payment) -> Payment:
         ("pay", (), ["void"]),
     ],
 )
-def test_however_far_it_came_nothing_is_left_there_that_can_be_paid(
+def test_a_payment_marked_failed_leaves_nothing_payable_at_stripe(
     fake: FakeStripe, step: str, ills: tuple[str, ...], left: list[str]
 ) -> None:
-    payment = untaken(stuck(fake, step, *ills))
+    payment = settle_as_failed(stuck(fake, step, *ills))
     assert (payment.status, payment.code) == ("declined", "marked_failed")
     assert [each["status"] for each in stripe_invoices(fake)] == left
     assert stripe_charges_of(of(payment)).outcome == "declined"
@@ -89,43 +89,43 @@ def test_an_invoice_paid_at_stripe_is_settled_without_a_second_charge(fake: Fake
     card = next(iter(fake.things.all("payment_method").values()))
     card["how"] = "ok"
     things.pay(fake.things, sent["id"], {"payment_method": card["id"]})
-    assert untaken(payment).status == "succeeded"
+    assert settle_as_failed(payment).status == "succeeded"
     assert (reload_invoice(of(payment)).status, stripe_amounts_paid(fake)) == ("paid", [200])
 
 
-def test_what_the_bank_has_not_answered_is_waited_for(fake: FakeStripe) -> None:
+def test_manual_settlement_waits_for_the_answer_of_the_bank(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     (sent,) = stripe_invoices(fake)
     card = next(iter(fake.things.all("payment_method").values()))
     things.pay(fake.things, sent["id"], {"payment_method": card["id"]})
-    waits = untaken(payment)
+    waits = settle_as_failed(payment)
     assert (waits.status, "bank has not responded" in waits.last_error) == ("pending", True)
     things.bank_pays(fake.things, sent)
     assert process_payment(payment, now=LATER + HOUR).status == "succeeded"
 
 
-def test_without_an_answer_of_stripes_nothing_is_settled(fake: FakeStripe) -> None:
+def test_nothing_is_settled_without_an_answer_from_stripe(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     fake.ill = fail_calls("get", "unauthorized")
-    waits = untaken(payment)
+    waits = settle_as_failed(payment)
     assert (waits.status, waits.reason) == ("stuck", "Stripe does not accept our credentials.")
     assert [each["status"] for each in stripe_invoices(fake)] == ["open"]
 
 
-def test_an_invoice_that_is_odd_there_is_left_to_people(fake: FakeStripe) -> None:
+def test_an_unexpected_invoice_at_stripe_stays_stuck(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     stripe_invoices(fake)[0]["amount_paid"] = 70
-    waits = untaken(payment)
+    waits = settle_as_failed(payment)
     assert (waits.status, waits.code) == ("stuck", "unforeseen_at_stripe")
 
 
 def test_an_invoice_void_or_missing_at_stripe_is_settled_as_declined(fake: FakeStripe) -> None:
     payment = stuck(fake, "pay")
     stripe_invoices(fake)[0]["status"] = "void"
-    assert untaken(payment).status == "declined"
+    assert settle_as_failed(payment).status == "declined"
     other = stuck(fake, "pay")
     fake.things.all("invoice").clear()
-    assert untaken(other).status == "declined"
+    assert settle_as_failed(other).status == "declined"
 
 
 @pytest.mark.deep

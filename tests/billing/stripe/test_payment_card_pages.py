@@ -91,7 +91,7 @@ def api(owner: TenantContext, role: Role = Role.BILLING) -> ApiClient:
     return ApiClient(owner.token(role, now=NOW))
 
 
-def test_a_form_is_asked_for_over_the_api_and_told_in_the_audit_log(kestrel: TenantContext, fake: FakeStripe) -> None:
+def test_a_card_form_is_requested_over_the_api_and_audited(kestrel: TenantContext, fake: FakeStripe) -> None:
     with clock.frozen_at(NOW):
         answer = api(kestrel).send("POST", "/api/v1/payment-card-forms", Idempotency_Key="k-1")
         assert answer.status_code == 202

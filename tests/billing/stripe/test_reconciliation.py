@@ -137,7 +137,7 @@ def test_all_that_is_paid_agrees(fake: FakeStripe) -> None:
     ],
 )
 @pytest.mark.deep
-def test_what_differs_is_written_down_until_it_agrees(fake: FakeStripe, change: dict[str, Any], kind: str) -> None:
+def test_a_difference_is_stored_until_it_is_resolved(fake: FakeStripe, change: dict[str, Any], kind: str) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (sent,) = stripe_invoices(fake)
     before = dict(sent)
@@ -159,7 +159,7 @@ def test_an_invoice_that_was_made_there_a_day_later_is_still_found(fake: FakeStr
     assert night(fake, NOW + 3 * DAY) == []
 
 
-def test_money_that_went_back_is_told_for_the_ledger_knows_nothing_of_it(fake: FakeStripe) -> None:
+def test_a_refund_made_at_stripe_is_reported_as_missing_in_the_ledger(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     (intent,) = fake.things.all("payment_intent").values()
@@ -193,7 +193,7 @@ def test_where_stripe_does_not_collect_nothing_is_compared(fake: FakeStripe) -> 
     assert not StripeReconciliationDay.objects.exists()
 
 
-def test_each_day_is_compared_once_a_night_and_for_thirty_days(fake: FakeStripe) -> None:
+def test_each_day_is_compared_nightly_for_thirty_days(fake: FakeStripe) -> None:
     assert reconciliation_schedule.schedule_days(now=NOW) == 30
     assert night(fake, NOW) == []
     assert reconciliation_schedule.schedule_days(now=NOW + HOUR) == 0
@@ -218,7 +218,7 @@ def test_more_than_a_page_of_them_is_read_to_its_end(fake: FakeStripe, monkeypat
     assert StripeReconciliationDay.objects.get(day=NOW.date()).invoices == 5
 
 
-def test_invoices_of_somebody_else_in_the_account_are_not_ours_to_judge(fake: FakeStripe) -> None:
+def test_foreign_invoices_in_the_stripe_account_are_ignored(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     fake.things.all("invoice")["in_800000"] = {**stripe_invoices(fake)[0], "id": "in_800000", "metadata": {}}
     assert night(fake, NOW + DAY) == []
@@ -321,7 +321,7 @@ def test_a_difference_is_compared_until_it_is_resolved_at_any_age(fake: FakeStri
 
 
 @pytest.mark.deep
-def test_what_was_too_much_and_went_back_agrees_again(fake: FakeStripe) -> None:
+def test_a_refunded_overpayment_resolves_the_difference(fake: FakeStripe) -> None:
     process_payment(request_payment(create_invoice_with_card(fake)))
     (sent,) = stripe_invoices(fake)
     (intent,) = fake.things.all("payment_intent").values()
@@ -333,9 +333,7 @@ def test_what_was_too_much_and_went_back_agrees_again(fake: FakeStripe) -> None:
 
 
 @pytest.mark.deep
-def test_a_thousand_invoices_of_a_day_are_compared_piece_by_piece(
-    fake: FakeStripe, enqueued: Any, monkeypatch: Any
-) -> None:
+def test_many_invoices_of_a_day_are_compared_in_batches(fake: FakeStripe, enqueued: Any, monkeypatch: Any) -> None:
     """Tasks ask only a few times, and compare nothing twice."""
     monkeypatch.setattr(lookups, "PAGE", 2)
     monkeypatch.setattr(reconciliation, "BATCH", 2)
@@ -376,7 +374,7 @@ def test_a_day_that_ends_with_the_last_piece_of_its_task_notifies_for_no_other(
     assert StripeReconciliationDay.objects.get(day=NOW.date()).checked_at == now
 
 
-def test_a_piece_that_fails_is_the_only_one_that_is_compared_again(fake: FakeStripe, monkeypatch: Any) -> None:
+def test_only_a_failed_batch_is_compared_again(fake: FakeStripe, monkeypatch: Any) -> None:
     monkeypatch.setattr(lookups, "PAGE", 2)
     for _ in range(7):
         process_payment(request_payment(create_invoice_with_card(fake)))
@@ -415,7 +413,7 @@ def test_a_parked_event_is_retried_by_the_nightly_reconciliation(fake: FakeStrip
     assert dict(StripeEvent.objects.values_list("pk", "state")) == {found["id"]: "done", other["id"]: "parked"}
 
 
-def test_operators_have_a_parked_event_looked_at_again(fake: FakeStripe, settings: Any) -> None:
+def test_operators_can_retry_a_parked_event(fake: FakeStripe, settings: Any) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     sent = stripe_invoices(fake)[0]
@@ -451,7 +449,7 @@ def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: A
     with clock.frozen_at(NOW):
         with tenant_scope(invoice.tenant_id):
             form = payment_cards.request_card_form(invoice.tenant, actor=BILLING, now=NOW)
-        webhook_inbox.store_events([told_of(fake)], now=NOW)
+        webhook_inbox.store_events([event_for_webhook(fake)], now=NOW)
         tasks.reconcile_stripe()
         tasks.collect_due()
         run = {
@@ -469,7 +467,7 @@ def test_the_beat_and_the_workers_go_through_it(fake: FakeStripe, monkeypatch: A
     assert form.state == "open"
 
 
-def told_of(fake: FakeStripe) -> Any:
+def event_for_webhook(fake: FakeStripe) -> Any:
     return parse_event(fake.things.tell("plan.created", {"id": "plan_1"}))
 
 

@@ -90,7 +90,7 @@ def test_a_day_later_it_is_found_and_not_made_again(fake: FakeStripe) -> None:
     assert len(there(fake)) == 1
 
 
-def test_more_than_is_left_there_is_declined_and_on_the_balance_again(fake: FakeStripe) -> None:
+def test_a_refund_beyond_the_rest_at_stripe_is_declined_and_credited(fake: FakeStripe) -> None:
     invoice = paid(fake)
     charge = next(iter(fake.things.all("charge").values()))
     charge["amount_refunded"] = 100  # in the dashboard, and we have not heard of it
@@ -108,7 +108,7 @@ def test_more_than_is_left_there_is_declined_and_on_the_balance_again(fake: Fake
         ("requires_action", "canceled", "declined", 200),
     ],
 )
-def test_a_bank_that_takes_its_time_is_looked_at_until_it_has_answered(
+def test_a_refund_stays_pending_until_the_bank_answers(
     fake: FakeStripe, first: str, word: str, status: str, left: int
 ) -> None:
     invoice = paid(fake)
@@ -142,21 +142,21 @@ def test_a_refund_returned_by_the_bank_restores_the_balance_once(fake: FakeStrip
     assert process_refund(request_refund(invoice, 150)).status == "succeeded"
 
 
-def test_a_word_that_is_not_known_is_left_to_a_person(fake: FakeStripe) -> None:
+def test_an_unknown_refund_status_is_left_to_an_operator(fake: FakeStripe) -> None:
     invoice = paid(fake)
     fake.things.refund_as = "teleported"
     stuck = process_refund(request_refund(invoice, 150))
     assert (stuck.status, stuck.code, "teleported" in stuck.reason) == ("stuck", "unforeseen", True)
 
 
-def test_credentials_that_no_longer_hold_wait_for_a_person(fake: FakeStripe) -> None:
+def test_invalid_credentials_make_a_refund_stuck(fake: FakeStripe) -> None:
     invoice = paid(fake)
     fake.ill = fail_calls("get", "unauthorized")
     stuck = process_refund(request_refund(invoice, 150))
     assert (stuck.status, stuck.code, balance_of(invoice)) == ("stuck", "bad_credentials", 50)
 
 
-def test_what_was_paid_by_no_card_is_left_to_a_person(fake: FakeStripe) -> None:
+def test_a_refund_of_a_payment_without_a_card_is_left_to_an_operator(fake: FakeStripe) -> None:
     invoice = paid(fake)
     next(iter(fake.things.all("payment_intent").values()))["status"] = "canceled"
     assert process_refund(request_refund(invoice, 150)).code == "no_card_payment"
@@ -164,7 +164,7 @@ def test_what_was_paid_by_no_card_is_left_to_a_person(fake: FakeStripe) -> None:
 
 
 @pytest.mark.parametrize("code", ["balance_insufficient", "resource_missing", "testmode_charges_only"])
-def test_what_may_be_repaired_waits_for_a_person_and_is_sent_again_the_same_day(fake: FakeStripe, code: str) -> None:
+def test_a_repairable_refund_is_stuck_and_can_be_retried_the_same_day(fake: FakeStripe, code: str) -> None:
     invoice = paid(fake)
     fake.things.refund_refused = code
     stuck = process_refund(request_refund(invoice, 150))
@@ -184,7 +184,7 @@ def test_a_refund_refused_by_stripe_restores_the_balance(fake: FakeStripe, code:
     assert (done.status, done.code, balance_of(invoice)) == ("declined", code, 200)
 
 
-def test_what_failed_since_stripe_answered_is_not_taken_for_a_success(fake: FakeStripe) -> None:
+def test_a_refund_that_failed_after_a_crash_is_declined(fake: FakeStripe) -> None:
     invoice = paid(fake)
     refund = request_refund(invoice, 150)
     with (

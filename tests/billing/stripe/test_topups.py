@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 
 
-def test_an_event_has_a_top_up_asked_about_and_the_books_agree(fake: FakeStripe, enqueued: CapturedMessages) -> None:
+def test_a_webhook_settles_a_pending_top_up_and_the_ledger_agrees(fake: FakeStripe, enqueued: CapturedMessages) -> None:
     owner = create_tenant("Kestrel")
     fake.now = NOW
     create_card_holder(fake, owner.tenant.pk, how="silent")

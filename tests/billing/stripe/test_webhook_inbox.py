@@ -135,7 +135,7 @@ def test_repeated_shuffled_and_lost_webhooks_lead_to_the_same_state(fake: FakeSt
     assert reload_invoice(invoice).status == "paid"
 
 
-def test_a_dispute_goes_on_and_never_back(fake: FakeStripe) -> None:
+def test_the_status_of_a_stripe_dispute_never_goes_backwards(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     dispute = things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
@@ -151,7 +151,7 @@ def test_a_dispute_goes_on_and_never_back(fake: FakeStripe) -> None:
 
 
 @pytest.mark.parametrize(("kind", "what"), [("invoice.updated", "invoice"), ("charge.dispute.updated", "dispute")])
-def test_a_word_that_is_not_known_is_parked_with_what_it_was(fake: FakeStripe, kind: str, what: str) -> None:
+def test_an_event_with_an_unknown_status_is_parked_with_its_reason(fake: FakeStripe, kind: str, what: str) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     things.disputed(fake.things, stripe_invoices(fake)[0]["id"])
@@ -169,7 +169,7 @@ def test_a_word_that_is_not_known_is_parked_with_what_it_was(fake: FakeStripe, k
     assert StripeEvent.objects.get(type=kind).state == "done"
 
 
-def test_what_stripe_says_otherwise_about_a_settled_charge_waits_for_a_person(fake: FakeStripe) -> None:
+def test_an_event_contradicting_a_settled_charge_is_left_to_an_operator(fake: FakeStripe) -> None:
     refused, paid = create_invoice_with_card(fake, how="declined"), create_invoice_with_card(fake)
     process_payment(request_payment(refused))
     process_payment(request_payment(paid))
@@ -202,7 +202,7 @@ def test_an_event_before_our_own_row_waits_for_it(fake: FakeStripe) -> None:
     assert states() == {"invoice.paid": "done"}
 
 
-def test_one_that_never_comes_to_be_ours_is_parked_in_the_end(fake: FakeStripe) -> None:
+def test_an_event_of_an_unknown_payment_is_finally_parked(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     stripe_invoices(fake)[0]["metadata"]["payment"] = "pay_gone"
@@ -215,7 +215,7 @@ def test_one_that_never_comes_to_be_ours_is_parked_in_the_end(fake: FakeStripe) 
     assert states() == {"invoice.paid": "parked"}
 
 
-def test_invoices_and_disputes_of_somebody_else_are_left_alone(fake: FakeStripe) -> None:
+def test_foreign_invoices_and_disputes_are_ignored(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     foreign = stripe_invoices(fake)[0]
@@ -237,7 +237,7 @@ def test_invoices_and_disputes_of_somebody_else_are_left_alone(fake: FakeStripe)
     }
 
 
-def test_silence_and_credentials_that_do_not_hold_are_waited_for(fake: FakeStripe) -> None:
+def test_an_event_is_retried_while_stripe_fails_or_refuses_credentials(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
@@ -247,7 +247,7 @@ def test_silence_and_credentials_that_do_not_hold_are_waited_for(fake: FakeStrip
     assert states() == {"invoice.paid": "done"}
 
 
-def test_however_long_stripe_is_silent_no_event_is_given_up(fake: FakeStripe) -> None:
+def test_no_event_is_dropped_during_a_stripe_outage(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
@@ -279,7 +279,7 @@ def test_what_was_paid_there_and_refunded_is_no_matter_for_a_person(fake: FakeSt
     assert states() == {"invoice.paid": "done"}
 
 
-def test_two_workers_look_at_it_once(fake: FakeStripe) -> None:
+def test_an_event_processed_twice_calls_stripe_once(fake: FakeStripe) -> None:
     invoice = create_invoice_with_card(fake)
     process_payment(request_payment(invoice))
     deliver(fake.things.tell("invoice.paid", stripe_invoices(fake)[0]))
@@ -341,7 +341,7 @@ def altered(body: str) -> str:
         ([], SECRETS[0], 0, str, "event is not readable"),
     ],
 )
-def test_what_is_not_stripes_for_us_is_refused_and_kept_nowhere(
+def test_an_invalid_event_is_refused_and_not_stored(
     event: Any, secret: str, minutes: int, change: Any, why: str
 ) -> None:
     body = json.dumps(event)
@@ -354,7 +354,7 @@ def test_what_is_not_stripes_for_us_is_refused_and_kept_nowhere(
 
 
 @pytest.mark.parametrize("header", ["", "t=1", "v1=abc", "t=x,v1=y", "\x00", "t=99999999999999999999,v1=a"])
-def test_a_header_that_is_none_is_refused(header: str) -> None:
+def test_an_invalid_signature_header_is_rejected(header: str) -> None:
     with pytest.raises(EventRejected):
         webhook_inbox.receive_event(json.dumps(EVENT).encode(), header, now=NOW)
 
@@ -364,7 +364,7 @@ def test_bytes_that_are_no_text_are_refused() -> None:
         webhook_inbox.receive_event(b"\xff\xfe", "t=1,v1=a", now=NOW)
 
 
-def test_a_moment_that_no_calendar_has_is_refused() -> None:
+def test_a_timestamp_out_of_range_is_rejected() -> None:
     body = json.dumps(EVENT)
     made = signed(body, SECRETS[0], NOW)
     stamp = 10**17
@@ -374,7 +374,7 @@ def test_a_moment_that_no_calendar_has_is_refused() -> None:
         webhook_inbox.receive_event(body.encode(), forged, now=NOW)
 
 
-def test_without_a_secret_nobody_is_believed() -> None:
+def test_without_a_webhook_secret_every_event_is_rejected() -> None:
     body = json.dumps(EVENT)
     with override_settings(STRIPE_WEBHOOK_SECRETS=""), pytest.raises(EventRejected):
         webhook_inbox.receive_event(body.encode(), signed(body, SECRETS[0], NOW), now=NOW)

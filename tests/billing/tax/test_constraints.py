@@ -43,7 +43,7 @@ def test_the_taxes_of_a_final_invoice_stay(invoice: Invoice) -> None:
 
 
 @pytest.mark.parametrize("model", [InvoiceTax, InvoiceLine])
-def test_nothing_of_a_final_invoice_becomes_that_of_a_draft(invoice: Invoice, model: type[InvoiceTax]) -> None:
+def test_rows_of_a_final_invoice_cannot_move_to_a_draft(invoice: Invoice, model: type[InvoiceTax]) -> None:
     with tenant_scope(invoice.tenant_id):
         draft = _draft_like(invoice)
         model.objects.filter(invoice=draft).delete()

@@ -72,7 +72,7 @@ def test_a_person_of_another_member_state_pays_its_rate() -> None:
     assert create_october_invoice(200, party=PERSON).tax == 40
 
 
-def test_who_is_outside_of_the_union_pays_none() -> None:
+def test_a_customer_outside_the_eu_pays_no_tax() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200, party=SWISS)
     assert (invoice.tax, invoice.treatment) == (0, "outside")
@@ -158,7 +158,7 @@ def test_what_a_final_invoice_was_taxed_by_is_not_changed() -> None:
         ({"since": date(1999, 12, 31)}, "since"),
     ],
 )
-def test_a_rate_that_cannot_be_meant_is_refused_by_its_field(change: dict[str, object], field: str) -> None:
+def test_an_invalid_tax_rate_is_refused_at_its_field(change: dict[str, object], field: str) -> None:
     wanted = {
         "jurisdiction": "DE",
         "category": "standard",
@@ -217,7 +217,7 @@ def test_an_offering_that_goes_to_another_category_and_back_leaves_nothing_behin
     assert close_taxed_month(tenant).tax == (0 if party else 38)
 
 
-def test_a_draft_follows_when_its_tenant_says_who_it_is() -> None:
+def test_a_draft_is_taxed_again_when_billing_details_change() -> None:
     set_tax_rate("DE", 19)
     tenant, project = create_customer()
     charge_amounts(project, 200)
@@ -230,7 +230,7 @@ def test_a_draft_follows_when_its_tenant_says_who_it_is() -> None:
     assert taxes(draft) == [("standard", 0, 200, 0)]
 
 
-def test_a_supplier_that_is_gone_again_leaves_no_tax_behind(settings: object) -> None:
+def test_removing_the_supplier_removes_the_tax_of_open_months(settings: object) -> None:
     set_tax_rate("DE", 19)
     tenant, project = create_customer()
     charge_amounts(project, 200)

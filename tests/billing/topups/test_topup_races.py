@@ -66,7 +66,7 @@ def test_b15_thirty_two_settles_at_once_credit_once(kestrel: TenantContext) -> N
     assert wallet_balance(kestrel) == 5000
 
 
-def test_of_thirty_two_who_ask_at_once_one_is_let_in(kestrel: TenantContext) -> None:
+def test_one_of_32_concurrent_top_up_requests_is_accepted(kestrel: TenantContext) -> None:
     assert at_once(partial(request_topup, kestrel, 5000)) == 1
     assert len(topups_of(kestrel)) == 1
 

@@ -83,7 +83,7 @@ def test_a_decline_ends_it_and_puts_nothing_in(kestrel: TenantContext) -> None:
 
 
 @pytest.mark.parametrize("silence", [GatewayFault.LOST, GatewayFault.UNREACHABLE, GatewayFault.SLOW])
-def test_a_silence_is_asked_about_again_with_the_same_key(kestrel: TenantContext, silence: GatewayFault) -> None:
+def test_an_unanswered_top_up_is_retried_with_the_same_key(kestrel: TenantContext, silence: GatewayFault) -> None:
     fail_next_topups(kestrel, silence)
     waits = process_topup(request_topup(kestrel, 100))
     assert (waits.status, waits.last_error != "", waits.due_at > NOW) == ("pending", True, True)  # type: ignore[operator]
@@ -146,7 +146,7 @@ def test_a_top_up_that_keeps_failing_unexpectedly_becomes_stuck(kestrel: TenantC
         tasks.top_up(made.pk, made.tenant_id)
 
 
-def test_a_worker_that_dies_again_and_again_leaves_it_to_a_person(kestrel: TenantContext) -> None:
+def test_a_top_up_whose_workers_keep_crashing_becomes_stuck(kestrel: TenantContext) -> None:
     made, now = request_topup(kestrel, 100), NOW
     for _ in range(MAX_UNEXPECTED_FAILURES):
         with (
@@ -227,7 +227,7 @@ def test_b15_however_many_settle_it_at_once_it_is_booked_once(kestrel: TenantCon
     assert wallet_balance(kestrel) == 5000
 
 
-def test_whatever_comes_after_it_is_settled_changes_nothing(kestrel: TenantContext) -> None:
+def test_a_late_answer_does_not_change_a_settled_top_up(kestrel: TenantContext) -> None:
     made = request_topup(kestrel, 5000)
     with tenant_scope(kestrel.tenant.pk):
         old = TopUp.objects.get(pk=made.pk)

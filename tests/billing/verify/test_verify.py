@@ -174,7 +174,7 @@ def test_whatever_does_not_follow_is_named(change: Callable[[Document], Any], wo
     assert words in found(change)
 
 
-def test_a_stretch_in_a_closed_month_counts_only_where_it_is_named() -> None:
+def test_usage_of_a_closed_month_counts_only_where_it_is_named() -> None:
     def earlier(document: Document) -> None:
         steps = document["leases"][0]["steps"]
         document["leases"][0]["steps"] = [
@@ -186,7 +186,7 @@ def test_a_stretch_in_a_closed_month_counts_only_where_it_is_named() -> None:
     assert found(earlier) == []
 
 
-def test_a_change_of_price_cuts_a_stretch_and_an_amount_may_have_no_end() -> None:
+def test_a_price_change_splits_usage_and_an_amount_may_not_terminate() -> None:
     document = sample_bundle()
     first, until = document["prices"][0], "2026-11-10T08:00:06Z"
     document["prices"] = [{**first, "until": until}, {**first, "id": 8, "nano_per_hour": "1", "since": until}]
@@ -257,12 +257,12 @@ def test_a_quote_is_for_one_lease_alone() -> None:
     assert "lse_b: another lease cites quote quo_a too" in found(twice)
 
 
-def test_a_quote_of_a_lease_that_did_nothing_is_no_reason_to_stop() -> None:
+def test_a_quote_of_an_unused_lease_does_not_stop_the_verification() -> None:
     words = found(lambda d: d["leases"][0].update(promised=quote(), steps=[]))
     assert "lse_a: it is in the bundle but not on this invoice" in words
 
 
-def test_a_time_zone_that_is_not_known_here_is_said_and_no_difference() -> None:
+def test_an_unknown_time_zone_is_reported_as_unchecked() -> None:
     document = sample_bundle()
     document["months"][1].update(start_zone="Mars/Olympus", end_zone="../etc/passwd")
     report = check(write_bundle(document))

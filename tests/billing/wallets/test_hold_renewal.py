@@ -21,7 +21,7 @@ from tests.simulation import TenantContext, offering, reload_lease, simulate
 pytestmark = pytest.mark.django_db
 
 
-def test_a_hold_that_was_settled_is_open_again_once_its_lease_is_looked_at(kestrel: TenantContext) -> None:
+def test_renewal_reopens_a_settled_hold(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 1000, sim)
         lease = sim.create_lease(kestrel, offering())

@@ -44,7 +44,7 @@ def runs(sim: Simulation, minutes: int) -> None:
         run_metering(sim)
 
 
-def test_without_money_nothing_begins_and_nothing_is_taken(kestrel: TenantContext) -> None:
+def test_an_empty_wallet_refuses_a_lease_and_holds_nothing(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         with pytest.raises(PaymentRequired) as refusal:
@@ -59,7 +59,7 @@ def test_without_money_nothing_begins_and_nothing_is_taken(kestrel: TenantContex
 
 
 @pytest.mark.deep
-def test_an_hour_ahead_is_set_aside_and_follows_the_lease(kestrel: TenantContext) -> None:
+def test_a_prepaid_lease_holds_one_hour_ahead(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 500)
@@ -103,7 +103,7 @@ def test_when_money_runs_out_the_lease_ends_before_its_cover_does(kestrel: Tenan
             assert Grant.objects.count() == 1  # nothing was ours to pay
 
 
-def test_what_a_slow_stop_used_beyond_the_money_we_pay(kestrel: TenantContext) -> None:
+def test_usage_of_a_late_stop_beyond_the_wallet_is_written_off(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 150)
@@ -156,7 +156,7 @@ def test_use_beyond_the_hold_is_written_off_before_the_month_is_invoiced(kestrel
             assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_what_has_money_for_another_hour_goes_on_over_the_end_of_a_month(kestrel: TenantContext) -> None:
+def test_a_funded_lease_continues_past_the_end_of_the_month(kestrel: TenantContext) -> None:
     with simulate() as sim:
         sim.clock.at = sim.clock.at.replace(day=30, hour=23, minute=30)
         make_prepaid(kestrel)
@@ -181,7 +181,7 @@ def test_a_month_in_which_nothing_was_used_is_closed_as_it_is(kestrel: TenantCon
             assert not Invoice.objects.exists()
 
 
-def test_a_slow_look_takes_what_there_is_money_for(kestrel: TenantContext) -> None:
+def test_a_late_hold_renewal_covers_the_hours_already_used(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 1000)
@@ -192,7 +192,7 @@ def test_a_slow_look_takes_what_there_is_money_for(kestrel: TenantContext) -> No
         assert 390 <= held_cents(kestrel) <= 410
 
 
-def test_a_lease_that_is_extended_and_one_that_starts_again_pass_the_wallet(kestrel: TenantContext) -> None:
+def test_extensions_and_new_leases_are_checked_against_the_wallet(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 150)
@@ -230,7 +230,7 @@ def test_a_suspended_tenant_starts_no_lease_but_keeps_its_running_ones(kestrel: 
         sim.request_lease(kestrel, offering())
 
 
-def test_what_runs_is_covered_once_its_tenant_pays_beforehand(kestrel: TenantContext) -> None:
+def test_running_leases_are_held_once_their_tenant_becomes_prepaid(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         waiting = sim.create_lease(kestrel, offering(), LeaseState.QUEUED, max_duration_s=9 * HOUR)
@@ -246,7 +246,7 @@ def test_what_runs_is_covered_once_its_tenant_pays_beforehand(kestrel: TenantCon
         assert held_cents(kestrel) == 0
 
 
-def test_what_runs_ends_when_its_tenant_pays_beforehand_and_has_no_money(kestrel: TenantContext) -> None:
+def test_leases_end_when_their_tenant_becomes_prepaid_without_funds(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         waiting = sim.create_lease(kestrel, offering(), LeaseState.QUEUED, quantity=8, max_duration_s=9 * HOUR)
@@ -267,7 +267,7 @@ def test_use_from_before_prepayment_is_not_written_off(kestrel: TenantContext) -
             assert not Grant.objects.exists()
 
 
-def test_a_price_that_rises_is_covered_or_the_lease_ends(kestrel: TenantContext) -> None:
+def test_a_lease_ends_when_the_wallet_cannot_cover_a_higher_price(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 160)
@@ -278,7 +278,7 @@ def test_a_price_that_rises_is_covered_or_the_lease_ends(kestrel: TenantContext)
         assert held_cents(kestrel) <= 160
 
 
-def test_an_invoice_takes_its_month_off_the_wallet_and_the_money_with_it(kestrel: TenantContext) -> None:
+def test_an_invoice_settles_the_holds_of_its_month_from_the_wallet(kestrel: TenantContext) -> None:
     with simulate() as sim:
         sim.clock.at = sim.clock.at.replace(day=30, hour=22, minute=30)
         make_prepaid(kestrel, now=sim.now)

@@ -52,7 +52,7 @@ def said(kestrel: TenantContext) -> str:
         return BillingDetails.objects.get().vat_id
 
 
-def test_a_vat_number_is_not_taken_away_where_the_wallet_lacks_the_tax(kestrel: TenantContext) -> None:
+def test_a_vat_number_cannot_be_removed_if_the_wallet_cannot_cover_the_tax(kestrel: TenantContext) -> None:
     with simulate() as sim:
         three_hours(sim, kestrel, 310)
         before = held_cents(kestrel)
@@ -68,7 +68,7 @@ def test_a_vat_number_is_not_taken_away_where_the_wallet_lacks_the_tax(kestrel: 
             assert Grant.objects.count() == 1
 
 
-def test_with_money_for_it_the_tax_is_set_aside_and_nobody_else_bears_it(kestrel: TenantContext) -> None:
+def test_a_sufficient_wallet_holds_the_tax_added_by_a_vat_change(kestrel: TenantContext) -> None:
     with simulate() as sim:
         three_hours(sim, kestrel, 400)
         before = held_cents(kestrel)

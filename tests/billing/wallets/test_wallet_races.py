@@ -60,7 +60,7 @@ def kestrel(own_database: OwnDatabase, settings: Any) -> Iterator[TenantContext]
 
 
 @pytest.mark.deep
-def test_many_who_ask_at_once_take_no_more_than_there_is(kestrel: TenantContext) -> None:
+def test_concurrent_lease_requests_hold_no_more_than_the_wallet(kestrel: TenantContext) -> None:
     give_credit(kestrel, ROOM * EACH + EACH - 1)
     left = kestrel.create_project("left")
     requests = [partial(ask, kestrel, (left, kestrel.project)[n % 2], offering().pk) for n in range(MANY)]
@@ -68,7 +68,7 @@ def test_many_who_ask_at_once_take_no_more_than_there_is(kestrel: TenantContext)
     assert (held_cents(kestrel), available_cents(kestrel)) == (ROOM * EACH, EACH - 1)
 
 
-def test_looks_extensions_and_requests_at_once_wait_for_each_other_in_one_order(kestrel: TenantContext) -> None:
+def test_concurrent_settlements_extensions_and_requests_do_not_deadlock(kestrel: TenantContext) -> None:
     give_credit(kestrel, ROOM * EACH)
     leases = [ask(kestrel, kestrel.project, offering().pk) for _ in range(4)]
     acts: list[Any] = [partial(hold_settlement.settle_holds, now=NOW) for _ in range(4)]

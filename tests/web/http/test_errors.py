@@ -13,7 +13,7 @@ def test_an_unknown_address_links_to_the_api_description(path: str) -> None:
     assert said["fix"]["href"] == "/api/v1/openapi.json"
 
 
-def test_who_sends_a_dead_token_is_led_to_the_page_that_makes_another() -> None:
+def test_an_invalid_token_error_points_to_the_tokens_page() -> None:
     answer = Client().get("/api/v1/leases", headers={"Authorization": "Bearer gpb_live_nonsense"})
     assert answer.status_code == 401
     assert answer.json()["fix"]["text"] == "Create a new token on the Tokens page."

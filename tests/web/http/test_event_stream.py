@@ -277,7 +277,7 @@ def test_an_uncommitted_event_delays_the_ones_after_it(kestrel: TenantContext) -
     assert [event["name"] for event in second.seen] == ["slow", "slow", "quick", "quick"]
 
 
-def test_what_is_open_in_another_database_of_the_server_holds_nothing_back(
+def test_a_transaction_in_another_database_does_not_delay_events(
     kestrel: TenantContext, own_database: OwnDatabase
 ) -> None:
     with psycopg.connect(own_database.server.login(WEB, "postgres")) as elsewhere:
@@ -294,7 +294,7 @@ def test_what_is_open_in_another_database_of_the_server_holds_nothing_back(
             assert newest == seen[-1].position
 
 
-def test_who_comes_without_an_id_starts_at_the_present(kestrel: TenantContext) -> None:
+def test_a_reader_without_a_last_event_id_gets_only_new_events(kestrel: TenantContext) -> None:
     ask(kestrel, "before")
     for _ in range(20):  # who is held back for one look starts a little earlier
         reader = Reader(bearer(kestrel))
@@ -349,7 +349,7 @@ def test_nobody_sees_another_tenants_events_or_another_projects(kestrel: TenantC
         ({"cookie": "\x00=;;;"}, 401),
     ],
 )
-def test_nobody_unknown_is_let_in(kestrel: TenantContext, headers: Headers, status: int) -> None:
+def test_an_unauthenticated_reader_gets_a_401(kestrel: TenantContext, headers: Headers, status: int) -> None:
     reader = Reader(headers)
     run(reader.read())
     assert reader.status == status
@@ -360,14 +360,14 @@ def test_nobody_unknown_is_let_in(kestrel: TenantContext, headers: Headers, stat
     assert set(PROBLEM_SCHEMA["required"]) <= set(said)
 
 
-def test_a_token_for_something_else_may_not_listen(kestrel: TenantContext) -> None:
+def test_a_token_without_the_scope_gets_a_403(kestrel: TenantContext) -> None:
     reader = Reader(bearer(kestrel, scopes=("quotas:read",)))
     run(reader.read())
     assert reader.status == 403
 
 
 @pytest.mark.parametrize("last", ["x", "1", "1-2-3", "9" * 50 + "-1", f"{2**63}-1"])
-def test_an_id_that_is_none_is_refused(kestrel: TenantContext, last: str) -> None:
+def test_an_invalid_last_event_id_is_refused(kestrel: TenantContext, last: str) -> None:
     reader = Reader({**bearer(kestrel), "last-event-id": last})
     run(reader.read())
     assert reader.status == 400
@@ -420,7 +420,7 @@ def test_the_stream_accepts_sessions_only_from_the_portals_origin(kestrel: Tenan
     assert "access-control-allow-origin" not in theirs.answered
 
 
-def test_a_session_from_before_the_password_changed_is_none(kestrel: TenantContext) -> None:
+def test_a_session_from_before_a_password_change_is_refused(kestrel: TenantContext) -> None:
     headers, user = session_of(kestrel)
     user.set_password("another long password")
     user.save()
@@ -429,7 +429,7 @@ def test_a_session_from_before_the_password_changed_is_none(kestrel: TenantConte
     assert reader.status == 401
 
 
-def test_a_member_of_nothing_hears_nothing(kestrel: TenantContext) -> None:
+def test_a_user_without_a_membership_is_refused_by_the_stream(kestrel: TenantContext) -> None:
     headers, user = session_of(kestrel)
     with tenant_scope(kestrel.tenant.pk):
         Member.objects.filter(user=user).delete()
@@ -439,14 +439,14 @@ def test_a_member_of_nothing_hears_nothing(kestrel: TenantContext) -> None:
     assert reader.status == 401
 
 
-def test_a_quiet_stream_says_that_it_is_still_there(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_stream_sends_heartbeats(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "HEARTBEAT_EVERY_POLLS", 2)
     reader = Reader(bearer(kestrel))
     run(reader.read())
     assert b": still here\n\n" in reader.text
 
 
-def test_a_reader_that_takes_nothing_is_dropped(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stalled_reader_is_disconnected(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "SEND_TIMEOUT_S", 0.05)
     reader = Reader(bearer(kestrel))
     application = EventStreamApp()
@@ -461,14 +461,14 @@ def test_a_reader_that_takes_nothing_is_dropped(kestrel: TenantContext, monkeypa
     assert application.readers == 0
 
 
-def test_more_readers_than_it_bears_are_told_so(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_above_the_limit_get_a_503(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MAX_READERS", 0)
     reader = Reader(bearer(kestrel))
     run(reader.read())
     assert reader.status == 503
 
 
-def test_a_database_that_goes_away_is_waited_for(kestrel: TenantContext) -> None:
+def test_the_stream_survives_a_lost_database_connection(kestrel: TenantContext) -> None:
     reader = Reader({**bearer(kestrel), "last-event-id": "0-0"})
 
     def cut() -> None:

@@ -36,7 +36,7 @@ def test_pages_show_every_row_once(delta: TenantWithOwner, sort: str) -> None:
     assert sorted(names) == sorted(["Delta", *(f"p{n}" for n in range(7))])
 
 
-def test_a_row_made_while_turning_pages_moves_nothing(delta: TenantWithOwner) -> None:
+def test_a_row_created_between_pages_shifts_no_row(delta: TenantWithOwner) -> None:
     api = ApiClient(delta.token())
     first = api.send("GET", "projects?limit=4&sort=-id").json()
     delta.create_project("newest")
@@ -109,7 +109,7 @@ def test_ended_and_live_rows_are_filtered_separately(delta: TenantWithOwner) -> 
 
 
 @pytest.mark.parametrize("value", ["yesterday", "2026-11-21", "2026-11-21T09:00:00", "2026-13-45T00:00:00Z"])
-def test_a_moment_must_be_one_with_its_zone(delta: TenantWithOwner, value: str) -> None:
+def test_an_invalid_time_or_one_without_a_time_zone_is_refused(delta: TenantWithOwner, value: str) -> None:
     assert ApiClient(delta.token()).send("GET", f"audit-events?at__gte={value}").status_code == 400
 
 

@@ -15,7 +15,7 @@ def here(settings: Any) -> Client:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "[::1]:8000"])
-def test_a_page_at_the_bare_address_leads_to_the_name(here: Client, host: str) -> None:
+def test_a_page_at_the_ip_address_is_redirected_to_the_host_name(here: Client, host: str) -> None:
     answer = here.get("/spend/?by=month", headers={"Host": host, **PAGE})
     assert (answer.status_code, answer["Location"]) == (302, "http://localhost:8000/spend/?by=month")
 
@@ -38,14 +38,14 @@ def test_the_usual_port_is_left_out(settings: Any, public: str) -> None:
         ("127.0.0.1:8000", {**PAGE, "Forwarded": "for=192.0.2.7"}),
     ],
 )
-def test_nobody_else_is_led_anywhere(here: Client, host: str, headers: dict[str, str]) -> None:
+def test_other_requests_are_not_redirected(here: Client, host: str, headers: dict[str, str]) -> None:
     assert here.get("/health", headers={"Host": host, **headers}).status_code == 200
 
 
-def test_a_form_is_never_led_away(here: Client) -> None:
+def test_a_form_is_never_redirected(here: Client) -> None:
     assert here.post("/health", headers={"Host": "127.0.0.1:8000", **PAGE}).status_code == 405
 
 
-def test_an_installation_by_another_name_leads_nobody(here: Client, settings: Any) -> None:
+def test_an_installation_with_another_public_url_redirects_nothing(here: Client, settings: Any) -> None:
     settings.PUBLIC_URL = "http://127.0.0.1:8000"
     assert here.get("/health", headers={"Host": "127.0.0.1:8000", **PAGE}).status_code == 200

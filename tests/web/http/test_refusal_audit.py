@@ -39,7 +39,7 @@ def refusals() -> list[AuditEvent]:
 
 
 @pytest.mark.usefixtures("no_second_factor")
-def test_a_tenant_that_is_not_there_leaves_who_tried_what_and_why_not(operator: User) -> None:
+def test_an_operators_request_for_a_missing_tenant_is_audited_as_refused(operator: User) -> None:
     path = "/ops/tenants/ten_missing/suspend/"
     answer = browser_of(operator).post(path, {"why": "unpaid"}, headers={"X-Request-ID": "req-9"})
     assert answer.status_code == 404
@@ -59,7 +59,7 @@ def test_a_tenant_that_is_not_there_leaves_who_tried_what_and_why_not(operator: 
 
 
 @pytest.mark.usefixtures("no_second_factor")
-def test_a_form_sent_by_somebody_elses_page_is_noted(delta: TenantWithOwner, operator: User) -> None:
+def test_a_form_sent_from_another_site_is_audited_as_refused(delta: TenantWithOwner, operator: User) -> None:
     path = f"/ops/tenants/{delta.tenant.pk}/suspend/"
     assert browser_of(operator, checks=True).post(path, {"why": "x"}).status_code == 403
     (event,) = refusals()
@@ -69,7 +69,7 @@ def test_a_form_sent_by_somebody_elses_page_is_noted(delta: TenantWithOwner, ope
 
 
 @pytest.mark.usefixtures("no_second_factor")
-def test_a_value_that_is_refused_on_its_page_is_noted_too(delta: TenantWithOwner, operator: User) -> None:
+def test_an_invalid_form_value_is_audited_as_refused(delta: TenantWithOwner, operator: User) -> None:
     path = f"/ops/tenants/{delta.tenant.pk}/quota/"
     assert browser_of(operator).post(path, {"kind": "units", "limit": "-1"}).status_code == 302
     (event,) = refusals()
@@ -93,7 +93,7 @@ def test_refusals_of_non_operators_stay_out_of_the_operators_audit_log(delta: Te
 
 
 @pytest.mark.usefixtures("no_second_factor")
-def test_what_no_database_keeps_is_refused_and_noted_like_any_other(delta: TenantWithOwner, operator: User) -> None:
+def test_a_value_with_a_nul_character_is_refused_and_audited(delta: TenantWithOwner, operator: User) -> None:
     path = f"/ops/tenants/{delta.tenant.pk}/quota/"
     assert browser_of(operator).post(path, {"kind": "a\0b", "limit": "1"}).status_code == 302
     (event,) = refusals()
@@ -108,7 +108,7 @@ def test_an_operator_without_a_second_factor_is_noted(delta: TenantWithOwner, op
 
 
 @pytest.mark.usefixtures("no_second_factor")
-def test_the_note_is_committed_although_the_request_was_undone(own_database: OwnDatabase) -> None:
+def test_a_refusal_is_audited_although_its_request_was_rolled_back(own_database: OwnDatabase) -> None:
     operator = User.objects.create_user("operator@example.org", is_staff=True)
     path = "/ops/tenants/ten_missing/resume/"
     assert browser_of(operator).post(path).status_code == 404

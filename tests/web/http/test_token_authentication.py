@@ -19,14 +19,14 @@ def delta() -> TenantWithOwner:
     return tenant_setup.create_tenant_with_owner("Delta")
 
 
-def test_a_good_token_says_who_one_is(delta: TenantWithOwner) -> None:
+def test_a_valid_token_identifies_its_user_tenant_and_roles(delta: TenantWithOwner) -> None:
     answer = ApiClient(delta.token()).send("GET", "users/me")
     assert answer.status_code == 200
     assert answer.json()["tenant"] == delta.tenant.pk
     assert answer.json()["roles"] == [{"role": "owner", "project": None}]
 
 
-def test_nobody_gets_a_401_that_says_how_to_sign_in(delta: TenantWithOwner) -> None:
+def test_a_request_without_a_token_gets_a_401_with_www_authenticate(delta: TenantWithOwner) -> None:
     answer = ApiClient().send("GET", "projects")
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"].startswith("Bearer")
@@ -38,7 +38,7 @@ def mistyped(text: str) -> str:
 
 
 @pytest.mark.parametrize("spoil", [mistyped, lambda t: t[:-8], lambda t: "gpb_live_x", lambda t: "ä" * 9])
-def test_a_spoilt_token_is_refused(delta: TenantWithOwner, spoil: object) -> None:
+def test_an_altered_token_is_refused(delta: TenantWithOwner, spoil: object) -> None:
     assert ApiClient(spoil(delta.token())).send("GET", "projects").status_code == 401
 
 
@@ -60,7 +60,7 @@ def test_expired_revoked_and_unknown_tokens_get_the_same_body(delta: TenantWithO
     assert len(set(bodies)) == 1
 
 
-def test_a_removed_members_token_is_dead_at_the_next_request(delta: TenantWithOwner) -> None:
+def test_a_removed_members_token_is_invalid_at_the_next_request(delta: TenantWithOwner) -> None:
     text = delta.token(Role.MEMBER)
     assert ApiClient(text).send("GET", "projects").status_code == 200
     with rls.tenant_scope(delta.tenant.pk):
@@ -126,7 +126,7 @@ def test_the_last_use_is_kept_to_the_minute(delta: TenantWithOwner) -> None:
         assert ApiToken.objects.get().last_used_at >= first
 
 
-def test_a_token_of_a_closed_service_account_is_dead(delta: TenantWithOwner) -> None:
+def test_a_token_of_a_closed_service_account_is_invalid(delta: TenantWithOwner) -> None:
     from tenants.services import service_accounts
 
     robot = delta.create_service_account()
@@ -146,7 +146,7 @@ def test_a_token_of_a_closed_service_account_is_dead(delta: TenantWithOwner) -> 
     assert ApiClient(text).send("GET", "users/me").status_code == 401
 
 
-def test_letting_a_token_in_costs_one_query(delta: TenantWithOwner, django_assert_num_queries: object) -> None:
+def test_token_authentication_needs_one_query(delta: TenantWithOwner, django_assert_num_queries: object) -> None:
     text = delta.token()
     ApiClient(text).send("GET", "users/me")
     client = ApiClient(text)

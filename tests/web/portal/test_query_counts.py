@@ -82,7 +82,7 @@ def test_the_number_of_queries_is_the_baseline_and_does_not_grow_with_rows(porta
 
 
 @pytest.mark.deep
-def test_the_frame_asks_three_times_in_the_root_and_once_more_below(portal: PortalSession) -> None:
+def test_the_page_frame_needs_three_queries_in_the_root_project_and_four_below(portal: PortalSession) -> None:
     child = portal.owner.create_project("below")
     populate(portal, 1)
     plain = with_frame(portal)

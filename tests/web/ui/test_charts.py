@@ -17,13 +17,13 @@ def widths(markup: str) -> list[float]:
     return [float(w) for w in re.findall(r'width="([\d.]+)%"', markup)]
 
 
-def test_a_glyph_shows_the_slices_at_their_true_place() -> None:
+def test_a_glyph_shows_the_slices_at_their_placement() -> None:
     drawn = indicators.slice_glyph(4, 4, label="3g.71gb")
     assert re.findall(r'class="slice-(cell|held)"', drawn) == ["cell"] * 4 + ["held"] * 4
     assert 'aria-label="3g.71gb: memory slices 4 to 7 of 8"' in drawn
 
 
-def test_a_lease_without_a_place_has_an_empty_glyph() -> None:
+def test_a_lease_without_a_placement_has_an_empty_glyph() -> None:
     assert "no slice held" in indicators.slice_glyph(None, 0)
 
 
@@ -51,7 +51,7 @@ def test_a_ring_over_its_limit_stays_one_turn() -> None:
     assert sum(lengths) <= indicators.RING_CIRCUMFERENCE + 0.01
 
 
-def test_words_in_drawings_are_escaped() -> None:
+def test_text_in_drawings_is_escaped() -> None:
     evil = '"><script>'
     gpu = fleet.MapGpu("/x", evil, (SliceSpan(0, 8, "sold"),))
     for drawn in (

@@ -55,14 +55,14 @@ def test_a_duration_is_written_in_two_units_or_in_one(seconds: float, two_units:
     assert formatting.format_duration(timedelta(seconds=seconds), tight=True) == one_unit
 
 
-def test_a_moment_is_as_short_as_today_allows() -> None:
+def test_a_time_omits_the_date_of_today_and_the_current_year() -> None:
     assert formatting.format_moment(NOON + timedelta(hours=3), now=NOON) == "15:00"
     assert formatting.format_moment(NOON - timedelta(days=36), now=NOON) == "14 Oct 12:00"
     assert formatting.format_moment(NOON - timedelta(days=400), now=NOON) == "15 Oct 2025 12:00"
     assert formatting.format_moment(NOON, now=None) == "19 Nov 2026 12:00"
 
 
-def test_a_moment_stands_in_the_zone_of_the_tenant() -> None:
+def test_a_time_is_formatted_in_the_tenants_time_zone() -> None:
     berlin = ZoneInfo("Europe/Berlin")
     assert formatting.format_moment(NOON, now=NOON, zone=berlin, seconds=True) == "13:00:00"
     late = NOON.replace(hour=23, minute=30)

@@ -97,7 +97,7 @@ def test_the_error_page_needs_no_database() -> None:
 
 
 @pytest.mark.django_db
-def test_the_sign_in_promises_nothing_while_nothing_is_on_sale() -> None:
+def test_the_sign_in_page_has_no_teaser_without_published_offerings() -> None:
     assert sign_in_teaser() is None
     assert "About gpubroker" not in Client().get("/sign-in/").content.decode()
 

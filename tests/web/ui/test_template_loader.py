@@ -33,7 +33,7 @@ def test_what_keeps_its_line_breaks_in_a_browser_keeps_them(kept: str) -> None:
     assert join_lines(f"<p>\n<{kept} a>\n  b\n    c\n</{kept}>\n</p>") == f"<p><{kept} a>\n  b\n    c\n</{kept}></p>"
 
 
-def test_the_product_loads_its_pages_this_way() -> None:
+def test_templates_of_the_product_are_loaded_without_line_breaks() -> None:
     source = get_template("components/table.html").template.source
     assert "<table" in source
     assert "\n" not in source

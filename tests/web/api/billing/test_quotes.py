@@ -38,7 +38,7 @@ def ask(owner: TenantContext, what: Offering, **body: Any) -> Any:
     return api.send("POST", "quotes", wanted)
 
 
-def test_a_quote_names_price_limit_place_quota_and_alternatives(kestrel: TenantContext) -> None:
+def test_a_quote_states_price_limit_placement_quota_and_alternatives(kestrel: TenantContext) -> None:
     with simulate():
         answer = ask(kestrel, offering("3g.40gb"), quantity=2)
     assert answer.status_code == 200, answer.content
@@ -109,7 +109,7 @@ def test_a_quote_with_a_volume_is_for_the_cluster_where_that_lies(kestrel: Tenan
         assert ask(kestrel, what).json()["starts"] == "now"
 
 
-def test_a_full_fleet_means_when_free(kestrel: TenantContext) -> None:
+def test_a_quote_on_a_full_fleet_starts_when_capacity_is_free(kestrel: TenantContext) -> None:
     with simulate() as sim:
         for _ in range(2):
             sim.create_lease(kestrel, offering("whole-gpu"))
@@ -160,7 +160,7 @@ def test_an_offering_without_a_price_is_quoted_without_one(kestrel: TenantContex
         ({"colour": "red"}, 400),
     ],
 )
-def test_what_cannot_be_quoted_is_refused(kestrel: TenantContext, body: dict[str, Any], status: int) -> None:
+def test_an_invalid_quote_request_is_refused(kestrel: TenantContext, body: dict[str, Any], status: int) -> None:
     with simulate():
         assert ask(kestrel, offering(), **body).status_code == status
 
@@ -261,7 +261,7 @@ def test_a_dry_run_leaves_the_quote_unused(kestrel: TenantContext) -> None:
         assert api.send("POST", "leases", wanted).status_code == 202
 
 
-def test_a_quote_cites_none(kestrel: TenantContext) -> None:
+def test_a_quote_request_cannot_cite_another_quote(kestrel: TenantContext) -> None:
     with simulate():
         assert ask(kestrel, offering("whole-gpu"), quote="quo_x").status_code == 400
 

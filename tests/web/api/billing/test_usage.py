@@ -105,7 +105,7 @@ def test_usage_of_a_project_is_its_own_and_all_below_it(kestrel: TenantContext, 
     asker.get("usage?project=prj_nowhere", 404)
 
 
-def test_somebody_of_one_project_sees_only_its_usage(kestrel: TenantContext, lease: Lease) -> None:
+def test_a_role_in_one_project_sees_only_its_usage(kestrel: TenantContext, lease: Lease) -> None:
     from tenants.models import ServiceAccount
     from tenants.services import tokens
 
@@ -145,7 +145,7 @@ def test_somebody_of_one_project_sees_only_its_usage(kestrel: TenantContext, lea
         "colour=red",
     ],
 )
-def test_a_span_that_cannot_be_meant_is_refused(kestrel: TenantContext, query: str) -> None:
+def test_an_invalid_usage_period_is_refused(kestrel: TenantContext, query: str) -> None:
     Asker(kestrel).get(f"usage?{query}", 400)
 
 
@@ -216,7 +216,7 @@ def test_invoices_open_to_lines_and_seconds(kestrel: TenantContext, lease: Lease
 
 
 @pytest.mark.parametrize("number", ["0", "2", "9" * 30, "one", "-1", "1.0", "²"])
-def test_a_line_that_is_not_there_is_not_found(kestrel: TenantContext, lease: Lease, number: str) -> None:
+def test_an_unknown_invoice_line_returns_404(kestrel: TenantContext, lease: Lease, number: str) -> None:
     (invoice,) = invoices_of(kestrel.tenant)
     Asker(kestrel).get(f"invoices/{invoice.pk}/lines/{number}/explain", 404)
 
@@ -231,7 +231,7 @@ def test_final_invoices_have_their_number_and_are_filtered(kestrel: TenantContex
     assert [each["month"] for each in asker.get("invoices?month=2026-11")["items"]] == ["2026-11"]
 
 
-def test_whoever_may_not_see_money_sees_no_invoice(kestrel: TenantContext, lease: Lease) -> None:
+def test_only_owners_admins_and_billing_members_read_invoices(kestrel: TenantContext, lease: Lease) -> None:
     (invoice,) = invoices_of(kestrel.tenant)
     for role, status in ((Role.MEMBER, 403), (Role.VIEWER, 403), (Role.BILLING, 200), (Role.ADMIN, 200)):
         asker = Asker(kestrel, role)

@@ -63,13 +63,13 @@ def test_the_forecast_separates_running_leases_from_the_likely_total() -> None:
     assert (found["month"], found["going_on"]) == (euros("30.50"), euros("268.00")["amount"])  # 60 h more at 4
 
 
-def test_too_little_use_tells_nothing() -> None:
+def test_too_little_usage_gives_no_forecast() -> None:
     kestrel = create_tenant("Kestrel")
     lived(kestrel, 13)
     assert get_forecast(kestrel) == {"time_zone": "UTC", "month": None, "going_on": None, "items": []}
 
 
-def test_a_project_of_nobody_knows_is_refused() -> None:
+def test_an_unknown_project_is_refused() -> None:
     assert (
         get_forecast(create_tenant("Kestrel"), "/api/v1/usage-forecast?project=prj_0", status=404)["code"]
         == "not-found"

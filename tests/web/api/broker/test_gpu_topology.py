@@ -20,7 +20,7 @@ def test_links_that_no_node_has_say_the_most_there_could_be(api: Api, kestrel: T
     assert (answer.status_code, answer.body["code"], answer.body["most"]) == (422, "placement-impossible", 0)
 
 
-def test_links_that_are_none_are_a_mistake_in_the_request(api: Api, kestrel: TenantContext) -> None:
+def test_an_unknown_gpu_link_is_refused(api: Api, kestrel: TenantContext) -> None:
     for topology in ("bus", None, 1, ["numa"]):
         answer = api.post("leases", wanted(kestrel, quantity=2, topology=topology))
         assert answer.status_code in (400, 422), answer.body

@@ -34,7 +34,7 @@ def count(owner: TenantContext) -> int:
         return Lease.objects.count()
 
 
-def test_asking_answers_at_once_where_the_lease_can_be_followed(api: Api, kestrel: TenantContext) -> None:
+def test_a_lease_request_returns_202_with_the_location_of_the_lease(api: Api, kestrel: TenantContext) -> None:
     answer = api.post("leases", wanted(kestrel, tags={"team": "nlp"}))
     assert answer.status_code == 202
     assert answer["Location"] == f"/api/v1/leases/{answer.body['id']}"
@@ -244,7 +244,9 @@ def test_another_tenants_lease_is_as_unknown_as_none(
     assert reload_lease(lease).state == LeaseState.ACTIVE
 
 
-def test_deleting_may_be_repeated_for_ever(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_repeated_delete_succeeds_and_a_late_release_is_refused(
+    api: Api, kestrel: TenantContext, sim: Simulation
+) -> None:
     lease = sim.create_lease(kestrel, offering())
     assert [api.delete(f"leases/{lease.pk}").status_code for _ in range(2)] == [202, 202]
     sim.run(5)
@@ -293,7 +295,7 @@ def test_extending_moves_the_end(api: Api, kestrel: TenantContext, sim: Simulati
     assert api.post(f"leases/{lease.pk}/extend", {}).status_code == 400
 
 
-def test_lists_filter_sort_search_and_turn_pages(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
+def test_leases_are_filtered_sorted_searched_and_paginated(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
     team = kestrel.create_project("team")
     for n in range(5):
         sim.request_lease(kestrel, offering(), name=f"alpha-{n}", tags={"team": "nlp"} if n % 2 else {})
@@ -386,7 +388,7 @@ def test_a_project_member_can_only_read_other_projects(kestrel: TenantContext, s
     assert both.post(f"leases/{own.pk}/release").status_code == 202
 
 
-def test_of_an_operators_step_a_tenant_learns_only_that_it_was_one(
+def test_a_tenant_sees_an_operators_action_without_the_operators_name(
     api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     lease = sim.create_lease(kestrel, offering())
@@ -399,7 +401,7 @@ def test_of_an_operators_step_a_tenant_learns_only_that_it_was_one(
     assert api.get("leases?end_reason=by_tenant").body["items"] == []
 
 
-def test_a_long_life_is_told_in_pages(
+def test_transitions_of_a_lease_are_paginated(
     api: Api, kestrel: TenantContext, sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("web.api.leases.TRANSITIONS_PER_PAGE", 3)
@@ -415,7 +417,7 @@ def test_a_long_life_is_told_in_pages(
         assert api.get(f"{path}?cursor={odd}").status_code == 400
 
 
-def test_an_expired_and_a_broken_token_are_not_let_in(kestrel: TenantContext, sim: Simulation) -> None:
+def test_expired_altered_and_missing_tokens_are_refused(kestrel: TenantContext, sim: Simulation) -> None:
     token = kestrel.token()
     assert Api(token[:-1] + "x").get("leases").status_code == 401
     sim.clock.at = NOW + timedelta(days=31)
@@ -432,7 +434,7 @@ def test_malformed_and_huge_bodies_are_refused_before_anything_happens(api: Api,
     assert count(kestrel) == 0
 
 
-def test_the_ways_in_are_those_of_the_page_and_only_while_it_runs(
+def test_the_api_lists_the_connections_of_the_page_while_a_lease_runs(
     api: Api, other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     Cluster.objects.update(domain="leases.example", ingress="ingress/public")

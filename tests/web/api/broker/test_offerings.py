@@ -65,7 +65,7 @@ def test_without_a_quota_nothing_limits(api: Api, kestrel: TenantContext) -> Non
     assert api.get("offerings").body["items"][0]["availability"]["quota_left"] is None
 
 
-def test_drafts_are_nobodys_business_and_retired_ones_can_still_be_read(api: Api) -> None:
+def test_draft_offerings_are_hidden_and_retired_ones_stay_readable(api: Api) -> None:
     drafted, retired = offering("1g.10gb"), offering("3g.40gb")
     Offering.objects.filter(pk=drafted.pk).update(state="draft")
     Offering.objects.filter(pk=retired.pk).update(state="retired")
@@ -82,7 +82,7 @@ def test_models_show_how_a_gpu_can_be_cut(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", ["clusters", "nodes", "gpus"])
-def test_of_the_fleet_a_tenant_learns_not_even_that_it_is_there(api: Api, kestrel: TenantContext, path: str) -> None:
+def test_the_fleet_is_hidden_from_tenants(api: Api, kestrel: TenantContext, path: str) -> None:
     assert api.get(path).status_code == 401  # a token is no operator's session
     client = Client()
     client.force_login(kestrel.create_member(Role.OWNER))

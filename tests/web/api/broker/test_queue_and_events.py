@@ -18,7 +18,7 @@ from tests.simulation import (
 from tests.web.api.broker.conftest import Api
 
 
-def test_a_queue_entry_has_a_place_among_all_tenants_and_a_reason(
+def test_a_queue_entry_has_its_position_among_all_tenants_and_a_reason(
     api: Api, other_tenant_api: Api, kestrel: TenantContext, sim: Simulation
 ) -> None:
     swift = create_tenant("Third")
@@ -38,7 +38,7 @@ def test_an_empty_queue_is_an_empty_list(api: Api) -> None:
     assert api.get("queue-entries").body == {"items": [], "next_cursor": None, "total_estimate": 0}
 
 
-def test_the_live_stream_is_elsewhere(api: Api, settings: Any) -> None:
+def test_event_stream_requests_are_redirected_to_the_stream_server(api: Api, settings: Any) -> None:
     answer = api.get("events?cursor=1-2", Accept="text/event-stream")
     assert answer.status_code == 307
     assert answer["Location"] == f"{settings.EVENTS_URL}/api/v1/events?cursor=1-2"
@@ -48,7 +48,7 @@ def test_the_live_stream_is_elsewhere(api: Api, settings: Any) -> None:
 @pytest.mark.parametrize(
     "query", ["cursor=x", "cursor=1-", "cursor=1-99999999999999999999", "limit=0", "limit=501", "limit=x"]
 )
-def test_a_cursor_or_limit_that_cannot_be_is_refused(api: Api, query: str) -> None:
+def test_an_invalid_cursor_or_limit_is_refused(api: Api, query: str) -> None:
     assert api.get(f"events?{query}").status_code == 400
 
 

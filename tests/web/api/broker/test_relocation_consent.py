@@ -19,7 +19,7 @@ def test_a_lease_stays_on_its_gpu_unless_it_is_asked_for_otherwise(api: Api, kes
     assert api.post("leases", wanted(kestrel, relocatable=True)).body["spec"]["relocatable"] is True
 
 
-def test_it_is_said_and_taken_back_later(api: Api, kestrel: TenantContext) -> None:
+def test_relocation_is_allowed_and_disallowed_again(api: Api, kestrel: TenantContext) -> None:
     lease = api.post("leases", wanted(kestrel)).body
     said = change(api, lease, relocatable=True, name="may-move")
     assert (said.body["spec"]["relocatable"], said.body["name"]) == (True, "may-move")
@@ -29,7 +29,7 @@ def test_it_is_said_and_taken_back_later(api: Api, kestrel: TenantContext) -> No
     assert back.body["spec"]["relocatable"] is False
 
 
-def test_one_that_is_over_goes_nowhere(api: Api, kestrel: TenantContext) -> None:
+def test_an_ended_lease_cannot_allow_relocation(api: Api, kestrel: TenantContext) -> None:
     lease = api.post("leases", wanted(kestrel)).body
     over = api.delete(f"leases/{lease['id']}").body
     assert change(api, over, relocatable=True).status_code == 409
@@ -60,7 +60,7 @@ def test_what_can_never_be_relocated_is_not_promised_to_be(
 
 
 @pytest.mark.parametrize("said", [None, "perhaps", 2, [], {}, "x" * 1000, "a\u0007b"])
-def test_what_is_neither_yes_nor_no_is_refused_and_changes_nothing(api: Api, kestrel: TenantContext, said: Any) -> None:
+def test_a_consent_that_is_not_boolean_is_refused(api: Api, kestrel: TenantContext, said: Any) -> None:
     assert api.post("leases", wanted(kestrel, relocatable=said)).status_code == 400
     lease = api.post("leases", wanted(kestrel, relocatable=True)).body
     answer = change(api, lease, relocatable=said, name="not-so")
@@ -74,7 +74,7 @@ def test_what_is_neither_yes_nor_no_is_refused_and_changes_nothing(api: Api, kes
     )
 
 
-def test_it_is_said_under_the_version_that_was_read(api: Api, kestrel: TenantContext) -> None:
+def test_a_change_of_the_consent_requires_the_current_etag(api: Api, kestrel: TenantContext) -> None:
     lease = api.post("leases", wanted(kestrel)).body
     path = f"leases/{lease['id']}"
     read = api.get(path)

@@ -60,7 +60,7 @@ def test_a_plan_is_accepted_and_carried_out(sim: Simulation, operator: Client, p
 
 
 @pytest.mark.deep
-def test_an_accepted_plan_is_called_off_and_a_proposal_declined(
+def test_an_accepted_plan_is_cancelled_and_a_proposed_one_declined(
     sim: Simulation, operator: Client, plan: RelocationPlan
 ) -> None:
     ask(operator, plan, "accepted", seen=tag(operator, plan))

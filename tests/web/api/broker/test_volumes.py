@@ -14,7 +14,7 @@ def volume_body(owner: TenantContext, **other: object) -> dict[str, object]:
     return {"name": "data", "project": owner.project.pk, "size_gib": 20, **other}
 
 
-def test_one_is_made_used_kept_and_deleted(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_volume_is_created_used_retained_and_deleted(api: Api, kestrel: TenantContext, sim: Simulation) -> None:
     made = api.post("volumes", volume_body(kestrel))
     assert (made.status_code, made["Location"]) == (201, f"/api/v1/volumes/{made.body['id']}")
     assert made.body["status"] == {"state": "ready", "lease": None, "cluster": None, "used_at": None}
@@ -44,7 +44,7 @@ def test_one_is_made_used_kept_and_deleted(api: Api, kestrel: TenantContext, sim
     assert kestrel.quota_used(QuotaKind.STORAGE) == 0
 
 
-def test_the_same_key_makes_one(api: Api, kestrel: TenantContext) -> None:
+def test_a_repeated_idempotency_key_creates_one_volume(api: Api, kestrel: TenantContext) -> None:
     first = api.post("volumes", volume_body(kestrel), Idempotency_Key="same")
     again = api.post("volumes", volume_body(kestrel), Idempotency_Key="same")
     assert (again.body, again["Idempotency-Replayed"]) == (first.body, "true")
@@ -52,7 +52,9 @@ def test_the_same_key_makes_one(api: Api, kestrel: TenantContext) -> None:
         assert Volume.objects.count() == 1
 
 
-def test_what_cannot_be_is_refused_with_words(api: Api, other_tenant_api: Api, kestrel: TenantContext) -> None:
+def test_invalid_and_forbidden_volume_requests_are_refused(
+    api: Api, other_tenant_api: Api, kestrel: TenantContext
+) -> None:
     too_much = api.post("volumes", volume_body(kestrel, size_gib=60_000))
     assert (too_much.status_code, too_much.body["code"]) == (409, "quota-exceeded")
     assert too_much.body["quota"]["kind"] == "storage"

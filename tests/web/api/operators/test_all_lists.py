@@ -121,7 +121,7 @@ def test_integrity_checks_are_checked_and_payments_listed(portal: PortalSession,
 
 
 @pytest.mark.deep
-def test_every_collection_asks_as_often_with_many_rows_as_with_few(portal: PortalSession, operator: Client) -> None:
+def test_the_number_of_queries_is_the_same_with_many_rows(portal: PortalSession, operator: Client) -> None:
     paths = (
         "ops/leases",
         "ops/allocations",
@@ -144,7 +144,7 @@ def test_every_collection_asks_as_often_with_many_rows_as_with_few(portal: Porta
     assert counts[0] == counts[1]
 
 
-def test_each_look_is_in_the_audit_log_by_its_own_name(portal: PortalSession, operator: Client) -> None:
+def test_each_read_is_audited_under_its_own_action(portal: PortalSession, operator: Client) -> None:
     for path in ("ops/leases", "ops/allocations", "ops/gpus", "ops/integrity-checks"):
         read(operator, path)
     with staff_scope():
@@ -242,15 +242,13 @@ def test_a_price_is_published_from_a_moment_on_and_again_is_the_same(portal: Por
         {"per_hour": "1", "colour": "red"},
     ],
 )
-def test_a_price_that_cannot_be_meant_is_a_problem(
-    portal: PortalSession, operator: Client, body: dict[str, str]
-) -> None:
+def test_an_invalid_price_is_refused(portal: PortalSession, operator: Client, body: dict[str, str]) -> None:
     answer = put(operator, f"ops/offerings/{offering('whole-gpu').pk}/price", **body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
     assert put(operator, "ops/offerings/off_x/price", per_hour="1").status_code == 404
 
 
-def test_a_price_is_tried_on_last_month(portal: PortalSession, operator: Client) -> None:
+def test_a_price_is_previewed_on_last_months_usage(portal: PortalSession, operator: Client) -> None:
     what = offering("whole-gpu")
     add_ended_lease(portal.owner.project, what, portal.sim.now - timedelta(days=25), 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)

@@ -57,7 +57,7 @@ def test_a_tenant_shows_its_people_and_the_quotas_of_its_root(operator: Client) 
     assert operator.get(f"{TENANTS}/{delta.tenant.pk}").json() == shown
 
 
-def test_they_are_found_by_name_filtered_and_paged(operator: Client) -> None:
+def test_tenants_are_searched_filtered_and_paginated(operator: Client) -> None:
     worlds = [tenant_setup.create_tenant_with_owner(name) for name in ("Ada", "Bell", "Cray", "Bellini")]
     suspended(worlds[2])
     assert [row["name"] for row in items(operator, f"{TENANTS}?q=bell")] == ["Bell", "Bellini"]
@@ -74,7 +74,7 @@ def test_they_are_found_by_name_filtered_and_paged(operator: Client) -> None:
     assert operator.get(f"{TENANTS}?owner=x").status_code == 400
 
 
-def test_each_look_is_audited_as_the_visit_of_the_page_is(operator: Client) -> None:
+def test_reading_tenants_over_the_api_is_audited_like_the_page(operator: Client) -> None:
     for address in ("/ops/tenants/?q=x", f"{TENANTS}?q=x"):
         operator.get(address, headers={"X-Request-ID": "look"})
         with rls.staff_scope():
@@ -102,7 +102,7 @@ def test_reading_tenants_leaves_the_scope_of_the_transaction_unchanged(operator:
     assert not Tenant.objects.exists()
 
 
-def test_the_list_asks_as_often_with_many_tenants_as_with_few(operator: Client) -> None:
+def test_the_number_of_queries_is_the_same_with_many_tenants(operator: Client) -> None:
     counts = []
     for number in (2, 12):
         for each in range(number):
@@ -114,7 +114,7 @@ def test_the_list_asks_as_often_with_many_tenants_as_with_few(operator: Client) 
     assert counts[0] == counts[1]
 
 
-def test_the_audit_log_tells_changes_from_visits_and_one_tenant_from_all(operator: Client) -> None:
+def test_the_audit_log_filters_by_write_or_read_and_by_tenant(operator: Client) -> None:
     delta, echo = tenant_setup.create_tenant_with_owner("Delta"), tenant_setup.create_tenant_with_owner("Echo")
     suspended(delta)
     operator.get("/ops/tenants/")

@@ -63,7 +63,7 @@ def test_a_dry_run_answers_and_changes_nothing(delta: TenantWithOwner, api: ApiC
         {},
     ],
 )
-def test_a_name_that_cannot_be_is_refused(delta: TenantWithOwner, api: ApiClient, body: dict[str, object]) -> None:
+def test_an_invalid_project_name_is_refused(delta: TenantWithOwner, api: ApiClient, body: dict[str, object]) -> None:
     answer = api.send("POST", "projects", {"parent": delta.root.pk, **body})
     assert answer.status_code == 400
     assert answer["Content-Type"] == "application/problem+json"
@@ -163,7 +163,7 @@ def test_an_admin_cannot_make_or_unmake_owners(delta: TenantWithOwner) -> None:
     assert invited.status_code == 403
 
 
-def test_an_admin_gives_no_machine_more_than_they_have(delta: TenantWithOwner) -> None:
+def test_an_admin_cannot_make_or_close_an_owner_service_account(delta: TenantWithOwner) -> None:
     admin, robot = ApiClient(delta.token(Role.ADMIN)), delta.create_service_account()
     made = admin.send("POST", "service-accounts", {"name": "ci", "role": "owner"})
     changed = admin.send("PATCH", f"service-accounts/{robot.pk}", {"role": "owner"}, If_Match="*")
@@ -206,7 +206,7 @@ def test_a_project_owner_sets_quotas_below_the_project_but_not_its_own(delta: Te
     assert lead.send("DELETE", f"quotas/{made.json()['id']}", If_Match="*").status_code == 204
 
 
-def test_somebody_who_leaves_the_tenant_may_do_so_themselves(delta: TenantWithOwner) -> None:
+def test_a_member_can_leave_the_tenant_but_not_remove_others(delta: TenantWithOwner) -> None:
     viewer = ApiClient(delta.token(Role.VIEWER))
     mine = delta.membership(delta.user_with_role(Role.VIEWER))
     theirs = delta.membership(delta.user_with_role(Role.MEMBER))
@@ -224,7 +224,7 @@ def test_an_invitation_shows_its_link_once(delta: TenantWithOwner, api: ApiClien
     assert api.send("GET", f"invitations/{made['id']}").json()["revoked_at"]
 
 
-def test_tokens_of_others_are_seen_by_those_who_lead(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_owners_see_the_tokens_of_others_and_viewers_do_not(delta: TenantWithOwner, api: ApiClient) -> None:
     body = {"name": "ci", "scopes": ["leases:read"], "expires_at": soon()}
     viewer = ApiClient(delta.token(Role.VIEWER))
     made = viewer.send("POST", "tokens", body).json()
@@ -248,7 +248,7 @@ def test_tokens_of_others_are_seen_by_those_who_lead(delta: TenantWithOwner, api
         {"service_account": "sva_x"},
     ],
 )
-def test_a_token_that_cannot_be_is_refused(delta: TenantWithOwner, api: ApiClient, change: dict[str, object]) -> None:
+def test_an_invalid_token_request_is_refused(delta: TenantWithOwner, api: ApiClient, change: dict[str, object]) -> None:
     body = {"name": "ci", "scopes": ["leases:read"], "expires_at": soon(), **change}
     assert api.send("POST", "tokens", body).status_code in (400, 404)
 
@@ -304,7 +304,7 @@ def test_quotas_below_the_root_are_the_tenants_own(delta: TenantWithOwner, api: 
 
 
 @pytest.mark.parametrize("limit", [-1, 2**63, 1e300, "many", None, True, 1.5])
-def test_a_limit_that_cannot_be_is_refused(delta: TenantWithOwner, api: ApiClient, limit: object) -> None:
+def test_an_invalid_quota_limit_is_refused(delta: TenantWithOwner, api: ApiClient, limit: object) -> None:
     body = {"project": delta.root.pk, "kind": "units", "limit": limit}
     assert api.send("POST", "quotas", body).status_code == 400
 
@@ -328,7 +328,7 @@ def test_the_tenant_is_renamed_and_moved_by_its_owner(delta: TenantWithOwner, ap
     assert "owner" in admin.json()["detail"]
 
 
-def test_a_suspended_tenant_looks_and_changes_nothing(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_a_suspended_tenant_can_read_but_not_write(delta: TenantWithOwner, api: ApiClient) -> None:
     from tenants.services import tenants
     from tenants.services.actors import SYSTEM
 
@@ -348,7 +348,7 @@ def test_every_change_is_in_the_audit_log_with_its_actor(delta: TenantWithOwner,
     assert api.send("GET", f"audit-events/{event['id']}").json() == event
 
 
-def test_a_change_is_told_with_what_it_was_before(delta: TenantWithOwner, api: ApiClient) -> None:
+def test_a_change_is_audited_with_its_previous_value(delta: TenantWithOwner, api: ApiClient) -> None:
     member = delta.membership(delta.user_with_role(Role.VIEWER))
     api.send("PATCH", f"members/{member.pk}", {"role": "member"}, If_Match="*")
     api.send("PATCH", f"service-accounts/{delta.create_service_account().pk}", {"role": "viewer"}, If_Match="*")
@@ -378,7 +378,7 @@ def test_the_audit_log_cannot_be_rewritten(delta: TenantWithOwner) -> None:
                 change()
 
 
-def test_roles_are_told_in_words(api: ApiClient) -> None:
+def test_roles_are_described_in_words_and_actions(api: ApiClient) -> None:
     roles = {row["role"]: row for row in api.send("GET", "roles").json()["items"]}
     assert "launch" in roles["member"]["in_words"]
     assert "leases.write" not in roles["viewer"]["actions"]

@@ -24,7 +24,7 @@ def committed(django_capture_on_commit_callbacks: Committed) -> Committed:
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.stem)
-def test_a_text_parses_and_begs_for_nothing(path: Path) -> None:
+def test_an_email_template_parses_and_has_no_banned_words(path: Path) -> None:
     get_template(str(path.relative_to(Path(__file__).parents[4] / "templates")))
     words = path.read_text().lower()
     assert not [word for word in BANNED if word in words]

@@ -82,7 +82,7 @@ def test_no_transaction_is_open_while_the_companys_server_is_asked(company_serve
     assert SocialAccount.objects.get().user == user
 
 
-def test_who_comes_again_is_the_same_person(company_server: ServerRequests) -> None:
+def test_signing_in_again_opens_the_same_account(company_server: ServerRequests) -> None:
     come_back(Client())
     browser = Client()
     come_back(browser)
@@ -90,7 +90,7 @@ def test_who_comes_again_is_the_same_person(company_server: ServerRequests) -> N
 
 
 @pytest.mark.parametrize("says", [{"email_verified": False}, {}])
-def test_an_address_the_company_does_not_vouch_for_waits_for_its_email(
+def test_an_unverified_address_must_be_confirmed_by_email(
     company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch, mailoutbox: list[Any], says: dict[str, bool]
 ) -> None:
     monkeypatch.delitem(PERSON, "email_verified")
@@ -123,9 +123,7 @@ def test_an_address_that_is_somebodys_account_here_opens_nothing_of_theirs(
     assert User.objects.get() == ada
 
 
-def test_a_person_who_cannot_be_kept_whole_is_not_kept(
-    company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_first_sign_in_stores_no_user(company_server: ServerRequests, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise RuntimeError("broken off in the middle")
 

@@ -27,7 +27,7 @@ print("fine")
 
 
 @pytest.mark.deep
-def test_the_companys_sign_in_is_one_setting_away(own_database: OwnDatabase) -> None:
+def test_single_sign_on_is_enabled_by_settings_alone(own_database: OwnDatabase) -> None:
     company = {
         "GPUBROKER_DATABASE_URL": own_database.web_url,
         "GPUBROKER_OIDC_NAME": "Kestrel",

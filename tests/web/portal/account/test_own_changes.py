@@ -102,7 +102,7 @@ def test_a_user_without_a_tenant_is_audited_for_the_installation() -> None:
         assert AuditEvent.objects.get(action="account.password", tenant_id="").actor_label == alone.email
 
 
-def test_every_change_that_allauth_tells_people_of_has_its_word() -> None:
+def test_every_allauth_notification_has_an_audit_action() -> None:
     rooms = Path(allauth.__file__).parent
     source = "".join(path.read_text() for app in ("account", "mfa") for path in (rooms / app).rglob("*.py"))
     sent = set(re.findall(r'send_notification_mail\(\s*"([^"]+)"', source))

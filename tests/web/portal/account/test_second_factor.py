@@ -88,9 +88,7 @@ def test_the_password_alone_opens_nothing_once_there_is_a_second_factor(
 
 
 @pytest.mark.deep
-def test_a_code_that_was_read_over_a_shoulder_opens_nothing(
-    delta: TenantWithOwner, secret: str, watch: list[float]
-) -> None:
+def test_a_totp_code_works_only_once(delta: TenantWithOwner, secret: str, watch: list[float]) -> None:
     watch[0] += 30
     for browser, lets_in in ((AnonymousBrowser(), True), (AnonymousBrowser(), False)):
         sign_in(browser, delta.owner.email)

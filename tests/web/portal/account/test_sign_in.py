@@ -209,7 +209,7 @@ def test_signing_out_kills_the_session(delta: TenantWithOwner) -> None:
 
 
 @pytest.mark.parametrize("where", ["https://evil.example/", "//evil.example", "/\\evil.example"])
-def test_next_leads_nowhere_else_after_signing_in(delta: TenantWithOwner, where: str) -> None:
+def test_next_never_redirects_to_another_site_after_sign_in(delta: TenantWithOwner, where: str) -> None:
     answer = sign_in(AnonymousBrowser(), delta.owner.email, next=where)
     assert answer.status_code == 302
     assert "evil" not in answer["Location"]
@@ -255,7 +255,7 @@ def test_the_sign_in_rate_limit_is_the_same_for_unknown_addresses(delta: TenantW
 
 
 @pytest.mark.deep
-def test_guessing_at_many_accounts_from_one_place_is_stopped_for_that_place(delta: TenantWithOwner) -> None:
+def test_password_guessing_across_accounts_is_limited_per_address(delta: TenantWithOwner) -> None:
     for n in range(10):
         sign_in(AnonymousBrowser(), f"nobody-{n}@delta.example.org", "guess")
     assert sign_in(AnonymousBrowser(), delta.owner.email).status_code != 302, "the guesser waits"

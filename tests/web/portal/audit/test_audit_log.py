@@ -115,7 +115,7 @@ def test_missing_objects_show_their_id_and_empty_values_are_omitted(delta: Tenan
     assert "volume" not in row
 
 
-def test_money_moments_and_what_was_are_told(delta: TenantWithOwner, owner: Browser) -> None:
+def test_amounts_times_and_previous_values_are_formatted(delta: TenantWithOwner, owner: Browser) -> None:
     note(delta, "invoice.pay", amount=123_456, currency="EUR", since="2026-11-21T08:30:00+00:00")
     note(delta, "quota.remove", subject_label="burn of lab", before=3 * 10**9)
     note(delta, "quota.set", subject_label="else of lab", after=1000, currency="")
@@ -174,7 +174,7 @@ def test_the_page_and_its_csv_show_actor_action_and_old_value(delta: TenantWithO
 
 
 @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
-def test_a_day_at_the_end_of_time_shows_nothing_and_breaks_nothing(owner: Browser, day: str) -> None:
+def test_an_extreme_day_shows_an_empty_log(owner: Browser, day: str) -> None:
     assert owner.get(f"/audit/?day={day}").status_code == 200
     assert owner.get(f"/audit.csv?day={day}").status_code == 200
 
@@ -250,6 +250,6 @@ def test_the_filters_are_found_among_the_latest_events_only(
     assert "x.old" not in page
 
 
-def test_a_day_is_read_or_it_is_none() -> None:
+def test_a_day_is_parsed_or_ignored() -> None:
     assert audit_filters.parse_day("2026-02-28").isoformat() == "2026-02-28"
     assert [audit_filters.parse_day(text) for text in ("", "2026-02-30", "2026-W01-1")] == [None, None, None]

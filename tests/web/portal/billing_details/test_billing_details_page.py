@@ -140,7 +140,7 @@ def test_the_same_over_the_api_needs_the_version_that_was_read(kestrel: TenantCo
     assert (odd.status_code, odd.json()["errors"][0]["field"]) == (400, "vat_id")
 
 
-def test_saying_the_same_again_changes_nothing(kestrel: TenantContext) -> None:
+def test_saving_unchanged_billing_details_changes_nothing(kestrel: TenantContext) -> None:
     set_billing_details(kestrel.tenant, ATELIER)
     set_billing_details(kestrel.tenant, ATELIER)
     with tenant_scope(kestrel.tenant.pk):
@@ -166,7 +166,7 @@ def test_an_invoice_shows_its_tax_and_who_is_who(kestrel: TenantContext, payer: 
     assert found["supplier"]["vat_id"] == "DE136695976"
 
 
-def test_who_owes_none_reads_why(kestrel: TenantContext, payer: Client) -> None:
+def test_an_untaxed_invoice_shows_the_reason(kestrel: TenantContext, payer: Client) -> None:
     set_billing_details(kestrel.tenant, SWISS)
     shown = page_words(payer.get(f"/invoices/{october(kestrel).pk}/"))
     assert "VAT 0 % €0.00" in shown
@@ -214,7 +214,7 @@ def test_operators_add_rates_and_read_where_one_is_missing(operator: Client) -> 
         ({"jurisdiction": "XX"}, "The country was not found."),
     ],
 )
-def test_a_rate_that_cannot_be_meant_is_told_why(operator: Client, change: dict[str, str], said: str) -> None:
+def test_an_invalid_tax_rate_shows_its_error(operator: Client, change: dict[str, str], said: str) -> None:
     form = {"jurisdiction": "DE", "category": "standard", "rate": "19", "since": "2026-01-01"}
     assert said in page_words(operator.post("/ops/tax-rates/", {**form, **change}), 400)
     assert not TaxRate.objects.exists()
@@ -260,7 +260,7 @@ def test_an_offering_is_put_into_a_category_over_the_api(operator: Client) -> No
 
 
 @pytest.mark.parametrize(("change", "why"), [({"country": "XX"}, "COUNTRY"), ({"vat_id": "DE1"}, "VAT_ID")])
-def test_settings_that_name_no_real_supplier_stop_the_start(settings: Any, change: dict[str, str], why: str) -> None:
+def test_invalid_supplier_settings_prevent_the_start(settings: Any, change: dict[str, str], why: str) -> None:
     from django.apps import apps
     from django.core.exceptions import ImproperlyConfigured
 

@@ -179,7 +179,7 @@ def test_over_the_api_terms_alerts_and_stops(kestrel: TenantContext, sim: Simula
 @pytest.mark.parametrize(
     "wrong", [{"thresholds": [0]}, {"stop_all_at": 1001}, {"grace_minutes": -1}, {"thresholds": ["x"]}]
 )
-def test_terms_that_cannot_be_are_refused(kestrel: TenantContext, sim: Simulation, wrong: dict[str, Any]) -> None:
+def test_invalid_budget_terms_are_refused(kestrel: TenantContext, sim: Simulation, wrong: dict[str, Any]) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
     answer = api.send("POST", "budgets", {"project": kestrel.project.pk, "limit": "1", **wrong})
     assert answer.status_code == 400, answer.content

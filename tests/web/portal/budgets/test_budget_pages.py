@@ -41,7 +41,7 @@ def test_a_payer_sets_a_budget_and_sees_spent_reserved_and_left_amounts(kestrel:
         assert "two slices Kestrel €2.00 reserved Queued €0.00 €2.00" in shown
 
 
-def test_a_budget_is_raised_and_taken_away_and_the_audit_log_says_so(kestrel: TenantContext) -> None:
+def test_raising_and_removing_a_budget_is_audited(kestrel: TenantContext) -> None:
     with simulate() as sim:
         client = visitor(kestrel)
         budget = create_budget(kestrel, 500, sim)
@@ -131,7 +131,7 @@ def test_over_the_api_a_budget_is_set_read_changed_and_removed(kestrel: TenantCo
         assert gone.status_code == 204
 
 
-def test_over_the_api_a_lease_beyond_its_budget_is_refused_with_the_way_out(kestrel: TenantContext) -> None:
+def test_the_api_refuses_a_lease_beyond_its_budget_with_a_fix(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 99, sim)
         api: Any = ApiClient(kestrel.token(now=NOW))

@@ -60,7 +60,7 @@ def ask(operator: Client, invoice: Invoice, **typed: str) -> Any:
     return operator.post(f"/ops/invoices/{invoice.pk}/", {"seen": str(credited_amount(invoice))} | typed)
 
 
-def test_an_operator_gives_back_what_was_typed_and_reads_it_there(operator: Client, october: Invoice) -> None:
+def test_an_operator_credits_the_entered_amount_and_sees_the_note(operator: Client, october: Invoice) -> None:
     page = f"/ops/invoices/{october.pk}/"
     before = page_words(operator.get(page))
     assert "October 2026 of Kestrel" in before
@@ -76,7 +76,7 @@ def test_an_operator_gives_back_what_was_typed_and_reads_it_there(operator: Clie
     assert f"{WHY} €0.50 €0.00 €0.50" in after
 
 
-def test_all_that_is_left_is_given_back_when_it_was_asked_whether(operator: Client, october: Invoice) -> None:
+def test_the_remaining_amount_is_credited_after_a_confirmation(operator: Client, october: Invoice) -> None:
     issue_note(october, {1: 50})
     page = operator.get(f"/ops/invoices/{october.pk}/").content.decode()
     give_back = f"/ops/invoices/{october.pk}/credit/?seen=50"
@@ -90,7 +90,7 @@ def test_all_that_is_left_is_given_back_when_it_was_asked_whether(operator: Clie
     assert "Credit everything" not in after
 
 
-def test_a_form_that_is_sent_twice_gives_back_once(operator: Client, october: Invoice) -> None:
+def test_a_credit_form_sent_twice_issues_one_note(operator: Client, october: Invoice) -> None:
     form = {"seen": "0", "reason": WHY, "line-1": "0.50"}
     assert ask(operator, october, **form).status_code == 302
     said = page_words(ask(operator, october, **form), 409)
@@ -103,7 +103,7 @@ def test_a_form_that_is_sent_twice_gives_back_once(operator: Client, october: In
 
 
 @pytest.mark.deep
-def test_lines_come_in_parts_and_all_of_them_can_be_given_back(operator: Client, kestrel: TenantContext) -> None:
+def test_invoice_lines_are_paginated_and_every_line_can_be_credited(operator: Client, kestrel: TenantContext) -> None:
     invoice = create_october_invoice_of(*range(1, 31), *range(1, 31))
     page = f"/ops/invoices/{invoice.pk}/"
     first, second = operator.get(page).content.decode(), operator.get(f"{page}?from=40").content.decode()
@@ -133,7 +133,7 @@ def test_an_invalid_credit_note_shows_a_field_error_and_keeps_the_input(
     assert notes(october) == []
 
 
-def test_a_draft_has_nothing_to_type(operator: Client, kestrel: TenantContext) -> None:
+def test_a_draft_has_no_credit_form(operator: Client, kestrel: TenantContext) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(), utc("2026-11-01 00:00:00"), 60)
     lease_rating.rate_all_leases(now=NOW)
     with tenant_scope(kestrel.tenant.pk):
@@ -167,7 +167,7 @@ def test_the_ledger_leads_to_the_invoice_that_it_tells_of(operator: Client, octo
 
 
 @pytest.mark.deep
-def test_a_tenant_reads_what_was_given_back_and_what_is_still_to_be_paid(payer: Client, october: Invoice) -> None:
+def test_a_tenant_sees_the_credited_amount_and_the_amount_due(payer: Client, october: Invoice) -> None:
     assert "the invoice itself never changes" not in page_words(payer.get(f"/invoices/{october.pk}/"))
     issue_note(october, {1: 50})
     shown = page_words(payer.get(f"/invoices/{october.pk}/"))
@@ -253,7 +253,7 @@ def test_the_file_of_invoices_says_what_was_settled_and_what_is_due(payer: Clien
     assert (values["total"], values["settled"], values["due"]) == ("3.050000", "0.500000", "2.550000")
 
 
-def test_news_say_what_became_of_an_invoice_and_of_how_much(payer: Client, october: Invoice) -> None:
+def test_events_state_the_status_and_amount_of_an_invoice(payer: Client, october: Invoice) -> None:
     issue_note(october, {1: 50})
     assert "Invoice 2026-10-0001 is final, €2.55 due" in page_words(payer.get("/"))
     issue_note(october)
@@ -270,7 +270,7 @@ def test_over_the_api_operators_read_those_of_all_tenants(operator: Client, octo
     assert (listed["id"], listed["tenant"]["id"]) == (note.pk, october.tenant_id)
 
 
-def test_a_proof_turns_red_when_what_is_due_is_not_what_the_ledger_says(october: Invoice) -> None:
+def test_an_integrity_check_fails_when_the_amount_due_differs_from_the_ledger(october: Invoice) -> None:
     def red() -> list[str]:
         with staff_scope():
             return [proof.name for proof in invariant_checks.check_invariants(now=clock.now()) if not proof.holds]

@@ -186,7 +186,7 @@ def test_operators_add_and_end_everything_on_one_page(kestrel: TenantContext, op
         ({"what": "discount", "tenant": "ten_none", "name": "x", "percent": "5"}, "The tenant was not found"),
     ],
 )
-def test_what_cannot_be_meant_is_said_on_the_page(operator: Client, typed: dict[str, str], said: str) -> None:
+def test_invalid_discount_terms_show_an_error_on_the_page(operator: Client, typed: dict[str, str], said: str) -> None:
     answer = operator.post("/ops/discounts/", typed)
     assert answer.status_code == 400
     assert said in answer.context["refusal"].detail

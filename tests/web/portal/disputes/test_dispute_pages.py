@@ -131,7 +131,7 @@ def payer_of(invoice: Invoice) -> Any:
         return Member.objects.get(tenant=invoice.tenant_id, role=Role.BILLING).user_id
 
 
-def test_where_nobody_may_the_page_does_not_speak_of_it(payer: Client, october: Invoice, settings: Any) -> None:
+def test_disabled_disputes_are_not_offered_on_the_invoice_page(payer: Client, october: Invoice, settings: Any) -> None:
     settings.DISPUTE_WINDOW_DAYS = 0
     with tenant_scope(october.tenant_id):
         draft_like = Invoice.objects.get(pk=october.pk)
@@ -139,7 +139,7 @@ def test_where_nobody_may_the_page_does_not_speak_of_it(payer: Client, october: 
     assert "can be disputed until" in page_words(payer.get(f"/invoices/{october.pk}/"))
 
 
-def test_what_is_open_is_seen_and_answered_where_no_more_can_be_opened(
+def test_open_disputes_can_be_answered_after_disputes_are_disabled(
     payer: Client, operator: Client, october: Invoice, settings: Any
 ) -> None:
     found = opened(october)
@@ -190,7 +190,7 @@ def test_without_a_gateway_disputed_amounts_are_not_requested_by_transfer(payer:
     assert "€1.05 due; €2.00 disputed. Online payment is not available: pay the amount due by bank transfer" in shown
 
 
-def test_of_many_that_are_over_the_page_shows_the_latest(
+def test_the_page_shows_only_the_latest_closed_disputes(
     payer: Client, october: Invoice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(invoice_disputes, "MAX_CLOSED_DISPUTES", 1)

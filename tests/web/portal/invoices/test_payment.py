@@ -61,7 +61,7 @@ def work(portal: PortalSession) -> None:
     payment_collection.PAYMENTS.collect(waiting.pk, waiting.tenant_id, now=portal.sim.now)
 
 
-def test_what_is_due_is_paid_with_one_button(portal: PortalSession, october: Invoice) -> None:
+def test_a_due_invoice_is_paid_with_one_button(portal: PortalSession, october: Invoice) -> None:
     before = page(portal, october)
     assert "€1.00 due. It is collected automatically soon, or pay it now. Pay now" in before
     assert f"/invoices/{october.pk}/pay" in before
@@ -98,7 +98,7 @@ def test_a_declined_payment_says_why_and_may_be_tried_again(portal: PortalSessio
     assert "€1.00 paid" in page(portal, october)
 
 
-def test_an_answer_that_does_not_come_is_told_without_alarm(portal: PortalSession, october: Invoice) -> None:
+def test_an_unanswered_payment_shows_its_next_retry(portal: PortalSession, october: Invoice) -> None:
     inject_faults(portal.owner.tenant.pk, GatewayFault.LOST)
     press(portal, october)
     work(portal)
@@ -149,7 +149,7 @@ def test_a_stuck_payment_shows_what_happened_and_how_to_fix_it(portal: PortalSes
     assert "€1.00 paid" in page(portal, october)
 
 
-def test_a_second_press_says_that_it_is_under_way(portal: PortalSession, october: Invoice) -> None:
+def test_a_second_click_reports_the_payment_in_progress(portal: PortalSession, october: Invoice) -> None:
     press(portal, october)
     assert "is in progress. Wait until it is settled." in press(portal, october)
     with tenant_scope(portal.owner.tenant.pk):
@@ -195,7 +195,7 @@ def test_a_draft_has_nothing_to_pay(portal: PortalSession) -> None:
 
 
 @pytest.mark.deep
-def test_the_page_asks_as_often_after_many_attempts_as_after_one(portal: PortalSession, october: Invoice) -> None:
+def test_the_number_of_queries_is_the_same_after_many_attempts(portal: PortalSession, october: Invoice) -> None:
     inject_faults(portal.owner.tenant.pk, *[GatewayFault.DECLINED] * 5)
     counts = []
     for _ in range(5):

@@ -46,7 +46,9 @@ def test_a_gang_with_links_is_quoted_launched_shown_and_proposed_again(portal: P
         ({"topology": "bus"}, "is not a valid GPU interconnect"),
     ],
 )
-def test_links_that_cannot_be_had_are_refused_in_words(portal: PortalSession, wanted: dict[str, str], why: str) -> None:
+def test_unavailable_gpu_links_are_refused_with_a_reason(
+    portal: PortalSession, wanted: dict[str, str], why: str
+) -> None:
     assert why in visible_text(portal.get(path(**wanted)))
 
 

@@ -35,7 +35,7 @@ def leases_of(portal: PortalSession) -> list[Lease]:
         return list(Lease.objects.order_by("pk"))
 
 
-def test_the_quote_shows_price_most_quota_left_and_the_place(portal: PortalSession) -> None:
+def test_the_quote_shows_price_maximum_remaining_quota_and_placement(portal: PortalSession) -> None:
     portal.owner.set_quota(QuotaKind.UNITS, 28_000)
     page = portal.read(f"/launch/?offering={offering('3g.40gb').pk}&lasts=8+h")
     assert "€3.00/h" in page
@@ -163,7 +163,7 @@ def test_what_has_no_room_queues_and_says_so(portal: PortalSession) -> None:
     assert leases_of(portal)[-1].state == "queued"
 
 
-def test_with_a_volume_the_place_is_where_that_lies(portal: PortalSession) -> None:
+def test_with_a_volume_the_placement_is_on_its_cluster(portal: PortalSession) -> None:
     hardware.add_simulated_racks([SimulatedRack("north-9", REGION, MODEL, nodes=1)], now=portal.sim.now)
     volume = portal.sim.create_volume(portal.owner)
     with tenant_scope(portal.owner.tenant.pk):
@@ -259,7 +259,7 @@ def test_without_anything_on_sale_the_page_says_so(portal: PortalSession) -> Non
 
 
 @pytest.mark.deep
-def test_starts_of_the_past_become_an_estimate(portal: PortalSession) -> None:
+def test_the_start_estimate_uses_past_start_times(portal: PortalSession) -> None:
     for _ in range(6):
         portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering()))
         portal.sim.run(10)
@@ -292,7 +292,7 @@ def test_starts_of_the_past_become_an_estimate(portal: PortalSession) -> None:
         ("٣ h", None),
     ],
 )
-def test_a_length_is_read_as_people_write_it(text: str, length: int | None) -> None:
+def test_a_duration_is_parsed_in_common_notations(text: str, length: int | None) -> None:
     assert parse_duration(text) == length
 
 

@@ -29,7 +29,7 @@ def page_of(browser: Browser, address: str) -> str:
     return str(answer.content.decode())
 
 
-def ways(page: str) -> set[str]:
+def navigation_links(page: str) -> set[str]:
     """Return where the side navigation leads."""
     side = re.search(r'<aside class="side-bar".*?</aside>', page, re.DOTALL)
     assert side
@@ -37,14 +37,14 @@ def ways(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_every_way_in_the_navigation_is_open_to_who_sees_it(delta: TenantWithOwner, role: Role) -> None:
+def test_every_link_of_the_navigation_is_allowed_for_its_role(delta: TenantWithOwner, role: Role) -> None:
     browser = signed_in(delta.user_with_role(role, project=delta.create_project("research")))
-    found = {way: browser.get(way).status_code for way in ways(page_of(browser, "/team/"))}  # type: ignore[attr-defined]
+    found = {way: browser.get(way).status_code for way in navigation_links(page_of(browser, "/team/"))}  # type: ignore[attr-defined]
     assert set(found.values()) == {200}, found
 
 
 def test_tenant_owners_have_links_to_invoices_and_audit_log(delta: TenantWithOwner) -> None:
-    assert {"/invoices/", "/audit/"} <= ways(page_of(signed_in(delta.owner), "/team/"))
+    assert {"/invoices/", "/audit/"} <= navigation_links(page_of(signed_in(delta.owner), "/team/"))
 
 
 def test_whoever_has_two_projects_can_switch_between_them(delta: TenantWithOwner) -> None:
@@ -59,7 +59,7 @@ def test_an_operator_is_led_to_every_page_of_the_plan(settings: Any) -> None:
     settings.OPERATORS_REQUIRE_MFA = False
     operator = signed_in(User.objects.create_user("operator@example.org", is_staff=True))
     named = {reverse(name) for _, entries in OPS_NAV for name, _, _ in entries}
-    assert named | {"/styleguide/"} <= ways(page_of(operator, "/ops/"))
+    assert named | {"/styleguide/"} <= navigation_links(page_of(operator, "/ops/"))
     assert "/ops/tenants/" in named
 
 
@@ -77,7 +77,7 @@ def test_the_pages_of_an_account_have_the_frame_of_all_others(delta: TenantWithO
         assert delta.root.name in page, address
 
 
-def test_somebody_without_a_tenant_has_an_account_page_all_the_same() -> None:
+def test_a_user_without_a_tenant_has_an_account_page() -> None:
     alone = signed_in(User.objects.create_user("alone@example.org"))
     assert "Two-factor and passkeys" in page_of(alone, "/account/security/")
 
@@ -88,9 +88,9 @@ def test_an_operator_of_no_tenant_is_led_to_none(settings: Any) -> None:
     answer: Any = operator.get("/", follow=True)
     assert answer.redirect_chain[-1][0] == "/ops/"
     assert "Tenant pages" not in answer.content.decode()
-    assert "/ops/" in ways(page_of(operator, "/account/"))
+    assert "/ops/" in navigation_links(page_of(operator, "/account/"))
     operator.post("/create-tenant/", {"name": "Own", "time_zone": "UTC"})
-    assert "/" in ways(page_of(operator, "/ops/"))
+    assert "/" in navigation_links(page_of(operator, "/ops/"))
 
 
 @pytest.mark.parametrize("address", ["/team/", "/account/"])
@@ -103,5 +103,5 @@ def test_an_operator_who_joined_a_tenant_since_is_led_to_it(
     assert browser.get("/create-tenant/")["Location"] == "/ops/"
     with rls.tenant_scope(delta.tenant.pk):
         members.add(tenant=delta.tenant, user=operator, role=Role.ADMIN, project=None, actor=SYSTEM, now=current_time())
-    assert "/tokens/" in ways(page_of(browser, address))
+    assert "/tokens/" in navigation_links(page_of(browser, address))
     assert "Tenant pages" in page_of(browser, "/ops/tenants/")

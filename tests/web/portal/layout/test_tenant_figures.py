@@ -21,7 +21,7 @@ def count(page: str, name: str) -> str:
 
 
 @pytest.mark.deep
-def test_the_navigation_counts_what_lives_and_what_waits(portal: PortalSession) -> None:
+def test_the_navigation_counts_live_leases_and_the_queue(portal: PortalSession) -> None:
     page = portal.get("/").content.decode()
     assert (count(page, "leases"), count(page, "queue")) == ("", "")
     portal.sim.release_lease(portal.sim.create_lease(portal.owner, offering("1g.10gb")))
@@ -68,7 +68,7 @@ def test_a_line_that_grows_while_the_queue_is_put_together_is_as_long_in_the_nav
     assert count(portal.get("/queue/").content.decode(), "queue") == "1"
 
 
-def test_whatever_fetches_itself_fetches_the_figures_of_the_frame_with_it() -> None:
+def test_every_polling_element_refreshes_the_figures_of_the_frame() -> None:
     without = [
         page.name
         for page in PAGES.rglob("*.html")

@@ -57,7 +57,7 @@ def test_the_bar_of_the_cost_is_labelled_with_amounts(portal: PortalSession) -> 
     assert 'aria-label="€1.00 of at most €2.00"' in portal.get(f"/leases/{lease.pk}/").content.decode()
 
 
-def test_the_stretch_that_runs_grows_like_the_total_below_it(portal: PortalSession) -> None:
+def test_the_current_usage_period_ticks_like_the_total(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("1g.10gb"), quantity=2, max_duration_s=9 * 3600)
     portal.sim.run(3600)
     body = portal.get(f"/leases/{lease.pk}/").content.decode()
@@ -81,7 +81,7 @@ def test_a_lease_whose_price_ended_shows_what_it_came_to_and_does_not_tick(porta
     assert "So far €1.00" in portal.read(f"/leases/{lease.pk}/")
 
 
-def test_the_stretches_add_up_to_what_rating_charges(portal: PortalSession) -> None:
+def test_the_usage_periods_add_up_to_the_rated_charge(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering("2g.20gb"), quantity=3, max_duration_s=9 * 3600)
     portal.sim.run(1234)
     portal.sim.release_lease(lease)
@@ -93,7 +93,7 @@ def test_the_stretches_add_up_to_what_rating_charges(portal: PortalSession) -> N
     assert "Total €2.06" in before
 
 
-def test_a_start_that_was_taken_back_soon_is_free(portal: PortalSession) -> None:
+def test_a_spot_lease_reclaimed_within_the_free_start_is_free(portal: PortalSession) -> None:
     spot = Offering.objects.get(profile="1g.10gb", price_class="spot", region=offering("1g.10gb").region)
     since = portal.sim.now + timedelta(seconds=1)
     price_list.publish_price(
@@ -141,7 +141,7 @@ def test_a_queued_lease_says_why_and_where_in_line(portal: PortalSession) -> Non
     assert "Not placed yet" in page
 
 
-def test_a_lease_under_way_asks_again_by_itself_and_one_at_rest_seldom(portal: PortalSession) -> None:
+def test_a_changing_lease_page_polls_often_and_a_stable_one_seldom(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), LeaseState.PROVISIONING)
     assert "every 2s" in portal.get(f"/leases/{lease.pk}/").content.decode()
     row = portal.get(f"/leases/{lease.pk}/row/").content.decode()
@@ -162,7 +162,7 @@ def test_extending_moves_the_end_and_says_until_when(portal: PortalSession) -> N
 
 
 @pytest.mark.parametrize("hours", ["", "x", "0", "99999", "-1", "9999"])
-def test_an_extension_that_cannot_be_is_explained_and_changes_nothing(portal: PortalSession, hours: str) -> None:
+def test_an_invalid_extension_shows_an_error_and_changes_nothing(portal: PortalSession, hours: str) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=3600)
     answer = portal.post(f"/leases/{lease.pk}/extend/", hours=hours)
     assert answer.status_code == 409
@@ -216,7 +216,7 @@ def test_a_condition_is_shown_beside_the_state(portal: PortalSession) -> None:
 
 
 @pytest.mark.deep
-def test_the_meter_of_a_lease_that_nobody_hears_stands_still(portal: PortalSession) -> None:
+def test_the_cost_of_a_lease_on_an_unreachable_cluster_does_not_tick(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering(), max_duration_s=9 * 3600)
     portal.sim.run_with_sweeps(600)
     assert 'data-tick="money"' in portal.get(f"/leases/{lease.pk}/").content.decode()

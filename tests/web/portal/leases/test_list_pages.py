@@ -23,7 +23,7 @@ def table(portal: PortalSession, path: str) -> list[dict[str, str]]:
     return list(csv.DictReader(StringIO(answer.content.decode())))
 
 
-def test_leases_are_filtered_by_state_class_and_words(portal: PortalSession) -> None:
+def test_leases_are_filtered_by_state_price_class_and_search_text(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering(), name="alpha")
     portal.sim.create_lease(portal.owner, offering(price_class="spot"), name="beta")
     portal.sim.create_lease(portal.owner, offering(), LeaseState.RELEASED, name="gamma")
@@ -122,7 +122,7 @@ def test_a_viewer_is_offered_no_launch(portal: PortalSession) -> None:
     assert 'href="/launch/?offering=' not in portal.sign_in_as(Role.VIEWER).get("/catalogue/").content.decode()
 
 
-def test_the_queue_tells_reason_place_and_what_would_start_now(portal: PortalSession) -> None:
+def test_the_queue_shows_reason_position_and_what_could_start_now(portal: PortalSession) -> None:
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), quantity=7)
     portal.sim.create_lease(portal.owner, offering("1g.10gb"))
     portal.sim.create_lease(portal.owner, offering("whole-gpu"), LeaseState.QUEUED, name="waits", quantity=1)
@@ -134,5 +134,5 @@ def test_the_queue_tells_reason_place_and_what_would_start_now(portal: PortalSes
     assert "Cancel request" in page
 
 
-def test_an_empty_queue_teaches(portal: PortalSession) -> None:
+def test_an_empty_queue_says_so(portal: PortalSession) -> None:
     assert "The queue is empty" in portal.read("/queue/")

@@ -26,7 +26,7 @@ def test_the_launch_page_asks_whether_it_may_be_relocated(portal: PortalSession)
     assert "Relocation on, after notice" in shown
 
 
-def test_it_is_allowed_and_taken_back_on_the_page_of_a_lease(portal: PortalSession) -> None:
+def test_relocation_is_allowed_and_disallowed_on_the_lease_page(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering())
     page = f"/leases/{lease.pk}/allow-relocation/"
     assert "Relocation off" in portal.read(f"/leases/{lease.pk}/")
@@ -53,7 +53,7 @@ def test_what_can_never_be_relocated_says_so_on_every_page(portal: PortalSession
     assert "Relocation not available for shared GPUs" in portal.read(f"/leases/{share.pk}/")
 
 
-def test_a_button_pressed_twice_says_the_same_twice(portal: PortalSession) -> None:
+def test_allowing_relocation_twice_has_the_same_effect(portal: PortalSession) -> None:
     lease = portal.sim.create_lease(portal.owner, offering())
     page = f"/leases/{lease.pk}/allow-relocation/"
     assert 'name="relocatable" value="yes"' in portal.get(page).content.decode()

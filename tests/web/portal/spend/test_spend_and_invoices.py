@@ -203,7 +203,7 @@ def test_the_lines_of_an_invoice_add_up_and_are_the_csv(portal: PortalSession) -
     assert sorted(row["amount"] for row in rows) == ["0.280000", "0.560000"]
 
 
-def test_a_line_that_is_not_there_opens_nothing(portal: PortalSession) -> None:
+def test_an_unknown_invoice_line_opens_nothing(portal: PortalSession) -> None:
     run_lease_for(portal, "1g.10gb", 1000)
     draft = charged(portal)
     for line in ("0", "99", "x", "1'"):
@@ -229,7 +229,7 @@ def test_a_closed_month_has_its_number_and_its_history(portal: PortalSession) ->
     assert "Month closed" in page
 
 
-def test_invoices_are_for_those_who_pay_or_lead(portal: PortalSession) -> None:
+def test_owners_and_billing_members_read_invoices_and_viewers_do_not(portal: PortalSession) -> None:
     draft_owner = portal.get("/invoices/")
     assert draft_owner.status_code == 200
     assert portal.sign_in_as(Role.BILLING).get("/invoices/").status_code == 200

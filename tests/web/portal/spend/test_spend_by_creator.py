@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 NOW = utc("2026-11-21 09:00:00")
 
 
-def test_a_line_is_rounded_once_and_those_who_asked_share_just_that() -> None:
+def test_requesters_share_the_rounded_amount_of_their_line() -> None:
     with clock.frozen_at(NOW):
         kestrel = create_tenant("Kestrel")
         offering = create_priced_offering(EURO)

@@ -101,7 +101,7 @@ def test_the_months_total_climbs_to_what_was_spent_below_what_last_month_came_to
     assert "October total" in [word.text for word in chart.findall("text")]
 
 
-def went_on(portal: PortalSession, days: range) -> None:
+def run_on_days(portal: PortalSession, days: range) -> None:
     """Let an hour of one euro run on each of these days of November."""
     for day in days:
         portal.sim.clock.at = portal.sim.now.replace(month=11, day=day, hour=8, minute=0, second=0)
@@ -110,7 +110,7 @@ def went_on(portal: PortalSession, days: range) -> None:
 
 @pytest.mark.deep
 def test_days_to_come_are_drawn_pale_as_their_weekdays_went(portal: PortalSession) -> None:
-    went_on(portal, range(1, 16))
+    run_on_days(portal, range(1, 16))
     portal.sim.clock.at = portal.sim.now.replace(day=16, hour=12)
     chart = drawn(portal, "/spend/", "chart")
     assert to_come(chart) == [1] * 14  # the 17th to the 30th
@@ -124,8 +124,8 @@ def test_days_to_come_are_drawn_pale_as_their_weekdays_went(portal: PortalSessio
 
 
 @pytest.mark.deep
-def test_too_few_days_are_no_reason_to_tell_the_future(portal: PortalSession) -> None:
-    went_on(portal, range(3, 14))
+def test_too_few_days_of_usage_show_no_forecast(portal: PortalSession) -> None:
+    run_on_days(portal, range(3, 14))
     assert drawn(portal, "/spend/", "chart").findall("path[@class='whisker']") == []
     assert "likely" not in portal.read("/spend/")
 
@@ -135,14 +135,14 @@ def test_filtered_weekly_and_past_views_show_no_forecast(portal: PortalSession) 
     portal.sim.clock.at = portal.sim.now.replace(month=10, day=2, hour=8)
     run_lease_for(portal, "1g.10gb", 3600)
     lease_rating.rate_all_leases(now=portal.sim.now)  # which makes October known
-    went_on(portal, range(1, 16))
+    run_on_days(portal, range(1, 16))
     portal.sim.clock.at = portal.sim.now.replace(day=16, hour=12)
     for address in ("?class=on_demand", "?by=week", "?period=2026-10"):
         assert "likely" not in portal.read(f"/spend/{address}")
 
 
 def test_with_a_budget_the_total_is_held_against_it(portal: PortalSession) -> None:
-    went_on(portal, range(2, 3))
+    run_on_days(portal, range(2, 3))
     portal.post("/budgets/", project=portal.owner.project.pk, limit="25")
     chart = drawn(portal, "/spend/", "chart chart-narrow")
     limit = chart.find("path[@class='limit']")

@@ -56,7 +56,7 @@ def count_queries(visit: object, address: str) -> int:
 
 
 @pytest.mark.deep
-def test_pages_and_lists_ask_as_often_with_many_rows_as_with_few() -> None:
+def test_the_number_of_queries_is_the_same_with_many_rows() -> None:
     delta = tenant_setup.create_tenant_with_owner("Delta")
     browser, api = signed_in(delta.owner), tenant_setup.ApiClient(delta.token())
 

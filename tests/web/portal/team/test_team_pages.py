@@ -58,7 +58,7 @@ def test_the_owner_sees_every_page(owner: Browser, page: str) -> None:
     assert "<h1>" in answer.content.decode()
 
 
-def test_pages_never_show_another_tenants_words(owner: Browser) -> None:
+def test_pages_never_show_data_of_another_tenant(owner: Browser) -> None:
     other = tenant_setup.create_tenant_with_owner("Zanzibar")
     other.user_with_role(Role.MEMBER)
     for page in PAGES:
@@ -117,7 +117,7 @@ def test_the_last_owner_is_told_why_they_cannot_go(delta: TenantWithOwner, owner
     assert delta.membership(delta.owner).pk == member.pk
 
 
-def test_a_viewer_looks_and_changes_nothing(delta: TenantWithOwner) -> None:
+def test_a_viewer_can_read_but_not_change_the_team(delta: TenantWithOwner) -> None:
     viewer = signed_in(delta.user_with_role(Role.VIEWER))
     member = delta.membership(delta.owner)
     assert "Invite member" not in viewer.get("/team/").content.decode()
@@ -161,7 +161,7 @@ def test_a_token_is_shown_once_and_works(delta: TenantWithOwner, owner: Browser)
     assert tenant_setup.ApiClient(text).send("GET", "users/me").status_code == 401
 
 
-def test_tokens_of_others_are_seen_and_ended_by_those_who_lead_only(delta: TenantWithOwner, owner: Browser) -> None:
+def test_owners_see_and_revoke_the_tokens_of_others_and_viewers_do_not(delta: TenantWithOwner, owner: Browser) -> None:
     theirs = delta.token()
     delta.token(Role.VIEWER, scopes=("leases:read",))
     viewer = signed_in(delta.user_with_role(Role.VIEWER))
@@ -282,7 +282,7 @@ def test_changes_have_separate_form_pages(delta: TenantWithOwner, owner: Browser
     assert his.get(f"/projects/{lab.pk}/").status_code == 403
 
 
-def test_who_leads_a_project_is_offered_ceilings_below_it_only(delta: TenantWithOwner) -> None:
+def test_a_project_owner_can_set_quotas_only_below_the_project(delta: TenantWithOwner) -> None:
     lab = delta.create_project("lab")
     below = delta.create_project("bench", lab)
     lead = signed_in(delta.user_with_role(Role.OWNER, project=lab))
@@ -373,7 +373,7 @@ def test_the_audit_page_filters_paginates_and_downloads(delta: TenantWithOwner, 
     assert ",'=p59," in text
 
 
-def test_somebody_without_a_tenant_makes_one(delta: TenantWithOwner) -> None:
+def test_a_user_without_a_tenant_creates_one(delta: TenantWithOwner) -> None:
     from tenants.models import User
 
     user = User.objects.create_user("alone@example.org")

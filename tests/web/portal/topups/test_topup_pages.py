@@ -38,7 +38,7 @@ def test_a_payer_tops_up_the_wallet_and_sees_the_result(kestrel: TenantContext) 
     assert wallet_balance(kestrel) == 5000
 
 
-def test_a_rule_is_set_says_that_it_stopped_and_is_taken_away(kestrel: TenantContext) -> None:
+def test_an_automatic_top_up_is_set_shows_its_stop_and_is_removed(kestrel: TenantContext) -> None:
     with clock.frozen_at(NOW):
         client = visitor(kestrel)
         form = {"threshold": "10", "amount": "50"}

@@ -61,7 +61,7 @@ def test_how_long_money_lasts_is_said_in_hours_and_then_in_days() -> None:
     )
 
 
-def test_every_page_says_how_a_tenant_stands_that_does_not_stand_well(kestrel: TenantContext) -> None:
+def test_every_page_shows_an_account_status_of_grace_or_suspended(kestrel: TenantContext) -> None:
     with simulate():
         client = visitor(kestrel, Role.MEMBER)
         assert "overdue" not in page_words(client.get("/"))

@@ -99,7 +99,7 @@ def put(operator: Client, invoice: Invoice, body: dict[str, Any]) -> Any:
     return operator.put(where, {"seen": "0", "reason": WHY} | body, content_type="application/json")
 
 
-def test_over_the_api_it_is_given_back_once_and_then_all_of_it(operator: Client, october: Invoice) -> None:
+def test_the_api_credits_a_part_once_and_then_the_rest(operator: Client, october: Invoice) -> None:
     part = {"lines": [{"n": 1, "amount": "0.50"}]}
     made = put(operator, october, part)
     assert made.status_code == 200, made.content
@@ -171,7 +171,7 @@ def test_no_more_than_the_line_is_disputed(amount: str, payer: Client, api: Any,
     assert nothing(october)
 
 
-def test_a_correction_of_more_than_was_charged_gives_back_what_was_charged_and_no_more() -> None:
+def test_a_correction_credits_at_most_what_was_charged() -> None:
     _, _, lease = create_ten_hour_lease()
     first = propose_correction(lease, 0, 23)
     assert first.minor == 2000

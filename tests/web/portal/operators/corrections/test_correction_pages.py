@@ -127,7 +127,7 @@ def test_it_is_withdrawn(author: Client) -> None:
         ({"since": "2026-10-06", "until": "2026-10-07"}, "Nothing in this period is charged"),
     ],
 )
-def test_what_was_typed_wrong_is_said(author: Client, typed: dict[str, str], said: str) -> None:
+def test_an_invalid_correction_shows_its_error(author: Client, typed: dict[str, str], said: str) -> None:
     _, _, lease = create_ten_hour_lease()
     assert said in page_words(author.post("/ops/corrections/", correction_form(lease.pk, **typed)), 400)
     assert not Correction.objects.exists()

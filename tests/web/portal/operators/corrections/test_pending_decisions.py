@@ -57,7 +57,7 @@ def test_no_decision_is_pending_without_a_request(operator: Client) -> None:
     assert "no dispute or correction is open" in home(operator)
 
 
-def test_prometheus_is_told_what_waits_until_it_is_decided(settings: Any) -> None:
+def test_prometheus_counts_pending_disputes_and_corrections(settings: Any) -> None:
     settings.CORRECTION_APPROVAL_THRESHOLD = 0
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)

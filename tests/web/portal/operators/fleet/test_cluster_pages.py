@@ -91,7 +91,7 @@ def test_an_invalid_new_cluster_shows_its_error_without_the_token(
     assert not Cluster.objects.filter(provisioner="kubernetes").exists()
 
 
-def test_how_a_driver_works_is_chosen_where_no_node_tells(sim: Simulation, operator: Client) -> None:
+def test_driver_options_are_chosen_when_adding_a_cluster(sim: Simulation, operator: Client) -> None:
     assert 'value="extended=yes"' in text(operator.get("/ops/clusters/add/"))
     add(operator, driver="dra", option="extended=yes", name="north")
     add(operator, driver="dra", name="south")
@@ -99,14 +99,14 @@ def test_how_a_driver_works_is_chosen_where_no_node_tells(sim: Simulation, opera
     assert kept == {"north": {"extended": True}, "south": {}}
 
 
-def test_two_clusters_have_two_names(sim: Simulation, operator: Client) -> None:
+def test_cluster_names_are_unique(sim: Simulation, operator: Client) -> None:
     add(operator)
     answer = add(operator)
     assert answer.status_code == 400
     assert "A cluster named north already exists" in text(answer)
 
 
-def test_without_a_key_nothing_is_kept(sim: Simulation, operator: Client, settings: Any) -> None:
+def test_without_an_encryption_key_no_credentials_are_stored(sim: Simulation, operator: Client, settings: Any) -> None:
     settings.CREDENTIAL_ENCRYPTION_KEYS = ""
     assert "GPUBROKER_CREDENTIAL_ENCRYPTION_KEYS" in text(add(operator))
     settings.CREDENTIAL_ENCRYPTION_KEYS = Fernet.generate_key().decode()
@@ -144,7 +144,9 @@ def test_new_credentials_take_the_place_of_the_old(sim: Simulation, operator: Cl
     assert Cluster.objects.get().address == "https://192.0.2.2:6443"
 
 
-def test_silence_and_disbelief_stand_on_top_and_a_person_may_believe(sim: Simulation, operator: Client) -> None:
+def test_an_unreachable_cluster_and_paused_inventory_are_shown_and_acceptable(
+    sim: Simulation, operator: Client
+) -> None:
     add(operator)
     Cluster.objects.update(
         unreachable_since=NOW,
@@ -169,7 +171,7 @@ def test_a_simulated_cluster_says_that_there_is_nothing_to_examine(sim: Simulati
     assert operator.get("/ops/clusters/clu_nobody/checks/").status_code == 404
 
 
-def test_the_ways_in_are_set_by_a_form_that_knows_what_it_shows(sim: Simulation, operator: Client) -> None:
+def test_cluster_access_is_set_by_a_form_with_a_version(sim: Simulation, operator: Client) -> None:
     add(operator)
     cluster = Cluster.objects.get()
     there = f"/ops/clusters/{cluster.pk}/access/"

@@ -120,7 +120,7 @@ def test_the_page_carries_the_tag_of_the_map_it_shows(kestrel: TenantContext, op
     assert operator.get(address, headers={"If-None-Match": f'"{tag}"'}).status_code == 304
 
 
-def test_watching_the_map_is_noted_once_a_minute(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_viewing_the_map_is_audited_once_a_minute(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     def noted() -> int:
         with staff_scope():
             return AuditEvent.objects.filter(action="ops.fleet_map").count()
@@ -167,7 +167,7 @@ def test_the_rail_describes_a_gpu_with_its_prices(sim: Simulation, kestrel: Tena
         assert words in html
 
 
-def test_pointing_at_a_gpu_tells_who_has_it_and_since_when(
+def test_the_tooltip_of_a_gpu_shows_its_tenant_and_start(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("3g.40gb"))
@@ -280,7 +280,7 @@ def test_a_gpu_is_also_found_by_its_node_and_number(sim: Simulation, kestrel: Te
     assert operator.get(f"/ops/gpus/{gpu.node_id}.9/").status_code == 404
 
 
-def test_nobody_but_operators_finds_the_page(kestrel: TenantContext, db: None) -> None:
+def test_only_operators_can_open_the_control_room(kestrel: TenantContext, db: None) -> None:
     client = Client()
     assert client.get("/ops/")["Location"].startswith("/sign-in/")
     client.force_login(User.objects.create_user("mira@example.org"))

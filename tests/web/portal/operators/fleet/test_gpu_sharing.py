@@ -26,7 +26,7 @@ def trail() -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("shares", [False, True])
-def test_a_new_cluster_is_as_this_installation_says(db: None, settings: Any, shares: bool) -> None:
+def test_a_new_cluster_takes_the_sharing_setting_of_the_installation(db: None, settings: Any, shares: bool) -> None:
     settings.ALLOW_SHARED_GPUS, settings.CREDENTIAL_ENCRYPTION_KEYS = shares, Fernet.generate_key().decode()
     simulation.create_gpus(1)
     cluster_registration.register_cluster(
@@ -77,7 +77,7 @@ def test_disallowing_shared_gpus_refuses_new_neighbours_and_evicts_none(sim: Sim
     assert {simulation.reload_lease(lease).state for lease in both} == {LeaseState.ACTIVE}
 
 
-def test_operators_say_it_on_the_page_of_clusters_with_a_reason(kestrel: TenantContext, operator: Client) -> None:
+def test_operators_allow_and_disable_sharing_with_a_reason(kestrel: TenantContext, operator: Client) -> None:
     cluster = Cluster.objects.get()
     here = f"/ops/clusters/{cluster.pk}"
     for step, verb, words, shares in (

@@ -110,7 +110,7 @@ def test_before_its_end_a_month_is_not_over_anywhere() -> None:
     assert found["Every month is closed"].state is CheckState.PENDING
 
 
-def test_a_lease_that_nobody_has_seen_since_is_a_late_meter() -> None:
+def test_a_lease_not_observed_since_the_month_end_is_a_late_meter() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), utc("2026-10-05 00:00:00"), HOUR)
     lease = add_running_lease(
@@ -134,7 +134,7 @@ def test_usage_without_a_price_is_listed_until_it_has_one() -> None:
     assert items()["Everything has a price"].state is CheckState.DONE
 
 
-def test_a_tax_that_nobody_knows_is_named(settings: Any) -> None:
+def test_usage_without_a_tax_rate_is_listed(settings: Any) -> None:
     settings.SUPPLIER = LUMEN.as_dict()
     tenant = used()
     found = items()["Every tax has a rate"]

@@ -78,7 +78,7 @@ def test_a_plan_is_asked_for_approved_and_carried_out_from_the_pages(
     assert "Current layout" in page(operator, here)
 
 
-def test_operators_let_plans_begin_by_themselves_and_who_was_refused_is_served(
+def test_with_automatic_repartitioning_a_refused_lease_gets_its_gpus(
     sim: Simulation, node: Node, operator: Client
 ) -> None:
     Cluster.objects.update(auto_repartition=False)
@@ -104,7 +104,7 @@ def test_operators_let_plans_begin_by_themselves_and_who_was_refused_is_served(
     assert operator.get("/ops/clusters/clu_x/layouts/enable-automatic/").status_code == 404
 
 
-def test_who_lets_plans_begin_has_the_cluster_planned_at_once(sim: Simulation, node: Node) -> None:
+def test_enabling_automatic_repartitioning_plans_the_cluster_at_once(sim: Simulation, node: Node) -> None:
     hint = ("broker.plan_repartitions", node.cluster_id)
     for auto_repartition in (False, True):
         cluster_options.set_cluster_option(

@@ -102,7 +102,7 @@ def test_what_is_not_there_has_no_transfers(operator: Client, query: str) -> Non
 
 
 @pytest.mark.parametrize("query", ["?invoice=%00", "?tenant='", "?before=x", "?before=-1", "?before=1e9"])
-def test_an_address_that_makes_no_sense_asks_for_nothing(operator: Client, query: str) -> None:
+def test_an_invalid_query_string_is_ignored(operator: Client, query: str) -> None:
     invoice = paid()
     assert str(invoice) in read(operator, query)
 
@@ -142,7 +142,7 @@ def test_books_that_do_not_balance_are_red(operator: Client, monkeypatch: pytest
     assert "Not balanced EUR €5.00 €0.00" in body
 
 
-def test_the_page_asks_as_often_however_much_is_posted(operator: Client) -> None:
+def test_the_number_of_queries_is_the_same_with_many_transfers(operator: Client) -> None:
     counts = []
     for _ in range(3):
         paid()
@@ -186,7 +186,7 @@ def test_the_trial_balance_over_the_api_is_the_pages(operator: Client) -> None:
     ]
 
 
-def test_every_look_is_in_the_audit_log(operator: Client) -> None:
+def test_every_read_is_audited(operator: Client) -> None:
     raw(operator)
     operator.get("/api/v1/ops/ledger-transfers")
     operator.get("/api/v1/ops/trial-balance")

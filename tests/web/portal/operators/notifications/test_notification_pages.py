@@ -43,7 +43,7 @@ def unsent(invoice: Invoice) -> QueuedEmail:
         return QueuedEmail.objects.get()
 
 
-def test_an_email_to_nobody_is_seen_and_tried_again(operator: Client) -> None:
+def test_an_email_without_a_recipient_is_shown_and_can_be_retried(operator: Client) -> None:
     invoice = create_final_invoice()
     send()
     letter = unsent(invoice)

@@ -36,7 +36,7 @@ def address(invoice: Invoice) -> str:
     return f"/ops/payments/{payment_of(invoice).pk}/refund/"
 
 
-def test_an_operator_sends_back_what_was_given_back(operator: Client) -> None:
+def test_an_operator_refunds_credit_to_the_card(operator: Client) -> None:
     invoice = create_paid_invoice()
     with clock.frozen_at(NOW):
         assert f'href="{address(invoice)}"' in operator.get(f"/ops/invoices/{invoice.pk}/").content.decode()
@@ -94,7 +94,7 @@ def test_a_stuck_refund_is_retried_on_the_page_and_over_the_api(operator: Client
 
 
 @pytest.mark.deep
-def test_the_api_sends_back_once_however_often_it_is_asked(operator: Client) -> None:
+def test_a_repeated_refund_request_over_the_api_refunds_once(operator: Client) -> None:
     invoice = create_paid_invoice()
     api = f"/api/v1/ops/payments/{payment_of(invoice).pk}/refund"
     wanted = {"amount": "0.50", "seen": "0", "reason": "wrong slice"}

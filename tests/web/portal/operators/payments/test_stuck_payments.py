@@ -45,7 +45,7 @@ def read(operator: Client) -> str:
     return " ".join(unescape(strip_tags(answer.content.decode().replace("<", " <"))).split())
 
 
-def test_nothing_is_said_while_nothing_waits(operator: Client) -> None:
+def test_without_stuck_payments_there_is_no_notice(operator: Client) -> None:
     body = read(operator)
     assert "attention" not in body
     assert "Pending payments 0" in body

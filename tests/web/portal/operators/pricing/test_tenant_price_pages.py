@@ -61,7 +61,7 @@ def test_a_price_is_agreed_shown_and_ended(sim: Simulation, kestrel: TenantConte
         ({"tenant": "ten_x"}, "The tenant was not found"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_on_the_page(
+def test_an_invalid_tenant_price_is_refused_on_the_page(
     kestrel: TenantContext, operator: Client, typed: dict[str, str], words: str
 ) -> None:
     form = {"tenant": kestrel.tenant.pk, "price": "1.25", **typed}
@@ -122,7 +122,7 @@ def test_the_same_over_the_api(sim: Simulation, kestrel: TenantContext, operator
     assert done.json()["until"] == "2027-01-01T00:00:00Z"
 
 
-def test_the_gate_takes_its_tenants_price_and_a_quote_promises_it(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_burn_rate_gate_and_quotes_use_the_tenant_price(sim: Simulation, kestrel: TenantContext) -> None:
     offering = simulation.offering("1g.10gb")
     values = {"tenant": kestrel.tenant, "offering": offering, "nano_per_hour": 7 * EURO, "since": sim.now}
     version = tenant_prices.set_tenant_price(**values, actor=OPERATOR, now=sim.now)

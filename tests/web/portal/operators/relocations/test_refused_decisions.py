@@ -12,7 +12,7 @@ REASONS = ("", "   ", "x" * 1000, "a\x00b", "a\x07b", "a\u202eb")
 
 @pytest.mark.parametrize("step", ["accept", "decline"])
 @pytest.mark.deep
-def test_a_decision_without_a_reason_that_can_be_read_is_none(
+def test_a_decision_without_a_readable_reason_is_refused(
     sim: Simulation, kestrel: TenantContext, operator: Client, step: str
 ) -> None:
     found = plan(operator, sim)
@@ -24,9 +24,7 @@ def test_a_decision_without_a_reason_that_can_be_read_is_none(
 
 
 @pytest.mark.deep
-def test_a_step_that_is_not_the_next_is_refused_where_it_was_asked(
-    sim: Simulation, kestrel: TenantContext, operator: Client
-) -> None:
+def test_a_step_out_of_order_is_refused_on_its_page(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     one = f"/ops/relocation-plans/{plan(operator, sim).pk}"
     early = operator.post(f"{one}/cancel/", {"reason": "too early"})
     assert (early.status_code, "The plan is proposed." in early.content.decode()) == (409, True)

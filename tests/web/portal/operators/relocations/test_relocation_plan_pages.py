@@ -58,7 +58,7 @@ def test_a_plan_is_proposed_accepted_and_carried_out_from_the_pages(
 
 
 @pytest.mark.deep
-def test_a_plan_for_who_waits_is_asked_for_in_the_control_room_and_drawn(
+def test_a_plan_for_a_queued_lease_is_shown_in_the_control_room_and_drawn(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     waits = sim.request_lease(kestrel, offering("whole-gpu"), name="whole-gpu")
@@ -101,7 +101,7 @@ def test_a_plan_is_declined_with_a_reason_and_proposed_again(
 
 
 @pytest.mark.deep
-def test_a_plan_that_is_outdated_gives_way_to_the_next(
+def test_an_outdated_plan_is_declined_by_the_next_proposal(
     sim: Simulation, kestrel: TenantContext, operator: Client
 ) -> None:
     first = plan(operator, sim)
@@ -117,7 +117,7 @@ def test_a_plan_that_is_outdated_gives_way_to_the_next(
 
 
 @pytest.mark.deep
-def test_an_accepted_plan_is_called_off(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
+def test_an_accepted_plan_is_cancelled(sim: Simulation, kestrel: TenantContext, operator: Client) -> None:
     found = plan(operator, sim)
     operator.post(f"/ops/relocation-plans/{found.pk}/accept/", {"reason": "go"})
     assert "Cancel" in page(operator, f"/ops/relocation-plans/{found.pk}/")

@@ -51,7 +51,7 @@ def test_a_tenant_is_listed_with_its_members_and_usage(operator: Client) -> None
     }
 
 
-def test_a_tenant_is_suspended_and_let_work_again_with_each_in_the_audit_log(operator: Client) -> None:
+def test_suspending_and_resuming_a_tenant_are_audited(operator: Client) -> None:
     tenant = tenant_setup.create_tenant_with_owner("Delta").tenant
     operator.post(f"/ops/tenants/{tenant.pk}/suspend/", {"why": ""})
     assert not suspended(tenant)
