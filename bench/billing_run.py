@@ -66,7 +66,7 @@ def closed(tenants: list[str]) -> float:
     """Time the close of a month of these tenants, one transaction per batch."""
     begun = perf_counter()
     done = batch_close.close_simple_months(
-        [(each, "2026-03") for each in tenants], meter=close_month._charge_until, now=OVER
+        [(each, "2026-03") for each in tenants], charge_until=close_month._charge_until, now=OVER
     )
     spent = perf_counter() - begun
     if done != len(tenants):

@@ -32,7 +32,7 @@ Asking = Callable[..., LeaseSpec]
 def asking(api: Api, driver: SliceDriver, **most: int) -> Iterator[Asking]:
     """Open a project and make leases in it; afterwards all of it is gone."""
     install(api, driver)
-    project = open_project(api, driver, most=ProjectCeilings(**most))
+    project = open_project(api, driver, ceilings=ProjectCeilings(**most))
 
     def ask(offering: OfferingSpec, *places: SliceSpec) -> LeaseSpec:
         program_spec = Workload("own", image="python:3")
