@@ -1,4 +1,4 @@
-"""Lower bound on the GPUs that a changing set of slices needs; the reference for placement policies."""
+"""Lower bound on the GPUs that a changing set of slices needs."""
 
 from broker.domain.placement.costs.minimum_gpus import create_capacity_test
 from broker.domain.placement.costs.state_tables import StateTable

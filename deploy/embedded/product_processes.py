@@ -165,7 +165,7 @@ class ProductInstallation:
         return answers
 
     def _beat_ready_check(self) -> Callable[[Process], bool]:
-        """Return a check that beat has written its schedule file, as it does once it has loaded it."""
+        """Return a check that beat has written its schedule file."""
 
         def schedule_times() -> list[int]:
             return sorted(file.stat().st_mtime_ns for file in self.folders.files.glob(f"{BEAT_SCHEDULE}*"))

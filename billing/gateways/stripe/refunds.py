@@ -1,4 +1,4 @@
-"""Refunds to the payment card through Stripe: at most one per key, found again by its metadata."""
+"""Refunds to the payment card through Stripe, at most one per key."""
 
 from datetime import datetime
 from typing import Any, cast

@@ -20,7 +20,7 @@ NO_KEY_NAMES = {"project": "no project", "user": "no user"}
 
 @dataclass(frozen=True, slots=True)
 class CostShare:
-    """Share of one project, user or tag value, in minor units; an empty key collects the rest."""
+    """Share of one project, user or tag value; an empty key collects the rest."""
 
     key: str
     name: str

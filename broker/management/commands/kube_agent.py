@@ -57,7 +57,7 @@ class Command(BaseCommand):
             clock.sleep(RETRY_INTERVAL_S)
 
     def follow(self, cluster: Cluster) -> None:
-        """Follow one cluster until stopped; wait while it is unreachable, frozen or led by another agent."""
+        """Follow one cluster until stopped; wait while it is unreachable, frozen or taken."""
         heartbeat = HeartbeatFile("agent")
         with closing(connection):  # whatever ends it: else the advisory lock stays with a dead thread's connection
             while self.running:

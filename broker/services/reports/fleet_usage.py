@@ -22,7 +22,7 @@ SliceKind = tuple[bool, Isolation]  # whether a slice has the media engines, and
 
 
 class HeldInterval(NamedTuple):
-    """Time a placement was held in the report period, and the seconds of it that were charged."""
+    """Time a placement was held in the report period, and its charged seconds."""
 
     mask: int
     size: int
@@ -69,7 +69,7 @@ def measure_fleet_usage(moment: datetime, gpus: Sequence[FleetGpu], *, now: date
 def _free_unit_seconds(
     gpu: FleetGpu, intervals: Sequence[HeldInterval], outages: Sequence[Outage], start: int, end: int
 ) -> Iterator[tuple[UnitUse, int, int]]:
-    """Yield (use, units, seconds) of units that hold no slice: free, fragmented or out of service."""
+    """Yield (use, units, seconds) of units without a slice: free, fragmented, out of service."""
     moments = {start, end}
     for interval in intervals:
         moments.add(interval.since)

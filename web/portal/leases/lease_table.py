@@ -93,7 +93,7 @@ class LeaseRow:
 
     @property
     def may_stop(self) -> bool:
-        """Return whether it can be stopped: it is active and has a volume, which keeps the data."""
+        """Return whether it can be stopped: it is active and has a volume."""
         return self.active and self.lease.volume_id is not None
 
     @property

@@ -136,7 +136,7 @@ def find_row(rows: QuerySet[FoundRow], pk: str, name: str, *, fix: str) -> Found
 
 
 def find_in_scope(rows: QuerySet[FoundRow], pk: str, name: str, *, fix: str) -> FoundRow:
-    """Return a row of the fleet, or of what this page may read, or raise ObjectNotFound."""
+    """Return a row that this page may read, or raise ObjectNotFound."""
     found = rows.filter(pk=pk).first()
     if found is None:
         raise ObjectNotFound(_("{name} {pk!r} was not found.").format(name=name, pk=pk), fix=fix)

@@ -1,4 +1,4 @@
-"""Rank GPU states by placement cost for each profile, with the best placement option in each state."""
+"""Rank GPU states by placement cost, with the best option of each profile."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

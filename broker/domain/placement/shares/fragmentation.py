@@ -1,4 +1,4 @@
-"""Fragmentation of a node as in FGD (USENIX ATC 2023): free shares that the next request cannot use."""
+"""Fragmentation (FGD, USENIX ATC 2023): free shares that the next request cannot use."""
 
 from bisect import bisect_right
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ LEADER_LOCK_KEY = 2  # first of the two keys of our advisory locks; 1: quotas an
 
 
 def try_become_leader(cluster: Cluster) -> bool:
-    """Try to take the leader lock of a cluster; it is held until this connection ends."""
+    """Try to take a cluster's leader lock, held until this connection ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [LEADER_LOCK_KEY, cluster.pk])
         return bool(cursor.fetchone()[0])
