@@ -1,4 +1,4 @@
-"""Tenants with their own terms, and the lines of their months."""
+"""Setup of tenants with discounts, minimums and tiers."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ START = utc("2026-11-02 00:00:00")
 
 
 def create_discount(tenant: Tenant, **terms: Any) -> Discount:
-    """Write a discount as it stands, from November on unless it says otherwise."""
+    """Create a discount that is valid from November unless stated otherwise."""
     with tenant_scope(tenant.pk):
         return Discount.objects.create(
             **{
@@ -49,7 +49,7 @@ def close_and_get_invoice(tenant: Tenant, month: str = "2026-11") -> Invoice:
 
 
 def adjustments_of(tenant: Tenant) -> list[tuple[str, str, int]]:
-    """Return what was written of months: kind, line and exact amount."""
+    """Return the kind, line and exact amount of each stored adjustment."""
     with tenant_scope(tenant.pk):
         rows = InvoiceAdjustment.objects.order_by("billed_period_id", "n")
         return [(row.kind, row.offering_id, int(row.exact_num)) for row in rows]
@@ -60,7 +60,7 @@ def line_amounts(invoice: Invoice) -> list[tuple[str, int]]:
 
 
 def verify_invoice(invoice: Invoice) -> Report:
-    """Let the program that shares no line with the product recompute an invoice."""
+    """Recompute an invoice with the independent verifier."""
     with tenant_scope(invoice.tenant_id):
         raw = b"".join(invoice_bundles.build_bundle(invoice))
     report = check(raw)
@@ -72,7 +72,7 @@ def verify_invoice(invoice: Invoice) -> Report:
 def set_tiered_price(
     offering: Offering, model: str, starts: list[int], prices: list[int], *, nano: int = 10**9, **more: Any
 ) -> PriceVersion:
-    """Let an offering have a price in tiers from the first of November on."""
+    """Create a tiered price that is valid from the first of November."""
     card, _ = RateCard.objects.get_or_create(name="list", tenant_id=None)
     made = PriceVersion.objects.create(
         rate_card=card,

@@ -1,6 +1,4 @@
-"""Random months with all adjustments: the product against the independent verifier.
-line with it.
-"""
+"""Random months with all adjustments against the independent verifier."""
 
 import random
 
@@ -21,8 +19,8 @@ START, END, NOW = month_start(2026, 1), month_start(2026, 4), month_start(2026, 
 MODELS = ("graduated", "volume", "package")
 
 
-def in_tiers(chance: random.Random, model: str) -> object:
-    """Sell something whose tiers lie where stories of a few hours reach them."""
+def create_tiered_offering(chance: random.Random, model: str) -> object:
+    """Create an offering whose tiers start within a few hours of usage."""
     offering, nano = create_priced_offering(None), chance.randrange(1, 5 * EURO)
     if model == "package":
         size = chance.randrange(600, 20_000)
@@ -39,7 +37,7 @@ def in_tiers(chance: random.Random, model: str) -> object:
 def test_the_verifier_recomputes_random_months_with_adjustments(seed: int) -> None:
     chance = random.Random(seed)
     sells = random_tenants.create_market(chance, START, END, offerings=2, changes=3)
-    sells = Market([*sells.offerings, *(in_tiers(chance, model) for model in MODELS)], sells.changes)  # type: ignore[list-item]
+    sells = Market([*sells.offerings, *(create_tiered_offering(chance, model) for model in MODELS)], sells.changes)  # type: ignore[list-item]
     story = random_tenants.create_random_tenant(random_tenants.ZONES[seed])
     random_tenants.add_tenant_prices(chance, story, sells, cuts=4)
     random_tenants.add_random_leases(chance, story, sells, START, END, leases=30)

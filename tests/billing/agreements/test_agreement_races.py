@@ -1,4 +1,4 @@
-"""Agreements and the month close race: terms count for the whole month or not."""
+"""Races of discounts and minimums with month close, draft refresh and prepayment."""
 
 from threading import Event
 
@@ -29,7 +29,7 @@ from tests.database import OwnDatabase
 
 
 @pytest.mark.deep
-def test_a_close_waits_for_terms_that_are_being_given(own_database: OwnDatabase) -> None:
+def test_month_close_waits_for_a_discount_being_granted(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
     lease_rating.rate_all_leases(now=NOW)
@@ -52,7 +52,7 @@ def test_a_close_waits_for_terms_that_are_being_given(own_database: OwnDatabase)
 
 
 @pytest.mark.deep
-def test_a_draft_that_is_brought_up_to_date_meanwhile_has_the_new_terms(own_database: OwnDatabase) -> None:
+def test_a_draft_refreshed_during_a_discount_grant_includes_the_discount(own_database: OwnDatabase) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
     lease_rating.rate_all_leases(now=NOW)

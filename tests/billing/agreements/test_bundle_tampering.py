@@ -1,4 +1,4 @@
-"""Changed adjustments in a bundle are detected; late months leave minimums alone."""
+"""Detection of changed adjustments in a bundle, and late usage under a minimum."""
 
 import json
 from datetime import timedelta
@@ -19,7 +19,7 @@ from tests.billing.agreements.agreed_terms import (
     set_tiered_price,
     verify_invoice,
 )
-from tests.billing.agreements.test_minimums import agreed
+from tests.billing.agreements.test_minimums import create_test_minimum
 from tests.billing.histories import (
     EURO,
     HOUR,
@@ -41,7 +41,7 @@ def read_bundle(invoice: Invoice) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("percent_bp", [-1, 10_001])
-def test_a_discount_of_less_than_nothing_or_more_than_all(percent_bp: int) -> None:
+def test_a_discount_below_0_or_above_100_percent_in_a_bundle_is_detected(percent_bp: int) -> None:
     tenant, project = create_customer()
     create_discount(tenant, percent_bp=1000)
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
@@ -61,7 +61,7 @@ def test_a_discount_of_less_than_nothing_or_more_than_all(percent_bp: int) -> No
         {"tiers": [{"from_s": 36_000, "nano_per_hour": "-1"}]},
     ],
 )
-def test_tiers_that_could_never_have_been_published(change: dict[str, Any]) -> None:
+def test_invalid_price_tiers_in_a_bundle_are_detected(change: dict[str, Any]) -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR], [EURO // 2])
@@ -72,12 +72,12 @@ def test_tiers_that_could_never_have_been_published(change: dict[str, Any]) -> N
     assert any("tiers are not in ascending order" in each for each in check(write_bundle(bad)).differences)
 
 
-def test_late_seconds_count_for_the_minimum_of_the_month_that_carries_them() -> None:
+def test_late_usage_counts_towards_the_minimum_of_the_month_that_bills_it() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, START, 10 * HOUR)
     close_and_get_invoice(tenant)
-    agreed(tenant, 2000, since=utc("2026-12-01 00:00:00"))
+    create_test_minimum(tenant, 2000, since=utc("2026-12-01 00:00:00"))
     add_ended_lease(project, offering, START + timedelta(days=2), 4 * HOUR)
     add_ended_lease(project, offering, utc("2026-12-01 00:00:00"), 8 * HOUR)
     now = utc("2026-12-02 00:00:00")

@@ -1,6 +1,4 @@
-"""Commitments on random leases: the product, the verifier and an oracle agree.
-at every second by itself and adds fractions.
-"""
+"""Commitments on random leases against the verifier and a per-second oracle."""
 
 import random
 from collections import defaultdict
@@ -39,8 +37,8 @@ MINUTES = 90
 Key = tuple[str, str, int]
 
 
-def written(chance: random.Random) -> tuple[RandomTenant, datetime]:
-    """Write overlapping leases of two projects around a price change in March."""
+def create_random_usage(chance: random.Random) -> tuple[RandomTenant, datetime]:
+    """Create overlapping leases of two projects around a price change in March."""
     story = random_tenants.create_random_tenant(chance.choice(["UTC", "Europe/Berlin"]))
     since = START + timedelta(days=9)
     offering, other = create_priced_offering(chance.randrange(1, 3 * EURO)), create_priced_offering(EURO)
@@ -74,8 +72,8 @@ def written(chance: random.Random) -> tuple[RandomTenant, datetime]:
     return story, since
 
 
-def by_the_second(story: RandomTenant) -> tuple[dict[Key, Fraction], Fraction]:
-    """Return the amounts of lines and of unused commitments."""
+def per_second_amounts(story: RandomTenant) -> tuple[dict[Key, Fraction], Fraction]:
+    """Return the exact amount per invoice line, and of unused commitments."""
     quotes = {quote.lease_id: quote for quote in Quote.objects.all()}
     prices = list(PriceVersion.objects.all())
     found, short = defaultdict[Key, Fraction](Fraction), Fraction(0)
@@ -108,13 +106,13 @@ def by_the_second(story: RandomTenant) -> tuple[dict[Key, Fraction], Fraction]:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4))
-def test_random_usage_costs_what_a_second_by_second_calculation_costs(seed: int) -> None:
-    story, _ = written(random.Random(seed))
+def test_random_usage_costs_equal_a_second_by_second_calculation(seed: int) -> None:
+    story, _ = create_random_usage(random.Random(seed))
     assert not lease_rating.rate_all_leases(now=NOW).gaps
     drafts.refresh_drafts(story.tenant, now=NOW)
     assert drafts.refresh_drafts(story.tenant, now=NOW) == 0
     with tenant_scope(story.tenant.pk):
-        wanted, short = by_the_second(story)
+        wanted, short = per_second_amounts(story)
         assert Project.objects.filter(pk__in={key[0] for key in wanted}).count() == 2
     (invoice,) = invoices_of(story.tenant)
     found = {

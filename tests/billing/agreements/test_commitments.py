@@ -1,4 +1,4 @@
-"""Commitments cover usage at their price; unused units are a line."""
+"""Commitment coverage, shortfall lines and limits of commitment changes."""
 
 import json
 from datetime import datetime, timedelta
@@ -55,7 +55,7 @@ DAY = 24 * HOUR
 MONTH = 30 * DAY
 
 
-def agreed(
+def create_commitment_terms(
     tenant: Tenant,
     offering: Offering,
     units: int = 2,
@@ -76,8 +76,8 @@ def agreed(
     )
 
 
-def price_of(offering: Offering, **more: int) -> PriceVersion:
-    """Let an offering cost 1.00 an hour from October on."""
+def create_list_price(offering: Offering, **more: int) -> PriceVersion:
+    """Create a price of 1.00 an hour valid from October."""
     return PriceVersion.objects.create(
         rate_card=RateCard.objects.get_or_create(name="list", tenant_id=None)[0],
         offering=offering,
@@ -89,15 +89,15 @@ def price_of(offering: Offering, **more: int) -> PriceVersion:
     )
 
 
-def day(offering: Offering, tenant: Tenant, *, units: int = 2) -> Commitment:
-    """Commit to two units on the second of November, at half the list's price."""
-    return agreed(tenant, offering, units, until=START + timedelta(days=1))
+def create_one_day_commitment(offering: Offering, tenant: Tenant, *, units: int = 2) -> Commitment:
+    """Create a commitment to two units for one day at half the list price."""
+    return create_commitment_terms(tenant, offering, units, until=START + timedelta(days=1))
 
 
-def test_covered_use_costs_the_agreed_price_and_unused_units_are_a_line() -> None:
+def test_covered_usage_costs_the_committed_price_and_unused_units_are_billed() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
-    day(offering, tenant)
+    create_one_day_commitment(offering, tenant)
     add_ended_lease(project, offering, START, 10 * HOUR, quantity=3)
     draft = create_draft(tenant)
     # 10 h of two units at 0.50, of one at 1.00; of the other 14 h, two units at 0.50.
@@ -116,10 +116,10 @@ def test_covered_use_costs_the_agreed_price_and_unused_units_are_a_line() -> Non
     assert short.title == "Unused commitment"
 
 
-def test_a_month_without_any_use_owes_all_of_it_and_so_does_every_one_after() -> None:
+def test_months_without_usage_bill_the_whole_commitment() -> None:
     tenant, _ = create_customer()
     offering = create_priced_offering(EURO)
-    agreed(tenant, offering, 1, EURO, since=NOVEMBER)
+    create_commitment_terms(tenant, offering, 1, EURO, since=NOVEMBER)
     assert close_month.close_due_months(now=CLOSES).months == 1
     final = invoices_of(tenant)[0]
     assert (final.total, line_amounts(final)) == (720_00, [("shortfall", 720_00)])
@@ -128,20 +128,20 @@ def test_a_month_without_any_use_owes_all_of_it_and_so_does_every_one_after() ->
     assert [invoice.total for invoice in invoices_of(tenant)] == [720_00, 744_00]
 
 
-def test_all_used_leaves_no_shortfall() -> None:
+def test_a_fully_used_commitment_has_no_shortfall() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
-    day(offering, tenant)
+    create_one_day_commitment(offering, tenant)
     add_ended_lease(project, offering, START, DAY, quantity=2)
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [(offering.pk, 2400)]
     verify_invoice(final)
 
 
-def test_the_lease_that_was_requested_first_is_covered_first() -> None:
+def test_the_lease_requested_first_is_covered_first() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
-    day(offering, tenant, units=1)
+    create_one_day_commitment(offering, tenant, units=1)
     first = add_ended_lease(project, offering, START + timedelta(hours=2), 4 * HOUR)
     second = add_ended_lease(project, offering, START, 24 * HOUR)
     assert first.pk < second.pk
@@ -151,10 +151,10 @@ def test_the_lease_that_was_requested_first_is_covered_first() -> None:
     assert final.total == 24 * 50 + 4 * 100
 
 
-def test_a_price_below_that_of_the_commitment_is_never_made_dearer() -> None:
+def test_a_list_price_below_the_committed_price_is_not_raised() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO // 4)
-    day(offering, tenant)
+    create_one_day_commitment(offering, tenant)
     add_ended_lease(project, offering, START, 10 * HOUR)
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [(offering.pk, 250), ("shortfall", 38 * 50)]
@@ -166,7 +166,7 @@ def test_quoted_or_corrected_usage_consumes_no_commitment() -> None:
     offering = create_priced_offering(EURO)
     quoted = add_ended_lease(project, offering, START, 10 * HOUR)
     add_quote(quoted, offering.price_versions.get())
-    day(offering, tenant, units=1)
+    create_one_day_commitment(offering, tenant, units=1)
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [(offering.pk, 1000), ("shortfall", 1200)]
     verify_invoice(final)
@@ -177,21 +177,21 @@ def test_quoted_or_corrected_usage_consumes_no_commitment() -> None:
 def test_a_free_start_consumes_no_commitment() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
-    price_of(offering, free_start_s=600)
+    create_list_price(offering, free_start_s=600)
     end = START + timedelta(seconds=300)
     add_lease_history(project, offering, [(START, S.REQUESTED), (START, S.ACTIVE), (end, S.RELEASED)], taken=2)
     add_ended_lease(project, offering, end, HOUR)
-    day(offering, tenant, units=1)
+    create_one_day_commitment(offering, tenant, units=1)
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [(offering.pk, 50), ("shortfall", 23 * 50)]
     verify_invoice(final)
 
 
-def test_what_is_covered_counts_for_no_tier() -> None:
+def test_covered_usage_does_not_count_towards_price_tiers() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [4 * HOUR], [EURO // 10])
-    day(offering, tenant, units=1)
+    create_one_day_commitment(offering, tenant, units=1)
     add_ended_lease(project, offering, START, 10 * HOUR, quantity=2)
     final = close_and_get_invoice(tenant)
     # One unit is covered; of the other, four hours at 1.00 and six at 0.10.
@@ -203,7 +203,7 @@ def test_what_is_covered_counts_for_no_tier() -> None:
 def test_discounts_apply_to_usage_and_not_to_the_shortfall() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
-    day(offering, tenant)
+    create_one_day_commitment(offering, tenant)
     add_ended_lease(project, offering, START, 10 * HOUR, quantity=2)
     create_discount(tenant, percent_bp=1000)
     final = close_and_get_invoice(tenant)
@@ -211,17 +211,17 @@ def test_discounts_apply_to_usage_and_not_to_the_shortfall() -> None:
     verify_invoice(final)
 
 
-def test_one_follows_another_to_the_second_and_each_has_its_own_shortfall_on_one_line() -> None:
+def test_consecutive_commitments_share_one_shortfall_line() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     noon = START + timedelta(hours=12)
-    first = agreed(tenant, offering, 1, EURO // 2)
+    first = create_commitment_terms(tenant, offering, 1, EURO // 2)
     with pytest.raises(CommitmentOverlaps):
-        agreed(tenant, offering, since=noon)
+        create_commitment_terms(tenant, offering, since=noon)
     commitments.end_commitment(first, at=noon, actor=OPERATOR, now=START)
-    agreed(tenant, offering, 2, EURO // 4, since=noon, until=START + timedelta(days=1))
+    create_commitment_terms(tenant, offering, 2, EURO // 4, since=noon, until=START + timedelta(days=1))
     other = create_priced_offering(EURO)
-    agreed(tenant, other, 1, EURO, until=noon)
+    create_commitment_terms(tenant, other, 1, EURO, until=noon)
     add_ended_lease(project, offering, START, 13 * HOUR)
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [(offering.pk, 600 + 25), ("shortfall", 1200 + 25 + 22 * 25)]
@@ -234,10 +234,10 @@ def _rows(tenant: Tenant, kind: str) -> list[InvoiceAdjustment]:
         return list(InvoiceAdjustment.objects.filter(kind=kind))
 
 
-def test_late_seconds_cost_the_list_price_and_consume_no_commitment() -> None:
+def test_late_usage_costs_the_list_price_and_consumes_no_commitment() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
-    day(offering, tenant)
+    create_one_day_commitment(offering, tenant)
     final = close_and_get_invoice(tenant)
     assert line_amounts(final) == [("shortfall", 2400)]
     add_ended_lease(project, offering, START, HOUR)
@@ -253,7 +253,7 @@ def test_late_seconds_cost_the_list_price_and_consume_no_commitment() -> None:
 def test_a_commitment_cannot_be_changed_in_a_closed_month() -> None:
     tenant, _ = create_customer()
     offering = create_priced_offering(EURO)
-    made = agreed(tenant, offering, 1, EURO, since=NOVEMBER)
+    made = create_commitment_terms(tenant, offering, 1, EURO, since=NOVEMBER)
     final = close_and_get_invoice(tenant)
     commitments.end_commitment(made, at=CLOSES, actor=OPERATOR, now=CLOSES)
     verify_invoice(final)
@@ -279,7 +279,7 @@ def test_a_commitment_cannot_be_changed_in_a_closed_month() -> None:
 def test_the_verifier_finds_an_altered_commitment_in_a_bundle() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
-    day(offering, tenant)
+    create_one_day_commitment(offering, tenant)
     add_ended_lease(project, offering, START, 10 * HOUR, quantity=3)
     final = close_and_get_invoice(tenant)
     with tenant_scope(tenant.pk):
@@ -327,7 +327,7 @@ def test_invalid_commitment_terms_are_refused() -> None:
     ):
         with pytest.raises(InvalidValue):
             commitments.create_commitment(tenant, **(usual | odd), actor=OPERATOR, now=NOW)  # type: ignore[arg-type]
-    made = agreed(tenant, offering, since=NOW)
+    made = create_commitment_terms(tenant, offering, since=NOW)
     for moment in (NOW - timedelta(days=1), NOW):
         with pytest.raises(InvalidValue):
             commitments.end_commitment(made, at=moment, actor=OPERATOR, now=NOW)
@@ -342,7 +342,7 @@ def test_invalid_commitment_terms_are_refused() -> None:
 def test_a_tenant_with_a_commitment_cannot_become_prepaid() -> None:
     tenant, _ = create_customer()
     offering = create_priced_offering(EURO)
-    made = agreed(tenant, offering, since=NOW)
+    made = create_commitment_terms(tenant, offering, since=NOW)
     with pytest.raises(HasCommitment):
         account_terms.set_account_terms(
             tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=NOW
@@ -358,5 +358,5 @@ def test_a_tenant_with_a_commitment_cannot_become_prepaid() -> None:
         tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=CLOSES
     )
     with pytest.raises(CommitmentPrepaid):
-        agreed(tenant, offering, since=CLOSES)
+        create_commitment_terms(tenant, offering, since=CLOSES)
     assert [invoice.total for invoice in invoices_of(tenant)] == [100]

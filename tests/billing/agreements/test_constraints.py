@@ -1,4 +1,4 @@
-"""PostgreSQL refuses impossible terms, and terms of closed months stay."""
+"""PostgreSQL constraints on agreements, and agreements of closed months."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -50,8 +50,10 @@ NOVEMBER, DECEMBER = utc("2026-11-01 00:00:00"), utc("2026-12-01 00:00:00")
 SPLIT = timedelta(microseconds=500)
 
 
-def least(tenant: Tenant, since: datetime | None = NOVEMBER, until: datetime | None = None, **other: Any) -> Minimum:
-    """Write a minimum as it stands, past every check of ours."""
+def insert_minimum(
+    tenant: Tenant, since: datetime | None = NOVEMBER, until: datetime | None = None, **other: Any
+) -> Minimum:
+    """Insert a minimum directly, without the service's checks."""
     with tenant_scope(tenant.pk):
         return Minimum.objects.create(
             **{
@@ -79,12 +81,12 @@ def least(tenant: Tenant, since: datetime | None = NOVEMBER, until: datetime | N
         (NOVEMBER, None, {"currency": "JPY"}),
     ],
 )
-def test_postgresql_refuses_an_invalid_minimum(
+def test_postgresql_refuses_an_invalid_minimum_spend(
     since: datetime | None, until: datetime | None, other: dict[str, Any]
 ) -> None:
     tenant, _ = create_customer()
     with pytest.raises(IntegrityError), transaction.atomic():
-        least(tenant, since, until, **other)
+        insert_minimum(tenant, since, until, **other)
 
 
 @pytest.mark.parametrize(
@@ -107,17 +109,17 @@ def test_postgresql_refuses_an_invalid_discount(terms: dict[str, Any]) -> None:
         create_discount(tenant, **terms)
 
 
-def test_a_campaign_of_a_fixed_amount_needs_a_currency() -> None:
+def test_a_fixed_amount_campaign_requires_a_currency() -> None:
     with pytest.raises(IntegrityError, match="campaign_of_a_currency"):
         Campaign.objects.create(code="AUTUMN", name="Autumn", minor=100, since=NOW, created_at=NOW)
 
 
-def test_a_tenant_stays_with_the_currency_that_it_agreed_on_something_in() -> None:
+def test_a_tenant_currency_is_fixed_once_a_minimum_is_agreed() -> None:
     tenant, _ = create_customer()
     create_discount(tenant, percent_bp=1000)
     with tenant_scope(tenant.pk):
         tenants.change(tenant, currency="USD", actor=OPERATOR, now=NOW)
-        least(tenant, currency="USD")
+        insert_minimum(tenant, currency="USD")
         with pytest.raises(CurrencyFixed, match="charges or agreements"):
             tenants.change(Tenant.objects.get(), currency="EUR", actor=OPERATOR, now=NOW)
 
@@ -127,7 +129,7 @@ def test_a_tenant_stays_with_the_currency_that_it_agreed_on_something_in() -> No
     [
         lambda tenant: create_discount(tenant, percent_bp=500),
         lambda tenant: create_discount(tenant, minor=100, last_month="2027-02"),
-        lambda tenant: least(tenant, utc("2026-11-20 00:00:00"), DECEMBER),
+        lambda tenant: insert_minimum(tenant, utc("2026-11-20 00:00:00"), DECEMBER),
         lambda tenant: Discount.objects.filter(percent_bp=1000).update(last_month="2026-10"),
         lambda tenant: Discount.objects.filter(percent_bp=300).update(last_month="2026-10"),
         lambda tenant: Minimum.objects.update(valid=DateTimeTZRange(NOVEMBER, NOVEMBER + timedelta(seconds=1))),
@@ -139,7 +141,7 @@ def test_terms_of_a_closed_month_cannot_be_changed(change: Callable[[Tenant], ob
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(tenant, percent_bp=1000)
     create_discount(tenant, percent_bp=300, offerings=[create_priced_offering(EURO).pk])  # of nothing that was used
-    least(tenant, until=utc("2026-11-15 00:00:00"))
+    insert_minimum(tenant, until=utc("2026-11-15 00:00:00"))
     final = close_and_get_invoice(tenant)
     with tenant_scope(tenant.pk):
         before = b"".join(invoice_bundles.build_bundle(final))
@@ -181,7 +183,7 @@ def test_a_final_invoice_without_stored_terms_uses_the_current_ones() -> None:
         assert b"".join(invoice_bundles.build_bundle(final)) == before
 
 
-def test_a_failed_adjustment_keeps_only_its_own_tenants_month_open(
+def test_a_failed_adjustment_blocks_only_the_month_of_its_own_tenant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     unlucky, project = create_customer()
@@ -218,9 +220,9 @@ def test_a_failed_adjustment_keeps_only_its_own_tenants_month_open(
     assert [(invoice.total, invoice.period.blocked_reason) for invoice in invoices_of(unlucky)] == [(90, "")]
 
 
-def test_a_minimum_of_months_before_the_first_use_is_billed() -> None:
+def test_minimum_spend_is_billed_for_months_before_the_first_usage() -> None:
     tenant, project = create_customer()
-    least(tenant, NOVEMBER, utc("2026-12-11 00:00:00"))
+    insert_minimum(tenant, NOVEMBER, utc("2026-12-11 00:00:00"))
     add_ended_lease(project, create_priced_offering(EURO), utc("2027-03-05 00:00:00"), HOUR)
     lease_rating.rate_all_leases(now=utc("2027-03-06 00:00:00"))
     assert close_month.close_due_months(now=utc("2027-03-07 00:00:00")).months == 4
@@ -228,9 +230,9 @@ def test_a_minimum_of_months_before_the_first_use_is_billed() -> None:
     assert made == [("2026-11", 10_000), ("2026-12", 10_000 * 10 * 2 // 31 // 2 + 1), ("2027-03", 100)]
 
 
-def test_a_minimum_that_ended_months_ago_is_billed() -> None:
+def test_a_minimum_spend_that_ended_months_ago_is_billed() -> None:
     tenant, _ = create_customer()
-    least(tenant, NOVEMBER, DECEMBER)
+    insert_minimum(tenant, NOVEMBER, DECEMBER)
     close_month.close_due_months(now=utc("2027-06-01 00:10:00"))
     assert [(invoice.period.label, invoice.total) for invoice in invoices_of(tenant)] == [("2026-11", 10_000)]
     verify_invoice(invoices_of(tenant)[0])

@@ -1,4 +1,4 @@
-"""A discount code works once per tenant, up to its limit, and reveals nothing."""
+"""Redemption of discount codes, and campaign limits."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,14 +26,14 @@ TEN = DiscountTerms("Autumn", percent_bp=1000)
 DAY = timedelta(days=1)
 
 
-def made(code: str = "AUTUMN-26", terms: DiscountTerms = TEN, **about: Any) -> Campaign:
+def create_test_campaign(code: str = "AUTUMN-26", terms: DiscountTerms = TEN, **about: Any) -> Campaign:
     return campaigns.create_campaign(code, terms, RedemptionLimits(**about), actor=OPERATOR, now=NOW)
 
 
-def test_a_redeemed_code_discounts_its_number_of_months() -> None:
+def test_a_redeemed_code_discounts_the_campaigns_number_of_months() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 10 * HOUR)
-    made(months=3, most=1)
+    create_test_campaign(months=3, most=1)
     given = coupons.redeem_coupon(tenant, " autumn-26 ", actor=OPERATOR, now=NOW)
     assert (given.first_month, given.last_month) == ("2026-11", "2027-01")
     final = close_and_get_invoice(tenant)
@@ -41,9 +41,9 @@ def test_a_redeemed_code_discounts_its_number_of_months() -> None:
     verify_invoice(final)
 
 
-def test_a_code_is_redeemed_once_per_tenant_and_up_to_its_maximum() -> None:
+def test_a_code_is_redeemed_once_per_tenant_and_up_to_its_limit() -> None:
     first, second, third = (create_customer()[0] for _ in range(3))
-    campaign = made(most=2)
+    campaign = create_test_campaign(most=2)
     coupons.redeem_coupon(first, "AUTUMN-26", actor=OPERATOR, now=NOW)
     with pytest.raises(CouponRedeemed, match="2026-11-21"):
         coupons.redeem_coupon(first, "AUTUMN-26", actor=OPERATOR, now=NOW)
@@ -65,9 +65,11 @@ def test_a_code_is_redeemed_once_per_tenant_and_up_to_its_maximum() -> None:
         ({"until": NOW + DAY}, DAY, CouponEnded),
     ],
 )
-def test_a_code_holds_between_two_moments(about: dict[str, Any], later: timedelta, refusal: type[ProblemError]) -> None:
+def test_a_code_outside_its_validity_period_is_refused(
+    about: dict[str, Any], later: timedelta, refusal: type[ProblemError]
+) -> None:
     tenant, _ = create_customer()
-    made(**about)
+    create_test_campaign(**about)
     with pytest.raises(refusal):
         coupons.redeem_coupon(tenant, "AUTUMN-26", actor=OPERATOR, now=NOW + later)
 
@@ -76,16 +78,16 @@ def test_an_unknown_code_or_one_in_another_currency_is_refused() -> None:
     tenant, _ = create_customer()
     with pytest.raises(CouponUnknown):
         coupons.redeem_coupon(tenant, "NOBODY", actor=OPERATOR, now=NOW)
-    campaign = made(terms=DiscountTerms("Autumn", minor=500, currency="USD"))
+    campaign = create_test_campaign(terms=DiscountTerms("Autumn", minor=500, currency="USD"))
     with pytest.raises(CouponOtherCurrency, match="is for USD"):
         coupons.redeem_coupon(tenant, "AUTUMN-26", actor=OPERATOR, now=NOW)
     campaign.refresh_from_db()
     assert campaign.redeemed == 0
 
 
-def test_a_campaign_is_ended_and_whoever_redeemed_it_keeps_it() -> None:
+def test_an_ended_campaign_keeps_discounts_already_redeemed() -> None:
     tenant, _ = create_customer()
-    campaign = made()
+    campaign = create_test_campaign()
     coupons.redeem_coupon(tenant, "AUTUMN-26", actor=OPERATOR, now=NOW)
     campaigns.end_campaign(campaigns.get_campaign(campaign.pk), actor=OPERATOR, now=NOW + DAY)
     assert campaigns.end_campaign(campaign, actor=OPERATOR, now=NOW + 2 * DAY).until == NOW + DAY
@@ -115,12 +117,12 @@ def test_a_campaign_is_ended_and_whoever_redeemed_it_keeps_it() -> None:
 )
 def test_an_invalid_campaign_is_refused_at_its_field(code: str, about: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidValue) as refused:
-        made(code, **about)
+        create_test_campaign(code, **about)
     assert refused.value.field == field
     assert not Campaign.objects.exists()
 
 
-def test_a_code_is_made_once() -> None:
-    made()
+def test_a_duplicate_campaign_code_is_refused() -> None:
+    create_test_campaign()
     with pytest.raises(CampaignExists):
-        made("autumn-26")
+        create_test_campaign("autumn-26")

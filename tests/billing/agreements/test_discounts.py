@@ -1,4 +1,4 @@
-"""Discounts apply to the right lines in order, and never below zero."""
+"""Scope, order, rounding and validity of discounts."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -53,7 +53,7 @@ from tests.billing.histories import (
 pytestmark = pytest.mark.django_db
 
 
-def test_a_percentage_is_off_the_draft_and_off_the_invoice() -> None:
+def test_a_percentage_discount_reduces_draft_and_final_invoice() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, offering := create_priced_offering(EURO), START, 10 * HOUR)
     create_discount(tenant, percent_bp=1000)
@@ -97,7 +97,7 @@ def test_percentage_discounts_compound_and_precede_fixed_amounts() -> None:
     verify_invoice(final)
 
 
-def test_a_discount_is_only_of_what_it_says() -> None:
+def test_a_discount_applies_only_to_its_offerings_or_price_classes() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, whole_gpu := create_priced_offering(EURO), START, 10 * HOUR)
     add_ended_lease(project, spot := create_priced_offering(EURO, price_class="spot"), START, 10 * HOUR)
@@ -109,7 +109,7 @@ def test_a_discount_is_only_of_what_it_says() -> None:
     verify_invoice(final)
 
 
-def test_it_never_takes_more_than_there_is() -> None:
+def test_a_discount_larger_than_usage_reduces_lines_to_exactly_zero() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(1_234_567_891)
     add_ended_lease(project, offering, START, 3601)
@@ -122,7 +122,7 @@ def test_it_never_takes_more_than_there_is() -> None:
     verify_invoice(final)
 
 
-def test_an_amount_is_shared_in_whole_coins_and_all_of_it_is_off() -> None:
+def test_a_fixed_discount_is_split_over_lines_in_whole_cents() -> None:
     tenant, project = create_customer()
     for nano in (1_111_111_111, 777_777_777, 333_333_333):
         add_ended_lease(project, create_priced_offering(nano), START, 5 * HOUR + 17)
@@ -133,7 +133,7 @@ def test_an_amount_is_shared_in_whole_coins_and_all_of_it_is_off() -> None:
     verify_invoice(final)
 
 
-def test_a_discount_holds_in_its_months_only() -> None:
+def test_a_discount_ends_after_its_last_month() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
@@ -148,7 +148,7 @@ def test_a_discount_holds_in_its_months_only() -> None:
     assert invoices_of(tenant)[-1].total == 100
 
 
-def test_late_seconds_are_reckoned_with_the_month_that_carries_them() -> None:
+def test_late_usage_gets_the_discounts_of_the_month_that_bills_it() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, START, HOUR)
@@ -194,7 +194,7 @@ def test_exports_explanations_and_checks_agree_with_a_discounted_invoice() -> No
     assert note.total == final.total
 
 
-def test_a_draft_that_is_behind_its_discounts_says_so() -> None:
+def test_verification_of_a_draft_older_than_its_discounts_is_refused() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     draft = create_draft(tenant)
@@ -203,7 +203,7 @@ def test_a_draft_that_is_behind_its_discounts_says_so() -> None:
         verify_invoice(draft)
 
 
-def test_an_operator_gives_one_and_ends_it() -> None:
+def test_granting_and_ending_a_discount_is_idempotent_and_audited() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     create_draft(tenant)
@@ -277,21 +277,21 @@ def test_a_discount_without_effect_is_refused() -> None:
     ]
 
 
-def test_an_amount_is_asked_for_as_its_currency_is_written() -> None:
+def test_an_invalid_amount_error_shows_an_example_in_its_currency() -> None:
     for currency, such in (("JPY", "100"), ("EUR", "100.00"), ("KWD", "100.000")):
         with pytest.raises(InvalidValue) as refused:
             parse_discount_amount("1.2345", currency)
         assert refused.value.fix.text == f"Enter an amount such as {such}."
 
 
-def test_percentages_are_read_exactly() -> None:
+def test_percentages_are_parsed_exactly() -> None:
     assert [parse_percent_bp(text) for text in ("12.5", " 7 %", "0.25", "100")] == [1250, 700, 25, 10000]
     for odd in ("", "-5", "1.234", "1e2", "٣"):
         with pytest.raises(InvalidValue):
             parse_percent_bp(odd)
 
 
-def test_postgresql_keeps_a_discount_as_it_was_given() -> None:
+def test_postgresql_refuses_changes_to_a_discount_except_an_earlier_end() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     made = create_discount(tenant, percent_bp=1000)

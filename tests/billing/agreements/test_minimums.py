@@ -1,4 +1,4 @@
-"""The shortfall of a month to its minimum spend is a line."""
+"""Minimum spend: shortfall line, proration and limits of changes."""
 
 import csv
 from datetime import datetime, timedelta
@@ -46,14 +46,16 @@ pytestmark = pytest.mark.django_db
 NOVEMBER = utc("2026-11-01 00:00:00")
 
 
-def agreed(tenant: Tenant, minor: int = 5000, *, since: datetime = NOVEMBER, until: datetime | None = None) -> Minimum:
+def create_test_minimum(
+    tenant: Tenant, minor: int = 5000, *, since: datetime = NOVEMBER, until: datetime | None = None
+) -> Minimum:
     return minimums.create_minimum(tenant, minor=minor, since=since, until=until, actor=OPERATOR, now=min(since, NOW))
 
 
 def test_a_shortfall_below_the_minimum_is_an_invoice_line() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, offering := create_priced_offering(1_234_567_891), START, 10 * HOUR)
-    agreed(tenant)
+    create_test_minimum(tenant)
     draft = create_draft(tenant)
     assert (line_amounts(draft), draft.total) == ([(offering.pk, 1235), ("minimum", 3765)], 5000)
     verify_invoice(draft)
@@ -65,10 +67,10 @@ def test_a_shortfall_below_the_minimum_is_an_invoice_line() -> None:
     assert (explained.title, explained.recomputed_equal, explained.leases_total) == ("Minimum spend", True, 0)
 
 
-def test_the_line_goes_when_enough_was_used_and_numbers_have_no_gap() -> None:
+def test_the_minimum_line_disappears_once_usage_reaches_the_minimum() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
-    agreed(tenant)
+    create_test_minimum(tenant)
     assert [line.n for line in invoice_lines(create_draft(tenant))] == [1, 2]
     add_ended_lease(project, create_priced_offering(50 * EURO), START, HOUR)
     draft = create_draft(tenant)
@@ -79,10 +81,10 @@ def test_the_line_goes_when_enough_was_used_and_numbers_have_no_gap() -> None:
     verify_invoice(final)
 
 
-def test_numbers_have_no_gap_when_use_comes_after_the_line_and_the_line_goes() -> None:
+def test_line_numbers_have_no_gap_after_the_minimum_line_disappears() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
-    agreed(tenant)
+    create_test_minimum(tenant)
     create_draft(tenant)
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     assert [line.kind for line in invoice_lines(create_draft(tenant))] == ["usage", "minimum", "usage"]
@@ -94,7 +96,7 @@ def test_numbers_have_no_gap_when_use_comes_after_the_line_and_the_line_goes() -
 
 def test_a_minimum_below_one_cent_bills_nothing_and_prevents_prepayment() -> None:
     tenant, _ = create_customer()
-    made = agreed(tenant, 1, since=utc("2026-11-30 23:59:00"))
+    made = create_test_minimum(tenant, 1, since=utc("2026-11-30 23:59:00"))
     assert close_month.close_due_months(now=CLOSES).months == 1
     assert invoices_of(tenant) == []
     with pytest.raises(HasMinimum):
@@ -108,10 +110,10 @@ def test_a_minimum_below_one_cent_bills_nothing_and_prevents_prepayment() -> Non
     )
 
 
-def test_files_carry_the_line_too() -> None:
+def test_csv_exports_include_the_minimum_line() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
-    agreed(tenant)
+    create_test_minimum(tenant)
     final = close_and_get_invoice(tenant)
     final.tenant = tenant
     with tenant_scope(tenant.pk):
@@ -121,19 +123,19 @@ def test_files_carry_the_line_too() -> None:
         assert "Minimum spend" in "".join(csv_exports.csv_text(final, "charges"))
 
 
-def test_discounts_count_before_the_minimum() -> None:
+def test_discounts_apply_before_the_minimum_spend() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, 60 * HOUR)
     create_discount(tenant, percent_bp=5000)
-    agreed(tenant)
+    create_test_minimum(tenant)
     final = close_and_get_invoice(tenant)
     assert final.total == 5000
     verify_invoice(final)
 
 
-def test_a_month_without_any_use_is_invoiced_too() -> None:
+def test_months_without_usage_are_invoiced_at_the_minimum_spend() -> None:
     tenant, _ = create_customer()
-    agreed(tenant)
+    create_test_minimum(tenant)
     assert close_month.close_due_months(now=CLOSES).months == 1
     final = invoices_of(tenant)[0]
     assert (final.total, final.number, line_amounts(final)) == (5000, 1, [("minimum", 5000)])
@@ -143,22 +145,22 @@ def test_a_month_without_any_use_is_invoiced_too() -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-def test_the_months_it_begins_and_ends_in_count_by_the_second(zone: str) -> None:
+def test_a_partial_month_bills_the_minimum_prorated_to_the_second(zone: str) -> None:
     tenant, _ = create_customer(zone)
-    agreed(tenant, 30_000, since=utc("2026-11-16 00:00:00"), until=utc("2026-11-21 00:00:00"))
+    create_test_minimum(tenant, 30_000, since=utc("2026-11-16 00:00:00"), until=utc("2026-11-21 00:00:00"))
     close_month.close_due_months(now=CLOSES)
     final = invoices_of(tenant)[0]
     assert final.total == 30_000 * 5 // 30
     verify_invoice(final)
 
 
-def test_one_follows_another_and_both_count() -> None:
+def test_consecutive_minimums_in_one_month_are_prorated_and_added() -> None:
     tenant, _ = create_customer()
-    first = agreed(tenant, 30_000)
+    first = create_test_minimum(tenant, 30_000)
     with pytest.raises(MinimumOverlaps):
-        agreed(tenant, since=utc("2026-11-10 00:00:00"))
+        create_test_minimum(tenant, since=utc("2026-11-10 00:00:00"))
     minimums.end_minimum(first, at=utc("2026-11-21 09:00:00"), actor=OPERATOR, now=NOW)
-    agreed(tenant, 60_000, since=utc("2026-11-21 09:00:00"))
+    create_test_minimum(tenant, 60_000, since=utc("2026-11-21 09:00:00"))
     close_month.close_due_months(now=CLOSES)
     seconds = 20 * 86400 + 9 * HOUR
     month = 30 * 86400
@@ -185,7 +187,7 @@ def test_invalid_minimum_terms_are_refused() -> None:
     last = utc("9999-12-31 23:59:59") + timedelta(microseconds=1)
     with pytest.raises(InvalidValue, match="The time is out of range"):
         minimums.create_minimum(tenant, minor=100, since=NOW, until=last, actor=OPERATOR, now=NOW)
-    made = agreed(tenant, since=NOW)
+    made = create_test_minimum(tenant, since=NOW)
     for moment in (NOW - timedelta(days=1), NOW, last):
         with pytest.raises(InvalidValue):
             minimums.end_minimum(made, at=moment, actor=OPERATOR, now=NOW)
@@ -203,15 +205,15 @@ def test_a_prepaid_tenant_cannot_have_a_minimum() -> None:
         tenant, payment="prepaid", account_status="good", why="a trial", actor=OPERATOR, now=NOW
     )
     with pytest.raises(MinimumPrepaid):
-        agreed(tenant, since=NOW)
+        create_test_minimum(tenant, since=NOW)
     lease_rating.rate_all_leases(now=NOW)
     with tenant_scope(tenant.pk):
         assert not Invoice.objects.exists()
 
 
-def test_a_minimum_of_a_month_that_is_not_closed_yet_keeps_its_tenant_with_paying_by_invoice() -> None:
+def test_a_minimum_in_an_open_month_blocks_the_change_to_prepaid() -> None:
     tenant, _ = create_customer()
-    made = agreed(tenant, 30_000)
+    made = create_test_minimum(tenant, 30_000)
     minimums.end_minimum(made, at=NOW, actor=OPERATOR, now=NOW)
     later = NOW + timedelta(hours=1)
     with pytest.raises(HasMinimum, match="minimum spend in 2026-11"):

@@ -1,4 +1,4 @@
-"""Prepaid tenants with a discount: usage beyond their money is written off."""
+"""Write-off of prepaid usage beyond the wallet with a discount."""
 
 import pytest
 from django.db.models import Sum
@@ -40,8 +40,8 @@ def overrun(sim: Simulation, owner: TenantContext, *, money: int = 300, **discou
     return invoice
 
 
-def borne(owner: TenantContext) -> tuple[int, int]:
-    """Return what we were ready to bear, and what of it was drawn."""
+def write_off_totals(owner: TenantContext) -> tuple[int, int]:
+    """Return the granted write-off, and how much of it was drawn."""
     with tenant_scope(owner.tenant.pk):
         ours = Grant.objects.filter(idem__startswith="overrun ").aggregate(all=Sum("minor"))["all"] or 0
         draws = GrantDraw.objects.filter(grant__idem__startswith="overrun ")
@@ -52,24 +52,24 @@ def test_the_wallet_pays_a_discounted_invoice_that_it_covers(kestrel: TenantCont
     with simulate() as sim:
         invoice = overrun(sim, kestrel, percent_bp=5000)
         assert 250 <= invoice.total <= 260
-        ours, drawn = borne(kestrel)
+        ours, drawn = write_off_totals(kestrel)
         assert (ours >= 200, drawn) == (True, 0)
         assert available_cents(kestrel, sim.now) == 300 - invoice.total
 
 
-def test_an_amount_beyond_the_wallet_after_a_discount_is_written_off(kestrel: TenantContext) -> None:
+def test_a_discounted_amount_beyond_the_wallet_is_written_off(kestrel: TenantContext) -> None:
     with simulate() as sim:
         invoice = overrun(sim, kestrel, percent_bp=1000)
         assert 450 <= invoice.total <= 460
-        assert borne(kestrel)[1] == invoice.total - 300
+        assert write_off_totals(kestrel)[1] == invoice.total - 300
         assert available_cents(kestrel, sim.now) == 0
 
 
-def test_an_unused_part_of_the_write_off_ends_with_the_month(kestrel: TenantContext) -> None:
+def test_the_unused_part_of_a_write_off_ends_with_the_month(kestrel: TenantContext) -> None:
     with simulate() as sim:
         overrun(sim, kestrel, percent_bp=1000)
         give_credit(kestrel, 1000, now=sim.now)
-        ours, drawn = borne(kestrel)
+        ours, drawn = write_off_totals(kestrel)
         sim.create_lease(kestrel, offering(), max_duration_s=HOUR)
         for _ in range(70):
             sim.run(60)
@@ -79,7 +79,7 @@ def test_an_unused_part_of_the_write_off_ends_with_the_month(kestrel: TenantCont
         december = close_prepaid_month(kestrel, sim, "2026-12")
         assert december
         assert december.to_pay == 0
-        assert borne(kestrel) == (ours, drawn)
+        assert write_off_totals(kestrel) == (ours, drawn)
         grant_expiry.expire_due_grants(now=sim.now)
         with tenant_scope(kestrel.tenant.pk):
             rest = Grant.objects.filter(idem__startswith="overrun ").values_list("pk", flat=True)

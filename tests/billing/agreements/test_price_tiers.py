@@ -1,4 +1,4 @@
-"""Tiered prices count all of a tenant's usage of an offering in order."""
+"""Graduated, volume and package price tiers."""
 
 from datetime import timedelta
 from typing import Any
@@ -42,7 +42,7 @@ from tests.simulation import create_tenant
 pytestmark = pytest.mark.django_db
 
 
-def test_graduated_use_costs_each_part_at_the_price_of_its_tier() -> None:
+def test_graduated_tiers_price_each_part_of_usage_at_its_tier() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR, 20 * HOUR], [EURO // 2, EURO // 4])
@@ -59,7 +59,7 @@ def test_graduated_use_costs_each_part_at_the_price_of_its_tier() -> None:
         assert explain_invoice_line(invoice_lines(final)[0]).recomputed_equal
 
 
-def test_volume_and_packages_are_of_all_of_the_month() -> None:
+def test_volume_and_package_tiers_price_the_whole_monthly_usage() -> None:
     tenant, project = create_customer()
     volume, package = create_priced_offering(None), create_priced_offering(None)
     set_tiered_price(volume, "volume", [10 * HOUR], [EURO // 2])
@@ -71,7 +71,7 @@ def test_volume_and_packages_are_of_all_of_the_month() -> None:
     verify_invoice(final)
 
 
-def test_all_projects_of_a_tenant_count_together_and_nobody_else() -> None:
+def test_tiers_count_all_projects_of_one_tenant_and_no_other_tenant() -> None:
     kestrel, other = create_tenant("Kestrel"), create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR], [0])
@@ -84,7 +84,7 @@ def test_all_projects_of_a_tenant_count_together_and_nobody_else() -> None:
     verify_invoice(final)
 
 
-def test_what_a_quote_promised_is_outside_of_tiers() -> None:
+def test_quoted_usage_is_not_priced_by_tiers() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     version = set_tiered_price(offering, "graduated", [10 * HOUR], [0])
@@ -108,7 +108,7 @@ def test_a_mid_month_price_change_keeps_the_usage_counted_for_tiers() -> None:
     verify_invoice(final)
 
 
-def test_a_tenants_own_price_comes_first_and_its_seconds_count_for_the_lists_tiers() -> None:
+def test_usage_at_a_tenant_price_counts_towards_the_tiers_of_the_list_price() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR], [0])
@@ -129,7 +129,7 @@ def test_a_tenants_own_price_comes_first_and_its_seconds_count_for_the_lists_tie
     verify_invoice(final)
 
 
-def test_late_seconds_count_where_they_are_carried() -> None:
+def test_late_usage_counts_towards_the_tiers_of_the_month_that_bills_it() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR], [0])
@@ -144,7 +144,7 @@ def test_late_seconds_count_where_they_are_carried() -> None:
     verify_invoice(late)
 
 
-def test_tiers_come_before_discounts() -> None:
+def test_tiers_apply_before_discounts() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "volume", [10 * HOUR], [EURO // 2])
@@ -156,7 +156,7 @@ def test_tiers_come_before_discounts() -> None:
     verify_invoice(final)
 
 
-def test_cutting_a_lease_with_ticks_changes_nothing() -> None:
+def test_a_lease_split_into_two_is_priced_the_same_by_tiers() -> None:
     totals = []
     for ticks in (False, True):
         tenant, project = create_customer("Europe/Berlin")
@@ -172,7 +172,7 @@ def test_cutting_a_lease_with_ticks_changes_nothing() -> None:
     assert totals[0] == totals[1]
 
 
-def test_b23_postgresql_takes_no_tiers_that_do_not_tile_or_cost_more_than_the_price() -> None:
+def test_b23_postgresql_refuses_tiers_out_of_order_or_above_the_base_price() -> None:
     offering = create_priced_offering(None)
     for model, starts, prices in (
         ("flat", [1], [1]),
@@ -197,7 +197,7 @@ def test_b23_postgresql_takes_no_tiers_that_do_not_tile_or_cost_more_than_the_pr
         PriceVersion.objects.filter(pk=made.pk).update(tier_nano=[0])
 
 
-def test_leases_that_run_on_are_reckoned_with_when_the_month_closes() -> None:
+def test_running_leases_are_priced_by_tiers_at_month_close() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR], [0])
@@ -209,7 +209,7 @@ def test_leases_that_run_on_are_reckoned_with_when_the_month_closes() -> None:
     verify_invoice(final)
 
 
-def test_a_tenant_without_use_of_tiered_offerings_needs_no_extra_query(django_assert_num_queries: Any) -> None:
+def test_drafts_need_no_extra_query_without_usage_of_tiered_offerings(django_assert_num_queries: Any) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     create_draft(tenant)

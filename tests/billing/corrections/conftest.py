@@ -1,8 +1,8 @@
-"""Payments are collected by the simulated gateway."""
+"""Payment collection by the simulated gateway."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def _payments(simulated_payments: None) -> None:
-    """Collect by the simulated gateway in every test here."""
+    """Use the simulated payment gateway in every test here."""

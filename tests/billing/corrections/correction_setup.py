@@ -1,4 +1,4 @@
-"""Leases of ten hours at two euros, and their corrections."""
+"""Setup of ten-hour leases and their corrections."""
 
 from datetime import datetime
 
@@ -21,7 +21,7 @@ BEGUN = utc("2026-10-05 00:00:00")
 
 
 def create_ten_hour_lease(*, euros: int = 2, quantity: int = 1) -> tuple[Tenant, Project, Lease]:
-    """Return a tenant whose lease ran ten hours of the fifth of October, charged."""
+    """Return a tenant with a charged lease of ten hours on the fifth of October."""
     tenant, project = create_customer()
     lease = add_ended_lease(project, create_priced_offering(euros * EURO), BEGUN, 10 * HOUR, quantity=quantity)
     rate_leases(tenant)
@@ -41,7 +41,7 @@ def close_period(tenant: Tenant, label: str = "2026-10", *, now: datetime = NOW)
 
 
 def hours_between(first: int, last: int) -> dict[str, datetime]:
-    """Return the stretch between two hours of the fifth of October."""
+    """Return the interval between two hours of the fifth of October."""
     return {
         "since": BEGUN.replace(hour=first),
         "until": BEGUN.replace(hour=last),
@@ -72,14 +72,14 @@ def approve_correction(
 
 
 def invoiced_seconds(tenant: Tenant) -> list[tuple[int, int, int]]:
-    """Return the seconds, credited seconds and cents of every line."""
+    """Return the seconds, credited seconds and cents of every invoice line."""
     with tenant_scope(tenant.pk):
         rows = InvoiceLine.objects.filter(tenant=tenant).order_by("invoice__period__span", "n")
         return list(rows.values_list("unit_seconds", "given_back_s", "minor"))
 
 
 def corrected_charges(tenant: Tenant) -> list[tuple[str, int, int]]:
-    """Return the kind, seconds and exact amount in whole cents of what corrections charged."""
+    """Return the kind, seconds and cents of each correction charge."""
     with tenant_scope(tenant.pk):
         found = RatedCharge.objects.filter(tenant_id=tenant.pk).exclude(correction_id="").order_by("s", "part")
         return [(row.kind, row.unit_seconds, int(row.exact_num) // (36 * EURO)) for row in found]

@@ -1,4 +1,4 @@
-"""Corrections keep their place in tiers and commitments, and totals add up."""
+"""Corrections of months with tiers or commitments."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from tests.billing.agreements.agreed_terms import (
     set_tiered_price,
     verify_invoice,
 )
-from tests.billing.agreements.test_commitments import agreed
+from tests.billing.agreements.test_commitments import create_commitment_terms
 from tests.billing.corrections.correction_setup import ANNA, WHY, approve_correction
 from tests.billing.histories import EURO, HOUR, add_ended_lease, create_customer, create_priced_offering
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("model", ["graduated", "volume"])
-def test_a_correction_takes_no_seconds_out_of_the_tiers(model: str) -> None:
+def test_a_correction_keeps_its_seconds_counted_in_the_tiers(model: str) -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     set_tiered_price(offering, model, [10 * HOUR], [EURO // 2])
@@ -39,10 +39,10 @@ def test_a_correction_takes_no_seconds_out_of_the_tiers(model: str) -> None:
     verify_invoice(close_and_get_invoice(tenant))
 
 
-def test_corrections_of_covered_seconds_add_up() -> None:
+def test_a_credited_part_of_committed_usage_keeps_totals_verifiable() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(2 * EURO)
-    agreed(tenant, offering, 1)
+    create_commitment_terms(tenant, offering, 1)
     lease = add_ended_lease(project, offering, START, 12 * HOUR)
     before = create_draft(tenant).total
     span = {"since": START, "until": START + timedelta(hours=2)}

@@ -1,4 +1,4 @@
-"""Edge cases of corrections: free starts, gaps, quotes and races."""
+"""Edge cases of corrections: free starts, gaps, quotes and failures."""
 
 from datetime import timedelta
 
@@ -42,8 +42,8 @@ S = LeaseState
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
-def still_runs(*, price_class: str) -> Lease:
-    """Return a lease that was active for a minute that is charged, and runs on."""
+def create_running_lease(*, price_class: str) -> Lease:
+    """Return a running lease whose first minute is charged."""
     tenant, project = create_customer()
     steps = [(BEGUN, S.REQUESTED), (BEGUN, S.PROVISIONING), (BEGUN, S.ACTIVE), (BEGUN + MINUTE, S.ACTIVE)]
     lease = add_lease_history(project, create_priced_offering(36 * EURO, price_class=price_class), steps)
@@ -52,7 +52,7 @@ def still_runs(*, price_class: str) -> Lease:
 
 
 def test_a_start_that_may_still_become_free_cannot_be_corrected() -> None:
-    lease = still_runs(price_class="spot")
+    lease = create_running_lease(price_class="spot")
     span = {"since": BEGUN, "until": BEGUN + MINUTE, "why": "x", "actor": ANNA}
     with pytest.raises(InvalidValue, match="started recently"):
         correction_proposals.propose_lease_correction(lease, charge=False, **span, now=BEGUN + 2 * MINUTE)  # type: ignore[arg-type]
@@ -60,14 +60,14 @@ def test_a_start_that_may_still_become_free_cannot_be_corrected() -> None:
     assert correction_proposals.propose_lease_correction(lease, charge=False, **span, now=later).minor == 60  # type: ignore[arg-type]
 
 
-def test_what_runs_on_demand_is_corrected_while_it_runs() -> None:
-    lease = still_runs(price_class="on_demand")
+def test_a_running_on_demand_lease_can_be_corrected() -> None:
+    lease = create_running_lease(price_class="on_demand")
     span = {"since": BEGUN, "until": BEGUN + MINUTE, "why": "x", "actor": ANNA, "now": BEGUN + 2 * MINUTE}
     assert correction_proposals.propose_lease_correction(lease, charge=False, **span).minor == 60  # type: ignore[arg-type]
 
 
 def test_unrated_usage_cannot_be_charged_by_a_correction() -> None:
-    lease = still_runs(price_class="on_demand")
+    lease = create_running_lease(price_class="on_demand")
     span = {
         "since": BEGUN,
         "until": BEGUN + 90 * SECOND,
@@ -79,14 +79,14 @@ def test_unrated_usage_cannot_be_charged_by_a_correction() -> None:
         correction_proposals.propose_lease_correction(lease, charge=True, **span)  # type: ignore[arg-type]
 
 
-def test_what_is_still_to_come_is_not_charged_before() -> None:
-    lease = still_runs(price_class="on_demand")
+def test_future_usage_cannot_be_charged_by_a_correction() -> None:
+    lease = create_running_lease(price_class="on_demand")
     span = {"since": BEGUN + MINUTE, "until": BEGUN + 3 * MINUTE, "why": "x", "actor": ANNA}
     with pytest.raises(InvalidValue, match="Future usage cannot"):
         correction_proposals.propose_lease_correction(lease, charge=True, **span, now=BEGUN + 2 * MINUTE)  # type: ignore[arg-type]
 
 
-def test_seconds_without_a_price_are_not_charged() -> None:
+def test_seconds_without_a_price_cannot_be_charged_by_a_correction() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(2 * EURO, since=BEGUN)
     steps = [
@@ -117,7 +117,7 @@ def test_added_seconds_cost_the_price_of_their_time_or_the_quoted_one() -> None:
     assert invoiced_seconds(tenant) == [(14 * HOUR, 0, 2800), (HOUR, 0, 300)]
 
 
-def test_a_database_that_refuses_one_tenant_is_noted_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_error_while_booking_is_recorded_and_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     _, _, lease = create_ten_hour_lease()
     version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
     correction = approve_correction(propose_price(version, 150))
@@ -133,7 +133,7 @@ def test_a_database_that_refuses_one_tenant_is_noted_with_it(monkeypatch: pytest
     assert correction_bookings.book_approved_corrections(now=OCTOBER) == 1
 
 
-def test_an_invoice_that_was_made_void_meanwhile_makes_its_tenant_outdated() -> None:
+def test_a_correction_of_an_invoice_voided_since_becomes_outdated() -> None:
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)
     version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
@@ -146,7 +146,7 @@ def test_an_invoice_that_was_made_void_meanwhile_makes_its_tenant_outdated() -> 
     assert Correction.objects.get().status == "booked"
 
 
-def test_what_is_free_of_charges_lies_between_them() -> None:
+def test_uncharged_windows_are_the_gaps_between_charged_intervals() -> None:
     def piece(first: int, last: int) -> ChargedInterval:
         start, end = BEGUN + first * MINUTE, BEGUN + last * MINUTE
         return ChargedInterval("lse_x", 2, 1, 1, 1, "prj_x", "off_x", start, end, 1, 1)

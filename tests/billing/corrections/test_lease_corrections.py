@@ -1,4 +1,4 @@
-"""Corrected seconds of a lease are previewed, then booked once."""
+"""Lease corrections: preview, approval, booking and credit notes."""
 
 from datetime import timedelta
 from typing import Any
@@ -45,8 +45,8 @@ pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 
 
-def verified(invoice: Invoice) -> list[str]:
-    """Return what the independent program finds wrong with an invoice."""
+def verifier_differences(invoice: Invoice) -> list[str]:
+    """Return the differences that the independent verifier finds in an invoice."""
     with tenant_scope(invoice.tenant_id):
         found = Invoice.objects.select_related("period").get(pk=invoice.pk)
         raw = invoice_bundles.build_bundle(found).whole(most=10**7)
@@ -56,8 +56,8 @@ def verified(invoice: Invoice) -> list[str]:
     return verify.check(raw).differences
 
 
-def conserved() -> tuple[int, ...]:
-    """Return charged against active, lines against charges, misrounded lines and wrong totals."""
+def conservation_differences() -> tuple[int, ...]:
+    """Return unmatched seconds, exact differences, misrounded lines and wrong totals."""
     with system_scope():
         ((charged, _, _),) = conservation._query_rows("billing/reports/charged_and_active_seconds", {})
         ((exact, rounding, totals),) = conservation._query_rows(
@@ -66,8 +66,8 @@ def conserved() -> tuple[int, ...]:
     return charged, int(exact), rounding, totals
 
 
-def held(name: str) -> list[Any]:
-    """Return what a proof finds against itself."""
+def counterexamples(name: str) -> list[Any]:
+    """Return the counterexamples of an invariant."""
     from django.db import connection
 
     claim = next(each for each in INVARIANTS if each.name == name)
@@ -92,7 +92,7 @@ def test_a_proposed_correction_is_previewed_and_books_nothing() -> None:
     assert (invoiced_seconds(tenant), corrected_charges(tenant)) == ([(36000, 0, 2000)], [])
 
 
-def test_of_an_open_month_it_is_charged_less_and_everything_adds_up() -> None:
+def test_a_credit_in_an_open_month_reduces_the_draft_and_all_reports_agree() -> None:
     tenant, _, lease = create_ten_hour_lease()
     done = approve_correction(propose_correction(lease, 2, 5))
     assert (done.status, done.closed_at) == ("booked", OCTOBER)
@@ -103,18 +103,18 @@ def test_of_an_open_month_it_is_charged_less_and_everything_adds_up() -> None:
     assert invoiced_seconds(tenant) == [(7 * HOUR, 0, 1400)]
     invoice = close_period(tenant)
     assert invoice.total == 1400
-    assert verified(invoice) == []
+    assert verifier_differences(invoice) == []
     with tenant_scope(tenant.pk):
         export = "".join(csv_exports.csv_text(invoice, "focus"))
     assert export.count("Adjustment") == 1
-    assert conserved() == (0, 0, 0, 0)
+    assert conservation_differences() == (0, 0, 0, 0)
     for name in (
         "charges match usage",
         "no charge without usage",
         "refunds match",
         "corrected as approved",
     ):
-        assert held(name) == []
+        assert counterexamples(name) == []
 
 
 def test_corrections_never_credit_more_than_was_charged() -> None:
@@ -126,7 +126,7 @@ def test_corrections_never_credit_more_than_was_charged() -> None:
         propose_correction(lease, 0, 12)
     with pytest.raises(InvalidValue, match="Nothing in this period is charged"):
         propose_correction(lease, 11, 12)
-    assert verified(close_period(tenant)) == []
+    assert verifier_differences(close_period(tenant)) == []
 
 
 def test_a_correction_of_a_final_invoice_issues_one_credit_note() -> None:
@@ -146,10 +146,10 @@ def test_a_correction_of_a_final_invoice_issues_one_credit_note() -> None:
         lease_rating.rate_tenant_leases(tenant, now=NOW)
         drafts.refresh_drafts(tenant, now=NOW)
         assert list(InvoiceLine.objects.values()) == before
-    assert verified(invoice) == []
+    assert verifier_differences(invoice) == []
 
 
-def test_thirds_of_a_cent_on_a_final_invoice_come_to_all_of_it() -> None:
+def test_credits_of_thirds_of_a_cent_add_up_to_the_whole_line() -> None:
     tenant, project, _ = create_ten_hour_lease()
     odd = add_ended_lease(project, create_priced_offering(EURO // 1000), BEGUN + DAY, 3 * 3333)
     rate_leases(tenant)
@@ -164,7 +164,7 @@ def test_thirds_of_a_cent_on_a_final_invoice_come_to_all_of_it() -> None:
     assert reload_invoice(invoice).due == 2000
 
 
-def test_no_more_is_credited_than_is_left_of_the_line() -> None:
+def test_a_correction_credits_no_more_than_remains_of_the_line() -> None:
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)
     issue_note(invoice, {1: 1900})
@@ -173,7 +173,7 @@ def test_no_more_is_credited_than_is_left_of_the_line() -> None:
     assert reload_invoice(invoice).due == 0
 
 
-def test_what_should_have_been_charged_is_a_line_of_the_next_invoice() -> None:
+def test_a_charge_added_to_a_closed_month_is_a_line_of_the_next_invoice() -> None:
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)
     approve_correction(propose_correction(lease, 8, 13, charge=True, now=NOW), now=NOW)
@@ -181,8 +181,8 @@ def test_what_should_have_been_charged_is_a_line_of_the_next_invoice() -> None:
     assert reload_invoice(invoice).due == 2000
     assert invoiced_seconds(tenant) == [(36000, 0, 2000), (3 * HOUR, 0, 600)]
     november = close_period(tenant, "2026-11", now=utc("2026-12-01 00:05:00"))
-    assert (november.total, verified(november), verified(invoice)) == (600, [], [])
-    assert held("no charge without usage") == []
+    assert (november.total, verifier_differences(november), verifier_differences(invoice)) == (600, [], [])
+    assert counterexamples("no charge without usage") == []
 
 
 def test_wrongly_credited_seconds_are_charged_again() -> None:
@@ -192,10 +192,10 @@ def test_wrongly_credited_seconds_are_charged_again() -> None:
     assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 1600)]
     approve_correction(propose_correction(lease, 0, 10))
     assert invoiced_seconds(tenant) == [(0, 0, 0)]
-    assert verified(close_period(tenant)) == []
+    assert verifier_differences(close_period(tenant)) == []
 
 
-def test_the_author_does_not_approve_nor_does_anybody_twice(settings: Any) -> None:
+def test_the_author_cannot_approve_and_nobody_approves_twice(settings: Any) -> None:
     settings.CORRECTION_APPROVAL_THRESHOLD = 6
     tenant, _, lease = create_ten_hour_lease()
     correction = propose_correction(lease, 2, 5)
@@ -230,7 +230,7 @@ def test_postgresql_requires_approval_by_another_person_before_booking(settings:
         Correction.objects.filter(pk=correction.pk).update(**change)
 
 
-def test_what_was_proposed_never_changes() -> None:
+def test_a_proposed_correction_is_append_only() -> None:
     tenant, _, lease = create_ten_hour_lease()
     correction = propose_correction(lease, 2, 5)
     for attack in ({"minor": 0}, {"author_id": "usr_x"}, {"limit_minor": 10**9}):
@@ -242,7 +242,7 @@ def test_what_was_proposed_never_changes() -> None:
         Correction.objects.all()._raw_delete("default")  # type: ignore[attr-defined]
 
 
-def test_approving_what_has_changed_since_is_refused_and_nothing_is_booked() -> None:
+def test_an_outdated_correction_is_not_approved_and_books_nothing() -> None:
     tenant, _, lease = create_ten_hour_lease()
     correction, other = propose_correction(lease, 2, 5), propose_correction(lease, 4, 6)
     with pytest.raises(CorrectionOutdated, match="The preview has changed"):
@@ -254,7 +254,7 @@ def test_approving_what_has_changed_since_is_refused_and_nothing_is_booked() -> 
     assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 1600)]
 
 
-def test_a_month_that_was_closed_meanwhile_makes_it_outdated() -> None:
+def test_closing_the_month_outdates_a_correction() -> None:
     tenant, _, lease = create_ten_hour_lease()
     correction = propose_correction(lease, 2, 5)
     close_period(tenant)
@@ -272,7 +272,7 @@ def test_new_usage_on_the_same_line_does_not_outdate_a_correction() -> None:
     assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 1600)]
 
 
-def test_nothing_is_credited_while_a_payment_is_under_way() -> None:
+def test_a_correction_is_not_booked_while_a_payment_is_in_progress() -> None:
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)
     correction = propose_correction(lease, 2, 5, now=NOW)
@@ -282,7 +282,7 @@ def test_nothing_is_credited_while_a_payment_is_under_way() -> None:
     assert Correction.objects.get(pk=correction.pk).status == "proposed"
 
 
-def test_a_void_invoice_is_not_credited() -> None:
+def test_a_void_invoice_cannot_be_corrected() -> None:
     tenant, _, lease = create_ten_hour_lease()
     invoice = close_period(tenant)
     with tenant_scope(tenant.pk):
@@ -291,7 +291,7 @@ def test_a_void_invoice_is_not_credited() -> None:
         propose_correction(lease, 2, 5, now=NOW)
 
 
-def test_a_proposal_is_withdrawn_once() -> None:
+def test_a_withdrawn_correction_cannot_be_approved_or_withdrawn_again() -> None:
     _, _, lease = create_ten_hour_lease()
     correction = propose_correction(lease, 2, 5)
     assert correction_proposals.withdraw_correction(correction, actor=BEN, now=OCTOBER).status == "withdrawn"
@@ -321,7 +321,7 @@ def test_an_invalid_correction_period_is_refused(since: Any, until: Any, said: s
     assert not Correction.objects.exists()
 
 
-def test_it_has_a_reason() -> None:
+def test_a_correction_requires_a_reason() -> None:
     with pytest.raises(InvalidValue, match="A reason must have"):
         propose_correction(create_ten_hour_lease()[2], 2, 5, why=" ")
 
@@ -334,7 +334,7 @@ def test_no_charge_can_be_added_before_a_lease_was_created() -> None:
         )
 
 
-def test_the_audit_log_of_operators_and_of_the_tenant_tell_it() -> None:
+def test_the_audit_log_records_proposal_approval_and_booking() -> None:
     tenant, _, lease = create_ten_hour_lease()
     correction = approve_correction(propose_correction(lease, 2, 5))
     with staff_scope():
@@ -346,7 +346,7 @@ def test_the_audit_log_of_operators_and_of_the_tenant_tell_it() -> None:
         ]
 
 
-def test_booking_it_again_writes_nothing() -> None:
+def test_booking_a_correction_again_writes_nothing() -> None:
     tenant, _, lease = create_ten_hour_lease()
     correction = approve_correction(propose_correction(lease, 2, 5))
     assert correction_bookings.book_tenant_correction(correction, tenant.pk, now=OCTOBER)

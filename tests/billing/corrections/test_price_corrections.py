@@ -1,4 +1,4 @@
-"""A wrongly published price is corrected on every invoice it touched."""
+"""Price corrections of final and open months across tenants."""
 
 from datetime import timedelta
 from typing import Any
@@ -30,7 +30,11 @@ from tests.billing.corrections.correction_setup import (
     propose_price,
     rate_leases,
 )
-from tests.billing.corrections.test_lease_corrections import conserved, held, verified
+from tests.billing.corrections.test_lease_corrections import (
+    conservation_differences,
+    counterexamples,
+    verifier_differences,
+)
 from tests.billing.histories import HOUR, add_ended_lease, add_quote, create_customer, utc
 from tests.billing.payments.payable_invoices import process_payment, reload_invoice, request_payment
 
@@ -39,8 +43,8 @@ DAY = timedelta(days=1)
 LATER = utc("2026-12-01 00:05:00")
 
 
-def two_tenants() -> tuple[PriceVersion, Tenant, Tenant]:
-    """Return a price and two tenants that used ten hours of it."""
+def create_two_tenants() -> tuple[PriceVersion, Tenant, Tenant]:
+    """Return a price and two tenants that each used ten hours at it."""
     first, _, lease = create_ten_hour_lease()
     second, project = create_customer()
     offering = Offering.objects.get(pk=lease.offering_id)
@@ -49,30 +53,30 @@ def two_tenants() -> tuple[PriceVersion, Tenant, Tenant]:
     return offering.price_versions.get(), first, second
 
 
-def shares(correction: Correction) -> dict[str, tuple[str, int]]:
+def tenant_results(correction: Correction) -> dict[str, tuple[str, int]]:
     with staff_scope():
         found = TenantCorrection.objects.filter(correction=correction)
         return {each.tenant_id: (each.status, each.minor) for each in found}
 
 
-def booked(correction: Correction, *, now: Any = NOW) -> Correction:
+def book_and_reload(correction: Correction, *, now: Any = NOW) -> Correction:
     correction_bookings.book_approved_corrections(now=now)
     return Correction.objects.get(pk=correction.pk)
 
 
-def test_final_months_get_credit_notes_and_open_ones_charges_and_prices_stay() -> None:
-    version, final, open_ = two_tenants()
+def test_a_price_correction_credits_final_months_and_recharges_open_ones() -> None:
+    version, final, open_ = create_two_tenants()
     invoice = close_period(final)
     correction = propose_price(version, 150, 2, 8, now=NOW)
-    assert shares(correction) == {final.pk: ("waiting", -300), open_.pk: ("waiting", -300)}
+    assert tenant_results(correction) == {final.pk: ("waiting", -300), open_.pk: ("waiting", -300)}
     assert correction.minor == 600
     done = (
-        approve_correction(approved_first(correction), by=CLEO, now=NOW)
+        approve_correction(approve_first(correction), by=CLEO, now=NOW)
         if correction.needs_two
         else approve_correction(correction, now=NOW)
     )
     assert done.status == "approved"
-    assert booked(done).status == "booked"
+    assert book_and_reload(done).status == "booked"
     assert reload_invoice(invoice).due == 1700
     with tenant_scope(final.pk):
         (note,) = CreditNote.objects.all()
@@ -81,26 +85,26 @@ def test_final_months_get_credit_notes_and_open_ones_charges_and_prices_stay() -
     assert invoiced_seconds(open_) == [(10 * HOUR, 0, 1700)]
     version.refresh_from_db()
     assert version.nano_per_hour == 2 * 10**9
-    assert verified(invoice) == []
-    assert verified(close_period(open_)) == []
-    assert conserved() == (0, 0, 0, 0)
+    assert verifier_differences(invoice) == []
+    assert verifier_differences(close_period(open_)) == []
+    assert conservation_differences() == (0, 0, 0, 0)
     for name in (
         "corrected as approved",
         "charges match usage",
         "no charge without usage",
         "quotes honoured",
     ):
-        assert held(name) == []
+        assert counterexamples(name) == []
 
 
-def approved_first(correction: Correction) -> Correction:
+def approve_first(correction: Correction) -> Correction:
     return approve_correction(correction, now=NOW)
 
 
-def test_charging_the_month_again_afterwards_writes_nothing() -> None:
-    version, final, open_ = two_tenants()
+def test_rating_and_booking_again_after_a_price_correction_writes_nothing() -> None:
+    version, final, open_ = create_two_tenants()
     close_period(final)
-    booked(approve_correction(propose_price(version, 150, now=NOW), now=NOW))
+    book_and_reload(approve_correction(propose_price(version, 150, now=NOW), now=NOW))
     before = (corrected_charges(final), corrected_charges(open_), invoiced_seconds(final), invoiced_seconds(open_))
     for tenant in (final, open_):
         rate_leases(tenant, now=NOW)
@@ -115,36 +119,36 @@ def test_charging_the_month_again_afterwards_writes_nothing() -> None:
         propose_price(version, 150, now=NOW)
 
 
-def test_a_price_that_was_too_low_is_a_line_of_the_next_invoice() -> None:
-    version, final, _ = two_tenants()
+def test_the_difference_of_an_underpriced_month_is_on_the_next_invoice() -> None:
+    version, final, _ = create_two_tenants()
     invoice = close_period(final)
-    booked(approve_correction(propose_price(version, 250, 0, 4, now=NOW), now=NOW))
+    book_and_reload(approve_correction(propose_price(version, 250, 0, 4, now=NOW), now=NOW))
     assert reload_invoice(invoice).due == 2000
     assert invoiced_seconds(final) == [(10 * HOUR, 0, 2000), (0, 0, 200)]
     november = close_period(final, "2026-11", now=LATER)
-    assert (november.total, verified(november), verified(invoice)) == (200, [], [])
+    assert (november.total, verifier_differences(november), verifier_differences(invoice)) == (200, [], [])
 
 
-def test_a_wrong_correction_is_corrected() -> None:
-    version, _, open_ = two_tenants()
-    booked(approve_correction(propose_price(version, 150, 2, 8)))
-    booked(approve_correction(propose_price(version, 180, 4, 10)))
+def test_a_booked_price_correction_can_be_corrected_again() -> None:
+    version, _, open_ = create_two_tenants()
+    book_and_reload(approve_correction(propose_price(version, 150, 2, 8)))
+    book_and_reload(approve_correction(propose_price(version, 180, 4, 10)))
     assert invoiced_seconds(open_) == [(10 * HOUR, 0, 2000 - 2 * 50 - 6 * 20)]
-    assert verified(close_period(open_)) == []
+    assert verifier_differences(close_period(open_)) == []
 
 
 def test_seconds_are_credited_at_their_corrected_price_and_not_repriced_again() -> None:
     tenant, _, lease = create_ten_hour_lease()
     version = Offering.objects.get(pk=lease.offering_id).price_versions.get()
-    booked(approve_correction(propose_price(version, 150, 2, 8)))
+    book_and_reload(approve_correction(propose_price(version, 150, 2, 8)))
     approve_correction(propose_correction(lease, 7, 9))
     assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 2000 - 300 - 150 - 200)]
-    booked(approve_correction(propose_price(version, 100, 0, 10)))
+    book_and_reload(approve_correction(propose_price(version, 100, 0, 10)))
     assert invoiced_seconds(tenant) == [(8 * HOUR, 0, 800)]
-    assert verified(close_period(tenant)) == []
+    assert verifier_differences(close_period(tenant)) == []
 
 
-def test_a_quote_keeps_its_price_where_that_is_less() -> None:
+def test_quoted_usage_is_repriced_only_below_its_quote() -> None:
     tenant, project, lease = create_ten_hour_lease()
     offering = Offering.objects.get(pk=lease.offering_id)
     version = offering.price_versions.get()
@@ -152,15 +156,15 @@ def test_a_quote_keeps_its_price_where_that_is_less() -> None:
         quoted = add_ended_lease(project, offering, BEGUN + timedelta(hours=1), HOUR)
         add_quote(Lease.objects.get(pk=quoted.pk), version)
     rate_leases(tenant)
-    booked(approve_correction(propose_price(version, 300)))
+    book_and_reload(approve_correction(propose_price(version, 300)))
     assert invoiced_seconds(tenant) == [(11 * HOUR, 0, 3200)]
-    booked(approve_correction(propose_price(version, 100)))
+    book_and_reload(approve_correction(propose_price(version, 100)))
     assert invoiced_seconds(tenant) == [(11 * HOUR, 0, 1100)]
-    assert verified(close_period(tenant)) == []
+    assert verifier_differences(close_period(tenant)) == []
 
 
 def test_a_worker_killed_between_two_tenants_continues_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    version, first, second = two_tenants()
+    version, first, second = create_two_tenants()
     correction = approve_correction(propose_price(version, 150))
 
     class Killed(BaseException):
@@ -178,42 +182,42 @@ def test_a_worker_killed_between_two_tenants_continues_with_the_next(monkeypatch
     with pytest.raises(Killed):
         correction_bookings.book_approved_corrections(now=OCTOBER)
     monkeypatch.undo()
-    assert sorted(status for status, _ in shares(correction).values()) == ["booked", "waiting"]
-    assert booked(correction, now=OCTOBER).status == "booked"
+    assert sorted(status for status, _ in tenant_results(correction).values()) == ["booked", "waiting"]
+    assert book_and_reload(correction, now=OCTOBER).status == "booked"
     assert (invoiced_seconds(first), invoiced_seconds(second)) == ([(10 * HOUR, 0, 1500)],) * 2
     assert correction_bookings.book_approved_corrections(now=OCTOBER) == 0
 
 
-def test_a_tenant_whose_charges_changed_since_is_left_out_and_said_so() -> None:
-    version, first, second = two_tenants()
+def test_a_tenant_whose_charges_changed_is_skipped_as_outdated() -> None:
+    version, first, second = create_two_tenants()
     correction = propose_price(version, 150)
     with tenant_scope(first.pk):
         lease = Lease.objects.get(tenant=first)
     approve_correction(propose_correction(lease, 2, 5))
-    assert booked(approve_correction(correction), now=OCTOBER).status == "booked"
-    assert shares(correction) == {first.pk: ("outdated", -500), second.pk: ("booked", -500)}
+    assert book_and_reload(approve_correction(correction), now=OCTOBER).status == "booked"
+    assert tenant_results(correction) == {first.pk: ("outdated", -500), second.pk: ("booked", -500)}
     assert invoiced_seconds(first) == [(7 * HOUR, 0, 1400)]
-    booked(approve_correction(propose_price(version, 150)))
+    book_and_reload(approve_correction(propose_price(version, 150)))
     assert invoiced_seconds(first) == [(7 * HOUR, 0, 1050)]
 
 
-def test_a_payment_under_way_holds_up_only_its_own_tenant() -> None:
-    version, first, second = two_tenants()
+def test_a_payment_in_progress_delays_the_correction_of_its_own_tenant_only() -> None:
+    version, first, second = create_two_tenants()
     invoice = close_period(first)
     correction = approve_correction(propose_price(version, 150, now=NOW), now=NOW)
     payment = request_payment(invoice)
-    assert booked(correction).status == "approved"
-    assert {status for status, _ in shares(correction).values()} == {"waiting", "booked"}
+    assert book_and_reload(correction).status == "approved"
+    assert {status for status, _ in tenant_results(correction).values()} == {"waiting", "booked"}
     with tenant_scope(first.pk):
         assert "in progress" in TenantCorrection.objects.get(correction=correction).last_error
     process_payment(payment)
-    assert booked(correction).status == "booked"
+    assert book_and_reload(correction).status == "booked"
     assert invoiced_seconds(second) == [(10 * HOUR, 0, 1500)]
 
 
-def test_from_the_limit_on_two_approve_it(settings: Any) -> None:
+def test_price_corrections_above_the_threshold_need_two_approvals(settings: Any) -> None:
     settings.CORRECTION_APPROVAL_THRESHOLD = 10
-    version, *_ = two_tenants()
+    version, *_ = create_two_tenants()
     correction = propose_price(version, 150)
     enqueued: list[str] = []
     with outbox.captured(lambda task, *_: enqueued.append(task)):
@@ -225,16 +229,16 @@ def test_from_the_limit_on_two_approve_it(settings: Any) -> None:
 
 
 def test_a_price_correction_of_an_unused_period_is_refused() -> None:
-    version, *_ = two_tenants()
+    version, *_ = create_two_tenants()
     with pytest.raises(InvalidValue, match="Nothing in this period is charged"):
         propose_price(version, 150, 11, 12)
     with pytest.raises(InvalidValue):
         propose_price(version, -1)
 
 
-def test_an_invoice_of_an_open_month_is_told_with_what_was_corrected() -> None:
-    version, _, open_ = two_tenants()
-    booked(approve_correction(propose_price(version, 150)))
+def test_an_invoice_bundle_contains_its_price_corrections() -> None:
+    version, _, open_ = create_two_tenants()
+    book_and_reload(approve_correction(propose_price(version, 150)))
     with tenant_scope(open_.pk):
         raw = invoice_bundles.build_bundle(Invoice.objects.select_related("period").get(tenant=open_)).whole(most=10**7)
     assert raw is not None
