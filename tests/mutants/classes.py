@@ -144,7 +144,7 @@ CLASSES = (
              Mutant(RATE, "greatest(p.s, p.since, month.since) AS s",
                     "greatest(p.s, month.since) AS s")),
     BugClass("B26", "a change of the catalogue bills what is past again", "killbill 1898",
-             f"{T}/catalogue/test_price_list.py::test_b26_the_past_keeps_its_price",
+             f"{T}/catalogue/test_price_list.py::test_b26_a_price_starting_in_the_past_is_refused",
              Mutant("billing/services/catalogue/price_list.py", "if since < now or running.valid.lower == since",
                     "if running.valid.lower == since")),
     BugClass("B27", "what was given back is billed again", "killbill 154, 159",

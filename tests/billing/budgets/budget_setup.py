@@ -1,4 +1,4 @@
-"""Budgets as tests set and read them."""
+"""Setup and totals of budgets."""
 
 from billing.domain.budgets import BudgetTerms
 from billing.domain.money import EXACT_PER_UNIT
@@ -28,7 +28,7 @@ def create_budget(
 
 
 def budget_totals(budget: Budget, sim: Simulation | None = None) -> tuple[int, int, int]:
-    """Return what of this month's budget is spent, held and left, in cents."""
+    """Return the spent, held and remaining cents of this month's budget."""
     with tenant_scope(budget.tenant_id):
         (row,) = budget_balances.budget_balances(
             [Budget.objects.get(pk=budget.pk)], tenant=budget.tenant, now=sim.now if sim else NOW
@@ -37,14 +37,14 @@ def budget_totals(budget: Budget, sim: Simulation | None = None) -> tuple[int, i
 
 
 def exact_month_totals(budget: Budget) -> dict[str, tuple[int, int]]:
-    """Return by month what is taken and spent, exact."""
+    """Return the taken and spent exact amounts by month."""
     with tenant_scope(budget.tenant_id):
         rows = BudgetMonth.objects.filter(budget=budget).select_related("period").order_by("period__span")
         return {row.period.label: (int(row.taken_num), int(row.spent_num)) for row in rows}
 
 
 def month_totals(budget: Budget) -> dict[str, tuple[int, int]]:
-    """Return by month what is taken and spent, in cents; it must be whole ones."""
+    """Return the taken and spent cents by month; amounts must be whole cents."""
     found = {label: (taken * 100, spent * 100) for label, (taken, spent) in exact_month_totals(budget).items()}
     assert all(num % EXACT_PER_UNIT == 0 for pair in found.values() for num in pair)
     return {label: (taken // EXACT_PER_UNIT, spent // EXACT_PER_UNIT) for label, (taken, spent) in found.items()}
@@ -56,19 +56,19 @@ def find_hold(lease: Lease) -> Hold | None:
 
 
 def run_metering(sim: Simulation, times: int = 1) -> None:
-    """Let what happens every half minute happen."""
+    """Run the half-minute metering tasks."""
     for _ in range(times):
         metering.run_metering(now=sim.now)
 
 
 def run_budget_watch(sim: Simulation) -> int:
-    """Let what happens each minute happen; return how many leases were ended."""
+    """Run the budget tasks of each minute; return how many leases were ended."""
     budget_alerts.check_budgets(now=sim.now)
     return budget_stops.execute_due_stops(now=sim.now)
 
 
 def alerts_of(budget: Budget) -> list[tuple[str, int, bool]]:
-    """Return the alerts of a budget: measure, threshold and whether it holds."""
+    """Return each alert of a budget: measure, threshold and whether it is active."""
     with tenant_scope(budget.tenant_id):
         rows = BudgetAlert.objects.filter(budget=budget).order_by("at", "measure", "percent")
         return [(row.measure, row.percent, row.lifted_at is None) for row in rows]
@@ -81,7 +81,7 @@ def latest_stop(budget: Budget, what: str = "all") -> BudgetStop:
 
 
 def send_emails(sim: Simulation) -> list[tuple[str, str, str]]:
-    """Let every letter that waits be sent; return to whom, with which subject and text."""
+    """Send all queued e-mails; return recipient, subject and text of each."""
     sent: list[tuple[str, str, str]] = []
     with mail.captured_mail(lambda *letter: sent.append(letter)):
         for _, letter_id, tenant_id in email_delivery.due_emails(now=sim.now):

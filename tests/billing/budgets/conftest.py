@@ -1,4 +1,4 @@
-"""The tenant of these tests: on a priced fleet, with all lease gates."""
+"""Tenant on a priced fleet with all lease gates."""
 
 from typing import TYPE_CHECKING
 

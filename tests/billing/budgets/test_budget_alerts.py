@@ -1,4 +1,4 @@
-"""Budget owners are notified once per threshold, and again after a raise."""
+"""Budget alerts: thresholds, forecast, e-mails and recipients."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -35,7 +35,7 @@ def sim() -> Iterator[Simulation]:
         yield sim
 
 
-def test_every_share_is_told_once_and_of_several_at_once_the_highest_is_written(
+def test_each_threshold_alerts_once_and_only_the_highest_sends_an_email(
     kestrel: TenantContext, sim: Simulation
 ) -> None:
     kestrel.create_member(Role.OWNER)
@@ -60,7 +60,7 @@ def test_every_share_is_told_once_and_of_several_at_once_the_highest_is_written(
     assert send_emails(sim) == [], "it is sent once"
 
 
-def test_a_forecast_is_what_is_spent_and_what_runs_to_its_own_end(kestrel: TenantContext, sim: Simulation) -> None:
+def test_the_forecast_adds_running_leases_until_their_end(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.BILLING)
     budget = create_budget(kestrel, 400, sim)
     sim.create_lease(kestrel, offering(), max_duration_s=3 * HOUR)
@@ -79,7 +79,7 @@ def test_a_forecast_is_what_is_spent_and_what_runs_to_its_own_end(kestrel: Tenan
     assert "running leases until they end or the month ends" in text
 
 
-def test_what_waits_is_no_part_of_a_forecast(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_queued_lease_does_not_count_in_the_forecast(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 400, sim)
     sim.request_lease(kestrel, offering(), max_duration_s=4 * HOUR)
     with tenant_scope(kestrel.tenant.pk):
@@ -109,7 +109,7 @@ def test_raising_a_budget_clears_alerts_that_can_be_raised_again(kestrel: Tenant
     assert [subject for _, subject, _ in send_emails(sim)] == ["The budget of Kestrel reached 80 %"]
 
 
-def test_lowering_a_budget_tells_what_it_makes_true_and_lifts_nothing(kestrel: TenantContext, sim: Simulation) -> None:
+def test_lowering_a_budget_raises_due_alerts_and_clears_none(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 200, sim, terms=SPENT_ONLY)
     sim.create_lease(kestrel, offering())
     sim.run(3590)
@@ -134,7 +134,7 @@ def test_an_added_threshold_already_passed_is_recorded_without_an_email(
     assert send_emails(sim) == []
 
 
-def test_a_new_month_begins_again(kestrel: TenantContext, sim: Simulation) -> None:
+def test_budget_alerts_restart_each_month(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 100, sim, terms=SPENT_ONLY)
     sim.create_lease(kestrel, offering())
     sim.run(1900)
@@ -146,7 +146,7 @@ def test_a_new_month_begins_again(kestrel: TenantContext, sim: Simulation) -> No
     assert alerts_of(budget) == [("spent", 50, True)], "what is over is not lifted"
 
 
-def test_a_budget_of_nothing_is_used_up_once_anything_is_spent(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_zero_budget_alerts_as_soon_as_anything_is_spent(kestrel: TenantContext, sim: Simulation) -> None:
     sim.create_lease(kestrel, offering())
     budget = create_budget(kestrel, 0, sim, terms=SPENT_ONLY)
     sim.run(1)
@@ -222,7 +222,7 @@ def test_an_email_about_a_budget_that_is_gone_is_not_sent(kestrel: TenantContext
     assert (letter.undelivered_reason, letter.sent_at, letter.due_at) == ("outdated", None, None), "nobody tries again"
 
 
-def test_prices_that_rise_beyond_a_hard_budget_are_told(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_price_increase_beyond_a_hard_budget_raises_a_forecast_alert(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 100, sim, terms=BudgetTerms(thresholds=(100, 150), forecast_thresholds=(120,)))
     sim.create_lease(kestrel, offering())
     set_price(offering(), 2 * EURO, since=sim.now.replace(microsecond=0) + timedelta(minutes=1))
@@ -246,7 +246,9 @@ def test_prices_that_rise_beyond_a_hard_budget_are_told(kestrel: TenantContext, 
         ),
     ],
 )
-def test_an_email_says_what_follows(kestrel: TenantContext, sim: Simulation, terms: BudgetTerms, then: str) -> None:
+def test_an_alert_email_states_the_consequences_of_the_budget(
+    kestrel: TenantContext, sim: Simulation, terms: BudgetTerms, then: str
+) -> None:
     kestrel.create_member(Role.OWNER)
     create_budget(kestrel, 100, sim, terms=terms)
     sim.create_lease(kestrel, offering())
@@ -256,7 +258,7 @@ def test_an_email_says_what_follows(kestrel: TenantContext, sim: Simulation, ter
     assert then in said[0]
 
 
-def test_terms_change_alone_and_the_audit_log_says_how(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_change_of_budget_terms_alone_is_audited_once(kestrel: TenantContext, sim: Simulation) -> None:
     from tenants.models import AuditEvent
 
     create_budget(kestrel, 100, sim)

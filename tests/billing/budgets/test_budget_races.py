@@ -1,4 +1,4 @@
-"""Concurrent requests on one budget never hold more than its limit."""
+"""Concurrent requests, extensions and stops on one budget."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ from tenants.models import Project
 from tenants.services.actors import Actor
 from tenants.services.rls import tenant_scope
 from tests.billing.budgets.budget_setup import budget_totals, create_budget
-from tests.billing.budgets.test_spend_caps import capped
+from tests.billing.budgets.test_spend_caps import create_capped_token
 from tests.billing.histories import EURO, LONG_AGO, add_lease_history, set_price
 from tests.database import OwnDatabase
 from tests.simulation import NOW, TenantContext, create_fleet, create_tenant, offering
@@ -35,8 +35,8 @@ from tests.simulation import NOW, TenantContext, create_fleet, create_tenant, of
 MANY, ROOM = 32, 7
 
 
-def at_once(acts: Sequence[Callable[[], Any]]) -> list[bool]:
-    """Run all at once on own connections; return which succeeded."""
+def run_concurrently(acts: Sequence[Callable[[], Any]]) -> list[bool]:
+    """Run all on own connections at once; return which succeeded."""
     start = threading.Barrier(len(acts))
 
     def one(act: Any) -> bool:
@@ -77,28 +77,28 @@ def extend(owner: TenantContext, lease: Lease) -> Lease:
 
 
 @pytest.mark.deep
-def test_many_who_ask_at_once_hold_no_more_than_the_budget(kestrel: TenantContext) -> None:
+def test_many_concurrent_requests_hold_no_more_than_the_budget(kestrel: TenantContext) -> None:
     left, right = kestrel.create_project("left"), kestrel.create_project("right")
     root, small = create_budget(kestrel, ROOM * 100), create_budget(kestrel, 200, project=left)
     create_budget(kestrel, 10_000, project=right)
     requests = [partial(ask, kestrel, (left, right)[n % 2], offering().pk) for n in range(MANY)]
-    assert sum(at_once(requests)) == ROOM
+    assert sum(run_concurrently(requests)) == ROOM
     assert budget_totals(root) == (0, ROOM * 100, 0)
     assert budget_totals(small)[1] <= 200
 
 
 @pytest.mark.deep
-def test_a_budget_that_is_set_while_others_ask_counts_every_one(kestrel: TenantContext) -> None:
+def test_a_budget_set_during_concurrent_requests_counts_every_lease(kestrel: TenantContext) -> None:
     requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
     requests.insert(MANY // 2, partial(create_budget, kestrel, ROOM * 100))
-    begun = sum(at_once(requests)) - 1
+    begun = sum(run_concurrently(requests)) - 1
     assert budget_totals(create_budget(kestrel, ROOM * 100))[:2] == (0, begun * 100)
 
 
-def test_extensions_at_once_take_no_more_than_there_is(kestrel: TenantContext) -> None:
+def test_concurrent_extensions_hold_no_more_than_the_budget(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 600)
     leases = [ask(kestrel, kestrel.project, offering().pk) for _ in range(4)]
-    assert sum(at_once([partial(extend, kestrel, lease) for lease in leases * 2])) == 2
+    assert sum(run_concurrently([partial(extend, kestrel, lease) for lease in leases * 2])) == 2
     assert budget_totals(root) == (0, 600, 0)
 
 
@@ -107,7 +107,7 @@ def test_a_budget_removed_during_lease_requests_fails_none_of_them(kestrel: Tena
     root = create_budget(kestrel, 100_000)
     requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
     requests.insert(MANY // 2, partial(remove, kestrel, root))
-    assert all(at_once(requests))
+    assert all(run_concurrently(requests))
     again = create_budget(kestrel, 100_000)
     assert budget_totals(again)[:2] == (0, MANY * 100)
 
@@ -125,7 +125,7 @@ def test_concurrent_settlements_and_extensions_do_not_deadlock(kestrel: TenantCo
     leases = [ask(kestrel, kestrel.project, offering().pk) for _ in range(6)]
     later = NOW + timedelta(minutes=6)
     looks: list[Callable[[], Any]] = [partial(hold_settlement.settle_holds, now=later) for _ in range(4)]
-    assert all(at_once(looks + [partial(extend, kestrel, lease) for lease in leases]))
+    assert all(run_concurrently(looks + [partial(extend, kestrel, lease) for lease in leases]))
     assert budget_totals(root) == (0, 1200, 98_800)
 
 
@@ -142,23 +142,23 @@ def test_a_hard_budget_below_a_soft_one_is_never_overspent(kestrel: TenantContex
         create_budget(kestrel, 1000, project=right, terms=BudgetTerms(stop_new_at=40)),
     )
     requests = [partial(ask, kestrel, (left, right)[n % 2], offering().pk) for n in range(MANY)]
-    assert sum(at_once(requests)) == 7
+    assert sum(run_concurrently(requests)) == 7
     assert (budget_totals(hard)[1], budget_totals(part)[1], budget_totals(root)[1]) == (300, 400, 700)
 
 
 @pytest.mark.deep
-def test_from_the_moment_a_soft_budget_is_hard_nothing_begins_beyond_it(kestrel: TenantContext) -> None:
+def test_no_lease_starts_beyond_a_budget_once_it_becomes_hard(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 500, terms=SOFT)
     requests: list[Callable[[], Any]] = [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(MANY)]
     requests.insert(MANY // 2, partial(create_budget, kestrel, 500, terms=HARD))
-    begun = sum(at_once(requests)) - 1
+    begun = sum(run_concurrently(requests)) - 1
     assert budget_totals(root)[1] == begun * 100
     if begun * 100 >= 500:
-        assert at_once([partial(ask, kestrel, kestrel.project, offering().pk)]) == [False]
+        assert run_concurrently([partial(ask, kestrel, kestrel.project, offering().pk)]) == [False]
 
 
-def spent(owner: TenantContext) -> list[Lease]:
-    """Let three leases run for forty minutes, written to the second."""
+def create_spent_leases(owner: TenantContext) -> list[Lease]:
+    """Create three leases that ran for forty minutes."""
 
     begun = NOW - timedelta(minutes=40)
     steps = [
@@ -176,9 +176,9 @@ def spent(owner: TenantContext) -> list[Lease]:
 
 
 def test_concurrent_budget_checks_alert_once_and_queue_one_email(kestrel: TenantContext) -> None:
-    spent(kestrel)
+    create_spent_leases(kestrel)
     create_budget(kestrel, 300, terms=BudgetTerms(stop_all_at=60, stop_idle_at=60))
-    assert all(at_once([partial(budget_alerts.check_budgets, now=NOW) for _ in range(8)]))
+    assert all(run_concurrently([partial(budget_alerts.check_budgets, now=NOW) for _ in range(8)]))
     with tenant_scope(kestrel.tenant.pk):
         assert sorted(BudgetAlert.objects.values_list("measure", "percent")) == [
             ("forecast", 80),
@@ -191,13 +191,13 @@ def test_concurrent_budget_checks_alert_once_and_queue_one_email(kestrel: Tenant
 
 
 def test_leases_requested_during_a_budget_stop_end_too(kestrel: TenantContext) -> None:
-    leases = spent(kestrel)
+    leases = create_spent_leases(kestrel)
     create_budget(kestrel, 2000, terms=GONE)
     budget_alerts.check_budgets(now=NOW)
     acts: list[Callable[[], Any]] = [partial(budget_stops.execute_due_stops, now=NOW) for _ in range(3)]
     acts += [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(12)]
     acts += [partial(extend, kestrel, lease) for lease in leases]
-    assert all(at_once(acts)[:3])
+    assert all(run_concurrently(acts)[:3])
     with tenant_scope(kestrel.tenant.pk):
         states = set(Lease.objects.values_list("state", "end_reason"))
         assert states <= {("releasing", "budget"), ("released", "budget")}, states
@@ -206,15 +206,15 @@ def test_leases_requested_during_a_budget_stop_end_too(kestrel: TenantContext) -
         assert QueuedEmail.objects.filter(kind="budget-stopped").count() == 1
 
 
-def test_a_raise_during_a_budget_stop_ends_all_leases_or_none(kestrel: TenantContext) -> None:
-    leases = spent(kestrel)
+def test_raising_a_budget_during_its_stop_ends_all_leases_or_none(kestrel: TenantContext) -> None:
+    leases = create_spent_leases(kestrel)
     create_budget(kestrel, 2000, terms=GONE)
     budget_alerts.check_budgets(now=NOW)
     acts: list[Callable[[], Any]] = [
         partial(budget_stops.execute_due_stops, now=NOW),
         partial(create_budget, kestrel, 100_000),
     ]
-    assert all(at_once(acts))
+    assert all(run_concurrently(acts))
     with tenant_scope(kestrel.tenant.pk):
         stop = BudgetStop.objects.get()
         ended = Lease.objects.exclude(state="active").count()
@@ -223,12 +223,15 @@ def test_a_raise_during_a_budget_stop_ends_all_leases_or_none(kestrel: TenantCon
 
 
 @pytest.mark.deep
-def test_many_who_ask_with_one_token_take_no_more_than_its_cap(kestrel: TenantContext) -> None:
+def test_many_concurrent_requests_hold_no_more_than_the_token_cap(kestrel: TenantContext) -> None:
     root = create_budget(kestrel, 10_000)
-    daily, in_all = capped(kestrel, Cap(daily_minor=300)), capped(kestrel, Cap(total_minor=400), name="other")
+    daily, in_all = (
+        create_capped_token(kestrel, Cap(daily_minor=300)),
+        create_capped_token(kestrel, Cap(total_minor=400), name="other"),
+    )
     requests = [partial(ask, kestrel, kestrel.project, offering().pk, (daily, in_all)[n % 2]) for n in range(MANY)]
     looks: list[Callable[[], Any]] = [partial(hold_settlement.settle_holds, now=NOW) for _ in range(2)]
-    assert sum(at_once([*requests, *looks])) == 3 + 4 + 2
+    assert sum(run_concurrently([*requests, *looks])) == 3 + 4 + 2
     assert budget_totals(root)[1] == 700
     with tenant_scope(kestrel.tenant.pk):
         assert sorted(int(row.taken_num) // (36 * 10**9) for row in TokenCapDay.objects.all()) == [300, 400]

@@ -1,4 +1,4 @@
-"""What a budget stops and when, and what cancels the stop."""
+"""Budget stops: announcement, execution, cancellation and retries."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,12 +49,14 @@ def sim() -> Iterator[Simulation]:
         yield sim
 
 
-def ends(lease: Lease) -> tuple[str, str]:
+def state_and_end_reason(lease: Lease) -> tuple[str, str]:
     row = reload_lease(lease)
     return row.state, row.end_reason
 
 
-def test_the_email_tells_the_moment(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_stop_is_announced_at_its_threshold_and_the_email_states_the_time(
+    kestrel: TenantContext, sim: Simulation
+) -> None:
     kestrel.create_member(Role.OWNER)
     budget = create_budget(kestrel, 500, sim, terms=ALL_AT_80)
     sim.create_lease(kestrel, offering(), quantity=4)
@@ -92,9 +94,9 @@ def test_a_due_stop_ends_all_leases_below_except_stopped_ones(kestrel: TenantCon
     assert run_budget_watch(sim) == 2
     assert run_budget_watch(sim) == 0
     sim.run(30)
-    assert ends(runs) == ends(other) == ("released", "budget")
+    assert state_and_end_reason(runs) == state_and_end_reason(other) == ("released", "budget")
     assert held_allocations(runs) == []
-    assert ends(rests)[0] == LeaseState.STOPPED
+    assert state_and_end_reason(rests)[0] == LeaseState.STOPPED
     assert (latest_stop(budget).ended, latest_stop(budget).done_at) == (2, sim.now - timedelta(seconds=30))
     ((_, subject, text),) = send_emails(sim)
     assert subject == "2 leases were ended: the budget of Kestrel is exhausted"
@@ -125,7 +127,7 @@ def test_raising_the_budget_within_the_grace_cancels_the_stop(kestrel: TenantCon
     assert "was changed to €50.00" in text
     sim.run(HOUR)
     assert run_budget_watch(sim) == 0
-    assert ends(runs)[0] == LeaseState.ACTIVE
+    assert state_and_end_reason(runs)[0] == LeaseState.ACTIVE
     sim.request_lease(kestrel, offering())
 
 
@@ -154,8 +156,8 @@ def test_a_stop_announced_last_month_is_not_executed_this_month(kestrel: TenantC
         assert BudgetStop.objects.filter(done_at=None).count() == 1
 
 
-def breaking(at: int, error: BaseException) -> Any:
-    """Let the lease of this number not be ended."""
+def failing_release(at: int, error: BaseException) -> Any:
+    """Let the release of the lease with this number fail."""
     real, calls = budget_stops.termination.release_lease, list[Lease]()
 
     def breaks(lease: Lease, **values: Any) -> None:
@@ -167,8 +169,8 @@ def breaking(at: int, error: BaseException) -> Any:
     return mock.patch.object(budget_stops.termination, "release_lease", breaks)
 
 
-def three(kestrel: TenantContext, sim: Simulation) -> tuple[Budget, list[Lease]]:
-    """Return a budget that is to end three leases now."""
+def create_due_stop(kestrel: TenantContext, sim: Simulation) -> tuple[Budget, list[Lease]]:
+    """Return a budget that is due to end three leases now."""
     kestrel.create_member(Role.OWNER)
     terms = BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10, grace_minutes=0)
     budget = create_budget(kestrel, 600, sim, terms=terms)
@@ -181,13 +183,13 @@ def three(kestrel: TenantContext, sim: Simulation) -> tuple[Budget, list[Lease]]
 
 @pytest.mark.deep
 def test_a_crash_during_a_stop_ends_no_lease_and_the_stop_is_repeated(kestrel: TenantContext, sim: Simulation) -> None:
-    budget, leases = three(kestrel, sim)
-    with breaking(2, KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
+    budget, leases = create_due_stop(kestrel, sim)
+    with failing_release(2, KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
         budget_stops.execute_due_stops(now=sim.now)
-    assert [ends(lease)[0] for lease in leases] == ["active"] * 3
+    assert [state_and_end_reason(lease)[0] for lease in leases] == ["active"] * 3
     assert budget_stops.execute_due_stops(now=sim.now) == 3
     sim.run(30)
-    assert [ends(lease)[1] for lease in leases] == ["budget"] * 3
+    assert [state_and_end_reason(lease)[1] for lease in leases] == ["budget"] * 3
     assert latest_stop(budget).ended == 3
 
 
@@ -195,10 +197,10 @@ def test_a_crash_during_a_stop_ends_no_lease_and_the_stop_is_repeated(kestrel: T
 def test_a_lease_that_fails_to_end_blocks_no_other_and_is_reported(
     kestrel: TenantContext, sim: Simulation, error: Exception
 ) -> None:
-    budget, leases = three(kestrel, sim)
-    with breaking(2, error):
+    budget, leases = create_due_stop(kestrel, sim)
+    with failing_release(2, error):
         assert budget_stops.execute_due_stops(now=sim.now) == 2
-    assert sorted(ends(lease)[0] for lease in leases) == ["active", "releasing", "releasing"]
+    assert sorted(state_and_end_reason(lease)[0] for lease in leases) == ["active", "releasing", "releasing"]
     stop = latest_stop(budget)
     assert (stop.ended, stop.done_at) == (2, None)
     assert "could not be ended yet and is retried" in stop.last_error
@@ -215,7 +217,7 @@ def test_a_lease_that_fails_to_end_blocks_no_other_and_is_reported(
 
 
 def test_a_stop_of_many_leases_continues_in_the_next_round(kestrel: TenantContext, sim: Simulation) -> None:
-    budget, _ = three(kestrel, sim)
+    budget, _ = create_due_stop(kestrel, sim)
     with mock.patch.object(fair_batches, "TIME_LIMIT_S", -1.0):
         assert budget_stops.execute_due_stops(now=sim.now) == 1
         assert latest_stop(budget).done_at is None
@@ -224,9 +226,7 @@ def test_a_stop_of_many_leases_continues_in_the_next_round(kestrel: TenantContex
     assert (latest_stop(budget).ended, latest_stop(budget).done_at) == (3, sim.now)
 
 
-def test_stops_of_all_leases_precede_idle_stops_and_then_the_oldest_is_first(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_stops_of_all_leases_precede_idle_stops_oldest_first(kestrel: TenantContext, sim: Simulation) -> None:
     owners = [kestrel, create_tenant("Osprey"), create_tenant("Merlin")]
     order = list[str]()
     for owner, terms in zip(owners, (IDLE_AT_5, IDLE_AT_5, ALL_AT_80), strict=True):
@@ -262,29 +262,25 @@ def stop_of_tenant(owner: TenantContext, what: str) -> str:
 
 
 def test_a_stop_is_not_executed_once_spend_is_corrected_below_it(kestrel: TenantContext, sim: Simulation) -> None:
-    budget, leases = three(kestrel, sim)
+    budget, leases = create_due_stop(kestrel, sim)
     with tenant_scope(kestrel.tenant.pk):
         (stands_,) = budget_balances.budget_balances([budget], tenant=kestrel.tenant, now=sim.now)
     corrected = replace(stands_, spent=0)
     with mock.patch.object(budget_stops, "budget_balances", return_value=[corrected]):
         assert budget_stops.execute_due_stops(now=sim.now) == 0
-    assert [ends(lease)[0] for lease in leases] == ["active"] * 3
+    assert [state_and_end_reason(lease)[0] for lease in leases] == ["active"] * 3
     assert latest_stop(budget).lifted_at == sim.now
     assert [subject for _, subject, _ in send_emails(sim)] == ["Budget stop cancelled in Kestrel"]
 
 
-def test_a_stop_found_in_the_last_second_of_its_month_is_not_made_in_the_next(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
-    budget, _ = three(kestrel, sim)
+def test_a_stop_is_not_executed_after_its_month_ends(kestrel: TenantContext, sim: Simulation) -> None:
+    budget, _ = create_due_stop(kestrel, sim)
     stop, soon = latest_stop(budget), sim.now + timedelta(days=12)
     assert budget_stops._execute_stop(stop.pk, kestrel.tenant.pk, soon, over=lambda: True) == 0
     assert latest_stop(budget).done_at is None
 
 
-def test_a_longer_grace_puts_it_off_with_an_email_and_a_shorter_brings_nothing_forward(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_only_a_longer_grace_period_moves_an_announced_stop(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     terms = BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10, grace_minutes=60)
     budget = create_budget(kestrel, 500, sim, terms=terms)
@@ -304,14 +300,16 @@ def test_a_longer_grace_puts_it_off_with_an_email_and_a_shorter_brings_nothing_f
     assert subject == f"All leases in Kestrel will be ended at 21 November 2026, {later.due_at:%H:%M} (UTC)"
     sim.clock.at = stop.due_at
     assert run_budget_watch(sim) == 0
-    assert ends(runs)[0] == LeaseState.ACTIVE
+    assert state_and_end_reason(runs)[0] == LeaseState.ACTIVE
     sim.clock.at = later.due_at
     assert run_budget_watch(sim) == 1
     create_budget(kestrel, 500, sim, terms=replace(terms, grace_minutes=900))
     assert latest_stop(budget).due_at == later.due_at, "it is done"
 
 
-def test_removing_a_budget_within_its_grace_tells_that_the_stop_is_off(kestrel: TenantContext, sim: Simulation) -> None:
+def test_removing_a_budget_in_its_grace_period_emails_the_cancelled_stops(
+    kestrel: TenantContext, sim: Simulation
+) -> None:
     owner = kestrel.create_member(Role.OWNER)
     terms = BudgetTerms(thresholds=(), forecast_thresholds=(), stop_all_at=10, stop_idle_at=10)
     budget = create_budget(kestrel, 500, sim, terms=terms)
@@ -340,7 +338,7 @@ def removed(owner: TenantContext, budget: Budget, sim: Simulation) -> None:
         budget_settings.remove_budget(found, actor=owner.actor, now=sim.now)
 
 
-def test_a_second_worker_finds_the_stop_executed(kestrel: TenantContext, sim: Simulation) -> None:
+def test_an_executed_stop_is_not_executed_again_by_a_second_worker(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(), stop_all_at=10, grace_minutes=0))
     sim.create_lease(kestrel, offering(), max_duration_s=2 * HOUR)
     sim.run(2000)
@@ -354,8 +352,8 @@ def test_a_stop_of_idle_leases_ends_only_idle_ones(kestrel: TenantContext, sim: 
     budget = create_budget(kestrel, 2000, sim, terms=IDLE_AT_5)
     idle, works, new = (sim.create_lease(kestrel, offering(), max_duration_s=4 * HOUR) for _ in range(3))
     sim.run(1200)
-    ill(idle, sim, minutes=20)
-    ill(new, sim, minutes=3)
+    mark_degraded(idle, sim, minutes=20)
+    mark_degraded(new, sim, minutes=3)
     run_budget_watch(sim)
     ((_, subject, text),) = send_emails(sim)
     assert subject.startswith("Idle leases in Kestrel will be ended at")
@@ -363,12 +361,12 @@ def test_a_stop_of_idle_leases_ends_only_idle_ones(kestrel: TenantContext, sim: 
     sim.request_lease(kestrel, offering(), max_duration_s=600)
     sim.clock.at += timedelta(minutes=10)
     assert run_budget_watch(sim) == 0, "nobody has seen it lately"
-    seen(sim, kestrel)
+    mark_all_seen(sim, kestrel)
     assert run_budget_watch(sim) == 1
-    assert ends(idle) == ("releasing", EndReason.BUDGET)
-    assert ends(works)[0] == ends(new)[0] == "active"
+    assert state_and_end_reason(idle) == ("releasing", EndReason.BUDGET)
+    assert state_and_end_reason(works)[0] == state_and_end_reason(new)[0] == "active"
     sim.clock.at += timedelta(minutes=5)
-    seen(sim, kestrel)
+    mark_all_seen(sim, kestrel)
     assert run_budget_watch(sim) == 1, "it is looked at each minute"
     assert (latest_stop(budget, "idle").ended, latest_stop(budget, "idle").done_at) == (2, None)
     create_budget(kestrel, 100_000, sim)
@@ -376,22 +374,20 @@ def test_a_stop_of_idle_leases_ends_only_idle_ones(kestrel: TenantContext, sim: 
     assert [subject for _, subject, _ in send_emails(sim)] == ["Budget stop cancelled in Kestrel"]
 
 
-def seen(sim: Simulation, owner: TenantContext) -> None:
-    """Let clusters have told of every lease a moment ago."""
+def mark_all_seen(sim: Simulation, owner: TenantContext) -> None:
+    """Let the cluster have reported every lease just now."""
     with tenant_scope(owner.tenant.pk):
         Lease.objects.filter(state=LeaseState.ACTIVE).update(seen_at=sim.now)
 
 
-def ill(lease: Lease, sim: Simulation, *, minutes: int) -> None:
-    """Let a lease have been degraded for so long."""
+def mark_degraded(lease: Lease, sim: Simulation, *, minutes: int) -> None:
+    """Let a lease have been degraded for this long."""
     with tenant_scope(lease.tenant_id):
         since = sim.now - timedelta(minutes=minutes)
         Lease.objects.filter(pk=lease.pk).update(conditions={"degraded": "it loads"}, degraded_since=since)
 
 
-def test_a_soft_budget_lets_leases_begin_beyond_it_and_still_counts_them(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_a_soft_budget_admits_leases_beyond_it_and_counts_them(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 100, sim, terms=SOFT)
     for _ in range(3):
         sim.request_lease(kestrel, offering())
@@ -401,7 +397,7 @@ def test_a_soft_budget_lets_leases_begin_beyond_it_and_still_counts_them(
         sim.request_lease(kestrel, offering())
 
 
-def test_below_a_soft_budget_a_hard_one_holds_and_above_it_too(kestrel: TenantContext, sim: Simulation) -> None:
+def test_hard_and_soft_budgets_of_parent_and_child_apply_independently(kestrel: TenantContext, sim: Simulation) -> None:
     child = kestrel.create_project("docking")
     create_budget(kestrel, 100, sim, terms=SOFT)
     create_budget(kestrel, 200, sim, project=child)
@@ -411,7 +407,7 @@ def test_below_a_soft_budget_a_hard_one_holds_and_above_it_too(kestrel: TenantCo
     sim.request_lease(kestrel, offering(), quantity=3)
 
 
-def test_new_leases_may_stop_at_another_share(kestrel: TenantContext, sim: Simulation) -> None:
+def test_new_leases_are_blocked_at_a_configured_percentage(kestrel: TenantContext, sim: Simulation) -> None:
     budget = create_budget(kestrel, 1000, sim, terms=BudgetTerms(stop_new_at=30))
     for _ in range(3):
         sim.request_lease(kestrel, offering())
@@ -439,9 +435,7 @@ def test_emails_of_stops_whose_budget_is_gone_are_not_sent(kestrel: TenantContex
     assert send_emails(sim) == []
 
 
-def test_a_stop_that_stands_is_announced_once_though_other_shares_follow(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
+def test_an_announced_stop_is_not_announced_again_at_later_thresholds(kestrel: TenantContext, sim: Simulation) -> None:
     kestrel.create_member(Role.OWNER)
     create_budget(kestrel, 500, sim, terms=BudgetTerms(thresholds=(20,), forecast_thresholds=(), stop_all_at=10))
     sim.create_lease(kestrel, offering(), max_duration_s=2 * HOUR)
@@ -453,7 +447,7 @@ def test_a_stop_that_stands_is_announced_once_though_other_shares_follow(
     assert [subject for _, subject, _ in send_emails(sim)] == ["The budget of Kestrel reached 20 %"]
 
 
-def test_an_email_of_a_budget_that_nobody_removed_tells_nothing(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_removal_email_without_a_recorded_removal_is_not_sent(kestrel: TenantContext, sim: Simulation) -> None:
     with tenant_scope(kestrel.tenant.pk):
         email_queue.enqueue_email("budget-removed", "bud_gone", tenant_id=kestrel.tenant.pk, now=sim.now)
     assert send_emails(sim) == []

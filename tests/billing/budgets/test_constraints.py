@@ -1,4 +1,4 @@
-"""PostgreSQL refuses invalid budgets, whoever writes them."""
+"""PostgreSQL constraints on budget months and hold parts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,16 +19,16 @@ def refused(owner: TenantContext, attack: Callable[[], Any], match: str) -> None
         attack()
 
 
-def the_part(kestrel: TenantContext, sim: Simulation) -> HoldPart:
+def create_hold_part(kestrel: TenantContext, sim: Simulation) -> HoldPart:
     create_budget(kestrel, 500, sim)
     sim.request_lease(kestrel, offering())
     with tenant_scope(kestrel.tenant.pk):
         return HoldPart.objects.select_related("month").get()
 
 
-def test_a_part_covers_what_is_spent_and_stays_where_it_is(kestrel: TenantContext) -> None:
+def test_a_hold_part_covers_its_spend_and_cannot_move_to_another_month(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        part = the_part(kestrel, sim)
+        part = create_hold_part(kestrel, sim)
         rows = HoldPart.objects.filter(pk=part.pk)
         refused(kestrel, lambda: rows.update(spent_num=part.num + 1), "hold_part_covers")
         refused(kestrel, lambda: rows.update(num=-1), "hold_part_covers")
@@ -38,9 +38,9 @@ def test_a_part_covers_what_is_spent_and_stays_where_it_is(kestrel: TenantContex
         refused(kestrel, lambda: rows.update(month_id=other.pk), "stays with its hold")
 
 
-def test_a_month_is_the_sum_of_its_parts_and_cannot_be_less(kestrel: TenantContext) -> None:
+def test_a_budget_month_equals_the_sum_of_its_hold_parts(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        part = the_part(kestrel, sim)
+        part = create_hold_part(kestrel, sim)
         assert part.month.taken_num == part.num
         with tenant_scope(kestrel.tenant.pk):
             rows = BudgetMonth.objects.filter(pk=part.month_id)
@@ -52,10 +52,10 @@ def test_a_month_is_the_sum_of_its_parts_and_cannot_be_less(kestrel: TenantConte
         refused(kestrel, lambda: rows.update(base_num=1), "budget_month_adds_up")
 
 
-def test_a_part_is_of_its_own_tenants_hold_and_month(kestrel: TenantContext) -> None:
+def test_a_hold_part_belongs_to_its_own_tenants_hold_and_month(kestrel: TenantContext) -> None:
     heron = create_tenant("Heron")
     with simulate() as sim:
-        ours = the_part(kestrel, sim)
+        ours = create_hold_part(kestrel, sim)
         lease = sim.request_lease(heron, offering())
         with tenant_scope(heron.tenant.pk):
             hold = Hold.objects.create(

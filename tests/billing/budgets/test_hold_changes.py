@@ -1,6 +1,4 @@
-"""Holds follow their leases through every change.
-who was let in, and one that cannot be looked at keeps nobody else's waiting.
-"""
+"""Budget holds during relocation, restart, new budgets and failures."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,14 +23,14 @@ pytestmark = pytest.mark.django_db
 HOUR = 3600
 
 
-def taken(budget: Budget) -> int:
-    """Return what is taken of the present month, in cents, rounded up."""
+def taken_cents(budget: Budget) -> int:
+    """Return what is taken of the current month, in cents, rounded up."""
     ((num, _),) = exact_month_totals(budget).values()
     return -(-num * 100 // (HOUR * EURO))
 
 
-def moves_away(sim: Simulation, lease: Lease) -> None:
-    """Let a lease leave its GPU for another one, as a relocation does."""
+def relocate_lease(sim: Simulation, lease: Lease) -> None:
+    """Move a lease from its GPU to another one."""
     with tenant_scope(lease.tenant_id):
         stop_and_start.pause_lease(
             reload_lease(lease), reason=EndReason.BY_OPERATOR, cause="moved", actor=SYSTEM, now=sim.now
@@ -56,12 +54,12 @@ def test_a_relocated_lease_keeps_its_hold_and_is_not_ended(kestrel: TenantContex
         if lowered:
             create_budget(kestrel, 50, sim)
         with mock.patch.object(hold_settlement.relocation_steps, "started_relocation", return_value=object()):
-            moves_away(sim, lease)
+            relocate_lease(sim, lease)
         assert reload_lease(lease).state == LeaseState.PROVISIONING
-        assert taken(budget) == 300
+        assert taken_cents(budget) == 300
 
 
-def test_a_new_budget_below_frees_nothing_above(kestrel: TenantContext) -> None:
+def test_a_new_child_budget_frees_nothing_of_the_parent_budget(kestrel: TenantContext) -> None:
     child = kestrel.create_project("docking")
     with simulate() as sim:
         root = create_budget(kestrel, 100, sim)
@@ -70,13 +68,13 @@ def test_a_new_budget_below_frees_nothing_above(kestrel: TenantContext) -> None:
         sim.release_lease(lease)
         sim.run(20)
         below = create_budget(kestrel, 500, sim, child)
-        assert taken(root) == 100
+        assert taken_cents(root) == 100
         spent, held, left = budget_totals(below, sim)
         assert spent + held + left == 500
-        assert taken(below) == 50, "what ran and is yet to be charged"
+        assert taken_cents(below) == 50, "what ran and is yet to be charged"
 
 
-def test_a_new_budget_counts_what_is_uncharged_however_long_ago_it_ended(kestrel: TenantContext) -> None:
+def test_a_new_budget_counts_uncharged_usage_of_ended_leases(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering())
         sim.run(1800)
@@ -84,17 +82,17 @@ def test_a_new_budget_counts_what_is_uncharged_however_long_ago_it_ended(kestrel
         sim.run(30)
         sim.clock.at += timedelta(hours=3)
         budget = create_budget(kestrel, 100, sim)
-        assert taken(budget) == 50
+        assert taken_cents(budget) == 50
         run_metering(sim)
         sim.clock.at += timedelta(minutes=6)
         run_metering(sim)
-        assert taken(budget) == 50
+        assert taken_cents(budget) == 50
         hold = find_hold(lease)
         assert hold is not None
         assert hold.settled_at is not None
 
 
-def test_an_end_between_two_seconds_is_cut_to_the_second(kestrel: TenantContext) -> None:
+def test_a_hold_until_a_fractional_end_is_cut_to_whole_seconds(kestrel: TenantContext) -> None:
     with simulate() as sim:
         end = sim.now + timedelta(hours=2, microseconds=500)
         budget = create_budget(kestrel, 3000, sim)
@@ -105,7 +103,7 @@ def test_an_end_between_two_seconds_is_cut_to_the_second(kestrel: TenantContext)
         assert budget_totals(budget, sim)[2] > 2600
 
 
-def test_a_start_before_the_last_seconds_are_charged_counts_them(kestrel: TenantContext) -> None:
+def test_a_restart_before_the_last_seconds_are_charged_holds_them_too(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 300, sim)
         end = sim.now + timedelta(hours=3)
@@ -116,9 +114,9 @@ def test_a_start_before_the_last_seconds_are_charged_counts_them(kestrel: Tenant
         sim.stop_lease(lease, kestrel)
         sim.run(15)
         sim.start_lease(lease, kestrel)
-        assert taken(budget) in (299, 300)
+        assert taken_cents(budget) in (299, 300)
         run_metering(sim)
-        assert taken(budget) in (299, 300)
+        assert taken_cents(budget) in (299, 300)
 
 
 def test_a_lease_whose_hold_fails_does_not_block_the_other_holds(kestrel: TenantContext) -> None:
@@ -141,7 +139,7 @@ def test_a_lease_whose_hold_fails_does_not_block_the_other_holds(kestrel: Tenant
         settled = find_hold(well)
         assert settled is not None
         assert settled.settled_at == sim.now
-        assert taken(budget) in (100, 101)
+        assert taken_cents(budget) in (100, 101)
 
 
 def test_a_lease_admitted_without_the_budget_gate_is_still_counted(kestrel: TenantContext, settings: Any) -> None:
@@ -152,11 +150,11 @@ def test_a_lease_admitted_without_the_budget_gate_is_still_counted(kestrel: Tena
         lease = sim.request_lease(kestrel, offering(), quantity=3)
         settings.LEASE_GATES = gates
         metering.run_metering(now=sim.now)
-        assert taken(budget) == 300
+        assert taken_cents(budget) == 300
         assert reload_lease(lease).state == LeaseState.QUEUED, "whoever was let in stays"
 
 
-def test_what_has_become_active_meanwhile_is_not_ended(kestrel: TenantContext) -> None:
+def test_a_lease_that_became_active_in_time_is_not_ended_for_budget(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 100, sim)
         lease = sim.request_lease(kestrel, offering())
@@ -168,7 +166,7 @@ def test_what_has_become_active_meanwhile_is_not_ended(kestrel: TenantContext) -
         assert reload_lease(lease).state == LeaseState.ACTIVE
 
 
-def test_a_look_that_finds_nothing_new_writes_nothing(kestrel: TenantContext) -> None:
+def test_a_hold_check_without_changes_writes_nothing(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 100, sim)
         sim.create_lease(kestrel, offering())

@@ -1,4 +1,4 @@
-"""A lease queues only with its money held; unused money is released."""
+"""Budget holds of requested, running, stopped and ended leases."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.django_db
 HOUR = 3600
 
 
-def test_a_lease_sets_aside_all_that_it_may_come_to_before_it_queues(kestrel: TenantContext) -> None:
+def test_a_lease_holds_its_maximum_cost_before_it_queues(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 500, sim)
         sim.request_lease(kestrel, offering(), quantity=2, max_duration_s=2 * HOUR)
         assert budget_totals(budget, sim) == (0, 400, 100)
 
 
-def test_a_lease_beyond_its_budget_holds_nothing(kestrel: TenantContext) -> None:
+def test_a_lease_beyond_its_budget_is_refused_and_holds_nothing(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 500, sim)
         sim.request_lease(kestrel, offering(), quantity=4)
@@ -70,7 +70,7 @@ def test_lease_usages_do_not_depend_on_the_order_of_rows(kestrel: TenantContext)
         assert found.used == found.charged > 0
 
 
-def test_every_budget_from_the_project_up_to_the_root_must_have_room(kestrel: TenantContext) -> None:
+def test_every_budget_up_to_the_root_project_must_have_room(kestrel: TenantContext) -> None:
     child, other = kestrel.create_project("docking"), kestrel.create_project("folding")
     with simulate() as sim:
         root, below = create_budget(kestrel, 300, sim), create_budget(kestrel, 200, sim, child)
@@ -84,7 +84,7 @@ def test_every_budget_from_the_project_up_to_the_root_must_have_room(kestrel: Te
         assert (budget_totals(root, sim), budget_totals(below, sim)) == ((0, 300, 0), (0, 200, 0))
 
 
-def test_a_released_lease_spends_its_seconds_and_frees_the_rest_of_its_hold(
+def test_a_released_lease_spends_its_usage_and_frees_the_rest_of_its_hold(
     kestrel: TenantContext,
 ) -> None:
     with simulate() as sim:
@@ -104,7 +104,7 @@ def test_a_released_lease_spends_its_seconds_and_frees_the_rest_of_its_hold(
         assert hold.settled_at == sim.now
 
 
-def test_what_runs_is_captured_as_it_is_charged(kestrel: TenantContext) -> None:
+def test_a_stopped_lease_holds_only_its_usage_until_it_starts_again(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering(), volume=sim.create_volume(kestrel).pk)
@@ -121,7 +121,7 @@ def test_what_runs_is_captured_as_it_is_charged(kestrel: TenantContext) -> None:
         assert budget_totals(budget, sim) == (33, 67, 0)
 
 
-def test_an_extension_takes_the_difference_or_nothing(kestrel: TenantContext) -> None:
+def test_an_extension_holds_the_additional_cost_or_is_refused(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 300, sim)
         lease = sim.create_lease(kestrel, offering())
@@ -140,13 +140,13 @@ def extend(owner: TenantContext, sim: Simulation, lease: Lease, more_s: int) -> 
         extension.extend_lease(lease, more_s=more_s, actor=owner.actor, now=sim.now)
 
 
-def test_where_there_is_no_budget_nothing_is_held(kestrel: TenantContext) -> None:
+def test_a_lease_without_a_budget_holds_nothing(kestrel: TenantContext) -> None:
     with simulate() as sim:
         assert find_hold(sim.request_lease(kestrel, offering())) is None
         assert hold_settlement.settle_holds(now=sim.now) == 0
 
 
-def test_each_month_has_its_own_part_of_a_lease_that_crosses_its_border(kestrel: TenantContext) -> None:
+def test_a_lease_across_the_month_end_holds_a_part_in_each_month(kestrel: TenantContext) -> None:
     with simulate(utc("2026-11-30 22:00:00")) as sim:
         budget = create_budget(kestrel, 425, sim)  # it may begin up to a quarter of an hour later
         lease = sim.create_lease(kestrel, offering(), max_duration_s=6 * HOUR)
@@ -182,7 +182,7 @@ def test_the_hold_of_a_queued_lease_moves_to_the_next_month(kestrel: TenantConte
         assert find_hold(lease) is not None
 
 
-def test_what_waits_and_has_no_room_any_longer_is_ended(kestrel: TenantContext) -> None:
+def test_a_queued_lease_that_no_longer_fits_the_budget_is_ended(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 100, sim)
         lease = sim.request_lease(kestrel, offering())
@@ -206,7 +206,7 @@ def test_a_running_lease_continues_over_budget_after_a_price_increase(kestrel: T
         assert budget_totals(budget, sim) == (8, 192, 0)
 
 
-def test_a_promised_price_is_what_is_held(kestrel: TenantContext) -> None:
+def test_a_quoted_lease_holds_the_quoted_price(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 100, sim)
         wanted = {"max_duration_s": HOUR, "name": "promised"}
@@ -226,7 +226,7 @@ def test_a_promised_price_is_what_is_held(kestrel: TenantContext) -> None:
         assert budget_totals(budget, sim) == (0, 100, 0)
 
 
-def test_a_quote_says_that_the_budget_has_no_room(kestrel: TenantContext) -> None:
+def test_a_quote_reports_an_exceeded_budget(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 99, sim)
         with tenant_scope(kestrel.tenant.pk):
@@ -239,21 +239,21 @@ def test_a_quote_says_that_the_budget_has_no_room(kestrel: TenantContext) -> Non
         assert isinstance(answer.refusal, BudgetExceeded)
 
 
-def test_a_fixed_end_is_the_most_that_is_held(kestrel: TenantContext) -> None:
+def test_a_fixed_end_date_limits_the_held_cost(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 100, sim)
         sim.request_lease(kestrel, offering(), max_duration_s=9 * HOUR, end_date=NOW + timedelta(minutes=30))
         assert budget_totals(budget, sim) == (0, 50, 50)
 
 
-def test_a_budget_of_zero_lets_nothing_queue(kestrel: TenantContext) -> None:
+def test_a_zero_budget_refuses_every_lease(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 0, sim)
         with pytest.raises(BudgetExceeded, match=r"is €0\.00; €0\.00 of it is left"):
             sim.request_lease(kestrel, offering())
 
 
-def test_a_budget_that_is_set_later_counts_what_was_spent_and_what_lives(kestrel: TenantContext) -> None:
+def test_a_new_budget_counts_past_spend_and_existing_leases(kestrel: TenantContext) -> None:
     with simulate() as sim:
         over = sim.create_lease(kestrel, offering(), LeaseState.RELEASED)
         sim.run(7200)
@@ -275,7 +275,7 @@ def test_a_budget_that_is_set_later_counts_what_was_spent_and_what_lives(kestrel
         assert budget_totals(budget, sim)[0] == spent
 
 
-def test_a_limit_below_what_is_taken_only_stops_new_leases(kestrel: TenantContext) -> None:
+def test_lowering_a_budget_below_its_holds_ends_no_running_lease(kestrel: TenantContext) -> None:
     with simulate() as sim:
         create_budget(kestrel, 300, sim)
         lease = sim.create_lease(kestrel, offering())
@@ -301,7 +301,7 @@ def test_a_removed_budget_limits_no_lease(kestrel: TenantContext) -> None:
         assert budget_totals(again, sim) == (83, 417, 500)
 
 
-def test_a_lease_that_used_all_its_time_comes_to_what_is_charged(kestrel: TenantContext) -> None:
+def test_a_fully_used_lease_needs_exactly_its_charged_amount(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 500, sim)
         lease = sim.create_lease(kestrel, offering())
@@ -312,7 +312,7 @@ def test_a_lease_that_used_all_its_time_comes_to_what_is_charged(kestrel: Tenant
         assert budget_totals(budget, sim)[2] == 400
 
 
-def test_a_lease_that_is_over_keeps_its_hold_until_its_last_second_is_charged(kestrel: TenantContext) -> None:
+def test_an_ended_lease_keeps_its_hold_until_its_last_second_is_charged(kestrel: TenantContext) -> None:
     with simulate() as sim:
         budget = create_budget(kestrel, 100, sim)
         lease = sim.create_lease(kestrel, offering())

@@ -1,4 +1,4 @@
-"""A capped token never spends more than its caps."""
+"""Daily and total spend caps of API tokens."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -41,8 +41,8 @@ def sim() -> Iterator[Simulation]:
         yield sim
 
 
-def capped(kestrel: TenantContext, wanted: TokenCapRequest, *, name: str = "ci") -> Actor:
-    """Return who acts with a new token of a cap."""
+def create_capped_token(kestrel: TenantContext, wanted: TokenCapRequest, *, name: str = "ci") -> Actor:
+    """Return the actor of a new token with a cap."""
     with tenant_scope(kestrel.tenant.pk):
         token, _ = tokens.issue(
             tenant=kestrel.tenant,
@@ -63,24 +63,22 @@ def ask(kestrel: TenantContext, actor: Actor, sim: Simulation, **wanted: Any) ->
         return request_lease(LeaseRequest(**values), project=kestrel.project, actor=actor, now=sim.now)
 
 
-def taken(kestrel: TenantContext, actor: Actor, now: datetime) -> tuple[int, int]:
-    """Return what of a token's cap is taken today and in all, in minor units."""
+def cap_use(kestrel: TenantContext, actor: Actor, now: datetime) -> tuple[int, int]:
+    """Return the use of a token's cap today and in total, in minor units."""
     with tenant_scope(kestrel.tenant.pk):
         tenant = Tenant.objects.get(pk=kestrel.tenant.pk)
         one = token_caps.token_cap_use([ApiToken(pk=actor.token)], tenant=tenant, now=now)[actor.token]
     return one.today, one.in_all
 
 
-def days(kestrel: TenantContext) -> dict[date, int]:
-    """Return by day what is taken, in cents."""
+def taken_by_day(kestrel: TenantContext) -> dict[date, int]:
+    """Return the taken cents by day."""
     with tenant_scope(kestrel.tenant.pk):
         return {row.day: int(row.taken_num) * 100 // EXACT_PER_UNIT for row in TokenCapDay.objects.order_by("day")}
 
 
-def test_what_does_not_fit_the_day_is_refused_and_names_the_token_alone(
-    kestrel: TenantContext, sim: Simulation
-) -> None:
-    actor = capped(kestrel, TokenCapRequest(daily_minor=250))
+def test_a_lease_beyond_the_daily_token_cap_is_refused(kestrel: TenantContext, sim: Simulation) -> None:
+    actor = create_capped_token(kestrel, TokenCapRequest(daily_minor=250))
     ask(kestrel, actor, sim, quantity=2)
     with pytest.raises(TokenCapReached) as refusal:
         ask(kestrel, actor, sim)
@@ -89,13 +87,13 @@ def test_what_does_not_fit_the_day_is_refused_and_names_the_token_alone(
         "The token 'ci' may spend €2.50 a day; of 21 November 2026 €0.50 are left,"
         " and this lease could cost €1.00 that day."
     )
-    assert taken(kestrel, actor, sim.now) == (200, 200)
+    assert cap_use(kestrel, actor, sim.now) == (200, 200)
     sim.request_lease(kestrel, offering())  # without it anybody may
     assert ask(kestrel, actor, sim, max_duration_s=1800).pk
 
 
-def test_what_does_not_fit_all_of_it_is_refused(kestrel: TenantContext, sim: Simulation) -> None:
-    actor = capped(kestrel, TokenCapRequest(total_minor=300))
+def test_a_lease_beyond_the_total_token_cap_is_refused(kestrel: TenantContext, sim: Simulation) -> None:
+    actor = create_capped_token(kestrel, TokenCapRequest(total_minor=300))
     ask(kestrel, actor, sim, quantity=2)
     sim.clock.at += timedelta(days=2)
     with pytest.raises(TokenCapReached) as refusal:
@@ -107,7 +105,7 @@ def test_what_does_not_fit_all_of_it_is_refused(kestrel: TenantContext, sim: Sim
     ask(kestrel, actor, sim)
 
 
-def test_a_day_is_the_tenants_own_and_a_lease_across_midnight_takes_of_both(
+def test_a_lease_across_the_tenants_midnight_counts_in_the_caps_of_both_days(
     kestrel: TenantContext, sim: Simulation
 ) -> None:
     kestrel.tenant.time_zone = "Asia/Kolkata"
@@ -115,25 +113,25 @@ def test_a_day_is_the_tenants_own_and_a_lease_across_midnight_takes_of_both(
         kestrel.tenant.save()
     kestrel.project.tenant = kestrel.tenant
     sim.clock.at = datetime(2026, 11, 21, 17, 30, tzinfo=UTC)  # 23:00 there
-    actor = capped(kestrel, TokenCapRequest(daily_minor=225))
+    actor = create_capped_token(kestrel, TokenCapRequest(daily_minor=225))
     ask(kestrel, actor, sim, max_duration_s=3 * HOUR)
     # It may begin a quarter of an hour later: then more of it falls into the next day.
-    assert days(kestrel) == {date(2026, 11, 21): 100, date(2026, 11, 22): 225}
+    assert taken_by_day(kestrel) == {date(2026, 11, 21): 100, date(2026, 11, 22): 225}
     with pytest.raises(TokenCapReached, match=r"of 22 November 2026 €0\.00 are left"):
         ask(kestrel, actor, sim, max_duration_s=2 * HOUR)
     ask(kestrel, actor, sim, max_duration_s=1800)
 
 
 def test_a_released_lease_frees_the_unused_part_of_the_cap(kestrel: TenantContext, sim: Simulation) -> None:
-    actor = capped(kestrel, TokenCapRequest(daily_minor=500))
+    actor = create_capped_token(kestrel, TokenCapRequest(daily_minor=500))
     lease = ask(kestrel, actor, sim, max_duration_s=4 * HOUR)
     sim.run(1800 + 3)
     sim.release_lease(lease)
     sim.run(30)
-    assert taken(kestrel, actor, sim.now)[0] == 400
+    assert cap_use(kestrel, actor, sim.now)[0] == 400
     run_metering(sim)
     hold_settlement.settle_holds(now=sim.now)
-    spent, in_all = taken(kestrel, actor, sim.now)
+    spent, in_all = cap_use(kestrel, actor, sim.now)
     assert spent == in_all
     with tenant_scope(kestrel.tenant.pk):
         row = reload_lease(lease)
@@ -143,9 +141,9 @@ def test_a_released_lease_frees_the_unused_part_of_the_cap(kestrel: TenantContex
         assert int(TokenCapDay.objects.get().taken_num) == lasted * 10**9, "to the very second"
 
 
-def test_charges_of_a_lease_fall_into_the_days_of_their_seconds(kestrel: TenantContext, sim: Simulation) -> None:
+def test_charges_of_a_lease_count_on_the_days_of_their_seconds(kestrel: TenantContext, sim: Simulation) -> None:
     sim.clock.at = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
-    actor = capped(kestrel, TokenCapRequest(daily_minor=500))
+    actor = create_capped_token(kestrel, TokenCapRequest(daily_minor=500))
     lease = ask(kestrel, actor, sim, max_duration_s=2 * HOUR)
     sim.run(HOUR)
     sim.release_lease(lease)
@@ -160,11 +158,11 @@ def test_charges_of_a_lease_fall_into_the_days_of_their_seconds(kestrel: TenantC
         before = datetime(2026, 11, 22, tzinfo=UTC) - row.active_at.replace(microsecond=0)
         assert by_day[date(2026, 11, 21).toordinal()] == int(before.total_seconds()) * 10**9
     hold_settlement.settle_holds(now=sim.now)
-    assert set(days(kestrel)) == {date(2026, 11, 21), date(2026, 11, 22)}
+    assert set(taken_by_day(kestrel)) == {date(2026, 11, 21), date(2026, 11, 22)}
 
 
-def test_only_what_a_token_names_is_leased(kestrel: TenantContext, sim: Simulation) -> None:
-    actor = capped(kestrel, TokenCapRequest(offerings=(offering("2g.20gb").pk,)))
+def test_a_token_leases_only_its_permitted_offerings(kestrel: TenantContext, sim: Simulation) -> None:
+    actor = create_capped_token(kestrel, TokenCapRequest(offerings=(offering("2g.20gb").pk,)))
     with pytest.raises(NotAllowed, match="is restricted to certain offerings"):
         ask(kestrel, actor, sim)
     with tenant_scope(kestrel.tenant.pk):
@@ -172,7 +170,7 @@ def test_only_what_a_token_names_is_leased(kestrel: TenantContext, sim: Simulati
 
 
 def test_a_capped_token_extends_only_its_own_leases_within_its_cap(kestrel: TenantContext, sim: Simulation) -> None:
-    actor = capped(kestrel, TokenCapRequest(daily_minor=200))
+    actor = create_capped_token(kestrel, TokenCapRequest(daily_minor=200))
     mine, other = ask(kestrel, actor, sim), sim.request_lease(kestrel, offering())
     with tenant_scope(kestrel.tenant.pk):
         extension.extend_lease(mine, more_s=HOUR, actor=actor, now=sim.now)
@@ -181,11 +179,11 @@ def test_a_capped_token_extends_only_its_own_leases_within_its_cap(kestrel: Tena
         with pytest.raises(NotAllowed, match="can only extend and start its own leases"), transaction.atomic():
             extension.extend_lease(other, more_s=HOUR, actor=actor, now=sim.now)
         extension.extend_lease(mine, more_s=HOUR, actor=kestrel.actor, now=sim.now)
-    assert taken(kestrel, actor, sim.now)[0] == 300, "whoever extends it, it counts"
+    assert cap_use(kestrel, actor, sim.now)[0] == 300, "whoever extends it, it counts"
 
 
 def test_a_queued_lease_that_exceeds_the_next_days_cap_is_ended(kestrel: TenantContext, sim: Simulation) -> None:
-    actor = capped(kestrel, TokenCapRequest(daily_minor=100))
+    actor = create_capped_token(kestrel, TokenCapRequest(daily_minor=100))
     waits = ask(kestrel, actor, sim)
     sim.clock.at += timedelta(days=1)
     with tenant_scope(kestrel.tenant.pk):
@@ -197,16 +195,16 @@ def test_a_queued_lease_that_exceeds_the_next_days_cap_is_ended(kestrel: TenantC
     assert day.pk
 
 
-def test_budgets_and_caps_hold_side_by_side(kestrel: TenantContext, sim: Simulation) -> None:
-    actor = capped(kestrel, TokenCapRequest(daily_minor=10_000))
+def test_budgets_and_token_caps_both_apply(kestrel: TenantContext, sim: Simulation) -> None:
+    actor = create_capped_token(kestrel, TokenCapRequest(daily_minor=10_000))
     create_budget(kestrel, 100, sim)
     ask(kestrel, actor, sim)
     with pytest.raises(BudgetExceeded):
         ask(kestrel, actor, sim)
-    assert taken(kestrel, actor, sim.now)[0] == 100, "a refusal takes nothing"
+    assert cap_use(kestrel, actor, sim.now)[0] == 100, "a refusal takes nothing"
 
 
-def test_a_token_without_a_cap_is_asked_nothing(kestrel: TenantContext, sim: Simulation) -> None:
+def test_a_token_without_a_cap_is_not_limited(kestrel: TenantContext, sim: Simulation) -> None:
     with tenant_scope(kestrel.tenant.pk):
         token = ApiToken.objects.create(
             tenant=kestrel.tenant,
@@ -236,16 +234,18 @@ def test_a_token_without_a_cap_is_asked_nothing(kestrel: TenantContext, sim: Sim
         (TokenCapRequest(offerings=tuple(f"off_{n}" for n in range(60))), "offerings"),
     ],
 )
-def test_an_invalid_cap_is_refused_at_its_field(
+def test_an_invalid_token_cap_is_refused_at_its_field(
     kestrel: TenantContext, sim: Simulation, wanted: TokenCapRequest, field: str
 ) -> None:
     with pytest.raises(InvalidValue) as refusal:
-        capped(kestrel, wanted)
+        create_capped_token(kestrel, wanted)
     assert refusal.value.field == field
 
 
-def test_postgresql_keeps_parts_with_their_token(kestrel: TenantContext, sim: Simulation) -> None:
-    one, other = (capped(kestrel, TokenCapRequest(daily_minor=500), name=name) for name in ("one", "other"))
+def test_postgresql_keeps_cap_parts_with_their_token_and_lease(kestrel: TenantContext, sim: Simulation) -> None:
+    one, other = (
+        create_capped_token(kestrel, TokenCapRequest(daily_minor=500), name=name) for name in ("one", "other")
+    )
     ask(kestrel, one, sim)
     ask(kestrel, other, sim)
     with tenant_scope(kestrel.tenant.pk):
@@ -262,7 +262,7 @@ def test_postgresql_keeps_parts_with_their_token(kestrel: TenantContext, sim: Si
             TokenCapPart.objects.filter(pk=part.pk).update(day=third)
 
 
-def test_over_the_api_a_token_is_made_with_its_cap_spends_and_makes_no_other(
+def test_the_api_creates_a_capped_token_that_cannot_create_other_tokens(
     kestrel: TenantContext, sim: Simulation
 ) -> None:
     api: Any = ApiClient(kestrel.token(Role.OWNER, now=NOW))
@@ -297,7 +297,7 @@ def test_over_the_api_a_token_is_made_with_its_cap_spends_and_makes_no_other(
     assert (free.status_code, free.json()["cap"]) == (201, None)
 
 
-def test_a_token_is_created_with_a_cap_and_the_page_shows_its_use(kestrel: TenantContext, sim: Simulation) -> None:
+def test_the_tokens_page_creates_capped_tokens_and_shows_their_use(kestrel: TenantContext, sim: Simulation) -> None:
     client = visitor(kestrel)
     page = client.get("/tokens/").content.decode()
     assert "Daily cap" in page

@@ -1,4 +1,4 @@
-"""Prices are added, never edited; seconds that have one keep it."""
+"""Publication and immutability of list prices."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def versions() -> list[tuple[object, object, int]]:
     return [(v.valid.lower, v.valid.upper, v.nano_per_hour) for v in PriceVersion.objects.order_by("valid")]
 
 
-def test_a_new_price_closes_the_running_one_where_it_begins() -> None:
+def test_a_new_price_ends_the_current_one_at_its_start() -> None:
     offering = create_priced_offering(EURO)
     price_list.publish_price(
         offering=offering, currency="EUR", nano_per_hour=2 * EURO, since=LATER, actor=OPERATOR, now=NOW
@@ -33,7 +33,7 @@ def test_a_new_price_closes_the_running_one_where_it_begins() -> None:
     assert price_list.price_of(offering, currency="EUR", moment=LATER).nano_per_hour == 2 * EURO
 
 
-def test_a_price_between_ends_where_the_scheduled_one_begins() -> None:
+def test_a_price_before_a_scheduled_one_ends_where_that_one_starts() -> None:
     offering = create_priced_offering(EURO)
     for nano, since in ((3 * EURO, LATER), (2 * EURO, NOW)):
         price_list.publish_price(
@@ -42,13 +42,13 @@ def test_a_price_between_ends_where_the_scheduled_one_begins() -> None:
     assert versions() == [(LONG_AGO, NOW, EURO), (NOW, LATER, 2 * EURO), (LATER, None, 3 * EURO)]
 
 
-def test_a_price_begins_on_a_whole_second() -> None:
+def test_a_price_starts_on_a_whole_second() -> None:
     version = set_price(create_priced_offering(None), EURO, since=NOW + timedelta(microseconds=1))
     assert version.valid.lower == NOW + timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("since", [NOW - timedelta(seconds=1), LONG_AGO])
-def test_b26_the_past_keeps_its_price(since: object) -> None:
+def test_b26_a_price_starting_in_the_past_is_refused(since: object) -> None:
     offering = create_priced_offering(EURO)
     with pytest.raises(price_list.PriceAlreadyCharged):
         price_list.publish_price(
@@ -57,7 +57,7 @@ def test_b26_the_past_keeps_its_price(since: object) -> None:
     assert versions() == [(LONG_AGO, None, EURO)]
 
 
-def test_a_scheduled_price_is_not_replaced_at_its_own_moment() -> None:
+def test_a_second_price_at_the_start_of_a_scheduled_one_is_refused() -> None:
     offering = create_priced_offering(EURO, since=LATER)
     with pytest.raises(price_list.PriceAlreadyCharged):
         price_list.publish_price(
@@ -65,13 +65,13 @@ def test_a_scheduled_price_is_not_replaced_at_its_own_moment() -> None:
         )
 
 
-def test_a_gap_in_the_past_may_be_filled() -> None:
+def test_a_price_gap_in_the_past_can_be_filled() -> None:
     offering = create_priced_offering(EURO, since=NOW)
     version = set_price(offering, 2 * EURO, since=LONG_AGO)
     assert (version.valid.lower, version.valid.upper) == (LONG_AGO, NOW)
 
 
-def test_publishing_is_audited_with_before_and_after() -> None:
+def test_publishing_a_price_is_audited_with_both_prices() -> None:
     offering = create_priced_offering(EURO)
     set_price(offering, 2 * EURO, since=NOW)
     with staff_scope():
@@ -96,7 +96,7 @@ def test_an_offering_without_a_price_is_refused_and_listed() -> None:
     assert price_list.offerings_without_price(currency="USD", moment=NOW) == [priced, unpriced]
 
 
-def test_a_whole_catalogue_is_priced_in_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_the_prices_of_all_offerings_take_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     offerings = [create_priced_offering(EURO) for _ in range(5)]
     with django_assert_num_queries(1):
         found = price_list.prices_at(NOW, currency="EUR", offerings=[offering.pk for offering in offerings[:3]])
@@ -113,7 +113,7 @@ def test_a_whole_catalogue_is_priced_in_one_query(django_assert_num_queries: Dja
         "DELETE FROM billing_priceversion",
     ],
 )
-def test_a_version_is_never_changed(sql: str) -> None:
+def test_postgresql_refuses_to_edit_or_delete_a_price_version(sql: str) -> None:
     create_priced_offering(EURO)
     with (
         pytest.raises(DatabaseError, match="only closed"),
@@ -123,7 +123,7 @@ def test_a_version_is_never_changed(sql: str) -> None:
         cursor.execute(sql)
 
 
-def test_a_closed_version_is_never_opened_again() -> None:
+def test_postgresql_refuses_to_reopen_a_closed_price_version() -> None:
     offering = create_priced_offering(EURO)
     set_price(offering, 2 * EURO, since=NOW)
     for wider in (
@@ -135,7 +135,7 @@ def test_a_closed_version_is_never_opened_again() -> None:
             PriceVersion.objects.filter(nano_per_hour=EURO).update(valid=wider)
 
 
-def test_two_prices_never_hold_at_once() -> None:
+def test_postgresql_refuses_overlapping_prices() -> None:
     version = set_price(create_priced_offering(None), EURO, since=NOW)
     with pytest.raises(IntegrityError, match="one_price_at_a_time"), transaction.atomic():
         PriceVersion.objects.create(

@@ -1,4 +1,4 @@
-"""A price preview uses last month's usage and writes nothing."""
+"""Price previews on last month's usage."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def preview(offering: Offering, nano: int, *, currency: str = "EUR") -> PricePre
         return price_impact.preview_price(offering, currency=currency, nano_per_hour=nano, now=NOW)
 
 
-def test_last_month_is_charged_once_more_tenant_by_tenant() -> None:
+def test_a_preview_reprices_last_months_usage_per_tenant() -> None:
     offering, other = create_priced_offering(EURO), create_priced_offering(EURO)
     kestrel, tern = create_customer(), create_customer("Asia/Kolkata")
     add_ended_lease(kestrel[1], offering, utc("2026-10-10 00:00:00"), 10 * HOUR, quantity=2)
@@ -55,7 +55,7 @@ def test_last_month_is_charged_once_more_tenant_by_tenant() -> None:
     assert PriceVersion.objects.filter(offering=offering).count() == 1
 
 
-def test_only_the_seconds_of_the_month_count_whatever_the_tenants_zone() -> None:
+def test_a_preview_covers_the_utc_month_in_every_tenant_time_zone() -> None:
     offering = create_priced_offering(EURO)
     _, project = create_customer("America/St_Johns")
     for start in (OCTOBER - timedelta(hours=1), utc("2026-10-31 23:00:00")):
@@ -74,7 +74,7 @@ def test_a_preview_of_a_month_with_two_prices_uses_both() -> None:
     assert (found.was_minor, found.would_be_minor) == (300, 200)
 
 
-def test_what_a_quote_fixed_stays_at_any_price() -> None:
+def test_quoted_usage_keeps_its_price_in_a_preview() -> None:
     offering = create_priced_offering(EURO)
     _, project = create_customer()
     add_quote(add_ended_lease(project, offering, utc("2026-10-10 00:00:00"), HOUR), offering.price_versions.get())
@@ -84,7 +84,7 @@ def test_what_a_quote_fixed_stays_at_any_price() -> None:
     assert (found.was_minor, found.would_be_minor, found.kept_minor) == (200, 600, 100)
 
 
-def test_a_lease_that_still_runs_is_in_it_once_its_month_is_closed() -> None:
+def test_a_running_lease_is_previewed_once_its_month_is_closed() -> None:
     offering = create_priced_offering(EURO)
     _, project = create_customer()
     add_running_lease(project, offering, utc("2026-10-31 22:00:00"))
@@ -92,7 +92,7 @@ def test_a_lease_that_still_runs_is_in_it_once_its_month_is_closed() -> None:
     assert preview(offering, 2 * EURO).unit_seconds == 2 * HOUR
 
 
-def test_other_currencies_are_left_out_and_nothing_used_is_nothing() -> None:
+def test_a_preview_excludes_tenants_in_other_currencies() -> None:
     offering = create_priced_offering(EURO)
     set_price(offering, EURO, since=LONG_AGO, currency="USD")
     _, project = create_customer(currency="USD")

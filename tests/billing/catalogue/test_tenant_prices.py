@@ -1,4 +1,4 @@
-"""A tenant's own price precedes the list price and changes no past charge."""
+"""Tenant prices: precedence, validity, overlap and isolation."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -48,12 +48,12 @@ def kestrel() -> tuple[Tenant, Project]:
     return create_customer("Europe/Berlin")
 
 
-def agree(tenant: Tenant, offering: Offering, nano: int, since: datetime, **more: Any) -> PriceVersion:
+def create_tenant_price(tenant: Tenant, offering: Offering, nano: int, since: datetime, **more: Any) -> PriceVersion:
     values = {"now": min(since, NOW), "actor": OPERATOR, **more}
     return tenant_prices.set_tenant_price(tenant=tenant, offering=offering, nano_per_hour=nano, since=since, **values)
 
 
-def own(tenant: Tenant) -> list[tuple[object, object, int]]:
+def tenant_price_versions(tenant: Tenant) -> list[tuple[object, object, int]]:
     with tenant_scope(tenant.pk):
         rows = PriceVersion.objects.filter(tenant_id=tenant.pk).order_by("valid")
         return [(row.valid.lower, row.valid.upper, row.nano_per_hour) for row in rows]
@@ -63,13 +63,13 @@ def minutes(count: int) -> timedelta:
     return timedelta(minutes=count)
 
 
-def test_a_lease_pays_its_tenants_price_where_there_is_one_and_the_lists_before_and_after(
+def test_the_tenant_price_applies_within_its_period_and_the_list_price_outside(
     kestrel: tuple[Tenant, Project],
 ) -> None:
     """One list price holds in two parts: two charges on one line."""
     tenant, project = kestrel
     offering = create_priced_offering(4 * EURO)
-    agree(tenant, offering, EURO, START + minutes(15), until=START + minutes(45))
+    create_tenant_price(tenant, offering, EURO, START + minutes(15), until=START + minutes(45))
     lease = add_ended_lease(project, offering, START, HOUR, quantity=2)
     lease_rating.rate_all_leases(now=NOW)
     assert [(c.lease_id, c.part, c.s, c.unit_seconds, int(c.exact_num)) for c in charges_of(tenant)] == [
@@ -88,10 +88,10 @@ def test_a_lease_pays_its_tenants_price_where_there_is_one_and_the_lists_before_
             assert line_explanations.explain_invoice_line(line).recomputed_equal
 
 
-def test_others_pay_the_list(kestrel: tuple[Tenant, Project]) -> None:
+def test_other_tenants_pay_the_list_price(kestrel: tuple[Tenant, Project]) -> None:
     tenant, other = kestrel[0], create_customer()
     offering = create_priced_offering(4 * EURO)
-    agree(tenant, offering, EURO, START)
+    create_tenant_price(tenant, offering, EURO, START)
     add_ended_lease(other[1], offering, START, HOUR)
     lease_rating.rate_all_leases(now=NOW)
     assert [int(c.exact_num) for c in charges_of(other[0])] == [HOUR * 4 * EURO]
@@ -100,20 +100,20 @@ def test_others_pay_the_list(kestrel: tuple[Tenant, Project]) -> None:
         assert PriceVersion.objects.filter(tenant_id__isnull=False).count() == 0, "others do not even see it"
 
 
-def test_a_quote_keeps_what_it_promised_beside_an_own_price(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_quote_precedes_a_tenant_price(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(4 * EURO)
     lease = add_ended_lease(project, offering, START, HOUR)
     add_quote(lease, offering.price_versions.get())
-    agree(tenant, offering, EURO, START)
+    create_tenant_price(tenant, offering, EURO, START)
     lease_rating.rate_all_leases(now=NOW)
     assert [int(c.exact_num) for c in charges_of(tenant)] == [HOUR * 4 * EURO]
 
 
-def test_an_own_price_is_enough_where_the_list_has_none(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_tenant_price_suffices_without_a_list_price(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(None)
-    agree(tenant, offering, EURO, START + minutes(30))
+    create_tenant_price(tenant, offering, EURO, START + minutes(30))
     add_ended_lease(project, offering, START + minutes(30), HOUR // 2)
     held_up, other = add_ended_lease(project, offering, START, HOUR), create_customer()
     add_ended_lease(other[1], offering, START, HOUR)
@@ -129,7 +129,7 @@ def test_an_own_price_is_enough_where_the_list_has_none(kestrel: tuple[Tenant, P
 def test_a_running_lease_shows_the_tenants_own_price_before_rating(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(4 * EURO)
-    agree(tenant, offering, EURO, NOW - minutes(30))
+    create_tenant_price(tenant, offering, EURO, NOW - minutes(30))
     lease = add_running_lease(project, offering, NOW - minutes(60))
     with tenant_scope(tenant.pk):
         assert spend.hourly_spend(None, tenant, now=NOW) == EURO
@@ -142,42 +142,42 @@ def test_a_running_lease_shows_the_tenants_own_price_before_rating(kestrel: tupl
         assert earnings.revenue_over((NOW - minutes(60), NOW)) == [{"EUR": 1800 * 5 * EURO}]
 
 
-def test_the_next_price_closes_the_one_that_runs_and_both_are_in_the_audit_log(
+def test_the_next_tenant_price_ends_the_current_one_and_both_are_audited(
     kestrel: tuple[Tenant, Project],
 ) -> None:
     tenant, _ = kestrel
     offering = create_priced_offering(4 * EURO)
-    agree(tenant, offering, EURO, START)
-    agree(tenant, offering, 2 * EURO, LATER)
-    assert own(tenant) == [(START, LATER, EURO), (LATER, None, 2 * EURO)]
+    create_tenant_price(tenant, offering, EURO, START)
+    create_tenant_price(tenant, offering, 2 * EURO, LATER)
+    assert tenant_price_versions(tenant) == [(START, LATER, EURO), (LATER, None, 2 * EURO)]
     with tenant_scope(tenant.pk):
         trail = AuditEvent.objects.filter(action="price.agree").order_by("at")
         assert [(e.detail["before"], e.detail["after"]) for e in trail] == [(None, EURO), (EURO, 2 * EURO)]
 
 
-def test_an_end_lets_the_list_hold_again(kestrel: tuple[Tenant, Project]) -> None:
+def test_the_list_price_applies_again_after_a_tenant_price_ends(kestrel: tuple[Tenant, Project]) -> None:
     tenant, _ = kestrel
     offering = create_priced_offering(4 * EURO)
-    version = agree(tenant, offering, EURO, START)
+    version = create_tenant_price(tenant, offering, EURO, START)
     tenant_prices.end_tenant_price(version, at=LATER, actor=OPERATOR, now=NOW)
-    assert own(tenant) == [(START, LATER, EURO)]
+    assert tenant_price_versions(tenant) == [(START, LATER, EURO)]
     with tenant_scope(tenant.pk):
         found = price_list.prices_at(LATER, currency="EUR", tenant=tenant.pk)[offering.pk]
     assert (found.nano_per_hour, found.own) == (4 * EURO, False)
 
 
 @pytest.mark.parametrize("when", [NOW - timedelta(seconds=1), START, LATER + minutes(1)])
-def test_an_end_is_not_in_the_past_not_before_the_beginning_and_not_later_than_planned(
+def test_a_tenant_price_cannot_end_in_the_past_before_its_start_or_later_than_planned(
     kestrel: tuple[Tenant, Project], when: datetime
 ) -> None:
     tenant, _ = kestrel
-    version = agree(tenant, create_priced_offering(4 * EURO), EURO, START, until=LATER)
+    version = create_tenant_price(tenant, create_priced_offering(4 * EURO), EURO, START, until=LATER)
     with pytest.raises(InvalidValue, match="must be after the start"):
         tenant_prices.end_tenant_price(version, at=when, actor=OPERATOR, now=NOW)
-    assert own(tenant) == [(START, LATER, EURO)]
+    assert tenant_price_versions(tenant) == [(START, LATER, EURO)]
 
 
-def test_the_lists_price_is_none_of_a_tenant(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_list_price_is_not_found_as_a_tenant_price(kestrel: tuple[Tenant, Project]) -> None:
     for pk in (str(create_priced_offering(EURO).price_versions.get().pk), "x"):
         with staff_scope(), pytest.raises(ObjectNotFound):
             tenant_prices.find_tenant_price(pk)
@@ -199,14 +199,16 @@ def test_an_invalid_tenant_price_is_refused_and_not_stored(
     tenant, _ = kestrel
     given = {"nano": EURO, "since": NOW, **wanted}
     with pytest.raises(InvalidValue, match=words):
-        agree(tenant, create_priced_offering(EURO), given.pop("nano"), given.pop("since"), now=NOW, **given)
-    assert own(tenant) == []
+        create_tenant_price(
+            tenant, create_priced_offering(EURO), given.pop("nano"), given.pop("since"), now=NOW, **given
+        )
+    assert tenant_price_versions(tenant) == []
 
 
 def test_an_explicit_zero_is_a_valid_price(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
-    agree(tenant, offering, 0, START, free=True)
+    create_tenant_price(tenant, offering, 0, START, free=True)
     add_ended_lease(project, offering, START, HOUR)
     lease_rating.rate_all_leases(now=NOW)
     assert [(c.unit_seconds, int(c.exact_num)) for c in charges_of(tenant)] == [(HOUR, 0)]
@@ -221,44 +223,44 @@ def test_an_explicit_zero_is_a_valid_price(kestrel: tuple[Tenant, Project]) -> N
         (NOW, LATER + minutes(1)),
     ],
 )
-def test_two_prices_at_a_time_are_refused(
+def test_overlapping_tenant_prices_are_refused(
     kestrel: tuple[Tenant, Project], since: datetime, until: datetime | None
 ) -> None:
     tenant, _ = kestrel
     offering = create_priced_offering(EURO)
-    agree(tenant, offering, EURO, LATER, until=LATER + minutes(60))
+    create_tenant_price(tenant, offering, EURO, LATER, until=LATER + minutes(60))
     with pytest.raises(PriceOverlaps, match="already has a custom price"):
-        agree(tenant, offering, 2 * EURO, since, until=until)
-    assert own(tenant) == [(LATER, LATER + minutes(60), EURO)]
+        create_tenant_price(tenant, offering, 2 * EURO, since, until=until)
+    assert tenant_price_versions(tenant) == [(LATER, LATER + minutes(60), EURO)]
 
 
-def test_a_price_between_two_is_let_in(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_tenant_price_that_ends_where_the_next_starts_is_accepted(kestrel: tuple[Tenant, Project]) -> None:
     tenant, _ = kestrel
     offering = create_priced_offering(EURO)
-    agree(tenant, offering, EURO, LATER)
-    agree(tenant, offering, 2 * EURO, NOW, until=LATER)
-    assert own(tenant) == [(NOW, LATER, 2 * EURO), (LATER, None, EURO)]
+    create_tenant_price(tenant, offering, EURO, LATER)
+    create_tenant_price(tenant, offering, 2 * EURO, NOW, until=LATER)
+    assert tenant_price_versions(tenant) == [(NOW, LATER, 2 * EURO), (LATER, None, EURO)]
 
 
-def test_a_second_that_is_charged_keeps_its_price(kestrel: tuple[Tenant, Project]) -> None:
+def test_the_tenant_price_of_a_charged_second_cannot_change(kestrel: tuple[Tenant, Project]) -> None:
     """`now` passed long before it is written, and meanwhile the list was charged."""
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
-    version = agree(tenant, offering, EURO, START - minutes(90))
+    version = create_tenant_price(tenant, offering, EURO, START - minutes(90))
     add_ended_lease(project, offering, START, HOUR)
     lease_rating.rate_all_leases(now=NOW)
     early = START + minutes(30)
     with pytest.raises(PriceAlreadyCharged):
-        agree(tenant, offering, 2 * EURO, early, now=early)
+        create_tenant_price(tenant, offering, 2 * EURO, early, now=early)
     with pytest.raises(PriceAlreadyCharged):
         tenant_prices.end_tenant_price(version, at=early, actor=OPERATOR, now=early)
-    assert own(tenant) == [(START - minutes(90), None, EURO)]
+    assert tenant_price_versions(tenant) == [(START - minutes(90), None, EURO)]
 
 
 def test_a_repeated_tenant_price_is_found_as_identical(kestrel: tuple[Tenant, Project]) -> None:
     tenant, _ = kestrel
     offering = create_priced_offering(EURO)
-    version = agree(tenant, offering, EURO, NOW, until=LATER)
+    version = create_tenant_price(tenant, offering, EURO, NOW, until=LATER)
     with tenant_scope(tenant.pk):
         same = tenant_prices.find_identical_price(tenant, offering, nano_per_hour=EURO, since=NOW, until=LATER)
         assert same == version
@@ -277,17 +279,17 @@ def test_a_price_belongs_to_the_tenant_of_its_rate_card(kestrel: tuple[Tenant, P
         PriceVersion.objects.create(tenant_id=tenant.pk, rate_card=list_rate_card(), valid=valid, **values)
 
 
-def test_a_tenant_writes_no_card_for_another(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_tenant_cannot_create_a_rate_card_for_another_tenant(kestrel: tuple[Tenant, Project]) -> None:
     other, _ = create_customer()
     with tenant_scope(kestrel[0].pk), pytest.raises(DatabaseError, match="row-level"), transaction.atomic():
         RateCard.objects.create(name="own", tenant_id=other.pk)
 
 
-def test_a_new_price_on_the_list_leaves_own_prices_as_they_are(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_list_price_preview_leaves_tenant_prices_unchanged(kestrel: tuple[Tenant, Project]) -> None:
     """A preview changes only tenants without a price of their own."""
     tenant, project = kestrel
     offering, october = create_priced_offering(4 * EURO), utc("2026-10-10 00:00:00")
-    agree(tenant, offering, EURO, october, until=october + minutes(60))
+    create_tenant_price(tenant, offering, EURO, october, until=october + minutes(60))
     add_ended_lease(project, offering, october, 2 * HOUR)
     lease_rating.rate_all_leases(now=NOW)
     with staff_scope():
@@ -299,12 +301,12 @@ def test_a_new_price_on_the_list_leaves_own_prices_as_they_are(kestrel: tuple[Te
     assert nobody.effects == ()
 
 
-def test_a_change_of_the_list_beside_an_own_price_cuts_only_what_the_list_holds(
+def test_a_list_price_change_affects_only_usage_without_a_tenant_price(
     kestrel: tuple[Tenant, Project],
 ) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(4 * EURO)
-    agree(tenant, offering, EURO, START + minutes(10), until=START + minutes(30))
+    create_tenant_price(tenant, offering, EURO, START + minutes(10), until=START + minutes(30))
     set_price(offering, 6 * EURO, since=START + minutes(20))
     add_ended_lease(project, offering, START, HOUR)
     lease_rating.rate_all_leases(now=NOW)

@@ -1,4 +1,4 @@
-"""Prepaid tenants: their money, its holds and their months."""
+"""Prepaid tenants: funds, holds and months."""
 
 from datetime import datetime
 
@@ -29,12 +29,12 @@ def set_payment_terms(
 
 
 def give_credit(owner: TenantContext, cents: int, *, now: datetime = NOW) -> Grant:
-    """Give what counts like money: credit that pays for everything and never ends."""
+    """Give an unlimited grant that pays for everything."""
     return create_grant(owner.tenant, cents, now=now)
 
 
 def available_cents(owner: TenantContext, now: datetime = NOW) -> int:
-    """Return in cents what new leases may take."""
+    """Return in cents what new leases may use."""
     with tenant_scope(owner.tenant.pk):
         return wallet_balances.wallet_funds(owner.tenant, now=now).available
 

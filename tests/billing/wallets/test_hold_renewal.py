@@ -1,4 +1,4 @@
-"""What the renewal of a hold reads and marks, and what it does not count."""
+"""Renewal of holds, and funds and months that do not count."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ def test_renewal_reopens_a_settled_hold(kestrel: TenantContext) -> None:
         assert found.checked_at == sim.now + timedelta(minutes=1)
 
 
-def test_a_first_look_opens_a_hold_in_the_currency_of_its_tenant(kestrel: TenantContext) -> None:
+def test_the_first_check_opens_a_hold_in_the_tenants_currency(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.request_lease(kestrel, offering())
         with tenant_scope(kestrel.tenant.pk):
@@ -50,7 +50,7 @@ def test_a_first_look_opens_a_hold_in_the_currency_of_its_tenant(kestrel: Tenant
         assert (found.currency, found.opened_at, found.seq) == ("EUR", sim.now, lease.seq)
 
 
-def test_money_of_another_currency_is_not_counted(kestrel: TenantContext) -> None:
+def test_funds_in_another_currency_are_not_counted(kestrel: TenantContext) -> None:
     with simulate() as sim:
         give_credit(kestrel, 500)
         with payments.using_gateway(SimulatedGateway()), captured_messages():
@@ -63,7 +63,7 @@ def test_money_of_another_currency_is_not_counted(kestrel: TenantContext) -> Non
         assert rooms == {"EUR": 800 * COIN, "USD": 0}
 
 
-def test_no_month_is_made_that_was_over_before_its_budget_was_set(kestrel: TenantContext) -> None:
+def test_no_budget_month_is_created_for_months_before_the_budget(kestrel: TenantContext) -> None:
     with simulate() as sim:
         set_ = create_budget(kestrel, 100, sim)
         with tenant_scope(kestrel.tenant.pk):

@@ -1,4 +1,4 @@
-"""Which tax rate a prepaid hold uses."""
+"""Tax rate of prepaid holds."""
 
 from datetime import UTC, date, datetime
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 HOME = TaxStatus(TaxTreatment.DOMESTIC, "DE")
 
 
-def test_a_month_that_is_over_and_open_is_still_taxed_by_its_own_last_day() -> None:
+def test_an_open_past_month_is_taxed_at_the_rate_of_its_last_day() -> None:
     set_tax_rate("DE", 20)
     set_tax_rate("DE", 10, since=date(2026, 12, 1))
     tenant, _ = create_customer("Pacific/Honolulu")
@@ -28,7 +28,7 @@ def test_a_month_that_is_over_and_open_is_still_taxed_by_its_own_last_day() -> N
 
 
 @pytest.mark.parametrize(("label", "day"), [("2026-11", 30), ("2026-12", 31), ("2028-02", 29), ("2026-02", 28)])
-def test_the_last_day_of_a_month(label: str, day: int) -> None:
+def test_the_last_day_of_a_month_is_computed(label: str, day: int) -> None:
     found = last_day(label)
     assert (f"{found:%Y-%m}", found.day) == (label, day)
     assert datetime.combine(found, datetime.min.time(), UTC).day == day

@@ -1,4 +1,4 @@
-"""Prepaid leases hold an hour ahead and never run without money."""
+"""Prepaid holds: one hour ahead, without funds, and at month end."""
 
 from datetime import timedelta
 from typing import Any
@@ -37,8 +37,8 @@ HOUR = 3600
 SLACK = 2  # cents for rounding
 
 
-def runs(sim: Simulation, minutes: int) -> None:
-    """Let time pass, with a look each minute."""
+def run_minutes(sim: Simulation, minutes: int) -> None:
+    """Let minutes pass, with a check each minute."""
     for _ in range(minutes):
         sim.run(60)
         run_metering(sim)
@@ -65,17 +65,17 @@ def test_a_prepaid_lease_holds_one_hour_ahead(kestrel: TenantContext) -> None:
         give_credit(kestrel, 500)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         assert (held_cents(kestrel), available_cents(kestrel)) == (100 + SLACK, 398)
-        runs(sim, 60)
+        run_minutes(sim, 60)
         assert 195 <= held_cents(kestrel) <= 200 + 2 * SLACK
         until = find_prepaid_hold(lease.pk, kestrel).covers_until
         assert until is not None
         assert timedelta(minutes=50) < until - sim.now <= timedelta(hours=1)
         sim.release_lease(reload_lease(lease))
-        runs(sim, 7)
+        run_minutes(sim, 7)
         assert 100 <= held_cents(kestrel) <= 104
 
 
-def test_a_lease_that_ends_sooner_sets_aside_no_more_than_it_may_come_to(kestrel: TenantContext) -> None:
+def test_a_short_lease_holds_at_most_its_maximum_cost(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 500)
@@ -84,12 +84,12 @@ def test_a_lease_that_ends_sooner_sets_aside_no_more_than_it_may_come_to(kestrel
 
 
 @pytest.mark.deep
-def test_when_money_runs_out_the_lease_ends_before_its_cover_does(kestrel: TenantContext) -> None:
+def test_a_lease_without_funds_ends_before_its_hold_is_used_up(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 250)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
-        runs(sim, 180)
+        run_minutes(sim, 180)
         found = reload_lease(lease)
         assert (found.state, found.end_reason) == (LeaseState.RELEASED, EndReason.UNPAID)
         assert 200 <= held_cents(kestrel) <= 250
@@ -109,7 +109,7 @@ def test_usage_of_a_late_stop_beyond_the_wallet_is_written_off(kestrel: TenantCo
         give_credit(kestrel, 150)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         sim.run(5 * HOUR)  # nobody looked
-        runs(sim, 10)
+        run_minutes(sim, 10)
         assert reload_lease(lease).end_reason == EndReason.UNPAID
         assert held_cents(kestrel) <= 150
         with tenant_scope(kestrel.tenant.pk):  # however often somebody looks, it is given once
@@ -132,7 +132,7 @@ def test_usage_of_a_late_stop_beyond_the_wallet_is_written_off(kestrel: TenantCo
             assert [proof.name for proof in invariant_checks.check_invariants(now=sim.now) if not proof.holds] == []
 
 
-def test_use_beyond_the_hold_is_written_off_before_the_month_is_invoiced(kestrel: TenantContext) -> None:
+def test_usage_beyond_the_hold_is_written_off_before_the_month_is_invoiced(kestrel: TenantContext) -> None:
     with simulate() as sim:
         sim.clock.at = sim.clock.at.replace(day=30, hour=20, minute=0)
         make_prepaid(kestrel)
@@ -170,7 +170,7 @@ def test_a_funded_lease_continues_past_the_end_of_the_month(kestrel: TenantConte
             assert not Grant.objects.exclude(minor=900).exists()
 
 
-def test_a_month_in_which_nothing_was_used_is_closed_as_it_is(kestrel: TenantContext) -> None:
+def test_a_prepaid_month_without_usage_closes_without_an_invoice(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         with tenant_scope(kestrel.tenant.pk):
@@ -187,7 +187,7 @@ def test_a_late_hold_renewal_covers_the_hours_already_used(kestrel: TenantContex
         give_credit(kestrel, 1000)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         sim.run(3 * HOUR)
-        runs(sim, 2)
+        run_minutes(sim, 2)
         assert reload_lease(lease).state == LeaseState.ACTIVE
         assert 390 <= held_cents(kestrel) <= 410
 
@@ -204,7 +204,7 @@ def test_extensions_and_new_leases_are_checked_against_the_wallet(kestrel: Tenan
             sim.request_lease(kestrel, offering())
 
 
-def test_budget_and_wallet_both_have_to_have_room(kestrel: TenantContext) -> None:
+def test_budget_and_wallet_limits_both_apply(kestrel: TenantContext) -> None:
     with simulate() as sim:
         make_prepaid(kestrel)
         give_credit(kestrel, 150)
@@ -224,7 +224,7 @@ def test_a_suspended_tenant_starts_no_lease_but_keeps_its_running_ones(kestrel: 
         with pytest.raises(PaymentOverdue, match="new here") as refusal:
             sim.request_lease(kestrel, offering())
         assert (refusal.value.status, refusal.value.code) == (402, "payment-overdue")
-        runs(sim, 15)
+        run_minutes(sim, 15)
         assert reload_lease(lease).state == LeaseState.ACTIVE
         set_payment_terms(kestrel, account_status="grace")
         sim.request_lease(kestrel, offering())
@@ -235,14 +235,14 @@ def test_running_leases_are_held_once_their_tenant_becomes_prepaid(kestrel: Tena
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         waiting = sim.create_lease(kestrel, offering(), LeaseState.QUEUED, max_duration_s=9 * HOUR)
         give_credit(kestrel, 1000)
-        runs(sim, 10)
+        run_minutes(sim, 10)
         assert held_cents(kestrel) == 0
         make_prepaid(kestrel, now=sim.now)
         run_metering(sim)
         assert held_cents(kestrel) > 200
         assert waiting.pk != lease.pk
         set_payment_terms(kestrel, now=sim.now)
-        runs(sim, 6)
+        run_minutes(sim, 6)
         assert held_cents(kestrel) == 0
 
 
@@ -251,16 +251,16 @@ def test_leases_end_when_their_tenant_becomes_prepaid_without_funds(kestrel: Ten
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         waiting = sim.create_lease(kestrel, offering(), LeaseState.QUEUED, quantity=8, max_duration_s=9 * HOUR)
         make_prepaid(kestrel, now=sim.now)
-        runs(sim, 2)
+        run_minutes(sim, 2)
         assert {reload_lease(lease).end_reason, reload_lease(waiting).end_reason} == {EndReason.UNPAID}
 
 
-def test_use_from_before_prepayment_is_not_written_off(kestrel: TenantContext) -> None:
+def test_usage_before_the_change_to_prepaid_is_not_written_off(kestrel: TenantContext) -> None:
     with simulate() as sim:
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
-        runs(sim, 60)
+        run_minutes(sim, 60)
         make_prepaid(kestrel, now=sim.now)
-        runs(sim, 10)
+        run_minutes(sim, 10)
         assert reload_lease(lease).end_reason == EndReason.UNPAID
         assert held_cents(kestrel) >= 100
         with tenant_scope(kestrel.tenant.pk):
@@ -273,7 +273,7 @@ def test_a_lease_ends_when_the_wallet_cannot_cover_a_higher_price(kestrel: Tenan
         give_credit(kestrel, 160)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
         set_price(offering(), 20 * EURO, since=sim.now + timedelta(minutes=20))
-        runs(sim, 40)
+        run_minutes(sim, 40)
         assert reload_lease(lease).end_reason == EndReason.UNPAID
         assert held_cents(kestrel) <= 160
 
@@ -284,7 +284,7 @@ def test_an_invoice_settles_the_holds_of_its_month_from_the_wallet(kestrel: Tena
         make_prepaid(kestrel, now=sim.now)
         give_credit(kestrel, 1000, now=sim.now)
         lease = sim.create_lease(kestrel, offering(), max_duration_s=5 * HOUR)
-        runs(sim, 97)
+        run_minutes(sim, 97)
         sim.run_with_sweeps(30)
         before = available_cents(kestrel, sim.now)
         invoice = close_prepaid_month(kestrel, sim)
@@ -293,7 +293,7 @@ def test_an_invoice_settles_the_holds_of_its_month_from_the_wallet(kestrel: Tena
         assert before <= available_cents(kestrel, sim.now) <= before + 4
         with tenant_scope(kestrel.tenant.pk):
             assert {part.period.label for part in WalletPart.objects.select_related("period")} == {"2026-12"}
-        runs(sim, 30)
+        run_minutes(sim, 30)
         assert reload_lease(lease).state == LeaseState.ACTIVE
         with tenant_scope(kestrel.tenant.pk):  # a look later, too: what is invoiced is not taken once more
             assert {part.period.label for part in WalletPart.objects.select_related("period")} == {"2026-12"}
@@ -302,16 +302,16 @@ def test_an_invoice_settles_the_holds_of_its_month_from_the_wallet(kestrel: Tena
 def test_leases_that_ended_before_prepayment_are_held_with_the_running_ones(kestrel: TenantContext) -> None:
     with simulate() as sim:
         ended = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR)
-        runs(sim, 60)
+        run_minutes(sim, 60)
         sim.release_lease(reload_lease(ended))
         stopped = sim.create_lease(kestrel, offering(), max_duration_s=9 * HOUR, volume=sim.create_volume(kestrel).pk)
-        runs(sim, 30)
+        run_minutes(sim, 30)
         sim.stop_lease(stopped, kestrel)
-        runs(sim, 1)
+        run_minutes(sim, 1)
         make_prepaid(kestrel, now=sim.now)
         assert 150 <= held_cents(kestrel) <= 156
         give_credit(kestrel, 1000)
-        runs(sim, 10)
+        run_minutes(sim, 10)
         assert 150 <= held_cents(kestrel) <= 156
         assert reload_lease(stopped).state == LeaseState.STOPPED
         with tenant_scope(kestrel.tenant.pk):
@@ -334,7 +334,7 @@ def test_a_lease_queued_over_the_end_of_a_month_holds_for_the_next_month_only(ke
         assert held_cents(kestrel) == 802 < before
 
 
-def test_money_is_set_aside_with_the_highest_tax_that_may_be_owed(kestrel: TenantContext, settings: Any) -> None:
+def test_a_prepaid_hold_includes_tax_at_the_highest_possible_rate(kestrel: TenantContext, settings: Any) -> None:
     settings.SUPPLIER = LUMEN.as_dict()
     set_tax_rate("DE", 19)
     set_tax_rate("DE", 7, category="reduced")

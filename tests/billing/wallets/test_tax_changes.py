@@ -1,4 +1,4 @@
-"""A higher tax increases prepaid holds, or is reported as missing."""
+"""Prepaid holds after a change of the customer's tax treatment."""
 
 from typing import Any
 from unittest import mock
@@ -33,7 +33,7 @@ def _rates(settings: Any) -> None:
     set_tax_rate("FR", 20)
 
 
-def three_hours(sim: Simulation, kestrel: TenantContext, cents: int) -> None:
+def use_three_hours(sim: Simulation, kestrel: TenantContext, cents: int) -> None:
     """Use three hours as a foreign EU business at a month's end."""
     set_billing_details(kestrel.tenant, ATELIER)
     sim.clock.at = sim.clock.at.replace(day=30, hour=20, minute=0)
@@ -47,19 +47,19 @@ def three_hours(sim: Simulation, kestrel: TenantContext, cents: int) -> None:
     run_metering(sim)
 
 
-def said(kestrel: TenantContext) -> str:
+def stored_vat_id(kestrel: TenantContext) -> str:
     with tenant_scope(kestrel.tenant.pk):
         return BillingDetails.objects.get().vat_id
 
 
 def test_a_vat_number_cannot_be_removed_if_the_wallet_cannot_cover_the_tax(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        three_hours(sim, kestrel, 310)
+        use_three_hours(sim, kestrel, 310)
         before = held_cents(kestrel)
         with pytest.raises(InvalidValue, match="The wallet lacks") as refused:
             set_billing_details(kestrel.tenant, PERSON)
         assert refused.value.field == "vat_id"
-        assert (said(kestrel), held_cents(kestrel)) == (ATELIER.vat_id, before)
+        assert (stored_vat_id(kestrel), held_cents(kestrel)) == (ATELIER.vat_id, before)
         sim.run(HOUR + 600)
         assert close_month.close_due_months(now=sim.now).months == 1
         with tenant_scope(kestrel.tenant.pk):
@@ -70,7 +70,7 @@ def test_a_vat_number_cannot_be_removed_if_the_wallet_cannot_cover_the_tax(kestr
 
 def test_a_sufficient_wallet_holds_the_tax_added_by_a_vat_change(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        three_hours(sim, kestrel, 400)
+        use_three_hours(sim, kestrel, 400)
         before = held_cents(kestrel)
         set_billing_details(kestrel.tenant, PERSON)
         assert held_cents(kestrel) == -(-before * 120 // 100)
@@ -86,13 +86,13 @@ def test_a_sufficient_wallet_holds_the_tax_added_by_a_vat_change(kestrel: Tenant
 
 def test_an_equal_tax_or_payment_by_invoice_changes_no_hold(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        three_hours(sim, kestrel, 310)
+        use_three_hours(sim, kestrel, 310)
         before = held_cents(kestrel)
         set_billing_details(kestrel.tenant, SWISS)  # another reason for none
         assert held_cents(kestrel) == before
         set_payment_terms(kestrel, payment="invoice", now=sim.now)
         set_billing_details(kestrel.tenant, PERSON)
-        assert said(kestrel) == ""
+        assert stored_vat_id(kestrel) == ""
 
 
 def test_a_lease_that_waits_for_the_wallet_lock_holds_the_increased_tax(

@@ -1,4 +1,4 @@
-"""Random events never make a prepaid month cost more than was held."""
+"""Random prepaid months against their holds."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -34,13 +34,13 @@ STEPS = st.lists(
 )
 
 
-def leases(owner: TenantContext) -> list[Lease]:
+def active_leases(owner: TenantContext) -> list[Lease]:
     with tenant_scope(owner.tenant.pk):
         return list(Lease.objects.filter(state=LeaseState.ACTIVE).order_by("pk"))
 
 
-def take(sim: Simulation, owner: TenantContext, step: str, many: int) -> int:
-    """Let one thing happen; return what money came in."""
+def apply_step(sim: Simulation, owner: TenantContext, step: str, many: int) -> int:
+    """Apply one event; return the money received."""
     if step == "ask":
         with suppress(PaymentRequired):
             sim.request_lease(owner, offering(), quantity=many, max_duration_s=5 * 3600)
@@ -51,7 +51,7 @@ def take(sim: Simulation, owner: TenantContext, step: str, many: int) -> int:
             run_metering(sim)
     elif step == "blind":
         sim.run(many * 60)
-    elif step == "release" and (running := leases(owner)):
+    elif step == "release" and (running := active_leases(owner)):
         sim.release_lease(reload_lease(running[many % len(running)]))
     elif step == "price":
         set_price(offering(), many * EURO, since=sim.now.replace(microsecond=0) + timedelta(minutes=1))
@@ -70,20 +70,20 @@ def test_a_prepaid_month_never_costs_more_than_was_held(
     kestrel: TenantContext, steps: list[tuple[str, int]], first: int
 ) -> None:
     with transaction.atomic(), simulate() as sim:  # each history begins with the same ids
-        history(sim, steps, first)
+        run_history(sim, steps, first)
         transaction.set_rollback(True)
 
 
-def history(sim: Simulation, steps: list[tuple[str, int]], first: int) -> None:
+def run_history(sim: Simulation, steps: list[tuple[str, int]], first: int) -> None:
     sim.clock.at = sim.clock.at.replace(day=2)
     owner, there = create_tenant("Heron"), first
     make_prepaid(owner, now=sim.now)
     if first:
         give_credit(owner, first, now=sim.now)
     for step, many in steps:
-        there += take(sim, owner, step, many)
+        there += apply_step(sim, owner, step, many)
         assert held_cents(owner) <= there
-    for lease in leases(owner):
+    for lease in active_leases(owner):
         sim.release_lease(lease)
     for _ in range(4):
         sim.run(300)

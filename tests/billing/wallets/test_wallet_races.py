@@ -1,4 +1,4 @@
-"""Concurrent requests on one wallet never take more than its balance."""
+"""Concurrent requests and settlements on one wallet."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,8 +27,8 @@ MANY, ROOM = 32, 7
 EACH = 102  # an hour at a euro, and two cents for rounding
 
 
-def at_once(acts: list[Any]) -> int:
-    """Run all at once on own connections; count the successes."""
+def run_concurrently(acts: list[Any]) -> int:
+    """Run all on own connections at once; count the successes."""
     start = Barrier(len(acts))
 
     def one(act: Any) -> bool:
@@ -64,7 +64,7 @@ def test_concurrent_lease_requests_hold_no_more_than_the_wallet(kestrel: TenantC
     give_credit(kestrel, ROOM * EACH + EACH - 1)
     left = kestrel.create_project("left")
     requests = [partial(ask, kestrel, (left, kestrel.project)[n % 2], offering().pk) for n in range(MANY)]
-    assert at_once(requests) == ROOM
+    assert run_concurrently(requests) == ROOM
     assert (held_cents(kestrel), available_cents(kestrel)) == (ROOM * EACH, EACH - 1)
 
 
@@ -74,11 +74,11 @@ def test_concurrent_settlements_extensions_and_requests_do_not_deadlock(kestrel:
     acts: list[Any] = [partial(hold_settlement.settle_holds, now=NOW) for _ in range(4)]
     acts += [partial(extend, kestrel, lease) for lease in leases]
     acts += [partial(ask, kestrel, kestrel.project, offering().pk) for _ in range(8)]
-    assert at_once(acts) == 4 + 4 + ROOM - 4
+    assert run_concurrently(acts) == 4 + 4 + ROOM - 4
     assert held_cents(kestrel) == ROOM * EACH
 
 
-def test_each_lease_of_a_month_that_closes_is_settled_in_a_transaction_of_its_own(kestrel: TenantContext) -> None:
+def test_month_close_settles_each_lease_in_its_own_transaction(kestrel: TenantContext) -> None:
     """Or it held the wallet for the next lease."""
     for hour in range(2):
         add_ended_lease(kestrel.project, offering(), utc(f"2026-10-05 0{hour}:00:00"), 60)
