@@ -1,4 +1,4 @@
-"""No lease without a price, and no project burns more per hour than it may."""
+"""Burn rate quotas, and leases without a price."""
 
 from datetime import timedelta
 from typing import Any
@@ -43,22 +43,22 @@ def kestrel(settings: Any) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def priced(profile: str = "1g.10gb", nano: int = EURO) -> Offering:
+def priced_offering(profile: str = "1g.10gb", nano: int = EURO) -> Offering:
     if not offering(profile).price_versions.exists():
         set_price(offering(profile), nano, since=LONG_AGO)
     return offering(profile)
 
 
-def test_a_lease_takes_its_price_from_every_burn_quota_above_it(kestrel: TenantContext) -> None:
+def test_a_lease_counts_in_the_burn_rate_quotas_of_all_parent_projects(kestrel: TenantContext) -> None:
     child = kestrel.create_project("child")
     kestrel.set_quota(QuotaKind.BURN, 5 * EURO)
     kestrel.set_quota(QuotaKind.BURN, 3 * EURO, project=child)
     with simulate() as sim:
-        lease = sim.request_lease(kestrel, priced(), project=child, quantity=2)
+        lease = sim.request_lease(kestrel, priced_offering(), project=child, quantity=2)
         assert kestrel.quota_used(QuotaKind.BURN) == 2 * EURO
         assert kestrel.quota_used(QuotaKind.BURN, child) == 2 * EURO
         with pytest.raises(QuotaExceeded) as refusal:
-            sim.request_lease(kestrel, priced(), project=child, quantity=2)
+            sim.request_lease(kestrel, priced_offering(), project=child, quantity=2)
         assert refusal.value.extra["quota"]["kind"] == "burn"
         sim.run(60)
         sim.release_lease(reload_lease(lease))
@@ -67,19 +67,19 @@ def test_a_lease_takes_its_price_from_every_burn_quota_above_it(kestrel: TenantC
     assert kestrel.quota_used(QuotaKind.BURN) == 0
 
 
-def test_an_offering_without_a_price_is_not_leased(kestrel: TenantContext) -> None:
+def test_an_offering_without_a_price_cannot_be_leased(kestrel: TenantContext) -> None:
     with simulate() as sim, pytest.raises(NoPrice, match="no price in EUR"):
-        sim.request_lease(kestrel, unpriced())
+        sim.request_lease(kestrel, unpriced_offering())
 
 
-def unpriced() -> Offering:
+def unpriced_offering() -> Offering:
     return next(o for o in Offering.objects.order_by("pk") if not o.price_versions.exists())
 
 
-def test_a_burn_quota_that_is_set_later_counts_what_burns_already(kestrel: TenantContext) -> None:
+def test_a_new_burn_rate_quota_counts_running_leases(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        lease = sim.create_lease(kestrel, priced())
-        extend(sim, kestrel, lease)
+        lease = sim.create_lease(kestrel, priced_offering())
+        extend_by_an_hour(sim, kestrel, lease)
         assert reload_lease(lease).quota_uses["burn"] == {"amount": EURO, "parts": []}
         kestrel.set_quota(QuotaKind.BURN, EURO)
         assert kestrel.quota_used(QuotaKind.BURN) == EURO
@@ -88,26 +88,26 @@ def test_a_burn_quota_that_is_set_later_counts_what_burns_already(kestrel: Tenan
     assert kestrel.quota_used(QuotaKind.BURN) == 0
 
 
-def test_the_gate_costs_one_query_where_nothing_limits(
+def test_the_burn_rate_gate_needs_one_query_without_quotas(
     kestrel: TenantContext, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with simulate() as sim:
-        lease = reload_lease(sim.request_lease(kestrel, priced()))
+        lease = reload_lease(sim.request_lease(kestrel, priced_offering()))
     with tenant_scope(kestrel.tenant.pk):
         lease = Lease.objects.select_related("offering", "project").get(pk=lease.pk)
         with django_assert_num_queries(1):
             burn_rate_gate.gate(lease, now=NOW)
 
 
-def test_an_extension_takes_no_more_burn(kestrel: TenantContext) -> None:
+def test_an_extension_does_not_increase_the_burn_rate(kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.BURN, EURO)
     with simulate() as sim:
-        lease = sim.create_lease(kestrel, priced())
-        extend(sim, kestrel, lease)
+        lease = sim.create_lease(kestrel, priced_offering())
+        extend_by_an_hour(sim, kestrel, lease)
     assert kestrel.quota_used(QuotaKind.BURN) == EURO
 
 
-def extend(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def extend_by_an_hour(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     with tenant_scope(owner.tenant.pk):
         grown = extension.extend_lease(lease, more_s=3600, actor=owner.actor, now=sim.now)
     assert grown.ends_at - lease.ends_at == timedelta(hours=1)

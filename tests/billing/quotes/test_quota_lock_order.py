@@ -1,4 +1,4 @@
-"""Requests and releases lock quotas in one order, without deadlocks."""
+"""Lock order of quotas in concurrent requests and releases."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,7 +25,7 @@ asking, may_go_on = Event(), Event()
 
 
 def stop_halfway(lease: Lease, *, now: datetime) -> None:
-    """A gate that waits until somebody else has gone further."""
+    """Wait in a gate until another worker has gone further."""
     asking.set()
     assert may_go_on.wait(60)
 
@@ -36,7 +36,7 @@ def sim(own_database: OwnDatabase) -> Iterator[Simulation]:
         yield sim
 
 
-def ceilings(owner: TenantContext) -> None:
+def set_high_quotas(owner: TenantContext) -> None:
     for kind in (QuotaKind.UNITS, QuotaKind.GPU_SECONDS, QuotaKind.BURN):
         owner.set_quota(kind, 10**15)
 
@@ -44,7 +44,7 @@ def ceilings(owner: TenantContext) -> None:
 def test_a_lease_request_and_a_concurrent_release_do_not_deadlock(sim: Simulation, settings: Any) -> None:
     create_gpus(2)
     kestrel, slice_ = create_tenant("Kestrel"), offering("1g.10gb")
-    ceilings(kestrel)
+    set_high_quotas(kestrel)
     set_price(slice_, EURO, since=LONG_AGO)
     settings.LEASE_GATES = (QUOTA, BURN)
     over = sim.request_lease(kestrel, slice_)

@@ -1,4 +1,4 @@
-"""A quote keeps its price: redeemed once, in time, for what it names."""
+"""Redemption of quotes: price, validity, scope and refusals."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -44,11 +44,11 @@ def kestrel(settings: Any) -> TenantContext:
     settings.LEASE_GATES = EnvironmentSettings.model_fields["lease_gates"].default
     create_fleet()
     for profile in ("1g.10gb", "2g.20gb"):
-        priced(offering(profile), EURO, since=LONG_AGO)
+        publish_price(offering(profile), EURO, since=LONG_AGO)
     return create_tenant("Kestrel")
 
 
-def priced(what: Offering, nano: int, *, since: datetime) -> PriceVersion:
+def publish_price(what: Offering, nano: int, *, since: datetime) -> PriceVersion:
     return price_list.publish_price(
         offering=what,
         currency="EUR",
@@ -59,51 +59,54 @@ def priced(what: Offering, nano: int, *, since: datetime) -> PriceVersion:
     )
 
 
-def quoted(owner: TenantContext, sim: Simulation, *, project: Project | None = None, **terms: Any) -> QuoteOffer:
-    """Promise this moment's price of the smallest slice."""
+def make_quote(owner: TenantContext, sim: Simulation, *, project: Project | None = None, **terms: Any) -> QuoteOffer:
+    """Return an offer at the current price of the smallest slice."""
     price = price_list.price_of(offering("1g.10gb"), currency="EUR", moment=sim.now)
     values = {"quantity": 1, "max_duration_s": 2 * HOUR, **terms}
     return quote_signatures.make_offer(price, project=project or owner.project, now=sim.now, **values)
 
 
-def ask(sim: Simulation, owner: TenantContext, quote: QuoteOffer | str, **wanted: Any) -> Lease:
+def request_quoted_lease(sim: Simulation, owner: TenantContext, quote: QuoteOffer | str, **wanted: Any) -> Lease:
     sealed = quote if isinstance(quote, str) else quote.sealed
     values = {"max_duration_s": 2 * HOUR, **wanted}
     return sim.request_lease(owner, values.pop("what", offering("1g.10gb")), quote=sealed, **values)
 
 
-def live(sim: Simulation, lease: Lease, seconds: int) -> Lease:
-    """Let a lease become active, run so long and end, and have it charged."""
+def run_and_rate(sim: Simulation, lease: Lease, seconds: int) -> Lease:
+    """Let a lease become active, run so long and end, then rate it."""
     sim.run(60)
-    sim.run(seconds - (sim.now - active(lease)).total_seconds())
+    sim.run(seconds - (sim.now - active_since(lease)).total_seconds())
     sim.release_lease(reload_lease(lease))
     sim.run(60)
     lease_rating.rate_all_leases(now=sim.now)
     return reload_lease(lease)
 
 
-def active(lease: Lease) -> datetime:
+def active_since(lease: Lease) -> datetime:
     since = reload_lease(lease).active_at
     assert since is not None
     return since
 
 
-def kept() -> list[Quote]:
+def stored_quotes() -> list[Quote]:
     with staff_scope():
         return list(Quote.objects.all())
 
 
-def test_b40_the_price_that_was_shown_is_the_price_that_is_charged(kestrel: TenantContext) -> None:
+def test_b40_the_quoted_price_is_charged_despite_later_price_changes(kestrel: TenantContext) -> None:
     """The price rises before launch and again at a month's end."""
     with simulate(datetime(2026, 11, 30, 22, 59, 50, tzinfo=UTC)) as sim:
-        quote, what = quoted(kestrel, sim), offering("1g.10gb")
+        quote, what = make_quote(kestrel, sim), offering("1g.10gb")
         assert (quote.nano_per_hour, quote.hold_minor, quote.cap_minor) == (EURO, 200, 200)
-        priced(what, 3 * EURO, since=sim.now + timedelta(seconds=5))
-        priced(what, 7 * EURO, since=sim.now + timedelta(minutes=70))
+        publish_price(what, 3 * EURO, since=sim.now + timedelta(seconds=5))
+        publish_price(what, 7 * EURO, since=sim.now + timedelta(minutes=70))
         sim.run(10)
         assert price_list.price_of(what, currency="EUR", moment=sim.now).nano_per_hour == 3 * EURO
-        cited, listed = ask(sim, kestrel, quote), sim.request_lease(kestrel, what, max_duration_s=2 * HOUR)
-        begun = [live(sim, lease, 2 * HOUR - 600) for lease in (cited, listed)]
+        cited, listed = (
+            request_quoted_lease(sim, kestrel, quote),
+            sim.request_lease(kestrel, what, max_duration_s=2 * HOUR),
+        )
+        begun = [run_and_rate(sim, lease, 2 * HOUR - 600) for lease in (cited, listed)]
         assert [lease.quote_id for lease in begun] == [quote.id, ""]
         drafts.refresh_drafts(kestrel.tenant, now=sim.now)
     mine = [charge for charge in charges_of(kestrel.tenant) if charge.lease_id == cited.pk]
@@ -123,35 +126,35 @@ def test_b40_the_price_that_was_shown_is_the_price_that_is_charged(kestrel: Tena
     assert sum(each.line.minor for each in reported) <= quote.cap_minor
 
 
-def test_it_shows_its_own_price_while_it_runs(kestrel: TenantContext) -> None:
+def test_running_cost_and_reports_use_the_quoted_price(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        quote, what = quoted(kestrel, sim, quantity=2), offering("1g.10gb")
-        priced(what, 5 * EURO, since=sim.now + timedelta(seconds=1))
+        quote, what = make_quote(kestrel, sim, quantity=2), offering("1g.10gb")
+        publish_price(what, 5 * EURO, since=sim.now + timedelta(seconds=1))
         sim.run(2)
-        lease = ask(sim, kestrel, quote, quantity=2)
+        lease = request_quoted_lease(sim, kestrel, quote, quantity=2)
         sim.run(60)
-        ran = (sim.now - active(lease)).seconds
+        ran = (sim.now - active_since(lease)).seconds
         with tenant_scope(kestrel.tenant.pk):
             assert spend.hourly_spend(None, kestrel.tenant, now=sim.now) == 2 * EURO
             [cost] = spend.costs_of([lease.pk], now=sim.now).values()
             assert cost.exact_num == 2 * ran * EURO
-            assert exact_spend(active(lease), sim.now) == cost.exact_num
+            assert exact_spend(active_since(lease), sim.now) == cost.exact_num
             assert price_list.quoted_prices([reload_lease(lease)])[lease.pk].nano_per_hour == EURO
         with staff_scope():
             assert earnings.hourly_revenue(now=sim.now) == {"EUR": 2 * EURO}
             assert earnings.hourly_prices_of([lease.pk], now=sim.now) == {lease.pk: (EURO, "EUR")}
-            assert earnings.revenue_over((active(lease), sim.now)) == [{"EUR": cost.exact_num}]
+            assert earnings.revenue_over((active_since(lease), sim.now)) == [{"EUR": cost.exact_num}]
 
 
-def test_a_burn_quota_counts_the_price_that_was_promised(kestrel: TenantContext) -> None:
+def test_a_burn_rate_quota_counts_the_quoted_price(kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.BURN, 2 * EURO)
     with simulate() as sim:
-        quote = quoted(kestrel, sim)
-        priced(offering("1g.10gb"), 5 * EURO, since=sim.now + timedelta(seconds=1))
+        quote = make_quote(kestrel, sim)
+        publish_price(offering("1g.10gb"), 5 * EURO, since=sim.now + timedelta(seconds=1))
         sim.run(2)
         with pytest.raises(QuotaExceeded):
             sim.request_lease(kestrel, offering("1g.10gb"))
-        lease = ask(sim, kestrel, quote)
+        lease = request_quoted_lease(sim, kestrel, quote)
         assert kestrel.quota_used(QuotaKind.BURN) == EURO
         sim.run(60)
         with tenant_scope(kestrel.tenant.pk):
@@ -159,38 +162,38 @@ def test_a_burn_quota_counts_the_price_that_was_promised(kestrel: TenantContext)
         assert kestrel.quota_used(QuotaKind.BURN) == EURO
 
 
-def test_an_extension_costs_the_same(kestrel: TenantContext) -> None:
+def test_an_extension_keeps_the_quoted_price(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        quote = quoted(kestrel, sim, max_duration_s=HOUR)
-        lease = ask(sim, kestrel, quote, max_duration_s=HOUR)
-        priced(offering("1g.10gb"), 5 * EURO, since=sim.now + timedelta(minutes=30))
+        quote = make_quote(kestrel, sim, max_duration_s=HOUR)
+        lease = request_quoted_lease(sim, kestrel, quote, max_duration_s=HOUR)
+        publish_price(offering("1g.10gb"), 5 * EURO, since=sim.now + timedelta(minutes=30))
         sim.run(60)
         with tenant_scope(kestrel.tenant.pk):
             extension.extend_lease(reload_lease(lease), more_s=HOUR, actor=kestrel.actor, now=sim.now)
-        live(sim, lease, HOUR + 1800)
+        run_and_rate(sim, lease, HOUR + 1800)
     [charge] = charges_of(kestrel.tenant)
     assert int(charge.exact_num) == charge.unit_seconds * EURO
     assert charge.unit_seconds > HOUR
 
 
-def test_a_quote_outlives_the_price_it_is_of(kestrel: TenantContext) -> None:
+def test_a_quoted_price_is_charged_after_its_price_version_ends(kestrel: TenantContext) -> None:
     """Its last second has no version, but the promised price."""
     with simulate() as sim:
-        lease = ask(sim, kestrel, quoted(kestrel, sim))
+        lease = request_quoted_lease(sim, kestrel, make_quote(kestrel, sim))
         sim.run(60)
-        end_of_sale(sim)
+        end_all_prices(sim)
         sim.run(60)
         with staff_scope():
             assert [
                 p.found for p in invariant_checks.check_invariants(now=sim.now) if p.name == "no unpriced leases"
             ] == [0]
-        live(sim, lease, HOUR)
+        run_and_rate(sim, lease, HOUR)
         assert lease_rating.rate_all_leases(now=sim.now).gaps == ()
     assert [int(c.exact_num) // c.unit_seconds for c in charges_of(kestrel.tenant)] == [EURO]
 
 
-def end_of_sale(sim: Simulation) -> None:
-    """Close every price there is a moment from now, as nothing of the product does."""
+def end_all_prices(sim: Simulation) -> None:
+    """End every price a moment from now, which the product never does."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE billing_priceversion SET valid = tstzrange(lower(valid), %s)",
@@ -198,12 +201,12 @@ def end_of_sale(sim: Simulation) -> None:
         )
 
 
-def test_without_a_quote_the_same_is_a_gap_and_nothing_of_the_tenant_is_charged(kestrel: TenantContext) -> None:
+def test_an_unquoted_lease_after_the_price_ends_blocks_charges_of_its_tenant(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        cited = ask(sim, kestrel, quoted(kestrel, sim))
+        cited = request_quoted_lease(sim, kestrel, make_quote(kestrel, sim))
         listed = sim.request_lease(kestrel, offering("1g.10gb"), max_duration_s=2 * HOUR)
         sim.run(60)
-        end_of_sale(sim)
+        end_all_prices(sim)
         sim.run(600)
         for lease in (cited, listed):
             sim.release_lease(reload_lease(lease))
@@ -213,58 +216,58 @@ def test_without_a_quote_the_same_is_a_gap_and_nothing_of_the_tenant_is_charged(
     assert charges_of(kestrel.tenant) == []
 
 
-def test_a_quote_is_for_one_lease(kestrel: TenantContext) -> None:
+def test_a_quote_can_be_used_for_one_lease_only(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        quote = quoted(kestrel, sim)
-        first = ask(sim, kestrel, quote)
+        quote = make_quote(kestrel, sim)
+        first = request_quoted_lease(sim, kestrel, quote)
         with pytest.raises(QuoteUsed, match="A quote can be used once") as refusal:
-            ask(sim, kestrel, quote)
+            request_quoted_lease(sim, kestrel, quote)
     assert refusal.value.fix.href == "/api/v1/quotes"
-    assert [(row.pk, row.lease_id) for row in kept()] == [(quote.id, first.pk)]
+    assert [(row.pk, row.lease_id) for row in stored_quotes()] == [(quote.id, first.pk)]
     with staff_scope():
         assert Lease.objects.count() == 1
 
 
-def test_a_refused_lease_leaves_its_quote_to_another(kestrel: TenantContext) -> None:
+def test_a_refused_lease_does_not_use_up_its_quote(kestrel: TenantContext) -> None:
     kestrel.set_quota(QuotaKind.UNITS, 1_000)
     with simulate() as sim:
-        quote = quoted(kestrel, sim)
+        quote = make_quote(kestrel, sim)
         holder = sim.request_lease(kestrel, offering("1g.10gb"))
         with pytest.raises(QuotaExceeded):
-            ask(sim, kestrel, quote)
-        assert kept() == []
+            request_quoted_lease(sim, kestrel, quote)
+        assert stored_quotes() == []
         sim.release_lease(reload_lease(holder))
         sim.run(60)
-        assert ask(sim, kestrel, quote).quote_id == quote.id
+        assert request_quoted_lease(sim, kestrel, quote).quote_id == quote.id
 
 
 def test_an_expired_quote_is_refused_with_the_time_since_its_expiry(kestrel: TenantContext, settings: Any) -> None:
     settings.QUOTE_TTL_S = 30
     with simulate() as sim:
-        quote = quoted(kestrel, sim)
+        quote = make_quote(kestrel, sim)
         sim.run(29)
-        ask(sim, kestrel, quote)
-        late = quoted(kestrel, sim)
+        request_quoted_lease(sim, kestrel, quote)
+        late = make_quote(kestrel, sim)
         sim.run(70)
         with pytest.raises(QuoteExpired, match="expired 40 s ago"):
-            ask(sim, kestrel, late)
+            request_quoted_lease(sim, kestrel, late)
         sim.run(120)
         with pytest.raises(QuoteExpired, match="expired 2 min ago"):
-            ask(sim, kestrel, late)
-    assert len(kept()) == 1
+            request_quoted_lease(sim, kestrel, late)
+    assert len(stored_quotes()) == 1
     assert kestrel.quota_used() == 1000
 
 
-def test_a_quote_made_while_another_price_was_being_published_is_refused_in_words(kestrel: TenantContext) -> None:
+def test_a_quote_made_during_a_price_change_is_refused_with_the_reason(kestrel: TenantContext) -> None:
     """The quote was made before the next price began."""
     with simulate() as sim:
-        before = quoted(kestrel, sim)
-        priced(offering("1g.10gb"), 2 * EURO, since=sim.now + timedelta(seconds=1))
+        before = make_quote(kestrel, sim)
+        publish_price(offering("1g.10gb"), 2 * EURO, since=sim.now + timedelta(seconds=1))
         sim.run(2)
         blind = replace(before, made_at=sim.now)
         with pytest.raises(QuoteExpired, match="price changed while"):
-            ask(sim, kestrel, blind)
-    assert (kept(), kestrel.quota_used()) == ([], 0)
+            request_quoted_lease(sim, kestrel, blind)
+    assert (stored_quotes(), kestrel.quota_used()) == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -275,62 +278,62 @@ def test_a_quote_made_while_another_price_was_being_published_is_refused_in_word
         ({"profile": "2g.20gb"}, "offering off_"),
     ],
 )
-def test_a_quote_of_something_else_is_refused(kestrel: TenantContext, wanted: dict[str, Any], said: str) -> None:
+def test_a_quote_for_other_terms_is_refused(kestrel: TenantContext, wanted: dict[str, Any], said: str) -> None:
     with simulate() as sim:
         if profile := wanted.pop("profile", ""):
             wanted["what"] = offering(profile)
         with pytest.raises(QuoteMismatch, match=said):
-            ask(sim, kestrel, quoted(kestrel, sim), **wanted)
-    assert kept() == []
+            request_quoted_lease(sim, kestrel, make_quote(kestrel, sim), **wanted)
+    assert stored_quotes() == []
 
 
-def test_less_time_than_was_quoted_is_fine(kestrel: TenantContext) -> None:
+def test_a_quote_can_be_used_for_a_shorter_duration(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        assert ask(sim, kestrel, quoted(kestrel, sim), max_duration_s=HOUR).quote_id
+        assert request_quoted_lease(sim, kestrel, make_quote(kestrel, sim), max_duration_s=HOUR).quote_id
 
 
 def test_quotes_of_other_tenants_and_projects_are_not_found(kestrel: TenantContext) -> None:
     other_tenant, child = create_tenant("Stranger"), kestrel.create_project("child")
     with simulate() as sim:
-        theirs, beside = quoted(other_tenant, sim), quoted(kestrel, sim, project=child)
+        theirs, beside = make_quote(other_tenant, sim), make_quote(kestrel, sim, project=child)
         for quote in (theirs, beside):
             with pytest.raises(UnknownQuote) as refusal:
-                ask(sim, kestrel, quote)
+                request_quoted_lease(sim, kestrel, quote)
             assert refusal.value.detail == "The quote was not found."
 
 
 def test_altered_and_forged_quotes_are_unknown(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        sealed = quoted(kestrel, sim).sealed
+        sealed = make_quote(kestrel, sim).sealed
         cheaper = quote_signatures.Signer(salt="gpubroker.quote", key="of somebody else").sign_object([1])
         other_form = quote_signatures._signer().sign_object([2, *range(11)])  # ours, but of another time
         for text in (sealed[:-1], "x" + sealed, "quo_x", "\udfff", cheaper, other_form):
             with pytest.raises(UnknownQuote):
-                ask(sim, kestrel, text)
-    assert kept() == []
+                request_quoted_lease(sim, kestrel, text)
+    assert stored_quotes() == []
 
 
-def test_a_tenant_that_counts_in_another_currency_meanwhile_has_the_price_of_that(kestrel: TenantContext) -> None:
+def test_a_quote_in_a_former_currency_of_the_tenant_is_refused(kestrel: TenantContext) -> None:
     """Nothing was charged yet, so it may; the promise was in euros, and nothing converts."""
     with simulate() as sim:
-        quote = quoted(kestrel, sim)
+        quote = make_quote(kestrel, sim)
         with tenant_scope(kestrel.tenant.pk), connection.cursor() as cursor:
             cursor.execute("UPDATE tenants_tenant SET currency = 'USD'")
         with pytest.raises(QuoteMismatch, match="EUR, not USD"):
-            ask(sim, kestrel, quote)
-    assert kept() == []
+            request_quoted_lease(sim, kestrel, quote)
+    assert stored_quotes() == []
 
 
 def test_a_quote_is_refused_without_a_gate_that_supports_quotes(kestrel: TenantContext, settings: Any) -> None:
     settings.LEASE_GATES = ("broker.services.quotas.gate",)
     with simulate() as sim, pytest.raises(InvalidValue, match="does not support quotes"):
-        ask(sim, kestrel, quoted(kestrel, sim))
+        request_quoted_lease(sim, kestrel, make_quote(kestrel, sim))
 
 
 @pytest.mark.parametrize("change", ["UPDATE billing_quote SET nano_per_hour = 0", "DELETE FROM billing_quote"])
-def test_a_quote_never_changes(kestrel: TenantContext, change: str) -> None:
+def test_a_redeemed_quote_cannot_be_changed_or_deleted(kestrel: TenantContext, change: str) -> None:
     with simulate() as sim:
-        ask(sim, kestrel, quoted(kestrel, sim))
+        request_quoted_lease(sim, kestrel, make_quote(kestrel, sim))
     with (
         tenant_scope(kestrel.tenant.pk),
         pytest.raises(DatabaseError),
@@ -342,31 +345,31 @@ def test_a_quote_never_changes(kestrel: TenantContext, change: str) -> None:
 
 def test_a_quote_with_an_unpublished_price_is_refused(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        quote = quoted(kestrel, sim)
+        quote = make_quote(kestrel, sim)
         for wrong in ({"nano_per_hour": 1}, {"currency": "USD"}, {"made_at": LONG_AGO - timedelta(days=1)}):
             with pytest.raises(QuoteExpired) as refused:
-                ask(sim, kestrel, sealed_as(quote, **wrong))
+                request_quoted_lease(sim, kestrel, sealed_with(quote, **wrong))
             assert "nobody published" in str(refused.value.__cause__)
 
 
 def test_other_integrity_errors_are_not_reported_as_price_changes(kestrel: TenantContext) -> None:
     with simulate() as sim:
-        lease = ask(sim, kestrel, quoted(kestrel, sim))
-        lease.quote_token = quoted(kestrel, sim).sealed  # a second one, for the same lease
+        lease = request_quoted_lease(sim, kestrel, make_quote(kestrel, sim))
+        lease.quote_token = make_quote(kestrel, sim).sealed  # a second one, for the same lease
         with pytest.raises(IntegrityError, match="lease_id"), tenant_scope(kestrel.tenant.pk):
             redeem_quote(lease, now=sim.now)
-    assert [each.pk for each in kept()] == [lease.quote_id]
+    assert [each.pk for each in stored_quotes()] == [lease.quote_id]
 
 
-def sealed_as(quote: QuoteOffer, **changed: Any) -> str:
+def sealed_with(quote: QuoteOffer, **changed: Any) -> str:
     return replace(quote, **changed).sealed
 
 
-def test_a_closed_price_that_only_quotes_use_may_be_followed_at_once(kestrel: TenantContext) -> None:
+def test_a_price_used_only_by_quotes_can_be_replaced_before_their_charges_end(kestrel: TenantContext) -> None:
     """A promised price is charged past its version, only for this lease."""
     with simulate() as sim:
-        lease = ask(sim, kestrel, quoted(kestrel, sim))
-        live(sim, lease, HOUR)
+        lease = request_quoted_lease(sim, kestrel, make_quote(kestrel, sim))
+        run_and_rate(sim, lease, HOUR)
         moment = sim.now - timedelta(seconds=600)
         version = price_list.publish_price(
             offering=offering("1g.10gb"),
@@ -380,9 +383,9 @@ def test_a_closed_price_that_only_quotes_use_may_be_followed_at_once(kestrel: Te
 
 
 @pytest.mark.parametrize("seconds", [1, 61, 3599])
-def test_the_cap_is_rounded_as_a_line_and_the_hold_up(kestrel: TenantContext, seconds: int) -> None:
+def test_the_quoted_cap_is_rounded_half_up_and_the_hold_is_rounded_up(kestrel: TenantContext, seconds: int) -> None:
     with simulate() as sim:
-        quote = quoted(kestrel, sim, max_duration_s=seconds)
+        quote = make_quote(kestrel, sim, max_duration_s=seconds)
     exact = seconds * EURO * 100
     assert quote.cap_minor == (2 * exact + EXACT_PER_UNIT) // (2 * EXACT_PER_UNIT)
     assert quote.hold_minor == -(-exact // EXACT_PER_UNIT)

@@ -1,4 +1,4 @@
-"""Of many concurrent redemptions of a quote one succeeds."""
+"""Concurrent redemptions of one quote."""
 
 from threading import Barrier
 from typing import Any

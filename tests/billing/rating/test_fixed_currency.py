@@ -1,4 +1,4 @@
-"""The currency of a tenant never changes once it has charges."""
+"""Fixed currency of tenants with usage or charges."""
 
 from threading import Event, Thread
 
@@ -28,28 +28,28 @@ NOW = utc("2026-11-21 09:00:00")
 USED = utc("2026-11-10 09:00:00")
 
 
-def move(tenant: Tenant, currency: str = "USD") -> None:
+def set_currency(tenant: Tenant, currency: str = "USD") -> None:
     with tenant_scope(tenant.pk):
         Tenant.objects.filter(pk=tenant.pk).update(currency=currency)
 
 
-def currency(tenant: Tenant) -> str:
+def current_currency(tenant: Tenant) -> str:
     with tenant_scope(tenant.pk):
         return Tenant.objects.get(pk=tenant.pk).currency
 
 
 @pytest.mark.django_db
-def test_a_tenant_that_was_never_charged_may_take_another_currency() -> None:
+def test_a_tenant_without_charges_can_change_its_currency() -> None:
     tenant, _ = create_customer()
     charged, project = create_customer()
     add_ended_lease(project, create_priced_offering(), USED, HOUR)
     lease_rating.rate_tenant_leases(charged, now=NOW)
-    move(tenant)
-    assert currency(tenant) == "USD"
+    set_currency(tenant)
+    assert current_currency(tenant) == "USD"
 
 
 @pytest.mark.django_db
-def test_the_products_own_login_cannot_change_it_under_a_charge() -> None:
+def test_the_web_role_cannot_change_the_currency_of_a_charged_tenant() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), USED, HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
@@ -58,8 +58,8 @@ def test_the_products_own_login_cannot_change_it_under_a_charge() -> None:
         cursor.execute("SELECT current_user")
         assert cursor.fetchone() == ("gpubroker_web",)
     with pytest.raises(IntegrityError, match="stays with it"), transaction.atomic():
-        move(tenant)
-    assert currency(tenant) == "EUR"
+        set_currency(tenant)
+    assert current_currency(tenant) == "EUR"
 
 
 @pytest.mark.django_db
@@ -71,15 +71,15 @@ def test_the_currency_is_fixed_by_unrated_usage(use: object) -> None:
     else:
         add_running_lease(project, create_priced_offering(), USED)
     with pytest.raises(IntegrityError, match="stays with it"), transaction.atomic():
-        move(tenant)
+        set_currency(tenant)
 
 
 @pytest.mark.django_db
-def test_everything_else_of_a_charged_tenant_may_still_change() -> None:
+def test_other_fields_of_a_charged_tenant_can_change() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), USED, HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
-    move(tenant, "EUR")
+    set_currency(tenant, "EUR")
     with tenant_scope(tenant.pk):
         assert tenants.change(tenant, actor=SYSTEM, now=NOW, name="New").name == "New"
 
@@ -91,7 +91,7 @@ def test_a_refused_currency_change_names_the_fixed_currency() -> None:
     with tenant_scope(tenant.pk), pytest.raises(CurrencyFixed, match="EUR") as refused:
         tenants.change(tenant, actor=SYSTEM, now=NOW, currency="USD")
     assert refused.value.status == 409
-    assert currency(tenant) == "EUR"
+    assert current_currency(tenant) == "EUR"
 
 
 def test_an_administrator_who_bypasses_rls_cannot_change_the_currency_either(own_database: OwnDatabase) -> None:
@@ -121,7 +121,7 @@ def test_a_currency_change_waits_for_an_uncommitted_charge(own_database: OwnData
 
     def change() -> None:
         try:
-            move(tenant)
+            set_currency(tenant)
         except IntegrityError as error:
             wrong.append(error)
         finally:
@@ -139,4 +139,4 @@ def test_a_currency_change_waits_for_an_uncommitted_charge(own_database: OwnData
         first.join(60)
         second.join(60)
     assert len(wrong) == 1
-    assert (currency(tenant), len(charges_of(tenant))) == ("EUR", 1)
+    assert (current_currency(tenant), len(charges_of(tenant))) == ("EUR", 1)

@@ -1,4 +1,4 @@
-"""A lease reclaimed soon after its start is charged and credited at once."""
+"""Free starts of spot leases that are reclaimed soon."""
 
 from datetime import datetime, timedelta
 
@@ -50,8 +50,8 @@ def spot(db: None) -> Offering:
     return create_priced_offering(36 * EURO, price_class="spot")  # a cent a second
 
 
-def taken(project: Project, offering: Offering, *after: int, start: datetime = START) -> Lease:
-    """Write a ticked lease that was reclaimed at its last second."""
+def create_reclaimed_lease(project: Project, offering: Offering, *after: int, start: datetime = START) -> Lease:
+    """Create a lease with ticks that is reclaimed at its last second."""
     steps = [(start, S.REQUESTED), (start, S.ACTIVE)]
     steps += [(start + timedelta(seconds=each), S.ACTIVE) for each in after[:-1]]
     end = start + timedelta(seconds=after[-1])
@@ -62,11 +62,11 @@ def taken(project: Project, offering: Offering, *after: int, start: datetime = S
     return lease
 
 
-def kinds(tenant: Tenant) -> list[tuple[str, int, int]]:
+def charge_kinds(tenant: Tenant) -> list[tuple[str, int, int]]:
     return sorted((c.kind, c.seq, c.unit_seconds) for c in charges_of(tenant))
 
 
-def billed(tenant: Tenant) -> list[tuple[int, int, int]]:
+def billed_lines(tenant: Tenant) -> list[tuple[int, int, int]]:
     """Return verified unit-seconds, credits and amounts of every line."""
     drafts.refresh_drafts(tenant, now=NOW)
     found = []
@@ -84,10 +84,10 @@ def test_a_spot_lease_reclaimed_within_the_free_start_costs_nothing(
     kestrel: tuple[Tenant, Project], spot: Offering
 ) -> None:
     tenant, project = kestrel
-    lease = taken(project, spot, 119)
+    lease = create_reclaimed_lease(project, spot, 119)
     lease_rating.rate_all_leases(now=NOW)
-    assert kinds(tenant) == [("adjust", 1, -238), ("usage", 1, 238)]
-    assert billed(tenant) == [(0, 238, 0)]
+    assert charge_kinds(tenant) == [("adjust", 1, -238), ("usage", 1, 238)]
+    assert billed_lines(tenant) == [(0, 238, 0)]
     assert lease_rating.rate_all_leases(now=NOW, whole=True).written == 0
     with tenant_scope(tenant.pk):
         assert spend.costs_of([lease.pk], now=NOW)[lease.pk].minor == 0
@@ -105,24 +105,24 @@ def test_a_spot_lease_reclaimed_within_the_free_start_costs_nothing(
 
 
 @pytest.mark.parametrize("seconds", [120, HOUR])
-def test_what_ran_for_longer_is_charged_from_its_first_second(
+def test_a_lease_beyond_the_free_start_is_charged_from_its_first_second(
     kestrel: tuple[Tenant, Project], spot: Offering, seconds: int
 ) -> None:
-    taken(kestrel[1], spot, seconds)
+    create_reclaimed_lease(kestrel[1], spot, seconds)
     lease_rating.rate_all_leases(now=NOW)
-    assert billed(kestrel[0]) == [(2 * seconds, 0, 2 * seconds)]
+    assert billed_lines(kestrel[0]) == [(2 * seconds, 0, 2 * seconds)]
 
 
-def test_what_its_tenant_ended_is_charged(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
+def test_a_spot_lease_ended_by_its_tenant_is_charged(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
     add_ended_lease(kestrel[1], spot, START, 60)
     lease_rating.rate_all_leases(now=NOW)
-    assert billed(kestrel[0]) == [(60, 0, 60)]
+    assert billed_lines(kestrel[0]) == [(60, 0, 60)]
 
 
-def test_only_spot_is_free_at_its_start(kestrel: tuple[Tenant, Project]) -> None:
-    taken(kestrel[1], create_priced_offering(36 * EURO), 60)
+def test_a_reclaimed_on_demand_lease_has_no_free_start(kestrel: tuple[Tenant, Project]) -> None:
+    create_reclaimed_lease(kestrel[1], create_priced_offering(36 * EURO), 60)
     lease_rating.rate_all_leases(now=NOW)
-    assert billed(kestrel[0]) == [(120, 0, 120)]
+    assert billed_lines(kestrel[0]) == [(120, 0, 120)]
 
 
 def test_a_line_keeps_its_other_seconds_and_shows_the_reversed_ones(
@@ -130,9 +130,9 @@ def test_a_line_keeps_its_other_seconds_and_shows_the_reversed_ones(
 ) -> None:
     tenant, project = kestrel
     add_ended_lease(project, spot, START, 100)
-    lease = taken(project, spot, 60)
+    lease = create_reclaimed_lease(project, spot, 60)
     lease_rating.rate_all_leases(now=NOW)
-    assert billed(tenant) == [(100, 120, 100)]
+    assert billed_lines(tenant) == [(100, 120, 100)]
     (invoice,) = invoices_of(tenant)
     with tenant_scope(tenant.pk):
         explained = line_explanations.explain_invoice_line(invoice.lines.select_related("invoice").get())
@@ -142,11 +142,11 @@ def test_a_line_keeps_its_other_seconds_and_shows_the_reversed_ones(
 
 def test_a_run_split_by_metering_ticks_counts_as_one_run(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
     """Ticks cut it anywhere, also when it is reclaimed."""
-    taken(kestrel[1], spot, 50, 100)
-    taken(kestrel[1], spot, 50, 50)
-    taken(kestrel[1], spot, 100, 130)
+    create_reclaimed_lease(kestrel[1], spot, 50, 100)
+    create_reclaimed_lease(kestrel[1], spot, 50, 50)
+    create_reclaimed_lease(kestrel[1], spot, 100, 130)
     lease_rating.rate_all_leases(now=NOW)
-    assert billed(kestrel[0]) == [(260, 300, 260)]
+    assert billed_lines(kestrel[0]) == [(260, 300, 260)]
     assert lease_rating.rate_all_leases(now=NOW, whole=True).written == 0
 
 
@@ -154,17 +154,17 @@ def test_a_free_start_charged_earlier_is_refunded_on_the_same_invoice(
     kestrel: tuple[Tenant, Project], spot: Offering
 ) -> None:
     tenant, project = kestrel
-    lease = taken(project, spot, 50, 100)
-    early = half_rated(tenant, lease, START)
-    assert kinds(tenant) == [("usage", 1, 100)]
+    lease = create_reclaimed_lease(project, spot, 50, 100)
+    early = rate_first_interval(tenant, lease, START)
+    assert charge_kinds(tenant) == [("usage", 1, 100)]
     lease_rating.rate_all_leases(now=NOW, whole=True)
-    assert kinds(tenant) == [("adjust", 1, -100), ("adjust", 2, -100), ("usage", 1, 100), ("usage", 2, 100)]
+    assert charge_kinds(tenant) == [("adjust", 1, -100), ("adjust", 2, -100), ("usage", 1, 100), ("usage", 2, 100)]
     assert early.billed_period_id == charges_of(tenant)[0].billed_period_id
-    assert billed(tenant) == [(0, 200, 0)]
+    assert billed_lines(tenant) == [(0, 200, 0)]
 
 
-def half_rated(tenant: Tenant, lease: Lease, start: datetime) -> RatedCharge:
-    """Rate only the first stretch, as an earlier run does."""
+def rate_first_interval(tenant: Tenant, lease: Lease, start: datetime) -> RatedCharge:
+    """Rate only the first interval, as an earlier run does."""
     with transaction.atomic():
         lease_rating.rate_all_leases(now=NOW)
         (first,) = [c for c in charges_of(tenant) if (c.lease_id, c.seq, c.kind) == (lease.pk, 1, "usage")]
@@ -176,20 +176,20 @@ def half_rated(tenant: Tenant, lease: Lease, start: datetime) -> RatedCharge:
     return first
 
 
-def test_a_month_that_was_closed_meanwhile_keeps_what_its_final_invoice_says(
+def test_a_free_start_across_a_closed_month_leaves_the_final_invoice_unchanged(
     kestrel: tuple[Tenant, Project], spot: Offering
 ) -> None:
     """Reclaimed after the invoice was final: a credit note returns it."""
     tenant, project = kestrel
     start = utc("2026-10-31 23:59:30")
-    first = half_rated(tenant, taken(project, spot, 30, 60, start=start), start)
+    first = rate_first_interval(tenant, create_reclaimed_lease(project, spot, 30, 60, start=start), start)
     drafts.refresh_drafts(tenant, now=NOW)
     with tenant_scope(tenant.pk):
         BillingPeriod.objects.filter(label="2026-10").update(status="closed")
     lease_rating.rate_all_leases(now=NOW, whole=True)
     assert first.seq == 1
-    assert kinds(tenant) == [("adjust", 2, -60), ("usage", 1, 60), ("usage", 2, 60)]
-    assert billed(tenant) == [(60, 0, 60), (0, 60, 0)]
+    assert charge_kinds(tenant) == [("adjust", 2, -60), ("usage", 1, 60), ("usage", 2, 60)]
+    assert billed_lines(tenant) == [(60, 0, 60), (0, 60, 0)]
     with staff_scope():
         (owed,) = [
             proof
@@ -199,17 +199,15 @@ def test_a_month_that_was_closed_meanwhile_keeps_what_its_final_invoice_says(
     assert (owed.holds, owed.found) == (False, 1), "operators are told"
 
 
-def test_a_price_of_its_own_and_a_quote_are_free_at_their_start_too(
-    kestrel: tuple[Tenant, Project], spot: Offering
-) -> None:
+def test_tenant_prices_and_quotes_also_have_a_free_start(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
     tenant, project = kestrel
-    add_quote(taken(project, spot, 60), spot.price_versions.get())
+    add_quote(create_reclaimed_lease(project, spot, 60), spot.price_versions.get())
     tenant_prices.set_tenant_price(
         tenant=tenant, offering=spot, nano_per_hour=EURO, since=START, actor=OPERATOR, now=START
     )
-    taken(project, spot, 60)
+    create_reclaimed_lease(project, spot, 60)
     lease_rating.rate_all_leases(now=NOW)
-    assert sorted(billed(tenant)) == [(0, 120, 0), (0, 120, 0)]
+    assert sorted(billed_lines(tenant)) == [(0, 120, 0), (0, 120, 0)]
 
 
 def test_the_free_start_of_a_price_version_cannot_be_changed(spot: Offering) -> None:
@@ -221,7 +219,7 @@ def test_the_free_start_of_a_price_version_cannot_be_changed(spot: Offering) -> 
 
 def test_only_adjustment_charges_have_negative_seconds(kestrel: tuple[Tenant, Project], spot: Offering) -> None:
     tenant, project = kestrel
-    taken(project, spot, 60)
+    create_reclaimed_lease(project, spot, 60)
     lease_rating.rate_all_leases(now=NOW)
     row = charges_of(tenant)[0]
     for kind, seconds in (("adjust", 1), ("usage", -1), ("other", 1)):
@@ -234,7 +232,7 @@ def test_only_adjustment_charges_have_negative_seconds(kestrel: tuple[Tenant, Pr
             row.save(force_insert=True)
 
 
-def test_a_run_of_the_oracle_is_as_long_as_it_was_active_in_one_go() -> None:
+def test_the_oracle_measures_a_run_from_its_last_start() -> None:
     """Stopped in between, it starts anew: only the second start was taken back."""
     steps = [
         oracle.RatedTransition("lse", seq, START + timedelta(seconds=second), state, "off", 1, "spot", was)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""One statement rates every second once, as the oracle does."""
+"""Lease rating in SQL: charges, price gaps, batches and immutability."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,8 +61,8 @@ def undone() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def by_oracle(tenant: Tenant) -> set[tuple[Any, ...]]:
-    """Rate the tenant's ledger in Python and return what the database must have written.
+def oracle_charges(tenant: Tenant) -> set[tuple[Any, ...]]:
+    """Return the charges that the Python oracle computes.
 
     Moments are brought to UTC: within one other zone Python takes the repeated hour for the first one twice.
     """
@@ -107,7 +107,7 @@ def by_oracle(tenant: Tenant) -> set[tuple[Any, ...]]:
     }
 
 
-def by_database(tenant: Tenant) -> set[tuple[Any, ...]]:
+def database_charges(tenant: Tenant) -> set[tuple[Any, ...]]:
     """Return all charges in UTC, to compare repeated hours."""
     return {
         (c.lease_id, c.seq, c.price_version_id, c.period_id, c.s.astimezone(UTC), c.e.astimezone(UTC), c.unit_seconds,
@@ -116,13 +116,13 @@ def by_database(tenant: Tenant) -> set[tuple[Any, ...]]:
     }  # fmt: skip
 
 
-def assert_nothing_is_left(outcome: lease_rating.RatingOutcome) -> None:
-    """A run that finds nothing writes nothing; one that PostgreSQL refused would write nothing either."""
+def assert_nothing_written(outcome: lease_rating.RatingOutcome) -> None:
+    """Assert that a run wrote nothing, and that PostgreSQL refused nothing."""
     assert (outcome.written, outcome.unit_seconds, outcome.gaps, outcome.broken) == (0, 0, (), ())
 
 
 @st.composite
-def moments(draw: st.DrawFn, count: int) -> list[datetime]:
+def ordered_times(draw: st.DrawFn, count: int) -> list[datetime]:
     start = draw(st.sampled_from(CORNERS))
     unit = draw(st.sampled_from([1, 1, 1800, 86_400, 15 * 86_400]))
     offsets = sorted(draw(st.lists(st.integers(0, 4), min_size=count, max_size=count)))
@@ -130,16 +130,16 @@ def moments(draw: st.DrawFn, count: int) -> list[datetime]:
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> list[tuple[datetime, LeaseState]]:
+def lease_steps(draw: st.DrawFn) -> list[tuple[datetime, LeaseState]]:
     middle = draw(st.lists(st.sampled_from([S.ACTIVE, S.ACTIVE, S.STOPPED, S.PROVISIONING]), min_size=1, max_size=5))
     states = [S.REQUESTED, *middle, S.RELEASED]
-    return list(zip(draw(moments(len(states))), states, strict=True))
+    return list(zip(draw(ordered_times(len(states))), states, strict=True))
 
 
 @pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_the_statement_charges_what_the_oracle_charges_bit_for_bit(data: st.DataObject) -> None:
+def test_sql_rating_equals_the_oracle_exactly(data: st.DataObject) -> None:
     with undone():
         offerings = [create_priced_offering(data.draw(st.integers(0, 10**12), label="price")) for _ in range(2)]
         cuts = data.draw(st.lists(st.sampled_from(CORNERS), max_size=3, unique=True), label="price changes")
@@ -150,7 +150,7 @@ def test_the_statement_charges_what_the_oracle_charges_bit_for_bit(data: st.Data
         for zone in data.draw(st.lists(st.sampled_from(ZONES), min_size=1, max_size=3), label="zones"):
             tenant, project = create_customer(zone)
             tenants.append(tenant)
-            for life in data.draw(st.lists(lives(), min_size=1, max_size=3), label="lives"):
+            for life in data.draw(st.lists(lease_steps(), min_size=1, max_size=3), label="lives"):
                 size = len(life)
                 terms = data.draw(
                     st.lists(st.tuples(st.sampled_from(offerings), st.integers(1, 9)), min_size=size, max_size=size)
@@ -159,25 +159,25 @@ def test_the_statement_charges_what_the_oracle_charges_bit_for_bit(data: st.Data
                 if data.draw(st.booleans(), label="cites a quote"):
                     add_quote(lease, data.draw(st.sampled_from(versions), label="of which price"))
         outcome = lease_rating.rate_all_leases(now=NOW)
-        expected = [by_oracle(tenant) for tenant in tenants]
-        assert [by_database(tenant) for tenant in tenants] == expected
+        expected = [oracle_charges(tenant) for tenant in tenants]
+        assert [database_charges(tenant) for tenant in tenants] == expected
         assert outcome.written == sum(len(each) for each in expected)
         assert outcome.unit_seconds == sum(charge[6] for each in expected for charge in each)
-        assert_nothing_is_left(lease_rating.rate_all_leases(now=NOW, whole=True))
-        assert [by_database(tenant) for tenant in tenants] == expected
+        assert_nothing_written(lease_rating.rate_all_leases(now=NOW, whole=True))
+        assert [database_charges(tenant) for tenant in tenants] == expected
 
 
-def test_a_second_run_finds_nothing_to_do() -> None:
+def test_a_second_rating_run_writes_nothing() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"), HOUR)
     first = lease_rating.rate_all_leases(now=NOW)
     again = lease_rating.rate_all_leases(now=NOW)
     assert (first.written, first.unit_seconds, first.tenants) == (1, HOUR, (tenant.pk,))
-    assert_nothing_is_left(again)
-    assert_nothing_is_left(lease_rating.rate_all_leases(now=NOW, whole=True))
+    assert_nothing_written(again)
+    assert_nothing_written(lease_rating.rate_all_leases(now=NOW, whole=True))
 
 
-def test_nothing_to_charge_is_no_run() -> None:
+def test_a_rating_run_without_usage_has_an_empty_outcome() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"))
     assert lease_rating.rate_all_leases(now=NOW) == lease_rating.RatingOutcome()
@@ -194,7 +194,7 @@ def test_rating_a_tenant_charges_no_other_tenant() -> None:
     assert (len(charges_of(mine)), len(charges_of(other))) == (1, 0)
 
 
-def test_a_charge_carries_the_tenant_and_the_project_of_its_lease() -> None:
+def test_a_charge_has_the_tenant_and_project_of_its_lease() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(2 * EURO)
     lease = add_ended_lease(project, offering, utc("2026-11-20 08:00:00"), 90, quantity=3)
@@ -206,7 +206,7 @@ def test_a_charge_carries_the_tenant_and_the_project_of_its_lease() -> None:
     assert charge.billed_period_id == charge.period_id
 
 
-def test_a_price_gap_raises_with_its_rows_and_charges_nothing_of_its_tenant() -> None:
+def test_a_price_gap_is_raised_with_its_rows_and_charges_nothing_of_its_tenant() -> None:
     tenant, project = create_customer()
     priced, unpriced = create_priced_offering(), create_priced_offering(None)
     add_ended_lease(project, priced, utc("2026-11-20 08:00:00"), HOUR)
@@ -220,7 +220,7 @@ def test_a_price_gap_raises_with_its_rows_and_charges_nothing_of_its_tenant() ->
     assert charges_of(tenant) == []
 
 
-def test_a_price_gap_holds_up_only_its_own_tenant_and_is_charged_once_it_is_repaired() -> None:
+def test_a_price_gap_blocks_only_its_own_tenant_until_it_is_priced() -> None:
     (bad, project), (good, elsewhere) = create_customer(), create_customer()
     offering = create_priced_offering(EURO, since=utc("2026-11-20 08:00:30"))
     add_ended_lease(project, offering, utc("2026-11-20 08:00:00"), 60)
@@ -235,14 +235,14 @@ def test_a_price_gap_holds_up_only_its_own_tenant_and_is_charged_once_it_is_repa
     assert sum(charge.unit_seconds for charge in charges_of(bad)) == 60
 
 
-def test_when_every_tenant_has_a_gap_none_is_charged() -> None:
+def test_nothing_is_charged_when_every_tenant_has_a_price_gap() -> None:
     _tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(None), utc("2026-11-20 08:00:00"), 60)
     outcome = lease_rating.rate_all_leases(now=NOW)
     assert (outcome.written, len(outcome.gaps)) == (0, 1)
 
 
-def test_a_long_list_of_gaps_is_cut_short_in_words() -> None:
+def test_an_error_about_many_price_gaps_is_abbreviated() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(None)
     for _ in range(7):
@@ -251,7 +251,7 @@ def test_a_long_list_of_gaps_is_cut_short_in_words() -> None:
         lease_rating.rate_tenant_leases(tenant, now=NOW)
 
 
-def test_a_bulk_run_is_planned_to_read_everything_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bulk_rating_run_restores_the_planner_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_rating, "BULK_THRESHOLD", 1)
     _tenant, project = create_customer()
     offering = create_priced_offering()
@@ -263,7 +263,7 @@ def test_a_bulk_run_is_planned_to_read_everything_at_once(monkeypatch: pytest.Mo
         assert cursor.fetchone() == ("on",)
 
 
-def test_a_backlog_is_charged_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rating_backlog_is_charged_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_rating, "MAX_BATCH_INTERVALS", 3)
     offering, tenants = create_priced_offering(), []
     for count in (2, 1, 5, 1):
@@ -276,7 +276,7 @@ def test_a_backlog_is_charged_batch_by_batch(monkeypatch: pytest.MonkeyPatch) ->
     assert sorted(outcome.tenants) == sorted(tenants)
 
 
-def test_a_lost_database_connection_is_not_blamed_on_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_database_connection_is_not_attributed_to_a_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         _tenant, project = create_customer()
         add_ended_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"), 60)
@@ -300,7 +300,7 @@ def test_a_watermark_from_another_postgresql_cluster_is_ignored() -> None:
     assert lease_rating.rate_all_leases(now=NOW).written == 1
 
 
-def test_the_sweep_role_may_add_charges_and_change_none() -> None:
+def test_the_worker_role_cannot_change_charges() -> None:
     _tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"), 60)
     lease_rating.rate_all_leases(now=NOW)
@@ -309,7 +309,7 @@ def test_the_sweep_role_may_add_charges_and_change_none() -> None:
 
 
 @pytest.mark.parametrize("verb", ["UPDATE billing_ratedcharge SET unit_seconds = 1", "DELETE FROM billing_ratedcharge"])
-def test_a_charge_is_never_changed_and_never_removed(verb: str) -> None:
+def test_a_charge_cannot_be_changed_or_deleted(verb: str) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(), utc("2026-11-20 08:00:00"), 60)
     lease_rating.rate_all_leases(now=NOW)
@@ -318,7 +318,7 @@ def test_a_charge_is_never_changed_and_never_removed(verb: str) -> None:
     assert [charge.unit_seconds for charge in charges_of(tenant)] == [60]
 
 
-def test_b10_use_at_exact_midnight_is_counted_once() -> None:
+def test_b10_usage_at_exactly_midnight_is_counted_once() -> None:
     tenant, project = create_customer("Europe/Berlin")
     offering, midnight = create_priced_offering(), utc("2026-10-31 23:00:00")
     add_ended_lease(project, offering, midnight - timedelta(seconds=1), 1)
@@ -330,14 +330,14 @@ def test_b10_use_at_exact_midnight_is_counted_once() -> None:
     assert [charge.unit_seconds for charge in charges_of(tenant)] == [1, 1, 1, 1]
 
 
-def test_b5_hours_of_clock_changes_are_charged_as_long_as_they_are() -> None:
+def test_b5_months_with_clock_changes_are_charged_by_elapsed_seconds() -> None:
     tenant, project = create_customer("Australia/Lord_Howe")
     add_ended_lease(project, create_priced_offering(), utc("2026-09-30 12:00:00"), 31 * 24 * HOUR)
     lease_rating.rate_all_leases(now=NOW)
     assert sum(charge.unit_seconds for charge in charges_of(tenant)) == 31 * 24 * HOUR
 
 
-def test_b8_a_time_zone_moves_only_the_month_of_a_second_never_the_sum() -> None:
+def test_b8_a_time_zone_does_not_change_the_total_charge() -> None:
     sums = set()
     for zone in ZONES:
         tenant, project = create_customer(zone)
@@ -348,7 +348,7 @@ def test_b8_a_time_zone_moves_only_the_month_of_a_second_never_the_sum() -> None
 
 
 @pytest.mark.deep
-def test_b24_an_offering_that_changes_every_second_is_charged_second_by_second() -> None:
+def test_b24_an_offering_change_every_second_is_charged_to_the_second() -> None:
     tenant, project = create_customer()
     dear, cheap = create_priced_offering(2 * EURO), create_priced_offering(EURO)
     start = utc("2026-11-20 08:00:00")
@@ -366,13 +366,13 @@ def test_b24_an_offering_that_changes_every_second_is_charged_second_by_second()
     assert sum(int(charge.exact_num) for charge in found) == 1800 * 3 * EURO
 
 
-def test_b25_b26_a_new_price_leaves_yesterday_at_the_old_one() -> None:
+def test_b25_b26_a_new_price_does_not_change_earlier_charges() -> None:
     tenant, project = create_customer()
     offering, start = create_priced_offering(EURO), utc("2026-11-20 08:00:00")
     add_ended_lease(project, offering, start, HOUR)
     lease_rating.rate_all_leases(now=NOW)
     set_price(offering, 9 * EURO, since=start + timedelta(hours=1))
-    assert_nothing_is_left(lease_rating.rate_all_leases(now=NOW, whole=True))
+    assert_nothing_written(lease_rating.rate_all_leases(now=NOW, whole=True))
     assert [int(charge.exact_num) for charge in charges_of(tenant)] == [HOUR * EURO]
     add_ended_lease(project, offering, start + timedelta(minutes=30), HOUR)  # half an hour at each of them
     lease_rating.rate_all_leases(now=NOW)
@@ -380,7 +380,7 @@ def test_b25_b26_a_new_price_leaves_yesterday_at_the_old_one() -> None:
     assert found == [HOUR // 2 * EURO, HOUR * EURO, HOUR // 2 * 9 * EURO]
 
 
-def test_b37_nothing_is_charged_beyond_the_end_that_is_written() -> None:
+def test_b37_nothing_is_charged_after_the_recorded_end() -> None:
     tenant, project = create_customer()
     start = utc("2026-11-20 08:00:00")
     end = start + timedelta(seconds=10)
@@ -393,7 +393,7 @@ def test_b37_nothing_is_charged_beyond_the_end_that_is_written() -> None:
     assert [charge.unit_seconds for charge in charges_of(tenant)] == [10]
 
 
-def test_waiting_being_made_being_stopped_and_being_taken_down_are_free() -> None:
+def test_queued_provisioning_stopping_and_releasing_time_is_not_charged() -> None:
     tenant, project = create_customer()
     states = [S.REQUESTED, S.QUEUED, S.PROVISIONING, S.ACTIVE, S.STOPPING, S.STOPPED]
     states += [S.QUEUED, S.PROVISIONING, S.ACTIVE, S.RELEASING, S.FAILED, S.RELEASING, S.RELEASED]
@@ -406,14 +406,14 @@ def test_waiting_being_made_being_stopped_and_being_taken_down_are_free() -> Non
     assert charged == [(timedelta(minutes=n), timedelta(minutes=n + 1)) for n in (3, 8)]
 
 
-def test_b41_a_lease_of_one_second_costs_one_second() -> None:
+def test_b41_a_lease_of_one_second_is_charged_one_second() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(3600 * EURO), utc("2026-11-20 08:00:00"), 1)
     lease_rating.rate_all_leases(now=NOW)
     assert [int(charge.exact_num) for charge in charges_of(tenant)] == [3600 * EURO]
 
 
-def test_b12_the_key_that_forbids_a_second_charge_is_there() -> None:
+def test_b12_the_primary_key_of_charges_prevents_a_second_charge() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
@@ -424,7 +424,7 @@ def test_b12_the_key_that_forbids_a_second_charge_is_there() -> None:
         )
 
 
-def test_b44_no_column_of_billing_is_a_binary_fraction() -> None:
+def test_b44_no_billing_column_is_a_floating_point_number() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT table_name, column_name FROM information_schema.columns"
@@ -433,7 +433,7 @@ def test_b44_no_column_of_billing_is_a_binary_fraction() -> None:
         assert cursor.fetchall() == []
 
 
-def test_offerings_that_are_not_used_need_no_price() -> None:
+def test_unused_offerings_need_no_price() -> None:
     assert Offering.objects.count() == 0
     create_priced_offering(None)
     assert lease_rating.rate_all_leases(now=LONG_AGO).gaps == ()

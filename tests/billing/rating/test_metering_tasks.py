@@ -1,4 +1,4 @@
-"""The metering tasks rate ended usage, close months and report gaps."""
+"""Metering tasks: rating, month close and reported price gaps."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.django_db
 NOW = utc("2026-11-21 09:00:00")
 
 
-def test_metering_charges_and_shows_it_in_the_draft() -> None:
+def test_metering_rates_leases_and_refreshes_the_draft() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), utc("2026-11-20 00:00:00"), HOUR)
     assert metering.run_metering(now=NOW).tenants == (tenant.pk,)
     assert [(i.status, i.total, i.refreshed_at) for i in invoices_of(tenant)] == [("draft", 100, NOW)]
 
 
-def test_the_tasks_do_it_and_name_gaps_in_the_log() -> None:
+def test_metering_tasks_close_months_and_log_price_gaps() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(EURO), utc("2026-10-31 23:00:00"))
     other, elsewhere = create_customer()

@@ -1,4 +1,4 @@
-"""Concurrent workers skip nothing, charge nothing twice and lose no number."""
+"""Concurrent rating, price changes and month close."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ WORKERS = 4
 
 
 def together(*works: Callable[[], object]) -> list[BaseException]:
-    """Run each in a thread with a connection of its own; return what went wrong."""
+    """Run each in a thread with its own connection; return the errors."""
     wrong: list[BaseException] = []
 
     def run(work: Callable[[], object]) -> None:
@@ -52,15 +52,15 @@ def together(*works: Callable[[], object]) -> list[BaseException]:
 
 
 @contextmanager
-def refused(unless: str) -> Iterator[None]:
-    """Let PostgreSQL take only such charges meanwhile."""
+def refused_charges(unless: str) -> Iterator[None]:
+    """Let PostgreSQL accept only charges that meet a condition."""
     with connections["owner"].cursor() as cursor:
         cursor.execute(f"ALTER TABLE billing_ratedcharge ADD CONSTRAINT only_for_this_test CHECK ({unless}) NOT VALID")
         yield
         cursor.execute("ALTER TABLE billing_ratedcharge DROP CONSTRAINT only_for_this_test")
 
 
-def test_b11_a_transaction_that_commits_after_the_run_is_charged_by_the_next(
+def test_b11_usage_committed_after_a_rating_run_is_charged_by_the_next(
     own_database: OwnDatabase,
 ) -> None:
     tenant, project = create_customer()
@@ -113,7 +113,7 @@ def test_usage_rated_during_a_month_close_goes_on_the_next_invoice(own_database:
     assert (second.status, second.total) == ("draft", 2)
 
 
-def test_seconds_that_are_charged_while_a_price_is_published_keep_theirs(own_database: OwnDatabase) -> None:
+def test_a_price_cannot_start_before_seconds_already_charged(own_database: OwnDatabase) -> None:
     """Usage after the button was pressed may be rated before the price."""
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
@@ -147,14 +147,14 @@ def test_rating_waits_for_a_concurrent_price_change(own_database: OwnDatabase) -
     assert sum(charge.exact_num for charge in charges_of(tenant)) == HOUR * EURO + HOUR * 2 * EURO
 
 
-def test_rows_that_postgresql_refuses_hold_up_only_their_own_tenant(own_database: OwnDatabase) -> None:
+def test_a_database_error_blocks_charges_of_its_own_tenant_only(own_database: OwnDatabase) -> None:
     offering, ran_by = create_priced_offering(), []
     for _ in range(5):
         tenant, project = create_customer()
         add_ended_lease(project, offering, utc("2026-11-20 08:00:00"), 60)
         ran_by.append(tenant)
     odd = ran_by[2]
-    with refused(f"tenant_id <> '{odd.pk}'"):
+    with refused_charges(f"tenant_id <> '{odd.pk}'"):
         outcome = lease_rating.rate_all_leases(now=NOW)
         assert (outcome.written, len(outcome.tenants)) == (4, 4)
         assert [one.tenant for one in outcome.broken] == [odd.pk]
@@ -165,7 +165,7 @@ def test_rows_that_postgresql_refuses_hold_up_only_their_own_tenant(own_database
     assert [charge.unit_seconds for charge in charges_of(odd)] == [60]
 
 
-def test_workers_that_rate_and_draft_at_once_charge_everything_once(own_database: OwnDatabase) -> None:
+def test_concurrent_rating_and_drafting_charges_all_usage_once(own_database: OwnDatabase) -> None:
     offering = create_priced_offering(EURO)
     customers = [create_customer() for _ in range(3)]
     for _, project in customers:
@@ -183,7 +183,7 @@ def test_workers_that_rate_and_draft_at_once_charge_everything_once(own_database
         assert [invoice.total for invoice in invoices_of(tenant)] == [1000]
 
 
-def test_b36_workers_that_close_at_once_hand_out_every_number_once(own_database: OwnDatabase) -> None:
+def test_b36_concurrent_month_close_assigns_every_invoice_number_once(own_database: OwnDatabase) -> None:
     offering = create_priced_offering(EURO)
     customers = [create_customer() for _ in range(8)]
     for _, project in customers:

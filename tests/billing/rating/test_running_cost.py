@@ -1,4 +1,4 @@
-"""The running cost equals the charge if the lease ended now."""
+"""Running cost of leases compared with their charges."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -44,30 +44,30 @@ def kestrel(sim: Simulation) -> TenantContext:
     return create_tenant("Kestrel")
 
 
-def active(sim: Simulation, owner: TenantContext) -> Lease:
+def create_active_lease(sim: Simulation, owner: TenantContext) -> Lease:
     return sim.create_lease(owner, offering("1g.10gb"), max_duration_s=2 * HOUR)
 
 
-def so_far(lease: Lease, sim: Simulation) -> int:
+def running_cost(lease: Lease, sim: Simulation) -> int:
     with tenant_scope(lease.tenant_id):
         cost = spend.costs_of([lease.pk], now=sim.now).get(lease.pk, spend.LeaseCost.nothing("EUR"))
     return cost.exact_num
 
 
-def earned(sim: Simulation) -> int:
+def revenue(sim: Simulation) -> int:
     with staff_scope():
         return earnings.revenue_over((sim.now - timedelta(days=2), sim.now))[0].get("EUR", 0)
 
 
-def charged(lease: Lease, sim: Simulation) -> int:
-    """End it now, and return what that comes to."""
+def end_and_charge(lease: Lease, sim: Simulation) -> int:
+    """End a lease now, and return its charge."""
     sim.release_lease(lease)
     lease_rating.rate_all_leases(now=sim.now)
     with tenant_scope(lease.tenant_id):
         return sum(int(each.exact_num) for each in RatedCharge.objects.filter(lease_id=lease.pk))
 
 
-def changed(lease: Lease, **columns: Any) -> None:
+def update_lease(lease: Lease, **columns: Any) -> None:
     with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(**columns)
 
@@ -75,64 +75,64 @@ def changed(lease: Lease, **columns: Any) -> None:
 @pytest.mark.parametrize("silent", [None, 30.2, 400.9, 3000])
 @pytest.mark.parametrize("seen", [None, 20.4, 600.1])
 @pytest.mark.parametrize("conditions", [{}, {str(LeaseCondition.DEGRADED): "ill"}, UNHEARD])
-def test_the_cost_so_far_is_what_an_end_now_would_charge(
+def test_the_running_cost_equals_the_charge_if_the_lease_ended_now(
     sim: Simulation, kestrel: TenantContext, silent: float | None, seen: float | None, conditions: dict[str, str]
 ) -> None:
-    lease = active(sim, kestrel)
+    lease = create_active_lease(sim, kestrel)
     sim.clock.at += A_WHILE
-    changed(
+    update_lease(
         lease,
         conditions=conditions,
         seen_at=None if seen is None else sim.now - timedelta(seconds=seen),
     )
     if silent:
         Cluster.objects.update(unreachable_since=sim.now - timedelta(seconds=silent))
-    before, found = so_far(lease, sim), earned(sim)
-    assert before == found == charged(lease, sim)
-    assert before == so_far(lease, sim) == earned(sim)
+    before, found = running_cost(lease, sim), revenue(sim)
+    assert before == found == end_and_charge(lease, sim)
+    assert before == running_cost(lease, sim) == revenue(sim)
 
 
 def test_the_running_cost_of_an_ended_lease_stops_at_its_end(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = active(sim, kestrel)
+    lease = create_active_lease(sim, kestrel)
     sim.clock.at += timedelta(hours=5)
-    assert so_far(lease, sim) == earned(sim) == 2 * HOUR * EURO == charged(lease, sim)
+    assert running_cost(lease, sim) == revenue(sim) == 2 * HOUR * EURO == end_and_charge(lease, sim)
 
 
 def test_the_running_cost_continues_when_the_cluster_answers_again(sim: Simulation, kestrel: TenantContext) -> None:
-    lease = active(sim, kestrel)
+    lease = create_active_lease(sim, kestrel)
     sim.clock.at += A_WHILE
     Cluster.objects.update(unreachable_since=sim.now - timedelta(minutes=5))
-    changed(lease, seen_at=sim.now - timedelta(minutes=6))
-    silent = so_far(lease, sim)
+    update_lease(lease, seen_at=sim.now - timedelta(minutes=6))
+    silent = running_cost(lease, sim)
     Cluster.objects.update(unreachable_since=None)
-    assert so_far(lease, sim) == silent + 300 * EURO
+    assert running_cost(lease, sim) == silent + 300 * EURO
 
 
 @pytest.mark.deep
-def test_many_leases_in_any_standing_cost_what_their_end_would_charge(sim: Simulation, kestrel: TenantContext) -> None:
+def test_running_costs_of_leases_in_any_condition_equal_their_charges(sim: Simulation, kestrel: TenantContext) -> None:
     chance = Random(3)
-    leases = [active(sim, kestrel) for _ in range(24)]
+    leases = [create_active_lease(sim, kestrel) for _ in range(24)]
     sim.clock.at += timedelta(hours=1, minutes=50)
     Cluster.objects.update(unreachable_since=sim.now - timedelta(minutes=10))
     for lease in leases:
         sim.clock.at += timedelta(seconds=chance.uniform(0, 40))
-        changed(
+        update_lease(
             lease,
             conditions=chance.choice(({}, UNHEARD)),
             seen_at=chance.choice((None, sim.now - timedelta(seconds=chance.uniform(0, 3000)))),
         )
-    before = {lease.pk: so_far(lease, sim) for lease in leases}
+    before = {lease.pk: running_cost(lease, sim) for lease in leases}
     with tenant_scope(kestrel.tenant.pk):
         assert exact_spend(LONG_AGO, sim.now) == sum(before.values())
-    assert {lease.pk: charged(lease, sim) for lease in leases} == before
+    assert {lease.pk: end_and_charge(lease, sim) for lease in leases} == before
 
 
-def test_a_lease_unheard_since_last_month_costs_nothing_this_month() -> None:
+def test_a_lease_unreachable_since_last_month_costs_nothing_this_month() -> None:
     tenant, project = create_customer()
     lost, well = (
         add_running_lease(project, create_priced_offering(EURO), utc("2026-10-30 12:00:00")) for _ in range(2)
     )
-    changed(lost, conditions=UNHEARD, seen_at=utc("2026-10-31 12:00:00"))
+    update_lease(lost, conditions=UNHEARD, seen_at=utc("2026-10-31 12:00:00"))
     month, now = utc("2026-11-01 00:00:00"), utc("2026-11-01 01:00:00")
     with tenant_scope(tenant.pk):
         assert exact_spend(month, now) == HOUR * EURO

@@ -1,4 +1,4 @@
-"""PostgreSQL charges what a per-second walk with a calendar gives.
+"""SQL charges against a per-second oracle with a calendar.
 
 `make bench ONLY=billing_oracle` does the same for ten thousand tenant-months.
 """
@@ -24,7 +24,7 @@ NOW = utc("2027-12-01 00:00:00")
 @pytest.mark.deep
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(random_tenants.ZONES), st.integers(1, 22))
-def test_sql_charges_what_every_single_second_costs(seed: int, zone: str, month: int) -> None:
+def test_sql_charges_equal_a_second_by_second_calculation(seed: int, zone: str, month: int) -> None:
     chance, since, until = random.Random(seed), month_start(2026, month), month_start(2026, month + 2)
     with undone():
         sells = random_tenants.create_market(chance, since, until, offerings=2, changes=2)
@@ -38,7 +38,7 @@ def test_sql_charges_what_every_single_second_costs(seed: int, zone: str, month:
         assert found.charges >= 0
 
 
-def test_a_charge_that_is_a_second_off_would_be_found() -> None:
+def test_the_oracle_detects_a_charge_that_is_one_second_off() -> None:
     chance, since, until = random.Random(1), month_start(2026, 3), month_start(2026, 5)
     sells = random_tenants.create_market(chance, since, until, offerings=1, changes=1)
     story = random_tenants.create_random_tenant("Europe/Berlin")

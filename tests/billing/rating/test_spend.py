@@ -1,4 +1,4 @@
-"""Spend is exact to the second before and after rating."""
+"""Spend by period, project, day, tag and requester."""
 
 from datetime import datetime, timedelta
 
@@ -44,7 +44,7 @@ def test_spend_of_ended_and_running_leases_is_equal_before_and_after_rating() ->
     assert sums == [3 * HOUR * EURO] * 2
 
 
-def test_only_seconds_inside_the_span_count() -> None:
+def test_only_usage_inside_the_period_counts_as_spend() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), MONTH - timedelta(hours=1), 2 * HOUR)
     for _ in range(2):
@@ -54,7 +54,7 @@ def test_only_seconds_inside_the_span_count() -> None:
         lease_rating.rate_all_leases(now=NOW)
 
 
-def test_spend_of_projects_is_only_theirs() -> None:
+def test_project_spend_includes_only_the_given_projects() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
     with tenant_scope(tenant.pk):
@@ -69,7 +69,7 @@ def test_spend_of_projects_is_only_theirs() -> None:
         assert spend.hourly_spend([root.pk], tenant, now=NOW) == 0
 
 
-def test_another_tenants_spend_is_not_seen() -> None:
+def test_spend_of_another_tenant_is_not_included() -> None:
     tenant, _ = create_customer()
     _, elsewhere = create_customer()
     add_running_lease(elsewhere, create_priced_offering(EURO), MONTH)
@@ -78,7 +78,7 @@ def test_another_tenants_spend_is_not_seen() -> None:
         assert spend.hourly_spend(None, tenant, now=NOW) == 0
 
 
-def test_burn_is_what_all_active_units_cost_an_hour() -> None:
+def test_the_burn_rate_is_the_hourly_cost_of_all_active_units() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(EURO), MONTH, quantity=3)
     add_running_lease(project, create_priced_offering(2 * EURO), MONTH)
@@ -87,7 +87,7 @@ def test_burn_is_what_all_active_units_cost_an_hour() -> None:
         assert spend.hourly_spend(None, tenant, now=NOW) == 5 * EURO
 
 
-def test_the_cost_of_many_leases_is_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_the_cost_of_many_leases_needs_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     old = [add_ended_lease(project, offering, MONTH, HOUR, quantity=2) for _ in range(3)]
@@ -103,7 +103,7 @@ def test_the_cost_of_many_leases_is_one_query(django_assert_num_queries: DjangoA
     assert spend.LeaseCost.nothing("EUR").minor == 0
 
 
-def test_a_lease_with_several_prices_costs_their_sum() -> None:
+def test_a_lease_across_a_price_change_costs_the_sum_of_both() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     lease = add_running_lease(project, offering, NOW - timedelta(hours=2))
@@ -113,7 +113,7 @@ def test_a_lease_with_several_prices_costs_their_sum() -> None:
 
 
 @pytest.mark.parametrize("rated", [False, True])
-def test_days_are_cut_at_local_midnight(rated: bool) -> None:
+def test_daily_usage_is_split_at_local_midnight(rated: bool) -> None:
     tenant, project = create_customer("America/New_York")
     offering = create_priced_offering(EURO)
     # The clocks go back on 1 November 2026: that day has 25 hours.
@@ -131,7 +131,7 @@ def test_days_are_cut_at_local_midnight(rated: bool) -> None:
     assert {each.key for each in found} == {offering.pk}
 
 
-def test_usage_is_stacked_by_project_or_lease() -> None:
+def test_daily_usage_is_grouped_by_project_or_lease() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
     lease = add_ended_lease(root, offering, MONTH, HOUR)
@@ -147,7 +147,7 @@ def test_usage_is_stacked_by_project_or_lease() -> None:
     zone=st.sampled_from(["UTC", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata"]),
     hours=st.integers(1, 2000),
 )
-def test_days_tile_any_span(zone: str, hours: int) -> None:
+def test_local_days_cover_any_period_without_gap_or_overlap(zone: str, hours: int) -> None:
     since: datetime = utc("2026-03-01 13:07:00")
     until = since + timedelta(hours=hours)
     begins, ends = spend.local_days(zone, since, until)
@@ -156,7 +156,7 @@ def test_days_tile_any_span(zone: str, hours: int) -> None:
     assert begins[1:] == ends[:-1]
 
 
-def test_spend_by_line_is_what_the_draft_will_say() -> None:
+def test_spend_per_line_equals_the_future_draft() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, MONTH, HOUR)

@@ -1,4 +1,4 @@
-"""Write whole volume histories, and storage with a price."""
+"""Volume histories, and storage with a price."""
 
 import itertools
 from datetime import datetime
@@ -15,7 +15,7 @@ GIB_HOUR = 100_000  # nano: about seven cents a GiB and month
 
 
 def storage_cluster(region: str = REGION) -> Cluster:
-    """Return the cluster of a region that volumes lie in."""
+    """Return the cluster of a region that volumes are in."""
     return Cluster.objects.get_or_create(
         region=region, defaults={"name": f"shelf {next(_numbers)}", "created_at": LONG_AGO}
     )[0]
@@ -24,7 +24,7 @@ def storage_cluster(region: str = REGION) -> Cluster:
 def create_priced_storage(
     nano_per_hour: int | None = GIB_HOUR, *, since: datetime = LONG_AGO, region: str = REGION
 ) -> Offering:
-    """Return what volumes of a region are counted by, with a price."""
+    """Return the storage offering of a region, with a price."""
     offering = volume_metering.storage_offering(region, now=LONG_AGO)
     if nano_per_hour is not None:
         set_price(offering, nano_per_hour, since=since)
@@ -40,7 +40,7 @@ def add_volume_history(
     region: str = REGION,
     by: str = "usr_ada",
 ) -> Volume:
-    """Write a volume that has counted since a moment, until it was deleted."""
+    """Create a volume that is metered since a time, until it was deleted."""
     with tenant_scope(project.tenant_id):
         volume = Volume.objects.create(
             tenant_id=project.tenant_id,
@@ -66,7 +66,7 @@ def delete_volume(volume: Volume, at: datetime) -> None:
 
 
 def resize_volume(volume: Volume, gib: int, at: datetime) -> None:
-    """Change the size of a volume from a moment on, which no page offers yet."""
+    """Change the size of a volume from a time on; no page offers this yet."""
     with tenant_scope(volume.tenant_id):
         Volume.objects.filter(pk=volume.pk).update(size_gib=gib)
         volume_metering._append_entry(volume.pk, at=at, size_gib=gib, cause="resized")

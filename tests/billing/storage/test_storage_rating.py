@@ -1,4 +1,4 @@
-"""Storage is charged per GiB-second, once and exactly."""
+"""Storage rating per GiB-second."""
 
 import random
 from collections import defaultdict
@@ -53,8 +53,8 @@ NOVEMBER, DECEMBER, JANUARY = utc("2026-11-01 00:00:00"), utc("2026-12-01 00:00:
 MONTH_S = 30 * 24 * HOUR
 
 
-def close(tenant: Tenant, label: str, end: datetime) -> None:
-    """Close a month, which there is."""
+def close_month_of(tenant: Tenant, label: str, end: datetime) -> None:
+    """Close an existing month."""
     with tenant_scope(tenant.pk):
         billing_periods.ensure_periods(tenant, since=end - timedelta(days=1), until=end)
     close_month.close_period(tenant, label, now=end + close_month.CLOSING_GRACE)
@@ -65,11 +65,11 @@ def line_of(tenant: Tenant) -> InvoiceLine:
         return InvoiceLine.objects.select_related("invoice__period", "invoice__tenant").get()
 
 
-def test_a_volume_costs_its_gib_for_every_second_of_the_month() -> None:
+def test_a_volume_is_charged_per_gib_for_every_second_of_the_month() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     add_volume_history(project, 50, NOVEMBER)
-    close(tenant, "2026-11", DECEMBER)
+    close_month_of(tenant, "2026-11", DECEMBER)
     [charge] = charges_of(tenant)
     assert (charge.meter, charge.unit_seconds) == ("gib_seconds", 50 * MONTH_S)
     assert int(charge.exact_num) == 50 * MONTH_S * GIB_HOUR
@@ -83,7 +83,7 @@ def test_a_volume_is_charged_without_a_gap_across_the_month_end() -> None:
     tenant, project = create_customer("Asia/Kolkata")
     border = utc("2026-11-30 18:30:00")
     volume = add_volume_history(project, 7, border - timedelta(hours=1))
-    close(tenant, "2026-11", border)
+    close_month_of(tenant, "2026-11", border)
     delete_volume(volume, border + timedelta(seconds=1))
     storage_rating.rate_volumes(now=DECEMBER)
     assert [(c.s, c.e, c.unit_seconds) for c in sorted(charges_of(tenant), key=lambda c: c.s)] == [
@@ -92,7 +92,7 @@ def test_a_volume_is_charged_without_a_gap_across_the_month_end() -> None:
     ]
 
 
-def test_nothing_is_charged_twice_however_often_it_is_tried() -> None:
+def test_repeated_storage_rating_charges_once() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     add_volume_history(project, 5, NOVEMBER, NOVEMBER + timedelta(days=1))
@@ -102,7 +102,7 @@ def test_nothing_is_charged_twice_however_often_it_is_tried() -> None:
     assert len(charges_of(tenant)) == 1
 
 
-def test_a_price_that_changes_and_a_size_that_changes_count_from_their_second_on() -> None:
+def test_price_and_size_changes_of_storage_apply_from_their_second() -> None:
     offering, (tenant, project) = create_priced_storage(), create_customer()
     set_price(offering, 3 * GIB_HOUR, since=NOVEMBER + timedelta(seconds=100))
     volume = add_volume_history(project, 10, NOVEMBER)
@@ -112,27 +112,27 @@ def test_a_price_that_changes_and_a_size_that_changes_count_from_their_second_on
     assert sum(int(c.exact_num) for c in charges_of(tenant)) == GIB_HOUR * (100 * 10 + 50 * 10 * 3 + 50 * 20 * 3)
 
 
-def test_storage_without_any_price_is_charged_to_nobody_and_closes_every_month() -> None:
+def test_storage_without_any_price_is_free_and_does_not_block_month_close() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), NOVEMBER, HOUR)
     add_volume_history(project, 50, NOVEMBER)
-    close(tenant, "2026-11", DECEMBER)
+    close_month_of(tenant, "2026-11", DECEMBER)
     assert [invoice.total for invoice in invoices_of(tenant)] == [100]
     assert storage_rating.rate_volumes(now=DECEMBER).written == 0
     with staff_scope():
         assert unpriced_usage.unpriced_usage(now=DECEMBER) == []
 
 
-def test_what_volumes_were_before_storage_was_sold_is_never_charged() -> None:
+def test_storage_before_its_first_price_is_never_charged() -> None:
     tenant, project = create_customer()
     add_volume_history(project, 50, NOVEMBER)
     begins = DECEMBER - timedelta(hours=2)
     create_priced_storage(since=begins)
-    close(tenant, "2026-11", DECEMBER)
+    close_month_of(tenant, "2026-11", DECEMBER)
     assert [c.unit_seconds for c in charges_of(tenant)] == [50 * 2 * HOUR]
 
 
-def test_storage_cannot_begin_to_be_sold_for_what_was_counted_already() -> None:
+def test_a_storage_price_cannot_start_in_already_metered_time() -> None:
     offering, (_, project) = create_priced_storage(None), create_customer()
     add_volume_history(project, 50, NOVEMBER, NOVEMBER + timedelta(days=2))
     with pytest.raises(PriceAlreadyCharged, match="Storage cannot have a price in the past"):
@@ -143,7 +143,7 @@ def test_storage_cannot_begin_to_be_sold_for_what_was_counted_already() -> None:
     assert PriceVersion.objects.storage_sold_since() == NOVEMBER + timedelta(days=2)
 
 
-def test_a_price_of_zero_is_a_choice_and_writes_charges_of_zero() -> None:
+def test_a_storage_price_of_zero_writes_charges_of_zero() -> None:
     create_priced_storage(0), (found := create_customer())
     tenant, project = found
     add_volume_history(project, 50, NOVEMBER, NOVEMBER + timedelta(hours=1))
@@ -158,7 +158,7 @@ def test_a_region_without_a_storage_price_is_a_price_gap_until_it_is_priced() ->
     outcome = storage_rating.rate_volumes(now=DECEMBER)
     assert [(gap.lease, gap.unit_seconds) for gap in outcome.gaps] == [(far.pk, 3 * HOUR)]
     with pytest.raises(PriceGap, match=far.pk):
-        close(tenant, "2026-11", DECEMBER)
+        close_month_of(tenant, "2026-11", DECEMBER)
     with staff_scope():
         assert [(each.lease, each.unit_seconds) for each in unpriced_usage.unpriced_usage(now=DECEMBER)] == [
             (far.pk, 3 * HOUR)
@@ -166,7 +166,7 @@ def test_a_region_without_a_storage_price_is_a_price_gap_until_it_is_priced() ->
     assert charges_of(tenant) == []
     create_priced_storage(GIB_HOUR, region="us-1")
     assert storage_rating.rate_volumes(now=DECEMBER).written == 1
-    close(tenant, "2026-11", DECEMBER)
+    close_month_of(tenant, "2026-11", DECEMBER)
 
 
 def test_a_volume_without_a_price_is_listed_as_a_price_gap() -> None:
@@ -178,7 +178,7 @@ def test_a_volume_without_a_price_is_listed_as_a_price_gap() -> None:
     assert (gap.unit_seconds, gap.label) == (3 * HOUR, "Storage, us-1")
 
 
-def test_what_postgresql_refuses_holds_up_its_own_tenant_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_error_for_storage_blocks_its_own_tenant_only(monkeypatch: pytest.MonkeyPatch) -> None:
     create_priced_storage()
     (one, project), (other, beside) = create_customer(), create_customer()
     for each in (project, beside):
@@ -197,11 +197,11 @@ def test_what_postgresql_refuses_holds_up_its_own_tenant_alone(monkeypatch: pyte
     assert (len(charges_of(one)), len(charges_of(other))) == (0, 1)
 
 
-def test_seconds_that_become_known_late_stand_on_the_next_open_invoice() -> None:
+def test_late_storage_usage_is_on_the_next_open_invoice() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     add_volume_history(project, 1, NOVEMBER)
-    close(tenant, "2026-11", DECEMBER)
+    close_month_of(tenant, "2026-11", DECEMBER)
     add_volume_history(project, 8, NOVEMBER, NOVEMBER + timedelta(hours=1))
     storage_rating.rate_volumes(now=DECEMBER + timedelta(days=1))
     [late] = [c for c in charges_of(tenant) if c.period_id != c.billed_period_id]
@@ -209,7 +209,7 @@ def test_seconds_that_become_known_late_stand_on_the_next_open_invoice() -> None
     assert next(invoice.total for invoice in invoices_of(tenant)) == 7
 
 
-def test_the_daily_round_cuts_what_volumes_there_are_and_charges_them() -> None:
+def test_daily_storage_rating_splits_and_charges_volumes_once_a_day() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     volume = add_volume_history(project, 4, NOVEMBER)
@@ -221,7 +221,7 @@ def test_the_daily_round_cuts_what_volumes_there_are_and_charges_them() -> None:
     assert [c.unit_seconds for c in charges_of(tenant)] == [4 * 24 * HOUR]
 
 
-def test_cutting_a_history_changes_nothing_of_what_it_costs() -> None:
+def test_splitting_a_volume_history_does_not_change_its_cost() -> None:
     create_priced_storage()
     totals = set()
     for cuts in (0, 1, 25):
@@ -238,7 +238,7 @@ def test_cutting_a_history_changes_nothing_of_what_it_costs() -> None:
     assert len(totals) == 1
 
 
-def test_random_volumes_cost_what_every_single_second_of_them_does() -> None:
+def test_random_volumes_cost_a_second_by_second_calculation() -> None:
     chance = random.Random(41)
     create_priced_storage()
     cuts = sorted(NOVEMBER + timedelta(seconds=chance.randrange(4000)) for _ in range(4))
@@ -274,14 +274,14 @@ def test_random_volumes_cost_what_every_single_second_of_them_does() -> None:
 
 @pytest.fixture
 def closed() -> Tenant:
-    """A tenant with a month of storage and an hour of a lease, closed."""
+    """Return a tenant with a closed month of storage and one lease hour."""
     create_priced_storage()
     tenant, project = create_customer("Europe/Berlin")
     add_ended_lease(project, create_priced_offering(EURO), NOVEMBER + timedelta(days=3), HOUR)
     add_volume_history(project, 50, NOVEMBER - timedelta(days=2), NOVEMBER + timedelta(days=9))
     add_volume_history(project, 11, NOVEMBER + timedelta(days=1, seconds=7))
     for label, end in (("2026-10", utc("2026-10-31 23:00:00")), ("2026-11", utc("2026-11-30 23:00:00"))):
-        close(tenant, label, end)
+        close_month_of(tenant, label, end)
     return tenant
 
 
@@ -292,7 +292,7 @@ def storage_line(tenant: Tenant) -> InvoiceLine:
         return rows.filter(invoice__period__label="2026-11", offering_id__in=by_gib).get()
 
 
-def test_a_line_of_storage_explains_which_volume_from_when_to_when(closed: Tenant) -> None:
+def test_a_storage_line_explains_its_volumes_and_periods(closed: Tenant) -> None:
     line = storage_line(closed)
     with tenant_scope(closed.pk):
         explained = explain_invoice_line(line)
@@ -308,7 +308,7 @@ def test_a_line_of_storage_explains_which_volume_from_when_to_when(closed: Tenan
     )
 
 
-def test_the_independent_script_recomputes_storage_and_finds_what_was_changed(closed: Tenant) -> None:
+def test_the_verifier_recomputes_storage_and_finds_alterations(closed: Tenant) -> None:
     invoice = storage_line(closed).invoice
     with tenant_scope(closed.pk):
         whole = invoice_bundles.build_bundle(invoice)
@@ -325,7 +325,7 @@ def test_the_independent_script_recomputes_storage_and_finds_what_was_changed(cl
     assert any("occurs twice" in words for words in verify.check(twice).differences)
 
 
-def test_exports_tell_storage_as_storage(closed: Tenant) -> None:
+def test_exports_and_documents_label_storage(closed: Tenant) -> None:
     invoice = storage_line(closed).invoice
     rows = [dict(zip(focus_exports.COLUMNS, row, strict=True)) for row in focus_exports.focus_rows(invoice)]
     kept_ = [row for row in rows if row["ServiceCategory"] == "Storage"]
@@ -339,7 +339,7 @@ def test_exports_tell_storage_as_storage(closed: Tenant) -> None:
     assert "data" in "".join(str(row) for row in csv_exports._charge_rows(invoice))
 
 
-def test_storage_falls_to_who_made_the_volume(closed: Tenant) -> None:
+def test_storage_cost_is_allocated_to_the_creator_of_the_volume(closed: Tenant) -> None:
     invoice = storage_line(closed).invoice
     with tenant_scope(closed.pk):
         by_user = {part.key: part.net for part in allocate_cost(invoice, by="user")}
@@ -348,7 +348,7 @@ def test_storage_falls_to_who_made_the_volume(closed: Tenant) -> None:
     assert sum(part.total for part in by_tag) == invoice.total
 
 
-def test_spend_counts_volumes_to_the_second_and_their_gib_as_no_hours_of_gpus() -> None:
+def test_spend_counts_storage_to_the_second_without_gpu_hours() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     volume = add_volume_history(project, 100, NOVEMBER)
@@ -366,7 +366,7 @@ def test_spend_counts_volumes_to_the_second_and_their_gib_as_no_hours_of_gpus() 
     assert cost.exact_num == before[0].exact_num
 
 
-def test_spend_goes_on_over_a_step_that_is_not_charged_yet() -> None:
+def test_spend_includes_storage_usage_not_charged_yet() -> None:
     create_priced_storage()
     tenant, project = create_customer()
     add_volume_history(project, 10, NOVEMBER, NOVEMBER + timedelta(hours=2))
@@ -376,7 +376,7 @@ def test_spend_goes_on_over_a_step_that_is_not_charged_yet() -> None:
     assert line.exact_num == 10 * 2 * HOUR * GIB_HOUR
 
 
-def test_prices_of_storage_are_those_of_the_list() -> None:
+def test_storage_prices_are_in_the_price_list() -> None:
     offering = create_priced_storage()
     assert (
         price_list.prices_at(NOVEMBER, currency="EUR", offerings=[offering.pk])[offering.pk].nano_per_hour == GIB_HOUR
