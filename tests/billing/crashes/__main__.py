@@ -1,8 +1,8 @@
-"""Kill the invoice run before each statement and commit, rerun, compare.
+"""Invoice runs killed before each statement and commit, then repeated and compared.
 
-`make crashes` uses a throwaway server: the connection breaks off at every point, and at every 20th of them a process
-is killed by SIGKILL as well. `make crashes EVERY=10` tries every tenth point. Ends with 1 where anything is lost,
-there twice, or otherwise than after a run that nobody disturbed.
+`make crashes` uses a throwaway server: the connection breaks at every point, and at every 20th point a process is
+killed by SIGKILL as well. `make crashes EVERY=10` tries every tenth point. Exits with 1 if any row is lost, duplicated
+or differs from an undisturbed run.
 """
 
 import os

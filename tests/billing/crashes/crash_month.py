@@ -1,7 +1,7 @@
-"""Create a month with one tenant for each case of an invoice run.
+"""Month with one tenant for each case of an invoice run.
 
-Prices that change in the middle, taxes, credit that ends, a balance, a budget with holds, wallets that suffice and that
-do not, starts that were taken back, seconds that come late, and leases that run on across the border of the month.
+Price changes within the month, taxes, expiring grants, a balance, a budget with holds, wallets with and without
+sufficient funds, reclaimed spot leases, late usage, and leases that run across the end of the month.
 """
 
 from datetime import datetime, timedelta
@@ -49,7 +49,7 @@ LAST_DAY = utc("2026-10-31 20:00:00")
 
 
 def create_month() -> None:
-    """Write all of it; committed, where nobody opened a transaction around."""
+    """Create the month; committed unless a transaction is open."""
     with payments.using_gateway(SimulatedGateway()), outbox.captured(lambda *_: None):
         set_tax_rate("DE", 19)
         set_tax_rate("FR", 20)
@@ -71,7 +71,7 @@ def create_month() -> None:
 
 
 def _credited(slices: Offering) -> None:
-    """Two projects, tax of their country, and four grants that pay for different parts."""
+    """Create two projects with domestic tax and four grants of different scopes."""
     tenant, root = create_customer("Europe/Berlin")
     with tenant_scope(tenant.pk):
         child = projects.create(name="design", parent=root, actor=SYSTEM, now=LONG_AGO)
@@ -85,7 +85,7 @@ def _credited(slices: Offering) -> None:
 
 
 def _settled_from_its_balance(slices: Offering) -> None:
-    """A foreign business whose partly credited September pays for October."""
+    """Create a foreign business whose partly credited September pays for October."""
     tenant, root = create_customer("Asia/Kolkata")
     set_billing_details(tenant, ATELIER)
     add_ended_lease(root, slices, utc("2026-09-12 00:00:00"), 9 * HOUR)
@@ -134,7 +134,7 @@ def _prepaid(slices: Offering, *, cents: int) -> None:
 
 
 def _lasting(project: Project, offering: Offering, begun: datetime) -> Lease:
-    """Write a lease that was asked for for a week, and is active since."""
+    """Create a lease requested for a week and active since."""
     lease = add_running_lease(project, offering, begun)
     with tenant_scope(lease.tenant_id):
         Lease.objects.filter(pk=lease.pk).update(active_at=begun, max_duration_s=168 * HOUR)
@@ -142,7 +142,7 @@ def _lasting(project: Project, offering: Offering, begun: datetime) -> Lease:
 
 
 def _late(slices: Offering, spot: Offering) -> None:
-    """September was invoiced before a node told of the rest of it."""
+    """Invoice September before a node reports the rest of its usage."""
     tenant, root = create_customer("America/St_Johns")
     add_ended_lease(root, slices, utc("2026-09-03 00:00:00"), HOUR)
     _september(tenant)
@@ -151,7 +151,7 @@ def _late(slices: Offering, spot: Offering) -> None:
 
 
 def _still_running(slices: Offering, spot: Offering) -> None:
-    """Leases that nobody stopped, one of them at the price of a quote."""
+    """Create leases that still run, one of them at a quoted price."""
     _, root = create_customer("Africa/Casablanca")
     quoted = add_running_lease(root, slices, utc("2026-10-19 00:00:00"), quantity=2)
     add_quote(quoted, slices.price_versions.order_by("valid").first())

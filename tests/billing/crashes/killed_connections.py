@@ -1,4 +1,4 @@
-"""Death before any statement of a connection, and before any commit."""
+"""Simulated crashes before any statement or commit."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def _dead(*_: Any, **__: Any) -> None:
 
 
 def killed() -> None:
-    """Die by SIGKILL: no `finally` is reached, no buffer is written."""
+    """Die by SIGKILL: no `finally` runs, no buffer is flushed."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -1,4 +1,4 @@
-"""A killed and repeated invoice run gives the same result."""
+"""Invoice runs killed at any statement and repeated."""
 
 import random
 
@@ -16,24 +16,26 @@ SAMPLE = 8
 
 
 @pytest.fixture
-def ground(own_database: OwnDatabase) -> CrashDatabase:
+def crash_database(own_database: OwnDatabase) -> CrashDatabase:
     create_month()
     return CrashDatabase(own_database.server, own_database.name)
 
 
 @pytest.mark.deep
-def test_killed_before_any_statement_or_commit_and_run_again_it_comes_to_the_same(ground: CrashDatabase) -> None:
-    whole = run_undisturbed(ground)
+def test_an_invoice_run_killed_at_any_statement_gives_the_same_result_when_repeated(
+    crash_database: CrashDatabase,
+) -> None:
+    whole = run_undisturbed(crash_database)
     assert len(whole.said) >= POINTS
     commits = [n for n, what in enumerate(whole.said) if what == COMMIT]
     chosen = {*random.sample(range(len(whole.said)), SAMPLE), *random.sample(commits, 2)}
-    assert {point: wrong for point in chosen if (wrong := run_with_crash(ground, point, whole))} == {}
-    assert run_with_crash(ground, commits[len(commits) // 2], whole, by_kill=True) == []
+    assert {point: wrong for point in chosen if (wrong := run_with_crash(crash_database, point, whole))} == {}
+    assert run_with_crash(crash_database, commits[len(commits) // 2], whole, by_kill=True) == []
 
 
 @pytest.mark.deep
-def test_numbers_that_are_handed_out_apart_from_their_invoices_would_be_found(
-    ground: CrashDatabase, monkeypatch: pytest.MonkeyPatch
+def test_invoice_numbers_taken_outside_the_transaction_are_detected(
+    crash_database: CrashDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def at_once(series: str, *, count: int = 1) -> int:
         """Take numbers in a transaction of its own, as a sequence does."""
@@ -43,6 +45,6 @@ def test_numbers_that_are_handed_out_apart_from_their_invoices_would_be_found(
         return row.next_number
 
     monkeypatch.setattr(finalization, "take_numbers", at_once)
-    whole = run_undisturbed(ground)
+    whole = run_undisturbed(crash_database)
     point = next(n for n, what in enumerate(whole.said) if what.startswith("-- Make draft invoices final"))
-    assert any("has the numbers" in wrong for wrong in run_with_crash(ground, point, whole))
+    assert any("has the numbers" in wrong for wrong in run_with_crash(crash_database, point, whole))

@@ -1,4 +1,4 @@
-"""Kill an invoice run at one point, rerun it, and compare the rows."""
+"""Invoice run killed at one point, repeated and compared."""
 
 import os
 import signal
@@ -96,7 +96,7 @@ def run_with_crash(ground: CrashDatabase, point: int, whole: Whole, *, by_kill: 
 
 
 def faults() -> list[str]:
-    """Return what may not be at any moment, run or not."""
+    """Return the violated invariants that must hold at any time."""
     wrong = []
     with staff_scope():
         numbered = Invoice.objects.exclude(number=None).order_by("series", "number")
@@ -119,7 +119,7 @@ def _differences(wanted: RowLines, found: RowLines) -> list[str]:
 
 
 def _in_a_child(server: Server, name: str, point: int) -> None:
-    """Run it as the worker in a process that gets killed."""
+    """Run a function as the worker in a process that gets killed."""
     env = os.environ | {
         "GPUBROKER_DATABASE_URL": server.login(WORKER, name),
         "GPUBROKER_OWNER_DATABASE_URL": server.login(OWNER, name),

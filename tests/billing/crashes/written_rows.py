@@ -1,7 +1,7 @@
-"""All rows that billing wrote, without ids and times.
+"""All billing rows without ids and times.
 
-Ids and sequences go on where a run was broken off; they are replaced by what their rows stand for. All else of every
-table of billing counts, columns that are still to come included.
+Ids and sequences continue after an interrupted run; they are replaced by a description of their rows. All other columns
+of every billing table are compared, future columns included.
 """
 
 import hashlib
@@ -72,7 +72,7 @@ class Names:
 
 
 def every_id() -> frozenset[str]:
-    """Return all ids that there are: those of before the run, when asked before it."""
+    """Return all existing ids, before or after the run."""
     return frozenset(ID.findall("\n".join(_row_lines(Names()))))
 
 

@@ -1,4 +1,4 @@
-"""Closing months in batches gives the same rows as one by one."""
+"""Batch close of months against single close."""
 
 import random
 from collections.abc import Iterator
@@ -48,8 +48,8 @@ OF_IT = ("id", "invoice_id")
 
 
 @contextmanager
-def counted() -> Iterator[list[int]]:
-    """Tell how many months each call closed in sets."""
+def counted_batches() -> Iterator[list[int]]:
+    """Yield how many months each call closed in batches."""
     found, real = list[int](), batch_close.close_simple_months
 
     def close(*args: Any, **named: Any) -> int:
@@ -61,28 +61,28 @@ def counted() -> Iterator[list[int]]:
 
 
 @contextmanager
-def read() -> Iterator[list[int]]:
+def rows_read_per_batch() -> Iterator[list[int]]:
     """Yield how many ledger and invoice rows each batch read."""
     found, real = list[int](), batch_close._close_batch
 
     def close(*args: Any) -> int:
-        before = checked_at()
+        before = rows_read()
         closed = real(*args)
-        found.append(checked_at() - before)
+        found.append(rows_read() - before)
         return closed
 
     with patch.object(batch_close, "_close_batch", close):
         yield found
 
 
-def checked_at() -> int:
+def rows_read() -> int:
     with connection.cursor() as cursor:
         cursor.execute(READ)
         return int(cursor.fetchone()[0])
 
 
-def read_rows() -> dict[str, Any]:
-    """Return all rows of a month's end without random values."""
+def month_end_rows() -> dict[str, Any]:
+    """Return all rows of a month end without random values."""
     with staff_scope():
         rows = list(Invoice.objects.order_by("tenant", "period__span").select_related("period"))
         names = {row.pk: f"{row.tenant_id} {row.period.label}" for row in rows}
@@ -92,7 +92,9 @@ def read_rows() -> dict[str, Any]:
             "invoices": {names[row.pk]: cells(row, "id", "period_id") for row in rows},
             "lines": sorted([names[row.invoice_id], *cells(row, *OF_IT)] for row in InvoiceLine.objects.all()),
             "taxes": sorted([names[row.invoice_id], *cells(row, *OF_IT)] for row in InvoiceTax.objects.all()),
-            "books": sorted([names[row.ref], *moved(row)] for row in LedgerTransfer.objects.filter(kind="invoice")),
+            "ledger": sorted(
+                [names[row.ref], *transfer_cells(row)] for row in LedgerTransfer.objects.filter(kind="invoice")
+            ),
             "letters": sorted(
                 [names[row.subject_id], *cells(row, "id", "subject_id")] for row in QueuedEmail.objects.all()
             ),
@@ -103,8 +105,8 @@ def read_rows() -> dict[str, Any]:
         }  # fmt: skip
 
 
-def moved(row: LedgerTransfer) -> list[str]:
-    """Tell of a transfer all but its accounts' numbers."""
+def transfer_cells(row: LedgerTransfer) -> list[str]:
+    """Return a transfer without its account numbers."""
     accounts = row.debit_account.type, row.credit_account.type
     return [row.idem.partition(":")[2], *accounts, str(row.minor), row.currency, str(row.at)]
 
@@ -116,7 +118,7 @@ def cells(row: Model, *random_: str) -> list[str]:
 @pytest.mark.deep
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 11))
-def test_a_month_comes_to_the_same_in_a_set_and_alone(seed: int, month: int) -> None:
+def test_batch_close_and_single_close_give_the_same_rows(seed: int, month: int) -> None:
     chance, since, until = random.Random(seed), month_start(2026, month), month_start(2026, month + 2)
     later = month_start(2027, 3)
     with undone():
@@ -129,33 +131,33 @@ def test_a_month_comes_to_the_same_in_a_set_and_alone(seed: int, month: int) -> 
         lease_rating.rate_all_leases(now=since + (until - since) / 2)
         found = []
         for most in (ALL, None):
-            with undone(), counted() as sets:
+            with undone(), counted_batches() as sets:
                 outcome = close_month.close_due_months(now=later, most=most)
-                found.append((outcome, read_rows()))
+                found.append((outcome, month_end_rows()))
         assert found[0][0] == found[1][0]
         for what, alone in found[0][1].items():
             assert found[1][1][what] == alone, what
         assert sets == [found[0][0].months] != [0]
 
 
-def test_months_are_numbered_in_one_series_without_a_gap_and_are_in_the_books() -> None:
+def test_batch_closed_months_are_posted_and_numbered_without_a_gap() -> None:
     for _ in range(5):
         _, project = create_customer("Europe/Berlin")
         add_ended_lease(project, create_priced_offering(EURO), utc("2026-10-31 21:00:00"), HOUR)
     lease_rating.rate_all_leases(now=NOW)
-    with patch.object(batch_close, "BATCH_SIZE", 2), counted() as sets:
+    with patch.object(batch_close, "BATCH_SIZE", 2), counted_batches() as sets:
         done = close_month.close_due_months(now=NOW)
     assert (done.months, sets) == (5, [5])
     with staff_scope():
         rows = Invoice.objects.order_by("number").values_list("series", "number", "total", "status")
         assert list(rows) == [("2026-10", n, 100, "finalized") for n in range(1, 6)]
         assert ledger_balances.stored_trial_balance()[0].balanced
-    with counted() as sets:  # November, with nothing on it
+    with counted_batches() as sets:  # November, with nothing on it
         assert (close_month.close_due_months(now=NOW).months, sets) == (5, [5])
         assert (close_month.close_due_months(now=NOW).months, sets) == (0, [5, 0])
 
 
-def test_a_set_looks_at_as_much_however_many_were_closed_before() -> None:
+def test_a_batch_reads_the_same_number_of_rows_however_many_were_closed_before() -> None:
     offering = create_priced_offering(EURO)
     for _ in range(10):
         _, project = create_customer()
@@ -165,13 +167,13 @@ def test_a_set_looks_at_as_much_however_many_were_closed_before() -> None:
         cursor.execute(NO_INDEX)  # as triggers plan for their session where a table is empty
         assert close_month.close_due_months(now=NOW, most=2).months == 2
         cursor.execute(NO_INDEX.replace("off", "on"))
-    with patch.object(batch_close, "BATCH_SIZE", 2), read() as sets:
+    with patch.object(batch_close, "BATCH_SIZE", 2), rows_read_per_batch() as sets:
         due = close_month._due_months(NOW)[:8]
         assert batch_close.close_simple_months(due, charge_until=close_month._charge_until, now=NOW) == 8
     assert sets == [sets[0]] * 4
 
 
-def test_whether_a_month_is_plain_is_asked_without_a_look_at_others_charges() -> None:
+def test_the_check_for_simple_months_reads_no_charges_of_other_tenants() -> None:
     offering = create_priced_offering(None)
     set_tiered_price(offering, "graduated", [10 * HOUR], [EURO // 2], valid=(utc("2026-10-01 00:00:00"), None))
     (mine, project), (other, elsewhere) = create_customer(), create_customer()
@@ -189,10 +191,10 @@ def test_whether_a_month_is_plain_is_asked_without_a_look_at_others_charges() ->
         assert batch_close._simple_tenants([mine.pk, other.pk], "2026-10") == {mine.pk}
 
 
-def test_what_runs_on_is_cut_and_its_month_is_closed_with_the_others() -> None:
+def test_running_leases_are_split_at_month_end_and_closed_in_the_batch() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(EURO), utc("2026-10-31 23:00:00"))
-    with counted() as sets:
+    with counted_batches() as sets:
         assert close_month.close_due_months(now=NOW).months == 2
     assert sets == [2]
     assert [invoice.total for invoice in invoices_of(tenant)] == [100, 30 * 24 * 100]
@@ -206,7 +208,7 @@ def test_an_unobserved_lease_keeps_only_its_own_tenants_month_open() -> None:
     other, elsewhere = create_customer()
     add_ended_lease(elsewhere, create_priced_offering(EURO), utc("2026-10-31 23:00:00"), HOUR)
     lease_rating.rate_all_leases(now=NOW)
-    with counted() as sets:
+    with counted_batches() as sets:
         done = close_month.close_due_months(now=NOW)
     assert [waits.tenant_id for waits in done.waiting] == [silent.pk]
     assert (done.months, sets) == (2, [2])
@@ -214,20 +216,20 @@ def test_an_unobserved_lease_keeps_only_its_own_tenants_month_open() -> None:
     assert len(invoices_of(other)) == 1
 
 
-def test_a_gap_in_prices_holds_up_only_its_own_month() -> None:
+def test_a_price_gap_blocks_only_the_month_of_its_own_tenant() -> None:
     lacking, project = create_customer()
     offering = create_priced_offering(EURO, since=utc("2026-10-31 23:30:00"))
     add_ended_lease(project, offering, utc("2026-10-31 23:00:00"), HOUR)
     _plain, elsewhere = create_customer()
     add_ended_lease(elsewhere, create_priced_offering(EURO), utc("2026-10-31 23:00:00"), HOUR)
     lease_rating.rate_all_leases(now=NOW)
-    with counted() as sets:
+    with counted_batches() as sets:
         done = close_month.close_due_months(now=NOW)
     assert {gap.tenant for gap in done.gaps} == {lacking.pk}
     assert (done.months, sets) == (2, [2])
 
 
-def test_a_set_that_is_refused_is_closed_one_by_one() -> None:
+def test_a_failed_batch_is_closed_month_by_month() -> None:
     tenants = []
     for _ in range(3):
         tenant, project = create_customer()
@@ -241,13 +243,13 @@ def test_a_set_that_is_refused_is_closed_one_by_one() -> None:
         return real(ids, **named)
 
     lease_rating.rate_all_leases(now=NOW)
-    with patch.object(batch_close.posting, "post_invoices", of_one), counted() as sets:
+    with patch.object(batch_close.posting, "post_invoices", of_one), counted_batches() as sets:
         done = close_month.close_due_months(now=NOW)
     assert (done.months, sets) == (6, [0])
     assert [len(invoices_of(tenant)) for tenant in tenants] == [1, 1, 1]
 
 
-def test_nothing_is_written_for_whom_the_transaction_has_not_named() -> None:
+def test_a_batch_transaction_can_write_only_the_tenants_it_names() -> None:
     mine, project = create_customer()
     other, elsewhere = create_customer()
     for each in (project, elsewhere):

@@ -1,4 +1,4 @@
-"""Clock changes, creation dates and server zones change no invoice.
+"""Month close across clock changes, first usage dates and server time zones.
 
 Prefix bN: number of the bug in the catalogue of billing bugs (`make mutants`).
 """
@@ -30,7 +30,7 @@ from tests.database import OwnDatabase
 UNUSUAL_ZONES = ("Australia/Lord_Howe", "Africa/Cairo", "America/Santiago", "Asia/Beirut", "Atlantic/Azores")
 
 
-def around_every_first_of(year: int) -> Iterator[datetime]:
+def moments_around_months(year: int) -> Iterator[datetime]:
     """Yield moments around the start of every month of a year."""
     for month in [*(f"{year}-{number:02d}" for number in range(1, 13)), f"{year + 1}-01"]:
         first = utc(f"{month}-01 00:00:00")
@@ -40,10 +40,10 @@ def around_every_first_of(year: int) -> Iterator[datetime]:
 @pytest.mark.deep
 @pytest.mark.django_db
 @pytest.mark.parametrize("zone", UNUSUAL_ZONES)
-def test_b6_closing_ends_and_makes_one_invoice_a_month_through_a_whole_year(zone: str) -> None:
+def test_b6_closing_terminates_with_one_invoice_per_month_for_a_year(zone: str) -> None:
     tenant, project = create_customer(zone)
     add_running_lease(project, create_priced_offering(EURO), utc("2025-12-15 12:00:00"))
-    for now in around_every_first_of(2026):
+    for now in moments_around_months(2026):
         lease_rating.rate_all_leases(now=now)
         close_month.close_due_months(now=now)
     labels = [invoice.period.label for invoice in invoices_of(tenant)]
@@ -55,7 +55,7 @@ def test_b6_closing_ends_and_makes_one_invoice_a_month_through_a_whole_year(zone
 
 
 @pytest.mark.django_db
-def test_b7_the_day_an_account_was_made_changes_no_total() -> None:
+def test_b7_the_date_of_the_first_usage_changes_no_invoice_total() -> None:
     offering, totals = create_priced_offering(1_340_000_000), set()
     # Before and after the clocks of Berlin go forward on 29 March 2026; the first use creates the billing periods.
     for first in ("2026-03-01 00:00:00", "2026-03-29 00:30:00", "2026-03-30 12:00:00"):
@@ -81,7 +81,7 @@ def server_in_other_zones(own_database: OwnDatabase, monkeypatch: pytest.MonkeyP
     connection.close()
 
 
-def test_b9_the_servers_own_zone_moves_nothing(server_in_other_zones: None) -> None:
+def test_b9_the_servers_time_zone_does_not_change_months_or_invoices(server_in_other_zones: None) -> None:
     tenant, project = create_customer("Europe/Berlin")
     add_ended_lease(project, create_priced_offering(EURO), utc("2026-10-31 22:00:00"), 2 * HOUR)
     lease_rating.rate_all_leases(now=utc("2026-11-05 00:00:00"))

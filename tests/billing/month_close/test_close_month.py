@@ -1,4 +1,4 @@
-"""A month closes once per tenant in its zone and never changes."""
+"""Month close: drafts, final invoices, numbers, late usage and failures."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -51,7 +51,7 @@ def berlin() -> Tenant:
     return tenant
 
 
-def test_a_draft_has_a_line_for_every_project_offering_and_price() -> None:
+def test_a_draft_has_one_line_per_project_offering_and_price() -> None:
     tenant, project = create_customer()
     small, large = create_priced_offering(EURO), create_priced_offering(2 * EURO)
     add_ended_lease(project, small, utc("2026-11-02 00:00:00"), HOUR)
@@ -68,7 +68,7 @@ def test_a_draft_has_a_line_for_every_project_offering_and_price() -> None:
     assert str(invoice).startswith("draft")
 
 
-def test_b28_refreshing_again_changes_nothing(berlin: Tenant) -> None:
+def test_b28_refreshing_a_draft_again_changes_nothing(berlin: Tenant) -> None:
     lease_rating.rate_all_leases(now=CLOSES)
     first = drafts.refresh_all_drafts([berlin.pk], now=CLOSES)
     assert (first, drafts.refresh_drafts(berlin, now=CLOSES)) == (1, 0)
@@ -94,7 +94,7 @@ def test_a_draft_follows_new_charges_and_keeps_its_line_numbers() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(nano=st.integers(0, 10**11), seconds=st.lists(st.integers(1, 100_000), min_size=1, max_size=4))
-def test_a_line_is_rounded_once_as_the_domain_rounds(nano: int, seconds: list[int]) -> None:
+def test_a_line_is_rounded_once_like_in_the_domain(nano: int, seconds: list[int]) -> None:
     with transaction.atomic():
         tenant, project = create_customer(currency="EUR")
         offering = create_priced_offering(nano)
@@ -132,7 +132,7 @@ def test_a_month_is_closed_into_a_numbered_invoice(berlin: Tenant) -> None:
         assert AuditEvent.objects.filter(action="invoice.finalize", subject_id=invoice.pk).count() == 1
 
 
-def test_closing_again_does_nothing(berlin: Tenant) -> None:
+def test_closing_a_month_again_does_nothing(berlin: Tenant) -> None:
     lease_rating.rate_all_leases(now=CLOSES)
     first = close_month.close_period(berlin, "2026-10", now=CLOSES)
     again = close_month.close_period(berlin, "2026-10", now=CLOSES + timedelta(days=1))
@@ -141,18 +141,18 @@ def test_closing_again_does_nothing(berlin: Tenant) -> None:
     assert InvoiceSeries.objects.get().next_number == 2
 
 
-def test_a_month_that_is_not_over_is_refused(berlin: Tenant) -> None:
+def test_a_month_that_has_not_ended_cannot_be_closed(berlin: Tenant) -> None:
     lease_rating.rate_all_leases(now=BERLIN_NOVEMBER)
     with pytest.raises(close_month.MonthNotOver, match="2026-10 ends at"):
         close_month.close_period(berlin, "2026-10", now=CLOSES - timedelta(seconds=1))
 
 
-def test_a_month_that_never_was_is_missing(berlin: Tenant) -> None:
+def test_an_unknown_month_cannot_be_closed(berlin: Tenant) -> None:
     with pytest.raises(ObjectNotFound):
         close_month.close_period(berlin, "2031-01", now=CLOSES)
 
 
-def test_a_month_without_use_closes_without_an_invoice() -> None:
+def test_a_month_without_usage_closes_without_an_invoice() -> None:
     tenant, _ = create_customer()
     with tenant_scope(tenant.pk):
         billing_periods.ensure_periods(tenant, since=utc("2026-10-05 00:00:00"), until=utc("2026-10-05 00:00:00"))
@@ -160,7 +160,7 @@ def test_a_month_without_use_closes_without_an_invoice() -> None:
     assert invoices_of(tenant) == []
 
 
-def test_a_lease_that_runs_on_is_charged_up_to_the_border_and_goes_on() -> None:
+def test_a_running_lease_is_charged_up_to_the_month_end_and_continues() -> None:
     tenant, project = create_customer("Europe/Berlin")
     lease = add_running_lease(project, create_priced_offering(), utc("2026-10-31 22:00:00"))
     close_month.close_due_months(now=CLOSES)
@@ -185,7 +185,7 @@ def test_b4_a_lease_without_transitions_for_months_is_billed_every_month() -> No
     ]
 
 
-def test_a_lease_that_moves_while_it_is_cut_is_tried_again() -> None:
+def test_a_lease_that_changes_while_being_split_is_retried() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(), utc("2026-10-31 00:00:00"))
     real, answers = Lease.add_metering_tick, iter([False])
@@ -209,7 +209,7 @@ def test_a_lease_that_changes_at_every_try_keeps_the_month_open() -> None:
     assert [month.status for month in periods_of(tenant)] == ["open", "open"]
 
 
-def test_a_lease_nobody_has_seen_since_the_border_holds_up_its_own_tenant_alone() -> None:
+def test_an_unobserved_lease_blocks_the_month_of_its_own_tenant_only() -> None:
     offering = create_priced_offering()
     (silent, theirs), (other, elsewhere) = create_customer(), create_customer()
     lease = add_running_lease(theirs, offering, utc("2026-10-31 00:00:00"), seen_at=utc("2026-10-31 20:00:00"))
@@ -226,7 +226,7 @@ def test_a_lease_nobody_has_seen_since_the_border_holds_up_its_own_tenant_alone(
     assert [i.total for i in invoices_of(silent)] == [2400]
 
 
-def test_a_tenant_whose_rows_the_database_refuses_holds_up_nobody_else(
+def test_a_database_error_for_one_tenant_does_not_block_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     offering = create_priced_offering()
@@ -234,7 +234,7 @@ def test_a_tenant_whose_rows_the_database_refuses_holds_up_nobody_else(
     for _, project in customers:
         add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
     unlucky, now = customers[0][0], utc("2026-11-01 00:05:00")
-    monkeypatch.setattr(drafts, "_create_drafts", refused_for(unlucky))
+    monkeypatch.setattr(drafts, "_create_drafts", refusing_drafts(unlucky))
     rated = lease_rating.rate_all_leases(now=now)
     assert drafts.refresh_all_drafts(sorted(rated.tenants), now=now) == 2
     closed = close_month.close_due_months(now=now)
@@ -247,8 +247,8 @@ def test_a_tenant_whose_rows_the_database_refuses_holds_up_nobody_else(
     assert (numbers[0], sorted(numbers)) == (3, [1, 2, 3])
 
 
-def refused_for(unlucky: Tenant) -> Callable[[QuerySet[BillingPeriod], datetime], None]:
-    """Begin drafts as ever, but let PostgreSQL refuse where one tenant's is among them."""
+def refusing_drafts(unlucky: Tenant) -> Callable[[QuerySet[BillingPeriod], datetime], None]:
+    """Create drafts, but let PostgreSQL fail for one tenant."""
     begin = drafts._create_drafts
 
     def refuse(months: QuerySet[BillingPeriod], now: datetime) -> None:
@@ -280,7 +280,7 @@ def test_b1_hourly_runs_around_midnight_make_one_invoice_in_every_zone() -> None
         assert sum(c.unit_seconds for c in charges_of(tenant)) == 3 * 24 * HOUR
 
 
-def test_b36_numbers_have_no_gap_even_when_a_close_fails() -> None:
+def test_b36_invoice_numbers_have_no_gap_even_when_a_close_fails() -> None:
     offering = create_priced_offering()
     customers = [create_customer() for _ in range(3)]
     for _, project in customers:
@@ -299,7 +299,7 @@ def test_b36_numbers_have_no_gap_even_when_a_close_fails() -> None:
     assert close_month.close_due_months(now=now).months == 0
 
 
-def test_a_price_gap_keeps_the_month_open_and_every_later_one_of_its_tenant() -> None:
+def test_a_price_gap_blocks_its_month_and_all_later_months_of_its_tenant() -> None:
     tenant, project = create_customer()
     add_running_lease(project, create_priced_offering(None), utc("2026-09-30 00:00:00"))
     outcome = close_month.close_due_months(now=utc("2026-11-01 00:05:00"))
@@ -309,7 +309,7 @@ def test_a_price_gap_keeps_the_month_open_and_every_later_one_of_its_tenant() ->
         close_month.close_period(tenant, "2026-09", now=utc("2026-11-01 00:05:00"))
 
 
-def test_b29_b30_late_seconds_go_on_the_next_invoice_and_leave_the_closed_one_alone(berlin: Tenant) -> None:
+def test_b29_b30_late_usage_is_on_the_next_invoice_and_not_the_closed_one(berlin: Tenant) -> None:
     lease_rating.rate_all_leases(now=CLOSES)
     close_month.close_period(berlin, "2026-10", now=CLOSES)
     with tenant_scope(berlin.pk):
@@ -355,7 +355,7 @@ def test_b42_a_crash_at_any_step_rolls_back_and_can_be_repeated(berlin: Tenant) 
         " FROM billing_invoiceline",
     ],
 )
-def test_a_final_invoice_and_its_lines_never_change(berlin: Tenant, sql: str) -> None:
+def test_a_final_invoice_and_its_lines_cannot_be_changed(berlin: Tenant, sql: str) -> None:
     lease_rating.rate_all_leases(now=CLOSES)
     close_month.close_period(berlin, "2026-10", now=CLOSES)
     with (
@@ -366,7 +366,7 @@ def test_a_final_invoice_and_its_lines_never_change(berlin: Tenant, sql: str) ->
         cursor.execute(sql)
 
 
-def test_the_ledger_of_invoices_belongs_to_its_tenant_alone(berlin: Tenant) -> None:
+def test_invoices_lines_and_charges_are_visible_to_their_tenant_only(berlin: Tenant) -> None:
     lease_rating.rate_all_leases(now=CLOSES)
     close_month.close_period(berlin, "2026-10", now=CLOSES)
     other_tenant, _ = create_customer()
@@ -376,7 +376,7 @@ def test_the_ledger_of_invoices_belongs_to_its_tenant_alone(berlin: Tenant) -> N
         assert not RatedCharge.objects.exists()
 
 
-def test_what_is_active_is_not_ended_by_a_close() -> None:
+def test_closing_a_month_does_not_end_running_leases() -> None:
     tenant, project = create_customer()
     lease = add_running_lease(project, create_priced_offering(), utc("2026-10-31 00:00:00"))
     close_month.close_due_months(now=utc("2026-11-01 00:05:00"))

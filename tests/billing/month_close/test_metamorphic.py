@@ -1,6 +1,6 @@
-"""Equivalent histories give identical invoices.
+"""Invoices of equivalent lease histories.
 
-`make bench ONLY=billing_metamorphic` does it for a thousand orders of arrival.
+`make bench ONLY=billing_metamorphic` does the same for a thousand orders of arrival.
 """
 
 import random
@@ -27,7 +27,7 @@ def test_equivalent_histories_have_equal_invoices(change: str, seed: int) -> Non
         assert invoice_history(CHANGES[change](tale, chance), chance) == invoice_history(tale, chance)
 
 
-def test_one_second_more_changes_the_invoice() -> None:
+def test_one_more_second_changes_the_invoice() -> None:
     chance = random.Random(4)
     tale = LeaseHistory.by_chance(chance)
     ran = next(n for n, (_, steps) in enumerate(tale.lives) if steps[-2].after == "active")

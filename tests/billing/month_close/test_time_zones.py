@@ -1,4 +1,4 @@
-"""The time zone of process and sessions changes nothing."""
+"""Time zones of the test process and database sessions."""
 
 import os
 import time

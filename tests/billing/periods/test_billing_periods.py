@@ -1,4 +1,4 @@
-"""A tenant's months tile its time in every time zone."""
+"""Billing months of a tenant in every time zone."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -26,14 +26,14 @@ ZONES = (
 )
 
 
-def ensure(tenant: Tenant, since: datetime, until: datetime) -> None:
+def ensure_periods(tenant: Tenant, since: datetime, until: datetime) -> None:
     with tenant_scope(tenant.pk):
         billing_periods.ensure_periods(tenant, since=since, until=until)
 
 
-def test_months_begin_at_local_midnight_and_reach_past_the_end() -> None:
+def test_months_start_at_local_midnight_and_extend_past_the_end() -> None:
     tenant, _ = create_customer("Europe/Berlin")
-    ensure(tenant, utc("2026-10-24 00:00:00"), utc("2026-10-31 23:00:00"))
+    ensure_periods(tenant, utc("2026-10-24 00:00:00"), utc("2026-10-31 23:00:00"))
     found = [(month.label, month.span.lower, month.span.upper) for month in periods_of(tenant)]
     assert found == [
         ("2026-10", utc("2026-09-30 22:00:00"), utc("2026-10-31 23:00:00")),
@@ -43,8 +43,8 @@ def test_months_begin_at_local_midnight_and_reach_past_the_end() -> None:
 
 def test_months_are_added_before_and_after_without_a_gap() -> None:
     tenant, _ = create_customer("Asia/Kolkata")
-    ensure(tenant, utc("2026-06-15 00:00:00"), utc("2026-06-15 00:00:00"))
-    ensure(tenant, utc("2026-03-15 00:00:00"), utc("2026-08-15 00:00:00"))
+    ensure_periods(tenant, utc("2026-06-15 00:00:00"), utc("2026-06-15 00:00:00"))
+    ensure_periods(tenant, utc("2026-03-15 00:00:00"), utc("2026-08-15 00:00:00"))
     found = periods_of(tenant)
     assert [month.label for month in found] == [f"2026-{month:02d}" for month in range(3, 9)]
     assert all(a.span.upper == b.span.lower for a, b in pairwise(found))
@@ -53,11 +53,11 @@ def test_months_are_added_before_and_after_without_a_gap() -> None:
 def test_creating_periods_again_creates_none() -> None:
     tenant, _ = create_customer()
     for _ in range(2):
-        ensure(tenant, utc("2026-06-15 00:00:00"), utc("2026-07-15 00:00:00"))
+        ensure_periods(tenant, utc("2026-06-15 00:00:00"), utc("2026-07-15 00:00:00"))
     assert len(periods_of(tenant)) == 2
 
 
-def test_the_present_month_is_made_when_it_is_asked_for() -> None:
+def test_the_current_month_is_created_on_demand() -> None:
     tenant, _ = create_customer()
     with tenant_scope(tenant.pk):
         first = billing_periods.current_period(tenant, now=utc("2026-11-21 09:00:00"))
@@ -72,7 +72,7 @@ def test_b2_b3_a_time_zone_change_leaves_no_gap_or_overlap_between_months(zones:
     now = utc("2026-01-10 00:00:00")
     for zone in zones:
         tenant.time_zone = zone
-        ensure(tenant, utc("2026-01-10 00:00:00"), now)
+        ensure_periods(tenant, utc("2026-01-10 00:00:00"), now)
         now += timedelta(days=40)
     found = periods_of(tenant)
     assert all(a.span.upper == b.span.lower for a, b in pairwise(found))
