@@ -1,4 +1,4 @@
-"""Credit notes as operators issue them, in tests."""
+"""Setup of invoices and credit notes."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,7 +17,7 @@ LATER = utc("2026-12-01 00:05:00")
 
 
 def create_october_invoice_of(*amounts: int) -> Invoice:
-    """Return a tenant's October with a line of each of these cents."""
+    """Return a tenant's October invoice with a line of each of these cents."""
     tenant, project = create_customer()
     for n, cents in enumerate(amounts or (200, 105)):
         add_ended_lease(
@@ -30,7 +30,7 @@ def create_october_invoice_of(*amounts: int) -> Invoice:
 
 
 def create_november_invoice(invoice: Invoice, cents: int) -> Invoice:
-    """Return the next month of an invoice's tenant: an hour at so many cents."""
+    """Create the invoice of the following month: one hour at so many cents."""
     with tenant_scope(invoice.tenant_id):
         tenant, project = invoice.tenant, Project.objects.get(tenant=invoice.tenant_id)
     add_ended_lease(project, create_priced_offering(cents * EURO // 100), utc("2026-11-05 00:00:00"), HOUR)
@@ -48,7 +48,7 @@ def issue_note(
     why: str = WHY,
     now: datetime = NOW,
 ) -> CreditNote:
-    """Give back, having looked just before unless `seen` says otherwise."""
+    """Issue a credit note based on the current state unless `seen` is given."""
     seen = credited_amount(invoice) if seen is None else seen
     return credit_notes.issue_credit_note(invoice, wanted=wanted, seen=seen, why=why, actor=OPERATOR, now=now)
 

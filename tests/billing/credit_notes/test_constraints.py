@@ -1,4 +1,4 @@
-"""PostgreSQL refuses invalid credit notes, whoever writes them."""
+"""PostgreSQL constraints on credit notes and balance draws, and concurrent credits."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,21 +16,21 @@ from tests.billing.payments.payable_invoices import NOW, create_draft_invoice, r
 from tests.database import OwnDatabase
 
 
-def refused(invoice: Invoice, attack: Callable[[], Any], match: str) -> None:
+def assert_refused(invoice: Invoice, attack: Callable[[], Any], match: str) -> None:
     with tenant_scope(invoice.tenant_id), pytest.raises(DatabaseError, match=match):
-        through(attack)
+        run_with_constraints(attack)
 
 
 @transaction.atomic
-def through(attack: Callable[[], Any]) -> None:
-    """Attack, and let what is looked at when a transaction ends be looked at."""
+def run_with_constraints(attack: Callable[[], Any]) -> None:
+    """Run a write and check deferred constraints at once."""
     attack()
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
-def written(invoice: Invoice, lines: dict[int, int], **otherwise: Any) -> Callable[[], None]:
-    """Write a note past the service."""
+def credit_note_write(invoice: Invoice, lines: dict[int, int], **otherwise: Any) -> Callable[[], None]:
+    """Return a function that writes a credit note directly, without the service."""
 
     def write() -> None:
         total = otherwise.get("total", sum(lines.values()))
@@ -45,7 +45,7 @@ def written(invoice: Invoice, lines: dict[int, int], **otherwise: Any) -> Callab
     return write
 
 
-def lines_of(invoice: Invoice) -> list[int]:
+def line_ids(invoice: Invoice) -> list[int]:
     with tenant_scope(invoice.tenant_id):
         return list(InvoiceLine.objects.filter(invoice=invoice).order_by("n").values_list("pk", flat=True))
 
@@ -53,85 +53,87 @@ def lines_of(invoice: Invoice) -> list[int]:
 @pytest.mark.django_db
 def test_credit_notes_cannot_exceed_the_amount_of_a_line() -> None:
     invoice = create_october_invoice_of()
-    first, second = lines_of(invoice)
+    first, second = line_ids(invoice)
     issue_note(invoice, {1: 150})
-    refused(invoice, written(invoice, {first: 51}), "more is credited")
-    refused(invoice, written(invoice, {second: 106}), "more is credited")
+    assert_refused(invoice, credit_note_write(invoice, {first: 51}), "more is credited")
+    assert_refused(invoice, credit_note_write(invoice, {second: 106}), "more is credited")
 
 
 @pytest.mark.django_db
-def test_a_note_is_of_lines_of_its_own_final_invoice() -> None:
+def test_a_credit_note_refers_to_lines_of_its_own_final_invoice() -> None:
     ours, theirs, unfinished = create_october_invoice_of(), create_october_invoice_of(), create_draft_invoice()
-    refused(ours, written(ours, {lines_of(theirs)[0]: 1}), "lines of its own|foreign key")
-    refused(unfinished, written(unfinished, {lines_of(unfinished)[0]: 1}), "final invoice")
-    refused(ours, written(ours, {lines_of(ours)[0]: 1}, currency="USD"), "final invoice")
+    assert_refused(ours, credit_note_write(ours, {line_ids(theirs)[0]: 1}), "lines of its own|foreign key")
+    assert_refused(unfinished, credit_note_write(unfinished, {line_ids(unfinished)[0]: 1}), "final invoice")
+    assert_refused(ours, credit_note_write(ours, {line_ids(ours)[0]: 1}, currency="USD"), "final invoice")
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("otherwise", [{"total": 9}, {"total": 11}])
-def test_a_note_is_the_sum_of_its_lines(otherwise: dict[str, int]) -> None:
+def test_a_credit_note_total_equals_the_sum_of_its_lines(otherwise: dict[str, int]) -> None:
     invoice = create_october_invoice_of()
-    refused(invoice, written(invoice, {lines_of(invoice)[0]: 10}, **otherwise), "not the sum of its lines")
+    assert_refused(
+        invoice, credit_note_write(invoice, {line_ids(invoice)[0]: 10}, **otherwise), "not the sum of its lines"
+    )
 
 
 @pytest.mark.django_db
-def test_a_note_without_lines_or_with_too_large_a_reduction_is_refused() -> None:
+def test_a_credit_note_without_lines_or_with_an_excessive_reduction_is_refused() -> None:
     invoice = create_october_invoice_of()
-    refused(invoice, written(invoice, {}, total=5), "not the sum of its lines")
-    refused(invoice, written(invoice, {lines_of(invoice)[0]: 5}, reduced_due=6), "credit_of_something")
+    assert_refused(invoice, credit_note_write(invoice, {}, total=5), "not the sum of its lines")
+    assert_refused(invoice, credit_note_write(invoice, {line_ids(invoice)[0]: 5}, reduced_due=6), "credit_of_something")
 
 
 @pytest.mark.django_db
-def test_what_is_settled_only_grows_and_is_never_more_than_all_of_it() -> None:
+def test_the_settled_amount_never_decreases_nor_exceeds_credits_and_draws() -> None:
     invoice = create_october_invoice_of()
     issue_note(invoice, {1: 50})
     rows = Invoice.objects.filter(pk=invoice.pk)
-    refused(invoice, lambda: rows.update(settled=49), "stays so")
-    refused(invoice, lambda: rows.update(settled=51), "is what was given back and drawn")
-    refused(invoice, lambda: rows.update(settled=305, status="paid", paid_at=NOW), "is what was given back")
-    refused(invoice, lambda: rows.update(status="void"), "stays so")
-    refused(invoice, lambda: rows.update(status="paid", paid_at=NOW), "paid by a payment")
+    assert_refused(invoice, lambda: rows.update(settled=49), "stays so")
+    assert_refused(invoice, lambda: rows.update(settled=51), "is what was given back and drawn")
+    assert_refused(invoice, lambda: rows.update(settled=305, status="paid", paid_at=NOW), "is what was given back")
+    assert_refused(invoice, lambda: rows.update(status="void"), "stays so")
+    assert_refused(invoice, lambda: rows.update(status="paid", paid_at=NOW), "paid by a payment")
 
 
 @pytest.mark.django_db
-def test_a_note_cannot_settle_an_invoice_during_a_payment() -> None:
+def test_a_credit_note_cannot_settle_an_invoice_during_a_payment() -> None:
     invoice = create_october_invoice_of()
     request_payment(invoice)
-    note = written(invoice, {lines_of(invoice)[0]: 1})
+    note = credit_note_write(invoice, {line_ids(invoice)[0]: 1})
 
     def attack() -> None:
         note()
         Invoice.objects.filter(pk=invoice.pk).update(settled=1)
 
-    refused(invoice, attack, "may have taken")
+    assert_refused(invoice, attack, "may have taken")
 
 
 @pytest.mark.django_db
-def test_a_draft_has_nothing_settled() -> None:
+def test_a_draft_cannot_be_settled() -> None:
     unfinished = create_draft_invoice()
     rows = Invoice.objects.filter(pk=unfinished.pk)
-    refused(unfinished, lambda: rows.update(settled=1), "is what was given back and drawn")
+    assert_refused(unfinished, lambda: rows.update(settled=1), "is what was given back and drawn")
 
     def attack() -> None:
         draw(unfinished, 1)()
         rows.update(settled=1)
 
-    refused(unfinished, attack, "settled_is_a_part_of_it")
+    assert_refused(unfinished, attack, "settled_is_a_part_of_it")
 
 
 @pytest.mark.django_db
-def test_a_note_lowers_what_is_due_before_anything_goes_to_the_balance() -> None:
+def test_a_credit_note_reduces_the_amount_due_before_the_balance() -> None:
     invoice = create_october_invoice_of()
-    line = lines_of(invoice)[0]
-    refused(invoice, written(invoice, {line: 10}, reduced_due=0), "lowers what is due")
-    refused(invoice, written(invoice, {line: 10}, reduced_due=9), "lowers what is due")
+    line = line_ids(invoice)[0]
+    assert_refused(invoice, credit_note_write(invoice, {line: 10}, reduced_due=0), "lowers what is due")
+    assert_refused(invoice, credit_note_write(invoice, {line: 10}, reduced_due=9), "lowers what is due")
 
 
 @pytest.mark.django_db
-def test_a_note_grows_by_no_line_later() -> None:
+def test_a_line_cannot_be_added_to_an_issued_credit_note() -> None:
     invoice = create_october_invoice_of()
-    note, line = issue_note(invoice, {1: 50}), lines_of(invoice)[1]
-    refused(
+    note, line = issue_note(invoice, {1: 50}), line_ids(invoice)[1]
+    assert_refused(
         invoice,
         lambda: CreditNoteLine.objects.create(tenant_id=invoice.tenant_id, credit_note=note, line_id=line, minor=1),
         "not the sum of its lines",
@@ -146,10 +148,10 @@ def draw(invoice: Invoice, minor: int) -> Callable[[], None]:
 
 
 @pytest.mark.django_db
-def test_a_draw_is_of_an_invoice_that_becomes_final_and_of_no_more_than_it_came_to() -> None:
+def test_a_balance_draw_is_at_most_the_total_of_an_invoice_being_finalized() -> None:
     final, unfinished, others = create_october_invoice_of(), create_draft_invoice(), create_draft_invoice()
-    refused(final, draw(final, 1), "becomes final now")
-    refused(unfinished, draw(unfinished, unfinished.total + 1), "becomes final now")
+    assert_refused(final, draw(final, 1), "becomes final now")
+    assert_refused(unfinished, draw(unfinished, unfinished.total + 1), "becomes final now")
     with tenant_scope(unfinished.tenant_id):
         foreign_draw = BalanceDraw(tenant_id=unfinished.tenant_id, invoice=others, minor=1, at=NOW)
         with pytest.raises(DatabaseError, match=r"becomes final now|foreign key"), transaction.atomic():

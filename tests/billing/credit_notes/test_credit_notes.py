@@ -1,4 +1,4 @@
-"""A credit note reduces what is due, or returns to the balance."""
+"""Credit notes: amount due, balance, audit and refusals."""
 
 from typing import Any
 
@@ -39,12 +39,12 @@ from tests.billing.payments.payable_invoices import (
 pytestmark = pytest.mark.django_db
 
 
-def balance(invoice: Invoice) -> int:
+def available_balance(invoice: Invoice) -> int:
     with tenant_scope(invoice.tenant_id):
         return ledger_balances.available_balance(invoice.tenant_id, invoice.currency)
 
 
-def test_credit_of_an_unpaid_invoice_is_neither_due_nor_collected() -> None:
+def test_a_credited_unpaid_amount_is_neither_due_nor_collected() -> None:
     invoice = create_october_invoice_of()
     note = issue_note(invoice, {1: 50})
     assert (str(note), note.total, note.reduced_due, note.to_balance) == ("CN-2026-11-0001", 50, 50, 0)
@@ -72,9 +72,9 @@ def test_credit_of_a_paid_invoice_goes_to_the_balance_and_the_next_invoice() -> 
     invoice = create_october_invoice_of()
     process_payment(request_payment(invoice))
     note = issue_note(invoice, {1: 120})
-    assert (note.reduced_due, note.to_balance, balance(invoice)) == (0, 120, 120)
+    assert (note.reduced_due, note.to_balance, available_balance(invoice)) == (0, 120, 120)
     following = create_november_invoice(invoice, 200)
-    assert (following.settled, following.to_pay, balance(invoice)) == (120, 80, 0)
+    assert (following.settled, following.to_pay, available_balance(invoice)) == (120, 80, 0)
     assert ("draw", "wallet_paid", "receivable", 120) in transfers_of(following)
     sweep_payments(LATER)
     assert charged_amounts(invoice) == [305, 80]
@@ -91,7 +91,7 @@ def test_an_invoice_that_the_balance_covers_is_paid_without_a_payment() -> None:
     process_payment(request_payment(invoice))
     issue_note(invoice)
     following = create_november_invoice(invoice, 300)
-    assert (following.to_pay, balance(invoice)) == (0, 5)
+    assert (following.to_pay, available_balance(invoice)) == (0, 5)
     sweep_payments(LATER)
     assert reload_invoice(following).status == "paid"
     assert charged_amounts(invoice) == [305]
@@ -103,7 +103,7 @@ def test_credit_of_an_invoice_paid_by_balance_returns_to_the_balance() -> None:
     issue_note(invoice, {1: 120})
     following = create_november_invoice(invoice, 200)
     note = issue_note(following, now=LATER)
-    assert (note.reduced_due, note.to_balance, balance(invoice)) == (80, 120, 120)
+    assert (note.reduced_due, note.to_balance, available_balance(invoice)) == (80, 120, 120)
     assert reload_invoice(following).status == "paid"
 
 
@@ -139,12 +139,12 @@ def test_an_excessive_credit_is_refused_and_not_booked(wanted: dict[int, int], w
     assert reload_invoice(invoice).to_pay == 305
 
 
-def test_a_credit_note_has_a_reason() -> None:
+def test_a_credit_note_requires_a_reason() -> None:
     with pytest.raises(InvalidValue, match="reason"):
         issue_note(create_october_invoice_of(), why=" \n ")
 
 
-def test_a_draft_and_a_void_invoice_are_not_credited() -> None:
+def test_drafts_and_void_invoices_cannot_be_credited() -> None:
     void = create_october_invoice_of()
     with tenant_scope(void.tenant_id):
         Invoice.objects.filter(pk=void.pk).update(status="void")
@@ -188,25 +188,25 @@ def test_a_credit_note_is_audited_with_operator_amount_and_reason() -> None:
     }
 
 
-def test_the_audit_log_tells_what_went_to_the_balance_and_was_drawn_from_it() -> None:
+def test_the_audit_log_records_amounts_added_to_and_drawn_from_the_balance() -> None:
     invoice = create_october_invoice_of()
     process_payment(request_payment(invoice))
     issue_note(invoice, {1: 150})
     following = create_november_invoice(invoice, 100)
-    assert detail(invoice, "invoice.credit")["to_balance"] == 150
-    assert "settled" not in detail(invoice, "invoice.finalize")
-    assert detail(following, "invoice.finalize")["settled"] == 100
+    assert audit_detail(invoice, "invoice.credit")["to_balance"] == 150
+    assert "settled" not in audit_detail(invoice, "invoice.finalize")
+    assert audit_detail(following, "invoice.finalize")["settled"] == 100
 
 
-def test_the_audit_log_says_that_an_invoice_is_settled_whoever_paid_none_of_it() -> None:
+def test_an_invoice_settled_by_credit_notes_is_audited_as_paid() -> None:
     invoice = create_october_invoice_of()
     issue_note(invoice, {1: 200})
     with tenant_scope(invoice.tenant_id):
         assert not AuditEvent.objects.filter(action="invoice.pay").exists()
     issue_note(invoice)
-    assert detail(invoice, "invoice.pay")["amount"] == 0
+    assert audit_detail(invoice, "invoice.pay")["amount"] == 0
 
 
-def detail(invoice: Invoice, action: str) -> dict[str, Any]:
+def audit_detail(invoice: Invoice, action: str) -> dict[str, Any]:
     with tenant_scope(invoice.tenant_id):
         return AuditEvent.objects.get(action=action, subject_id=invoice.pk).detail

@@ -1,4 +1,4 @@
-"""A tenant disputes charges within a window; collection waits meanwhile."""
+"""Disputes: window, amounts, answers, collection and dunning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -60,13 +60,13 @@ def decline(found: Dispute, *, answer: str = "it ran all night", now: datetime =
     return dispute_answers.decline_dispute(found, answer=answer, actor=OPERATOR, now=now)
 
 
-def steps(found: Dispute) -> list[tuple[int, str, int, str, str]]:
+def dispute_steps(found: Dispute) -> list[tuple[int, str, int, str, str]]:
     with tenant_scope(found.tenant_id):
         rows = DisputeStep.objects.filter(dispute=found).order_by("n")
         return list(rows.values_list("n", "status", "minor", "words", "by"))
 
 
-def all_of(invoice: Invoice) -> list[Dispute]:
+def disputes_of(invoice: Invoice) -> list[Dispute]:
     with tenant_scope(invoice.tenant_id):
         return list(Dispute.objects.filter(invoice=invoice).order_by("opened_at", "pk"))
 
@@ -81,7 +81,7 @@ def all_of(invoice: Invoice) -> list[Dispute]:
         ("Asia/Kolkata", "2026-11-01 18:30:00", "2026-11-16 18:30:00"),
     ],
 )
-def test_the_window_is_so_many_days_of_the_tenants_own_zone(zone: str, final: str, until: str) -> None:
+def test_the_dispute_window_ends_at_midnight_in_the_tenants_time_zone(zone: str, final: str, until: str) -> None:
     assert deadline_after(utc(final), ZoneInfo(zone), days=14) == utc(until)
 
 
@@ -93,7 +93,7 @@ def test_the_undisputed_amount_due_is_never_negative() -> None:
     )
 
 
-def test_a_line_is_disputed_whole_or_in_part_and_nothing_is_booked_for_it() -> None:
+def test_lines_can_be_disputed_in_full_or_in_part_without_a_booking() -> None:
     invoice = create_october_invoice_of()
     before = transfers_of(invoice)
     first, second = dispute(invoice, {2: None, 1: 50})
@@ -101,7 +101,7 @@ def test_a_line_is_disputed_whole_or_in_part_and_nothing_is_booked_for_it() -> N
         (1, 50, 50, "open"),
         (2, 105, 105, "open"),
     ]
-    assert steps(first) == [(0, "open", 50, WHY, MIRA.label)]
+    assert dispute_steps(first) == [(0, "open", 50, WHY, MIRA.label)]
     assert (transfers_of(invoice), reload_invoice(invoice).due) == (before, 305)
     with tenant_scope(invoice.tenant_id):
         trail = AuditEvent.objects.filter(action="dispute.open").order_by("pk")
@@ -111,7 +111,7 @@ def test_a_line_is_disputed_whole_or_in_part_and_nothing_is_booked_for_it() -> N
         ]
 
 
-def test_an_invoice_says_until_when_and_keeps_saying_so(settings: Any) -> None:
+def test_an_invoice_states_its_dispute_deadline_which_never_changes(settings: Any) -> None:
     invoice = reload_invoice(create_october_invoice_of())
     assert (invoice.disputable_until, disputed_amounts.dispute_window_end(invoice)) == (UNTIL, UNTIL)
     with tenant_scope(invoice.tenant_id):
@@ -138,14 +138,14 @@ def test_an_invoice_does_not_mention_disputes_where_they_are_disabled(settings: 
     assert disputed_amounts.dispute_window_end(invoice) == UNTIL  # as of any that became final before invoices said so
 
 
-def test_it_can_be_disputed_until_the_last_second_of_the_window() -> None:
+def test_a_line_can_be_disputed_until_the_last_second_of_the_window() -> None:
     invoice = create_october_invoice_of()
     dispute(invoice, {1: None}, now=UNTIL - timedelta(seconds=1))
     with pytest.raises(NotDisputable, match="until the end of 15 November 2026"):
         dispute(invoice, {2: None}, now=UNTIL)
 
 
-def test_a_draft_and_a_void_invoice_are_not_disputed() -> None:
+def test_drafts_and_void_invoices_cannot_be_disputed() -> None:
     void = create_october_invoice_of()
     with tenant_scope(void.tenant_id):
         Invoice.objects.filter(pk=void.pk).update(status="void")
@@ -153,7 +153,7 @@ def test_a_draft_and_a_void_invoice_are_not_disputed() -> None:
         assert disputed_amounts.dispute_window_end(create_draft_invoice()) is None
         with pytest.raises(NotDisputable, match="This invoice is"):
             dispute(invoice, {1: None})
-        assert all_of(invoice) == []
+        assert disputes_of(invoice) == []
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_invalid_lines_and_amounts_cannot_be_disputed(lines: dict[int, int | Non
     invoice = create_october_invoice_of()
     with pytest.raises(InvalidValue, match=why):
         dispute(invoice, lines)
-    assert all_of(invoice) == []
+    assert disputes_of(invoice) == []
 
 
 def test_only_the_uncredited_part_of_a_line_can_be_disputed() -> None:
@@ -184,18 +184,18 @@ def test_only_the_uncredited_part_of_a_line_can_be_disputed() -> None:
 
 
 @pytest.mark.parametrize("reason", ["", " \n", "x" * 501, "a\x00b"])
-def test_a_dispute_has_a_reason(reason: str) -> None:
+def test_a_dispute_requires_a_valid_reason(reason: str) -> None:
     invoice = create_october_invoice_of()
     with pytest.raises(InvalidValue, match="A reason must have"):
         dispute(invoice, {1: None}, reason=reason)
 
 
-def test_a_line_has_one_open_dispute_and_none_of_the_others_is_written() -> None:
+def test_a_second_open_dispute_of_a_line_refuses_the_whole_request() -> None:
     invoice = create_october_invoice_of()
     (first,) = dispute(invoice, {1: 50})
     with pytest.raises(NotDisputable, match="Line 1 is already disputed"):
         dispute(invoice, {1: 20, 2: None})
-    assert [each.pk for each in all_of(invoice)] == [first.pk]
+    assert [each.pk for each in disputes_of(invoice)] == [first.pk]
     with tenant_scope(invoice.tenant_id), pytest.raises(IntegrityError), transaction.atomic():
         Dispute.objects.create(
             tenant_id=invoice.tenant_id, invoice=invoice, line=first.line, minor=1, currency="EUR", reason="x",
@@ -206,15 +206,15 @@ def test_a_line_has_one_open_dispute_and_none_of_the_others_is_written() -> None
     assert again.status == "open"
 
 
-def test_accepted_in_full_is_a_credit_note_with_its_tax_and_linked(settings: Any) -> None:
-    invoice = a_taxed_month(settings)
+def test_a_dispute_accepted_in_full_issues_a_credit_note_with_tax(settings: Any) -> None:
+    invoice = create_taxed_invoice(settings)
     (found,) = dispute(invoice, {1: None})
     assert (found.minor, found.tax_minor) == (200, 38)
     done = accept(found)
     assert done.credit_note is not None
     assert (done.status, done.credit_note.total, done.credit_note.tax) == ("accepted", 238, 38)
     assert done.credit_note.reason == done.answer == "The dispute is accepted. The full amount is credited."
-    assert steps(done)[1:] == [(1, "accepted", 200, done.answer, OPERATOR.label)]
+    assert dispute_steps(done)[1:] == [(1, "accepted", 200, done.answer, OPERATOR.label)]
 
 
 def test_a_partly_accepted_dispute_credits_only_the_accepted_amount() -> None:
@@ -233,7 +233,7 @@ def test_a_partly_accepted_dispute_credits_only_the_accepted_amount() -> None:
     assert reload_invoice(invoice).due == 265
 
 
-def test_an_accepted_dispute_credits_at_most_the_rest_of_its_line() -> None:
+def test_an_accepted_dispute_credits_at_most_the_uncredited_part_of_its_line() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: None})
     issue_note(invoice, {1: 150})
@@ -242,7 +242,7 @@ def test_an_accepted_dispute_credits_at_most_the_rest_of_its_line() -> None:
     assert accept(found, 50).status == "accepted"
 
 
-def test_declined_with_a_reason_leaves_the_invoice_as_it_is() -> None:
+def test_a_declined_dispute_requires_a_reason_and_credits_nothing() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: None})
     with pytest.raises(InvalidValue, match="A reason must have"):
@@ -257,7 +257,7 @@ def test_a_closed_dispute_cannot_be_closed_again() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: None})
     dispute_requests.withdraw_dispute(found, actor=MIRA, now=NOW)
-    assert [status for _, status, *_ in steps(found)] == ["open", "withdrawn"]
+    assert [status for _, status, *_ in dispute_steps(found)] == ["open", "withdrawn"]
     for again in (accept, decline, lambda each: dispute_requests.withdraw_dispute(each, actor=MIRA, now=NOW)):
         with pytest.raises(DisputeClosed, match="It was closed as withdrawn on 01 Nov 2026"):
             again(found)
@@ -288,7 +288,7 @@ def test_a_dispute_cannot_be_accepted_during_a_payment() -> None:
     assert done.credit_note.to_balance == 200
 
 
-def test_no_payment_begins_by_itself_while_it_is_open() -> None:
+def test_automatic_payments_wait_while_a_dispute_is_open() -> None:
     invoice = create_october_invoice_of()
     (found,) = dispute(invoice, {1: 50})
     with tenant_scope(invoice.tenant_id):
@@ -311,65 +311,65 @@ def test_an_invoice_disputed_before_its_automatic_payment_is_not_collected(monke
     assert payment_creation.open_due_payments(now=NOW) == 0
 
 
-def reminded(invoice: Invoice) -> list[tuple[str, int]]:
+def dunning_actions(invoice: Invoice) -> list[tuple[str, int]]:
     with tenant_scope(invoice.tenant_id):
         return list(DunningStep.objects.filter(invoice=invoice).order_by("n").values_list("action", "minor"))
 
 
-def declined_payment(invoice: Invoice) -> None:
+def decline_payment(invoice: Invoice) -> None:
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
 
 
 def test_dunning_demands_only_the_undisputed_amount() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     dispute(invoice, {1: None})
     dunning_steps.run_dunning(now=NOW + 18 * DAY)
-    assert reminded(invoice) == [("remind", 105)]
+    assert dunning_actions(invoice) == [("remind", 105)]
     with tenant_scope(invoice.tenant_id):
         assert "€1.05" in account_terms.terms_of(invoice.tenant).why
 
 
 def test_a_fully_disputed_invoice_pauses_dunning_and_restarts_the_interval() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     found = dispute(invoice, {1: None, 2: None})
     dunning_steps.run_dunning(now=NOW + 40 * DAY)
-    assert reminded(invoice) == []
+    assert dunning_actions(invoice) == []
     for each in found:
         decline(each, now=NOW + 40 * DAY)
     dunning_steps.run_dunning(now=NOW + 42 * DAY)
-    assert reminded(invoice) == []
+    assert dunning_actions(invoice) == []
     dunning_steps.run_dunning(now=NOW + 43 * DAY)
-    assert reminded(invoice) == [("remind", 305)]
+    assert dunning_actions(invoice) == [("remind", 305)]
 
 
 def test_an_open_dispute_limits_dunning_to_reminders() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     (found,) = dispute(invoice, {1: None})
     for days in (18, 25, 32, 45, 60):
         dunning_steps.run_dunning(now=NOW + days * DAY)
-    assert [action for action, _ in reminded(invoice)] == ["remind", "remind"]
+    assert [action for action, _ in dunning_actions(invoice)] == ["remind", "remind"]
     dispute_requests.withdraw_dispute(found, actor=MIRA, now=NOW + 60 * DAY)
     dunning_steps.run_dunning(now=NOW + 60 * DAY)
-    assert reminded(invoice)[-1] == ("suspend", 305)
+    assert dunning_actions(invoice)[-1] == ("suspend", 305)
 
 
 def test_a_withdrawn_dispute_does_not_extend_dunning() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     for each in dispute(invoice, {1: None, 2: None}):
         dispute_requests.withdraw_dispute(each, actor=MIRA, now=NOW + 18 * DAY)
     dunning_steps.run_dunning(now=NOW + 18 * DAY)
-    assert reminded(invoice) == [("remind", 305)]
+    assert dunning_actions(invoice) == [("remind", 305)]
 
 
 def test_disputing_the_overdue_amount_clears_grace_until_it_is_closed(settings: Any) -> None:
     settings.DISPUTE_WINDOW_DAYS = 30
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     dunning_steps.run_dunning(now=NOW + 18 * DAY)
     assert overdue_status.clear_overdue_statuses(now=NOW + 18 * DAY) == 0
     found = dispute(invoice, {1: None, 2: None}, now=NOW + 18 * DAY)
@@ -409,7 +409,7 @@ def test_every_step_of_a_dispute_sends_an_email(
     assert "it ran all night" in texts[2]
 
 
-def a_taxed_month(settings: Any) -> Invoice:
+def create_taxed_invoice(settings: Any) -> Invoice:
     settings.SUPPLIER = LUMEN.as_dict()
     set_tax_rate()
     return create_october_invoice(200, 105)

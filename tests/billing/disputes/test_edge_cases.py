@@ -1,4 +1,4 @@
-"""Open disputes meet credit notes, payments, dunning and other workers."""
+"""Disputes together with credit notes, payments, dunning and races."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -20,13 +20,13 @@ from tenants.services.errors import InvalidValue
 from tenants.services.rls import tenant_scope
 from tests.billing.credit_notes.issued_notes import create_october_invoice_of, issue_note
 from tests.billing.disputes.test_disputes import (
-    a_taxed_month,
     accept,
+    create_taxed_invoice,
     decline,
-    declined_payment,
+    decline_payment,
     dispute,
-    reminded,
-    steps,
+    dispute_steps,
+    dunning_actions,
 )
 from tests.billing.ledger.ledger_rows import transfers_of
 from tests.billing.payments.payable_invoices import (
@@ -47,7 +47,7 @@ DUE = NOW + 14 * DAY
 @pytest.mark.django_db
 def test_credit_for_a_disputed_line_leaves_the_other_lines_collectible() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     dispute(invoice, {1: None})
     issue_note(invoice, {1: 200})
     with tenant_scope(invoice.tenant_id):
@@ -57,7 +57,7 @@ def test_credit_for_a_disputed_line_leaves_the_other_lines_collectible() -> None
         ) == (105, [])
         assert payment_status(reload_invoice(invoice)).automatic
     dunning_steps.run_dunning(now=DUE + 3 * DAY)
-    assert reminded(invoice) == [("remind", 105)]
+    assert dunning_actions(invoice) == [("remind", 105)]
 
 
 @pytest.mark.django_db
@@ -73,7 +73,7 @@ def test_only_the_uncredited_part_of_a_disputed_line_is_not_collected() -> None:
 
 
 @pytest.mark.django_db
-def test_beside_an_open_dispute_every_line_can_be_credited() -> None:
+def test_lines_with_an_open_dispute_and_other_lines_can_be_credited() -> None:
     invoice = create_october_invoice_of()
     (first,) = dispute(invoice, {1: 150})
     issue_note(invoice, {2: 50})
@@ -81,7 +81,7 @@ def test_beside_an_open_dispute_every_line_can_be_credited() -> None:
     issue_note(invoice, {2: 55})
     done = accept(first)
     assert done.credit_note is not None
-    assert (done.credit_note.total, steps(done)[1][2]) == (80, 80)
+    assert (done.credit_note.total, dispute_steps(done)[1][2]) == (80, 80)
     assert done.answer == "The dispute is partly accepted. €0.80 of €1.50 is credited."
     assert reload_invoice(invoice).due == 0
 
@@ -101,7 +101,7 @@ def test_accepting_a_credited_dispute_names_the_note_and_books_nothing() -> None
             note,
             "The dispute is accepted. The amount was credited before.",
         )
-        assert steps(done)[1][2] == 0
+        assert dispute_steps(done)[1][2] == 0
     assert transfers_of(invoice) == before
 
 
@@ -128,7 +128,7 @@ def test_a_dispute_answer_is_never_truncated(length: int) -> None:
 @pytest.mark.django_db
 def test_credit_for_the_full_amount_due_restores_a_good_account_status() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     dunning_steps.run_dunning(now=DUE + 3 * DAY)
     found = dispute(invoice, {1: None, 2: None})
     assert overdue_status.clear_overdue_statuses(now=DUE + 4 * DAY) == 1
@@ -155,7 +155,7 @@ def test_the_number_of_disputes_per_line_is_limited(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.django_db
-def test_many_lines_are_disputed_in_as_many_queries_as_few(django_assert_max_num_queries: Any) -> None:
+def test_the_number_of_queries_grows_by_at_most_three_per_disputed_line(django_assert_max_num_queries: Any) -> None:
     invoice = create_october_invoice_of(*range(101, 131))
     with django_assert_max_num_queries(30 + 3 * 30):
         assert len(dispute(invoice, dict.fromkeys(range(1, 31)))) == 30
@@ -164,44 +164,44 @@ def test_many_lines_are_disputed_in_as_many_queries_as_few(django_assert_max_num
 @pytest.mark.django_db
 def test_an_answer_restarts_the_interval_only_for_the_disputed_part() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     (found,) = dispute(invoice, {1: None})
     dunning_steps.run_dunning(now=DUE + 3 * DAY)
     decline(found, now=DUE + 4 * DAY)
     dunning_steps.run_dunning(now=DUE + 10 * DAY)  # the rest's day; the disputed line has three days more
-    assert reminded(invoice) == [("remind", 105), ("remind", 105)]
+    assert dunning_actions(invoice) == [("remind", 105), ("remind", 105)]
     dunning_steps.run_dunning(now=DUE + 17 * DAY)
-    assert reminded(invoice)[2:] == [("suspend", 105)]
+    assert dunning_actions(invoice)[2:] == [("suspend", 105)]
     dunning_steps.run_dunning(now=DUE + 34 * DAY)
-    assert reminded(invoice)[3:] == [("end", 305)]
+    assert dunning_actions(invoice)[3:] == [("end", 305)]
 
 
 @pytest.mark.django_db
 def test_suspension_waits_the_full_interval_after_a_dispute_answer() -> None:
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     (found,) = dispute(invoice, {1: None})
     for days in (3, 10, 40):
         dunning_steps.run_dunning(now=DUE + days * DAY)
     accept(found, 50, now=DUE + 40 * DAY)
     for days in (40, 46):
         dunning_steps.run_dunning(now=DUE + days * DAY)
-    assert [action for action, _ in reminded(invoice)] == ["remind", "remind"]
+    assert [action for action, _ in dunning_actions(invoice)] == ["remind", "remind"]
     dunning_steps.run_dunning(now=DUE + 47 * DAY)
-    assert reminded(invoice)[2:] == [("suspend", 105)]
+    assert dunning_actions(invoice)[2:] == [("suspend", 105)]
 
 
 @pytest.mark.django_db
 def test_an_answer_restarts_the_interval_before_a_first_step_without_email(settings: Any) -> None:
     settings.DUNNING_STEPS = ("3:suspend",)
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     (found,) = dispute(invoice, {1: None})
     decline(found, now=DUE + 3 * DAY)
     dunning_steps.run_dunning(now=DUE + 5 * DAY)
-    assert reminded(invoice) == []
+    assert dunning_actions(invoice) == []
     dunning_steps.run_dunning(now=DUE + 6 * DAY)
-    assert reminded(invoice) == [("suspend", 305)]
+    assert dunning_actions(invoice) == [("suspend", 305)]
 
 
 def test_a_line_answered_twice_holds_at_most_its_remaining_amount() -> None:
@@ -220,12 +220,12 @@ def collected() -> Iterator[None]:
 
 
 @pytest.mark.deep
-def test_what_is_disputed_as_it_is_to_be_ended_runs_on(
+def test_a_dispute_opened_during_dunning_prevents_the_end_of_leases(
     own_database: OwnDatabase, collected: None, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.DUNNING_STEPS = ("3:end",)
     invoice = create_october_invoice_of()
-    declined_payment(invoice)
+    decline_payment(invoice)
     ended, written, go = [], Event(), Event()
     monkeypatch.setattr(dunning_steps, "_end_all_leases", lambda *requests: ended.append(requests))
 
@@ -253,12 +253,12 @@ def test_what_is_disputed_as_it_is_to_be_ended_runs_on(
     go.set()
     for thread in (early, late):
         thread.join(20)
-    assert (ended, reminded(invoice)) == ([], [])
+    assert (ended, dunning_actions(invoice)) == ([], [])
 
 
 @pytest.mark.django_db
 def test_dispute_texts_state_what_happens_to_the_amount(settings: Any) -> None:
-    invoice = a_taxed_month(settings)
+    invoice = create_taxed_invoice(settings)
     with tenant_scope(invoice.tenant_id):
         due = dispute_outcomes.describe_open_dispute(reload_invoice(invoice), 238, paying=False)
         assert "€2.38 is not collected" in due

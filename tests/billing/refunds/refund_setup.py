@@ -1,4 +1,4 @@
-"""Succeeded payments, partly credited, and their refunds."""
+"""Setup of paid, partly credited invoices and their refunds."""
 
 from datetime import datetime
 
@@ -28,12 +28,12 @@ def payment_of(invoice: Invoice) -> Payment:
 
 
 def request_refund(invoice: Invoice, minor: int, *, seen: int = 0, why: str = WHY, now: datetime = NOW) -> Refund:
-    """Ask for a refund, as operators do."""
+    """Request a refund as an operator."""
     return refund_creation.open_refund(payment_of(invoice), minor=minor, seen=seen, why=why, actor=MIRA, now=now)
 
 
 def process_refund(refund: Refund, *, now: datetime = NOW) -> Refund:
-    """Let a worker look at it, and return it as it is then."""
+    """Let a worker process a refund, and return its new state."""
     refund_submission.REFUND_TRANSACTIONS.collect(refund.pk, refund.tenant_id, now=now)
     return reload_refund(refund)
 
@@ -54,6 +54,6 @@ def balance_of(invoice: Invoice) -> int:
 
 
 def refunded_amounts(invoice: Invoice) -> list[int]:
-    """Return what the gateway sent back."""
+    """Return what the gateway refunded."""
     rows = SimulatedRefund.objects.filter(charge__payer=invoice.tenant_id)
     return list(rows.order_by("key").values_list("minor", flat=True))

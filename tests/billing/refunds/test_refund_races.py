@@ -1,4 +1,4 @@
-"""Many concurrent refunds and credit notes never return too much."""
+"""Concurrent refunds and credit notes."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -43,8 +43,8 @@ def _ours(own_database: OwnDatabase) -> Iterator[None]:
         yield
 
 
-def at_once(acts: list[Callable[[], Any]]) -> list[str]:
-    """Run all at once on own connections; return the refusals."""
+def run_concurrently(acts: list[Callable[[], Any]]) -> list[str]:
+    """Run all on own connections at once; return the refusals."""
     start = Barrier(len(acts))
 
     def one(act: Callable[[], Any]) -> str:
@@ -64,18 +64,18 @@ def at_once(acts: list[Callable[[], Any]]) -> list[str]:
 
 def test_one_of_many_concurrent_refunds_is_accepted_and_named_to_the_others() -> None:
     invoice = create_paid_invoice()
-    found = at_once([partial(request_refund, invoice, 100)] * MANY)
+    found = run_concurrently([partial(request_refund, invoice, 100)] * MANY)
     assert found.count("") == 1
     assert all("of €1.00 is pending" in each for each in found if each)
     process_refund(refunds_of(invoice)[0])
     assert (refunded_amounts(invoice), balance_of(invoice)) == ([100], 20)
 
 
-def test_settled_by_many_at_once_with_either_answer_one_counts() -> None:
+def test_a_refund_settled_concurrently_with_different_answers_counts_one() -> None:
     invoice = create_paid_invoice()
     made = reload_refund(request_refund(invoice, 100))
     answers = [Succeeded("simre_1"), Declined("no", "no")] * (MANY // 2)
-    at_once([partial(refund_submission.REFUND_TRANSACTIONS.settle, made, answer, NOW) for answer in answers])
+    run_concurrently([partial(refund_submission.REFUND_TRANSACTIONS.settle, made, answer, NOW) for answer in answers])
     assert balance_of(invoice) == {"succeeded": 20, "declined": 120}[reload_refund(made).status]
     with staff_scope():
         assert ledger_balances.recomputed_trial_balance()[1] == ()
@@ -84,6 +84,6 @@ def test_settled_by_many_at_once_with_either_answer_one_counts() -> None:
 def test_a_credit_note_during_a_refund_never_returns_more_than_was_paid() -> None:
     invoice = create_paid_invoice(credited=0)
     acts: list[Callable[[], Any]] = [partial(issue_note, invoice, {1: 120}), partial(request_refund, invoice, 121)]
-    assert "" in at_once(acts)[:1]
-    assert "given back to the balance" in at_once([partial(request_refund, invoice, 121)])[0]
+    assert "" in run_concurrently(acts)[:1]
+    assert "given back to the balance" in run_concurrently([partial(request_refund, invoice, 121)])[0]
     assert (refunds_of(invoice), balance_of(invoice)) == ([], 120)

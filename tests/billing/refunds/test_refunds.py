@@ -1,4 +1,4 @@
-"""Credit is refunded to the card once, up to what was paid."""
+"""Refunds to the card: limits, retries, returns and ledger entries."""
 
 from datetime import timedelta
 from unittest import mock
@@ -60,7 +60,7 @@ def test_credit_is_refunded_to_the_card_and_booked() -> None:
         assert [proof.name for proof in invariant_checks.check_invariants(now=NOW + HOUR) if not proof.holds] == []
 
 
-def test_the_statement_of_account_lists_the_refund() -> None:
+def test_the_account_statement_lists_refunds_and_returned_refunds() -> None:
     invoice = create_paid_invoice()
     process_refund(request_refund(invoice, 100, now=NOW + HOUR), now=NOW + HOUR)
     with tenant_scope(invoice.tenant_id):
@@ -225,7 +225,7 @@ def test_a_refund_returned_by_the_bank_is_credited_to_the_balance_once() -> None
         assert ledger_balances.recomputed_trial_balance()[1] == ()
 
 
-def test_a_crash_anywhere_books_and_sends_once() -> None:
+def test_a_crash_while_booking_a_refund_refunds_once() -> None:
     invoice = create_paid_invoice()
     made = request_refund(invoice, 40)
     with (
@@ -253,7 +253,7 @@ def test_a_refund_that_keeps_failing_unexpectedly_becomes_stuck() -> None:
         tasks.refund("ref_gone", made.tenant_id)
 
 
-def test_a_refund_the_gateway_told_of_first_is_noted_once() -> None:
+def test_a_refund_first_reported_by_the_gateway_is_recorded_once() -> None:
     invoice = create_paid_invoice()
     made = request_refund(invoice, 40)
     values = {"payment": payment_of(invoice), "minor": 40, "made_at": NOW, "seen_at": NOW, "rank": 1}
@@ -285,7 +285,7 @@ def test_missing_ledger_entries_of_a_refund_are_posted_later() -> None:
 
 
 @pytest.mark.parametrize("change", [{"minor": 1}, {"status": "declined"}, {"payment_id": "pay_x"}, {"why": "other"}])
-def test_a_settled_refund_stays_what_it_is(change: dict[str, object]) -> None:
+def test_a_settled_refund_cannot_be_changed(change: dict[str, object]) -> None:
     invoice = create_paid_invoice()
     done = process_refund(request_refund(invoice, 40))
     refused = pytest.raises(DatabaseError, match=r"stays what it is|violates")
@@ -293,7 +293,7 @@ def test_a_settled_refund_stays_what_it_is(change: dict[str, object]) -> None:
         Refund.objects.filter(pk=done.pk).update(**change)
 
 
-def test_more_than_a_payment_took_is_refused_by_the_database_too() -> None:
+def test_postgresql_refuses_refunds_above_the_payment() -> None:
     invoice = create_paid_invoice()
     was = payment_of(invoice)
     process_refund(request_refund(invoice, 40))
