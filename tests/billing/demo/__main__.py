@@ -1,7 +1,7 @@
-"""`make demo-billing`: a month of five tenants with every check.
+"""Billing demo of `make demo-billing`: a month of five tenants with every check.
 
-Prices change, spot is taken back, a budget and a wallet stop what they must, a card is declined, seconds come late.
-Invoices, their pictures and their bundles lie in build/demo-billing afterwards, or in the folder that is given.
+Prices change, spot leases are reclaimed, a budget and a wallet stop leases, a card is declined, usage arrives late.
+Invoices, page images and bundles are written to build/demo-billing, or to the given folder.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What must hold at the end of the demo month."""
+"""Checks at the end of the demo month."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Check:
 def every(
     story: DemoMonth, handed: CheckedDocuments, october: dict[str, bytes], again: dict[str, bytes]
 ) -> Iterator[Check]:
-    """Check everything; `october` holds the bundles then, `again` now."""
+    """Check everything; `october` holds the earlier bundles, `again` the current ones."""
     yield from _documents(handed)
     yield from _kept()
     yield from _books()
@@ -102,7 +102,7 @@ def _books() -> Iterator[Check]:
 
 
 def _checks(story: DemoMonth) -> Iterator[Check]:
-    """What happened to whom, read from the rows."""
+    """Check what happened to each tenant, from the rows."""
     seconds = {name: story.charged(name) for name in story.leases}
     yield Check(
         "a day across Lord Howe's half-hour change of clocks",
@@ -130,7 +130,7 @@ def _checks(story: DemoMonth) -> Iterator[Check]:
 
 
 def _committed(story: DemoMonth) -> Check:
-    """Two units used one commitment half of the time; half is owed."""
+    """Check that half of a commitment was used and half is owed."""
     (covered, less), (unused, owed) = (story.committed().get(kind, (0, 0)) for kind in ("commit", "shortfall"))
     half, listed = COMMITTED // 2, 2_890_000_000
     return Check(

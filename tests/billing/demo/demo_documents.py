@@ -1,4 +1,4 @@
-"""The demo's PDFs, page images and bundles, checked by the independent verifier."""
+"""PDFs, page images and verified bundles of the demo."""
 
 import shutil
 import subprocess
@@ -82,7 +82,7 @@ def _checked(folder: Path, script: Path, invoice: Invoice, found: CheckedDocumen
 
 
 def _pictured(paper: Document, beside: Path, *, at: datetime) -> int:
-    """Draw each page of a paper as a picture; return how many there are."""
+    """Render each page of a document as an image; return how many there are."""
     drawn = typst.compile(
         TEMPLATE,
         root=FOLDER,

@@ -1,4 +1,4 @@
-"""October 2026 in order, over the product's own services and a settable clock."""
+"""October 2026 of the demo, over the product's own services and a settable clock."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -69,7 +69,7 @@ CAST = {
 
 
 def open_shop(*, now: datetime) -> dict[str, TenantContext]:
-    """Set up racks and prices, make the tenants, and write down who they are."""
+    """Create racks, prices, tenants and their roles."""
     create_fleet(SimulatedRack("north-1", "eu-north", "H100-80GB", nodes=3), now=now)
     for currency, costs in LIST.items():
         for (profile, price_class), thousandths in costs.items():

@@ -1,4 +1,4 @@
-"""A replay of a small trace accounts for everything and is reproducible."""
+"""Trace replays: accounting, month close, comparison and reproducibility."""
 
 import itertools
 import json
@@ -35,7 +35,7 @@ TRACE = HEAD + (
 pytestmark = pytest.mark.django_db
 
 
-def replay(folder: Path, trace: str = TRACE, **options: Any) -> dict[str, Any]:
+def run_replay(folder: Path, trace: str = TRACE, **options: Any) -> dict[str, Any]:
     path = folder / "trace.csv"
     path.write_text(trace)
     call_command("replay", str(path), out=folder / "out", stdout=StringIO(), **options)
@@ -43,8 +43,8 @@ def replay(folder: Path, trace: str = TRACE, **options: Any) -> dict[str, Any]:
     return report
 
 
-def test_every_second_and_every_cent_of_a_replay_is_accounted_for(tmp_path: Path) -> None:
-    report = replay(tmp_path, fleet="3xH100-80GB", tenants=3)
+def test_a_replay_accounts_for_every_gpu_second_and_every_cent(tmp_path: Path) -> None:
+    report = run_replay(tmp_path, fleet="3xH100-80GB", tenants=3)
     assert (report["leases"], report["accepted"], report["refused"]) == (10, 10, 0)
     assert report["queued"] == 5
     assert report["unexplained_gpu_seconds"] == 0
@@ -55,8 +55,8 @@ def test_every_second_and_every_cent_of_a_replay_is_accounted_for(tmp_path: Path
     )
 
 
-def test_a_request_that_finds_room_starts_and_ends_when_the_trace_says(tmp_path: Path) -> None:
-    replay(tmp_path, HEAD + "7,9,1000,1,1000\n30,,90,1,400\n", fleet="3xH100-80GB", tenants=1)
+def test_a_request_with_free_gpus_starts_and_ends_at_the_times_in_the_trace(tmp_path: Path) -> None:
+    run_replay(tmp_path, HEAD + "7,9,1000,1,1000\n30,,90,1,400\n", fleet="3xH100-80GB", tenants=1)
     with system_scope():
         lives = Lease.objects.order_by("name").values_list("active_at", "ended_at")
         since = [
@@ -65,8 +65,8 @@ def test_a_request_that_finds_room_starts_and_ends_when_the_trace_says(tmp_path:
     assert since == [[9, 1000], [30, 90]]
 
 
-def test_a_queued_request_runs_as_long_as_the_trace_says_once_it_starts(tmp_path: Path) -> None:
-    replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+def test_a_queued_request_runs_for_its_full_trace_duration_once_started(tmp_path: Path) -> None:
+    run_replay(tmp_path, fleet="3xH100-80GB", tenants=1)
     with system_scope():
         waited = Lease.objects.get(name="openb-0003")
         assert waited.state == LeaseState.RELEASED
@@ -104,14 +104,14 @@ def test_a_replay_without_options_uses_the_defaults_and_prints_its_figures(tmp_p
 
 def test_queue_waits_are_reported_as_percentiles(tmp_path: Path) -> None:
     """One GPU and five requests: four wait 100 to 400 seconds."""
-    report = replay(tmp_path, HEAD + "0,0,100,1,1000\n" * 5, fleet="1xH100-80GB", tenants=2)
+    report = run_replay(tmp_path, HEAD + "0,0,100,1,1000\n" * 5, fleet="1xH100-80GB", tenants=2)
     waits = ("queued", "queued_p50_s", "queued_p95_s", "wait_p95_s", "longest_wait_s")
     assert [report[name] for name in waits] == [4, 200, 400, 400, 400]
 
 
-def test_revenue_is_told_by_tenant_and_offering_and_drawn_with_the_use_of_each_day(tmp_path: Path) -> None:
+def test_revenue_is_reported_per_tenant_and_offering_and_charted_per_day(tmp_path: Path) -> None:
     trace = HEAD + "0,0,3600,1,1000\n0,0,7200,1,1000\n0,0,3600,1,150\n"
-    report = replay(tmp_path, trace, fleet="3xH100-80GB", tenants=1)
+    report = run_replay(tmp_path, trace, fleet="3xH100-80GB", tenants=1)
     revenue = {(row["tenant"], row["offering"]): (row["unit_seconds"], row["minor"]) for row in report["revenue"]}
     gpu, slice_ = (
         replay_environment.LIST_PRICES_CENTS["H100"]["whole-gpu"],
@@ -129,8 +129,8 @@ def test_revenue_is_told_by_tenant_and_offering_and_drawn_with_the_use_of_each_d
     assert "<polyline" in page
 
 
-def test_months_are_closed_as_time_passes_and_hold_all_the_revenue(tmp_path: Path) -> None:
-    report = replay(tmp_path, fleet="3xH100-80GB", tenants=2)
+def test_months_close_during_the_replay_and_contain_all_revenue(tmp_path: Path) -> None:
+    report = run_replay(tmp_path, fleet="3xH100-80GB", tenants=2)
     with system_scope():
         january = Invoice.objects.filter(period__label="2026-01")
         assert {invoice.finalized_at for invoice in january} == {
@@ -141,25 +141,25 @@ def test_months_are_closed_as_time_passes_and_hold_all_the_revenue(tmp_path: Pat
     assert "Every GPU-second of the fleet" in (tmp_path / "out" / "replay.html").read_text()
 
 
-def test_months_of_a_supplier_who_owes_tax_close_with_it(tmp_path: Path, settings: Any) -> None:
+def test_months_with_a_taxable_supplier_close_with_tax(tmp_path: Path, settings: Any) -> None:
     settings.SUPPLIER = LUMEN.as_dict()
-    report = replay(tmp_path, fleet="3xH100-80GB", tenants=2)
+    report = run_replay(tmp_path, fleet="3xH100-80GB", tenants=2)
     net, gross = (sum(row[name] for row in report["months"]) for name in ("net_minor", "minor"))
     assert (report["not_final"], net) == ([], sum(row["minor"] for row in report["revenue"]))
     assert abs(100 * gross - 119 * net) <= 100 * sum(row["invoices"] for row in report["months"])
     assert report["wrong_invoice_totals"] == 0
 
 
-def test_a_replay_whose_months_did_not_close_fails_and_says_why(tmp_path: Path, settings: Any) -> None:
+def test_a_replay_whose_months_cannot_close_fails_with_the_reason(tmp_path: Path, settings: Any) -> None:
     settings.SUPPLIER = SWISS.as_dict()
     with pytest.raises(CommandError, match="There is no standard tax rate on the last day of 2026-01"):
-        replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+        run_replay(tmp_path, fleet="3xH100-80GB", tenants=1)
     report = json.loads((tmp_path / "out" / "replay.json").read_text())
     assert report["months"] == []
 
 
-def test_the_books_of_a_replay_balance_and_hold_all_the_revenue(tmp_path: Path) -> None:
-    report = replay(tmp_path, fleet="3xH100-80GB", tenants=2)
+def test_the_ledger_of_a_replay_balances_and_contains_all_revenue(tmp_path: Path) -> None:
+    report = run_replay(tmp_path, fleet="3xH100-80GB", tenants=2)
     with staff_scope():
         (euros,), drifts = ledger_balances.recomputed_trial_balance()
         assert (
@@ -173,21 +173,21 @@ def test_the_books_of_a_replay_balance_and_hold_all_the_revenue(tmp_path: Path) 
     assert sums == {"receivable": invoiced, "accrued": 0, "revenue": invoiced}
 
 
-def test_who_waited_beyond_the_months_of_the_trace_is_charged_to_the_end(tmp_path: Path) -> None:
+def test_usage_after_the_last_month_of_the_trace_is_charged(tmp_path: Path) -> None:
     long = 20 * 86_400
     trace = HEAD + "".join(f"0,0,{long},1,1000\n" for _ in range(4))
-    report = replay(tmp_path, trace, fleet="1xH100-80GB", tenants=1)
+    report = run_replay(tmp_path, trace, fleet="1xH100-80GB", tenants=1)
     assert report["longest_wait_s"] == 3 * long
     assert report["charged_minus_active_seconds"] == 0
     assert {row["month"] for row in report["months"]} == {"2026-01", "2026-02", "2026-03"}
 
 
-def test_the_same_seed_gives_the_same_report_byte_for_byte(tmp_path: Path) -> None:
+def test_the_same_seed_gives_identical_report_bytes(tmp_path: Path) -> None:
     reports = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         with transaction.atomic():
-            replay(tmp_path / name, fleet="3xH100-80GB", tenants=3, seed="7")
+            run_replay(tmp_path / name, fleet="3xH100-80GB", tenants=3, seed="7")
             transaction.set_rollback(True)
         written = [tmp_path / name / "out" / file for file in ("replay.json", "replay.html")]
         reports.append([file.read_bytes() for file in written])
@@ -202,41 +202,41 @@ def test_the_duration_of_a_replay_does_not_change_its_report(tmp_path: Path, mon
             DatabaseClock, "now", lambda _, now=now, passed=passed: now + timedelta(seconds=next(passed))
         )
         with transaction.atomic():
-            digests.add(replay(tmp_path, fleet="3xH100-80GB", tenants=3)["digest"])
+            digests.add(run_replay(tmp_path, fleet="3xH100-80GB", tenants=3)["digest"])
             transaction.set_rollback(True)
     assert len(digests) == 1
 
 
-def test_another_seed_gives_the_requests_to_other_tenants(tmp_path: Path) -> None:
+def test_another_seed_assigns_the_requests_to_other_tenants(tmp_path: Path) -> None:
     digests = set()
     for seed in ("1", "2"):
         with transaction.atomic():
-            digests.add(replay(tmp_path, fleet="3xH100-80GB", tenants=3, seed=seed)["digest"])
+            digests.add(run_replay(tmp_path, fleet="3xH100-80GB", tenants=3, seed=seed)["digest"])
             transaction.set_rollback(True)
     assert len(digests) == 2
 
 
 def test_a_gang_takes_a_whole_node_and_the_next_request_waits(tmp_path: Path) -> None:
-    report = replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="8xH100-80GB", tenants=1)
+    report = run_replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="8xH100-80GB", tenants=1)
     assert (report["leases"], report["refused"], report["queued"]) == (2, 0, 1)
     assert report["longest_wait_s"] == 100
 
 
-def test_a_gang_lies_on_one_node_and_waits_though_two_together_have_room(tmp_path: Path) -> None:
+def test_a_gang_waits_for_a_single_node_with_enough_free_gpus(tmp_path: Path) -> None:
     trace = HEAD + "0,0,100,5,1000\n0,0,100,5,1000\n0,0,50,4,1000\n"
-    report = replay(tmp_path, trace, fleet="16xH100-80GB", tenants=1)
+    report = run_replay(tmp_path, trace, fleet="16xH100-80GB", tenants=1)
     assert (report["refused"], report["queued"], report["longest_wait_s"]) == (0, 1, 100)
 
 
-def test_a_fleet_too_small_for_a_gang_refuses_it(tmp_path: Path) -> None:
-    report = replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="4xH100-80GB", tenants=1)
+def test_a_gang_larger_than_the_fleet_is_refused(tmp_path: Path) -> None:
+    report = run_replay(tmp_path, HEAD + "0,0,100,8,1000\n0,0,100,1,1000\n", fleet="4xH100-80GB", tenants=1)
     assert (report["leases"], report["refused"]) == (1, 1)
 
 
-def test_a_database_that_holds_something_is_left_alone(tmp_path: Path) -> None:
-    replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+def test_a_replay_into_a_database_with_leases_is_refused(tmp_path: Path) -> None:
+    run_replay(tmp_path, fleet="3xH100-80GB", tenants=1)
     with pytest.raises(CommandError, match="already contains GPUs or leases"):
-        replay(tmp_path, fleet="3xH100-80GB", tenants=1)
+        run_replay(tmp_path, fleet="3xH100-80GB", tenants=1)
 
 
 # A slice on each of two GPUs; one ends. By first fit the next goes to the GPU that is empty again, and
@@ -244,21 +244,21 @@ def test_a_database_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 SPREAD = HEAD + "0,0,100,1,500\n0,0,900,1,500\n200,200,700,1,100\n300,300,900,1,1000\n"
 
 
-def by_each_rule(folder: Path, trace: str, **options: Any) -> list[dict[str, Any]]:
-    """Replay by the older rules and then by ours, beside them."""
+def replay_with_each_engine(folder: Path, trace: str, **options: Any) -> list[dict[str, Any]]:
+    """Replay with the other placement engines, then with ours for comparison."""
     reports: list[dict[str, Any]] = []
     for rule in ("first-fit", "best-fit", "bid-price"):
         earlier = [folder / report["engine"] / "out" / "replay.json" for report in reports]
         (folder / rule).mkdir()
         with transaction.atomic():
             beside = earlier if rule == "bid-price" else []
-            reports.append(replay(folder / rule, trace, engine=rule, compare_with=beside, **options))
+            reports.append(run_replay(folder / rule, trace, engine=rule, compare_with=beside, **options))
             transaction.set_rollback(True)
     return reports
 
 
-def test_placement_engines_are_compared_in_figures_and_on_the_page(tmp_path: Path) -> None:
-    *_, ours = by_each_rule(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1)
+def test_placement_engines_are_compared_in_the_report_and_on_its_page(tmp_path: Path) -> None:
+    *_, ours = replay_with_each_engine(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1)
     first, best, own = ours["beside"]
     assert [its["engine"] for its in ours["beside"]] == ["first-fit", "best-fit", "bid-price"]
     assert first["figures"]["queued"] == 1
@@ -280,9 +280,9 @@ def test_placement_engines_are_compared_in_figures_and_on_the_page(tmp_path: Pat
     assert "placed by other rules" not in (tmp_path / "best-fit" / "out" / "replay.html").read_text()
 
 
-def test_what_was_sold_until_the_last_request_is_a_share_of_the_whole_fleet(tmp_path: Path) -> None:
+def test_sold_share_until_the_last_request_refers_to_the_whole_fleet(tmp_path: Path) -> None:
     trace = HEAD + "0,0,100,1,1000\n50,50,60,1,1000\n200,200,300,1,1000\n"
-    report = replay(tmp_path, trace, fleet="2xH100-80GB", tenants=1)
+    report = run_replay(tmp_path, trace, fleet="2xH100-80GB", tenants=1)
     assert report["sold_percent_until_last_request"] == "27.50"  # 110 seconds of 400
     assert report["placed"]["gpus"] == {
         "placed": 3,
@@ -293,31 +293,31 @@ def test_what_was_sold_until_the_last_request_is_a_share_of_the_whole_fleet(tmp_
     assert report["placed"]["gangs"]["mean_wait_s"] is None
 
 
-def test_replays_that_are_not_alike_are_not_set_side_by_side(tmp_path: Path) -> None:
+def test_replays_with_different_settings_cannot_be_compared(tmp_path: Path) -> None:
     with transaction.atomic():
-        replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1)
+        run_replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1)
         transaction.set_rollback(True)
     earlier = tmp_path / "earlier.json"
     (tmp_path / "out" / "replay.json").rename(earlier)
     with pytest.raises(CommandError, match="differs in its gpus: 2, not 3"):
-        replay(tmp_path, SPREAD, fleet="3xH100-80GB", tenants=1, compare_with=[earlier])
+        run_replay(tmp_path, SPREAD, fleet="3xH100-80GB", tenants=1, compare_with=[earlier])
     with pytest.raises(CommandError, match="cannot be read: No such file"):
-        replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, compare_with=[tmp_path / "none"])
+        run_replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, compare_with=[tmp_path / "none"])
     for text in ("{", "{}", "[]"):
         earlier.write_text(text)
         with pytest.raises(CommandError, match=r"is not a replay report"):
-            replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, compare_with=[earlier])
+            run_replay(tmp_path, SPREAD, fleet="2xH100-80GB", tenants=1, compare_with=[earlier])
 
 
 UNPRICED = sorted(gpu_model_specs().keys() - set(usable_models()))
 
 
-def test_every_model_that_a_refusal_names_can_be_replayed(tmp_path: Path) -> None:
+def test_every_gpu_model_with_a_list_price_can_be_replayed(tmp_path: Path) -> None:
     assert {"H100-80GB", "H200-141GB", "A100-80GB"} <= set(usable_models())
     assert "B200-180GB" in UNPRICED
     for model in usable_models():
         with transaction.atomic():
-            report = replay(tmp_path, HEAD + "0,0,100,1,1000\n0,0,50,1,200\n", fleet=f"2x{model}", tenants=1)
+            report = run_replay(tmp_path, HEAD + "0,0,100,1,1000\n0,0,50,1,200\n", fleet=f"2x{model}", tenants=1)
             assert (report["accepted"], report["unexplained_gpu_seconds"]) == (2, 0)
             transaction.set_rollback(True)
 
@@ -341,11 +341,11 @@ def test_a_failed_replay_setup_is_rolled_back(monkeypatch: pytest.MonkeyPatch) -
         ({"tenants": 0}, "--tenants must be"),
     ],
 )
-def test_a_fleet_or_tenants_that_make_no_sense_are_refused(tmp_path: Path, options: Any, says: str) -> None:
+def test_an_invalid_fleet_or_tenant_count_is_refused(tmp_path: Path, options: Any, says: str) -> None:
     with pytest.raises(CommandError, match=says):
-        replay(tmp_path, **options)
+        run_replay(tmp_path, **options)
 
 
-def test_an_unreadable_trace_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_an_unreadable_trace_is_refused_with_its_line_number(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="Line 2"):
-        replay(tmp_path, HEAD + "x\n", fleet="3xH100-80GB")
+        run_replay(tmp_path, HEAD + "x\n", fleet="3xH100-80GB")

@@ -1,4 +1,4 @@
-"""A first start seeds a fleet, users who can sign in, and a token."""
+"""Seeded demo data, its checks and its launch request."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ NOW = datetime(2026, 11, 21, 14, 30, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
 
 
-def seed() -> dict[str, Any]:
+def run_seed() -> dict[str, Any]:
     said = StringIO()
     with clock.frozen_at(NOW), payments.using_gateway(SimulatedGateway()):
         call_command("seed", stdout=said)
@@ -37,7 +37,7 @@ def seed() -> dict[str, Any]:
 
 @pytest.mark.deep
 def test_the_seeded_demo_has_history_and_passes_every_integrity_check() -> None:
-    answer = seed()
+    answer = run_seed()
     with system_scope():
         states = list(Lease.objects.values_list("state", flat=True))
         assert states.count("active") > 50
@@ -66,7 +66,7 @@ def test_the_seeded_demo_has_history_and_passes_every_integrity_check() -> None:
     assert visitor.grants.anywhere("leases.write")
     offering = Offering.objects.get(label="H200 1g.18gb", price_class="on_demand")
     assert answer["launch"]["offering"] == offering.pk
-    assert seed() == {"seeded": False}, "a second seed changes nothing"
+    assert run_seed() == {"seeded": False}, "a second seed changes nothing"
     with system_scope():
         assert Lease.objects.count() == len(states)
 
@@ -74,7 +74,7 @@ def test_the_seeded_demo_has_history_and_passes_every_integrity_check() -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("later", [timedelta(), timedelta(minutes=30), timedelta(hours=2)])
 def test_the_printed_launch_request_starts_at_once_at_any_later_time(later: timedelta) -> None:
-    wanted = seed()["launch"]
+    wanted = run_seed()["launch"]
     with staff_scope():
         project = Project.objects.select_related("tenant").get(pk=wanted["project"])
     mira = TenantContext(project.tenant, project, Actor("user", "usr_mira", "mira@kestrel.example"))

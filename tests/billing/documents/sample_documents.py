@@ -1,4 +1,4 @@
-"""Sample documents: one that uses the whole template, and the text of one."""
+"""Sample documents and the text of stored ones."""
 
 from collections.abc import Iterator
 
@@ -48,13 +48,13 @@ def sample_invoice(name: str = "Kestrel", *, lines: int = 3, draft: bool = False
 
 
 def document_text(thing: Invoice | CreditNote) -> Document:
-    """Return what the paper of an invoice or a credit note says."""
+    """Return the document of an invoice or a credit note."""
     with tenant_scope(thing.tenant_id):
         return invoice_document(thing) if isinstance(thing, Invoice) else credit_note_document(thing)
 
 
 def document_words(found: Document) -> str:
-    """Return all its words in one line."""
+    """Return all words of a document in one line."""
     return " ".join(_words(found))
 
 

@@ -1,4 +1,4 @@
-"""Cost allocation of an invoice: the parts add up to it exactly."""
+"""Cost allocation of an invoice by project, user and tag."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from tenants.models import Project, Tenant
 from tenants.services import projects
 from tenants.services.actors import SYSTEM
 from tenants.services.rls import tenant_scope
-from tests.billing.documents.test_exports import closed
+from tests.billing.documents.test_exports import close_october
 from tests.billing.histories import EURO, HOUR, LONG_AGO, add_ended_lease, create_customer, create_priced_offering, utc
 from tests.billing.payments.payable_invoices import NOW
 from tests.billing.tax.taxed_tenants import LUMEN, set_tax_rate
@@ -32,7 +32,7 @@ OCTOBER = utc("2026-10-01 00:00:00")
 PEOPLE = ("usr_ada", "usr_bob", "usr_cy")
 
 
-def parts(invoice: Invoice, by: str, tag: str = "") -> list[CostShare]:
+def allocated_parts(invoice: Invoice, by: str, tag: str = "") -> list[CostShare]:
     with tenant_scope(invoice.tenant_id):
         return allocate_cost(invoice, by=by, tag=tag)
 
@@ -44,7 +44,7 @@ def add_lease_of(project: Project, offering: Any, hours: int, seconds: int, who:
         Lease.objects.filter(pk=lease.pk).update(requested_by=who, requested_by_label=label, tags=tags)
 
 
-def two_projects() -> tuple[Tenant, Project, Project]:
+def create_two_projects() -> tuple[Tenant, Project, Project]:
     tenant, root = create_customer()
     with tenant_scope(tenant.pk):
         below = projects.create(parent=root, name="below", actor=SYSTEM, now=LONG_AGO)
@@ -63,63 +63,63 @@ def test_allocated_costs_add_up_to_the_invoice_including_tax(used: list[tuple[bo
     with override_settings(SUPPLIER=LUMEN.as_dict()):
         if not TaxRate.objects.exists():
             set_tax_rate("DE", 19)
-        tenant, root, below = two_projects()
+        tenant, root, below = create_two_projects()
         shelf = [create_priced_offering(333_333_333), create_priced_offering(1_234_567_891)]
         for n, (deep, which, seconds, who) in enumerate(used):
             add_lease_of(below if deep else root, shelf[which], 2 * n, seconds, PEOPLE[who], team=f"team {who % 2}")
-        invoice = closed(tenant)
+        invoice = close_october(tenant)
     for by, tag in (("project", ""), ("user", ""), ("tag", "team"), ("tag", "nobody has it")):
-        found = parts(invoice, by, tag)
+        found = allocated_parts(invoice, by, tag)
         assert sum(part.net for part in found) == invoice.subtotal
         assert sum(part.tax for part in found) == invoice.tax
         assert sum(part.total for part in found) == invoice.total
         assert sum(part.unit_seconds for part in found) == sum(seconds for _, _, seconds, _ in used)
 
 
-def test_a_cent_that_cannot_be_halved_goes_to_one_and_stays_with_it() -> None:
+def test_an_indivisible_cent_is_allocated_to_the_first_part() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
     add_lease_of(root, offering, 0, HOUR // 200, "usr_ada")  # half a cent each
     add_lease_of(root, offering, 2, HOUR // 200, "usr_bob")
-    invoice = closed(tenant)
+    invoice = close_october(tenant)
     assert invoice.total == 1
-    assert [(part.key, part.name, part.total) for part in parts(invoice, "user")] == [
+    assert [(part.key, part.name, part.total) for part in allocated_parts(invoice, "user")] == [
         ("usr_ada", "ada@example.org", 1),
         ("usr_bob", "bob@example.org", 0),
     ]
 
 
-def test_usage_without_a_tag_is_a_part_of_its_own() -> None:
+def test_usage_without_the_tag_is_allocated_to_a_part_of_its_own() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
     add_lease_of(root, offering, 0, HOUR, "usr_ada", team="docking")
     add_lease_of(root, offering, 2, 2 * HOUR, "usr_bob", site="north")
-    invoice = closed(tenant)
-    assert [(part.key, part.total) for part in parts(invoice, "tag", "team")] == [("", 200), ("docking", 100)]
+    invoice = close_october(tenant)
+    assert [(part.key, part.total) for part in allocated_parts(invoice, "tag", "team")] == [("", 200), ("docking", 100)]
     with tenant_scope(tenant.pk):
         assert cost_allocation.invoice_tag_names(invoice) == ["site", "team"]
 
 
-def test_seconds_that_came_late_fall_to_who_used_them() -> None:
+def test_late_usage_is_allocated_to_its_requester() -> None:
     tenant, root = create_customer()
     offering = create_priced_offering(EURO)
     add_lease_of(root, offering, 0, HOUR, "usr_ada")
-    closed(tenant)
+    close_october(tenant)
     add_lease_of(root, offering, 2, HOUR, "usr_bob", team="late")
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     november = close_month.close_period(tenant, "2026-11", now=utc("2026-12-01 00:05:00"))
     assert november is not None
-    assert [(part.key, part.total) for part in parts(november, "user")] == [("usr_bob", 100)]
+    assert [(part.key, part.total) for part in allocated_parts(november, "user")] == [("usr_bob", 100)]
     with tenant_scope(tenant.pk):
         assert cost_allocation.invoice_tag_names(november) == ["team"]
 
 
-def test_a_line_that_no_charge_made_falls_to_nobody_in_particular() -> None:
+def test_a_line_without_charges_is_allocated_to_no_user() -> None:
     tenant, root = create_customer()
     add_lease_of(root, create_priced_offering(EURO), 0, HOUR, "usr_ada")
-    invoice = closed(tenant)
+    invoice = close_october(tenant)
     empty = Invoice(pk=invoice.pk, tenant_id=tenant.pk, period_id=0)
-    assert [(part.key, part.total) for part in parts(empty, "user")] == [("", 100)]
+    assert [(part.key, part.total) for part in allocated_parts(empty, "user")] == [("", 100)]
 
 
 def test_the_api_returns_the_cost_allocation_and_refuses_invalid_queries() -> None:

@@ -1,4 +1,4 @@
-"""Exported tables of an invoice add up to it, to the last decimal."""
+"""CSV exports of an invoice: FOCUS, charges and lines."""
 
 import csv
 import io
@@ -44,24 +44,24 @@ FINE = Decimal("2e-12")
 Rows = list[dict[str, str]]
 
 
-def read(invoice: Invoice, kind: str) -> Rows:
+def read_export(invoice: Invoice, kind: str) -> Rows:
     with tenant_scope(invoice.tenant_id):
         found = Invoice.objects.select_related("period", "tenant").get(pk=invoice.pk)
         return list(csv.DictReader(io.StringIO("".join(csv_exports.csv_text(found, kind)))))
 
 
-def total(rows: Rows, name: str) -> Decimal:
+def column_total(rows: Rows, name: str) -> Decimal:
     return sum((Decimal(row[name]) for row in rows), Decimal())
 
 
-def closed(tenant: Tenant) -> Invoice:
+def close_october(tenant: Tenant) -> Invoice:
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     found = close_month.close_period(tenant, "2026-10", now=NOW)
     assert found is not None
     return found
 
 
-def amount(invoice: Invoice, minor: int, places: int = 2) -> Decimal:
+def decimal_amount(invoice: Invoice, minor: int, places: int = 2) -> Decimal:
     return Decimal(minor).scaleb(-places)
 
 
@@ -71,7 +71,7 @@ def amount(invoice: Invoice, minor: int, places: int = 2) -> Decimal:
     st.sampled_from([("EUR", 2), ("JPY", 0), ("KWD", 3)]),
 )
 @pytest.mark.deep
-def test_what_is_billed_for_charges_adds_up_to_the_invoice(
+def test_exported_charges_and_lines_add_up_to_the_invoice(
     used: list[tuple[int, int, int]], currency: tuple[str, int]
 ) -> None:
     code, places = currency
@@ -80,37 +80,41 @@ def test_what_is_billed_for_charges_adds_up_to_the_invoice(
     shelf = [create_priced_offering(nano, currency=code) for nano in prices]
     for n, (seconds, which, quantity) in enumerate(used):
         add_ended_lease(project, shelf[which], OCTOBER + timedelta(hours=3 * n), seconds, quantity=quantity)
-    invoice = closed(tenant)
-    rows = read(invoice, "focus")
-    assert total(rows, "BilledCost") == total(rows, "EffectiveCost") == amount(invoice, invoice.total, places)
-    assert total(read(invoice, "charges"), "billed") == amount(invoice, invoice.total, places)
-    assert total(read(invoice, "lines"), "amount") == amount(invoice, invoice.total, places)
+    invoice = close_october(tenant)
+    rows = read_export(invoice, "focus")
+    assert (
+        column_total(rows, "BilledCost")
+        == column_total(rows, "EffectiveCost")
+        == decimal_amount(invoice, invoice.total, places)
+    )
+    assert column_total(read_export(invoice, "charges"), "billed") == decimal_amount(invoice, invoice.total, places)
+    assert column_total(read_export(invoice, "lines"), "amount") == decimal_amount(invoice, invoice.total, places)
     with tenant_scope(tenant.pk):
         for line in invoice.lines.all():
             own = [row for row in rows if row["SkuId"] == line.offering_id]
-            assert total(own, "BilledCost") == amount(invoice, line.minor, places)
+            assert column_total(own, "BilledCost") == decimal_amount(invoice, line.minor, places)
             exact = Decimal(int(line.exact_num)) / (3600 * 10**9)
-            assert abs(total(own, "ContractedCost") - exact) < Decimal("1e-11")
+            assert abs(column_total(own, "ContractedCost") - exact) < Decimal("1e-11")
             odd = [row for row in own if abs(Decimal(row["BilledCost"]) - Decimal(row["ContractedCost"])) > FINE]
             assert odd in ([], own[:1])  # the first of a line bears its rounding
 
 
-def test_with_tax_it_adds_up_to_the_total_all_the_same(settings: Any) -> None:
+def test_exports_with_tax_add_up_to_the_invoice_total(settings: Any) -> None:
     settings.SUPPLIER = LUMEN.as_dict()
     set_tax_rate("DE", 19)
     tenant, project = create_customer()
     for n, nano in enumerate((1_111_111_111, 2_222_222_222)):
         add_ended_lease(project, create_priced_offering(nano), OCTOBER + timedelta(days=n), HOUR)
-    invoice = closed(tenant)
-    rows = read(invoice, "focus")
-    assert total(rows, "BilledCost") == amount(invoice, invoice.total)
+    invoice = close_october(tenant)
+    rows = read_export(invoice, "focus")
+    assert column_total(rows, "BilledCost") == decimal_amount(invoice, invoice.total)
     tax = [row for row in rows if row["ChargeCategory"] == "Tax"]
-    assert total(tax, "BilledCost") == amount(invoice, invoice.tax) == Decimal("0.63")
+    assert column_total(tax, "BilledCost") == decimal_amount(invoice, invoice.tax) == Decimal("0.63")
     assert {row["SubAccountId"] for row in tax} == {project.pk}
-    assert total(read(invoice, "lines"), "tax") == Decimal("0.63")
+    assert column_total(read_export(invoice, "lines"), "tax") == Decimal("0.63")
 
 
-def test_a_row_says_what_ran_for_whom_when_and_at_which_price() -> None:
+def test_an_exported_row_states_resource_requester_period_and_price() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     lease = add_ended_lease(project, offering, OCTOBER, 2 * HOUR)
@@ -119,8 +123,8 @@ def test_a_row_says_what_ran_for_whom_when_and_at_which_price() -> None:
             name="=fold", tags={"team": "docking"}, requested_by="usr_x", requested_by_label="ada@example.org"
         )
     set_price(offering, 2 * EURO, since=OCTOBER + timedelta(hours=1))
-    invoice = closed(tenant)
-    first, second = read(invoice, "focus")
+    invoice = close_october(tenant)
+    first, second = read_export(invoice, "focus")
     assert list(first) == list(focus_exports.COLUMNS)
     assert (first["ChargePeriodStart"], first["ChargePeriodEnd"]) == (
         "2026-10-01T00:00:00Z",
@@ -135,27 +139,27 @@ def test_a_row_says_what_ran_for_whom_when_and_at_which_price() -> None:
     assert (first["ConsumedQuantity"], first["ConsumedUnit"]) == ("3600", "Seconds")
     assert first["Tags"] == '{"gpubroker/requested_by": "ada@example.org", "team": "docking"}'
     assert (first["InvoiceId"], first["ChargeClass"]) == ("2026-10-0001", "")
-    charge = read(invoice, "charges")[0]
+    charge = read_export(invoice, "charges")[0]
     assert (charge["lease_name"], charge["requested_by"]) == ("'=fold", "ada@example.org")
     assert (charge["billed"], charge["exact_numerator"]) == ("1.000000000000", str(HOUR * EURO))
-    (one, two) = read(invoice, "lines")
+    (one, two) = read_export(invoice, "lines")
     assert (one["price_per_hour"], two["amount"]) == ("1.000000000", "2.000000")
 
 
-def test_seconds_that_came_late_are_corrections_on_the_next_invoice() -> None:
+def test_late_usage_is_exported_as_corrections_on_the_next_invoice() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, OCTOBER, HOUR)
-    closed(tenant)
+    close_october(tenant)
     late = add_ended_lease(project, offering, OCTOBER + timedelta(days=2), 2 * HOUR)
     after = utc("2026-11-02 00:00:00")
     lease_rating.rate_tenant_leases(tenant, now=after)
     drafts.refresh_drafts(tenant, now=after)
     with tenant_scope(tenant.pk):
         draft = Invoice.objects.get(status="draft")
-    (row,) = read(draft, "focus")
+    (row,) = read_export(draft, "focus")
     assert (row["ResourceId"], row["ChargeClass"], row["InvoiceId"]) == (late.pk, "Correction", "")
-    assert read(draft, "charges")[0]["late"] == "late"
+    assert read_export(draft, "charges")[0]["late"] == "late"
 
 
 def test_charges_rated_during_the_export_of_a_draft_are_not_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +187,7 @@ def kestrel() -> Iterator[TenantContext]:
         yield create_tenant("Kestrel")
 
 
-def test_pages_and_calls_give_the_same_files(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_and_api_return_the_same_export_files(kestrel: TenantContext, monkeypatch: pytest.MonkeyPatch) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(2 * EURO), OCTOBER, HOUR)
     lease_rating.rate_all_leases(now=NOW)
     invoice = close_month.close_period(kestrel.tenant, "2026-10", now=NOW)
@@ -207,7 +211,7 @@ def test_pages_and_calls_give_the_same_files(kestrel: TenantContext, monkeypatch
     assert api.send("GET", f"invoices/{invoice.pk}/exports/other").status_code == 404
 
 
-def test_the_lists_price_stands_beside_the_tenants_own() -> None:
+def test_the_focus_export_states_list_price_and_tenant_price() -> None:
     tenant, project = create_customer()
     listed, unlisted = create_priced_offering(2 * EURO), create_priced_offering(None)
     for n, offering in enumerate((listed, unlisted)):
@@ -215,7 +219,7 @@ def test_the_lists_price_stands_beside_the_tenants_own() -> None:
             tenant=tenant, offering=offering, nano_per_hour=EURO, since=OCTOBER, actor=OPERATOR, now=OCTOBER
         )
         add_ended_lease(project, offering, OCTOBER + timedelta(days=n), HOUR)
-    rows = {row["SkuId"]: row for row in read(closed(tenant), "focus")}
+    rows = {row["SkuId"]: row for row in read_export(close_october(tenant), "focus")}
     assert (rows[listed.pk]["ListCost"], rows[listed.pk]["ContractedCost"]) == (
         "2.000000000000",
         "1.000000000000",
@@ -227,15 +231,17 @@ def test_rows_of_fully_credited_usage_keep_their_cost() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), OCTOBER, HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
-    give_back(tenant, HOUR - 1)
-    used, given = sorted(read(closed(tenant), "focus"), key=lambda row: row["ChargeCategory"], reverse=True)
+    credit_seconds(tenant, HOUR - 1)
+    used, given = sorted(
+        read_export(close_october(tenant), "focus"), key=lambda row: row["ChargeCategory"], reverse=True
+    )
     assert (used["ContractedCost"], given["ContractedCost"]) == ("1.000000000000", "-0.999722222222")
-    assert total([used, given], "BilledCost") == 0
+    assert column_total([used, given], "BilledCost") == 0
     assert abs(Decimal(used["BilledCost"]) - 1) < Decimal("0.005")
 
 
-def give_back(tenant: Tenant, seconds: int) -> None:
-    """Give back the first seconds of the one charge there is."""
+def credit_seconds(tenant: Tenant, seconds: int) -> None:
+    """Credit the first seconds of the only charge."""
     with tenant_scope(tenant.pk):
         used = RatedCharge.objects.get()
         fields = {f.attname: getattr(used, f.attname) for f in RatedCharge._meta.concrete_fields}
@@ -243,14 +249,14 @@ def give_back(tenant: Tenant, seconds: int) -> None:
         RatedCharge.objects.create(**(fields | back | {"e": used.s + timedelta(seconds=seconds)}))
 
 
-def test_seconds_given_back_are_adjustments_that_were_not_consumed() -> None:
+def test_credited_usage_is_exported_as_an_adjustment_without_consumption() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(EURO), OCTOBER, HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
-    give_back(tenant, 120)
-    invoice = closed(tenant)
-    rows = read(invoice, "focus")
-    assert total(rows, "BilledCost") == amount(invoice, invoice.total) == Decimal("0.97")
+    credit_seconds(tenant, 120)
+    invoice = close_october(tenant)
+    rows = read_export(invoice, "focus")
+    assert column_total(rows, "BilledCost") == decimal_amount(invoice, invoice.total) == Decimal("0.97")
     (given,) = [row for row in rows if row["ChargeCategory"] == "Adjustment"]
     assert (given["PricingQuantity"], given["ConsumedQuantity"]) == ("-0.033333333333", "")
     assert Decimal(given["BilledCost"]) < 0

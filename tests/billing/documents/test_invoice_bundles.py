@@ -1,4 +1,4 @@
-"""The product's invoice bundle against the independent verifier."""
+"""Invoice bundles against the independent verifier."""
 
 import json
 from datetime import timedelta
@@ -38,18 +38,18 @@ NOW = utc("2026-11-21 09:00:00")
 START = utc("2026-11-02 00:00:00")
 
 
-def written(invoice: Invoice) -> bytes:
+def build_bundle(invoice: Invoice) -> bytes:
     with tenant_scope(invoice.tenant_id):
         return b"".join(invoice_bundles.build_bundle(invoice))
 
 
-def drafted(tenant: Tenant) -> bytes:
+def draft_bundle(tenant: Tenant) -> bytes:
     lease_rating.rate_all_leases(now=NOW)
     drafts.refresh_drafts(tenant, now=NOW)
-    return written(invoices_of(tenant)[-1])
+    return build_bundle(invoices_of(tenant)[-1])
 
 
-def checked(raw: bytes) -> Report:
+def verify_bundle(raw: bytes) -> Report:
     report = check(raw)
     assert report.differences == []
     assert report.unchecked == []
@@ -61,11 +61,11 @@ def kestrel() -> tuple[Tenant, Project]:
     return create_customer("Europe/Berlin")
 
 
-def test_a_bundle_holds_what_happened_and_not_one_charge(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_bundle_contains_usage_and_prices_but_no_charges(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(1_340_000_000)
     lease = add_ended_lease(project, offering, START, HOUR, quantity=2)
-    raw = drafted(tenant)
+    raw = draft_bundle(tenant)
     (invoice,), version = invoices_of(tenant), offering.price_versions.get()
     step = {"offering": offering.pk, "project": project.pk, "quantity": 2}
     found = json.loads(raw)
@@ -88,19 +88,19 @@ def test_a_bundle_holds_what_happened_and_not_one_charge(kestrel: tuple[Tenant, 
             {"seq": 3, "at": "2026-11-02T01:00:00Z", "state": "releasing", **step},
         ]}],
     }  # fmt: skip
-    report = checked(raw)
+    report = verify_bundle(raw)
     assert (report.total, report.unit_seconds, report.stretches, report.transitions) == (268, 7200, 1, 4)
 
 
-def test_a_final_invoice_has_the_same_bytes_for_ever(kestrel: tuple[Tenant, Project]) -> None:
+def test_the_bundle_of_a_final_invoice_never_changes(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     add_running_lease(project, offering, utc("2026-10-30 22:00:00"))
     add_ended_lease(project, offering, utc("2026-10-11 22:00:00"), HOUR)
     close_month.close_due_months(now=utc("2026-11-05 00:00:00"))
     october = invoices_of(tenant)[0]
-    first = written(october)
-    checked(first)
+    first = build_bundle(october)
+    verify_bundle(first)
     with tenant_scope(tenant.pk):
         Project.objects.filter(pk=project.pk).update(name="renamed")
         Tenant.objects.filter(pk=tenant.pk).update(name="renamed")
@@ -110,10 +110,10 @@ def test_a_final_invoice_has_the_same_bytes_for_ever(kestrel: tuple[Tenant, Proj
     drafts.refresh_drafts(tenant, now=NOW)
     close_month.close_due_months(now=utc("2026-12-05 00:00:00"))
     assert invoices_of(tenant)[1].status == "finalized"
-    assert written(october) == first
+    assert build_bundle(october) == first
 
 
-def test_an_open_lease_is_in_a_draft_with_what_it_was_charged_for(kestrel: tuple[Tenant, Project]) -> None:
+def test_an_open_lease_is_in_a_draft_bundle_up_to_its_last_charged_second(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     steps = [
@@ -121,7 +121,7 @@ def test_an_open_lease_is_in_a_draft_with_what_it_was_charged_for(kestrel: tuple
     ]
     add_lease_history(project, offering, steps)
     add_running_lease(project, offering, START)  # not charged for anything yet
-    report = checked(drafted(tenant))
+    report = verify_bundle(draft_bundle(tenant))
     (lease,) = report.bundle.leases
     assert [step.state for step in lease.steps] == ["requested", "active", "stopped"]
     assert report.total == 100
@@ -133,12 +133,12 @@ def test_changes_of_price_and_terms_split_a_usage_period(kestrel: tuple[Tenant, 
     set_price(offering, 2 * EURO, since=START + timedelta(minutes=30))
     steps = [(START + timedelta(hours=h), state) for h, state in enumerate([S.ACTIVE, S.ACTIVE, S.ACTIVE, S.RELEASED])]
     add_lease_history(project, offering, steps, terms=[(offering, 1), (offering, 4), (other, 2)])
-    report = checked(drafted(tenant))
+    report = verify_bundle(draft_bundle(tenant))
     assert sorted(line.unit_seconds for line in report.bundle.lines) == [1800, 2 * HOUR, 1800 + 4 * HOUR]
     assert report.total == 50 + 100 + 800 + 600
 
 
-def test_a_promised_price_is_in_the_bundle_and_outlives_the_list(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_quoted_price_is_in_the_bundle_and_survives_price_increases(kestrel: tuple[Tenant, Project]) -> None:
     """The price rose twice; a second lease redeems no quote."""
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
@@ -146,8 +146,8 @@ def test_a_promised_price_is_in_the_bundle_and_outlives_the_list(kestrel: tuple[
     quote = add_quote(cited, offering.price_versions.get())
     set_price(offering, 2 * EURO, since=START - timedelta(seconds=30))
     set_price(offering, 4 * EURO, since=START + timedelta(minutes=30))
-    raw = drafted(tenant)
-    report = checked(raw)
+    raw = draft_bundle(tenant)
+    report = verify_bundle(raw)
     assert report.total == 200 + 200 + 400
     found = json.loads(raw)
     assert {life["id"]: life["promised"] for life in found["leases"]}[cited.pk] == {
@@ -177,12 +177,12 @@ def test_a_quote_without_charges_is_in_the_bundle_with_its_price(
     steps = [(START + timedelta(hours=h), state) for h, state in enumerate([S.REQUESTED, S.ACTIVE, S.RELEASED])]
     version = offering.price_versions.get()
     add_quote(add_lease_history(project, offering, steps, terms=[(offering, 1), (other, 1)]), version)
-    report = checked(drafted(tenant))
+    report = verify_bundle(draft_bundle(tenant))
     assert [line.offering for line in report.bundle.lines] == [other.pk]
     assert version.pk in {price.id for price in report.bundle.prices}
 
 
-def test_late_seconds_are_named_and_stand_on_the_later_invoice(kestrel: tuple[Tenant, Project]) -> None:
+def test_late_usage_is_marked_in_the_bundle_of_the_later_invoice(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     add_running_lease(project, offering, utc("2026-10-31 22:00:00"))
@@ -190,16 +190,16 @@ def test_late_seconds_are_named_and_stand_on_the_later_invoice(kestrel: tuple[Te
     late = add_ended_lease(
         project, offering, utc("2026-10-31 20:00:00"), 4 * HOUR
     )  # three hours of October, one of November
-    raw = drafted(tenant)
-    report = checked(raw)
+    raw = draft_bundle(tenant)
+    report = verify_bundle(raw)
     (lease,) = report.bundle.leases
     assert (lease.id, [(part.seq, part.month) for part in lease.late]) == (late.pk, [(2, "2026-10")])
     assert [month.label for month in report.bundle.months] == ["2026-10", "2026-11"]
     assert report.total == 400
-    assert checked(written(invoices_of(tenant)[0])).total == 100
+    assert verify_bundle(build_bundle(invoices_of(tenant)[0])).total == 100
 
 
-def test_late_seconds_that_came_after_the_charges_were_read_are_no_part(
+def test_late_usage_read_after_the_charges_is_not_in_the_bundle(
     kestrel: tuple[Tenant, Project],
 ) -> None:
     tenant, project = kestrel
@@ -207,18 +207,18 @@ def test_late_seconds_that_came_after_the_charges_were_read_are_no_part(
     add_running_lease(project, offering, utc("2026-10-31 22:00:00"))
     close_month.close_due_months(now=utc("2026-11-01 00:00:00"))
     add_ended_lease(project, offering, utc("2026-10-31 20:00:00"), HOUR)
-    drafted(tenant)
+    draft_bundle(tenant)
     real = invoice_bundles.read_charged_usage
     with patch.object(
         invoice_bundles,
         "read_charged_usage",
         lambda invoice: invoice_bundles.ChargedUsage({}, real(invoice).sums),
     ):
-        found = json.loads(written(invoices_of(tenant)[-1]))
+        found = json.loads(build_bundle(invoices_of(tenant)[-1]))
     assert (found["leases"], [month["label"] for month in found["months"]]) == ([], ["2026-11"])
 
 
-def test_a_tenant_that_moved_has_a_border_of_either_zone() -> None:
+def test_months_around_a_time_zone_change_have_a_start_and_end_zone() -> None:
     tenant, project = create_customer("Asia/Kolkata")
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
@@ -228,9 +228,12 @@ def test_a_tenant_that_moved_has_a_border_of_either_zone() -> None:
         tenant.refresh_from_db()
     add_ended_lease(project, offering, utc("2026-11-05 00:00:00"), HOUR)
     add_ended_lease(project, offering, utc("2026-09-05 00:00:00"), HOUR)
-    drafted(tenant)
+    draft_bundle(tenant)
     found = [
-        [(month.label, month.start_zone, month.end_zone) for month in checked(written(invoice)).bundle.months]
+        [
+            (month.label, month.start_zone, month.end_zone)
+            for month in verify_bundle(build_bundle(invoice)).bundle.months
+        ]
         for invoice in invoices_of(tenant)
     ]
     assert found == [
@@ -251,41 +254,41 @@ def test_months_in_time_zones_with_clock_changes_verify_to_the_second(zone: str)
     found = invoices_of(tenant)
     assert len(found) == 12
     for invoice in found:
-        assert checked(written(invoice)).total == invoice.total
+        assert verify_bundle(build_bundle(invoice)).total == invoice.total
 
 
-def test_currencies_without_and_with_three_decimals(kestrel: tuple[Tenant, Project]) -> None:
+def test_bundles_in_currencies_with_zero_and_three_decimals_verify(kestrel: tuple[Tenant, Project]) -> None:
     for currency, total in (("JPY", 1), ("KWD", 1000)):
         tenant, project = create_customer("UTC", currency=currency)
         add_ended_lease(project, create_priced_offering(EURO, currency=currency), START, HOUR)
-        assert checked(drafted(tenant)).total == total
+        assert verify_bundle(draft_bundle(tenant)).total == total
 
 
-def test_a_draft_without_a_line_has_a_bundle_too(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_draft_without_lines_has_a_verifiable_bundle(kestrel: tuple[Tenant, Project]) -> None:
     tenant, _ = kestrel
     with tenant_scope(tenant.pk):
         month = billing_periods.current_period(tenant, now=NOW)
         invoice = Invoice.objects.create(tenant=tenant, period=month, currency="EUR", refreshed_at=NOW)
-    assert checked(written(invoice)).total == 0
+    assert verify_bundle(build_bundle(invoice)).total == 0
 
 
-def test_a_draft_that_is_behind_its_charges_says_so(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_bundle_of_a_draft_older_than_its_charges_is_refused(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     add_ended_lease(project, offering, START, HOUR)
-    drafted(tenant)
+    draft_bundle(tenant)
     add_ended_lease(project, offering, START, HOUR)
     lease_rating.rate_all_leases(now=NOW)
     with pytest.raises(DraftChanging):
-        written(invoices_of(tenant)[0])
+        build_bundle(invoices_of(tenant)[0])
     drafts.refresh_drafts(tenant, now=NOW)
-    assert checked(written(invoices_of(tenant)[0])).total == 200
+    assert verify_bundle(build_bundle(invoices_of(tenant)[0])).total == 200
 
 
-def test_a_draft_that_moves_while_it_is_read_is_read_again(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_draft_that_changes_while_read_is_read_again(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
-    drafted(tenant)
+    draft_bundle(tenant)
     real, calls = invoice_bundles.read_charged_usage, list[int]()
 
     def behind(invoice: Invoice) -> Any:
@@ -294,31 +297,31 @@ def test_a_draft_that_moves_while_it_is_read_is_read_again(kestrel: tuple[Tenant
         return invoice_bundles.ChargedUsage({}, {}) if len(calls) == 1 else found
 
     with patch.object(invoice_bundles, "read_charged_usage", behind):
-        assert checked(written(invoices_of(tenant)[0])).total == 100
+        assert verify_bundle(build_bundle(invoices_of(tenant)[0])).total == 100
     assert len(calls) == 2
 
 
-def test_a_final_invoice_that_is_wrong_is_given_out_and_found_wrong(kestrel: tuple[Tenant, Project]) -> None:
+def test_the_verifier_finds_a_wrong_amount_in_a_final_invoice(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
-    drafted(tenant)
+    draft_bundle(tenant)
     (invoice,) = invoices_of(tenant)
     final = {"status": "finalized", "series": "2026-11", "number": 7, "finalized_at": NOW}
     with tenant_scope(tenant.pk):
         InvoiceLine.objects.filter(invoice=invoice).update(minor=101)
         Invoice.objects.filter(pk=invoice.pk).update(**final)
     (wrong,) = invoices_of(tenant)
-    assert check(written(wrong)).differences == [
+    assert check(build_bundle(wrong)).differences == [
         "line 1, amount: the invoice says 1.01 EUR, recomputed is 1.00 EUR",
     ]
 
 
-def test_many_leases_are_read_in_pieces(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_bundle_read_in_batches_has_the_same_bytes(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     for n in range(5):
         add_ended_lease(project, offering, START + timedelta(hours=n), HOUR)
-    whole = drafted(tenant)
+    whole = draft_bundle(tenant)
     with patch.object(invoice_bundles, "LEASES_PER_QUERY", 2):
-        assert drafted(tenant) == whole
-    assert checked(whole).total == 500
+        assert draft_bundle(tenant) == whole
+    assert verify_bundle(whole).total == 500

@@ -1,4 +1,4 @@
-"""Invoice and credit note PDFs state the facts, and final ones never change."""
+"""Content and immutability of invoice and credit note PDFs."""
 
 from typing import Any
 
@@ -34,11 +34,11 @@ pytestmark = pytest.mark.django_db
 
 
 def invoice_pdf(invoice: Invoice, **more: Any) -> document_store.PdfFile:
-    """Ask for the paper of an invoice."""
+    """Return the PDF of an invoice."""
     return document_store.invoice_pdf(invoice, now=more.get("now", NOW))
 
 
-def test_an_invoice_says_who_charges_whom_for_what_when_and_how_much() -> None:
+def test_an_invoice_states_parties_dates_lines_and_amounts() -> None:
     october = create_october_invoice_of(200, 105)
     document = document_text(october)
     assert (document.title, document.number, document.draft) == ("Invoice", "2026-10-0001", False)
@@ -61,7 +61,7 @@ def test_an_invoice_says_who_charges_whom_for_what_when_and_how_much() -> None:
     assert october.pk in document.foot
 
 
-def test_lines_are_grouped_by_project_and_say_when_their_price_changed() -> None:
+def test_invoice_lines_are_grouped_by_project_and_state_price_changes() -> None:
     tenant, root = create_customer("Asia/Kolkata")
     with tenant_scope(tenant.pk):
         below = Project.objects.create(
@@ -98,7 +98,7 @@ def test_an_invoice_shows_what_the_balance_paid_and_what_is_due() -> None:
     assert partly.headline.more == "Of €2.00, €1.50 paid from your balance. It is collected automatically."
 
 
-def test_where_the_balance_was_enough_nothing_is_due() -> None:
+def test_an_invoice_covered_by_the_balance_has_no_amount_due() -> None:
     october = create_october_invoice_of(200, 105)
     process_payment(request_payment(october))
     issue_note(october, {1: 150})
@@ -107,17 +107,17 @@ def test_where_the_balance_was_enough_nothing_is_due() -> None:
     assert document.headline.more == "Of €1.00, €1.00 paid from your balance."
 
 
-def test_an_invoice_of_nothing_says_so() -> None:
+def test_an_invoice_of_zero_has_no_amount_due() -> None:
     assert document_text(create_final_invoice(0)).headline.words == "no amount due"
 
 
-def test_where_nobody_collects_it_is_paid_by_transfer() -> None:
+def test_an_invoice_without_collection_asks_for_a_bank_transfer() -> None:
     october = create_october_invoice_of()
     october.collected = False
     assert document_text(october).headline.more == "Pay by bank transfer with the reference 2026-10-0001."
 
 
-def test_a_draft_says_that_it_is_one_and_is_not_kept() -> None:
+def test_a_draft_document_is_marked_as_draft_and_not_stored() -> None:
     open_ = create_draft_invoice()
     document = document_text(open_)
     assert (document.draft, document.headline.words) == (True, "so far")
@@ -127,7 +127,7 @@ def test_a_draft_says_that_it_is_one_and_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize(("currency", "shown"), [("JPY", "¥2"), ("KWD", "KWD\xa02.000"), ("EUR", "€2.00")])
-def test_amounts_have_the_decimals_of_their_currency(currency: str, shown: str) -> None:
+def test_document_amounts_have_the_decimals_of_their_currency(currency: str, shown: str) -> None:
     document = document_text(create_final_invoice(currency=currency))
     assert (document.sums[0].amount, document.groups[0].rows[0][3]) == (shown, shown)
 
@@ -172,7 +172,7 @@ def test_a_credit_note_shows_its_lines_amounts_reason_and_effect() -> None:
     assert ("Invoice", "2026-10-0001") in document.facts
 
 
-def test_a_credit_note_says_what_went_to_the_balance() -> None:
+def test_a_credit_note_states_the_amount_added_to_the_balance() -> None:
     october = create_october_invoice_of(200, 105)
     process_payment(request_payment(october))
     note = issue_note(october, {2: 50})
@@ -180,7 +180,7 @@ def test_a_credit_note_says_what_went_to_the_balance() -> None:
     assert [each.label for each in document_text(note).sums] == ["Credited", "Added to your balance"]
 
 
-def test_a_credit_note_is_kept_too() -> None:
+def test_a_credit_note_pdf_is_stored_with_its_hashes() -> None:
     note = issue_note(create_october_invoice_of(), {2: 50})
     first = document_store.credit_note_pdf(note, now=NOW)
     assert first.name == "credit-note-CN-2026-11-0001.pdf"
@@ -198,10 +198,10 @@ def test_a_pdf_first_requested_by_an_operator_is_stored_for_the_tenant() -> None
     assert invoice_pdf(october, now=LATER) == first
 
 
-def test_no_document_is_kept_of_a_draft_or_of_what_is_anothers() -> None:
+def test_postgresql_refuses_stored_documents_of_drafts_and_of_other_tenants() -> None:
     october, other = create_october_invoice_of(), create_october_invoice_of()
     row = {"content_sha256": "x", "pdf": b"x", "pdf_sha256": "x", "made_at": NOW}
-    for invoice in (october.pk, draft_of(other)):
+    for invoice in (october.pk, create_draft_of(other)):
         with (
             pytest.raises(DatabaseError, match="a final invoice, or of a credit note, of its tenant"),
             transaction.atomic(),
@@ -210,7 +210,7 @@ def test_no_document_is_kept_of_a_draft_or_of_what_is_anothers() -> None:
             StoredDocument.objects.create(tenant_id=other.tenant_id, invoice_id=invoice, **row)
 
 
-def draft_of(invoice: Invoice) -> str:
+def create_draft_of(invoice: Invoice) -> str:
     with tenant_scope(invoice.tenant_id):
         month = invoice.period
         month.pk, month.label = None, "2030-01"

@@ -1,4 +1,4 @@
-"""Account statements list every movement and match the ledger."""
+"""Account statements against the ledger."""
 
 import csv
 import io
@@ -48,14 +48,14 @@ def read_account(tenant: str, since: Any = BEGIN, until: Any = END) -> TenantAcc
         return account_entries.read_account(tenant, "EUR", since=since, until=until)
 
 
-def ledger(tenant: str) -> tuple[int, int]:
-    """Return what is owed and what is on the balance, as the ledger keeps it."""
+def ledger_balances_of(tenant: str) -> tuple[int, int]:
+    """Return the amount owed and the balance in the ledger."""
     with tenant_scope(tenant):
         kept = dict(AccountBalance.objects.values_list("account__type", "minor"))
         return kept.get(AccountType.RECEIVABLE, 0), kept.get(AccountType.WALLET_PAID, 0)
 
 
-def year() -> Invoice:
+def create_settled_invoices() -> Invoice:
     """Return a paid, partly credited invoice whose successor used the balance."""
     october = create_october_invoice_of(200, 105)
     process_payment(request_payment(october), now=NOW + SECOND)
@@ -65,7 +65,7 @@ def year() -> Invoice:
 
 
 def test_opening_balance_and_movements_add_up_to_the_ledger_balance() -> None:
-    october = year()
+    october = create_settled_invoices()
     found = read_account(october.tenant_id)
     assert [(entry.text, entry.owed, entry.kept) for entry in found.entries] == [
         ("Invoice 2026-10-0001", 305, 0),
@@ -74,12 +74,12 @@ def test_opening_balance_and_movements_add_up_to_the_ledger_balance() -> None:
         ("Invoice 2026-11-0001", 100, 0),
         ("Invoice 2026-11-0001 paid from your balance", -100, -100),
     ]
-    assert (found.closing_owed, found.closing_kept) == ledger(october.tenant_id) == (0, 50)
+    assert (found.closing_owed, found.closing_kept) == ledger_balances_of(october.tenant_id) == (0, 50)
     assert (found.entries[-1].owed_after, found.entries[-1].kept_after) == (0, 50)
 
 
-def test_sealed_or_not_it_is_the_same() -> None:
-    october = year()
+def test_a_statement_is_the_same_before_and_after_sealing_the_ledger() -> None:
+    october = create_settled_invoices()
     found = read_account(october.tenant_id)
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp() + interval '1 hour'")
@@ -101,7 +101,9 @@ def test_sealed_or_not_it_is_the_same() -> None:
     st.integers(0, 30),
 )
 @pytest.mark.deep
-def test_wherever_it_is_cut_the_parts_come_to_the_whole(months: list[tuple[int, str]], one: int, other: int) -> None:
+def test_consecutive_statements_add_up_to_the_whole_account(
+    months: list[tuple[int, str]], one: int, other: int
+) -> None:
     tenant, project = create_customer()
     create_grant(tenant, 70)
     for n, (cents, then) in enumerate(months):
@@ -117,7 +119,7 @@ def test_wherever_it_is_cut_the_parts_come_to_the_whole(months: list[tuple[int, 
             issue_note(invoice, {1: cents // 2}, now=now + timedelta(days=2))
     whole = read_account(tenant.pk)
     assert (whole.opening_owed, whole.opening_kept) == (0, 0)
-    assert (whole.closing_owed, whole.closing_kept) == ledger(tenant.pk)
+    assert (whole.closing_owed, whole.closing_kept) == ledger_balances_of(tenant.pk)
     first, second = sorted((one, other))
     borders = [BEGIN, utc("2026-07-20 00:00:00") + timedelta(days=4 * first),
                utc("2026-07-20 00:00:00") + timedelta(days=4 * second + 1), END]  # fmt: skip
@@ -125,10 +127,10 @@ def test_wherever_it_is_cut_the_parts_come_to_the_whole(months: list[tuple[int, 
     assert [entry for part in parts for entry in part.entries] == list(whole.entries)
     for before, after in pairwise(parts):
         assert (before.closing_owed, before.closing_kept) == (after.opening_owed, after.opening_kept)
-    assert (parts[-1].closing_owed, parts[-1].closing_kept) == ledger(tenant.pk)
+    assert (parts[-1].closing_owed, parts[-1].closing_kept) == ledger_balances_of(tenant.pk)
 
 
-def test_what_grants_paid_is_owed_no_longer_and_is_no_money_of_the_tenants() -> None:
+def test_grants_reduce_the_amount_owed_but_are_not_balance_entries() -> None:
     tenant, project = create_customer()
     create_grant(tenant, 120)
     add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)
@@ -141,7 +143,7 @@ def test_what_grants_paid_is_owed_no_longer_and_is_no_money_of_the_tenants() -> 
     ]
 
 
-def test_money_that_is_put_in_is_on_the_balance_and_pays_the_next_invoice() -> None:
+def test_a_top_up_is_credited_to_the_balance_and_pays_the_next_invoice() -> None:
     tenant, project = create_customer()
     with tenant_scope(tenant.pk):
         put = topup_creation.open_topup(tenant, minor=1500, actor=MIRA, now=utc("2026-10-02 00:00:00"))
@@ -155,7 +157,7 @@ def test_money_that_is_put_in_is_on_the_balance_and_pays_the_next_invoice() -> N
         ("Invoice 2026-10-0001", 200, 0),
         ("Invoice 2026-10-0001 paid from your balance", -200, -200),
     ]
-    assert (found.closing_owed, found.closing_kept) == ledger(tenant.pk) == (0, 1300)
+    assert (found.closing_owed, found.closing_kept) == ledger_balances_of(tenant.pk) == (0, 1300)
 
 
 def test_a_void_invoice_is_no_longer_owed() -> None:
@@ -178,7 +180,7 @@ def test_an_unknown_ledger_entry_is_named_by_its_kind() -> None:
 
 
 def test_the_statement_document_shows_balances_and_their_entries() -> None:
-    october = year()
+    october = create_settled_invoices()
     with tenant_scope(october.tenant_id):
         tenant = Tenant.objects.get(pk=october.tenant_id)
         early = read_account(tenant.pk, utc("2026-11-01 00:00:00"), NOW + SECOND)
@@ -197,7 +199,7 @@ def kestrel() -> Iterator[TenantContext]:
         yield create_tenant("Kestrel")
 
 
-def test_page_file_document_and_call_say_the_same(kestrel: TenantContext) -> None:
+def test_statement_page_csv_pdf_and_api_agree(kestrel: TenantContext) -> None:
     add_ended_lease(kestrel.project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_all_leases(now=NOW)
     invoice = close_month.close_period(kestrel.tenant, "2026-10", now=NOW)
@@ -247,6 +249,6 @@ def test_invalid_dates_show_a_notice_and_the_current_year(kestrel: TenantContext
 @pytest.mark.parametrize(
     "wanted", ["from=yesterday", "from=2026-11-03&to=2026-11-02", "from=1850-01-01", "from=2027-01-01", "x=1"]
 )
-def test_over_the_api_they_are_refused(kestrel: TenantContext, wanted: str) -> None:
+def test_invalid_statement_dates_are_refused_over_the_api(kestrel: TenantContext, wanted: str) -> None:
     api: Any = ApiClient(kestrel.token(Role.BILLING, now=NOW))
     assert api.send("GET", f"account-statement?{wanted}").status_code == 400

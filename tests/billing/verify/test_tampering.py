@@ -1,6 +1,6 @@
-"""Bundles of random months verify, and any change to one is detected.
+"""Bundles of random months, and detection of tampering.
 
-Each tampering is tried twice: as it is, which the digest tells, and with a digest made anew, which the sums tell.
+Bits of a bundle are flipped, which the digest reveals; facts are changed with a new digest, which the sums reveal.
 """
 
 import copy
@@ -34,8 +34,8 @@ MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 Tampering = tuple[str, Document]
 
 
-def month_of_chance(seed: int, zone: str, month: int) -> RandomTenant:
-    """Write two months of a tenant; the first may close early."""
+def create_random_month(seed: int, zone: str, month: int) -> RandomTenant:
+    """Create two months of a tenant; the first may close early."""
     chance, since, until = random.Random(seed), month_start(2026, month), month_start(2026, month + 2)
     sells = random_tenants.create_market(chance, since, until, offerings=2, changes=2)
     story = random_tenants.create_random_tenant(zone)
@@ -51,7 +51,7 @@ def month_of_chance(seed: int, zone: str, month: int) -> RandomTenant:
     return story
 
 
-def written(invoice: Invoice) -> bytes:
+def build_bundle(invoice: Invoice) -> bytes:
     with tenant_scope(invoice.tenant_id):
         return b"".join(invoice_bundles.build_bundle(invoice))
 
@@ -59,23 +59,23 @@ def written(invoice: Invoice) -> bytes:
 @pytest.mark.deep
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(random_tenants.ZONES), st.integers(1, 22))
-def test_the_bundle_of_every_invoice_verifies(seed: int, zone: str, month: int) -> None:
+def test_bundles_of_random_months_verify_and_are_reproducible(seed: int, zone: str, month: int) -> None:
     with undone():
-        for invoice in invoices_of(month_of_chance(seed, zone, month).tenant):
-            raw = written(invoice)
+        for invoice in invoices_of(create_random_month(seed, zone, month).tenant):
+            raw = build_bundle(invoice)
             report = check(raw)
             assert (report.differences, report.unchecked, report.total) == ([], [], invoice.total)
-            assert written(invoice) == raw
+            assert build_bundle(invoice) == raw
 
 
 @pytest.mark.deep
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from(random_tenants.ZONES), st.integers(1, 22))
-def test_every_single_tampering_is_found(seed: int, zone: str, month: int) -> None:
+def test_every_tampering_of_a_bundle_is_detected(seed: int, zone: str, month: int) -> None:
     with undone():
-        for invoice in invoices_of(month_of_chance(seed, zone, month).tenant):
-            raw = written(invoice)
-            for what, document in tamperings(json.loads(raw)):
+        for invoice in invoices_of(create_random_month(seed, zone, month).tenant):
+            raw = build_bundle(invoice)
+            for what, document in tampered_bundles(json.loads(raw)):
                 assert not passes(write_bundle(document)), what
             for place in random.Random(seed).sample(range(len(raw)), 40):
                 assert not passes(raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]), place
@@ -88,29 +88,29 @@ def passes(raw: bytes) -> bool:
         return False
 
 
-def test_a_bundle_that_is_written_again_verifies_like_the_first() -> None:
+def test_a_rewritten_bundle_verifies_like_the_original() -> None:
     """Else a tampering could be found by the writing alone."""
-    for invoice in invoices_of(month_of_chance(7, "Australia/Lord_Howe", 3).tenant):
-        assert passes(write_bundle(json.loads(written(invoice))))
+    for invoice in invoices_of(create_random_month(7, "Australia/Lord_Howe", 3).tenant):
+        assert passes(write_bundle(json.loads(build_bundle(invoice))))
 
 
-def tamperings(good: Document) -> Iterator[Tampering]:
+def tampered_bundles(good: Document) -> Iterator[Tampering]:
     """Yield the document with each relevant fact changed."""
-    yield from by_one(good, ("invoice", "total"))
+    yield from changed_by_one(good, ("invoice", "total"))
     if any(line["minor"] for line in good["lines"]):  # nothing is nothing, with however many decimals
-        yield from by_one(good, ("invoice", "decimals"))
+        yield from changed_by_one(good, ("invoice", "decimals"))
     for n, line in enumerate(good["lines"]):
         for name in ("n", "leases", "unit_seconds", "exact", "minor", "given_back_s", "given_back"):
             if name not in line:
                 continue  # of a version that does not tell
-            yield from by_one(good, ("lines", n, name))
+            yield from changed_by_one(good, ("lines", n, name))
         for name in ("project", "offering"):
             yield f"line {n} is of another {name}", put(good, ("lines", n, name), f"{line[name]}x")
     for n in range(len(good["prices"])):
-        yield from by_one(good, ("prices", n, "nano_per_hour"))
+        yield from changed_by_one(good, ("prices", n, "nano_per_hour"))
     for n in range(len(good["months"])):
         for name in ("start", "end"):
-            yield from by_one(good, ("months", n, name))
+            yield from changed_by_one(good, ("months", n, name))
     for n, lease in enumerate(good["leases"]):
         for s in range(len(lease["steps"])):
             yield f"lease {n} lacks transition {s}", without(good, ("leases", n, "steps"), s)
@@ -122,23 +122,23 @@ def tamperings(good: Document) -> Iterator[Tampering]:
                 put(good, ("leases", n, "promised", "offering"), "off_x"),
             )
             for name in ("price", "nano_per_hour", "quantity", "cap", "cited"):
-                yield from by_one(good, ("leases", n, "promised", name))
-        yield from seconds(good, n)
+                yield from changed_by_one(good, ("leases", n, "promised", name))
+        yield from shifted_steps(good, n)
     for name in ("lines", "prices", "leases", "months"):
         for n in range(len(good[name])):
             yield f"{name} lack {n}", without(good, (name,), n)
             yield f"{name} have {n} twice", again(good, name, n)
 
 
-def seconds(good: Document, n: int) -> Iterator[Tampering]:
-    """Yield a lease's steps with one charged moment changed by one."""
+def shifted_steps(good: Document, n: int) -> Iterator[Tampering]:
+    """Yield a lease's steps with one charged time changed by one second."""
     steps = good["leases"][n]["steps"]
     own = next(month for month in good["months"] if month["label"] == good["invoice"]["month"])
     terms = [(step["state"] == "active" and step["quantity"], step["offering"], step["project"]) for step in steps]
     for s, (before, step) in enumerate(pairwise(steps), 1):
         inside = own["start"] < step["at"] < own["end"]
         # What moves between two stretches on the same line is on it either way.
-        if not inside or terms[s - 1] == terms[s] or not (terms[s - 1][0] or ends_later(steps, s)):
+        if not inside or terms[s - 1] == terms[s] or not (terms[s - 1][0] or starts_interval(steps, s)):
             continue
         yield f"lease {n}, transition {s} is a second later", put(good, at_of(n, s), moved(step["at"], 1))
         if before["at"] < step["at"]:
@@ -148,8 +148,8 @@ def seconds(good: Document, n: int) -> Iterator[Tampering]:
             )
 
 
-def ends_later(steps: list[Document], s: int) -> bool:
-    """Tell whether this transition begins a charged stretch that has a second."""
+def starts_interval(steps: list[Document], s: int) -> bool:
+    """Return whether this transition starts a charged interval."""
     return steps[s]["state"] == "active" and s + 1 < len(steps)
 
 
@@ -157,7 +157,7 @@ def at_of(n: int, s: int) -> tuple[Any, ...]:
     return "leases", n, "steps", s, "at"
 
 
-def by_one(good: Document, where: tuple[Any, ...]) -> Iterator[Tampering]:
+def changed_by_one(good: Document, where: tuple[Any, ...]) -> Iterator[Tampering]:
     was: Any = good
     for key in where:
         was = was[key]

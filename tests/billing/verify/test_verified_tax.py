@@ -1,4 +1,4 @@
-"""The independent verifier recomputes tax from the lines alone."""
+"""Tax recomputed by the independent verifier."""
 
 import json
 import random
@@ -18,8 +18,8 @@ from tests.billing.tax.taxed_tenants import ATELIER, LUMEN, create_october_invoi
 from tests.billing.verify.written_bundles import Document, sample_bundle, write_bundle
 
 
-def taxed_paper() -> Document:
-    """Return the bundle of papers.py with 19 % on its one line of 2.23."""
+def taxed_bundle() -> Document:
+    """Return the sample bundle with 19 % on its one line of 2.23."""
     document = sample_bundle()
     document["version"] = 2
     document["invoice"].update(total=265, tax=42, treatment="domestic")
@@ -28,14 +28,14 @@ def taxed_paper() -> Document:
     return document
 
 
-def found(change: Callable[[Document], Any]) -> list[str]:
-    document = taxed_paper()
+def differences_after(change: Callable[[Document], Any]) -> list[str]:
+    document = taxed_bundle()
     change(document)
     return check(write_bundle(document)).differences
 
 
-def test_a_taxed_invoice_follows_from_its_lines() -> None:
-    report = check(write_bundle(taxed_paper()))
+def test_the_tax_of_a_taxed_bundle_is_recomputed() -> None:
+    report = check(write_bundle(taxed_bundle()))
     assert report.differences == []
     assert report.total == 265
     assert "  tax          0.42 EUR in the total, domestic" in report_lines(report)
@@ -57,48 +57,48 @@ def test_a_taxed_invoice_follows_from_its_lines() -> None:
         (lambda d: d["lines"][0].update(tax=41), "line 1, tax: the invoice says 0.41 EUR, recomputed is 0.42 EUR"),
     ],
 )  # fmt: skip
-def test_whatever_of_the_tax_does_not_follow_is_named(change: Callable[[Document], Any], words: str) -> None:
-    assert words in found(change)
+def test_each_wrong_tax_figure_is_reported(change: Callable[[Document], Any], words: str) -> None:
+    assert words in differences_after(change)
 
 
-def test_a_draft_may_not_know_its_rate_yet() -> None:
-    document = taxed_paper()
+def test_a_draft_with_an_unknown_tax_rate_verifies() -> None:
+    document = taxed_bundle()
     document["invoice"].update(number=None, total=223, tax=0)
     document["lines"][0].update(tax=0)
     document["taxes"][0].update(rate_bp=None, tax=0)
     assert check(write_bundle(document)).differences == []
 
 
-def test_an_old_bundle_speaks_of_no_tax_and_a_new_one_must() -> None:
+def test_version_1_bundles_have_no_tax_and_taxed_ones_need_version_2() -> None:
     assert check(write_bundle(sample_bundle())).differences == []
     for change in ({"version": 1}, {"version": True}):
         with pytest.raises(Unreadable):
-            check(write_bundle(taxed_paper() | change))
+            check(write_bundle(taxed_bundle() | change))
 
 
 @given(some.lists(some.integers(-(10**9), 10**9), max_size=20), some.integers(0, 10_000))
-def test_both_share_the_tax_of_a_category_alike(amounts: list[int], rate: int) -> None:
+def test_verifier_and_product_split_tax_alike(amounts: list[int], rate: int) -> None:
     assert shared(amounts, rate, tax_of(sum(amounts), rate)) == split_tax(amounts, rate)
 
 
-def written(invoice: Invoice) -> bytes:
+def build_bundle(invoice: Invoice) -> bytes:
     with tenant_scope(invoice.tenant_id):
         return b"".join(invoice_bundles.build_bundle(invoice))
 
 
 @pytest.mark.django_db
-def test_bundles_of_taxed_invoices_verify_and_of_untaxed_ones_stay_as_they_were(settings: Any) -> None:
+def test_bundles_of_taxed_and_untaxed_invoices_have_their_version_and_verify(settings: Any) -> None:
     settings.SUPPLIER = LUMEN.as_dict()
     set_tax_rate("DE", 19)
     chance = random.Random(11)
     for party in (None, ATELIER):
         cents = [chance.choice([1, 2, 33, 105, 9_999]) for _ in range(7)]
-        raw = written(create_october_invoice(*cents, party=party))
+        raw = build_bundle(create_october_invoice(*cents, party=party))
         report = check(raw)
         assert report.differences == []
         assert json.loads(raw)["version"] == 2
         assert report.total == sum(cents) + (tax_of(sum(cents), 1900) if party is None else 0)
     settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}
-    plain = json.loads(written(create_october_invoice(105)))
+    plain = json.loads(build_bundle(create_october_invoice(105)))
     assert plain["version"] == 1
     assert "taxes" not in plain

@@ -1,4 +1,4 @@
-"""What the independent verifier recomputes, finds and does not judge."""
+"""Independent verifier: recomputation, reported differences and unreadable files."""
 
 import ast
 import runpy
@@ -29,8 +29,8 @@ PROGRAM = Path(verify.__file__)
 ROOT = PROGRAM.parents[2]
 
 
-def found(change: Callable[[Document], Any]) -> list[str]:
-    """Change a bundle, seal it anew and return what is found."""
+def differences_after(change: Callable[[Document], Any]) -> list[str]:
+    """Change a bundle, renew its digest and return the differences."""
     document = sample_bundle()
     change(document)
     return check(write_bundle(document)).differences
@@ -48,7 +48,7 @@ def test_the_verifier_imports_only_the_standard_library() -> None:
     assert not imported & {"socket", "urllib", "http", "ssl", "subprocess", "os", "importlib"}
 
 
-def test_the_verifier_reports_what_it_recomputed() -> None:
+def test_the_verifier_reports_the_recomputed_figures() -> None:
     report = check(write_bundle(sample_bundle()))
     assert report.equal
     assert list(report_lines(report)) == [
@@ -62,7 +62,7 @@ def test_the_verifier_reports_what_it_recomputed() -> None:
     ]
 
 
-def test_an_own_price_comes_before_the_lists_as_long_as_it_is_valid() -> None:
+def test_a_tenant_price_precedes_the_list_price_while_valid() -> None:
     """A quarter of an hour at €0.50 that no line mentions."""
     document = sample_bundle_with_terms()
     assert check(write_bundle(document)).equal
@@ -74,7 +74,7 @@ def test_an_own_price_comes_before_the_lists_as_long_as_it_is_valid() -> None:
     assert any("used 900 s of off_a at price 8, which is 0.13 EUR" in each for each in words)
 
 
-def test_whether_a_price_is_own_is_yes_or_no() -> None:
+def test_the_own_flag_of_a_price_is_a_boolean() -> None:
     document = sample_bundle_with_terms()
     document["prices"][0]["own"] = 1
     with pytest.raises(Unreadable, match="own is neither true nor false"):
@@ -82,7 +82,7 @@ def test_whether_a_price_is_own_is_yes_or_no() -> None:
 
 
 @pytest.mark.parametrize("how", [["-m", "billing.verify"], ["-I", "-S", "verify.py"]])
-def test_it_runs_as_a_module_and_as_one_copied_file(how: list[str], tmp_path: Path) -> None:
+def test_the_verifier_runs_as_a_module_and_as_one_copied_file(how: list[str], tmp_path: Path) -> None:
     (tmp_path / "verify.py").write_bytes(PROGRAM.read_bytes())
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_bytes(write_bundle(sample_bundle()))
@@ -94,7 +94,9 @@ def test_it_runs_as_a_module_and_as_one_copied_file(how: list[str], tmp_path: Pa
         assert ("2.23 EUR recomputed" in done.stdout) == (code < 2)
 
 
-def test_its_exit_says_equal_different_or_unreadable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_tells_equal_different_and_unreadable_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "bundle.json"
     path.write_bytes(write_bundle(sample_bundle()))
     assert main([str(path)]) == 0
@@ -109,7 +111,7 @@ def test_its_exit_says_equal_different_or_unreadable(tmp_path: Path, capsys: pyt
         assert capsys.readouterr().err == "usage: python verify.py bundle.json\n"
 
 
-def test_it_is_a_module_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verifier_module_exits_with_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bundle.json").write_bytes(write_bundle(sample_bundle()))
     monkeypatch.setattr(sys, "argv", ["verify", str(tmp_path / "bundle.json")])
     with pytest.raises(SystemExit) as ended:
@@ -170,11 +172,11 @@ def line(document: Document, **changes: Any) -> None:
          " Europe/Berlin is 2026-11-30 23:00:00 UTC by the time zones of this computer"),
     ],
 )  # fmt: skip
-def test_whatever_does_not_follow_is_named(change: Callable[[Document], Any], words: str) -> None:
-    assert words in found(change)
+def test_each_difference_in_a_bundle_is_reported(change: Callable[[Document], Any], words: str) -> None:
+    assert words in differences_after(change)
 
 
-def test_usage_of_a_closed_month_counts_only_where_it_is_named() -> None:
+def test_usage_of_a_closed_month_counts_only_if_marked_as_late() -> None:
     def earlier(document: Document) -> None:
         steps = document["leases"][0]["steps"]
         document["leases"][0]["steps"] = [
@@ -183,10 +185,10 @@ def test_usage_of_a_closed_month_counts_only_where_it_is_named() -> None:
             *({**each, "seq": each["seq"] + 1} for each in steps[1:]),
         ]
 
-    assert found(earlier) == []
+    assert differences_after(earlier) == []
 
 
-def test_a_price_change_splits_usage_and_an_amount_may_not_terminate() -> None:
+def test_a_price_change_splits_usage_and_amounts_stay_exact() -> None:
     document = sample_bundle()
     first, until = document["prices"][0], "2026-11-10T08:00:06Z"
     document["prices"] = [{**first, "until": until}, {**first, "id": 8, "nano_per_hour": "1", "since": until}]
@@ -201,7 +203,7 @@ def test_a_price_change_splits_usage_and_an_amount_may_not_terminate() -> None:
     assert report.sums["prj_a", "off_a", 8].amount == Fraction(3599, 3600 * 10**9)
 
 
-def test_a_lease_keeps_the_price_that_it_was_promised() -> None:
+def test_a_lease_is_verified_at_its_quoted_price() -> None:
     document = sample_bundle()
     price = {**document["prices"][0], "id": 8, "nano_per_hour": "3600000000"}
     document["prices"][0]["until"] = "2026-11-10T07:56:00Z"  # between quote and launch
@@ -213,7 +215,7 @@ def test_a_lease_keeps_the_price_that_it_was_promised() -> None:
     assert "line 1, seconds: the invoice says 6,000, recomputed is 2,400" in check(write_bundle(document)).differences
 
 
-def test_a_promise_is_for_its_own_offering_alone() -> None:
+def test_a_quote_applies_to_its_own_offering_only() -> None:
     document = sample_bundle()
     document["leases"][0]["promised"] = quote()
     document["leases"][0]["steps"][1]["offering"] = "off_b"  # of which nothing is priced
@@ -245,20 +247,20 @@ def test_a_promise_is_for_its_own_offering_alone() -> None:
         ({"made": "2025-12-31T23:59:59Z"}, "lse_a, quote quo_a: price 7 started after the quote was created"),
     ],
 )  # fmt: skip
-def test_a_quote_that_is_not_as_it_was_is_found(changed: Document, words: str) -> None:
-    assert words in found(lambda d: d["leases"][0].update(promised=quote(**changed)))
+def test_an_altered_quote_is_reported(changed: Document, words: str) -> None:
+    assert words in differences_after(lambda d: d["leases"][0].update(promised=quote(**changed)))
 
 
-def test_a_quote_is_for_one_lease_alone() -> None:
+def test_a_quote_used_by_two_leases_is_reported() -> None:
     def twice(document: Document) -> None:
         for lease in document["leases"]:
             lease["promised"] = quote()
 
-    assert "lse_b: another lease cites quote quo_a too" in found(twice)
+    assert "lse_b: another lease cites quote quo_a too" in differences_after(twice)
 
 
-def test_a_quote_of_an_unused_lease_does_not_stop_the_verification() -> None:
-    words = found(lambda d: d["leases"][0].update(promised=quote(), steps=[]))
+def test_a_quote_of_a_lease_without_steps_does_not_stop_the_verification() -> None:
+    words = differences_after(lambda d: d["leases"][0].update(promised=quote(), steps=[]))
     assert "lse_a: it is in the bundle but not on this invoice" in words
 
 
@@ -275,7 +277,7 @@ def test_an_unknown_time_zone_is_reported_as_unchecked() -> None:
 
 
 @pytest.mark.parametrize("label", ["November", "0001-01", "9999-12", "2026-13"])
-def test_a_label_that_is_no_month_is_not_checked(label: str) -> None:
+def test_an_invalid_month_label_is_reported(label: str) -> None:
     document = sample_bundle()
     document["months"][1]["label"] = label
     assert (
@@ -284,7 +286,7 @@ def test_a_label_that_is_no_month_is_not_checked(label: str) -> None:
     )
 
 
-def test_the_report_names_drafts_currencies_without_decimals_and_differences() -> None:
+def test_the_report_states_drafts_currencies_without_decimals_and_differences() -> None:
     document = sample_bundle()
     document["invoice"].update(number=None, currency="JPY", decimals=0, total=-3)
     words = list(report_lines(check(write_bundle(document))))
@@ -333,7 +335,7 @@ def test_the_report_names_drafts_currencies_without_decimals_and_differences() -
 )  # fmt: skip
 def test_a_bundle_with_unknown_values_is_unreadable(change: Callable[[Document], Any], words: str) -> None:
     with pytest.raises(Unreadable) as refused:
-        found(change)
+        differences_after(change)
     assert str(refused.value) == words
 
 
@@ -348,20 +350,20 @@ def test_a_bundle_with_unknown_values_is_unreadable(change: Callable[[Document],
         (b'{"format":"gpubroker-invoice","format":"gpubroker-invoice"}', "a name occurs twice"),
         (write_bundle(sample_bundle())[:-40], "it is not valid JSON"),
     ],
-    ids=["empty", "bytes", "deep", "long", "a number", "twice", "cut short"],
+    ids=["empty", "not UTF-8", "deeply nested", "long number", "a number", "duplicate name", "truncated"],
 )
-def test_what_is_no_bundle_is_refused(raw: bytes, words: str) -> None:
+def test_a_file_that_is_no_bundle_is_unreadable(raw: bytes, words: str) -> None:
     with pytest.raises(Unreadable, match=words):
         check(raw)
 
 
-def test_rounding_is_half_away_from_zero() -> None:
+def test_halves_are_rounded_away_from_zero() -> None:
     halves = [Fraction(n, 2) for n in range(-5, 6)]
     assert [rounded(half) for half in halves] == [-3, -2, -2, -1, -1, 0, 1, 1, 2, 2, 3]
     assert rounded(Fraction(1, 2) - Fraction(1, 10**20)) == 0
 
 
-def test_it_finds_the_borders_of_months_by_itself_in_every_zone_there_is() -> None:
+def test_the_verifier_computes_month_boundaries_in_every_time_zone() -> None:
     wrong = []
     for name in sorted(available_timezones()):
         zone = ZoneInfo(name)

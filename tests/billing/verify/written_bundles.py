@@ -8,7 +8,7 @@ Document = dict[str, Any]
 
 
 def write_bundle(document: Document) -> bytes:
-    """Write a document as a bundle is written, with the digest that belongs to it."""
+    """Encode a document as a bundle with its digest."""
     parts = {name: part for name, part in document.items() if name != "sha256"}
     body = json.dumps(parts).removesuffix("}") + ",\n"
     return f'{body}"sha256":"{hashlib.sha256(body.encode()).hexdigest()}"}}\n'.encode()
@@ -26,7 +26,7 @@ def step(seq: int, at: str, state: str, *, offering: str = "off_a", quantity: in
 
 
 def quote(**changed: Any) -> Document:
-    """Return the quote that lse_a cites: an hour of one at €1.34."""
+    """Return the quote that lse_a redeems: one hour of one unit at €1.34."""
     return {
         "quote": "quo_a",
         "price": 7,
@@ -70,7 +70,7 @@ def sample_bundle() -> Document:
 
 
 def sample_bundle_with_terms() -> Document:
-    """Return the same as a bundle that tells whose a price is."""
+    """Return the sample bundle in the version that states whose a price is."""
     document = sample_bundle()
     document["version"], document["taxes"] = 3, []
     document["invoice"] |= {"tax": 0, "treatment": ""}
