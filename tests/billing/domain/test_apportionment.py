@@ -1,4 +1,4 @@
-"""Shares add up to the whole at all weights, and none is negative."""
+"""Apportionment of totals by weight without loss."""
 
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ WEIGHTS = st.lists(st.integers(-(10**20), 10**20), min_size=1, max_size=30)
 
 
 @given(TOTALS, WEIGHTS)
-def test_shares_come_to_the_total_and_each_is_less_than_one_away_from_its_part(total: int, weights: list[int]) -> None:
+def test_shares_add_up_to_the_total_and_deviate_by_less_than_one(total: int, weights: list[int]) -> None:
     found = apportion(total, dict(enumerate(weights)))
     assert sum(found.values()) == total
     assert list(found) == list(range(len(weights)))
@@ -21,7 +21,7 @@ def test_shares_come_to_the_total_and_each_is_less_than_one_away_from_its_part(t
 
 
 @given(st.integers(-5, 5), WEIGHTS, st.integers(1, 10**6))
-def test_pieces_come_to_the_whole_and_only_the_first_bears_its_rounding(
+def test_running_shares_add_up_and_only_the_first_carries_the_rounding(
     rounded: int, exact: list[int], unit: int
 ) -> None:
     whole = sum(exact) // unit + rounded
@@ -32,7 +32,7 @@ def test_pieces_come_to_the_whole_and_only_the_first_bears_its_rounding(
     assert all(abs(piece - Fraction(each, unit)) < 1 for piece, each in zip(pieces, exact, strict=True))
 
 
-def test_the_largest_remainders_get_the_odd_coins_and_of_equal_ones_the_first() -> None:
+def test_the_largest_remainders_get_the_odd_cents_and_the_first_of_equals() -> None:
     assert apportion(100, {"a": 1, "b": 1, "c": 1}) == {"a": 34, "b": 33, "c": 33}
     assert apportion(10, {"a": 14, "b": 86}) == {"a": 1, "b": 9}
     assert apportion(10, {"a": 16, "b": 84}) == {"a": 2, "b": 8}
@@ -42,6 +42,6 @@ def test_a_negative_total_is_apportioned_like_a_positive_one() -> None:
     assert apportion(-100, {"a": -1, "b": -1, "c": -1}) == {"a": -33, "b": -33, "c": -34}
 
 
-def test_nothing_is_shared_among_nobody_and_weightless_amounts_go_to_the_first() -> None:
+def test_no_parts_give_no_shares_and_zero_weights_give_all_to_the_first() -> None:
     assert apportion(5, {}) == {}
     assert apportion(5, {"a": 3, "b": -3}) == {"a": 5, "b": 0}

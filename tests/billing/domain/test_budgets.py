@@ -1,4 +1,4 @@
-"""Budget thresholds: parsing, refusals and exact limits."""
+"""Parsing, validation and exact limits of budget thresholds."""
 
 from fractions import Fraction
 
@@ -21,12 +21,12 @@ from billing.domain.budgets import (
 
 
 @given(st.integers(0, 10**15), st.integers(0, 10**15), st.integers(1, 1000))
-def test_a_share_is_reached_from_the_very_coin_on(minor: int, limit: int, percent: int) -> None:
+def test_a_threshold_is_reached_at_exactly_its_amount(minor: int, limit: int, percent: int) -> None:
     assert has_reached(minor, limit, percent) == (minor > 0 and minor >= Fraction(limit * percent, 100))
 
 
 @given(st.integers(0, 10**15), st.integers(1, 1000))
-def test_no_lease_begins_beyond_the_share_at_which_new_ones_stop(limit: int, percent: int) -> None:
+def test_the_start_ceiling_is_the_percentage_of_the_limit_rounded_down(limit: int, percent: int) -> None:
     found = start_ceiling(limit, percent)
     assert found is not None
     assert found <= Fraction(limit * percent, 100) < found + 1
@@ -34,18 +34,18 @@ def test_no_lease_begins_beyond_the_share_at_which_new_ones_stop(limit: int, per
 
 
 @given(st.lists(st.integers(1, 1000), max_size=10))
-def test_shares_are_read_as_they_are_written(of: list[int]) -> None:
+def test_formatted_percentages_are_parsed_back_sorted(of: list[int]) -> None:
     typed = sorted(set(of))
     assert parse_percents(format_percents(reversed(typed)), "thresholds") == tuple(typed)
 
 
-def test_shares_are_read_with_their_sign_in_any_order_and_once() -> None:
+def test_percentages_are_parsed_with_signs_unordered_and_without_duplicates() -> None:
     assert parse_percents(" 80 %,50%; 50 ,", "thresholds") == (50, 80)
     assert parse_percents("", "thresholds") == ()
 
 
 @pytest.mark.parametrize("typed", ["many", "-5", "5.5", "1e3", "\u0663", "99999999999999999999", "50 80"])
-def test_what_is_no_whole_percent_is_refused(typed: str) -> None:
+def test_a_value_that_is_no_whole_percentage_is_refused(typed: str) -> None:
     with pytest.raises(InvalidBudgetTerms, match="is not a whole percentage") as refusal:
         parse_percent(typed, "stop_all_at")
     assert refusal.value.field == "stop_all_at"
@@ -72,7 +72,7 @@ def test_invalid_budget_terms_are_refused_at_their_field(terms: dict[str, tuple[
     assert refusal.value.field == field
 
 
-def test_terms_tell_at_which_share_what_happens() -> None:
+def test_budget_terms_return_their_stop_and_alert_thresholds() -> None:
     terms = BudgetTerms(stop_idle_at=70, stop_all_at=90)
     assert (terms.stops_at(StopScope.IDLE), terms.stops_at(StopScope.ALL)) == (70, 90)
     assert (terms.alert_thresholds(BudgetMeasure.SPENT), terms.alert_thresholds(BudgetMeasure.FORECAST)) == (

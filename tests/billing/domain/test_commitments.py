@@ -1,4 +1,4 @@
-"""Covered use of commitments equals that of a per-second oracle."""
+"""Commitment coverage against a per-second oracle."""
 
 from fractions import Fraction
 
@@ -11,8 +11,8 @@ SECONDS = 60
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> list[ActiveUnits]:
-    """Leases with adjacent, separated and overlapping stretches."""
+def lease_usages(draw: st.DrawFn) -> list[ActiveUnits]:
+    """Return leases with adjacent, separated and overlapping intervals."""
     found = []
     for name in range(draw(st.integers(0, 7))):
         at = draw(st.integers(0, SECONDS))
@@ -23,8 +23,8 @@ def lives(draw: st.DrawFn) -> list[ActiveUnits]:
     return draw(st.permutations(found))
 
 
-@given(lives(), st.integers(0, 30), st.integers(1, 60), st.integers(1, 6))
-def test_every_second_covers_as_many_units_as_there_are(
+@given(lease_usages(), st.integers(0, 30), st.integers(1, 60), st.integers(1, 6))
+def test_covered_usage_equals_a_second_by_second_calculation(
     uses: list[ActiveUnits], since: int, lasts: int, units: int
 ) -> None:
     wanted, unused = dict[tuple[object, ...], Fraction](), Fraction(0)

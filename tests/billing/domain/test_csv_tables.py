@@ -1,4 +1,4 @@
-"""CSV tables follow RFC 4180 and contain no spreadsheet formulas."""
+"""CSV tables by RFC 4180 without spreadsheet formulas."""
 
 import csv
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from billing.domain.csv_tables import escape_formula, render_csv
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
-def test_what_a_spreadsheet_would_run_gets_an_apostrophe(name: str) -> None:
+def test_spreadsheet_formulas_are_escaped_with_an_apostrophe(name: str) -> None:
     assert escape_formula(name) == f"'{name}"
 
 
 @pytest.mark.parametrize("value", ["-1.50", "+3", "plain", "", 7, None])
-def test_numbers_and_plain_words_stay(value: object) -> None:
+def test_numbers_and_plain_text_are_not_escaped(value: object) -> None:
     assert escape_formula(value) == value
 
 
-def test_quotes_commas_and_lines_survive() -> None:
+def test_quotes_commas_and_line_breaks_are_preserved_in_csv() -> None:
     rows = [("a,b", 'say "x"', "two\nlines")]
     text = "".join(render_csv(("a", "b", "c"), rows))
     assert text.startswith("a,b,c\r\n")

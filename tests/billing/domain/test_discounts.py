@@ -1,4 +1,4 @@
-"""Discounts and minimum spend are exact integers and never negative."""
+"""Exact discounts and minimum spend."""
 
 from fractions import Fraction
 
@@ -15,14 +15,14 @@ LINES = st.dictionaries(st.integers(0, 9), st.integers(0, 50 * COIN), max_size=6
 
 
 @given(num=st.integers(0, 10**30), percent_bp=st.integers(0, 10_000))
-def test_a_part_is_cut_to_a_whole_number_and_never_more_than_there_is(num: int, percent_bp: int) -> None:
+def test_a_percentage_discount_is_rounded_down_and_at_most_the_amount(num: int, percent_bp: int) -> None:
     off = percent_discount(num, percent_bp)
     assert 0 <= off <= num
     assert 0 <= Fraction(num * percent_bp, 10_000) - off < 1
 
 
 @given(lines=LINES, minor=st.integers(0, 400))
-def test_an_amount_takes_exactly_itself_or_all_there_is(lines: dict[int, int], minor: int) -> None:
+def test_a_fixed_discount_takes_its_exact_amount_or_the_whole_total(lines: dict[int, int], minor: int) -> None:
     off = amount_discount(lines, minor, exponent=2)
     assert sum(off.values()) == min(minor * COIN, sum(lines.values()))
     assert all(0 < num <= lines[key] for key, num in off.items())
@@ -32,7 +32,7 @@ def test_an_amount_takes_exactly_itself_or_all_there_is(lines: dict[int, int], m
         assert before - after == minor
 
 
-def test_what_is_no_discount_is_refused() -> None:
+def test_an_invalid_discount_is_refused() -> None:
     for percent_bp in (-1, 10_001):
         with pytest.raises(ValueError, match="hundredths"):
             percent_discount(1, percent_bp)
@@ -40,7 +40,7 @@ def test_what_is_no_discount_is_refused() -> None:
         amount_discount({}, -1, exponent=2)
 
 
-def test_months_are_counted_over_the_end_of_a_year() -> None:
+def test_months_are_added_across_the_end_of_a_year() -> None:
     assert [add_months("2026-11", months) for months in (0, 1, 2, 14)] == [
         "2026-11",
         "2026-12",
@@ -50,7 +50,7 @@ def test_months_are_counted_over_the_end_of_a_year() -> None:
 
 
 @given(minor=st.integers(1, 10**12), of=st.integers(1, 10**7), parts=st.data())
-def test_a_minimum_is_rounded_once(minor: int, of: int, parts: st.DataObject) -> None:
+def test_a_prorated_minimum_is_rounded_once(minor: int, of: int, parts: st.DataObject) -> None:
     seconds = parts.draw(st.integers(0, of))
     assert abs(Fraction(minor * seconds, of) - prorate_minimum(minor, seconds=seconds, of=of)) <= Fraction(1, 2)
     assert prorate_minimum(minor, seconds=of, of=of) == minor
@@ -59,5 +59,5 @@ def test_a_minimum_is_rounded_once(minor: int, of: int, parts: st.DataObject) ->
 
 
 @given(minimum=st.integers(0, 10**9), lines=st.integers(0, 10**9))
-def test_lines_and_what_they_lack_come_to_the_minimum_at_least(minimum: int, lines: int) -> None:
+def test_lines_plus_shortfall_equal_the_minimum_or_the_lines(minimum: int, lines: int) -> None:
     assert lines + minimum_shortfall(minimum, lines) == max(minimum, lines)

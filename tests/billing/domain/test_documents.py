@@ -1,4 +1,4 @@
-"""Prices, rates and durations as documents show them."""
+"""Formatting of prices, rates and days in documents."""
 
 from zoneinfo import ZoneInfo
 
@@ -23,12 +23,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
         (0, "EUR", "€0.00"),
     ],
 )
-def test_a_price_has_every_digit_that_counts(nano: int, currency: str, shown: str) -> None:
+def test_a_price_is_formatted_with_all_significant_digits(nano: int, currency: str, shown: str) -> None:
     assert format_rate(nano, currency) == shown
 
 
 @pytest.mark.parametrize(("bp", "shown"), [(1900, "19 %"), (550, "5.5 %"), (0, "0 %"), (1, "0.01 %"), (2000, "20 %")])
-def test_a_rate_of_tax_is_in_per_cent(bp: int, shown: str) -> None:
+def test_a_tax_rate_is_formatted_in_percent(bp: int, shown: str) -> None:
     assert format_percent(bp) == shown
 
 
@@ -46,6 +46,6 @@ def test_a_day_range_is_formatted_in_its_time_zone(start: str, end: str, shown: 
     assert format_day(utc("2026-10-31 23:30:00"), BERLIN) == "1 November 2026"
 
 
-def test_rows_are_gathered_by_name_in_the_order_in_which_names_come() -> None:
+def test_rows_are_grouped_by_name_in_order_of_appearance() -> None:
     rows = [("b", ("1",), 3), ("a", ("2",), 4), ("b", ("3",), 5)]
     assert group_rows(rows) == [("b", [("1",), ("3",)], 8), ("a", [("2",)], 4)]

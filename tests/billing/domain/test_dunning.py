@@ -1,4 +1,4 @@
-"""Dunning steps follow the settings, one at a time."""
+"""Dunning schedules and the intervals between steps."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ DAY = timedelta(days=1)
 STEPS = parse_schedule(["3:remind", "10:remind", "17:suspend", "30:end"])
 
 
-def test_steps_are_read_in_their_order() -> None:
+def test_dunning_steps_are_parsed_in_order() -> None:
     assert STEPS[2] == DunningStage(17 * DAY, DunningAction.SUSPEND)
     assert parse_schedule([]) == ()
 

@@ -1,4 +1,4 @@
-"""Grants pay an invoice in order, within scope, as far as possible."""
+"""Allocation of grants to invoice lines by order and scope."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -13,7 +13,9 @@ PROJECTS = ("root", "left", "right")
 OFFERINGS = ("small", "large")
 
 
-def part(line: int, minor: int, *, project: str = "root", offering: str = "small", until: datetime = MONTH) -> LinePart:
+def line_part(
+    line: int, minor: int, *, project: str = "root", offering: str = "small", until: datetime = MONTH
+) -> LinePart:
     path = ("root",) if project == "root" else ("root", project)
     return LinePart(line, path, offering, until, minor)
 
@@ -28,7 +30,7 @@ credits = st.builds(
     offering=st.sampled_from(["", *OFFERINGS]),
 )
 parts = st.builds(
-    part,
+    line_part,
     line=st.integers(1, 4),
     minor=st.integers(1, 100),
     project=st.sampled_from(PROJECTS),
@@ -37,7 +39,7 @@ parts = st.builds(
 )
 
 
-def most(some: list[AvailableGrant], lines: list[LinePart]) -> int:
+def max_payable(some: list[AvailableGrant], lines: list[LinePart]) -> int:
     """Return the most that the tightest choice of grants can pay."""
     return min(
         sum(credit.left for credit in used)
@@ -48,14 +50,12 @@ def most(some: list[AvailableGrant], lines: list[LinePart]) -> int:
 
 
 @given(st.lists(credits, max_size=4, unique_by=lambda credit: credit.id), st.lists(parts, max_size=6))
-def test_all_that_grants_can_pay_is_paid_the_first_of_them_before_the_others(
-    some: list[AvailableGrant], lines: list[LinePart]
-) -> None:
+def test_grants_pay_the_maximum_possible_in_their_draw_order(some: list[AvailableGrant], lines: list[LinePart]) -> None:
     found = allocate_grants(some, lines)
     paid = {credit.id: sum(minor for (key, _), minor in found.items() if key == credit.id) for credit in some}
     ranked = sorted(some, key=lambda credit: credit.draw_order)
     for n in range(len(ranked) + 1):  # what the first of them pay together is all that they could
-        assert sum(paid[credit.id] for credit in ranked[:n]) == most(ranked[:n], lines)
+        assert sum(paid[credit.id] for credit in ranked[:n]) == max_payable(ranked[:n], lines)
     assert all(paid[credit.id] <= credit.left for credit in some)
     for line in {part.line for part in lines}:
         whole = sum(part.minor for part in lines if part.line == line)
@@ -69,32 +69,32 @@ def test_no_grant_pays_outside_its_scope(some: list[AvailableGrant], lines: list
         assert 0 < minor <= sum(line.minor for line in lines if line.line == n and by_id[key].covers(line))
 
 
-def test_the_order_does_not_depend_on_how_grants_are_handed_in() -> None:
+def test_allocation_does_not_depend_on_the_input_order_of_grants() -> None:
     some = [
         AvailableGrant("b", 10, 1),
         AvailableGrant("a", 10, 1),
         AvailableGrant("c", 10, 1, MONTH),
         AvailableGrant("d", 10, 0),
     ]
-    assert allocate_grants(some, [part(1, 35)]) == allocate_grants(some[::-1], [part(1, 35)])
-    assert allocate_grants(some, [part(1, 25)]) == {("d", 1): 10, ("c", 1): 10, ("a", 1): 5}
+    assert allocate_grants(some, [line_part(1, 35)]) == allocate_grants(some[::-1], [line_part(1, 35)])
+    assert allocate_grants(some, [line_part(1, 25)]) == {("d", 1): 10, ("c", 1): 10, ("a", 1): 5}
 
 
-def test_a_line_is_cut_where_grants_end_and_the_slices_come_to_the_line() -> None:
+def test_a_line_is_split_where_grants_expire_and_the_slices_add_up() -> None:
     early, late = MONTH - timedelta(days=9), MONTH - timedelta(days=2)
-    found = split_line(part(1, 100), {early: 30, late: 90})
+    found = split_line(line_part(1, 100), {early: 30, late: 90})
     assert [(each.until, each.minor) for each in found] == [(early, 30), (late, 60), (MONTH, 10)]
 
 
-def test_rounding_on_the_way_makes_no_slice_negative_and_none_larger_than_the_line() -> None:
+def test_rounding_makes_no_slice_negative_or_larger_than_the_line() -> None:
     early, late = MONTH - timedelta(days=9), MONTH - timedelta(days=2)
-    assert [each.minor for each in split_line(part(1, 100), {early: 101, late: 100})] == [100]
-    assert [each.minor for each in split_line(part(1, 100), {early: 50, late: 49, MONTH: 3})] == [50, 50]
-    assert split_line(part(1, 0), {}) == []
+    assert [each.minor for each in split_line(line_part(1, 100), {early: 101, late: 100})] == [100]
+    assert [each.minor for each in split_line(line_part(1, 100), {early: 50, late: 49, MONTH: 3})] == [50, 50]
+    assert split_line(line_part(1, 0), {}) == []
 
 
-def test_parts_beyond_the_total_are_cut_from_the_last_ones() -> None:
-    lines = [part(1, 50), part(2, 30), part(3, 20)]
+def test_parts_beyond_the_total_are_cut_from_the_last_lines() -> None:
+    lines = [line_part(1, 50), line_part(2, 30), line_part(3, 20)]
     assert [(each.line, each.minor) for each in limit_to_total(lines, 60)] == [(1, 50), (2, 10)]
     assert limit_to_total(lines, 0) == []
     assert limit_to_total(lines, 200) == lines

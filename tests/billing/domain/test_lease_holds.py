@@ -1,4 +1,4 @@
-"""A lease's maximum cost is exact per month at every price."""
+"""Maximum cost of a lease per month."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -28,42 +28,42 @@ MONTHS = {
 EURO = 10**9
 
 
-def euros(amount: int) -> int:
+def exact_euros(amount: int) -> int:
     return amount * EXACT_PER_UNIT
 
 
-def test_seconds_are_split_at_the_border_of_the_month() -> None:
+def test_lease_cost_is_split_at_the_month_end() -> None:
     found = cost_by_month(BORDER - timedelta(hours=2), 5 * 3600, quantity=3, prices=[(BORDER, EURO)], months=MONTHS)
-    assert found == {NOVEMBER: euros(6), DECEMBER: euros(9)}
+    assert found == {NOVEMBER: exact_euros(6), DECEMBER: exact_euros(9)}
 
 
-def test_each_second_has_the_price_that_holds_in_it() -> None:
+def test_each_second_costs_the_price_valid_at_that_second() -> None:
     prices = [(BORDER - DAY, EURO), (BORDER - timedelta(hours=1), 3 * EURO), (BORDER + DAY, 100 * EURO)]
     found = cost_by_month(BORDER - timedelta(hours=2), 3 * 3600, quantity=1, prices=prices, months=MONTHS)
-    assert found == {NOVEMBER: euros(1 + 3), DECEMBER: euros(3)}
+    assert found == {NOVEMBER: exact_euros(1 + 3), DECEMBER: exact_euros(3)}
 
 
-def test_a_lease_of_no_duration_costs_nothing() -> None:
+def test_a_lease_of_zero_duration_costs_nothing() -> None:
     assert cost_by_month(BORDER, 0, quantity=1, prices=[(BORDER, EURO)], months=MONTHS) == {}
     assert max_cost_by_month(BORDER, 0, quantity=1, prices=[(BORDER, EURO)], months=MONTHS) == {}
 
 
-def test_what_waits_just_before_the_border_may_cost_in_either_month() -> None:
+def test_a_lease_queued_just_before_month_end_may_cost_in_either_month() -> None:
     now, hour = BORDER - timedelta(minutes=10), 3600
     found = max_cost_by_month(now, hour, quantity=6, prices=[(now, EURO)], months=MONTHS)
-    assert found == {NOVEMBER: euros(1), DECEMBER: euros(6)}
+    assert found == {NOVEMBER: exact_euros(1), DECEMBER: exact_euros(6)}
     early = max_cost_by_month(BORDER - DAY, hour, quantity=6, prices=[(now, EURO)], months=MONTHS)
-    assert early == {NOVEMBER: euros(6)}
+    assert early == {NOVEMBER: exact_euros(6)}
 
 
-def test_amounts_add_up_by_month() -> None:
+def test_monthly_amounts_are_added_per_month() -> None:
     assert sum_by_month({1: 2}, {}, {1: 3, 2: 4}) == {1: 5, 2: 4}
 
 
 @pytest.mark.parametrize(
     ("minor", "currency", "num"), [(1, "EUR", EXACT_PER_UNIT // 100), (7, "JPY", 7 * EXACT_PER_UNIT)]
 )
-def test_a_limit_is_exact_in_every_currency(minor: int, currency: str, num: int) -> None:
+def test_a_limit_is_converted_exactly_in_every_currency(minor: int, currency: str, num: int) -> None:
     assert exact_from_minor(minor, currency) == num
 
 
@@ -71,7 +71,7 @@ PRICES = st.lists(st.tuples(st.integers(-(10**6), 10**7), st.integers(0, 10**10)
 
 
 @given(st.integers(-(10**6), 3 * 10**6), st.integers(1, 10**6), st.integers(1, 8), PRICES)
-def test_no_second_is_lost_or_counted_twice(
+def test_lease_cost_counts_every_second_once_and_max_cost_covers_late_starts(
     offset: int, seconds: int, quantity: int, prices: list[tuple[int, int]]
 ) -> None:
     since = BORDER + timedelta(seconds=offset)

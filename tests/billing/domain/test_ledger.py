@@ -1,4 +1,4 @@
-"""Any change or reordering of ledger entries changes the hash."""
+"""Hash chain of ledger entries."""
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -43,7 +43,7 @@ def test_a_change_of_any_field_changes_the_hash(field: str) -> None:
     assert extend_chain(START, [changed]) != extend_chain(START, [ENTRY])
 
 
-def test_the_same_moment_in_another_zone_is_the_same_entry() -> None:
+def test_the_same_time_in_another_zone_gives_the_same_hash() -> None:
     elsewhere = replace(ENTRY, at=AT.astimezone(timezone(timedelta(hours=5, minutes=30))))
     assert extend_chain(START, [elsewhere]) == extend_chain(START, [ENTRY])
 
@@ -54,23 +54,23 @@ def test_text_moved_into_the_next_field_changes_the_hash() -> None:
 
 
 @given(numbers=st.lists(st.integers(1, 50), min_size=1, max_size=8, unique=True), cut=st.integers(0, 8))
-def test_a_chain_may_be_cut_anywhere_and_goes_on_the_same(numbers: list[int], cut: int) -> None:
+def test_a_chain_extended_in_parts_gives_the_same_hash(numbers: list[int], cut: int) -> None:
     entries = [replace(ENTRY, id=number) for number in numbers]
     assert extend_chain(extend_chain(START, entries[:cut]), entries[cut:]) == extend_chain(START, entries)
 
 
 @given(numbers=st.permutations(range(6)), left=st.integers(0, 5))
-def test_another_order_or_one_entry_less_is_another_chain(numbers: list[int], left: int) -> None:
+def test_reordered_or_missing_entries_change_the_hash(numbers: list[int], left: int) -> None:
     entries = [replace(ENTRY, id=number) for number in range(6)]
     assert extend_chain(START, entries[:left] + entries[left + 1 :]) != extend_chain(START, entries)
     assume(numbers != list(range(6)))
     assert extend_chain(START, [entries[number] for number in numbers]) != extend_chain(START, entries)
 
 
-def test_every_tenants_chain_begins_elsewhere() -> None:
+def test_every_tenant_has_its_own_genesis_hash() -> None:
     assert genesis_hash("ten_a") != genesis_hash("ten_b")
 
 
-def test_what_has_a_floor_is_a_tenants_and_grows_by_credit() -> None:
+def test_floored_accounts_are_credit_normal_tenant_accounts() -> None:
     assert FLOORED_TYPES <= TENANT_ACCOUNT_TYPES & CREDIT_NORMAL_TYPES
     assert AccountType.CASH not in TENANT_ACCOUNT_TYPES | CREDIT_NORMAL_TYPES

@@ -1,4 +1,4 @@
-"""Explanations of invoice lines: how usage and price give the amount."""
+"""Explanations of invoice lines: usage, price and amount."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -19,12 +19,12 @@ from billing.domain.periods import Period
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
 
-def piece(start: int, seconds: int, quantity: int = 1) -> UsagePiece:
+def usage_piece(start: int, seconds: int, quantity: int = 1) -> UsagePiece:
     begin = START + timedelta(seconds=start)
     return UsagePiece(Period(begin, begin + timedelta(seconds=seconds)), quantity)
 
 
-def test_the_calculation_of_a_line_can_be_typed_into_a_calculator() -> None:
+def test_a_line_computation_is_written_as_arithmetic() -> None:
     assert format_computation(2_676_186, nano_per_hour=1_340_000_000, currency="EUR") == (
         "2,676,186 s × 1.340000000 €/h ÷ 3600 s/h = 996.135900 € → 996.14 €"
     )
@@ -39,7 +39,9 @@ def test_the_last_step_rounds_to_the_currencys_minor_unit(currency: str, end: st
 
 
 def test_several_usage_periods_are_listed_added_and_priced_once() -> None:
-    explained = explain_line([piece(0, 60), piece(120, 30, quantity=2)], nano_per_hour=3_600 * 10**7, currency="EUR")
+    explained = explain_line(
+        [usage_piece(0, 60), usage_piece(120, 30, quantity=2)], nano_per_hour=3_600 * 10**7, currency="EUR"
+    )
     assert explained.steps == (
         "2026-11-01 00:00:00 UTC to 2026-11-01 00:01:00 UTC: 60 s",
         "2026-11-01 00:02:00 UTC to 2026-11-01 00:02:30 UTC: 30 s × 2 = 60 s",
@@ -50,11 +52,11 @@ def test_several_usage_periods_are_listed_added_and_priced_once() -> None:
 
 
 def test_one_usage_period_needs_no_addition() -> None:
-    explained = explain_line([piece(0, 3600)], nano_per_hour=10**9, currency="EUR")
+    explained = explain_line([usage_piece(0, 3600)], nano_per_hour=10**9, currency="EUR")
     assert len(explained.steps) == 2
 
 
-def test_a_line_without_use_explains_zero() -> None:
+def test_a_line_without_usage_explains_zero() -> None:
     explained = explain_line([], nano_per_hour=10**9, currency="EUR")
     assert explained.steps == ("0 s × 1.000000000 €/h ÷ 3600 s/h = 0.000000 € → 0.00 €",)
 
@@ -76,7 +78,7 @@ def test_an_exact_amount_shows_all_decimals_or_marks_them_as_truncated(exact: in
 
 
 @given(st.integers(min_value=-(10**20), max_value=10**20))
-def test_rounding_what_is_shown_gives_what_is_charged(exact: int) -> None:
+def test_rounding_the_displayed_amount_gives_the_charged_amount(exact: int) -> None:
     text = format_exact(exact).rstrip("…").replace(",", "")
     decimals = len(text.partition(".")[2])
     shown = half_up(int(text.replace(".", "")), 10 ** (decimals - 2))

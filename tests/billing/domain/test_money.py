@@ -1,4 +1,4 @@
-"""Money: rounding, arithmetic, formatting and parsing of amounts."""
+"""Rounding, arithmetic, formatting and parsing of amounts."""
 
 import pytest
 from hypothesis import given, settings
@@ -39,18 +39,18 @@ def test_a_credit_rounds_as_the_mirror_of_its_charge(numerator: int, denominator
 @pytest.mark.parametrize(
     ("numerator", "rounded"), [(5, 1), (15, 2), (25, 3), (4, 0), (-5, -1), (-15, -2), (-4, 0), (0, 0)]
 )
-def test_halves_go_away_from_zero_and_never_to_the_even_neighbour(numerator: int, rounded: int) -> None:
+def test_halves_are_rounded_away_from_zero(numerator: int, rounded: int) -> None:
     assert half_up(numerator, 10) == rounded
 
 
 @pytest.mark.parametrize(("currency", "minor"), [("EUR", 100), ("JPY", 1), ("KWD", 1000), ("ISK", 1)])
-def test_one_unit_has_as_many_minor_units_as_the_currency_has_decimals(currency: str, minor: int) -> None:
+def test_one_currency_unit_has_as_many_minor_units_as_its_decimals(currency: str, minor: int) -> None:
     assert Money.of_exact(EXACT_PER_UNIT, currency) == Money(minor, currency)
 
 
 @settings(max_examples=40)
 @given(numbers, currencies)
-def test_what_is_set_aside_covers_the_charge_by_less_than_one_minor_unit(exact: int, currency: str) -> None:
+def test_rounding_up_exceeds_the_charge_by_less_than_one_minor_unit(exact: int, currency: str) -> None:
     exponent = exponent_of(currency)
     up = to_minor_up(exact, exponent)
     assert 0 <= up * EXACT_PER_UNIT - exact * 10**exponent < EXACT_PER_UNIT
@@ -59,7 +59,7 @@ def test_what_is_set_aside_covers_the_charge_by_less_than_one_minor_unit(exact: 
 
 @settings(max_examples=40)
 @given(numbers, numbers, currencies)
-def test_adding_taking_away_and_negating_agree(one: int, other: int, currency: str) -> None:
+def test_addition_subtraction_negation_and_comparison_agree(one: int, other: int, currency: str) -> None:
     a, b = Money(one, currency), Money(other, currency)
     assert a + b - b == a
     assert a - b == a + -b == -(b - a)
@@ -67,7 +67,7 @@ def test_adding_taking_away_and_negating_agree(one: int, other: int, currency: s
 
 
 @pytest.mark.parametrize("step", ["__add__", "__sub__", "__lt__", "__le__", "__gt__", "__ge__"])
-def test_two_currencies_never_meet(step: str) -> None:
+def test_arithmetic_with_mixed_currencies_is_refused(step: str) -> None:
     with pytest.raises(MixedCurrencies, match="EUR and USD do not mix"):
         getattr(Money(1, "EUR"), step)(Money(1, "USD"))
 
@@ -77,7 +77,7 @@ def test_equal_amounts_of_different_currencies_are_not_equal() -> None:
 
 
 @pytest.mark.parametrize("code", ["eur", "XXX", ""])
-def test_a_currency_of_unknown_decimals_is_refused(code: str) -> None:
+def test_an_unknown_currency_is_refused(code: str) -> None:
     with pytest.raises(ValueError, match="unknown currency"):
         Money(1, code)
 
@@ -91,7 +91,7 @@ def test_a_currency_of_unknown_decimals_is_refused(code: str) -> None:
         (1234, "KWD", "1.234000"),
     ],
 )
-def test_the_api_writes_six_decimals(minor: int, currency: str, text: str) -> None:
+def test_api_amounts_have_six_decimals(minor: int, currency: str, text: str) -> None:
     assert decimal_string(minor, currency) == text
 
 
@@ -105,25 +105,25 @@ def test_the_api_writes_six_decimals(minor: int, currency: str, text: str) -> No
         (1234, "KWD", "KWD\u00a01.234"),
     ],
 )
-def test_people_read_the_symbol_groups_of_three_and_a_real_minus(minor: int, currency: str, text: str) -> None:
+def test_displayed_amounts_have_symbol_thousands_groups_and_a_minus_sign(minor: int, currency: str, text: str) -> None:
     assert format_minor(minor, currency) == str(Money(minor, currency)) == text
 
 
 @settings(max_examples=40)
 @given(numbers, st.integers(min_value=0, max_value=9))
-def test_a_number_written_with_decimals_reads_back_as_itself(value: int, decimals: int) -> None:
+def test_a_fixed_point_number_round_trips(value: int, decimals: int) -> None:
     text = format_fixed_point(value, decimals)
     assert int(text.replace(".", "")) == value
     assert len(text.partition(".")[2]) == decimals
 
 
 @given(st.integers(0, 10**15 - 1), currencies)
-def test_an_amount_is_read_back_as_it_was_written(minor: int, currency: str) -> None:
+def test_a_formatted_amount_is_parsed_back(minor: int, currency: str) -> None:
     assert parse_amount(format_fixed_point(minor, exponent_of(currency)), currency) == minor
 
 
 @pytest.mark.parametrize(("text", "currency", "minor"), [(" 12.5 ", "EUR", 1250), ("7", "JPY", 7), ("0.005", "KWD", 5)])
-def test_an_amount_may_be_typed_shorter(text: str, currency: str, minor: int) -> None:
+def test_amounts_are_parsed_with_fewer_decimals_and_blanks(text: str, currency: str, minor: int) -> None:
     assert parse_amount(text, currency) == minor
 
 
@@ -132,6 +132,6 @@ def test_an_amount_may_be_typed_shorter(text: str, currency: str, minor: int) ->
     [("", "EUR"), ("1.005", "EUR"), ("1.5", "JPY"), ("-1", "EUR"), ("1,5", "EUR"), ("1e3", "EUR"), ("1.", "EUR"),
      ("NaN", "EUR"), ("\u0661", "EUR"), ("9" * 16, "EUR")],
 )  # fmt: skip
-def test_what_is_not_an_amount_in_its_currency_is_refused(text: str, currency: str) -> None:
+def test_an_invalid_amount_for_its_currency_is_refused(text: str, currency: str) -> None:
     with pytest.raises(InvalidAmount, match=f"not an amount in {currency}"):
         parse_amount(text, currency)

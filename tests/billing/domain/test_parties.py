@@ -19,7 +19,7 @@ from billing.domain.tax import EU_MEMBERS
         ("US", "12-3456789", "123456789"),
     ],
 )
-def test_a_number_is_kept_without_blanks_and_in_capitals(country: str, typed: str, kept: str) -> None:
+def test_a_vat_number_is_normalized_to_capitals_without_separators(country: str, typed: str, kept: str) -> None:
     assert normalize_vat_number(typed, country) == kept
 
 
@@ -42,7 +42,7 @@ def test_a_vat_number_impossible_in_its_country_is_refused_with_a_reason(country
         normalize_vat_number(typed, country)
 
 
-def test_every_member_state_is_a_country_and_has_rules() -> None:
+def test_every_eu_member_state_has_vat_number_rules() -> None:
     assert set(COUNTRY_NAMES) > EU_MEMBERS
     assert len(EU_MEMBERS) == 27
     assert len(COUNTRY_NAMES) == 249
@@ -51,7 +51,7 @@ def test_every_member_state_is_a_country_and_has_rules() -> None:
             normalize_vat_number("EL00000" if country == "GR" else f"{country}00000", country)
 
 
-def test_an_address_leaves_out_what_nobody_said() -> None:
+def test_an_address_omits_empty_fields() -> None:
     assert InvoiceParty("Lumen", "Gasse 1", "", "", "Wien", "AT").address == ["Gasse 1", "Wien", "Austria"]
     assert InvoiceParty("Lumen", "Gasse 1", "Hof", "1010", "Wien", "AT").address == [
         "Gasse 1",

@@ -1,4 +1,4 @@
-"""How long to wait for a gateway, and when to retry a declined payment."""
+"""Gateway backoff and automatic retries of declined payments."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,30 +27,30 @@ def test_the_backoff_doubles_up_to_an_hour() -> None:
 
 
 @pytest.mark.parametrize("tries", [0, 1, 10**9])
-def test_a_wait_is_never_nothing_and_never_more_than_an_hour(tries: int) -> None:
+def test_the_backoff_is_between_five_seconds_and_one_hour(tries: int) -> None:
     assert 5 <= backoff_s(tries) <= 3600
 
 
-def test_an_invoice_nobody_tried_is_tried() -> None:
+def test_an_invoice_without_payment_attempts_is_due_for_collection() -> None:
     assert is_auto_retry_due([], NOW)
 
 
-def test_a_declined_one_is_tried_a_day_later_and_not_a_second_before() -> None:
+def test_a_declined_payment_is_retried_after_exactly_one_day() -> None:
     declined = [(NOW, True)]
     assert not is_auto_retry_due(declined, NOW + DAY - timedelta(seconds=1))
     assert is_auto_retry_due(declined, NOW + DAY)
 
 
-def test_what_a_person_tried_counts_for_the_day() -> None:
+def test_a_manual_attempt_delays_the_next_automatic_retry() -> None:
     assert not is_auto_retry_due([(NOW, True), (NOW + DAY / 2, False)], NOW + DAY)
 
 
-def test_after_five_of_its_own_it_waits_for_a_person() -> None:
+def test_automatic_retries_end_after_the_maximum() -> None:
     own = [(NOW + n * DAY, True) for n in range(MAX_AUTO_RETRIES)]
     assert is_auto_retry_due(own[:-1], NOW + 30 * DAY)
     assert not is_auto_retry_due(own, NOW + 30 * DAY)
     assert (next_auto_retry(own[:-1]), next_auto_retry(own)) == (NOW + (MAX_AUTO_RETRIES - 1) * DAY, None)
 
 
-def test_what_people_tried_does_not_use_up_its_own() -> None:
+def test_manual_attempts_do_not_count_towards_the_maximum_retries() -> None:
     assert is_auto_retry_due([(NOW, False)] * 20, NOW + DAY)

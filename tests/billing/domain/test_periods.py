@@ -24,7 +24,7 @@ def utc(*parts: int) -> datetime:
 
 @settings(max_examples=80)
 @given(zones, instants, anchors)
-def test_every_instant_lies_in_the_one_month_that_claims_it(tz: str, instant: datetime, anchor: int) -> None:
+def test_every_instant_is_in_exactly_one_month(tz: str, instant: datetime, anchor: int) -> None:
     month = month_of(tz, instant, anchor=anchor)
     assert instant in month
     assert month_of(tz, month.start, anchor=anchor) == month
@@ -35,7 +35,7 @@ def test_every_instant_lies_in_the_one_month_that_claims_it(tz: str, instant: da
 
 @settings(max_examples=20)
 @given(zones, instants, st.integers(min_value=1, max_value=1500), anchors)
-def test_months_tile_the_line_without_gap_or_overlap(tz: str, start: datetime, days: int, anchor: int) -> None:
+def test_months_have_no_gap_or_overlap(tz: str, start: datetime, days: int, anchor: int) -> None:
     end = start + timedelta(days=days)
     months = list(months_between(tz, start, end, anchor=anchor))
     assert start in months[0]
@@ -45,7 +45,7 @@ def test_months_tile_the_line_without_gap_or_overlap(tz: str, start: datetime, d
     assert sum((part.end - part.start for part in parts), timedelta()) == end - start
 
 
-def test_months_of_every_zone_are_about_as_long_as_months_are() -> None:
+def test_months_of_every_time_zone_have_27_to_32_days() -> None:
     for tz in ALL:
         for month in months_between(tz, utc(2026, 1, 15), utc(2027, 1, 15)):
             assert timedelta(days=27, hours=21) < month.end - month.start < timedelta(days=31, hours=3)
@@ -61,11 +61,11 @@ def test_months_of_every_zone_are_about_as_long_as_months_are() -> None:
         ("Australia/Lord_Howe", utc(2026, 4, 15), utc(2026, 3, 31, 13), utc(2026, 4, 30, 13, 30)),
     ],
 )
-def test_a_month_begins_at_local_midnight(tz: str, inside: datetime, start: datetime, end: datetime) -> None:
+def test_a_month_starts_at_local_midnight(tz: str, inside: datetime, start: datetime, end: datetime) -> None:
     assert month_of(tz, inside) == Period(start, end)
 
 
-def test_a_midnight_that_comes_twice_counts_the_second_time() -> None:
+def test_a_repeated_midnight_starts_the_month_the_second_time() -> None:
     # Clocks go back from 01:00 to 00:00 in Havana, and went back from 00:01 to 23:01 in St John's.
     assert month_of("America/Havana", utc(2026, 11, 15)).start == utc(2026, 11, 1, 5)
     october = month_of("America/St_Johns", utc(2009, 10, 15))
@@ -73,20 +73,20 @@ def test_a_midnight_that_comes_twice_counts_the_second_time() -> None:
     assert month_of("America/St_Johns", utc(2009, 11, 1, 2, 30)) == october
 
 
-def test_days_begin_where_their_month_begins() -> None:
+def test_the_first_day_of_a_month_starts_with_the_month() -> None:
     for zone in ("America/Havana", "Europe/Berlin", "Asia/Beirut"):
         for month in range(1, 13):
             start = month_of(zone, utc(2026, month, 15)).start
             assert midnight(date(2026, month, 1), ZoneInfo(zone)) == start
 
 
-def test_a_midnight_that_is_skipped_counts_as_the_moment_it_is_skipped() -> None:
+def test_a_skipped_midnight_starts_the_month_at_the_clock_change() -> None:
     day = month_of("Pacific/Apia", utc(2012, 1, 10), anchor=30)  # 30 December 2011 never came to Samoa
     assert day.start == utc(2011, 12, 30, 10)
     assert month_of("Pacific/Apia", utc(2011, 12, 30, 9, 59, 59), anchor=30).end == day.start
 
 
-def test_an_anchor_beyond_the_end_of_a_month_falls_on_its_last_day() -> None:
+def test_an_anchor_day_beyond_the_month_end_falls_on_the_last_day() -> None:
     starts = [m.start for m in months_between("UTC", utc(2028, 1, 31), utc(2028, 6, 1), anchor=31)]
     assert starts == [
         utc(2028, 1, 31),
@@ -98,23 +98,23 @@ def test_an_anchor_beyond_the_end_of_a_month_falls_on_its_last_day() -> None:
 
 
 @pytest.mark.parametrize("anchor", [0, 32, -1])
-def test_an_anchor_no_month_has_is_refused(anchor: int) -> None:
+def test_an_invalid_anchor_day_is_refused(anchor: int) -> None:
     with pytest.raises(ValueError, match="months begin on day 1 to 31"):
         month_of("UTC", utc(2026, 1, 1), anchor=anchor)
 
 
-def test_months_begin_on_the_first_unless_asked_otherwise() -> None:
+def test_months_start_on_the_first_by_default() -> None:
     starts = [m.start for m in months_between("UTC", utc(2026, 12, 15), utc(2027, 1, 2))]
     assert starts == [utc(2026, 12, 1), utc(2027, 1, 1)]
 
 
-def test_no_month_is_listed_for_no_time() -> None:
+def test_an_empty_interval_has_no_months() -> None:
     assert list(months_between("UTC", utc(2026, 1, 1), utc(2026, 1, 1))) == []
 
 
 @settings(max_examples=40)
 @given(st.lists(instants, min_size=4, max_size=4, unique=True), instants)
-def test_an_intersection_holds_exactly_what_both_hold(ends: list[datetime], probe: datetime) -> None:
+def test_an_intersection_contains_exactly_the_common_instants(ends: list[datetime], probe: datetime) -> None:
     one, other = Period(*sorted(ends[:2])), Period(*sorted(ends[2:]))
     both = one.intersect(other)
     assert both == other.intersect(one)
@@ -122,7 +122,7 @@ def test_an_intersection_holds_exactly_what_both_hold(ends: list[datetime], prob
         assert (instant in one and instant in other) == (both is not None and instant in both)
 
 
-def test_the_end_of_a_period_belongs_to_the_next() -> None:
+def test_the_end_of_a_period_is_exclusive() -> None:
     first, second = Period(utc(2026, 1, 1), utc(2026, 1, 2)), Period(utc(2026, 1, 2), utc(2026, 1, 3))
     assert first.intersect(second) is None
     assert utc(2026, 1, 2) not in first
@@ -147,7 +147,7 @@ def test_a_time_without_a_zone_is_refused() -> None:
         Period(utc(2026, 1, 1), datetime(2026, 1, 2))  # noqa: DTZ001
 
 
-def test_wherever_its_ends_were_written_it_is_told_in_utc() -> None:
+def test_a_period_is_converted_to_utc() -> None:
     ahead = timezone(timedelta(hours=1))
     found = Period(utc(2026, 1, 1), datetime(2026, 1, 2, 1, tzinfo=ahead))
     assert (found.end, found.end.tzinfo) == (utc(2026, 1, 2), UTC)

@@ -1,4 +1,4 @@
-"""Prepaid holds cover the invoice and never exceed the latest end."""
+"""Maximum gross amount and caps of prepaid holds."""
 
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ from billing.domain.prepaid_holds import cap_amounts, max_gross
     rate_bp=st.sampled_from([0, 700, 1900, 2700]),
     currency=st.sampled_from(["EUR", "JPY", "KWD"]),
 )
-def test_it_is_never_less_than_what_lines_and_their_tax_round_to(lines: list[int], rate_bp: int, currency: str) -> None:
+def test_the_maximum_gross_covers_rounded_lines_and_tax(lines: list[int], rate_bp: int, currency: str) -> None:
     places = {"EUR": 2, "JPY": 0, "KWD": 3}[currency]
     coin = EXACT_PER_UNIT // 10**places
     net = sum(half_up(num, coin) for num in lines)
@@ -24,7 +24,7 @@ def test_it_is_never_less_than_what_lines_and_their_tax_round_to(lines: list[int
     assert Fraction(taken, coin) >= net + tax
 
 
-def test_nothing_takes_nothing() -> None:
+def test_the_maximum_gross_of_zero_is_zero() -> None:
     assert max_gross(0, rate_bp=1900, pieces=3, currency="EUR") == 0
 
 

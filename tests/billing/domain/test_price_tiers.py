@@ -1,4 +1,4 @@
-"""Price tiers tile all usage; the amount depends only on the quantity."""
+"""Amounts of graduated, volume and package tiers."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -14,7 +14,7 @@ HOURS = 3600
 
 
 @st.composite
-def prices(draw: st.DrawFn, models: tuple[str, ...] = ("graduated", "volume", "package")) -> TieredPrice:
+def tiered_prices(draw: st.DrawFn, models: tuple[str, ...] = ("graduated", "volume", "package")) -> TieredPrice:
     model, nano = draw(st.sampled_from(models)), draw(st.integers(0, 10**6))
     if model == "package":
         size = draw(st.integers(1, 10**5))
@@ -23,8 +23,8 @@ def prices(draw: st.DrawFn, models: tuple[str, ...] = ("graduated", "volume", "p
     return TieredPrice(model, nano, tuple(starts), tuple(draw(st.integers(0, nano)) for _ in starts))
 
 
-def slowly(price: TieredPrice, used: int) -> Fraction:
-    """Charge unit-second by unit-second, in currency units × 10⁹, as people would explain it."""
+def unit_by_unit_cost(price: TieredPrice, used: int) -> Fraction:
+    """Charge unit-second by unit-second, in currency units × 10⁹."""
     if price.model == "package":
         whole, rest = divmod(used, price.starts[0])
         return Fraction(whole * price.prices[0]) + min(
@@ -40,7 +40,7 @@ def slowly(price: TieredPrice, used: int) -> Fraction:
     return sum((Fraction(at(second), HOURS) for second in range(used)), Fraction(0))
 
 
-@given(price=prices(), used=st.integers(0, 3000), scale=st.integers(1, 40))
+@given(price=tiered_prices(), used=st.integers(0, 3000), scale=st.integers(1, 40))
 def test_the_tier_reduction_equals_a_unit_by_unit_calculation(price: TieredPrice, used: int, scale: int) -> None:
     small = TieredPrice(
         price.model,
@@ -49,11 +49,11 @@ def test_the_tier_reduction_equals_a_unit_by_unit_calculation(price: TieredPrice
         price.prices[: len({max(1, start // scale) for start in price.starts})],
     ) if price.model != "package" else price  # fmt: skip
     savings = small.savings(0, used, total=used)
-    assert Fraction(used * small.nano_per_hour - savings, HOURS) == slowly(small, used)
+    assert Fraction(used * small.nano_per_hour - savings, HOURS) == unit_by_unit_cost(small, used)
 
 
-@given(price=prices(), cuts=st.lists(st.integers(0, 3 * 10**5), min_size=2, max_size=8))
-def test_splitting_use_changes_nothing(price: TieredPrice, cuts: list[int]) -> None:
+@given(price=tiered_prices(), cuts=st.lists(st.integers(0, 3 * 10**5), min_size=2, max_size=8))
+def test_splitting_usage_does_not_change_the_tier_reduction(price: TieredPrice, cuts: list[int]) -> None:
     points = sorted({0, *cuts})
     total = points[-1]
     parts = [price.savings(a, b, total=total) for a, b in pairwise(points)]
@@ -64,15 +64,15 @@ def test_splitting_use_changes_nothing(price: TieredPrice, cuts: list[int]) -> N
     assert all(part >= 0 for part in parts)
 
 
-@given(price=prices(("graduated", "package")), used=st.integers(0, 3 * 10**5), more=st.integers(0, 10**5))
-def test_more_use_never_costs_less(price: TieredPrice, used: int, more: int) -> None:
+@given(price=tiered_prices(("graduated", "package")), used=st.integers(0, 3 * 10**5), more=st.integers(0, 10**5))
+def test_more_usage_never_costs_less(price: TieredPrice, used: int, more: int) -> None:
     def cost(many: int) -> int:
         return many * price.nano_per_hour - price.savings(0, many, total=many)
 
     assert 0 <= cost(used) <= cost(used + more) <= (used + more) * price.nano_per_hour
 
 
-def test_b23_use_at_and_between_the_borders_of_tiers_falls_into_one() -> None:
+def test_b23_usage_at_tier_boundaries_belongs_to_exactly_one_tier() -> None:
     price = TieredPrice("graduated", 1000, (5 * HOURS, 6 * HOURS), (600, 400))
     used = 5 * HOURS + HOURS // 2  # 5.5 hours: tiers of 0 to 5 and of 6 on would lose half an hour
     assert used * 1000 - price.savings(0, used, total=used) == 5 * HOURS * 1000 + HOURS // 2 * 600
@@ -81,7 +81,7 @@ def test_b23_use_at_and_between_the_borders_of_tiers_falls_into_one() -> None:
         assert second == (1000 if at < 5 * HOURS else 600 if at < 6 * HOURS else 400)
 
 
-def test_volume_reaches_a_tier_with_its_first_second() -> None:
+def test_a_volume_tier_applies_from_its_first_second() -> None:
     price = TieredPrice("volume", 1000, (10,), (500,))
     assert [used * 1000 - price.savings(0, used, total=used) for used in (9, 10, 11)] == [9000, 5000, 5500]
 
@@ -112,14 +112,14 @@ def test_invalid_tiers_are_refused(model: str, nano: int, starts: Any, costs: An
         TieredPrice(model, nano, starts, costs)
 
 
-def test_what_is_no_part_of_the_month_has_no_price() -> None:
+def test_usage_outside_the_monthly_total_is_refused() -> None:
     price = TieredPrice("volume", 10, (5,), (1,))
     for since, until, total in ((-1, 2, 3), (2, 1, 3), (0, 4, 3)):
         with pytest.raises(ValueError, match="is not within"):
             price.savings(since, until, total=total)
 
 
-def test_tiers_with_ends_tile_from_zero() -> None:
+def test_tier_starts_are_derived_from_contiguous_tiers() -> None:
     assert tier_starts([(0, 100), (100, 500), (500, None)]) == (100, 500)
     assert tier_starts([(0, None), (100, None)]) == (100,)
 

@@ -1,4 +1,4 @@
-"""Prices: hourly cost, line amounts and holds."""
+"""Hourly cost, line amounts, holds and price precedence."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,7 +23,7 @@ prices = st.integers(min_value=0, max_value=10**12)
 currencies = st.sampled_from(sorted(EXPONENTS))
 
 
-def test_two_slices_at_one_euro_thirty_four_burn_two_sixty_eight_an_hour() -> None:
+def test_hourly_cost_is_price_times_quantity() -> None:
     assert hourly_cost(1_340_000_000, 2) == 2_680_000_000
 
 
@@ -33,7 +33,7 @@ def test_an_hour_costs_its_hourly_price() -> None:
 
 @settings(max_examples=40)
 @given(seconds, seconds, quantities, prices)
-def test_time_cut_in_two_costs_what_it_cost_whole(one: int, other: int, quantity: int, price: int) -> None:
+def test_usage_split_in_two_costs_the_same(one: int, other: int, quantity: int, price: int) -> None:
     whole = usage_cost(one + other, quantity=quantity, nano_per_hour=price)
     assert whole == sum(usage_cost(part, quantity=quantity, nano_per_hour=price) for part in (one, other))
 
@@ -57,7 +57,7 @@ def test_a_negative_input_is_refused_by_name(time: int, quantity: int, price: in
 
 @settings(max_examples=40)
 @given(seconds, quantities, prices, currencies)
-def test_a_cap_is_what_a_line_would_say_and_never_more_than_is_held(
+def test_a_line_amount_is_the_rounded_cost_and_at_most_the_hold(
     length: int, quantity: int, price: int, currency: str
 ) -> None:
     terms: dict[str, Any] = {"quantity": quantity, "nano_per_hour": price, "currency": currency}
@@ -67,14 +67,14 @@ def test_a_cap_is_what_a_line_would_say_and_never_more_than_is_held(
     assert held - 1 <= capped <= held
 
 
-def held(borders: list[int], *, last: bool) -> list[tuple[datetime, datetime | None, int]]:
-    """Return what is in force between every two borders."""
+def intervals_between(borders: list[int], *, last: bool) -> list[tuple[datetime, datetime | None, int]]:
+    """Return the values valid between every two borders."""
     pairs = list(zip(borders[::2], borders[1::2], strict=False))
     found = [(ZERO + begin * SECOND, ZERO + end * SECOND, begin) for begin, end in pairs]
     return [*found[:-1], (found[-1][0], None, found[-1][2])] if found and last else list(found)
 
 
-def in_force(some: list[tuple[datetime, datetime | None, int]], second: int) -> list[int]:
+def valid_at(some: list[tuple[datetime, datetime | None, int]], second: int) -> list[int]:
     at = ZERO + second * SECOND
     return [what for since, until, what in some if since <= at and (until is None or at < until)]
 
@@ -83,11 +83,14 @@ borders_of_prices = st.lists(st.integers(0, 30), max_size=8, unique=True).map(so
 
 
 @given(borders_of_prices, st.booleans(), borders_of_prices, st.booleans())
-def test_ones_own_holds_where_there_is_any_and_the_lists_in_what_is_left(
+def test_a_tenant_price_applies_where_valid_and_the_list_price_elsewhere(
     first: list[int], open_: bool, second: list[int], for_good: bool
 ) -> None:
-    listed, own = held(first, last=open_), [(s, u, -1 - w) for s, u, w in held(second, last=for_good)]
+    listed, own = (
+        intervals_between(first, last=open_),
+        [(s, u, -1 - w) for s, u, w in intervals_between(second, last=for_good)],
+    )
     found = merge_in_force(listed, own)
     assert [since for since, _, _ in found] == sorted(since for since, _, _ in found)
     for at in range(32):
-        assert in_force(found, at) == (in_force(own, at) or in_force(listed, at))
+        assert valid_at(found, at) == (valid_at(own, at) or valid_at(listed, at))

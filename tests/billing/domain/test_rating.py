@@ -1,4 +1,4 @@
-"""Rating: charges of leases compared with a second-by-second calculation."""
+"""Charges of leases against a second-by-second calculation."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -47,7 +47,7 @@ def periods(*borders: int) -> dict[str, Period]:
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> list[RatedTransition]:
+def lease_transitions(draw: st.DrawFn) -> list[RatedTransition]:
     steps = []
     for lease in range(draw(st.integers(min_value=1, max_value=3))):
         seconds = sorted(draw(st.lists(st.integers(0, 120), min_size=2, max_size=6)))
@@ -77,10 +77,10 @@ def catalogues(draw: st.DrawFn) -> list[RatedPrice]:
 borders = st.lists(st.integers(1, 119), max_size=3, unique=True).map(lambda cut: [-1, *sorted(cut), 121])
 
 
-def by_the_second(
+def second_by_second_costs(
     steps: list[RatedTransition], prices: list[RatedPrice], months: dict[str, Period]
 ) -> dict[object, int]:
-    """Ask of every second what it costs, the slow and obvious way."""
+    """Return the cost of every second, computed one second at a time."""
     totals: defaultdict[object, int] = defaultdict(int)
     for opened, closed in pairwise(steps):
         if opened.lease != closed.lease or opened.after is not A:
@@ -97,23 +97,23 @@ def by_the_second(
     return {key: total for key, total in totals.items() if total}
 
 
-def by_key(rated: RatingResult) -> dict[object, int]:
+def amounts_by_key(rated: RatingResult) -> dict[object, int]:
     return {(c.lease, c.seq, c.version, c.period): c.exact_num for c in rated.charges if c.exact_num}
 
 
 @settings(max_examples=20)
-@given(lives(), catalogues(), borders)
-def test_charges_are_what_every_single_second_costs(
+@given(lease_transitions(), catalogues(), borders)
+def test_charges_equal_a_second_by_second_calculation(
     steps: list[RatedTransition], prices: list[RatedPrice], cuts: list[int]
 ) -> None:
     rated = rate_usage(steps, prices, periods(*cuts))
-    assert by_key(rated) == by_the_second(steps, prices, periods(*cuts))
+    assert amounts_by_key(rated) == second_by_second_costs(steps, prices, periods(*cuts))
     assert len(rated.charges) == len({(c.lease, c.seq, c.version, c.period) for c in rated.charges})
 
 
 @settings(max_examples=20)
-@given(lives(), catalogues(), borders)
-def test_every_active_second_of_every_unit_is_charged_once(
+@given(lease_transitions(), catalogues(), borders)
+def test_every_active_unit_second_is_charged_once(
     steps: list[RatedTransition], prices: list[RatedPrice], cuts: list[int]
 ) -> None:
     rated = rate_usage(steps, prices, periods(*cuts))
@@ -123,8 +123,8 @@ def test_every_active_second_of_every_unit_is_charged_once(
 
 
 @settings(max_examples=20)
-@given(lives(), catalogues(), borders, st.randoms(use_true_random=False))
-def test_the_order_of_ingestion_changes_nothing(
+@given(lease_transitions(), catalogues(), borders, st.randoms(use_true_random=False))
+def test_the_order_of_ingestion_does_not_change_charges(
     steps: list[RatedTransition], prices: list[RatedPrice], cuts: list[int], random: object
 ) -> None:
     before = rate_usage(steps, prices, periods(*cuts))
@@ -135,8 +135,8 @@ def test_the_order_of_ingestion_changes_nothing(
 
 
 @settings(max_examples=20)
-@given(lives(), catalogues(), st.integers(1, 119))
-def test_a_tick_or_a_border_or_a_price_that_goes_on_changes_no_total(
+@given(lease_transitions(), catalogues(), st.integers(1, 119))
+def test_ticks_period_boundaries_and_renewed_prices_change_no_total(
     steps: list[RatedTransition], prices: list[RatedPrice], cut: int
 ) -> None:
     whole = {"all": Period(at(-1), at(121))}
@@ -162,8 +162,8 @@ def test_a_tick_or_a_border_or_a_price_that_goes_on_changes_no_total(
 
 
 @settings(max_examples=15)
-@given(lives(), catalogues(), st.sampled_from(RARE))
-def test_a_time_zone_moves_seconds_between_months_but_never_their_sum(
+@given(lease_transitions(), catalogues(), st.sampled_from(RARE))
+def test_a_time_zone_moves_seconds_between_months_but_keeps_the_total(
     steps: list[RatedTransition], prices: list[RatedPrice], tz: str
 ) -> None:
     flat = {"all": Period(at(-1), at(121))}
@@ -173,7 +173,7 @@ def test_a_time_zone_moves_seconds_between_months_but_never_their_sum(
     assert sum(c.unit_seconds for c in one.charges) == sum(c.unit_seconds for c in other.charges)
 
 
-def test_a_lease_across_a_price_change_and_a_month_end_is_cut_at_both() -> None:
+def test_a_lease_across_a_price_change_and_a_month_end_is_split_at_both() -> None:
     steps = [step(3, 0, quantity=2), step(4, 100, R)]
     rated = rate_usage(steps, [price("old", -1, 40, 10), price("new", 40, None, 70)], periods(-1, 60, 121))
     assert rated.charges == (
@@ -193,11 +193,11 @@ def test_an_open_interval_is_not_billable_before_its_tick() -> None:
     assert [s.span.seconds for s in billable_intervals([step(0, 0), step(1, 30)])] == [30]
 
 
-def test_a_lease_active_for_no_second_costs_nothing() -> None:
+def test_a_lease_with_zero_active_seconds_costs_nothing() -> None:
     assert rate_usage([step(0, 5), step(1, 5, R)], [price("p", 0, None, 1)], periods(-1, 121)) == RatingResult((), ())
 
 
-def test_seconds_without_a_price_are_reported_and_never_free() -> None:
+def test_seconds_without_a_price_are_reported_as_unrated() -> None:
     steps = [step(0, 0, quantity=3), step(1, 10, R)]
     for prices in ([price("late", 4, None, 9)], [price("other", 0, 4, 9), price("later", 20, None, 9)]):
         rated = rate_usage(steps, prices, periods(-1, 121))
@@ -206,14 +206,14 @@ def test_seconds_without_a_price_are_reported_and_never_free() -> None:
         assert 0 < covered < 30
 
 
-def test_seconds_at_another_class_or_outside_every_period_are_reported() -> None:
+def test_seconds_of_another_price_class_or_outside_all_periods_are_unrated() -> None:
     steps = [step(0, 0), step(1, 10, R)]
     spot = price("spot", 0, None, 9, price_class=SPOT)
     assert rate_usage(steps, [spot], periods(-1, 121)).unrated == (UnratedUsage("lse_1", 0, 10),)
     assert rate_usage(steps, [price("p", -1, None, 9)], periods(4, 121)).unrated == (UnratedUsage("lse_1", 0, 4),)
 
 
-def test_a_price_that_starts_when_the_use_is_over_does_not_apply() -> None:
+def test_a_price_starting_at_the_end_of_usage_does_not_apply() -> None:
     steps = [step(0, 0), step(1, 10, R)]
     rated = rate_usage(steps, [price("p", 0, 10, 5), price("next", 10, None, 99)], periods(-1, 121))
     assert [charge.version for charge in rated.charges] == ["p"]
@@ -230,7 +230,7 @@ def test_transitions_out_of_order_are_refused() -> None:
         list(billable_intervals([step(0, 5), step(1, 4, R)]))
 
 
-def test_a_promised_price_holds_for_the_whole_life_of_its_lease_and_for_no_other() -> None:
+def test_a_quoted_price_applies_to_its_own_lease_for_its_whole_life() -> None:
     steps = [step(0, 0), step(1, 40, LeaseState.STOPPED), step(2, 80), step(3, 120, R)]
     others = [replace(each, lease="lse_2") for each in steps]
     old, new = price("old", -10, 10, 1), price("new", 10, None, 5)
@@ -246,7 +246,7 @@ def test_a_promised_price_holds_for_the_whole_life_of_its_lease_and_for_no_other
     assert rated.unrated == ()
 
 
-def test_a_promised_price_is_of_one_offering() -> None:
+def test_a_quoted_price_applies_to_its_own_offering_only() -> None:
     steps = [step(0, 0), step(1, 10, offering="off_b"), step(2, 20, R)]
     kept, other = price("kept", 0, 1, 1), price("other", 0, None, 5, offering="off_b")
     rated = rate_usage(steps, [other], periods(0, 100), {"lse_1": kept})

@@ -1,4 +1,4 @@
-"""Stripe amounts use Stripe's units, and lines add up (B22)."""
+"""Conversion of amounts to and from Stripe's units (B22)."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ BOTH = sorted(DECIMALS.keys() & EXPONENTS.keys())
 
 
 @pytest.mark.parametrize("currency", sorted(DECIMALS))
-def test_every_currency_of_stripes_is_sent_as_it_counts_or_refused(currency: str) -> None:
+def test_amounts_are_sent_with_stripes_decimals_or_the_currency_is_refused(currency: str) -> None:
     """One unit of it is written as one unit with Stripe's decimals, whatever ours are."""
     if currency not in EXPONENTS:
         with pytest.raises(UnsupportedCurrency, match=f"How many decimals {currency} has"):
@@ -42,12 +42,12 @@ def test_every_currency_of_stripes_is_sent_as_it_counts_or_refused(currency: str
         ("TND", 9, 0),
     ],
 )
-def test_those_that_stripe_counts_its_own_way(currency: str, minor: int, sent: int) -> None:
+def test_currencies_with_special_stripe_rules_are_converted(currency: str, minor: int, sent: int) -> None:
     assert to_stripe(minor, currency) == sent
 
 
 @pytest.mark.parametrize("currency", ["IQD", "LYD", "XXX", "eur", ""])
-def test_what_stripe_does_not_know_is_refused_by_name(currency: str) -> None:
+def test_a_currency_unsupported_by_stripe_is_refused_by_name(currency: str) -> None:
     with pytest.raises(UnsupportedCurrency, match=f"does not collect {currency}"):
         to_stripe(100, currency)
 
@@ -56,14 +56,14 @@ def test_what_stripe_does_not_know_is_refused_by_name(currency: str) -> None:
     st.sampled_from(BOTH),
     st.lists(st.tuples(st.integers(-(10**9), 10**9), st.integers(0, 10**6)), max_size=30),
 )
-def test_lines_come_to_what_their_sum_is_sent_as(currency: str, amounts: list[tuple[int, int]]) -> None:
+def test_stripe_lines_add_up_to_the_stripe_total(currency: str, amounts: list[tuple[int, int]]) -> None:
     parts = lines_to_stripe(amounts, currency)
     whole = sum(minor + tax for minor, tax in amounts)
     assert sum(part.minor + part.tax for part in parts) == to_stripe(whole, currency)
 
 
 @given(st.sampled_from(BOTH), st.integers(0, 10**12))
-def test_nobody_is_charged_more_than_the_invoice_says(currency: str, minor: int) -> None:
+def test_the_stripe_amount_never_exceeds_the_invoice_amount(currency: str, minor: int) -> None:
     sent, places = to_stripe(minor, currency), DECIMALS[currency]
     owed = minor * 10**places
     assert 0 <= owed - sent * 10 ** EXPONENTS[currency] < 10 ** (EXPONENTS[currency] + 1)
@@ -77,11 +77,11 @@ def test_nobody_is_charged_more_than_the_invoice_says(currency: str, minor: int)
     ("currency", "amount", "minor"),
     [("EUR", 1234, 1234), ("JPY", 500, 500), ("ISK", 50000, 500), ("UGX", 750, 7), ("KWD", 5120, 5120)],
 )
-def test_what_stripe_counts_is_read_back_in_whole_coins(currency: str, amount: int, minor: int) -> None:
+def test_stripe_amounts_are_converted_back_to_whole_minor_units(currency: str, amount: int, minor: int) -> None:
     assert from_stripe(amount, currency) == minor
 
 
 @pytest.mark.parametrize("currency", ["AFN", "LYD", "XXX"])
-def test_what_has_no_decimals_that_we_know_is_not_read_back(currency: str) -> None:
+def test_stripe_amounts_in_an_unknown_currency_are_refused(currency: str) -> None:
     with pytest.raises(UnsupportedCurrency):
         from_stripe(100, currency)

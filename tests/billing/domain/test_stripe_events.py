@@ -1,4 +1,4 @@
-"""Our webhook signature check agrees with Stripe's SDK."""
+"""Webhook signature check against Stripe's SDK."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -22,57 +22,59 @@ EVENT = {
 }
 
 
-def ours(body: bytes, header: str, *secrets: str, account: str = "", live: bool = False) -> WebhookEvent:
+def verify_event(body: bytes, header: str, *secrets: str, account: str = "", live: bool = False) -> WebhookEvent:
     return verify_webhook(body, header, secrets=secrets or (SECRET,), account=account, live=live, now=NOW)
 
 
-def theirs(body: str, secret: str = SECRET, at: datetime = NOW) -> str:
+def stripe_signature(body: str, secret: str = SECRET, at: datetime = NOW) -> str:
     return str(WebhookSignature.generate_signature_header(body, secret, int(at.timestamp())))
 
 
 def test_an_event_signed_by_stripe_is_accepted() -> None:
     body = json.dumps(EVENT)
-    assert ours(body.encode(), theirs(body)) == WebhookEvent("evt_1", "invoice.paid", VERSION, "in_1", NOW)
+    assert verify_event(body.encode(), stripe_signature(body)) == WebhookEvent(
+        "evt_1", "invoice.paid", VERSION, "in_1", NOW
+    )
 
 
 @given(st.text(max_size=40), st.text("av10 t;x", max_size=20), st.sampled_from([SECRET, "whsec_two"]))
-def test_ours_and_the_sdks_agree_on_every_body_and_secret(body: str, noise: str, secret: str) -> None:
-    header = theirs(body, secret) + noise
+def test_our_signature_check_agrees_with_stripes_sdk(body: str, noise: str, secret: str) -> None:
+    header = stripe_signature(body, secret) + noise
     try:
         WebhookSignature.verify_header(body, header, SECRET)
     except SignatureVerificationError:
         with pytest.raises(UntrustedWebhook):
-            ours(body.encode(errors="surrogatepass"), header)
+            verify_event(body.encode(errors="surrogatepass"), header)
     else:
         with pytest.raises(UntrustedWebhook, match="event is not readable"):
-            ours(body.encode(), header)
+            verify_event(body.encode(), header)
 
 
 def test_several_signatures_and_secrets_are_tried() -> None:
     body = json.dumps(EVENT)
-    old, new = theirs(body, "whsec_old"), theirs(body)
+    old, new = stripe_signature(body, "whsec_old"), stripe_signature(body)
     header = f"{old},{new.partition(',')[2]}"
-    assert ours(body.encode(), header, "", "whsec_none", SECRET).id == "evt_1"
+    assert verify_event(body.encode(), header, "", "whsec_none", SECRET).id == "evt_1"
 
 
 @pytest.mark.parametrize("seconds", [-301, 301])
-def test_five_minutes_are_the_most(seconds: int) -> None:
+def test_a_signature_older_or_newer_than_five_minutes_is_refused(seconds: int) -> None:
     body = json.dumps(EVENT)
-    header = theirs(body, at=NOW + timedelta(seconds=seconds))
+    header = stripe_signature(body, at=NOW + timedelta(seconds=seconds))
     with pytest.raises(UntrustedWebhook, match="The signature is too old"):
-        ours(body.encode(), header)
+        verify_event(body.encode(), header)
 
 
-def test_our_account_and_our_mode_are_asked_for() -> None:
+def test_an_event_of_another_account_or_mode_is_refused() -> None:
     mine = json.dumps({**EVENT, "account": "acct_ours", "livemode": True})
-    assert ours(mine.encode(), theirs(mine), account="acct_ours", live=True).id == "evt_1"
+    assert verify_event(mine.encode(), stripe_signature(mine), account="acct_ours", live=True).id == "evt_1"
     with pytest.raises(UntrustedWebhook, match="another account"):
-        ours(mine.encode(), theirs(mine), account="acct_other", live=True)
+        verify_event(mine.encode(), stripe_signature(mine), account="acct_other", live=True)
     with pytest.raises(UntrustedWebhook, match="test or live"):
-        ours(mine.encode(), theirs(mine), account="acct_ours")
+        verify_event(mine.encode(), stripe_signature(mine), account="acct_ours")
 
 
-def test_names_that_no_column_holds_are_refused() -> None:
+def test_an_event_id_with_a_nul_character_is_refused() -> None:
     odd = json.dumps({**EVENT, "id": "evt_\0"})
     with pytest.raises(UntrustedWebhook, match="event is not readable"):
-        ours(odd.encode(), theirs(odd))
+        verify_event(odd.encode(), stripe_signature(odd))

@@ -1,4 +1,4 @@
-"""Stripe reconciliation names every kind of difference between three books."""
+"""Differences between Stripe, our payments and the ledger."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ VOID = replace(OPEN, status="void")
         ([], [replace(VOID, payment="pay_gone")]),
     ],
 )
-def test_where_they_agree_there_is_no_difference(ours: list[OurCharge], theirs: list[StripeInvoiceRecord]) -> None:
+def test_matching_records_have_no_difference(ours: list[OurCharge], theirs: list[StripeInvoiceRecord]) -> None:
     assert find_differences(ours, theirs) == []
 
 
@@ -52,13 +52,13 @@ def test_where_they_agree_there_is_no_difference(ours: list[OurCharge], theirs: 
         ([replace(ONE, back=50)], [PAID], DifferenceKind.REFUNDED_NOT_HERE),
     ],
 )
-def test_each_difference_has_its_name(
+def test_each_difference_is_classified(
     ours: list[OurCharge], theirs: list[StripeInvoiceRecord], kind: DifferenceKind
 ) -> None:
     assert [each.kind for each in find_differences(ours, theirs)] == [kind]
 
 
-def test_a_difference_says_what_each_book_has() -> None:
+def test_a_difference_states_the_amount_in_each_system() -> None:
     assert find_differences([replace(ONE, booked=None)], []) == [
         ReconciliationDifference(DifferenceKind.PAID_HERE_NOT_THERE, "pay_1", 200, 0, None),
         ReconciliationDifference(DifferenceKind.NOT_BOOKED, "pay_1", 200, 0, None),
@@ -68,6 +68,6 @@ def test_a_difference_says_what_each_book_has() -> None:
     ]
 
 
-def test_every_kind_says_what_to_do_next() -> None:
+def test_every_difference_kind_has_an_explanation_and_a_next_step() -> None:
     assert set(DIFFERENCE_TEXTS) == set(DifferenceKind)
     assert all(says.endswith(".") and then.endswith((".", "?")) for says, then in DIFFERENCE_TEXTS.values())

@@ -1,4 +1,4 @@
-"""Every Stripe state of invoices, payments, disputes and refunds is known (B35)."""
+"""Stripe states of invoices, payments, disputes and refunds (B35)."""
 
 import typing
 
@@ -21,8 +21,8 @@ from billing.domain.stripe_states import (
 )
 
 
-def words(thing: type, name: str) -> set[str]:
-    """Return the words that the pinned SDK lists for a state."""
+def sdk_states(thing: type, name: str) -> set[str]:
+    """Return the values that the pinned SDK lists for a state."""
     found: set[str] = set()
 
     def walk(kind: object) -> None:
@@ -37,9 +37,9 @@ def words(thing: type, name: str) -> set[str]:
 
 
 def test_every_status_of_the_pinned_stripe_version_is_known() -> None:
-    assert words(stripe.Invoice, "status") == set(INVOICE_RANKS)
-    assert words(stripe.PaymentIntent, "status") == set(INTENT_STATES) - {""}
-    assert words(stripe.Dispute, "status") == set(DISPUTE_RANKS)
+    assert sdk_states(stripe.Invoice, "status") == set(INVOICE_RANKS)
+    assert sdk_states(stripe.PaymentIntent, "status") == set(INTENT_STATES) - {""}
+    assert sdk_states(stripe.Dispute, "status") == set(DISPUTE_RANKS)
     assert set(REFUND_RANKS) == {"pending", "requires_action", "succeeded", "failed", "canceled"}
 
 
@@ -64,13 +64,13 @@ def test_each_invoice_state_is_classified(status: str | None, paid: int, intent:
     assert classify_invoice(StripeInvoiceState(status, 200, paid, intent), 200) is verdict
 
 
-def test_an_invoice_of_another_total_is_never_believed() -> None:
+def test_an_invoice_with_another_total_is_unexpected() -> None:
     assert classify_invoice(StripeInvoiceState("paid", 201, 201), 200) is ChargeState.UNEXPECTED
     assert classify_invoice(StripeInvoiceState("paid", 201, 200), 200) is ChargeState.UNEXPECTED
     assert classify_invoice(StripeInvoiceState("open", 201, 0, "processing"), 200) is ChargeState.UNEXPECTED
 
 
-def test_a_refusal_says_why() -> None:
+def test_a_declined_charge_has_a_code_and_a_reason() -> None:
     assert decline_reason(StripeInvoiceState(VOIDED_STATES[0], 1, 0, "canceled", "card_declined", "No.")) == VOIDED
     assert decline_reason(
         StripeInvoiceState("open", 1, 0, "requires_payment_method", "expired_card", "It is old.")

@@ -1,4 +1,4 @@
-"""Which tax applies, and that lines, categories and credit notes add up."""
+"""Tax treatment, and tax of lines, categories and credit notes."""
 
 from fractions import Fraction
 
@@ -29,7 +29,7 @@ RATES = some.integers(0, 10_000)
         ("CH", "CH", "", TaxTreatment.DOMESTIC, "CH"),
     ],
 )
-def test_a_service_is_taxed_where_its_customer_is(
+def test_tax_treatment_follows_supplier_customer_and_vat_number(
     supplier: str, customer: str, vat_id: str, treatment: TaxTreatment, jurisdiction: str
 ) -> None:
     found = tax_status(supplier, customer, vat_id=vat_id)
@@ -37,7 +37,7 @@ def test_a_service_is_taxed_where_its_customer_is(
 
 
 @given(AMOUNTS, RATES)
-def test_b21_the_lines_come_to_the_tax_of_their_category(amounts: list[int], rate: int) -> None:
+def test_b21_line_taxes_add_up_to_the_tax_of_their_category(amounts: list[int], rate: int) -> None:
     parts = split_tax(amounts, rate)
     assert sum(parts) == tax_of(sum(amounts), rate)
     for minor, part in zip(amounts, parts, strict=True):
@@ -46,12 +46,12 @@ def test_b21_the_lines_come_to_the_tax_of_their_category(amounts: list[int], rat
 
 @given(some.integers(-(10**12), 10**12), RATES)
 @example(1, 5000)  # exactly half a coin
-def test_b20_tax_on_what_is_given_back_mirrors_tax_on_what_was_charged(net: int, rate: int) -> None:
+def test_b20_tax_on_a_credit_mirrors_tax_on_the_charge(net: int, rate: int) -> None:
     assert tax_of(-net, rate) == -tax_of(net, rate)
 
 
 @given(some.integers(1, 10**6), RATES, some.data())
-def test_e7_whatever_the_order_a_line_is_given_back_with_all_of_its_tax(
+def test_e7_partial_credits_in_any_order_return_the_whole_line_tax(
     minor: int, rate: int, draws: some.DataObject
 ) -> None:
     tax, credited, back = tax_of(minor, rate), 0, 0
@@ -63,5 +63,5 @@ def test_e7_whatever_the_order_a_line_is_given_back_with_all_of_its_tax(
     assert back == tax
 
 
-def test_a_line_that_came_to_nothing_has_no_tax_to_give_back() -> None:
+def test_a_zero_line_has_no_tax_to_credit() -> None:
     assert credited_tax(0, of=0, credited=0) == 0

@@ -1,4 +1,4 @@
-"""The months of a time zone, one after another."""
+"""Consecutive months of a time zone."""
 
 from collections.abc import Iterator
 from datetime import datetime
