@@ -1,4 +1,4 @@
-"""Grants as operators give them, in tests."""
+"""Setup of grants, and their remaining amounts."""
 
 import itertools
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Credit notes return to money and grants no more than each paid."""
+"""Credit notes of invoices that grants paid in part."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,8 +24,10 @@ pytestmark = pytest.mark.django_db
 CENT = 10**7
 
 
-def granted_month(*grants: int, ends: str = "", lines: tuple[int, ...] = (200, 105)) -> tuple[Invoice, list[Grant]]:
-    """Return an October of these lines, of which grants paid what they could."""
+def create_granted_month(
+    *grants: int, ends: str = "", lines: tuple[int, ...] = (200, 105)
+) -> tuple[Invoice, list[Grant]]:
+    """Return an October invoice with these lines, and the grants that pay it."""
     tenant, project = create_customer()
     given = [
         create_grant(tenant, minor, priority=n, expires_at=utc(ends) if ends else None)
@@ -39,12 +41,12 @@ def granted_month(*grants: int, ends: str = "", lines: tuple[int, ...] = (200, 1
     return found, given
 
 
-def balance(invoice: Invoice) -> int:
+def available_balance(invoice: Invoice) -> int:
     with tenant_scope(invoice.tenant_id):
         return ledger_balances.available_balance(invoice.tenant_id, invoice.currency)
 
 
-def balanced() -> None:
+def assert_balanced() -> None:
     with staff_scope():
         assert (ledger_balances.recomputed_trial_balance()[1], ledger_balances.uncleared_invoices()) == (
             (),
@@ -54,46 +56,46 @@ def balanced() -> None:
 
 
 def test_a_credit_note_returns_the_payment_before_the_grant() -> None:
-    invoice, (grant,) = granted_month(200)
+    invoice, (grant,) = create_granted_month(200)
     process_payment(request_payment(invoice))
     note = issue_note(invoice, {1: 150})
     assert (note.reduced_due, note.to_balance, note.to_grants) == (0, 105, 45)
-    assert (balance(invoice), remaining_amount(grant)) == (105, 45)
+    assert (available_balance(invoice), remaining_amount(grant)) == (105, 45)
     note = issue_note(invoice)
     assert (note.to_balance, note.to_grants) == (0, 155)
-    assert (balance(invoice), remaining_amount(grant), charged_amounts(invoice)) == (105, 200, [105])
-    balanced()
+    assert (available_balance(invoice), remaining_amount(grant), charged_amounts(invoice)) == (105, 200, [105])
+    assert_balanced()
 
 
 def test_a_credit_note_reduces_the_amount_due_before_returning_a_grant() -> None:
-    invoice, (grant,) = granted_month(200)
+    invoice, (grant,) = create_granted_month(200)
     note = issue_note(invoice)
     assert (note.reduced_due, note.to_balance, note.to_grants) == (105, 0, 200)
-    assert (balance(invoice), remaining_amount(grant), reload_invoice(invoice).status) == (0, 200, "paid")
-    balanced()
+    assert (available_balance(invoice), remaining_amount(grant), reload_invoice(invoice).status) == (0, 200, "paid")
+    assert_balanced()
 
 
 def test_the_grant_drawn_last_is_returned_first() -> None:
-    invoice, (first, second) = granted_month(200, 105)
+    invoice, (first, second) = create_granted_month(200, 105)
     issue_note(invoice, {1: 150})
     assert (remaining_amount(first), remaining_amount(second)) == (45, 105)
     issue_note(invoice, {2: 5})
     assert (remaining_amount(first), remaining_amount(second)) == (50, 105)
-    balanced()
+    assert_balanced()
 
 
 def test_credit_returned_to_an_expired_grant_lapses() -> None:
-    invoice, (grant,) = granted_month(300, ends="2026-11-01 00:00:00")
+    invoice, (grant,) = create_granted_month(300, ends="2026-11-01 00:00:00")
     assert expire_grants(NOW) == 1
     note = issue_note(invoice)
     assert (note.reduced_due, note.to_balance, note.to_grants) == (5, 0, 300)
-    assert (balance(invoice), remaining_amount(grant)) == (0, 0)
+    assert (available_balance(invoice), remaining_amount(grant)) == (0, 0)
     with tenant_scope(invoice.tenant_id):
         assert GrantReturn.objects.get().lapsed
-    balanced()
+    assert_balanced()
 
 
-def test_without_a_grant_all_that_was_paid_goes_to_the_balance() -> None:
+def test_without_grants_a_credited_payment_goes_to_the_balance() -> None:
     invoice = create_october_invoice_of()
     process_payment(request_payment(invoice))
     assert issue_note(invoice).to_balance == 305
@@ -109,7 +111,7 @@ def test_without_a_grant_all_that_was_paid_goes_to_the_balance() -> None:
 def test_credit_notes_in_any_order_return_no_more_than_was_paid(
     grants: list[int], paid_first: bool, parts: list[tuple[int, int]]
 ) -> None:
-    invoice, given_ = granted_month(*grants)
+    invoice, given_ = create_granted_month(*grants)
     if paid_first and invoice.to_pay:
         process_payment(request_payment(invoice))
     rest = {1: 200, 2: 105}
@@ -122,6 +124,6 @@ def test_credit_notes_in_any_order_return_no_more_than_was_paid(
         issue_note(invoice)
     with tenant_scope(invoice.tenant_id):
         assert sum(note.total for note in CreditNote.objects.filter(invoice=invoice)) == 305
-    assert balance(invoice) == sum(charged_amounts(invoice))
+    assert available_balance(invoice) == sum(charged_amounts(invoice))
     assert [remaining_amount(grant) for grant in given_] == grants
-    balanced()
+    assert_balanced()

@@ -1,4 +1,4 @@
-"""Grants pay before money: in order, within scope, before expiry."""
+"""Grants: draw order, scope, expiry, audit and repetition."""
 
 from datetime import timedelta
 from typing import Any
@@ -43,14 +43,14 @@ pytestmark = pytest.mark.django_db
 CENT = EURO // 100
 
 
-def closed(tenant: Tenant, label: str = "2026-10") -> Invoice:
+def close_month_of(tenant: Tenant, label: str = "2026-10") -> Invoice:
     lease_rating.rate_tenant_leases(tenant, now=NOW if label == "2026-10" else LATER)
     found = close_month.close_period(tenant, label, now=NOW if label == "2026-10" else LATER)
     assert found is not None
     return found
 
 
-def balanced() -> None:
+def assert_balanced() -> None:
     with staff_scope():
         assert (ledger_balances.recomputed_trial_balance()[1], ledger_balances.uncleared_invoices()) == (
             (),
@@ -62,19 +62,19 @@ def balanced() -> None:
         ] == []
 
 
-def test_a_grant_is_booked_as_promotion_on_an_account_of_its_own() -> None:
+def test_a_grant_is_booked_to_promotion_with_an_account_of_its_own() -> None:
     tenant, _ = create_customer()
     first, second = create_grant(tenant, 500), create_grant(tenant, 300)
     assert (remaining_amount(first), remaining_amount(second)) == (500, 300)
     assert account_balances()["promotion"] == 800
-    balanced()
+    assert_balanced()
 
 
-def test_a_grant_pays_what_it_can_and_money_pays_the_rest() -> None:
+def test_a_grant_pays_its_amount_and_a_payment_covers_the_remainder() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(200 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     grant = create_grant(tenant, 150)
-    invoice = closed(tenant)
+    invoice = close_month_of(tenant)
     assert (amounts_drawn(invoice), invoice.settled, invoice.to_pay, remaining_amount(grant)) == (
         {grant.pk: 150},
         150,
@@ -84,21 +84,21 @@ def test_a_grant_pays_what_it_can_and_money_pays_the_rest() -> None:
     assert ("draw", "wallet_promo", "receivable", 150) in transfers_of(invoice)
     assert process_payment(request_payment(invoice)).minor == 50
     assert grant_state(grant, NOW).state == "used_up"
-    balanced()
+    assert_balanced()
 
 
-def test_what_is_left_of_a_grant_pays_the_next_month() -> None:
+def test_the_remainder_of_a_grant_pays_the_next_month() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(200 * CENT)
     add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
     add_ended_lease(project, offering, utc("2026-11-05 00:00:00"), HOUR)
     grant = create_grant(tenant, 350)
-    october, november = closed(tenant), closed(tenant, "2026-11")
+    october, november = close_month_of(tenant), close_month_of(tenant, "2026-11")
     assert (amounts_drawn(october), amounts_drawn(november)) == ({grant.pk: 200}, {grant.pk: 150})
     sweep_payments(LATER)
     assert charged_amounts(october) == [50]
     assert reload_invoice(october).status == "paid"
-    balanced()
+    assert_balanced()
 
 
 def test_grants_are_drawn_by_lowest_priority_and_then_by_earliest_expiry() -> None:
@@ -108,7 +108,7 @@ def test_grants_are_drawn_by_lowest_priority_and_then_by_earliest_expiry() -> No
     forever = create_grant(tenant, 100)
     soon = create_grant(tenant, 100, expires_at=utc("2026-12-01 00:00:00"))
     first = create_grant(tenant, 100, priority=1)
-    assert amounts_drawn(closed(tenant)) == {first.pk: 100, soon.pk: 100, forever.pk: 50}
+    assert amounts_drawn(close_month_of(tenant)) == {first.pk: 100, soon.pk: 100, forever.pk: 50}
     assert remaining_amount(last) == 100
 
 
@@ -124,10 +124,10 @@ def test_a_grant_pays_only_in_its_scope() -> None:
     below = create_grant(tenant, 10_000, project=child)
     offered = create_grant(tenant, 10_000, offering=cheap)
     both = create_grant(tenant, 10_000, project=leaf, offering=dear, priority=1)
-    invoice = closed(tenant)
+    invoice = close_month_of(tenant)
     assert amounts_drawn(invoice) == {both.pk: 200, below.pk: 400, offered.pk: 100}
     assert invoice.to_pay == 200
-    balanced()
+    assert_balanced()
 
 
 def test_a_grant_for_all_offerings_leaves_a_scoped_grant_its_usage() -> None:
@@ -137,7 +137,7 @@ def test_a_grant_for_all_offerings_leaves_a_scoped_grant_its_usage() -> None:
     add_ended_lease(project, create_priced_offering(100 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     wide = create_grant(tenant, 100, priority=1)
     narrow = create_grant(tenant, 100, offering=offering)
-    invoice = closed(tenant)
+    invoice = close_month_of(tenant)
     assert (amounts_drawn(invoice), invoice.to_pay) == ({wide.pk: 100, narrow.pk: 100}, 0)
 
 
@@ -146,15 +146,15 @@ def test_grants_are_drawn_before_the_balance_and_before_a_payment() -> None:
     offering = create_priced_offering(300 * CENT)
     add_ended_lease(project, offering, utc("2026-10-05 00:00:00"), HOUR)
     add_ended_lease(project, offering, utc("2026-11-05 00:00:00"), HOUR)
-    october = closed(tenant)
+    october = close_month_of(tenant)
     process_payment(request_payment(october))
     issue_note(october, {1: 120})
     grant = create_grant(tenant, 100, now=NOW)
-    november = closed(tenant, "2026-11")
+    november = close_month_of(tenant, "2026-11")
     with tenant_scope(tenant.pk):
         assert BalanceDraw.objects.get().minor == 120
     assert (amounts_drawn(november), november.to_pay) == ({grant.pk: 100}, 80)
-    balanced()
+    assert_balanced()
 
 
 def test_b31_a_grant_pays_usage_exactly_up_to_its_expiry() -> None:
@@ -162,42 +162,42 @@ def test_b31_a_grant_pays_usage_exactly_up_to_its_expiry() -> None:
     end = utc("2026-10-05 00:30:00")
     add_ended_lease(project, create_priced_offering(360 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     grant = create_grant(tenant, 1000, expires_at=end)
-    invoice = closed(tenant)
+    invoice = close_month_of(tenant)
     assert (amounts_drawn(invoice), remaining_amount(grant)) == ({grant.pk: 180}, 820)
 
 
 @pytest.mark.parametrize(("ends", "paid"), [("2026-10-31 23:59:59", 5900), ("2026-11-01 00:00:00", 6000)])
-def test_b31_a_grant_that_ends_with_the_month_pays_the_whole_month(ends: str, paid: int) -> None:
+def test_b31_a_grant_expiring_at_month_end_pays_the_whole_month(ends: str, paid: int) -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(60 * 60 * 100 * CENT), utc("2026-10-31 23:59:00"), 60)
     grant = create_grant(tenant, 10_000, expires_at=utc(ends))
     assert expire_grants(NOW) == 0
-    assert amounts_drawn(closed(tenant)) == {grant.pk: paid}
+    assert amounts_drawn(close_month_of(tenant)) == {grant.pk: paid}
     assert expire_grants(NOW) == 1
     assert (remaining_amount(grant), grant_state(grant, NOW).state) == (0, "lapsed")
 
 
-def test_b31_a_grant_that_ended_before_the_lease_began_pays_nothing_of_it() -> None:
+def test_b31_a_grant_that_expired_before_the_lease_started_pays_nothing() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(200 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     grant = create_grant(tenant, 1000, expires_at=utc("2026-10-05 00:00:00"))
-    assert amounts_drawn(closed(tenant)) == {}
+    assert amounts_drawn(close_month_of(tenant)) == {}
     assert expire_grants(NOW) == 1
     assert grant_state(grant, NOW).lapsed == 1000
     assert account_balances()["breakage"] == 1000
-    balanced()
+    assert_balanced()
 
 
-def test_two_grants_that_end_do_not_pay_the_same_seconds() -> None:
+def test_two_expiring_grants_do_not_pay_the_same_seconds() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(400 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     first = create_grant(tenant, 1000, expires_at=utc("2026-10-05 00:15:00"))
     second = create_grant(tenant, 1000, expires_at=utc("2026-10-05 00:30:00"))
     third = create_grant(tenant, 30, expires_at=utc("2026-10-05 00:30:00"), priority=1)
-    assert amounts_drawn(closed(tenant)) == {third.pk: 30, first.pk: 100, second.pk: 70}
+    assert amounts_drawn(close_month_of(tenant)) == {third.pk: 30, first.pk: 100, second.pk: 70}
 
 
-def test_the_rest_of_a_grant_expires_once_its_last_month_is_final() -> None:
+def test_the_remainder_of_a_grant_expires_once_its_last_month_is_final() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(200 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     grant = create_grant(tenant, 500, expires_at=utc("2026-10-20 00:00:00"))
@@ -205,14 +205,14 @@ def test_the_rest_of_a_grant_expires_once_its_last_month_is_final() -> None:
     assert grant_state(grant, utc("2026-10-25 00:00:00")).state == "ending"
     lease_rating.rate_tenant_leases(tenant, now=NOW)
     assert expire_grants(NOW) == 0
-    invoice = closed(tenant)
+    invoice = close_month_of(tenant)
     assert amounts_drawn(invoice) == {grant.pk: 200}
     assert (expire_grants(NOW), expire_grants(NOW)) == (1, 0)
     assert grant_state(grant, NOW).lapsed == 300
-    balanced()
+    assert_balanced()
 
 
-def test_a_grant_that_nobody_used_lapses_when_its_month_is_closed() -> None:
+def test_an_unused_grant_lapses_when_its_month_is_closed() -> None:
     tenant, _ = create_customer("Pacific/Auckland")
     grant = create_grant(tenant, 500, expires_at=utc("2026-10-20 00:00:00"))
     assert expire_grants(utc("2026-10-31 10:00:00")) == 0
@@ -221,7 +221,7 @@ def test_a_grant_that_nobody_used_lapses_when_its_month_is_closed() -> None:
     close_month.close_due_months(now=utc("2026-10-31 11:05:00"))
     assert expire_grants(utc("2026-10-31 11:05:00")) == 1
     assert (grant_state(grant, NOW).state, grant_state(grant, NOW).lapsed) == ("lapsed", 500)
-    balanced()
+    assert_balanced()
 
 
 def test_a_grant_does_not_expire_before_its_usage_is_charged() -> None:
@@ -250,7 +250,7 @@ def test_a_grant_that_fails_to_expire_does_not_block_the_others(monkeypatch: pyt
     assert (remaining_amount(grants[0]), remaining_amount(grants[1])) == (500, 0)
 
 
-def test_of_two_workers_one_ends_a_grant() -> None:
+def test_a_grant_expires_only_once() -> None:
     tenant, _ = create_customer()
     grant = create_grant(tenant, 500, expires_at=utc("2026-10-20 00:00:00"))
     expire_grants(NOW)
@@ -260,7 +260,7 @@ def test_of_two_workers_one_ends_a_grant() -> None:
         assert [grant_expiry._expire_grant(grant.pk, tenant, ends, NOW) for _ in range(2)] == [True, False]
 
 
-def test_the_same_grant_twice_is_given_once() -> None:
+def test_a_repeated_grant_request_creates_one_grant() -> None:
     tenant, _ = create_customer()
     first, second = create_grant(tenant, 500, idem="breach 7"), create_grant(tenant, 500, idem="breach 7")
     assert first.pk == second.pk
@@ -285,7 +285,7 @@ def test_an_invalid_grant_is_refused_at_its_field_and_books_nothing() -> None:
         assert not Grant.objects.exists()
 
 
-def test_the_audit_log_says_who_gave_how_much_for_what() -> None:
+def test_a_grant_is_audited_with_amount_reason_and_scope() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering()
     create_grant(tenant, 500, project=project, offering=offering, expires_at=utc("2026-12-01 00:00:00"))
@@ -302,11 +302,11 @@ def test_the_audit_log_says_who_gave_how_much_for_what() -> None:
     )
 
 
-def test_closing_again_draws_nothing_again() -> None:
+def test_closing_a_month_again_draws_grants_only_once() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(200 * CENT), utc("2026-10-05 00:00:00"), HOUR)
     create_grant(tenant, 500)
-    closed(tenant)
+    close_month_of(tenant)
     close_month.close_due_months(now=LATER)
     drafts.refresh_drafts(tenant, now=LATER)
     with tenant_scope(tenant.pk):

@@ -1,4 +1,4 @@
-"""Grants pay amounts with tax; a partial line has its share."""
+"""Grants on taxed invoices."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def _taxed(settings: Any) -> None:
     set_tax_rate("DE", 19)
 
 
-def test_credit_pays_a_line_with_its_tax() -> None:
+def test_a_grant_pays_a_line_including_its_tax() -> None:
     tenant, project = create_customer()
     set_billing_details(tenant, LUMEN)
     charge_amounts(project, 1000)

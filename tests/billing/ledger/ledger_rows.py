@@ -1,4 +1,4 @@
-"""Ledger rows as tests read and change them."""
+"""Ledger transfers and balances of tests."""
 
 from billing.domain.ledger import AccountType
 from billing.models import AccountBalance, Invoice, LedgerTransfer
@@ -22,7 +22,7 @@ def transfers(invoice: Invoice) -> list[LedgerTransfer]:
 
 
 def account_balances(tenant_id: str | None = None) -> dict[str, int]:
-    """Return what is on the accounts of a tenant, or on the platform's."""
+    """Return the account balances of a tenant, or of the platform."""
     with staff_scope():
         found = AccountBalance.objects.filter(account__tenant_id=tenant_id)
         return dict(found.values_list("account__type", "minor"))

@@ -1,4 +1,4 @@
-"""Invoices of releases without a ledger are booked later as they happened."""
+"""Backfill of ledger entries for invoices of older releases."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def older_release() -> Iterator[None]:
         yield
 
 
-def test_old_invoices_and_payments_are_booked_as_they_happened() -> None:
+def test_backfilled_invoices_and_payments_have_their_original_times() -> None:
     with older_release():
         owed, paid = create_final_invoice(), create_final_invoice()
         process_payment(request_payment(paid))
@@ -47,7 +47,7 @@ def test_old_invoices_and_payments_are_booked_as_they_happened() -> None:
     assert missing_postings.post_missing(now=later()) == 0
 
 
-def test_an_old_void_invoice_is_posted_and_reversed() -> None:
+def test_a_voided_invoice_is_backfilled_and_reversed() -> None:
     with older_release():
         invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id):
@@ -82,7 +82,7 @@ def test_the_backfill_books_credit_notes_and_draws_in_a_valid_order() -> None:
 
 
 @pytest.mark.parametrize("error", [DatabaseError("no such row"), posting.ConflictingTransfer("otherwise")])
-def test_one_tenants_trouble_keeps_nobody_elses_waiting(error: Exception) -> None:
+def test_a_backfill_error_for_one_tenant_does_not_block_the_others(error: Exception) -> None:
     with older_release():
         first, second = sorted((create_final_invoice(), create_final_invoice()), key=lambda invoice: invoice.tenant_id)
     real = posting.post_invoices
@@ -98,7 +98,7 @@ def test_one_tenants_trouble_keeps_nobody_elses_waiting(error: Exception) -> Non
     assert missing_postings.post_missing(now=NOW) == 2
 
 
-def test_the_task_books_and_seals() -> None:
+def test_the_ledger_task_posts_and_seals() -> None:
     with older_release():
         invoice = create_final_invoice()
     tasks.post_and_seal_ledger()
@@ -109,7 +109,7 @@ def test_the_task_books_and_seals() -> None:
         assert LedgerSeal.objects.get().transfers == [each.pk for each in transfers(invoice)]
 
 
-def proof(name: str, minutes: int) -> tuple[int, tuple[str, ...]]:
+def check_invariant(name: str, minutes: int) -> tuple[int, tuple[str, ...]]:
     with staff_scope():
         found = {each.name: each for each in invariant_checks.check_invariants(now=NOW + timedelta(minutes=minutes))}
     return found[name].found, found[name].examples
@@ -118,14 +118,14 @@ def proof(name: str, minutes: int) -> tuple[int, tuple[str, ...]]:
 def test_the_integrity_checks_name_unposted_invoices_after_a_grace_period() -> None:
     with older_release():
         invoice = create_final_invoice()
-    assert proof("invoices posted", 5) == (0, ())
-    assert proof("invoices posted", 40) == (1, (invoice.pk,))
+    assert check_invariant("invoices posted", 5) == (0, ())
+    assert check_invariant("invoices posted", 40) == (1, (invoice.pk,))
     missing_postings.post_missing(now=NOW)
-    assert proof("invoices posted", 40) == (0, ())
-    assert proof("books balance", 40) == (0, ())
+    assert check_invariant("invoices posted", 40) == (0, ())
+    assert check_invariant("books balance", 40) == (0, ())
 
 
-def test_the_books_of_many_tenants_balance() -> None:
+def test_the_trial_balance_of_many_tenants_balances() -> None:
     for number in range(4):
         invoice = create_final_invoice((number + 1) * 10**9)
         if number % 2:

@@ -1,4 +1,4 @@
-"""Every invoice event is posted once, in its own transaction."""
+"""Posting of invoices, payments and reversals."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,13 +42,13 @@ FINAL = [("invoice", "accrued", "revenue", 200), ("invoice", "receivable", "accr
 PAID = ("payment", "cash", "receivable", 200)
 
 
-def void(invoice: Invoice) -> None:
+def void_invoice(invoice: Invoice) -> None:
     with tenant_scope(invoice.tenant_id):
         Invoice.objects.filter(pk=invoice.pk).update(status="void")
         posting.reverse_invoices([invoice.pk], now=NOW)
 
 
-def test_an_invoice_that_becomes_final_is_owed_and_earned() -> None:
+def test_a_final_invoice_is_posted_as_receivable_and_revenue() -> None:
     invoice = create_final_invoice()
     assert transfers_of(invoice) == FINAL
     assert {each.at for each in transfers(invoice)} == {invoice.finalized_at}
@@ -56,7 +56,7 @@ def test_an_invoice_that_becomes_final_is_owed_and_earned() -> None:
     assert account_balances() == {"revenue": 200}
 
 
-def test_what_is_collected_is_no_longer_owed() -> None:
+def test_a_collected_payment_clears_the_receivable() -> None:
     invoice = create_final_invoice()
     payment = process_payment(request_payment(invoice))
     assert transfers_of(invoice) == [*FINAL, PAID]
@@ -65,7 +65,7 @@ def test_what_is_collected_is_no_longer_owed() -> None:
     assert account_balances() == {"revenue": 200, "cash": 200}
 
 
-def test_a_declined_payment_moves_nothing() -> None:
+def test_a_declined_payment_posts_nothing() -> None:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
@@ -74,7 +74,7 @@ def test_a_declined_payment_moves_nothing() -> None:
 
 def test_a_void_invoice_is_reversed_transfer_by_transfer() -> None:
     invoice = create_final_invoice()
-    void(invoice)
+    void_invoice(invoice)
     taken_back = [("void", "revenue", "accrued", 200), ("void", "accrued", "receivable", 200)]
     assert transfers_of(invoice) == [*FINAL, *taken_back]
     rows = transfers(invoice)
@@ -83,7 +83,7 @@ def test_a_void_invoice_is_reversed_transfer_by_transfer() -> None:
     assert account_balances() == {"revenue": 0}
 
 
-def test_a_final_invoice_is_not_reversed() -> None:
+def test_a_final_invoice_cannot_be_reversed() -> None:
     invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id):
         assert posting.reverse_invoices([invoice.pk], now=NOW) == 0
@@ -99,24 +99,24 @@ def test_b13_posting_again_writes_nothing() -> None:
     assert transfers(invoice) == before
 
 
-def test_b14_the_same_name_with_another_amount_is_refused() -> None:
+def test_b14_a_transfer_key_with_another_amount_is_refused() -> None:
     invoice = create_final_invoice()
     other = load_sql("billing/ledger/invoice_transfers").replace("i.total,", "2 * i.total,")
     with (
         tenant_scope(invoice.tenant_id),
-        patch.object(posting, "load_sql", instead("billing/ledger/invoice_transfers", other)),
+        patch.object(posting, "load_sql", load_sql_except("billing/ledger/invoice_transfers", other)),
         pytest.raises(posting.ConflictingTransfer, match=f"different transfers of {invoice.pk}:total"),
     ):
         posting.post_invoices([invoice.pk], now=NOW)
     assert transfers_of(invoice) == FINAL
 
 
-def instead(name: str, text: str) -> Callable[[str], str]:
-    """Return the statements as ever, but for one that says this."""
+def load_sql_except(name: str, text: str) -> Callable[[str], str]:
+    """Return a loader that replaces one SQL statement."""
     return lambda wanted: text if wanted == name else load_sql(wanted)
 
 
-def test_an_invoice_of_nothing_is_not_in_the_books() -> None:
+def test_an_invoice_of_zero_is_not_posted() -> None:
     invoice = create_final_invoice(0)
     assert transfers_of(invoice) == []
 
@@ -129,7 +129,7 @@ def test_a_negative_amount_is_posted_in_the_opposite_direction() -> None:
     )
     with (
         tenant_scope(invoice.tenant_id),
-        patch.object(posting, "load_sql", instead("mine", text)),
+        patch.object(posting, "load_sql", load_sql_except("mine", text)),
     ):
         values: Any = {
             "theirs": posting.TENANT_TYPES,
@@ -141,7 +141,7 @@ def test_a_negative_amount_is_posted_in_the_opposite_direction() -> None:
     assert transfers_of(invoice)[-1] == ("invoice", "accrued", "receivable", 5)
 
 
-def test_many_invoices_are_one_statement() -> None:
+def test_many_invoices_are_posted_in_one_call() -> None:
     tenant, project = create_customer()
     offering = create_priced_offering(2 * EURO)
     for month in ("08", "09", "10"):
@@ -170,7 +170,7 @@ def test_every_currency_has_its_own_accounts() -> None:
         assert sorted(accounts) == ["EUR", "JPY"]
 
 
-def test_b42_an_invoice_is_final_only_together_with_its_transfers() -> None:
+def test_b42_an_invoice_becomes_final_only_together_with_its_transfers() -> None:
     tenant, project = create_customer()
     add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
@@ -182,7 +182,7 @@ def test_b42_an_invoice_is_final_only_together_with_its_transfers() -> None:
         assert not LedgerTransfer.objects.exists()
 
 
-def test_a_payment_has_succeeded_only_together_with_its_transfer() -> None:
+def test_a_payment_succeeds_only_together_with_its_transfer() -> None:
     invoice = create_final_invoice()
     payment = request_payment(invoice)
     dies = patch.object(posting, "_post_rows", side_effect=OSError("killed"))
@@ -195,7 +195,7 @@ def test_a_payment_has_succeeded_only_together_with_its_transfer() -> None:
     assert transfers_of(invoice) == FINAL
 
 
-def test_a_platform_account_tells_tenants_nothing_of_what_is_on_it() -> None:
+def test_tenants_cannot_see_platform_account_balances() -> None:
     invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id), connection.cursor() as cursor:
         cursor.execute(

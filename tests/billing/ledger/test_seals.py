@@ -1,4 +1,4 @@
-"""Ledger seals reveal every later change (E10)."""
+"""Ledger seals, and detection of every later change (E10)."""
 
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -21,65 +21,65 @@ def later(days: int = 0) -> datetime:
     return clock.now() + timedelta(days=days, minutes=5)
 
 
-def verdict(days: int = 0) -> ledger_seal.SealVerification:
+def verify_seals(days: int = 0) -> ledger_seal.SealVerification:
     with staff_scope():
         return ledger_seal.verify_seals(now=later(days))
 
 
-def paid_bill() -> Invoice:
+def create_paid_invoice() -> Invoice:
     invoice = create_final_invoice()
     process_payment(request_payment(invoice))
     return invoice
 
 
-def seals(invoice: Invoice) -> list[LedgerSeal]:
+def ledger_seals(invoice: Invoice) -> list[LedgerSeal]:
     with tenant_scope(invoice.tenant_id):
         return list(LedgerSeal.objects.order_by("n"))
 
 
 @pytest.mark.django_db
-def test_what_was_posted_is_sealed_once() -> None:
-    invoice = paid_bill()
+def test_posted_transfers_are_sealed_once() -> None:
+    invoice = create_paid_invoice()
     assert (ledger_seal.seal_ledger(now=later()), ledger_seal.seal_ledger(now=later())) == (3, 0)
-    (seal,) = seals(invoice)
+    (seal,) = ledger_seals(invoice)
     assert (seal.n, seal.transfers) == (1, [each.pk for each in transfers(invoice)])
-    found = verdict()
+    found = verify_seals()
     assert (found.tenants, found.seals, found.transfers, found.unsealed, found.wrong) == (1, 1, 3, 0, ())
 
 
 @pytest.mark.django_db
-def test_what_was_posted_this_moment_waits_until_it_is_surely_committed() -> None:
+def test_transfers_are_not_sealed_before_they_are_surely_committed() -> None:
     create_final_invoice()
     assert ledger_seal.seal_ledger(now=clock.now()) == 0
-    assert verdict().unsealed == 2
-    assert verdict().wrong == ()
+    assert verify_seals().unsealed == 2
+    assert verify_seals().wrong == ()
 
 
 @pytest.mark.django_db
-def test_a_later_seal_goes_on_where_the_last_one_ended() -> None:
+def test_a_later_seal_continues_the_chain() -> None:
     invoice = create_final_invoice()
     ledger_seal.seal_ledger(now=later())
     process_payment(request_payment(invoice))
     ledger_seal.seal_ledger(now=later())
-    first, second = seals(invoice)
+    first, second = ledger_seals(invoice)
     assert (second.n, bytes(second.before), len(second.transfers)) == (2, bytes(first.hash), 1)
-    assert verdict().wrong == ()
+    assert verify_seals().wrong == ()
 
 
 @pytest.mark.django_db
-def test_what_is_too_much_at_once_is_sealed_bit_by_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transfers_beyond_the_batch_size_are_sealed_in_several_seals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_seal, "BATCH_SIZE", 2)
-    invoices = [paid_bill(), paid_bill()]
+    invoices = [create_paid_invoice(), create_paid_invoice()]
     assert ledger_seal.seal_ledger(now=later()) == 6
-    found = verdict()
+    found = verify_seals()
     assert (found.tenants, found.transfers, found.unsealed, found.wrong) == (2, 6, 0, ())
-    assert sorted(pk for each in invoices for seal in seals(each) for pk in seal.transfers) == sorted(
+    assert sorted(pk for each in invoices for seal in ledger_seals(each) for pk in seal.transfers) == sorted(
         row.pk for each in invoices for row in transfers(each)
     )
 
 
 @pytest.mark.django_db
-def test_no_seal_reaches_across_midnight() -> None:
+def test_a_seal_does_not_span_midnight() -> None:
     invoice = create_final_invoice()
     rows = transfers(invoice)
     with tenant_scope(invoice.tenant_id):
@@ -90,17 +90,17 @@ def test_no_seal_reaches_across_midnight() -> None:
             idem=f"{invoice.pk}:late", recorded_at=yesterday,
         )  # fmt: skip
     assert ledger_seal.seal_ledger(now=later()) == 3
-    assert [(each.n, each.day) for each in seals(invoice)] == [
+    assert [(each.n, each.day) for each in ledger_seals(invoice)] == [
         (1, yesterday.astimezone(UTC).date()),
         (2, clock.now().astimezone(UTC).date()),
     ]
-    assert verdict().wrong == ()
+    assert verify_seals().wrong == ()
 
 
 @pytest.mark.django_db
 def test_entries_unsealed_for_a_day_are_reported() -> None:
     invoice = create_final_invoice()
-    found = verdict(days=2)
+    found = verify_seals(days=2)
     assert len(found.wrong) == 2
     assert f"of {invoice.tenant_id}, written" in found.wrong[0]
     assert "is not in any seal" in found.wrong[0]
@@ -109,70 +109,70 @@ def test_entries_unsealed_for_a_day_are_reported() -> None:
 @pytest.mark.django_db
 def test_the_head_of_all_chains_changes_with_every_seal() -> None:
     invoice = create_final_invoice()
-    heads = [verdict().head]
+    heads = [verify_seals().head]
     ledger_seal.seal_ledger(now=later())
-    heads.append(verdict().head)
+    heads.append(verify_seals().head)
     process_payment(request_payment(invoice))
     ledger_seal.seal_ledger(now=later())
-    heads.append(verdict().head)
+    heads.append(verify_seals().head)
     assert len(set(heads)) == 3
 
 
-def verified() -> str:
+def run_verify_ledger() -> str:
     said = StringIO()
     call_command("verify_ledger", stdout=said)
     return said.getvalue()
 
 
 @pytest.mark.django_db
-def test_the_command_reports_a_consistent_ledger() -> None:
-    paid_bill()
+def test_the_verify_command_reports_a_consistent_ledger() -> None:
+    create_paid_invoice()
     ledger_seal.seal_ledger(now=later())
-    said = verified()
+    said = run_verify_ledger()
     assert "trial balance EUR              debit €2.00, credit €2.00" in said
     assert "1, 1 seals over 3 transfers" in said
     assert said.endswith("The ledger is consistent.\n")
 
 
 EDITS = {
-    "a sum": ("UPDATE billing_ledgertransfer SET minor = minor + 1 WHERE kind = 'payment'", "was changed"),
-    "a kind": ("UPDATE billing_ledgertransfer SET kind = 'invoice' WHERE kind = 'payment'", "was changed"),
-    "a moment": (
+    "amount changed": ("UPDATE billing_ledgertransfer SET minor = minor + 1 WHERE kind = 'payment'", "was changed"),
+    "kind changed": ("UPDATE billing_ledgertransfer SET kind = 'invoice' WHERE kind = 'payment'", "was changed"),
+    "time changed": (
         "UPDATE billing_ledgertransfer SET at = at + interval '1 s' WHERE kind = 'payment'",
         "was changed",
     ),
-    "two legs": (
+    "accounts swapped": (
         "UPDATE billing_ledgertransfer SET debit_account_id = credit_account_id, credit_account_id = debit_account_id"
         " WHERE kind = 'payment'",
         "was changed",
     ),
-    "one less": ("DELETE FROM billing_ledgertransfer WHERE kind = 'payment'", "is missing"),
-    "a seal less": ("DELETE FROM billing_ledgerseal WHERE n = 1", "seal 1 is missing"),
-    "another seal": (
+    "transfer deleted": ("DELETE FROM billing_ledgertransfer WHERE kind = 'payment'", "is missing"),
+    "seal deleted": ("DELETE FROM billing_ledgerseal WHERE n = 1", "seal 1 is missing"),
+    "seal changed": (
         "UPDATE billing_ledgerseal SET before = sha256('x') WHERE n = 2",
         "does not continue the previous seal",
     ),
-    "a balance": ("UPDATE billing_accountbalance SET minor = minor + 1", "its transfers sum to"),
+    "balance changed": ("UPDATE billing_accountbalance SET minor = minor + 1", "its transfers sum to"),
 }
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_e10_the_verifier_finds_a_superusers_edit(own_database: OwnDatabase, edit: str) -> None:
+def test_e10_the_verifier_finds_a_change_by_a_superuser(own_database: OwnDatabase, edit: str) -> None:
     invoice = create_final_invoice()
     ledger_seal.seal_ledger(now=later())
     process_payment(request_payment(invoice))
     ledger_seal.seal_ledger(now=later())
-    assert "The ledger is consistent." in verified()
+    assert "The ledger is consistent." in run_verify_ledger()
     sql, says = EDITS[edit]
     with own_database.server.as_administrator(own_database.name) as superuser:
         superuser.execute("SET session_replication_role = replica")  # no trigger stands in the way
         superuser.execute(sql)
     with pytest.raises(CommandError, match=says):
-        verified()
+        run_verify_ledger()
 
 
-def test_e10_a_transfer_that_a_superuser_adds_is_found(own_database: OwnDatabase) -> None:
-    paid_bill()
+def test_e10_the_verifier_finds_a_transfer_added_by_a_superuser(own_database: OwnDatabase) -> None:
+    create_paid_invoice()
     ledger_seal.seal_ledger(now=later())
     columns = "tenant_id, debit_account_id, credit_account_id, currency, minor, at, kind, ref"
     with own_database.server.as_administrator(own_database.name) as superuser:
@@ -183,26 +183,26 @@ def test_e10_a_transfer_that_a_superuser_adds_is_found(own_database: OwnDatabase
             " WHERE kind = 'payment'"
         )
     with pytest.raises(CommandError) as found:
-        verified()
+        run_verify_ledger()
     assert "is not in any seal" in str(found.value)
     assert "its transfers sum to" in str(found.value)
 
 
 @pytest.mark.django_db
-def test_the_command_names_what_is_not_in_the_books() -> None:
+def test_the_verify_command_reports_a_voided_invoice_that_is_not_reversed() -> None:
     invoice = create_final_invoice()
     with tenant_scope(invoice.tenant_id), connection.cursor() as cursor:
         # As an older release would: the invoice is taken back, and nobody tells the ledger.
         cursor.execute("UPDATE billing_invoice SET status = 'void'")
     with pytest.raises(CommandError, match=f"{invoice.pk} of {invoice.tenant_id} was voided"):
-        verified()
+        run_verify_ledger()
     with tenant_scope(invoice.tenant_id):
         posting.reverse_invoices([invoice.pk], now=NOW)
-    assert "The ledger is consistent." in verified()
+    assert "The ledger is consistent." in run_verify_ledger()
 
 
 @pytest.mark.django_db
-def test_what_is_left_on_accrued_is_found() -> None:
+def test_an_uncleared_accrued_account_is_reported() -> None:
     invoice = create_final_invoice()
     first = transfers(invoice)[0]
     with tenant_scope(invoice.tenant_id):
@@ -214,4 +214,4 @@ def test_what_is_left_on_accrued_is_found() -> None:
     with staff_scope():
         assert ledger_balances.uncleared_invoices() == [invoice.pk]
     with pytest.raises(CommandError, match="the accrued account is not cleared"):
-        verified()
+        run_verify_ledger()

@@ -1,4 +1,4 @@
-"""A supplier in Berlin, and payments collected by the simulated gateway."""
+"""Supplier in Berlin, and payment collection by the simulated gateway."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Split tax over lines by the plain rule, to compare with SQL."""
+"""Tax split over lines by largest remainder, for comparison with SQL."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Buyers, sellers and a finished month for tests of tax."""
+"""Buyers, sellers and a taxed month for tests."""
 
 from datetime import date
 
@@ -41,7 +41,7 @@ def set_billing_details(tenant: Tenant, party: InvoiceParty) -> None:
 
 
 def create_october_invoice(*cents: int, party: InvoiceParty | None = None) -> Invoice:
-    """Return a tenant's October, final, with a line of each of these cents."""
+    """Return a tenant's final October invoice with a line of each of these cents."""
     tenant, project = create_customer()
     if party:
         set_billing_details(tenant, party)

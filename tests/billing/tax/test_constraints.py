@@ -1,4 +1,4 @@
-"""PostgreSQL refuses invalid tax rows, whoever writes them."""
+"""PostgreSQL constraints on tax rows, rates and final invoices."""
 
 from datetime import date
 
@@ -24,7 +24,7 @@ def invoice() -> Invoice:
     [{"tax": 1}, {"treatment": "outside"}, {"customer": {}}, {"supplier": None}, {"due_at": None}],
     ids=lambda change: next(iter(change)),
 )
-def test_a_final_invoice_keeps_its_tax_and_its_parties(invoice: Invoice, change: dict[str, object]) -> None:
+def test_tax_and_parties_of_a_final_invoice_cannot_change(invoice: Invoice, change: dict[str, object]) -> None:
     with (
         tenant_scope(invoice.tenant_id),
         pytest.raises(DatabaseError, match="is final"),
@@ -33,7 +33,7 @@ def test_a_final_invoice_keeps_its_tax_and_its_parties(invoice: Invoice, change:
         Invoice.objects.filter(pk=invoice.pk).update(**change)
 
 
-def test_the_taxes_of_a_final_invoice_stay(invoice: Invoice) -> None:
+def test_tax_rows_of_a_final_invoice_cannot_change(invoice: Invoice) -> None:
     with (
         tenant_scope(invoice.tenant_id),
         pytest.raises(DatabaseError, match="is final"),
@@ -52,7 +52,7 @@ def test_rows_of_a_final_invoice_cannot_move_to_a_draft(invoice: Invoice, model:
 
 
 @pytest.mark.parametrize("model", [InvoiceTax, InvoiceLine])
-def test_an_invoice_whose_tax_does_not_add_up_never_becomes_final(invoice: Invoice, model: type[InvoiceTax]) -> None:
+def test_an_invoice_whose_tax_does_not_add_up_cannot_become_final(invoice: Invoice, model: type[InvoiceTax]) -> None:
     column = "tax" if model is InvoiceTax else "tax_minor"
     with tenant_scope(invoice.tenant_id):
         draft = _draft_like(invoice)
@@ -70,11 +70,11 @@ def test_an_invoice_whose_tax_does_not_add_up_never_becomes_final(invoice: Invoi
         ({"status": "finalized"}, ""),
     ],
 )
-@pytest.mark.parametrize("told_who", [True, False])
-def test_an_invoice_whose_tax_nobody_decided_never_becomes_final(
-    invoice: Invoice, change: dict[str, object], why: str, told_who: bool
+@pytest.mark.parametrize("has_details", [True, False])
+def test_an_invoice_without_tax_treatment_or_parties_cannot_become_final(
+    invoice: Invoice, change: dict[str, object], why: str, has_details: bool
 ) -> None:
-    if told_who:
+    if has_details:
         set_billing_details(invoice.tenant, ATELIER)
     with tenant_scope(invoice.tenant_id):
         draft = _draft_like(invoice)
@@ -93,7 +93,7 @@ def test_an_invoice_whose_tax_nobody_decided_never_becomes_final(
             rows.update(**whole | change)
 
 
-def test_a_rate_that_is_corrected_as_a_month_closes_is_looked_up_again(invoice: Invoice) -> None:
+def test_an_invoice_taxed_at_a_rate_corrected_since_cannot_become_final(invoice: Invoice) -> None:
     set_tax_rate("DE", 7, since=date(2026, 11, 30))
     with tenant_scope(invoice.tenant_id):
         draft = _draft_like(invoice)
@@ -120,7 +120,7 @@ def _draft_like(invoice: Invoice) -> Invoice:
     return Invoice.objects.get(tenant=invoice.tenant_id, status="draft")
 
 
-def test_a_rate_that_was_used_is_never_changed_and_none_overlaps(invoice: Invoice) -> None:
+def test_a_used_tax_rate_cannot_change_or_overlap_another(invoice: Invoice) -> None:
     rate = TaxRate.objects.get()
     assert rate.used
     for change in ({"rate_bp": 1}, {"used": False}, {"jurisdiction": "FR"}):
@@ -133,7 +133,7 @@ def test_a_rate_that_was_used_is_never_changed_and_none_overlaps(invoice: Invoic
         rate.save(force_insert=True)
 
 
-def test_a_note_cannot_give_back_tax_beside_its_line(invoice: Invoice) -> None:
+def test_a_credit_note_line_cannot_credit_more_tax_than_its_share(invoice: Invoice) -> None:
     note = issue_note(invoice, {1: 100})
     with tenant_scope(invoice.tenant_id):
         line = InvoiceLine.objects.get(invoice=invoice, n=2)

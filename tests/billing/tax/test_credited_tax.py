@@ -1,4 +1,4 @@
-"""Credit notes of taxed invoices add up to total and tax."""
+"""Credit notes of taxed invoices."""
 
 import random
 
@@ -16,7 +16,7 @@ from tests.billing.tax.taxed_tenants import create_october_invoice, set_tax_rate
 pytestmark = pytest.mark.django_db
 
 
-def test_a_part_of_a_line_takes_its_part_of_the_tax_along() -> None:
+def test_a_partial_credit_includes_its_share_of_the_tax() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200, 105)
     note = issue_note(invoice, {1: 100})
@@ -24,7 +24,7 @@ def test_a_part_of_a_line_takes_its_part_of_the_tax_along() -> None:
     assert invoices_of(invoice.tenant)[0].due == 363 - 119
 
 
-def test_all_of_it_comes_to_zero_and_to_nothing_owed() -> None:
+def test_a_full_credit_note_settles_the_invoice_including_tax() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200, 105)
     note = issue_note(invoice)
@@ -36,7 +36,7 @@ def test_all_of_it_comes_to_zero_and_to_nothing_owed() -> None:
 
 
 @pytest.mark.deep
-def test_e7_b19_any_parts_in_any_order_come_to_exactly_total_and_tax() -> None:
+def test_e7_b19_partial_credits_in_any_order_add_up_to_total_and_tax() -> None:
     set_tax_rate("DE", 19)
     chance = random.Random(7)
     for _ in range(4):

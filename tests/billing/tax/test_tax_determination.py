@@ -1,4 +1,4 @@
-"""Which part of an invoice is tax, and that all figures add up."""
+"""Tax of invoices: treatment, rates, categories and ledger entries."""
 
 import random
 from datetime import date, timedelta
@@ -44,29 +44,29 @@ from tests.billing.tax.taxed_tenants import (
 pytestmark = pytest.mark.django_db
 
 
-def taxes(invoice: Invoice) -> list[tuple[str, int | None, int, int]]:
+def tax_rows(invoice: Invoice) -> list[tuple[str, int | None, int, int]]:
     with tenant_scope(invoice.tenant_id):
         rows = InvoiceTax.objects.filter(invoice=invoice).order_by("category")
         return list(rows.values_list("category", "rate_bp", "net", "tax"))
 
 
-def test_a_tenant_at_home_pays_the_rate_of_home() -> None:
+def test_a_domestic_customer_pays_the_domestic_rate() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200, 105)
     assert (invoice.subtotal, invoice.tax, invoice.total) == (305, 58, 363)
     assert invoice.treatment == "domestic"
-    assert taxes(invoice) == [("standard", 1900, 305, 58)]
+    assert tax_rows(invoice) == [("standard", 1900, 305, 58)]
     assert [line.tax_minor for line in invoice_lines(invoice)] == [38, 20]
 
 
-def test_a_business_of_another_member_state_owes_the_tax_itself() -> None:
+def test_a_business_in_another_member_state_is_reverse_charged() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200, party=ATELIER)
     assert (invoice.total, invoice.tax, invoice.treatment) == (200, 0, "reverse_charge")
-    assert taxes(invoice) == [("standard", 0, 200, 0)]
+    assert tax_rows(invoice) == [("standard", 0, 200, 0)]
 
 
-def test_a_person_of_another_member_state_pays_its_rate() -> None:
+def test_a_consumer_in_another_member_state_pays_the_rate_there() -> None:
     set_tax_rate("DE", 19)
     set_tax_rate("FR", 20)
     assert create_october_invoice(200, party=PERSON).tax == 40
@@ -78,15 +78,15 @@ def test_a_customer_outside_the_eu_pays_no_tax() -> None:
     assert (invoice.tax, invoice.treatment) == (0, "outside")
 
 
-def test_without_a_supplier_nothing_is_said_of_tax(settings: object) -> None:
+def test_an_invoice_without_a_configured_supplier_has_no_tax(settings: object) -> None:
     settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}  # type: ignore[attr-defined]
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200)
     assert (invoice.total, invoice.tax, invoice.treatment, invoice.supplier) == (200, 0, "", None)
-    assert taxes(invoice) == []
+    assert tax_rows(invoice) == []
 
 
-def test_an_unknown_rate_keeps_the_invoice_a_draft_and_is_never_zero() -> None:
+def test_an_unknown_tax_rate_keeps_the_invoice_a_draft_and_is_never_zero() -> None:
     tenant, project = create_customer()
     charge_amounts(project, 200)
     lease_rating.rate_tenant_leases(tenant, now=NOW)
@@ -102,13 +102,13 @@ def test_an_unknown_rate_keeps_the_invoice_a_draft_and_is_never_zero() -> None:
     assert invoices_of(tenant)[0].tax == 38
 
 
-def test_the_last_day_of_a_month_decides() -> None:
+def test_the_tax_rate_on_the_last_day_of_the_month_applies() -> None:
     set_tax_rate("DE", 19)
     set_tax_rate("DE", 16, since=date(2026, 10, 31))
     assert create_october_invoice(10_000).tax == 1600
 
 
-def test_a_wrong_rate_is_corrected_until_a_final_invoice_was_taxed_by_it() -> None:
+def test_a_tax_rate_can_be_corrected_until_a_final_invoice_uses_it() -> None:
     set_tax_rate("DE", 19)
     wrong = set_tax_rate("DE", 91, since=date(2026, 10, 31))
     assert create_october_invoice(100).tax == 91
@@ -123,7 +123,7 @@ def test_a_wrong_rate_is_corrected_until_a_final_invoice_was_taxed_by_it() -> No
     assert TaxRate.objects.get(pk=wrong.pk).rate_bp == 9100
 
 
-def test_a_rate_that_begins_on_the_last_day_of_an_open_month_is_corrected_before_it_is_closed() -> None:
+def test_a_tax_rate_from_the_last_day_of_an_open_month_can_be_corrected() -> None:
     set_tax_rate("DE", 19)
     set_tax_rate("DE", 91, since=date(2026, 10, 31))
     tenant, project = create_customer()
@@ -134,13 +134,13 @@ def test_a_rate_that_begins_on_the_last_day_of_an_open_month_is_corrected_before
     assert close_taxed_month(tenant).tax == 16
 
 
-def test_a_rate_that_begins_a_day_later_changes_nothing_of_the_month() -> None:
+def test_a_tax_rate_from_the_next_month_does_not_apply() -> None:
     set_tax_rate("DE", 19)
     set_tax_rate("DE", 16, since=date(2026, 11, 1))
     assert create_october_invoice(10_000).tax == 1900
 
 
-def test_what_a_final_invoice_was_taxed_by_is_not_changed() -> None:
+def test_a_tax_rate_used_by_a_final_invoice_cannot_change() -> None:
     set_tax_rate("DE", 19)
     create_october_invoice(200)
     with pytest.raises(TaxRateInUse, match="Germany has a standard rate on 2026-10-31, which final invoices use"):
@@ -170,14 +170,14 @@ def test_an_invalid_tax_rate_is_refused_at_its_field(change: dict[str, object], 
     assert refused.value.field == field
 
 
-def test_a_rate_that_stands_is_found_again() -> None:
+def test_an_identical_tax_rate_is_found() -> None:
     rate = set_tax_rate("DE", 19)
     wanted = {"jurisdiction": "DE", "category": "standard", "since": date(2020, 1, 1)}
     assert tax_rates.find_tax_rate(**wanted, rate_bp=1900) == rate  # type: ignore[arg-type]
     assert tax_rates.find_tax_rate(**wanted, rate_bp=1800) is None  # type: ignore[arg-type]
 
 
-def test_categories_are_taxed_and_rounded_each_for_itself() -> None:
+def test_tax_is_computed_and_rounded_per_category() -> None:
     set_tax_rate("DE", 19)
     set_tax_rate("DE", 7, category="reduced")
     tenant, project = create_customer()
@@ -186,11 +186,11 @@ def test_categories_are_taxed_and_rounded_each_for_itself() -> None:
     add_ended_lease(project, cheap, utc("2026-10-01 00:00:00"), HOUR)
     charge_amounts(project, 150, 33)
     invoice = close_taxed_month(tenant)
-    assert taxes(invoice) == [("reduced", 700, 100, 7), ("standard", 1900, 183, 35)]
+    assert tax_rows(invoice) == [("reduced", 700, 100, 7), ("standard", 1900, 183, 35)]
     assert (invoice.tax, invoice.total) == (42, 325)
 
 
-def test_an_offering_goes_back_to_the_standard() -> None:
+def test_the_tax_category_of_an_offering_can_be_set_back_to_standard() -> None:
     offering = create_priced_offering()
     for category in ("reduced", "reduced", "exempt", "standard"):
         tax_rates.set_tax_category(offering, category, actor=OPERATOR, now=NOW)
@@ -200,7 +200,7 @@ def test_an_offering_goes_back_to_the_standard() -> None:
 
 
 @pytest.mark.parametrize("party", [None, ATELIER])
-def test_an_offering_that_goes_to_another_category_and_back_leaves_nothing_behind(
+def test_changing_a_tax_category_and_back_leaves_no_tax_rows_behind(
     party: InvoiceParty | None,
 ) -> None:
     set_tax_rate("DE", 19)
@@ -213,7 +213,7 @@ def test_an_offering_that_goes_to_another_category_and_back_leaves_nothing_behin
     for category in ("standard", "reduced", "standard"):
         tax_rates.set_tax_category(offering, category, actor=OPERATOR, now=NOW)
         drafts.refresh_drafts(tenant, now=NOW)
-        assert [row[0] for row in taxes(invoices_of(tenant)[0])] == [category]
+        assert [row[0] for row in tax_rows(invoices_of(tenant)[0])] == [category]
     assert close_taxed_month(tenant).tax == (0 if party else 38)
 
 
@@ -227,7 +227,7 @@ def test_a_draft_is_taxed_again_when_billing_details_change() -> None:
     set_billing_details(tenant, ATELIER)
     (draft,) = invoices_of(tenant)
     assert (draft.tax, draft.total, draft.treatment) == (0, 200, "reverse_charge")
-    assert taxes(draft) == [("standard", 0, 200, 0)]
+    assert tax_rows(draft) == [("standard", 0, 200, 0)]
 
 
 def test_removing_the_supplier_removes_the_tax_of_open_months(settings: object) -> None:
@@ -239,10 +239,10 @@ def test_removing_the_supplier_removes_the_tax_of_open_months(settings: object) 
     settings.SUPPLIER = {**LUMEN.as_dict(), "name": ""}  # type: ignore[attr-defined]
     invoice = close_taxed_month(tenant)
     assert (invoice.tax, invoice.total, invoice.treatment) == (0, 200, "")
-    assert taxes(invoice) == [("standard", 0, 200, 0)]
+    assert tax_rows(invoice) == [("standard", 0, 200, 0)]
 
 
-def test_parties_and_terms_are_kept_as_they_were() -> None:
+def test_a_final_invoice_keeps_its_parties_and_due_date() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200, party=ATELIER)
     tenant = invoice.tenant
@@ -259,7 +259,7 @@ def test_a_tenant_without_billing_details_is_invoiced_under_its_name() -> None:
     assert invoice.customer["name"] == invoice.tenant.name
 
 
-def test_the_tax_is_owed_to_the_state_and_not_earned() -> None:
+def test_tax_is_booked_as_payable_and_not_as_revenue() -> None:
     set_tax_rate("DE", 19)
     invoice = create_october_invoice(200, 105)
     with tenant_scope(invoice.tenant_id):
@@ -274,7 +274,7 @@ def test_the_tax_is_owed_to_the_state_and_not_earned() -> None:
         assert [each.minor for each in ledger_balances.amounts_owed(invoice.tenant_id)] == [363]
 
 
-def test_b21_e2_lines_of_any_month_share_their_tax_as_the_plain_rule_says() -> None:
+def test_b21_e2_line_taxes_equal_the_largest_remainder_split() -> None:
     chance = random.Random(20261123)
     set_tax_rate("DE", 19)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Billing details that change during a month close."""
+"""Change of billing details during a month close."""
 
 from concurrent.futures import ThreadPoolExecutor
 
