@@ -59,17 +59,17 @@ def letters(django_capture_on_commit_callbacks: Any) -> Iterator[list[tuple[str,
         yield sent
 
 
-def steps(invoice: Invoice) -> list[tuple[str, int]]:
+def dunning_actions(invoice: Invoice) -> list[tuple[str, int]]:
     with tenant_scope(invoice.tenant_id):
         return list(DunningStep.objects.filter(invoice=invoice).order_by("n").values_list("action", "minor"))
 
 
-def stands(tenant_id: str) -> str:
+def account_status(tenant_id: str) -> str:
     with tenant_scope(tenant_id):
         return account_terms.terms_of(Tenant.objects.get(pk=tenant_id)).account_status
 
 
-def unpaid() -> Invoice:
+def create_unpaid_invoice() -> Invoice:
     invoice = create_final_invoice()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
@@ -77,7 +77,7 @@ def unpaid() -> Invoice:
 
 
 def test_dunning_steps_run_on_their_day_and_payment_restores_the_account() -> None:
-    invoice = unpaid()
+    invoice = create_unpaid_invoice()
     assert invoice.due_at == DUE
     assert dunning_steps.run_dunning(now=DUE + 3 * DAY - timedelta(seconds=1)) == 0
     for days, action, worse in (
@@ -88,26 +88,26 @@ def test_dunning_steps_run_on_their_day_and_payment_restores_the_account() -> No
     ):
         assert dunning_steps.run_dunning(now=DUE + days * DAY) == 1
         assert dunning_steps.run_dunning(now=DUE + days * DAY) == 0
-        assert steps(invoice)[-1] == (action, 200)
-        assert stands(invoice.tenant_id) == worse
+        assert dunning_actions(invoice)[-1] == (action, 200)
+        assert account_status(invoice.tenant_id) == worse
     assert dunning_steps.run_dunning(now=DUE + 300 * DAY) == 0
     assert overdue_status.clear_overdue_statuses(now=DUE + 31 * DAY) == 0
     fail_next_charges(invoice, GatewayFault.NONE)
     process_payment(request_payment(invoice))
     assert overdue_status.clear_overdue_statuses(now=DUE + 31 * DAY) == 1
-    assert stands(invoice.tenant_id) == "good"
+    assert account_status(invoice.tenant_id) == "good"
     assert overdue_status.clear_overdue_statuses(now=DUE + 31 * DAY) == 0
 
 
 def test_a_late_reminder_keeps_the_interval_to_the_next_step() -> None:
-    invoice = unpaid()
+    invoice = create_unpaid_invoice()
     late = DUE + 40 * DAY
     assert [dunning_steps.run_dunning(now=late + n * DAY) for n in (0, 1, 6, 7)] == [1, 0, 0, 1]
-    assert steps(invoice) == [("remind", 200)] * 2
+    assert dunning_actions(invoice) == [("remind", 200)] * 2
 
 
-def test_what_is_paid_credited_or_being_paid_is_left_alone() -> None:
-    paid, credited, under_way = create_final_invoice(), unpaid(), create_final_invoice()
+def test_paid_credited_and_pending_invoices_are_not_dunned() -> None:
+    paid, credited, under_way = create_final_invoice(), create_unpaid_invoice(), create_final_invoice()
     process_payment(request_payment(paid))
     issue_note(credited)
     fail_next_charges(under_way, GatewayFault.LOST)
@@ -118,7 +118,7 @@ def test_what_is_paid_credited_or_being_paid_is_left_alone() -> None:
 def test_dunning_keeps_an_account_status_set_by_an_operator() -> None:
     from tests.billing.histories import OPERATOR
 
-    invoice = unpaid()
+    invoice = create_unpaid_invoice()
     with tenant_scope(invoice.tenant_id):
         tenant = Tenant.objects.get(pk=invoice.tenant_id)
     suspended = {"payment": "invoice", "account_status": AccountStatus.SUSPENDED, "why": "abuse"}
@@ -127,13 +127,13 @@ def test_dunning_keeps_an_account_status_set_by_an_operator() -> None:
     fail_next_charges(invoice, GatewayFault.NONE)
     process_payment(request_payment(invoice))
     assert overdue_status.clear_overdue_statuses(now=DUE + 4 * DAY) == 0
-    assert stands(invoice.tenant_id) == "suspended"
+    assert account_status(invoice.tenant_id) == "suspended"
 
 
-def test_emails_go_to_whoever_pays_once_all_is_written(
+def test_dunning_emails_go_to_payers_and_the_billing_address_after_commit(
     letters: list[tuple[str, str]], django_capture_on_commit_callbacks: Any
 ) -> None:
-    invoice = unpaid()
+    invoice = create_unpaid_invoice()
     with tenant_scope(invoice.tenant_id):
         set_billing_details(Tenant.objects.get(pk=invoice.tenant_id), ATELIER)
     with django_capture_on_commit_callbacks(execute=True):
@@ -176,8 +176,8 @@ def test_the_last_dunning_step_ends_running_leases_as_unpaid() -> None:
         assert (found.state, found.end_reason) == (LeaseState.RELEASING, EndReason.UNPAID)
 
 
-def test_one_that_the_database_refuses_keeps_nobody_elses_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = unpaid(), unpaid()
+def test_a_database_error_for_one_invoice_does_not_block_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = create_unpaid_invoice(), create_unpaid_invoice()
     note = dunning_steps._record_stage
 
     def refuse(invoice: Invoice, *rest: Any) -> None:
@@ -187,11 +187,11 @@ def test_one_that_the_database_refuses_keeps_nobody_elses_waiting(monkeypatch: p
 
     monkeypatch.setattr(dunning_steps, "_record_stage", refuse)
     assert dunning_steps.run_dunning(now=DUE + 3 * DAY) == 1
-    assert (steps(first), steps(second)) == ([], [("remind", 200)])
+    assert (dunning_actions(first), dunning_actions(second)) == ([], [("remind", 200)])
 
 
-def test_of_two_workers_one_takes_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    invoice = unpaid()
+def test_a_dunning_step_taken_by_another_worker_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    invoice = create_unpaid_invoice()
     look, looks = dunning_steps._due_stage, []
 
     def slow(*requests: Any) -> Any:
@@ -200,11 +200,11 @@ def test_of_two_workers_one_takes_a_step(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(dunning_steps, "_due_stage", slow)
     assert dunning_steps.run_dunning(now=DUE + 3 * DAY) == 0
-    assert steps(invoice) == []
+    assert dunning_actions(invoice) == []
 
 
-def test_without_steps_nobody_is_reminded_and_what_is_none_stops_the_start(settings: Any) -> None:
-    unpaid()
+def test_no_dunning_without_configured_steps_and_invalid_steps_are_refused(settings: Any) -> None:
+    create_unpaid_invoice()
     settings.DUNNING_STEPS = ()
     assert dunning_steps.run_dunning(now=DUE + 300 * DAY) == 0
     settings.DUNNING_STEPS = ("soon",)
@@ -212,8 +212,8 @@ def test_without_steps_nobody_is_reminded_and_what_is_none_stops_the_start(setti
         dunning_plan.dunning_stages()
 
 
-def test_the_audit_log_says_what_was_done_and_no_step_is_ever_changed() -> None:
-    invoice = unpaid()
+def test_dunning_steps_are_audited_and_append_only() -> None:
+    invoice = create_unpaid_invoice()
     dunning_steps.run_dunning(now=DUE + 3 * DAY)
     with tenant_scope(invoice.tenant_id):
         event = AuditEvent.objects.get(action="invoice.remind")
@@ -222,7 +222,7 @@ def test_the_audit_log_says_what_was_done_and_no_step_is_ever_changed() -> None:
             DunningStep.objects.update(minor=1)
 
 
-def test_the_invoice_says_on_its_page_and_over_the_api_what_was_done(settings: object) -> None:
+def test_invoice_page_and_api_show_the_reminders_sent(settings: object) -> None:
     owner = create_tenant("Kestrel")
     add_ended_lease(owner.project, create_priced_offering(2 * 10**9), utc("2026-10-05 00:00:00"), HOUR)
     lease_rating.rate_all_leases(now=utc("2026-11-01 00:05:00"))

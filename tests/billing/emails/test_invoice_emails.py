@@ -1,4 +1,4 @@
-"""Invoice e-mails go once to the right people with the document."""
+"""Invoice e-mails: recipients, content, retries and delivery."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -49,7 +49,7 @@ def _collected() -> Iterator[None]:
 
 
 def send(*, now: Any = NOW) -> list[Any]:
-    """Let a worker send what waits; return the mails of it."""
+    """Send all due e-mails; return those sent."""
     before = len(sent_by.outbox)
     for _, letter_id, tenant_id in email_delivery.due_emails(now=now):
         email_delivery.deliver_email(letter_id, tenant_id, now=now)
@@ -66,13 +66,13 @@ def tenant_of(invoice: Invoice) -> Tenant:
         return Tenant.objects.get(pk=invoice.tenant_id)
 
 
-def payer(invoice: Invoice, email: str = "books@kestrel.example", role: Role = Role.BILLING) -> None:
+def add_member(invoice: Invoice, email: str = "books@kestrel.example", role: Role = Role.BILLING) -> None:
     user = User.objects.create_user(email)
     with tenant_scope(invoice.tenant_id):
         Member.objects.create(tenant_id=invoice.tenant_id, user=user, role=role, created_at=NOW)
 
 
-def test_a_final_invoice_comes_with_its_document_once() -> None:
+def test_a_final_invoice_is_emailed_once_with_its_pdf() -> None:
     invoice = create_final_invoice()
     set_billing_details(tenant_of(invoice), LUMEN)
     (letter,) = send()
@@ -91,7 +91,7 @@ def test_a_final_invoice_comes_with_its_document_once() -> None:
     assert send(now=LATER) == [], "the same letter is put into the queue once"
 
 
-def test_days_are_the_tenants_own() -> None:
+def test_dates_in_emails_are_in_the_tenants_time_zone() -> None:
     tenant, project = create_customer("Pacific/Auckland")
     add_ended_lease(project, create_priced_offering(2 * EURO), utc("2026-10-05 00:00:00"), HOUR)
     late = utc("2026-10-31 12:30:00")
@@ -103,11 +103,11 @@ def test_days_are_the_tenants_own() -> None:
     assert "by 15 November 2026" in letter.body, "one day later there than in Greenwich"
 
 
-def test_without_an_address_owners_and_payers_are_written_to() -> None:
+def test_without_a_billing_address_owners_and_billing_members_get_the_email() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
-    payer(invoice, "mira@kestrel.example", Role.OWNER)
-    payer(invoice, "tomas@kestrel.example", Role.MEMBER)
+    add_member(invoice)
+    add_member(invoice, "mira@kestrel.example", Role.OWNER)
+    add_member(invoice, "tomas@kestrel.example", Role.MEMBER)
     assert [letter.to[0] for letter in send()] == ["books@kestrel.example", "mira@kestrel.example"]
 
 
@@ -127,7 +127,7 @@ def test_a_tenant_with_disabled_emails_gets_none() -> None:
 
 def test_payments_failures_and_credit_notes_are_announced_by_email() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     send()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     failed = process_payment(request_payment(invoice))
@@ -150,7 +150,7 @@ def test_payments_failures_and_credit_notes_are_announced_by_email() -> None:
 
 def test_a_failed_payment_followed_by_a_success_sends_no_failure_email() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     send()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
@@ -162,7 +162,7 @@ def test_a_failed_payment_followed_by_a_success_sends_no_failure_email() -> None
 def test_an_email_states_that_a_payment_is_not_retried_automatically() -> None:
     with payments.using_gateway(None):
         invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     send()
     fail_next_charges(invoice, GatewayFault.DECLINED)
     process_payment(request_payment(invoice))
@@ -172,7 +172,7 @@ def test_an_email_states_that_a_payment_is_not_retried_automatically() -> None:
 
 def test_an_email_about_a_settled_invoice_requests_no_payment() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     issue_note(invoice, {1: 200})
     final, note = send()
     assert "No payment is needed: the invoice is settled." in final.body
@@ -182,7 +182,7 @@ def test_an_email_about_a_settled_invoice_requests_no_payment() -> None:
 def test_without_a_gateway_the_email_only_states_the_due_date() -> None:
     with payments.using_gateway(None):
         invoice = create_final_invoice()
-        payer(invoice)
+        add_member(invoice)
         issue_note(invoice, {1: 50})
         final, _ = send()
     assert "€1.50 is due by 15 November 2026.\n" in final.body
@@ -190,8 +190,8 @@ def test_without_a_gateway_the_email_only_states_the_due_date() -> None:
 
 def test_a_failed_email_is_retried_and_no_recipient_gets_it_twice() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
-    payer(invoice, "mira@kestrel.example", Role.OWNER)
+    add_member(invoice)
+    add_member(invoice, "mira@kestrel.example", Role.OWNER)
     real, now = mail.send_now, NOW
 
     def refuses(*, to: str, **more: Any) -> None:
@@ -215,7 +215,7 @@ def test_a_failed_email_is_retried_and_no_recipient_gets_it_twice() -> None:
 
 def test_a_worker_crash_loses_no_email() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     with (
         mock.patch.object(email_delivery, "compose_email", side_effect=DatabaseError("gone")),
         pytest.raises(DatabaseError),
@@ -227,7 +227,7 @@ def test_a_worker_crash_loses_no_email() -> None:
 
 def test_sending_an_email_stops_after_the_maximum_number_of_tries() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     now = NOW
     with mock.patch.object(mail, "send_now", side_effect=OSError("away")):
         for _ in range(email_delivery.MAX_TRIES):
@@ -238,9 +238,9 @@ def test_sending_an_email_stops_after_the_maximum_number_of_tries() -> None:
     assert (row.attempts, row.due_at, row.sent_at) == (email_delivery.MAX_TRIES, None, None)
     assert row.last_error.endswith("away")
     assert row.undelivered_reason == "given_up"
-    assert (figures()["gpubroker_emails_pending"], figures()["gpubroker_emails_undeliverable"]) == (0, 1)
+    assert (email_gauges()["gpubroker_emails_pending"], email_gauges()["gpubroker_emails_undeliverable"]) == (0, 1)
     email_delivery.requeue_email(row, actor=MIRA, now=now)
-    assert (figures()["gpubroker_emails_pending"], figures()["gpubroker_emails_undeliverable"]) == (1, 0)
+    assert (email_gauges()["gpubroker_emails_pending"], email_gauges()["gpubroker_emails_undeliverable"]) == (1, 0)
     assert len(send(now=now)) == 1
     with pytest.raises(EmailNotWaiting, match="cannot be retried"):
         email_delivery.requeue_email(row, actor=MIRA, now=now)
@@ -250,7 +250,7 @@ def test_sending_an_email_stops_after_the_maximum_number_of_tries() -> None:
 
 def test_an_email_that_fails_to_render_is_retried_and_then_left_to_operators() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     now, (hint,) = NOW, email_delivery.due_emails(now=NOW)
     with mock.patch.object(document_store, "render_pdf", side_effect=KeyError("a glyph")):
         for n in range(1, email_delivery.MAX_TRIES + 1):
@@ -268,7 +268,7 @@ def test_an_email_that_fails_to_render_is_retried_and_then_left_to_operators() -
 
 def test_a_crash_on_the_last_try_leaves_the_email_to_operators() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     now = NOW
     with mock.patch.object(email_delivery, "compose_email", side_effect=KeyboardInterrupt):
         for _ in range(email_delivery.MAX_TRIES):
@@ -287,8 +287,8 @@ def test_an_email_without_a_recipient_is_unsent_until_an_operator_requeues_it() 
     assert send() == []
     (row,) = queued_emails(invoice.tenant_id)
     assert (row.undelivered_reason, row.sent_at, row.due_at) == ("no_recipient", None, None)
-    assert figures()["gpubroker_emails_undeliverable"] == 1
-    payer(invoice)
+    assert email_gauges()["gpubroker_emails_undeliverable"] == 1
+    add_member(invoice)
     email_delivery.requeue_email(row, actor=MIRA, now=LATER)
     assert len(send(now=LATER)) == 1
     (row,) = queued_emails(invoice.tenant_id)
@@ -297,7 +297,7 @@ def test_an_email_without_a_recipient_is_unsent_until_an_operator_requeues_it() 
 
 def test_pdfs_are_rendered_and_emails_sent_outside_any_transaction() -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     issue_note(invoice, {1: 50})
     open_ = len(connection.savepoint_ids)
     seen = list[tuple[str, int]]()
@@ -316,13 +316,13 @@ def test_pdfs_are_rendered_and_emails_sent_outside_any_transaction() -> None:
     assert seen == [("render_pdf", 0), ("send_now", 0)] * 2
 
 
-def figures() -> dict[str, float]:
+def email_gauges() -> dict[str, float]:
     return {each.name: each.samples[0].value for each in metrics.database_gauges()}
 
 
 def test_one_of_two_concurrent_workers_sends_an_email(django_capture_on_commit_callbacks: Any) -> None:
     invoice = create_final_invoice()
-    payer(invoice)
+    add_member(invoice)
     (hint,) = email_delivery.due_emails(now=NOW)
     real, twice = email_delivery._send, []
 

@@ -1,4 +1,4 @@
-"""The tenant of these tests: one node of four H100 with prices."""
+"""Tenant on one node of four priced H100 GPUs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Every GPU second has one use, and a false report is detected."""
+"""Conservation of GPU seconds, and detection of false reports."""
 
 from datetime import datetime, timedelta
 
@@ -26,23 +26,25 @@ END = NOW + timedelta(hours=10)
 GRID = 8
 
 
-def hour(number: int) -> datetime:
+def hours_after(number: int) -> datetime:
     return NOW + timedelta(hours=number)
 
 
-def kept() -> ConservationReport:
+def rate_and_report() -> ConservationReport:
     lease_rating.rate_all_leases(now=END)
     return conservation.check_conservation(first=NOW, last=END)
 
 
-def hours(found: ConservationReport) -> dict[str, int]:
-    """Return slice-hours by kind, of the one model there is."""
+def slice_hours(found: ConservationReport) -> dict[str, int]:
+    """Return slice-hours by kind, of the only model."""
     parts = found.models[MODEL]
     return {kind: getattr(parts, kind) // HOUR for kind in KINDS}
 
 
-def place(lease: Lease, gpu: Gpu, start: int, since: datetime, until: datetime | None, what: Offering) -> Allocation:
-    """Write that a lease held a place."""
+def create_allocation(
+    lease: Lease, gpu: Gpu, start: int, since: datetime, until: datetime | None, what: Offering
+) -> Allocation:
+    """Create the allocation of a lease."""
     size = profile_of(what).memory
     with tenant_scope(lease.tenant_id):
         held = Allocation.objects.create(
@@ -61,14 +63,20 @@ def place(lease: Lease, gpu: Gpu, start: int, since: datetime, until: datetime |
         return held
 
 
-def leased(
+def create_placed_lease(
     project: Project, gpu: Gpu, what: Offering, *, start: int, requested: int, active: int, ends: int, gone: int
 ) -> Lease:
-    """Write a lease in whole hours from NOW: placed, active, ended, confirmed gone."""
+    """Create a lease in whole hours from NOW: placed, active, ended, confirmed gone."""
     states = [S.REQUESTED, S.PROVISIONING, S.ACTIVE, S.RELEASING, S.RELEASED]
-    moments = [hour(requested), hour(requested), hour(active), hour(ends), hour(gone)]
+    moments = [
+        hours_after(requested),
+        hours_after(requested),
+        hours_after(active),
+        hours_after(ends),
+        hours_after(gone),
+    ]
     lease = add_lease_history(project, what, list(zip(moments, states, strict=True)))
-    place(lease, gpu, start, hour(requested), hour(gone), what)
+    create_allocation(lease, gpu, start, hours_after(requested), hours_after(gone), what)
     return lease
 
 
@@ -80,20 +88,20 @@ def project() -> Project:
     return create_customer("Europe/Berlin")[1]
 
 
-def gpu(index: int = 0) -> Gpu:
+def gpu_at(index: int = 0) -> Gpu:
     return Gpu.objects.select_related("node").get(index=index)
 
 
 def test_an_empty_fleet_is_idle(project: Project) -> None:
-    found = kept()
-    assert hours(found) == {"sold": 0, "idle": 2 * 10 * GRID, "fragmented": 0, "reserved": 0, "unhealthy": 0}
+    found = rate_and_report()
+    assert slice_hours(found) == {"sold": 0, "idle": 2 * 10 * GRID, "fragmented": 0, "reserved": 0, "unhealthy": 0}
     assert found.as_report()["total_gpu_seconds"] == 2 * 10 * HOUR
 
 
-def test_a_whole_gpu_is_sold_while_active_and_reserved_around_it(project: Project) -> None:
-    leased(project, gpu(), offering("whole-gpu"), start=0, requested=1, active=2, ends=7, gone=8)
-    found = kept()
-    assert hours(found) == {
+def test_a_whole_gpu_is_sold_while_active_and_reserved_before_and_after(project: Project) -> None:
+    create_placed_lease(project, gpu_at(), offering("whole-gpu"), start=0, requested=1, active=2, ends=7, gone=8)
+    found = rate_and_report()
+    assert slice_hours(found) == {
         "sold": 5 * GRID,
         "idle": (10 + 3) * GRID,
         "fragmented": 0,
@@ -120,103 +128,113 @@ def test_a_whole_gpu_is_sold_while_active_and_reserved_around_it(project: Projec
     }
 
 
-def test_the_eighth_eighth_beside_seven_is_fragmented(project: Project) -> None:
+def test_a_free_slice_that_fits_no_remaining_offering_is_fragmented(project: Project) -> None:
     for start in range(7):
-        leased(project, gpu(), offering("1g.10gb"), start=start, requested=0, active=0, ends=10, gone=10)
-    found = kept()
-    assert hours(found) == {"sold": 70, "idle": 80, "fragmented": 10, "reserved": 0, "unhealthy": 0}
+        create_placed_lease(
+            project, gpu_at(), offering("1g.10gb"), start=start, requested=0, active=0, ends=10, gone=10
+        )
+    found = rate_and_report()
+    assert slice_hours(found) == {"sold": 70, "idle": 80, "fragmented": 10, "reserved": 0, "unhealthy": 0}
 
 
 def test_a_model_without_offerings_has_no_fragmented_hours(project: Project) -> None:
-    leased(project, gpu(), offering("1g.10gb"), start=0, requested=0, active=0, ends=10, gone=10)
+    create_placed_lease(project, gpu_at(), offering("1g.10gb"), start=0, requested=0, active=0, ends=10, gone=10)
     Offering.objects.update(state="draft")
-    assert hours(kept())["fragmented"] == 0
+    assert slice_hours(rate_and_report())["fragmented"] == 0
 
 
 def test_free_slots_of_an_unhealthy_gpu_or_cordoned_node_are_unhealthy(project: Project) -> None:
-    leased(project, gpu(), offering("3g.40gb"), start=0, requested=0, active=0, ends=10, gone=10)
+    create_placed_lease(project, gpu_at(), offering("3g.40gb"), start=0, requested=0, active=0, ends=10, gone=10)
     for moment, health in ((2, GpuHealth.UNHEALTHY), (5, GpuHealth.HEALTHY)):
-        hardware.set_gpu_health(gpu(), health, reason="XID 79", actor=OPERATOR, now=hour(moment))
+        hardware.set_gpu_health(gpu_at(), health, reason="XID 79", actor=OPERATOR, now=hours_after(moment))
     for moment, state in ((4, NodeState.CORDONED), (6, NodeState.READY)):
         node = Node.objects.get()
-        hardware.set_node_state(node, state, reason="work", actor=OPERATOR, now=hour(moment))
-    found = kept()
+        hardware.set_node_state(node, state, reason="work", actor=OPERATOR, now=hours_after(moment))
+    found = rate_and_report()
     # GPU 0 has four free places out of service from 2 to 6, GPU 1 all eight from 4 to 6.
-    assert hours(found)["unhealthy"] == 4 * 4 + 2 * 8
+    assert slice_hours(found)["unhealthy"] == 4 * 4 + 2 * 8
     assert found.models[MODEL].unexplained == 0
 
 
-def test_a_node_that_was_out_of_service_all_along_counts_so(project: Project) -> None:
+def test_a_node_lost_for_the_whole_period_is_unhealthy(project: Project) -> None:
     Node.objects.update(state="lost")
-    assert hours(kept())["unhealthy"] == 2 * 10 * GRID
+    assert slice_hours(rate_and_report())["unhealthy"] == 2 * 10 * GRID
 
 
-def test_what_happened_outside_the_span_does_not_count(project: Project) -> None:
-    leased(project, gpu(), offering("whole-gpu"), start=0, requested=-5, active=-4, ends=-2, gone=-1)
-    leased(project, gpu(), offering("whole-gpu"), start=0, requested=9, active=9, ends=15, gone=16)
-    found = kept()
-    assert hours(found) == {"sold": GRID, "idle": 19 * GRID, "fragmented": 0, "reserved": 0, "unhealthy": 0}
+def test_usage_outside_the_period_does_not_count(project: Project) -> None:
+    create_placed_lease(project, gpu_at(), offering("whole-gpu"), start=0, requested=-5, active=-4, ends=-2, gone=-1)
+    create_placed_lease(project, gpu_at(), offering("whole-gpu"), start=0, requested=9, active=9, ends=15, gone=16)
+    found = rate_and_report()
+    assert slice_hours(found) == {"sold": GRID, "idle": 19 * GRID, "fragmented": 0, "reserved": 0, "unhealthy": 0}
     assert found.models[MODEL].unexplained == 0
 
 
-def test_a_lease_that_still_runs_is_sold_until_the_end_of_the_span(project: Project) -> None:
-    lease = add_lease_history(project, offering("whole-gpu"), [(hour(0), S.REQUESTED), (hour(4), S.ACTIVE)])
-    place(lease, gpu(), 0, hour(3), None, offering("whole-gpu"))
-    found = kept()
-    assert (hours(found)["sold"], hours(found)["reserved"]) == (6 * GRID, GRID)
+def test_a_running_lease_is_sold_until_the_end_of_the_period(project: Project) -> None:
+    lease = add_lease_history(
+        project, offering("whole-gpu"), [(hours_after(0), S.REQUESTED), (hours_after(4), S.ACTIVE)]
+    )
+    create_allocation(lease, gpu_at(), 0, hours_after(3), None, offering("whole-gpu"))
+    found = rate_and_report()
+    assert (slice_hours(found)["sold"], slice_hours(found)["reserved"]) == (6 * GRID, GRID)
 
 
 def test_the_old_slot_of_a_relocated_lease_is_not_sold(project: Project) -> None:
     """A lease runs elsewhere while its old place is not proven empty."""
     moments = [(0, S.REQUESTED), (0, S.PROVISIONING), (2, S.ACTIVE), (5, S.RELEASING), (5, S.RELEASED)]
-    lease = add_lease_history(project, offering("whole-gpu"), [(hour(at), state) for at, state in moments])
-    left = place(lease, gpu(0), 0, hour(0), hour(4), offering("whole-gpu"))
+    lease = add_lease_history(project, offering("whole-gpu"), [(hours_after(at), state) for at, state in moments])
+    left = create_allocation(lease, gpu_at(0), 0, hours_after(0), hours_after(4), offering("whole-gpu"))
     with tenant_scope(lease.tenant_id):
-        Allocation.objects.filter(pk=left.pk).update(leaving_since=hour(1))
-    place(lease, gpu(1), 0, hour(1), hour(5), offering("whole-gpu"))
-    found = kept()
-    assert (hours(found)["sold"], hours(found)["reserved"]) == (3 * GRID, 5 * GRID)
+        Allocation.objects.filter(pk=left.pk).update(leaving_since=hours_after(1))
+    create_allocation(lease, gpu_at(1), 0, hours_after(1), hours_after(5), offering("whole-gpu"))
+    found = rate_and_report()
+    assert (slice_hours(found)["sold"], slice_hours(found)["reserved"]) == (3 * GRID, 5 * GRID)
     assert found.models[MODEL].unexplained == 0
     assert (found.charged_minus_active, found.active_without_place) == (0, 0)
 
 
-def test_fractions_of_a_second_do_not_leak(project: Project) -> None:
-    lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=1, active=1, ends=2, gone=2)
+def test_fractions_of_a_second_leave_nothing_unexplained(project: Project) -> None:
+    lease = create_placed_lease(
+        project, gpu_at(), offering("whole-gpu"), start=0, requested=1, active=1, ends=2, gone=2
+    )
     with tenant_scope(lease.tenant_id):
         Allocation.objects.update(
-            held_at=hour(1) + timedelta(microseconds=700_000),
-            released_at=hour(2) + timedelta(milliseconds=200),
+            held_at=hours_after(1) + timedelta(microseconds=700_000),
+            released_at=hours_after(2) + timedelta(milliseconds=200),
         )
-    found = kept()
-    assert (hours(found)["sold"], found.models[MODEL].unexplained) == (GRID, 0)
+    found = rate_and_report()
+    assert (slice_hours(found)["sold"], found.models[MODEL].unexplained) == (GRID, 0)
     assert found.active_without_place == 0
 
 
-def test_a_gpu_sold_twice_is_found(project: Project) -> None:
+def test_a_gpu_sold_twice_is_detected(project: Project) -> None:
     for _ in range(2):
-        lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=1, gone=1)
+        lease = create_placed_lease(
+            project, gpu_at(), offering("whole-gpu"), start=0, requested=0, active=0, ends=1, gone=1
+        )
     with tenant_scope(lease.tenant_id):
         assert Allocation.objects.count() == 2
-    found = kept()
+    found = rate_and_report()
     assert found.models[MODEL].unexplained == -GRID * HOUR
     assert found.as_report()["unexplained_gpu_seconds"] == -HOUR
 
 
-def test_active_time_without_an_allocation_is_found(project: Project) -> None:
-    lease = leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
+def test_active_time_without_an_allocation_is_detected(project: Project) -> None:
+    lease = create_placed_lease(
+        project, gpu_at(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5
+    )
     with tenant_scope(lease.tenant_id):
-        Allocation.objects.update(released_at=hour(3))
-    assert kept().active_without_place == 2 * HOUR
+        Allocation.objects.update(released_at=hours_after(3))
+    assert rate_and_report().active_without_place == 2 * HOUR
 
 
-def test_use_that_was_not_charged_is_found(project: Project) -> None:
-    leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
+def test_usage_that_was_not_charged_is_detected(project: Project) -> None:
+    create_placed_lease(project, gpu_at(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
     found = conservation.check_conservation(first=NOW, last=END)
     assert (found.charged_minus_active, found.active_unit_seconds) == (5 * HOUR, 5 * HOUR)
 
 
-def test_an_altered_invoice_line_is_found(project: Project) -> None:
-    leased(project, gpu(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
+def test_an_altered_invoice_line_is_detected(project: Project) -> None:
+    create_placed_lease(project, gpu_at(), offering("whole-gpu"), start=0, requested=0, active=0, ends=5, gone=5)
     lease_rating.rate_all_leases(now=END)
     drafts.refresh_drafts(project.tenant, now=END)
     clean = conservation.check_conservation(first=NOW, last=END)
@@ -227,7 +245,7 @@ def test_an_altered_invoice_line_is_found(project: Project) -> None:
     assert (found.lines_minus_charges, found.misrounded_lines, found.wrong_totals) == (1, 1, 1)
 
 
-def test_thirds_of_a_gpu_are_written_with_three_decimals() -> None:
+def test_fractional_gpu_seconds_are_reported_with_three_decimals() -> None:
     parts = conservation.SliceSeconds(grid=12, total=10)
     report = ConservationReport(models={"odd": parts}).as_report()
     assert report["unexplained_gpu_seconds"] == "0.833"
@@ -236,7 +254,7 @@ def test_thirds_of_a_gpu_are_written_with_three_decimals() -> None:
 @pytest.mark.deep
 @settings(max_examples=25, deadline=None)
 @given(st.data())
-def test_every_history_is_explained_to_the_second(data: st.DataObject) -> None:
+def test_every_second_of_random_histories_is_explained(data: st.DataObject) -> None:
     with transaction.atomic():
         create_gpus(2)
         project = create_customer("America/New_York")[1]
@@ -265,8 +283,8 @@ def test_every_history_is_explained_to_the_second(data: st.DataObject) -> None:
             moments = [NOW + timedelta(seconds=s) for s in (wanted, wanted, active, ends, gone)]
             states = [S.REQUESTED, S.PROVISIONING, S.ACTIVE, S.RELEASING, S.RELEASED]
             lease = add_lease_history(project, what, list(zip(moments, states, strict=True)))
-            place(lease, gpu(index), placement.start, moments[0], moments[4], what)
-        found = kept()
+            create_allocation(lease, gpu_at(index), placement.start, moments[0], moments[4], what)
+        found = rate_and_report()
         assert found.models[MODEL].unexplained == 0
         assert (found.charged_minus_active, found.active_without_place) == (0, 0)
         transaction.set_rollback(True)

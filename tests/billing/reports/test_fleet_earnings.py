@@ -1,4 +1,4 @@
-"""Fleet earnings equal what rating will charge, to the last unit."""
+"""Fleet revenue compared with charges."""
 
 from datetime import timedelta
 
@@ -20,19 +20,19 @@ from tests.simulation import Simulation, TenantContext
 pytestmark = pytest.mark.django_db
 
 
-def between(sim: Simulation, seconds: int) -> dict[str, int]:
+def revenue_of_last(sim: Simulation, seconds: int) -> dict[str, int]:
     with staff_scope():
         return earnings.revenue_over((sim.now - timedelta(seconds=seconds), sim.now))[0]
 
 
-def test_earning_now_adds_up_every_active_slice_by_currency(sim: Simulation, kestrel: TenantContext) -> None:
+def test_hourly_revenue_adds_up_all_active_slices_by_currency(sim: Simulation, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"), quantity=3)
     sim.request_lease(kestrel, simulation.offering("whole-gpu"))
     with staff_scope():
         assert earnings.hourly_revenue(now=sim.now) == {"EUR": 3 * 400_000_000}
 
 
-def test_a_lease_whose_currency_has_no_price_earns_nothing(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_lease_without_a_price_in_its_currency_earns_nothing(sim: Simulation, kestrel: TenantContext) -> None:
     tern = simulation.create_tenant("Tern")
     with tenant_scope(tern.tenant.pk):
         Tenant.objects.filter(pk=tern.tenant.pk).update(currency="USD")
@@ -42,7 +42,7 @@ def test_a_lease_whose_currency_has_no_price_earns_nothing(sim: Simulation, kest
         assert earnings.hourly_prices_of([lease.pk], now=sim.now) == {}
 
 
-def test_each_lease_is_told_its_own_price(sim: Simulation, kestrel: TenantContext) -> None:
+def test_the_hourly_price_is_reported_per_lease(sim: Simulation, kestrel: TenantContext) -> None:
     one, whole = (sim.create_lease(kestrel, simulation.offering(profile)) for profile in ("1g.10gb", "whole-gpu"))
     with staff_scope():
         assert earnings.hourly_prices_of([one.pk, whole.pk], now=sim.now) == {
@@ -51,16 +51,16 @@ def test_each_lease_is_told_its_own_price(sim: Simulation, kestrel: TenantContex
         }
 
 
-def test_what_was_stopped_has_earned_all_the_same(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_stopped_lease_keeps_its_revenue(sim: Simulation, kestrel: TenantContext) -> None:
     lease = sim.create_lease(kestrel, simulation.offering("1g.10gb"), volume=sim.create_volume(kestrel).pk)
     sim.run(600)
-    earned = between(sim, 600)
+    earned = revenue_of_last(sim, 600)
     sim.stop_lease(lease, kestrel)
     sim.run(60)
-    assert earned["EUR"] <= between(sim, 7200)["EUR"]
+    assert earned["EUR"] <= revenue_of_last(sim, 7200)["EUR"]
 
 
-def test_an_ended_lease_earned_exactly_its_charge(sim: Simulation, kestrel: TenantContext) -> None:
+def test_revenue_of_an_ended_lease_equals_its_charge(sim: Simulation, kestrel: TenantContext) -> None:
     offering = simulation.offering("2g.20gb")
     lease = sim.create_lease(kestrel, offering, quantity=2)
     sim.run(1234)
@@ -80,20 +80,20 @@ def test_an_ended_lease_earned_exactly_its_charge(sim: Simulation, kestrel: Tena
     lease_rating.rate_all_leases(now=sim.now)
     with tenant_scope(kestrel.tenant.pk):
         charged = RatedCharge.objects.aggregate(sum=Sum("exact_num"))["sum"]
-    assert between(sim, 10_000) == {"EUR": int(charged)}
+    assert revenue_of_last(sim, 10_000) == {"EUR": int(charged)}
 
 
-def test_a_lease_that_goes_on_earns_until_now_and_only_inside_the_span(sim: Simulation, kestrel: TenantContext) -> None:
+def test_a_running_lease_earns_until_now_within_the_period(sim: Simulation, kestrel: TenantContext) -> None:
     sim.create_lease(kestrel, simulation.offering("1g.10gb"))
     sim.run(3000)
-    assert between(sim, 100) == {"EUR": 100 * 400_000_000}
+    assert revenue_of_last(sim, 100) == {"EUR": 100 * 400_000_000}
     with staff_scope():
         long_ago = (sim.now - timedelta(days=9), sim.now - timedelta(days=8))
         just_now = (sim.now - timedelta(seconds=10), sim.now)
         assert earnings.revenue_over(long_ago, just_now) == [{}, {"EUR": 10 * 400_000_000}]
 
 
-def test_the_hours_of_operators_are_those_of_the_conservation_table(sim: Simulation, kestrel: TenantContext) -> None:
+def test_fleet_usage_equals_the_conservation_report(sim: Simulation, kestrel: TenantContext) -> None:
     first, begun = sim.create_lease(kestrel, simulation.offering("3g.40gb")), sim.now - timedelta(seconds=30)
     sim.run(700)
     sim.create_lease(kestrel, simulation.offering("whole-gpu", price_class="spot"))

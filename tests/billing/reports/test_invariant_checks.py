@@ -1,4 +1,4 @@
-"""Every invariant check passes without a fault and fails for its own one."""
+"""Invariant checks with and without faults."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -26,8 +26,8 @@ LATER = timedelta(minutes=4)  # rating has two of them
 Plant = Callable[[Simulation, TenantContext, Lease], None]
 
 
-def red() -> dict[str, tuple[str, ...]]:
-    """Return the proofs that fail, with their examples."""
+def failed_checks() -> dict[str, tuple[str, ...]]:
+    """Return the failed checks with their examples."""
     with staff_scope():
         return {
             proof.name: proof.examples
@@ -36,8 +36,8 @@ def red() -> dict[str, tuple[str, ...]]:
         }
 
 
-def busy(sim: Simulation, owner: TenantContext) -> Lease:
-    """Let a few leases live, and return one that is active."""
+def run_some_leases(sim: Simulation, owner: TenantContext) -> Lease:
+    """Run a few leases, and return an active one."""
     sim.create_lease(owner, simulation.offering("3g.40gb"), LeaseState.RELEASED)
     sim.create_lease(owner, simulation.offering("whole-gpu"), LeaseState.QUEUED)
     lease = sim.create_lease(owner, simulation.offering("1g.10gb"), quantity=2)
@@ -47,8 +47,8 @@ def busy(sim: Simulation, owner: TenantContext) -> Lease:
 
 
 @pytest.mark.django_db
-def test_all_hold_in_an_ordinary_life_and_say_when_they_were_checked(sim: Simulation, kestrel: TenantContext) -> None:
-    busy(sim, kestrel)
+def test_all_invariant_checks_pass_without_faults_and_state_their_time(sim: Simulation, kestrel: TenantContext) -> None:
+    run_some_leases(sim, kestrel)
     with staff_scope():
         found = invariant_checks.check_invariants(now=sim.now)
     assert [proof.name for proof in found if not proof.holds] == []
@@ -56,20 +56,20 @@ def test_all_hold_in_an_ordinary_life_and_say_when_they_were_checked(sim: Simula
     assert {proof.checked_at for proof in found} == {sim.now}
 
 
-def lose_place(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def release_allocation(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     first = Allocation.objects.filter(lease=lease).order_by("id").first()
     Allocation.objects.filter(pk=first.pk).update(released_at=sim.now)
 
 
-def keep_place(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def orphan_allocation(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     Allocation.objects.filter(lease=lease).update(generation=lease.generation + 1)
 
 
-def miscount(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def miscount_quota(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     Quota.objects.filter(kind=QuotaKind.UNITS).update(used=1)
 
 
-def forget_hours(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def forget_gpu_seconds(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     Quota.objects.create(
         tenant=owner.tenant,
         project=owner.project,
@@ -92,11 +92,11 @@ def break_chain(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     Lease.objects.filter(pk=lease.pk).update(seq=lease.seq + 1)
 
 
-def leave_ledger(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def lower_sequence(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     Lease.objects.filter(pk=lease.pk).update(seq=lease.seq - 1)
 
 
-def charge_nothing(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def charge_without_usage(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     RatedCharge.objects.create(
         lease_id=lease.pk,
         seq=99,
@@ -114,47 +114,49 @@ def charge_nothing(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     )
 
 
-def charge_too_little(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def leave_usage_uncharged(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     Lease.objects.filter(pk=lease.pk).update(ended_at=sim.now - LATER)
     lease.transition(LeaseState.RELEASING, now=sim.now, reason=EndReason.BY_TENANT)
 
 
-def break_promise(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def break_quote(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     add_quote(lease, PriceVersion.objects.get(offering=lease.offering_id))
-    charge_nothing(sim, owner, lease)
+    charge_without_usage(sim, owner, lease)
 
 
-def forget_price(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
+def end_price(sim: Simulation, owner: TenantContext, lease: Lease) -> None:
     row = PriceVersion.objects.get(offering=lease.offering_id)
     PriceVersion.objects.filter(pk=row.pk).update(valid=DateTimeTZRange(row.valid.lower, sim.now))
 
 
 FAULTS: list[tuple[Plant, str]] = [
-    (lose_place, "no lease without allocation"),
-    (keep_place, "no orphan allocations"),
-    (miscount, "quotas match holdings"),
-    (forget_hours, "quotas match holdings"),
+    (release_allocation, "no lease without allocation"),
+    (orphan_allocation, "no orphan allocations"),
+    (miscount_quota, "quotas match holdings"),
+    (forget_gpu_seconds, "quotas match holdings"),
     (break_chain, "event chain intact"),
-    (leave_ledger, "event chain intact"),
-    (charge_too_little, "charges match usage"),
-    (charge_nothing, "no charge without usage"),
-    (break_promise, "quotes honoured"),
-    (forget_price, "no unpriced leases"),
+    (lower_sequence, "event chain intact"),
+    (leave_usage_uncharged, "charges match usage"),
+    (charge_without_usage, "no charge without usage"),
+    (break_quote, "quotes honoured"),
+    (end_price, "no unpriced leases"),
 ]
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("plant", "name"), FAULTS, ids=[plant.__name__ for plant, _ in FAULTS])
-def test_each_turns_red_for_its_own_fault(sim: Simulation, kestrel: TenantContext, plant: Plant, name: str) -> None:
-    lease = simulation.reload_lease(busy(sim, kestrel))
+def test_each_invariant_check_fails_for_its_own_fault(
+    sim: Simulation, kestrel: TenantContext, plant: Plant, name: str
+) -> None:
+    lease = simulation.reload_lease(run_some_leases(sim, kestrel))
     with tenant_scope(kestrel.tenant.pk):
         plant(sim, kestrel, lease)
-    found = red()
+    found = failed_checks()
     assert name in found
     assert len(found[name]) >= 1
 
 
-def test_an_oversold_placement_is_found_without_the_database_constraint(
+def test_an_oversold_placement_is_detected_without_the_database_constraint(
     own_database: OwnDatabase,
 ) -> None:
     with simulation.simulate() as sim:
@@ -162,9 +164,9 @@ def test_an_oversold_placement_is_found_without_the_database_constraint(
         owner = simulation.create_tenant("Kestrel")
         sim.create_lease(owner, simulation.offering("1g.10gb"))
         sim.create_lease(owner, simulation.offering("1g.10gb"))
-        assert "no oversell" not in red()
+        assert "no oversell" not in failed_checks()
         with closing(psycopg.connect(own_database.owner_url, autocommit=True)) as admin:
             admin.execute("ALTER TABLE broker_allocation DROP CONSTRAINT one_lease_per_place")
         with tenant_scope(owner.tenant.pk):
             Allocation.objects.update(placement="[3,4)")
-        assert [example.split()[1] for example in red()["no oversell"]] == ["[3,4)"]
+        assert [example.split()[1] for example in failed_checks()["no oversell"]] == ["[3,4)"]

@@ -1,4 +1,4 @@
-"""An invoice line lists its causes, which recompute to the same amount."""
+"""Explanations of invoice lines by their leases."""
 
 from datetime import timedelta
 from unittest.mock import patch
@@ -32,7 +32,7 @@ NOW = utc("2026-11-21 09:00:00")
 START = utc("2026-11-02 00:00:00")
 
 
-def explained(tenant: Tenant, number: int = 1, *, most: int | None = None) -> ExplainedLine:
+def explain_line(tenant: Tenant, number: int = 1, *, most: int | None = None) -> ExplainedLine:
     lease_rating.rate_all_leases(now=NOW)
     drafts.refresh_drafts(tenant, now=NOW)
     invoice = invoices_of(tenant)[-1]
@@ -46,13 +46,13 @@ def kestrel() -> tuple[Tenant, Project]:
     return create_customer("Europe/Berlin")
 
 
-def test_a_line_opens_to_states_seconds_price_and_rounding(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_line_explains_states_seconds_price_and_rounding(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     hours = [0, 1, 2, 5, 6, 7]
     states = [S.REQUESTED, S.QUEUED, S.PROVISIONING, S.ACTIVE, S.RELEASING, S.RELEASED]
     steps = [(START + timedelta(hours=h), s) for h, s in zip(hours, states, strict=True)]
     lease = add_lease_history(project, create_priced_offering(1_340_000_000), steps, quantity=2)
-    found = explained(tenant)
+    found = explain_line(tenant)
     (use,) = found.leases
     assert [(w.state, w.seconds, w.charged) for w in use.windows] == [
         (S.REQUESTED, HOUR, False),
@@ -76,38 +76,38 @@ def test_a_line_opens_to_states_seconds_price_and_rounding(kestrel: tuple[Tenant
     )
 
 
-def test_each_line_shows_what_another_price_charged_elsewhere(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_line_shows_usage_charged_at_another_price_on_another_line(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     set_price(offering, 2 * EURO, since=START + timedelta(minutes=30))
     add_ended_lease(project, offering, START, HOUR)
-    before, after = explained(tenant, 1), explained(tenant, 2)
+    before, after = explain_line(tenant, 1), explain_line(tenant, 2)
     assert [(w.seconds, w.charged) for w in before.leases[0].windows] == [(1800, True), (1800, False)]
     assert [(w.seconds, w.charged) for w in after.leases[0].windows] == [(1800, False), (1800, True)]
     assert before.leases[0].windows[1].why == "charged at another price, on another line"
     assert (before.recomputed_equal, after.recomputed_equal) == (True, True)
 
 
-def test_only_the_months_of_the_line_are_shown(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_line_explanation_shows_only_its_own_months(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     add_ended_lease(project, create_priced_offering(EURO), utc("2026-10-31 22:00:00"), 3 * HOUR)
-    found = explained(tenant)
+    found = explain_line(tenant)
     assert [(w.start, w.seconds) for w in found.leases[0].windows] == [(utc("2026-10-31 23:00:00"), 2 * HOUR)]
     assert found.recomputed_equal
 
 
-def test_many_leases_are_summed_and_the_first_are_shown(kestrel: tuple[Tenant, Project]) -> None:
+def test_many_leases_are_summed_and_only_the_first_are_shown(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     for _ in range(5):
         add_ended_lease(project, offering, START, HOUR)
-    found = explained(tenant, most=2)
+    found = explain_line(tenant, most=2)
     assert (len(found.leases), found.leases_total, found.recomputed_exact) == (2, 5, 5 * HOUR * EURO)
     assert found.recomputed_equal
     assert found.rule.steps[-2:][0] == "5 stretches of use together: 18,000 s"
 
 
-def test_a_line_may_have_more_leases_than_a_statement_has_values(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_line_with_more_leases_than_query_parameters_is_explained(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     lease = add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     with tenant_scope(tenant.pk):
@@ -115,7 +115,7 @@ def test_a_line_may_have_more_leases_than_a_statement_has_values(kestrel: tuple[
     assert list(steps) == [lease.pk]
 
 
-def test_late_seconds_are_explained_on_the_invoice_that_carries_them(kestrel: tuple[Tenant, Project]) -> None:
+def test_late_usage_is_explained_on_the_invoice_that_bills_it(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     offering = create_priced_offering(EURO)
     add_running_lease(project, offering, utc("2026-10-31 22:00:00"))
@@ -123,7 +123,7 @@ def test_late_seconds_are_explained_on_the_invoice_that_carries_them(kestrel: tu
     with tenant_scope(tenant.pk):
         owner = Lease.objects.select_related("project").get().project
     late = add_ended_lease(owner, offering, utc("2026-10-31 20:00:00"), HOUR)
-    found = explained(tenant)
+    found = explain_line(tenant)
     assert [use.lease for use in found.leases] == [late.pk]
     assert found.leases[0].windows[0].charged
     assert found.recomputed_equal
@@ -133,21 +133,21 @@ def test_late_seconds_are_explained_on_the_invoice_that_carries_them(kestrel: tu
     assert closed.recomputed_equal
 
 
-def test_a_difference_is_told_and_not_hidden(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_recomputed_difference_is_reported(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     add_ended_lease(project, create_priced_offering(EURO), START, HOUR)
     with patch.object(recount, "recount_line", return_value={}):
-        found = explained(tenant)
+        found = explain_line(tenant)
     assert (found.recomputed_exact, found.recomputed_equal) == (0, False)
-    assert explained(tenant).recomputed_equal
+    assert explain_line(tenant).recomputed_equal
 
 
-def test_a_lease_that_was_active_twice_shows_both_usage_periods(kestrel: tuple[Tenant, Project]) -> None:
+def test_a_lease_active_twice_shows_both_usage_periods(kestrel: tuple[Tenant, Project]) -> None:
     tenant, project = kestrel
     states = [S.ACTIVE, S.STOPPED, S.ACTIVE, S.RELEASING, S.RELEASED]
     steps = [(START + timedelta(minutes=10 * n), state) for n, state in enumerate(states)]
     add_lease_history(project, create_priced_offering(EURO), steps)
-    found = explained(tenant)
+    found = explain_line(tenant)
     assert [(w.state, w.seconds, w.charged) for w in found.leases[0].windows] == [
         (S.ACTIVE, 600, True),
         (S.STOPPED, 600, False),

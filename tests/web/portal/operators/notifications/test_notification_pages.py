@@ -13,7 +13,7 @@ from billing.services.reports import undelivered_emails
 from ports import clock
 from tenants.models import User
 from tenants.services.rls import staff_scope, tenant_scope
-from tests.billing.emails.test_invoice_emails import LATER, payer, send
+from tests.billing.emails.test_invoice_emails import LATER, add_member, send
 from tests.billing.payments.payable_invoices import create_final_invoice, fail_next_charges
 from tests.billing.refunds.refund_setup import create_paid_invoice, payment_of, process_refund, request_refund
 
@@ -53,7 +53,7 @@ def test_an_email_without_a_recipient_is_shown_and_can_be_retried(operator: Clie
         assert "1 attempt ·" in page
         assert "No recipient" in page
         assert f'action="/ops/notifications/{letter.pk}/resend/"' in page
-        payer(invoice)
+        add_member(invoice)
         assert operator.post(f"/ops/notifications/{letter.pk}/resend/")["Location"] == "/ops/system/"
         text = operator.post(f"/ops/notifications/{letter.pk}/resend/", follow=True).content.decode()
         assert "cannot be retried" in text
